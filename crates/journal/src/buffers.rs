@@ -1,9 +1,10 @@
-//! What an editor has of a file, and has not saved.
+//! Text that an editor holds for a file and has not saved.
 //!
-//! An editor's text differs from the disk for one of two reasons: a person typed and did not save, or the editor has not
-//! noticed yet what was changed on the disk. The second is known by its text: the file had it before. A text that is not
-//! saved is read and judged in place of the disk; it is never written by the journal. Before a change the editor saves it
-//! itself, so that what the person typed is what undo goes back to.
+//! An editor's text differs from the disk for one of two reasons: the user typed and did not save,
+//! or the editor has not yet reloaded a change on disk. The second case is recognized by the text:
+//! the file had that text before. Unsaved text is read and checked instead of the content on disk.
+//! The journal never writes it: before a change the editor saves it, so that undo restores what the
+//! user typed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,31 +20,31 @@ use crate::target::FileTarget;
 use crate::text::{self, UTF8_BOM, readable_text};
 use crate::write_grant::WriteGrant;
 
-/// Longer texts of editors are not asked for, and not compared.
+/// The maximum size of editor texts, in bytes; longer ones are neither requested nor compared.
 pub const BUFFER_LIMIT: u64 = 1 << 20;
 
-/// A text that an editor has of a file and has not saved.
+/// The unsaved text that an editor holds for a file.
 #[derive(Debug)]
 pub struct UnsavedText {
-    /// The file, after all links.
+    /// The file, with all links resolved.
     pub real: PathBuf,
-    /// As the editor gave it.
+    /// The text as the editor sent it.
     pub text: String,
-    /// The same in the form of the file on disk: its encoding, its byte order mark, its line ends.
+    /// The text in the form of the file on disk: its encoding, byte order mark and line breaks.
     content: Vec<u8>,
-    /// Of what is on disk, which is not what the session last knew of it.
+    /// The content on disk is not the content that the session last saw there.
     pub(crate) has_drifted: bool,
     stamp: Stamp,
     disk: ContentHash,
 }
 
 impl UnsavedText {
-    /// As if it were on disk.
+    /// Returns the text as a snapshot, as if it were on disk.
     pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot {
             stamp: Stamp {
                 size: self.content.len() as u64,
-                // No time of a file: a stamp of the disk is never taken for this one.
+                // A time that no file has, so that this stamp never equals one from the disk.
                 mtime_ns: i128::MIN,
                 ..self.stamp.clone()
             },
@@ -52,18 +53,19 @@ impl UnsavedText {
     }
 }
 
-/// Has an editor write a file, where the person wants to review changes there.
+/// Lets an editor write files, for users who review changes there.
 pub trait WriteThrough: fmt::Debug + Send + Sync {
-    /// Does it write this file?
+    /// Returns whether the editor writes this file.
     fn covers(&self, real: &Path) -> bool;
 
-    /// Writes the whole text, and returns when it is done. The error is the editor's.
+    /// Writes the whole text and returns when that is done. The error is the editor's message.
     fn write(&self, real: &Path, text: &str) -> Result<(), String>;
 }
 
 impl Journal {
-    /// Is this, which an editor has of the file, a text that a person has not saved? `None`: it is what the disk has, or
-    /// what it had before, or the file is none that editors show as text.
+    /// Compares `text`, which an editor holds for the file, with the disk. Returns it if the user
+    /// has not saved it. `None` means: it equals the content on disk or an earlier content of the
+    /// file, or editors do not show this file as text.
     pub fn unsaved(
         &self,
         target: &FileTarget,
@@ -85,7 +87,7 @@ impl Journal {
             .as_ref()
             .is_some_and(|seen| seen.sight.by == SeenBy::Editor);
         if is_same(&disk.bytes, text.as_bytes()) {
-            // What was shown is saved by now: from here on it is a content of the disk's.
+            // The text that was shown is saved now, so the ledger records it as content on disk.
             if by_editor {
                 self.settle(&real, disk);
             }
@@ -114,12 +116,13 @@ impl Journal {
         }))
     }
 
-    /// May this call have the editor save the text of this target? Changes nothing.
+    /// Checks that this call may have the editor save the text of `target`. Changes nothing.
     pub fn check_save(&self, ticket: &WriteGrant, target: &FileTarget) -> Result<(), JournalError> {
         ticket.resolve(target).map(|_| ())
     }
 
-    /// The editor says that it has saved the text: is it so? What the session had seen of it counts as seen on disk.
+    /// Checks that the disk changed after the editor reported that it saved the text. What the
+    /// session saw of the text is then recorded as seen on disk.
     pub fn saved(&self, unsaved: &UnsavedText) -> Result<(), JournalError> {
         let path = || unsaved.real.clone();
         let Some(disk) = Snapshot::take(&unsaved.real, u64::MAX)? else {
@@ -139,7 +142,8 @@ impl Journal {
         Ok(())
     }
 
-    /// A text of an editor was shown: a later one is judged by what the disk had then.
+    /// Records that an editor's text was shown: later texts are compared with the disk content of
+    /// now.
     pub(crate) fn noted_base(&self, unsaved: &UnsavedText) {
         self.bases().insert(unsaved.real.clone(), unsaved.disk);
     }
@@ -148,7 +152,7 @@ impl Journal {
         self.bases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was seen in an editor is on disk now.
+    /// Records text that was seen in an editor as seen on disk.
     fn settle(&self, real: &Path, disk: Snapshot) {
         let Some(seen) = self.ledger().seen(real) else {
             return;
@@ -163,7 +167,7 @@ impl Journal {
         self.ledger().record(real, sight, Some(disk.bytes));
     }
 
-    /// Had the file this text before a change of this session?
+    /// Returns whether the file had this text before a change of this session.
     fn had(&self, real: &Path, text: &str) -> bool {
         let same = |earlier: &[u8]| is_same(earlier, text.as_bytes());
         self.history()
@@ -171,7 +175,8 @@ impl Journal {
     }
 }
 
-/// The same text, but for a byte order mark, the kind of line ends, and one line end at the end.
+/// Returns whether two texts are equal apart from a byte order mark, the kind of line breaks, and
+/// one line break at the end.
 pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
     one == other || plain(one) == plain(other)
 }
@@ -198,19 +203,20 @@ fn plain(content: &[u8]) -> Cow<'_, str> {
 }
 
 impl FileTarget {
-    /// The same file as its editor has it.
+    /// Returns this target with the unsaved text of its editor.
     #[must_use]
     pub fn unsaved(mut self, unsaved: Arc<UnsavedText>) -> Self {
         self.unsaved = Some(unsaved);
         self
     }
 
-    /// What the editor has of it and has not saved.
+    /// The editor's unsaved text of this file, if any.
     pub fn unsaved_text(&self) -> Option<&Arc<UnsavedText>> {
         self.unsaved.as_ref()
     }
 
-    /// The file as a change of it would find it: on disk, or in its editor.
+    /// The content that a change would start from: the editor's unsaved text or the content on
+    /// disk.
     pub(crate) fn snapshot(
         &self,
         real: &Path,

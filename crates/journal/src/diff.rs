@@ -1,4 +1,4 @@
-//! The smallest difference of two lists of lines.
+//! A minimal line diff.
 
 use std::hash::Hash;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-/// These of the old lines became those of the new; they are the same if `equal`.
+/// A range of old lines that became a range of new lines. Both are the same if `equal`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) old: Range<usize>,
@@ -14,14 +14,14 @@ pub(crate) struct Run {
     pub(crate) equal: bool,
 }
 
-/// All lines of both sides in order; equal and other runs take turns. After the deadline it is no
-/// longer the smallest difference.
+/// Compares all lines of both sides in order; runs that are equal and runs that are not alternate.
+/// If the deadline passes, the diff may not be minimal.
 pub(crate) fn runs<L: Hash + Ord>(old: &[L], new: &[L], deadline: Option<Instant>) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let (mut old_at, mut new_at) = (0, 0);
     for operation in capture_diff_slices_deadline(Algorithm::Myers, old, new, deadline) {
-        // Only the lengths: where nothing is on one side, the place that similar 2.7 gives for it can
-        // be wrong (`ba` to `aaac`).
+        // Only the lengths are used: if one side is empty, the offset that similar 2.7 reports for
+        // it can be wrong (`ba` to `aaac`).
         let equal = matches!(operation, DiffOp::Equal { .. });
         let old_end = old_at + operation.old_range().len();
         let new_end = new_at + operation.new_range().len();

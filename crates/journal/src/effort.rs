@@ -1,7 +1,7 @@
-//! How much a search works, counted in steps of about one byte looked at.
+//! The cost of a search, counted in steps of about one processed byte.
 //!
-//! Only tests count: whether work grows with the square of a text must not be told by a clock. What
-//! loops over a text in `edit` and `lines` spends here what it looks at.
+//! Only tests count steps: a test whether the cost grows with the square of a text must not depend
+//! on a clock. Loops over a text in `edit` and `lines` report the bytes that they process here.
 
 #[cfg(test)]
 use std::cell::Cell;
@@ -11,7 +11,7 @@ thread_local! {
     static STEPS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Counts what is looked at; nothing, outside of tests.
+/// Counts processed bytes; does nothing outside of tests.
 macro_rules! spend {
     ($steps:expr) => {{
         #[cfg(test)]
@@ -27,7 +27,7 @@ pub(crate) fn count(steps: usize) {
     STEPS.set(STEPS.get().saturating_add(steps));
 }
 
-/// The steps that this work takes.
+/// Runs `work` and returns its result and its number of steps.
 #[cfg(test)]
 pub(crate) fn steps_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = STEPS.replace(0);

@@ -1,4 +1,4 @@
-//! Everything that can go wrong with a file, worded for the model that has to react.
+//! All errors of file access, worded for the model.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use crate::notebook::NotebookError;
 use crate::text::Encoding;
 use crate::undo::UndoError;
 
-/// Why a file was not read or not changed.
+/// The reason why a file was not read or not changed.
 ///
-/// Parts of the texts are anchors that hooks and interfaces match on (spec
-/// tools.md §1–3): "does not exist", "is a directory", "binary file", "has not
-/// been read yet", "modified since", "String to replace not found", "Found N matches".
+/// Parts of the texts are anchors that hooks and interfaces match on (spec tools.md §1–3): "does
+/// not exist", "is a directory", "binary file", "has not been read yet", "modified since", "String
+/// to replace not found", "Found N matches".
 #[derive(Debug, thiserror::Error)]
 #[expect(
     missing_docs,
@@ -23,7 +23,7 @@ pub enum JournalError {
     /// No such file; `near` are files with a similar name.
     #[error("{} does not exist.{}", .path.display(), did_you_mean(.near))]
     DoesNotExist { path: PathBuf, near: Vec<PathBuf> },
-    /// A directory where a file was meant.
+    /// A directory where a file was expected.
     #[error("{} is a directory, not a file: list it instead, or name a file in it.", .path.display())]
     IsDirectory { path: PathBuf },
     /// A device, a pipe or a socket.
@@ -35,7 +35,7 @@ pub enum JournalError {
     /// A loop of symbolic links, or too long a chain.
     #[error("{}: too many symbolic links (more than 40, or a loop). Name the real file.", .path.display())]
     TooManyLinks { path: PathBuf },
-    /// A symbolic link appeared between looking and opening.
+    /// A symbolic link appeared between resolving and opening.
     #[error("a symbolic link appeared in {} while it was being opened. Nothing was read or changed; try again.", .path.display())]
     LinkAppeared { path: PathBuf },
     /// The path no longer leads to the file that was permitted.
@@ -44,21 +44,21 @@ pub enum JournalError {
     /// The real path is not one the write grant covers.
     #[error("{} leads to {}, which is outside the directories this call may write to. Nothing was changed. Choose a path inside them, or ask the user to allow this one.", .path.display(), .real.display())]
     Outside { path: PathBuf, real: PathBuf },
-    /// Not text.
+    /// The file is not text.
     #[error("{} is a binary file ({}, {size} bytes) and cannot be handled as text.", .path.display(), .kind.unwrap_or("type unknown"))]
     Binary {
         path: PathBuf,
         kind: Option<&'static str>,
         size: u64,
     },
-    /// A page was asked for that begins after the last line.
+    /// The requested page begins after the last line.
     #[error("{}: offset {offset} is past the end: the file has {total_lines} line{}. Use an offset from 1 to {total_lines}.", .path.display(), plural(*.total_lines))]
     OffsetPastEnd {
         path: PathBuf,
         offset: u64,
         total_lines: u64,
     },
-    /// A page was asked for that begins after the end of its first line.
+    /// The requested page begins after the end of its first line.
     #[error("{}: char_offset {char_offset} is past the end of line {line}, which has {length} characters. Use a smaller one, or go on with the next line.", .path.display())]
     CharOffsetPastEnd {
         path: PathBuf,
@@ -66,7 +66,7 @@ pub enum JournalError {
         char_offset: u64,
         length: u64,
     },
-    /// A special file that does not say where it ends.
+    /// A special file of unknown length.
     #[error("{} is a special file that does not say where it ends: it can be read in part, and not be changed.", .path.display())]
     Endless { path: PathBuf },
     /// The file is above a limit.
@@ -88,7 +88,7 @@ pub enum JournalError {
     /// A notebook could not be read or changed.
     #[error("{}: {error}.", .path.display())]
     Notebook { path: PathBuf, error: NotebookError },
-    /// A change of text could not be made.
+    /// A text edit failed.
     #[error("{}: {error}", .path.display())]
     Edit { path: PathBuf, error: EditError },
     /// The content cannot be written in the encoding of the file.
@@ -104,10 +104,10 @@ pub enum JournalError {
     /// The mode of the file has no write bit.
     #[error("{} is read-only (no write permission in its mode); chmod first if it really is to be changed.", .path.display())]
     ReadOnly { path: PathBuf },
-    /// The editor did not save what it said it would.
+    /// The editor did not save the file although it reported so.
     #[error("{} has unsaved changes in the editor, and the editor did not save them. Nothing was changed. Ask the user to save the file, then retry.", .path.display())]
     NotSaved { path: PathBuf },
-    /// The editor that was to write the file refused.
+    /// The editor that should write the file refused.
     #[error("{} was not written: the editor refused it ({why}). Nothing was changed. Ask the user, or try again.", .path.display())]
     EditorRefused { path: PathBuf, why: String },
     /// Another process holds the lock of the file.
@@ -116,7 +116,7 @@ pub enum JournalError {
     /// The file changed between the check and the write.
     #[error("{} was modified since the change was prepared, a moment ago; nothing was written. Read it again and retry.", .path.display())]
     Drifted { path: PathBuf },
-    /// What undo needs could not be saved, so nothing was changed.
+    /// The data for undo could not be saved, so nothing was changed.
     #[error("the undo journal in {} cannot be used ({}), so nothing was changed. Free some space or fix its permissions, then retry.", .folder.display(), why(.source))]
     UndoJournal { folder: PathBuf, source: io::Error },
     /// Writing failed in the middle, and so did restoring.
@@ -147,7 +147,7 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    /// Turns an error of the operating system into the typed one that says most.
+    /// Converts an operating system error into the most specific variant.
     pub(crate) fn io(doing: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
         let source = source.into();
         let path = path.to_path_buf();

@@ -1,7 +1,7 @@
-//! Is a file still what this session saw?
+//! Detection of changes since this session last saw a file.
 //!
-//! Decided by content. The stamp only saves hashing, and only where its times
-//! were old enough at the time of looking to betray any later write.
+//! The content decides. The stamp only saves hashing, and only if its times were old enough when it
+//! was taken that any later write must change them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::open::Snapshot;
 use crate::patch::{self, Difference};
 use crate::stamp::ContentHash;
 
-/// A change from outside this close to an edit makes the edit unsafe.
+/// A change from outside within this many lines of an edit makes the edit unsafe.
 const NEAR: u64 = 3;
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) enum Freshness {
     Fresh {
         partial: bool,
     },
-    /// With the content seen then, if it is still kept.
+    /// With the content seen then, if it is still cached.
     Changed {
         seen: Option<Arc<Vec<u8>>>,
     },
@@ -46,9 +46,9 @@ pub(crate) fn judge(seen: Option<LedgerSight>, now: &Snapshot) -> Freshness {
     }
 }
 
-/// May a change planned on the present content go on although the content is
-/// not the seen one? Only if it matches exactly, also in the seen content, in as
-/// many places, and nothing changed near any of them.
+/// Returns whether a change planned on the present content is safe although the session saw another
+/// content. It is if the match is exact, the seen content has equally many exact matches, and
+/// nothing changed near any of them.
 pub(crate) fn merges_cleanly(
     seen: &[u8],
     now: &[u8],
@@ -71,7 +71,7 @@ pub(crate) fn merges_cleanly(
 
 fn is_near(difference: &Difference, lines: LineRange) -> bool {
     let (start, end) = (difference.new.start as u64, difference.new.end as u64);
-    // 1-based; a deletion lies between two lines and counts as both.
+    // Lines are 1-based. A deletion is between two lines and is treated as touching both.
     let (first, last) = if start == end {
         (start, start + 1)
     } else {

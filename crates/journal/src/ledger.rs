@@ -1,7 +1,7 @@
-//! The read ledger: what this session has seen or written of each file.
+//! The read ledger: what this session has read or written of each file.
 //!
-//! Keyed by real path. Small contents are kept too, so that a later change from
-//! outside can be shown as a diff; they share a budget and the oldest go first.
+//! Keyed by real path. Small contents are cached too, so that a later change from outside can be
+//! shown as a diff. They share a budget, and the oldest are dropped first.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,23 @@ use memchr::memmem;
 
 use crate::stamp::{ContentHash, Stamp};
 
-/// Contents above this are not kept; drift of such a file is reported without a diff.
+/// The size limit of one cached content, in bytes; drift of larger files is reported without a
+/// diff.
 pub(crate) const KEPT_EACH: usize = 1 << 20;
 const KEPT_TOTAL: usize = 32 << 20;
 
-/// How the session came to know the content.
+/// The way in which the session got to know the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeenBy {
-    /// It was shown.
+    /// A read showed it.
     Read,
-    /// It was written by the session.
+    /// The session wrote it.
     Write,
-    /// It was shown as an editor had it, and was not on disk then.
+    /// A read showed it as unsaved text of an editor; it was not on disk then.
     Editor,
 }
 
-/// The lines a Read showed.
+/// The lines that a read showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {
     /// The first line, 1-based.
@@ -37,31 +38,31 @@ pub struct Shown {
     pub total_lines: Option<u64>,
 }
 
-/// One look at a file: its state then, and how much of it was shown.
+/// The record of one read or write: the state of the file then, and how much of it was shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
-    /// The file at that moment.
+    /// The stamp of the file at that time.
     pub stamp: Stamp,
-    /// Of the whole content; `None` for files above 64 MB, which are not hashed.
+    /// The hash of the whole content; `None` for files above 64 MB, which are not hashed.
     pub hash: Option<ContentHash>,
-    /// `None` after a write, and for an empty file.
+    /// The lines that were shown; `None` after a write, and for an empty file.
     pub shown: Option<Shown>,
-    /// A read without offset and limit that could not show everything.
+    /// A read without offset and limit could not show everything.
     pub partial: bool,
-    /// How the session came to know it.
+    /// The way in which the session got to know the content.
     pub by: SeenBy,
-    /// The stamp alone is proof of "unchanged" (see `Stamp::is_settled`).
+    /// The stamp alone proves that the file is unchanged (see `Stamp::is_settled`).
     pub settled: bool,
 }
 
-/// A sight together with the bytes, if they are still kept.
+/// A record together with the content, if it is still cached.
 #[derive(Debug, Clone)]
 pub(crate) struct LedgerSight {
     pub(crate) sight: Sight,
     pub(crate) content: Option<Arc<Vec<u8>>>,
 }
 
-/// What a session has seen of each file, by real path.
+/// The last read or write of each file in a session, by real path.
 #[derive(Debug, Default)]
 pub struct ReadLedger {
     state: Mutex<LedgerState>,
@@ -77,7 +78,7 @@ struct LedgerState {
 #[derive(Debug)]
 struct LedgerEntry {
     seen: LedgerSight,
-    /// Which parts of this very content were shown, and how the last time.
+    /// The parts of this content that were shown, with the form in which each was shown last.
     told: HashMap<String, LedgerNews>,
     recorded: u64,
 }
@@ -85,12 +86,12 @@ struct LedgerEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LedgerNews {
     InFull,
-    /// By pointing to an earlier answer.
+    /// By a reference to an earlier result.
     ByPointing,
 }
 
 impl ReadLedger {
-    /// Notes a sight of the file at `real`; `content` is kept if it is small enough.
+    /// Records a read or write of the file at `real`; `content` is cached if it is small enough.
     pub(crate) fn record(&self, real: &Path, mut sight: Sight, content: Option<Vec<u8>>) {
         let content = content
             .filter(|bytes| bytes.len() <= KEPT_EACH)
@@ -101,7 +102,7 @@ impl ReadLedger {
             && sight.hash.is_some()
             && sight.hash == earlier.seen.sight.hash
         {
-            // Anyone who saw all of this very content does not unsee it by a shorter look.
+            // If all of the same content was shown before, a partial read does not change that.
             sight.partial &= earlier.seen.sight.partial;
             told = earlier.told;
         }
@@ -116,7 +117,7 @@ impl ReadLedger {
         state.keep_within_budget();
     }
 
-    /// The last sight of the file at `real`.
+    /// Returns the last record for the file at `real`.
     pub fn lookup(&self, real: &Path) -> Option<Sight> {
         self.seen(real).map(|seen| seen.sight)
     }
@@ -125,11 +126,12 @@ impl ReadLedger {
         self.lock().remove(real);
     }
 
-    /// A part of the content last seen is about to be shown: is it enough to point to an earlier
-    /// answer that showed it? `part` is any name for it, the same for the same.
+    /// Returns whether a part of the content last seen may be replaced by a reference to an earlier
+    /// result that showed it. Call it when the part is about to be shown. `part` is any name that
+    /// identifies the part.
     ///
-    /// Never twice in a row: who asks once more has lost that answer. Never across a change, also
-    /// one that was taken back, and never for a file too large to be hashed.
+    /// Never twice in a row: a model that asks again has lost that result. Never after a change,
+    /// even if it was undone, and never for a file that is too large to be hashed.
     pub fn may_point_to(&self, real: &Path, part: &str) -> bool {
         let mut state = self.lock();
         let Some(entry) = state.entries.get_mut(real) else {
@@ -146,7 +148,7 @@ impl ReadLedger {
         told == LedgerNews::ByPointing
     }
 
-    /// All known files, sorted.
+    /// Returns all known files, sorted.
     pub fn paths(&self) -> Vec<PathBuf> {
         let mut paths: Vec<PathBuf> = self.lock().entries.keys().cloned().collect();
         paths.sort_unstable();
@@ -160,7 +162,8 @@ impl ReadLedger {
             .map(|entry| entry.seen.clone())
     }
 
-    /// Known files, other than `except`, whose kept content holds `needle`; at most `limit`.
+    /// Returns known files, other than `except`, whose cached content contains `needle`; at most
+    /// `limit`.
     pub(crate) fn containing(&self, needle: &str, except: &Path, limit: usize) -> Vec<PathBuf> {
         let finder = memmem::Finder::new(needle);
         let state = self.lock();
@@ -183,7 +186,7 @@ impl ReadLedger {
     }
 
     fn lock(&self) -> MutexGuard<'_, LedgerState> {
-        // Every update is complete before the lock is released, so a panic elsewhere is harmless.
+        // Every update is complete before the lock is released, so a poisoned lock can be used.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,24 +1,26 @@
-//! Files, safely: what the file tools read and write goes through here.
+//! Safe file access: the file tools read and write through this crate.
 //!
-//! Three promises, in this order: a call that reports success changed exactly
-//! what was asked; a call that reports failure changed nothing; every failure
-//! says what to do next.
+//! Three promises, in this order: a call that reports success changed exactly what was requested; a
+//! call that reports failure changed nothing; every failure says what to do next.
 //!
 //! # Layout
 //!
 //! - [`Journal`]: one per session; `read`, `write`, `edit` and their checks.
-//! - `ledger`: what this session has seen of each file; `freshness` judges by it.
-//! - `open`, `special`, `lock`, `commit`: the file system, never blocking, never half done.
-//! - [`FileTarget`], [`WriteGrant`], [`UndoHistory`]: which file a call may open, where it may write, and how
-//!   that is undone.
-//! - [`Sweep`], [`Before`]: what a command changes, found by two looks, and taken back like the rest.
-//! - `buffers`: what an editor has of a file and has not saved.
+//! - `ledger`: what this session has read of each file; `freshness` detects changes since then.
+//! - `open`, `special`, `lock`, `commit`: access to the file system that never blocks and never
+//!   leaves a file half written.
+//! - [`FileTarget`], [`WriteGrant`], [`UndoHistory`]: which file a call may open, where it may
+//!   write, and how that is undone.
+//! - [`Sweep`], [`Before`]: the changes of a shell command, found by a scan before and after it,
+//!   and undone like the changes of file tools.
+//! - `buffers`: unsaved text in an editor.
 //! - `text`, `encoding`, `lines`, `page`: bytes shown as numbered lines.
 //! - [`edit`]: pure functions from bytes and a change to the spliced bytes.
 //! - [`notebook`]: the same for one cell of a notebook.
-//! - `diff`, `patch`, `nearby`, `spelling`: what changed; which name was meant. `effort`: what tests count.
+//! - `diff`, `patch`: the difference of two contents; `nearby`, `spelling`: similar file names.
+//!   `effort`: counts the cost of searches in tests.
 //!
-//! Synchronous, and knows nothing of tools.
+//! All functions are synchronous. The crate does not depend on tools.
 
 #![warn(missing_docs)]
 

@@ -1,7 +1,6 @@
-//! Line breaks: LF and CRLF, and CR only in a file that has no LF at all.
+//! Line breaks: LF and CRLF, and CR only in a file that has no LF.
 //!
-//! Everything else that some languages take for a break (FF, VT, NEL, U+2028/9)
-//! is data.
+//! Other characters that some languages treat as breaks (FF, VT, NEL, U+2028/9) are data.
 
 use memchr::{memchr, memchr_iter};
 
@@ -10,7 +9,7 @@ use crate::effort::spend;
 /// The break style of a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BreakStyle {
-    /// One line without a break, or no line.
+    /// One line without a break, or no text.
     #[default]
     None,
     /// LF throughout.
@@ -19,7 +18,7 @@ pub enum BreakStyle {
     CrLf,
     /// LF and CRLF both occur.
     Mixed,
-    /// Old Macintosh: CR, and not one LF.
+    /// Old Macintosh: CR, and no LF.
     Cr,
 }
 
@@ -41,7 +40,7 @@ impl Break {
     }
 }
 
-/// How often each kind of break occurs.
+/// The number of breaks of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct BreakCounts {
     pub(crate) lf: u64,
@@ -56,7 +55,7 @@ impl BreakCounts {
         counts
     }
 
-    /// Counts one more piece of a file; no piece may end between CR and LF.
+    /// Adds the counts of a piece of a file; no piece may end between CR and LF.
     pub(crate) fn add(&mut self, piece: &[u8]) {
         spend!(piece.len());
         let all_lf = memchr_iter(b'\n', piece).count() as u64;
@@ -82,7 +81,7 @@ impl BreakCounts {
         }
     }
 
-    /// The most frequent break, if there is any.
+    /// Returns the most frequent break, if any.
     pub(crate) fn majority(&self) -> Option<Break> {
         match self.style() {
             BreakStyle::None => None,
@@ -97,11 +96,11 @@ impl BreakCounts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
     pub(crate) text: &'a [u8],
-    /// `None` only for a last line that just ends.
+    /// `None` only for a last line without a break.
     pub(crate) line_break: Option<Break>,
 }
 
-/// Splits into lines; a final break does not start another line.
+/// Splits text into lines; a final break does not start another line.
 pub(crate) fn split_lines(bytes: &[u8], style: BreakStyle) -> impl Iterator<Item = Line<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -125,7 +124,7 @@ pub(crate) fn split_lines(bytes: &[u8], style: BreakStyle) -> impl Iterator<Item
     })
 }
 
-/// The first break in `bytes`, by the rules of a file of this style.
+/// Returns the first break in `bytes`, by the rules of a file of this style.
 pub(crate) fn find_break(bytes: &[u8], style: BreakStyle) -> Option<(usize, Break)> {
     let found = first_break(bytes, style);
     spend!(found.map_or(bytes.len(), |(position, _)| position) + 1);
@@ -144,7 +143,7 @@ fn first_break(bytes: &[u8], style: BreakStyle) -> Option<(usize, Break)> {
     }
 }
 
-/// The byte whose count is the number of breaks.
+/// Returns the byte whose count is the number of breaks.
 pub(crate) fn break_byte(style: BreakStyle) -> u8 {
     if style == BreakStyle::Cr {
         b'\r'

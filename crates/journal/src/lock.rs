@@ -1,8 +1,8 @@
-//! One writer per file: in this process and, by advice, across processes.
+//! One writer per file: enforced in this process, and by advisory locks across processes.
 //!
-//! In the process two keys are held, always in this order: the real path, which
-//! stays the same when a rename gives the file a new inode, and the object
-//! itself, which is what hard links share. Other processes see a `flock`.
+//! In the process two keys are locked, always in this order: the real path, which stays the same
+//! when a rename gives the file a new inode, and the file object, which hard links share. Other
+//! processes see a `flock`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -29,14 +29,14 @@ enum Key {
     Object { device: u64, inode: u64 },
 }
 
-/// How many files of one unit are also locked against other processes, which takes an open file
-/// each; for the rest the re-check before each commit must do.
+/// The number of files of one unit that are also locked against other processes, which takes an
+/// open file each. For the rest, the check before each commit has to suffice.
 const LOCKED_ACROSS: usize = 256;
 
-/// Held around read, check and write; released on drop.
+/// A lock held during read, check and write; released on drop.
 #[derive(Debug)]
 pub(crate) struct FileLock {
-    // Dropped in this order: other processes first, then the threads of this one.
+    // Dropped in this order: first the locks that other processes see, then those of this one.
     _objects: Objects,
     _paths: Vec<Held>,
 }
@@ -48,13 +48,13 @@ struct Objects {
 }
 
 impl FileLock {
-    /// Waits for the file at a resolved path, which may not exist yet.
+    /// Waits for the lock of the file at a resolved path, which may not exist yet.
     pub(crate) fn hold(real: &Path) -> Result<Self, JournalError> {
         Self::hold_all(&[real])
     }
 
-    /// The same for paths of any kind, and as many as there are: those that are no files, and those
-    /// beyond the first few, are only locked in this process.
+    /// Like [`Self::hold_all`], but for any number of paths of any kind. Paths that are not regular
+    /// files, and files beyond the first [`LOCKED_ACROSS`], are locked only in this process.
     pub(crate) fn hold_many(reals: &[&Path]) -> Result<Self, JournalError> {
         let sorted: BTreeSet<&Path> = reals.iter().copied().collect();
         let paths: Vec<Held> = sorted
@@ -73,8 +73,8 @@ impl FileLock {
         Self::hold_objects(&files, paths)
     }
 
-    /// Waits for several files. All paths come before all objects, each in order, so that no two
-    /// holders can wait for each other.
+    /// Waits for the locks of several files. All paths are locked before all objects, each in
+    /// order, so that no two holders can wait for each other.
     pub(crate) fn hold_all(reals: &[&Path]) -> Result<Self, JournalError> {
         let sorted: BTreeSet<&Path> = reals.iter().copied().collect();
         let paths: Vec<Held> = sorted
@@ -98,7 +98,7 @@ impl FileLock {
 }
 
 impl Objects {
-    /// `None`: a holder before us has replaced a file; its lock is then a lock on nothing.
+    /// Returns `None` if the previous holder replaced a file, which makes the lock useless.
     fn hold(reals: &BTreeSet<&Path>, deadline: Instant) -> Result<Option<Self>, JournalError> {
         let mut found: BTreeMap<(u64, u64), (&Path, Option<File>)> = BTreeMap::new();
         for &real in reals {
@@ -142,7 +142,7 @@ fn wait_for_flock(file: File, deadline: Instant) -> Option<File> {
             Err(Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(PAUSE),
             Err(Errno::WOULDBLOCK) => return None,
             Err(Errno::INTR) => {}
-            // Some network file systems have no locks: the re-check before the commit must do.
+            // Some network file systems have no locks: the check before the commit has to suffice.
             Ok(()) | Err(_) => return Some(file),
         }
     }

@@ -1,6 +1,6 @@
-//! What kind of file this is, by its first bytes. The extension is never asked.
+//! File types by the first bytes. The extension is ignored.
 
-/// Signature at an offset, and what it means.
+/// Offset, signature and name of each file type.
 const SIGNATURES: &[(usize, &[u8], &str)] = &[
     (0, b"\x89PNG\r\n\x1a\n", "PNG image"),
     (0, b"\xff\xd8\xff", "JPEG image"),
@@ -34,7 +34,7 @@ const SIGNATURES: &[(usize, &[u8], &str)] = &[
     (0, b"MM\x00*", "TIFF image"),
 ];
 
-/// Formats that may lack NUL bytes but are never meant to be read as text.
+/// Formats that may have no NUL bytes but are never read as text.
 const NEVER_TEXT: &[&[u8]] = &[
     b"%PDF-",
     b"\xff\xd8\xff",
@@ -42,9 +42,9 @@ const NEVER_TEXT: &[&[u8]] = &[
     b"\x1f\x8b\x08",
 ];
 
-/// Names the type of a file from its beginning, if it is a known one.
+/// Returns the name of the file type, by the first bytes of the file.
 ///
-/// Meant for content already known not to be text: some signatures are short.
+/// Only for content that is known not to be text: some signatures are short.
 pub(crate) fn guess_type(head: &[u8]) -> Option<&'static str> {
     SIGNATURES
         .iter()

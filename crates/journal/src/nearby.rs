@@ -1,4 +1,4 @@
-//! Which existing file was meant by a path that does not exist?
+//! Suggestions for a path that does not exist.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -11,8 +11,9 @@ const MAX_ENTRIES: usize = 20_000;
 const MAX_DEPTH: usize = 8;
 const NEVER_SEARCHED: &[&str] = &[".git", "node_modules", "target"];
 
-/// Up to three existing paths near a missing one: in the same directory by case,
-/// extension or typing errors; if there are none, the same name below `root`.
+/// Returns up to three existing paths similar to a missing one: in the same directory with a
+/// different case, extension or a typing error; if there are none, files with the same name below
+/// `root`.
 pub fn nearby(missing: &Path, root: Option<&Path>) -> Vec<PathBuf> {
     let Some(name) = missing.file_name().and_then(|name| name.to_str()) else {
         return Vec::new();
@@ -25,7 +26,7 @@ pub fn nearby(missing: &Path, root: Option<&Path>) -> Vec<PathBuf> {
     if let Some(root) = root.filter(|_| found.is_empty()) {
         found = below(root, name);
     }
-    // A link that leads nowhere is there, and missing.
+    // A dangling link exists, but its target is missing.
     found.retain(|path| path != missing);
     found
 }
@@ -49,7 +50,7 @@ fn in_directory(directory: &Path, name: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Smaller is nearer; `None` is no suggestion at all.
+/// Returns a rank; smaller is more similar. `None` if the name is not similar.
 fn rank(wanted: &str, other: &str) -> Option<usize> {
     if looks_like(wanted.as_ref(), other.as_ref()) {
         return Some(0);
@@ -97,8 +98,8 @@ fn below(root: &Path, name: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours between two
-/// names; `None` if there are more than `limit`.
+/// Returns the number of insertions, deletions, replacements and swaps of adjacent characters
+/// between two names; `None` if there are more than `limit`.
 fn distance(left: &str, right: &str, limit: usize) -> Option<usize> {
     let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();

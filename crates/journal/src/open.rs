@@ -1,9 +1,9 @@
-//! From a path to an opened regular file, without ever blocking.
+//! Opening a regular file by path, without ever blocking.
 //!
-//! Links are resolved first; the real path is then opened with "no symbolic
-//! links anywhere", so no one can swap a directory for a link between a policy
-//! check of the real path and the open. Kinds are judged before the open (an
-//! open of a device may have effects) and once more on the opened file.
+//! Links are resolved first. The real path is then opened with "no symbolic links anywhere", so
+//! that a directory cannot be replaced by a link between a policy check of the real path and the
+//! open. File kinds are checked before the open (opening a device may have effects) and again on
+//! the opened file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType};
@@ -18,21 +18,21 @@ use crate::error::JournalError;
 use crate::special::{Special, read_special};
 use crate::stamp::Stamp;
 
-/// As many links as the kernel itself follows.
+/// The maximum number of links; the kernel has the same limit.
 const MAX_HOPS: usize = 40;
 
-/// Where a path leads after all symbolic links.
+/// A path with all symbolic links resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
-    /// The path as it was named.
+    /// The path as the caller named it.
     pub given: PathBuf,
-    /// Absolute and free of links. For a dangling link: the target to be created.
+    /// The absolute path without links. For a dangling link: the target that would be created.
     pub real: PathBuf,
-    /// Is there something at `real`?
+    /// Whether `real` exists.
     pub exists: bool,
 }
 
-/// Follows all links of `path`; the file itself and its directories may be missing.
+/// Resolves all links of `path`; the file itself and its directories may be missing.
 pub fn resolve(path: &Path) -> Result<Resolved, JournalError> {
     let given = path.to_path_buf();
     match fs::canonicalize(path) {
@@ -59,7 +59,7 @@ fn resolve_missing(path: &Path) -> Result<(PathBuf, bool), JournalError> {
     for _ in 0..MAX_HOPS {
         let (base, missing) = existing_part(&current).map_err(failed)?;
         let Some((first, rest)) = missing.split_first() else {
-            return Ok((base, true)); // created by someone meanwhile
+            return Ok((base, true)); // created by another process concurrently
         };
         let next = base.join(first);
         match fs::read_link(&next) {
@@ -79,7 +79,7 @@ fn resolve_missing(path: &Path) -> Result<(PathBuf, bool), JournalError> {
     })
 }
 
-/// The deepest existing ancestor, resolved, and the names below it.
+/// Returns the deepest existing ancestor, resolved, and the names below it.
 fn existing_part(path: &Path) -> io::Result<(PathBuf, Vec<OsString>)> {
     let mut names = Vec::new();
     let mut base = path;
@@ -97,7 +97,7 @@ fn existing_part(path: &Path) -> io::Result<(PathBuf, Vec<OsString>)> {
                 names.push(name.to_os_string());
                 base = parent;
             }
-            // `..` below a missing directory leads nowhere, as for the kernel.
+            // `..` below a missing directory is an error, as for the kernel.
             _ => return Err(io::ErrorKind::NotFound.into()),
         }
     }
@@ -109,10 +109,10 @@ pub(crate) struct Opened {
     pub(crate) stamp: Stamp,
 }
 
-/// Opens the regular file at an already resolved path for reading.
+/// Opens the regular file at a resolved path for reading.
 pub(crate) fn open_regular(real: &Path) -> Result<Opened, JournalError> {
     let failed = |error: io::Error| JournalError::io("open", real, error);
-    // Opening a device may already do something.
+    // Opening a device may have effects, so its kind is checked first.
     require_regular(
         real,
         fs::symlink_metadata(real).map_err(failed)?.file_type(),
@@ -120,7 +120,7 @@ pub(crate) fn open_regular(real: &Path) -> Result<Opened, JournalError> {
     open_seen(real)
 }
 
-/// The same where a look a moment ago has shown a regular file.
+/// Like [`open_regular`], but for a path that the caller has just found to be a regular file.
 pub(crate) fn open_seen(real: &Path) -> Result<Opened, JournalError> {
     let failed = |error: io::Error| JournalError::io("open", real, error);
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -133,7 +133,7 @@ pub(crate) fn open_seen(real: &Path) -> Result<Opened, JournalError> {
     })
 }
 
-/// Opens the regular file `name` of an opened directory; `real` is its path, for messages.
+/// Opens the regular file `name` in an opened directory; `real` is its path, for messages.
 pub(crate) fn open_regular_in(
     directory: BorrowedFd<'_>,
     name: &OsStr,
@@ -170,7 +170,8 @@ pub(crate) fn open_regular_in(
     })
 }
 
-/// A real path has no links: one that is there now was not there when it was resolved.
+/// Converts an open error. A real path has no links, so a link in it appeared after it was
+/// resolved.
 fn opening_failed(real: &Path, error: io::Error) -> JournalError {
     match error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
         true => JournalError::LinkAppeared {
@@ -204,7 +205,7 @@ pub(crate) fn open_real(real: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         use rustix::io::Errno;
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match openat2(CWD, real, flags, Mode::empty(), resolve) {
-            // Old kernels, and sandboxes that filter the call: one component after the other.
+            // Old kernels, and sandboxes that filter the call: open one component after the other.
             Err(Errno::NOSYS | Errno::PERM) => {}
             result => return Ok(result?),
         }
@@ -212,12 +213,13 @@ pub(crate) fn open_real(real: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     open_stepwise(real, flags)
 }
 
-/// Does a link stand above what was a real path?
+/// Returns whether a directory of a formerly real path is a symbolic link now.
 pub(crate) fn is_behind_link(real: &Path) -> bool {
     real.ancestors().skip(1).any(Path::is_symlink)
 }
 
-/// What `openat2` does without links, by hand: each directory is opened in the one before it.
+/// Does without `openat2` what it does with "no symbolic links": opens each directory inside the
+/// previous one.
 fn open_stepwise(real: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     const PASSING: OFlags = OFlags::PATH;
@@ -241,7 +243,7 @@ fn open_stepwise(real: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     Ok(openat(&directory, last, flags, Mode::empty())?)
 }
 
-/// The whole content of a file at one moment.
+/// The whole content of a file at one time, with its stamp.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) stamp: Stamp,
@@ -249,12 +251,12 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Reads all of the file at a resolved path; `None` if there is no such file.
+    /// Reads the whole file at a resolved path; `None` if it does not exist.
     pub(crate) fn take(real: &Path, limit: u64) -> Result<Option<Self>, JournalError> {
         Self::of(open_regular(real), real, limit)
     }
 
-    /// Reads all of what was opened, or failed to open, at `real`.
+    /// Reads the whole file from the result of opening it; `real` is its path.
     pub(crate) fn of(
         opened: Result<Opened, JournalError>,
         real: &Path,
@@ -287,7 +289,7 @@ impl Snapshot {
     }
 }
 
-/// Reads to the end with one system call in the usual case. Only a file of size 0 may not end.
+/// Reads to the end, usually with one system call. Only a file of size 0 may have no known end.
 pub(crate) fn read_all(opened: &Opened) -> io::Result<Special> {
     let size = opened.stamp.size;
     if size == 0 {
@@ -308,7 +310,7 @@ pub(crate) fn read_all(opened: &Opened) -> io::Result<Special> {
             break;
         }
         if filled == bytes.len() {
-            // It grew while being read.
+            // The file grew while it was read.
             bytes.truncate(filled);
             (&opened.file).read_to_end(&mut bytes)?;
             return Ok(whole(bytes));

@@ -1,8 +1,7 @@
-//! The difference of two contents, as hunks for programs and as text for readers.
+//! The difference of two contents, as machine-readable hunks and as text.
 //!
-//! Lines are compared with their breaks, so a change of line ends is a change;
-//! where that happens the CR is made visible as `␍`. Other encodings than UTF-8 are
-//! decoded first, if they are certain.
+//! Lines are compared with their breaks, so a change of line breaks is a change; then the CR is
+//! shown as `␍`. Encodings other than UTF-8 are decoded first, if they are certain.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -13,30 +12,31 @@ use crate::diff::runs;
 use crate::text;
 
 const CONTEXT: usize = 3;
-/// Larger differences are given as one block instead of being searched for the smallest form.
+/// Larger differences are reported as one block; searching for the minimal form would take too
+/// long.
 const COMPARED_LINES: usize = 50_000;
 const DEADLINE: Duration = Duration::from_millis(300);
 const NO_FINAL_BREAK: &str = "\\ No newline at end of file";
 
-/// Neighbouring changes with three lines of context.
+/// Adjacent changes with three lines of context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchHunk {
-    /// 1-based; for a side without lines, where they would be.
+    /// The first line of the old content, 1-based; if there are no lines, where they would be.
     pub old_start: u64,
-    /// How many lines of the old content.
+    /// The number of lines of the old content.
     pub old_lines: u64,
-    /// The same as `old_start`, in the new content.
+    /// Like `old_start`, but for the new content.
     pub new_start: u64,
-    /// How many lines of the new content.
+    /// The number of lines of the new content.
     pub new_lines: u64,
-    /// Each begins with ' ', '+' or '-'; `\` marks a missing final line break.
+    /// The lines, each starting with ' ', '+' or '-'; `\` marks a missing final line break.
     pub lines: Vec<String>,
 }
 
 /// The difference of two contents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Patch {
-    /// In ascending order.
+    /// The hunks, in ascending order.
     pub hunks: Vec<PatchHunk>,
     /// Lines added.
     pub added: u64,
@@ -44,7 +44,7 @@ pub struct Patch {
     pub removed: u64,
 }
 
-/// Lines (0-based) that differ: these of the old content became those of the new.
+/// A range of old lines (0-based) that became a range of new lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Difference {
     pub(crate) old: Range<usize>,
@@ -52,7 +52,7 @@ pub(crate) struct Difference {
 }
 
 impl Patch {
-    /// The difference from `old` to `new`.
+    /// Computes the difference from `old` to `new`.
     pub fn between(old: &[u8], new: &[u8]) -> Self {
         let (old, new) = text::readable(old, new);
         let (old, new) = (real_lines(&old, &new), real_lines(&new, &old));
@@ -69,12 +69,12 @@ impl Patch {
         patch
     }
 
-    /// Are both contents the same?
+    /// Returns whether both contents are equal.
     pub fn is_empty(&self) -> bool {
         self.hunks.is_empty()
     }
 
-    /// Unified text without file names, cut at a whole line near `max_chars`.
+    /// Formats a unified diff without file names, cut at a line boundary near `max_chars`.
     pub fn render(&self, max_chars: usize) -> String {
         let mut text = String::new();
         let mut left = max_chars;
@@ -131,7 +131,7 @@ impl Patch {
 
 impl PatchHunk {
     fn header(&self) -> String {
-        // By convention a side without lines is named by the line before it.
+        // By convention the position of a side without lines is the line before it.
         let start = |start: u64, lines: u64| if lines == 0 { start - 1 } else { start };
         format!(
             "@@ -{},{} +{},{} @@",
@@ -143,13 +143,13 @@ impl PatchHunk {
     }
 }
 
-/// All differences of two contents, ascending.
+/// Returns all differences of two contents, ascending.
 pub(crate) fn differences(old: &[u8], new: &[u8]) -> Vec<Difference> {
     let (old, new) = text::readable(old, new);
     compare(&real_lines(&old, &new), &real_lines(&new, &old))
 }
 
-/// Lines with their breaks. CR breaks lines only if neither side has an LF.
+/// Splits into lines with their breaks. CR ends a line only if neither side has an LF.
 fn real_lines<'a>(content: &'a [u8], other: &[u8]) -> Vec<&'a [u8]> {
     let has_lf = |bytes: &[u8]| memchr(b'\n', bytes).is_some();
     let end = if has_lf(content) || has_lf(other) {
@@ -196,7 +196,7 @@ fn compare(old: &[&[u8]], new: &[&[u8]]) -> Vec<Difference> {
         .collect()
 }
 
-/// Do replaced lines end in other ways than those that replace them?
+/// Returns whether removed and added lines have different kinds of breaks.
 fn breaks_differ(removed: &[&[u8]], added: &[&[u8]]) -> bool {
     let kinds = |lines: &[&[u8]]| {
         let ends = |end: &[u8]| lines.iter().any(|line| line.ends_with(end));

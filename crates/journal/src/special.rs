@@ -1,7 +1,8 @@
-//! Files that say they are empty and are not (`/proc`, `/sys`): read up to a cap, and not for ever.
+//! Files with size 0 that have content (`/proc`, `/sys`): reading them with limits on size and
+//! time.
 //!
-//! Such a read can wait for something that never happens. It runs on a thread of its own: if it does
-//! not come back, that thread is all that is lost.
+//! Such a read can block indefinitely. It runs on a separate thread; if it never returns, only that
+//! thread is lost.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,20 +10,20 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// No more is read of such a file.
+/// The maximum number of bytes read from such a file.
 pub(crate) const CAP: usize = 256 << 10;
 const PATIENCE: Duration = Duration::from_secs(2);
 const PIECE: usize = 64 << 10;
 
-/// What came of it.
+/// The content that was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Special {
     pub(crate) bytes: Vec<u8>,
-    /// That is all of it.
+    /// The file was read to its end.
     pub(crate) ended: bool,
 }
 
-/// Reads an opened file whose size says nothing.
+/// Reads an open file whose size is not known.
 pub(crate) fn read_special(file: &File) -> io::Result<Special> {
     read_within(file.try_clone()?, CAP, PATIENCE)
 }
@@ -44,7 +45,7 @@ fn read_within(
             let is_last = piece.as_ref().map_or(true, Vec::is_empty);
             sent += piece.as_ref().map_or(0, Vec::len);
             if sender.send(piece).is_err() || is_last {
-                return; // no one waits any more, or there is nothing more
+                return; // the receiver was dropped, or the file has ended
             }
         }
     })?;
@@ -55,7 +56,7 @@ fn read_within(
         match pieces.recv_timeout(left) {
             Ok(Ok(piece)) if piece.is_empty() => break true,
             Ok(Ok(piece)) => bytes.extend_from_slice(&piece),
-            // What was opened without waiting says so when it has nothing now.
+            // A file opened without blocking returns this error if it has no data now.
             Ok(Err(error)) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
             Ok(Err(_)) | Err(RecvTimeoutError::Timeout) if bytes.is_empty() => {
                 let seconds = patience.as_secs_f64();

@@ -1,7 +1,7 @@
-//! Names that look the same and are not: composed and decomposed letters (macOS writes the latter),
-//! and the no-break space that macOS puts into the names of screenshots.
+//! Names that look equal but differ: composed and decomposed letters (macOS writes the latter), and
+//! the no-break space that macOS puts into the names of screenshots.
 //!
-//! A model that sees such a name cannot tell, and writes the usual characters.
+//! A model cannot see the difference and writes the usual characters.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -9,13 +9,14 @@ use std::path::{Component, Path, PathBuf};
 use unicode_normalization::UnicodeNormalization;
 
 const MAX_ENTRIES: usize = 20_000;
-/// More look-alikes than this, and no one can say which was meant.
+/// With more candidates it is unclear which one was meant.
 const MAX_BRANCHES: usize = 8;
 
-/// The one existing path that is spelt like a missing one but for such characters.
+/// Returns the one existing path that looks like a missing one but has other characters of this
+/// kind.
 ///
-/// `None` if there is none or more than one. Every part of the path may be spelt otherwise; one
-/// that exists as it is given is taken as it is.
+/// `None` if no path or more than one matches. Every part of the path may differ; a part that
+/// exists as given is used unchanged.
 pub fn respelt(missing: &Path) -> Option<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in missing.components() {
@@ -33,7 +34,7 @@ pub fn respelt(missing: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Are these the same but for such characters?
+/// Returns whether two paths are equal apart from these characters.
 pub fn looks_like(left: &Path, right: &Path) -> bool {
     match (left.to_str(), right.to_str()) {
         (Some(left), Some(right)) => usual(left) == usual(right),
@@ -61,7 +62,7 @@ fn candidates(base: &Path, part: Component<'_>) -> Vec<PathBuf> {
     alike.map(|other| base.join(other)).collect()
 }
 
-/// A name in the characters people type.
+/// Replaces these characters of a name by the usual ones.
 fn usual(name: &str) -> String {
     let spaced = name.chars().map(|character| match character {
         '\u{a0}' | '\u{202f}' => ' ',

@@ -1,4 +1,4 @@
-//! What tells one state of a file from another: its stamp and its content hash.
+//! The stamp and the content hash, which identify a state of a file.
 
 use std::fmt;
 use std::fs::Metadata;
@@ -7,28 +7,29 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Stat;
 
-/// Timestamps are trusted only when they were at least this old at the time of
-/// looking: two writes within one clock tick leave the same mtime.
+/// Timestamps are trusted only if they were at least this old when they were read: two writes
+/// within one clock tick leave the same mtime.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 const TICK: Duration = Duration::from_millis(20);
 
-/// Identity and attributes of an opened file.
+/// Identity and attributes of an open file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
-    /// The file system it is on.
+    /// The device number of the file system.
     pub device: u64,
-    /// Its number there.
+    /// The inode number.
     pub inode: u64,
-    /// In bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Last change of the content, in nanoseconds after the epoch.
+    /// The time of the last content change, in nanoseconds since the epoch.
     pub mtime_ns: i128,
-    /// Unlike mtime it cannot be set back, so a forged mtime is noticed.
+    /// The time of the last status change. Unlike mtime it cannot be set, so a forged mtime is
+    /// noticed.
     pub ctime_ns: i128,
-    /// Type and permissions.
+    /// File type and permissions.
     pub mode: u32,
-    /// The number of its names.
+    /// The number of hard links.
     pub links: u64,
     /// The owner.
     pub uid: u32,
@@ -66,14 +67,15 @@ impl Stamp {
         }
     }
 
-    /// The same but for the number of names, which is not the file's own.
+    /// Returns whether all fields are equal, except the number of links, which other names change.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.looks_like(other)
             && self.ctime_ns == other.ctime_ns
             && (self.mode, self.uid, self.gid) == (other.mode, other.uid, other.gid)
     }
 
-    /// Same object with the same size and mtime; says nothing about a same-tick write.
+    /// Returns whether it is the same object with the same size and mtime; a write within the same
+    /// tick goes unnoticed.
     pub(crate) fn looks_like(&self, other: &Self) -> bool {
         self.same_object(other) && self.size == other.size && self.mtime_ns == other.mtime_ns
     }
@@ -82,21 +84,21 @@ impl Stamp {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Were the times old enough, now, that any later write must change them?
+    /// Returns whether the times are old enough now that any later write must change them.
     pub(crate) fn is_settled(&self) -> bool {
         let newest = self.mtime_ns.max(self.ctime_ns);
         now_ns() - newest >= SETTLED_AFTER.as_nanos() as i128
     }
 
-    /// How long it takes from a moment until every change must show in the times.
+    /// Returns how long it takes until every further change must alter the times.
     pub(crate) fn until_certain(&self, now_ns: i128) -> Duration {
         let since = (now_ns - self.ctime_ns).clamp(0, i128::from(u64::MAX));
         self.tick()
             .saturating_sub(Duration::from_nanos(since as u64))
     }
 
-    /// How long two writes may be apart and leave the same times. Twice the longest tick of a
-    /// kernel, unless the file system plainly keeps whole seconds.
+    /// Returns the maximum time between two writes that leave the same times: twice the longest
+    /// kernel tick, or longer if the file system seems to store whole seconds only.
     fn tick(&self) -> Duration {
         const SECOND: i128 = 1_000_000_000;
         if self.mtime_ns % SECOND == 0 && self.ctime_ns % SECOND == 0 {
@@ -106,13 +108,13 @@ impl Stamp {
         }
     }
 
-    /// A mode without any write bit means that it is to be left alone, also by root.
+    /// Returns whether no write bit is set. Such a file must not be changed, not even by root.
     pub(crate) fn is_read_only(&self) -> bool {
         self.mode & 0o222 == 0
     }
 }
 
-/// Nanoseconds after the epoch.
+/// Returns the current time in nanoseconds since the epoch.
 pub(crate) fn now_ns() -> i128 {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -124,12 +126,12 @@ fn nanoseconds(seconds: i64, rest: i64) -> i128 {
     i128::from(seconds) * 1_000_000_000 + i128::from(rest)
 }
 
-/// BLAKE3 of a whole file.
+/// The BLAKE3 hash of a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentHash(blake3::Hash);
 
 impl ContentHash {
-    /// The hash of these bytes.
+    /// Returns the hash of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes))
     }

@@ -1,4 +1,4 @@
-//! Which file a call may open: the one that was meant when it was permitted.
+//! The file that a call may open: the one that the permission check resolved.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,20 +7,22 @@ use crate::buffers::UnsavedText;
 use crate::error::JournalError;
 use crate::open::{Resolved, resolve};
 
-/// A path, and where it led when someone decided that it may be opened.
+/// A path, with the real path that it resolved to when access was permitted.
 ///
-/// Anyone may put a link in its place afterwards. So it is resolved once more, must lead to the same
-/// real path, and that one is opened without following any link: what is opened is what was judged.
+/// Another process may replace a part of the path by a link afterwards. So the path is resolved
+/// again and must lead to the same real path, which is then opened without following any link: the
+/// file that is opened is the file that was checked.
 #[derive(Debug, Clone)]
 pub struct FileTarget {
     given: PathBuf,
     judged: Option<PathBuf>,
-    /// What its editor has of it, if that is not what is on disk.
+    /// The unsaved text of its editor, if it differs from the disk.
     pub(crate) unsaved: Option<Arc<UnsavedText>>,
 }
 
 impl FileTarget {
-    /// Wherever it leads: for a person at the command line, and where nothing was judged.
+    /// Creates a target without a check of the real path: for users at the command line, and for
+    /// paths that no permission check resolved.
     pub fn anywhere(given: impl Into<PathBuf>) -> Self {
         Self {
             given: given.into(),
@@ -29,7 +31,7 @@ impl FileTarget {
         }
     }
 
-    /// Only if it leads to this real path.
+    /// Creates a target that is opened only if the path resolves to `real`.
     pub fn judged(given: impl Into<PathBuf>, real: impl Into<PathBuf>) -> Self {
         Self {
             given: given.into(),
@@ -38,19 +40,19 @@ impl FileTarget {
         }
     }
 
-    /// The path as it was given.
+    /// Returns the path as the caller named it.
     pub fn path(&self) -> &Path {
         &self.given
     }
 
-    /// The path, if it led to itself when it was judged: there was no link in it.
+    /// Returns the path if it was its own real path when it was checked: it had no links.
     pub(crate) fn led_to_itself(&self) -> Option<&Path> {
         self.judged
             .as_deref()
             .filter(|judged| *judged == self.given)
     }
 
-    /// Where it leads, if that is where it led when it was judged.
+    /// Resolves the path. Fails if the result is not the real path that was checked.
     pub fn resolve(&self) -> Result<Resolved, JournalError> {
         let resolved = resolve(&self.given)?;
         match &self.judged {

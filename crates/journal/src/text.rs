@@ -1,13 +1,13 @@
-//! Bytes seen as text: which encoding, and how to show it.
+//! Text detection: the encoding of a file, and its text for display.
 //!
-//! Detection: byte order mark → NUL in the first 8 KiB (binary) → strict UTF-8 →
-//! UTF-8 with stray bytes → a legacy code page, certain or only likely. Decoding is
-//! for finding and showing; edits splice the bytes themselves.
+//! Detection: byte order mark → NUL in the first 8 KiB (binary) → strict UTF-8 → UTF-8 with stray
+//! bytes → a legacy code page, certain or only likely. Decoding is for searching and showing; edits
+//! splice the bytes themselves.
 //!
-//! A file that is UTF-8 but for stray bytes is edited as UTF-8, also with text
-//! outside ASCII: its readers take it for UTF-8, and the stray bytes, which no text
-//! anyone types can match, stay. A file with only some UTF-8 in it (fewer than 8
-//! characters for each broken one) is a legacy file whose page is not known.
+//! A file that is UTF-8 apart from stray bytes is edited as UTF-8, also with text outside ASCII:
+//! its readers treat it as UTF-8. The stray bytes, which no typed text matches, stay. A file with
+//! only some UTF-8 in it (fewer than 8 characters for each broken one) is treated as a legacy file
+//! of unknown code page.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,15 +20,15 @@ use crate::magic;
 
 pub(crate) const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// A NUL this early means binary (unless a BOM said otherwise).
+/// A NUL byte in the first 8 KiB means binary (unless a byte order mark says otherwise).
 pub(crate) const BINARY_PROBE: usize = 8 << 10;
 
-/// How the text of a file is written in bytes.
+/// The encoding of a file's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     /// UTF-8.
     Utf8,
-    /// UTF-8 but for a few stray bytes, which are kept as they are.
+    /// UTF-8 with a few stray bytes, which are preserved.
     BrokenUtf8,
     /// UTF-16, little endian.
     Utf16Le,
@@ -38,12 +38,12 @@ pub enum Encoding {
     Utf32Le,
     /// UTF-32, big endian.
     Utf32Be,
-    /// This legacy code page, for certain (`encoding::guess` says what that means).
+    /// This legacy code page, for certain (as defined in `encoding::guess`).
     CodePage(CodePage),
-    /// Some single- or double-byte code page; which one is not certain. `likely` is
-    /// empty where the file is too large to guess.
+    /// A single- or double-byte code page that is not certain. `likely` is empty if the file is too
+    /// large to guess.
     Legacy {
-        /// The page that fits best.
+        /// The most likely page.
         likely: &'static str,
     },
 }
@@ -65,7 +65,7 @@ impl fmt::Display for Encoding {
             Self::Utf32Le => "UTF-32LE",
             Self::Utf32Be => "UTF-32BE",
             Self::CodePage(page) => page.name(),
-            // Read in parts only, so no one looked further.
+            // Only parts of the file were read, so the page was not guessed.
             Self::Legacy { likely: "" } => "not UTF-8",
             Self::Legacy { likely } => {
                 return write!(
@@ -77,24 +77,24 @@ impl fmt::Display for Encoding {
     }
 }
 
-/// What a reader should know about the text of a file.
+/// Facts about the text of a file, for its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextFacts {
-    /// How it is written in bytes.
+    /// The encoding.
     pub encoding: Encoding,
     /// It begins with a byte order mark.
     pub bom: bool,
-    /// How its lines end.
+    /// The style of its line breaks.
     pub breaks: BreakStyle,
-    /// `None` when the file was not read to its end.
+    /// Whether it ends with a line break; `None` if the file was not read to its end.
     pub final_newline: Option<bool>,
     /// Some bytes could not be decoded and are shown as U+FFFD.
     pub lossy: bool,
 }
 
-/// The encoding a byte order mark declares, and the length of the mark.
+/// Returns the encoding that a byte order mark declares, and the length of the mark.
 pub(crate) fn byte_order_mark(head: &[u8]) -> Option<(Encoding, usize)> {
-    // UTF-32LE first: its mark begins with that of UTF-16LE.
+    // UTF-32LE comes first: its mark begins with that of UTF-16LE.
     let marks: [(&[u8], Encoding); 5] = [
         (UTF8_BOM, Encoding::Utf8),
         (b"\xff\xfe\0\0", Encoding::Utf32Le),
@@ -108,7 +108,7 @@ pub(crate) fn byte_order_mark(head: &[u8]) -> Option<(Encoding, usize)> {
         .map(|(mark, encoding)| (encoding, mark.len()))
 }
 
-/// Is this the beginning of a file that must not be treated as text?
+/// Returns whether a file that begins like this must not be treated as text.
 pub(crate) fn is_binary(head: &[u8]) -> bool {
     if byte_order_mark(head).is_some() {
         return false;
@@ -117,7 +117,7 @@ pub(crate) fn is_binary(head: &[u8]) -> bool {
     memchr(0, probe).is_some() || magic::is_never_text(probe)
 }
 
-/// What the whole content of a file turns out to be.
+/// The result of detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContentKind {
     Binary,
@@ -130,7 +130,7 @@ pub(crate) enum ContentKind {
 pub(crate) fn detect(content: &[u8]) -> ContentKind {
     if let Some((encoding, mark_length)) = byte_order_mark(content) {
         let body = &content[mark_length..];
-        // A UTF-8 mark is a claim that can be checked, and edits rely on it.
+        // A UTF-8 mark can be verified, and edits rely on it.
         let encoding = match encoding {
             Encoding::Utf8 if std::str::from_utf8(body).is_err() => Encoding::BrokenUtf8,
             encoding => encoding,
@@ -161,8 +161,8 @@ pub(crate) fn detect(content: &[u8]) -> ContentKind {
     }
 }
 
-/// The text of two states of one file for comparing and showing, without their
-/// marks; both are read in the encoding of the first (if it is empty, of the second).
+/// Returns the text of two states of one file for comparing and showing, without byte order marks.
+/// Both are decoded with the encoding of the first (if it is empty, of the second).
 pub(crate) fn readable<'a>(old: &'a [u8], new: &'a [u8]) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
     match detect(if old.is_empty() { new } else { old }) {
         ContentKind::Text { encoding, .. } if !is_shown_raw(encoding) => {
@@ -182,7 +182,7 @@ pub(crate) fn readable<'a>(old: &'a [u8], new: &'a [u8]) -> (Cow<'a, [u8]>, Cow<
     }
 }
 
-/// Are the bytes of such a file themselves its text?
+/// Returns whether the bytes of a file in this encoding are used as its text.
 fn is_shown_raw(encoding: Encoding) -> bool {
     matches!(
         encoding,
@@ -190,8 +190,8 @@ fn is_shown_raw(encoding: Encoding) -> bool {
     )
 }
 
-/// A whole content as text, in its own encoding, without its mark; what cannot be
-/// decoded becomes U+FFFD. For showing only.
+/// Returns the text of a whole content in its own encoding, without byte order mark; undecodable
+/// parts become U+FFFD. For display only.
 pub fn readable_text(content: &[u8]) -> String {
     match View::of(content) {
         Some(view) => String::from_utf8_lossy(&view.text[view.mark_length..]).into_owned(),
@@ -199,17 +199,18 @@ pub fn readable_text(content: &[u8]) -> String {
     }
 }
 
-/// A whole content as text that can be written back: what of it is not changed keeps its very bytes.
+/// The text of a whole content, for writing it back: unchanged parts keep their exact bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodedText {
-    /// The text, without its mark.
+    /// The text without its byte order mark.
     pub text: String,
     encoding: Encoding,
     mark: Vec<u8>,
 }
 
 impl DecodedText {
-    /// `None`: it is no text, or none that its bytes follow from.
+    /// Decodes a content. Returns `None` if it is not text, or if encoding the text again does not
+    /// give the same bytes.
     pub fn of(content: &[u8]) -> Option<Self> {
         let ContentKind::Text {
             encoding,
@@ -229,7 +230,8 @@ impl DecodedText {
         is_exact.then_some(decoded)
     }
 
-    /// The bytes of another text in the same encoding, or the first character that has none there.
+    /// Returns the bytes of another text in the same encoding, or the first character that the
+    /// encoding lacks.
     pub fn encoded(&self, text: &str) -> Result<Vec<u8>, char> {
         let bytes = encoding::encode(text, self.encoding)?;
         Ok([self.mark.as_slice(), &bytes].concat())

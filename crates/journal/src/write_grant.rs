@@ -1,4 +1,4 @@
-//! On whose behalf a file is changed, and where it may lie.
+//! The author of a change, and where it may write.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,25 +10,26 @@ use crate::open::resolve;
 use crate::stamp::Stamp;
 use crate::target::FileTarget;
 
-/// What every mutation must show: which call it belongs to, and where that call may write.
+/// The permission that every change requires: the call that makes it, and the paths where it may
+/// write.
 ///
-/// A file whose real path lies in none of the permitted ones is not written, whatever link led
-/// there, and what is opened afterwards is opened by that real path without following any link.
+/// A file is written only if its real path is inside a permitted directory, regardless of the links
+/// that lead there; it is then opened by that real path without following any link.
 #[derive(Debug, Clone)]
 pub struct WriteGrant {
-    /// The call's id, under which it can be undone.
+    /// The call's id, which is also the id for undo.
     pub call: String,
     /// The tool of the call.
     pub tool: String,
     within: Vec<PathBuf>,
-    /// The same after all links; looked up when first needed, which waits for the disk.
+    /// `within` with all links resolved; resolved when first needed, because that needs the disk.
     real: OnceLock<Vec<PathBuf>>,
-    /// Who writes single text files in place of the journal.
+    /// The editor that writes single text files instead of the journal.
     pub(crate) through: Option<Arc<dyn WriteThrough>>,
     follower: Option<Follower>,
 }
 
-/// Is given what was written.
+/// A callback that receives what was written.
 #[derive(Clone)]
 struct Follower(Arc<Follow>);
 
@@ -41,8 +42,8 @@ impl fmt::Debug for Follower {
 }
 
 impl WriteGrant {
-    /// `within`: directories, each with everything below it, and single files, which need not
-    /// exist. One that leads nowhere permits nothing.
+    /// Creates a grant. `within` has directories, including everything below them, and single
+    /// files, which need not exist. A path that cannot be resolved permits nothing.
     pub fn new(
         call: impl Into<String>,
         tool: impl Into<String>,
@@ -58,8 +59,8 @@ impl WriteGrant {
         }
     }
 
-    /// The same; each content that is written under it is shown, with the real path and what the file
-    /// was right after, once all files of the change are written.
+    /// Adds a callback that receives the real path, the content and the new stamp of each file
+    /// written with this grant, after all files of the change are written.
     #[must_use]
     pub fn followed(
         mut self,
@@ -69,19 +70,20 @@ impl WriteGrant {
         self
     }
 
-    /// Shows what was written.
+    /// Calls the callback for a written file.
     pub(crate) fn wrote(&self, real: &Path, content: &[u8], stamp: &Stamp) {
         if let Some(Follower(follow)) = &self.follower {
             follow(real, content, stamp);
         }
     }
 
-    /// May write anywhere: for a person at the command line, and where all is permitted.
+    /// Creates a grant for all paths: for users at the command line, and if everything is
+    /// permitted.
     pub fn unconfined(call: impl Into<String>, tool: impl Into<String>) -> Self {
         Self::new(call, tool, [PathBuf::from("/")])
     }
 
-    /// The same, which may also write these.
+    /// Permits these paths, too.
     #[must_use]
     pub fn and(self, more: impl IntoIterator<Item = PathBuf>) -> Self {
         let within = self.within.into_iter().chain(more);
@@ -92,14 +94,14 @@ impl WriteGrant {
         }
     }
 
-    /// The same, whose files an editor writes. What it makes of them is looked at, and can be undone.
+    /// Lets an editor write the files. Its result is checked and can be undone.
     #[must_use]
     pub fn through(mut self, editor: Arc<dyn WriteThrough>) -> Self {
         self.through = Some(editor);
         self
     }
 
-    /// Is a real path inside?
+    /// Returns whether a real path is permitted.
     pub fn covers(&self, real: &Path) -> bool {
         let roots = self.real.get_or_init(|| {
             let resolved = self.within.iter().filter_map(|path| resolve(path).ok());
@@ -108,7 +110,7 @@ impl WriteGrant {
         roots.iter().any(|root| real.starts_with(root))
     }
 
-    /// Refuses a real path that is not inside.
+    /// Fails for a real path that is not permitted.
     pub(crate) fn admit(&self, given: &Path, real: &Path) -> Result<(), JournalError> {
         if self.covers(real) {
             return Ok(());
@@ -119,7 +121,8 @@ impl WriteGrant {
         })
     }
 
-    /// Where a path leads, if that is what was judged and this ticket permits writing there.
+    /// Resolves a target. Fails if it is not the file that was checked, or if writing there is not
+    /// permitted.
     pub(crate) fn resolve(&self, target: &FileTarget) -> Result<PathBuf, JournalError> {
         let real = target.resolve()?.real;
         self.admit(target.path(), &real)?;

@@ -1,4 +1,4 @@
-//! What a replaced file keeps besides its name: owner, extended attributes, mode.
+//! The attributes that a replaced file keeps: owner, extended attributes, mode.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::stamp::Stamp;
 
-/// What a file is given when it is made again after a deletion.
+/// The attributes that a file gets when it is created again after a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Attributes {
     pub(crate) mode: u32,
@@ -28,7 +28,7 @@ impl Attributes {
         })
     }
 
-    /// Gives a new file what it may be given; what is not permitted stays as it is.
+    /// Sets these attributes on a new file, as far as permissions allow.
     pub(super) fn give(&self, to: &File) -> io::Result<()> {
         let owned = give_to(to, self.uid, self.gid)?;
         for one in &self.extended {
@@ -37,13 +37,13 @@ impl Attributes {
                 Err(error) => return Err(error.into()),
             }
         }
-        // A file that has another owner now must not run as that one.
+        // If the file has another owner now, its set-user-id and set-group-id bits are dropped.
         let kept = if owned { 0o7777 } else { 0o777 };
         Ok(fchmod(to, Mode::from_raw_mode(self.mode & kept))?)
     }
 }
 
-/// Gives `to` the attributes of `from`; `false` if they cannot all be kept.
+/// Copies the attributes of `from` to `to`. Returns `false` if not all of them can be copied.
 ///
 /// The mode comes last because changing the owner clears set-user-id bits.
 pub(super) fn copy(from: &File, to: &File, stamp: &Stamp) -> io::Result<bool> {
@@ -59,7 +59,7 @@ pub(super) fn copy(from: &File, to: &File, stamp: &Stamp) -> io::Result<bool> {
     Ok(true)
 }
 
-/// `false`: we may not give the file to that owner.
+/// Changes the owner; `false` if that is not permitted.
 fn give_to(file: &File, uid: u32, gid: u32) -> io::Result<bool> {
     let own = Stamp::of(&file.metadata()?);
     if (own.uid, own.gid) == (uid, gid) {
@@ -72,7 +72,7 @@ fn give_to(file: &File, uid: u32, gid: u32) -> io::Result<bool> {
     }
 }
 
-/// After a write in place: the kernel may have cleared set-user-id bits.
+/// Restores the mode after a write in place: the kernel may have cleared set-user-id bits.
 pub(super) fn keep_mode(file: &File, stamp: &Stamp) {
     let changed = file
         .metadata()
@@ -100,7 +100,7 @@ fn extended(from: &File) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
         match read_growing(|buffer| fgetxattr(from, name, buffer)) {
             Ok(value) => all.push((name.to_vec(), value)),
             Err(_) if is_of_the_system(name) => {}
-            Err(Errno::NODATA) => {} // removed meanwhile
+            Err(Errno::NODATA) => {} // removed concurrently
             Err(error) => return Err(error.into()),
         }
     }
@@ -118,7 +118,7 @@ fn set_extended(to: &File, all: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Labels that the system itself gives to new files and does not let us set.
+/// Returns whether the kernel itself sets this attribute on new files and does not let us set it.
 fn is_of_the_system(name: &[u8]) -> bool {
     name.starts_with(b"security.") || name.starts_with(b"trusted.")
 }

@@ -1,8 +1,8 @@
-//! The opened directory of a target: every step of a commit happens inside it,
-//! so that renaming or swapping the directory meanwhile cannot misdirect a write.
+//! The opened directory of a target. Every step of a commit happens inside it, so that renaming or
+//! swapping the directory concurrently cannot misdirect a write.
 //!
-//! It is opened without following any link, so what was judged by its path is
-//! what is written; names below it are single components.
+//! It is opened without following any link, so the path that was checked is the path that is
+//! written. Names below it are single components.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use crate::error::JournalError;
 use crate::open::{Snapshot, open_real, open_regular_in};
 
-/// Names of our temporary files begin so.
+/// The prefix of our temporary files.
 const TEMPORARY: &str = ".haft-";
 
 pub(super) const DIRECTORY: OFlags = OFlags::DIRECTORY
@@ -32,14 +32,14 @@ pub(super) const DIRECTORY: OFlags = OFlags::DIRECTORY
 #[derive(Debug)]
 pub(crate) struct Directory {
     pub(super) handle: OwnedFd,
-    /// Name of the target inside.
+    /// The name of the target inside the directory.
     pub(super) name: OsString,
-    /// The target, for messages.
+    /// The path of the target, for messages.
     pub(super) real: PathBuf,
 }
 
 impl Directory {
-    /// The directory of an already resolved path. [`io::ErrorKind::NotFound`] if there is none.
+    /// Opens the directory of a resolved path. [`io::ErrorKind::NotFound`] if it does not exist.
     pub(crate) fn of(real: &Path) -> io::Result<Self> {
         let (parent, name) = split(real)?;
         Ok(Self {
@@ -49,7 +49,7 @@ impl Directory {
         })
     }
 
-    /// The same, making the directories that are missing.
+    /// Like [`Self::of`], but creates the missing directories.
     pub(super) fn make(real: &Path) -> io::Result<(Self, MadeParents)> {
         let (parent, name) = split(real)?;
         let mut missing = Vec::new();
@@ -77,7 +77,7 @@ impl Directory {
         Ok((Self { handle, name, real }, made))
     }
 
-    /// The target's whole content; `None` if there is no such file.
+    /// Returns the target's whole content, or `None` if the file does not exist.
     pub(crate) fn snapshot(&self, limit: u64) -> Result<Option<Snapshot>, JournalError> {
         let opened = open_regular_in(self.handle.as_fd(), &self.name, &self.real);
         Snapshot::of(opened, &self.real, limit)
@@ -97,7 +97,7 @@ impl Directory {
         accessat(&self.handle, &self.name, Access::WRITE_OK, AtFlags::EACCESS)
     }
 
-    /// Does the name no longer lead to this opened file?
+    /// Returns whether the name no longer refers to this open file.
     pub(super) fn target_moved(&self, target: &File) -> io::Result<bool> {
         let opened = target.metadata()?;
         match statat(&self.handle, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -112,8 +112,8 @@ impl Directory {
         unlinkat(&self.handle, &self.name, AtFlags::empty())
     }
 
-    /// Removes a temporary file that an interrupted commit may have left; nothing that is not one
-    /// of ours.
+    /// Removes a temporary file that an interrupted commit may have left. Ignores names that are
+    /// not those of our temporary files.
     pub(crate) fn remove_leftover(&self, temporary: &OsStr) -> io::Result<()> {
         let ours = temporary
             .to_str()
@@ -127,7 +127,8 @@ impl Directory {
         }
     }
 
-    /// Makes a rename durable. Not every file system can; the content itself is synced already.
+    /// Makes a rename durable. File systems that cannot do this are ignored: the content itself is
+    /// already synced.
     pub(super) fn sync(&self) {
         let _ = rustix::fs::fsync(&self.handle);
     }
@@ -142,7 +143,7 @@ fn split(real: &Path) -> io::Result<(&Path, OsString)> {
 
 fn open_directory(real: &Path) -> io::Result<OwnedFd> {
     match open_real(real, DIRECTORY | OFlags::RDONLY) {
-        // A directory may be enterable but not listable; then it just cannot be synced.
+        // A directory may be searchable but not readable; then it cannot be synced.
         #[cfg(target_os = "linux")]
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             open_real(real, DIRECTORY | OFlags::PATH)
@@ -151,14 +152,14 @@ fn open_directory(real: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// A name no one else uses or can guess.
+/// Returns a unique, unpredictable name for a temporary file.
 pub(crate) fn temporary_name() -> String {
-    // A fresh random state per name: unpredictable, and no dependency.
+    // A fresh random state per name is unpredictable and needs no dependency.
     let random = RandomState::new().hash_one(TEMPORARY);
     format!("{TEMPORARY}{random:016x}.tmp")
 }
 
-/// A file beside the target that removes itself unless it is renamed.
+/// A temporary file in the directory of the target. It is removed on drop unless it was renamed.
 pub(super) struct Temporary<'d> {
     pub(super) file: File,
     directory: &'d Directory,
@@ -179,7 +180,7 @@ impl<'d> Temporary<'d> {
         })
     }
 
-    /// Takes the place of the target.
+    /// Renames the file over the target.
     pub(super) fn rename_over(mut self) -> Result<(), Errno> {
         let handle = &self.directory.handle;
         renameat(handle, self.name, handle, &self.directory.name)?;
@@ -187,13 +188,14 @@ impl<'d> Temporary<'d> {
         Ok(())
     }
 
-    /// Takes a name that must be free; [`Errno::EXIST`] if it is not.
+    /// Renames the file to the target's name, which must be free; [`Errno::EXIST`] if it is not.
     pub(super) fn rename_to_new(mut self) -> Result<(), Errno> {
         let handle = &self.directory.handle;
         let target: &OsStr = &self.directory.name;
         match renameat_with(handle, self.name, handle, target, RenameFlags::NOREPLACE) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                // A link refuses an existing name, too; the temporary name goes on drop.
+                // A hard link fails on an existing name, too. The temporary name is removed on
+                // drop.
                 linkat(handle, self.name, handle, target, AtFlags::empty())
             }
             Ok(()) => {
@@ -213,12 +215,12 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// Directories made for a new file; removed again unless kept.
+/// Directories that were created for a new file. They are removed on drop unless they are kept.
 #[derive(Default)]
 pub(super) struct MadeParents(Vec<(OwnedFd, OsString)>);
 
 impl MadeParents {
-    /// They stay, also after a power failure.
+    /// Keeps the directories and makes them durable.
     pub(super) fn keep(mut self) {
         for (above, _) in self.0.drain(..) {
             let _ = rustix::fs::fsync(&above);
@@ -229,13 +231,13 @@ impl MadeParents {
 impl Drop for MadeParents {
     fn drop(&mut self) {
         for (handle, name) in self.0.iter().rev() {
-            // Fails, rightly, if someone else has put something there.
+            // Fails, as it should, if another process has put a file there.
             let _ = unlinkat(handle, name, AtFlags::REMOVEDIR);
         }
     }
 }
 
-/// The directories that would have to be made for a file, outermost first.
+/// Returns the directories that are missing for a file, outermost first.
 pub(crate) fn missing_parents(real: &Path) -> io::Result<Vec<PathBuf>> {
     let mut missing = Vec::new();
     for path in real.ancestors().skip(1) {
@@ -249,12 +251,13 @@ pub(crate) fn missing_parents(real: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(missing)
 }
 
-/// Removes directories that were made for files which are gone, innermost first, as far as they are
-/// empty.
+/// Removes directories that were created for files that no longer exist, innermost first, if they
+/// are empty.
 pub(crate) fn remove_made<'p>(made: impl IntoIterator<Item = &'p PathBuf>) {
     let outermost_first: BTreeSet<&PathBuf> = made.into_iter().collect();
     for path in outermost_first.into_iter().rev() {
-        // One that was never made, or that someone uses, is no reason to leave the others.
+        // A directory that was never created or that is in use does not stop the removal of the
+        // others.
         if let Ok(above) = Directory::of(path) {
             let _ = unlinkat(&above.handle, &above.name, AtFlags::REMOVEDIR);
         }

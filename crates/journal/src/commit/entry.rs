@@ -1,5 +1,5 @@
-//! A name in a directory and what is there, of any kind: put there, given its mode and times,
-//! taken away. Everything that is put there takes its place with one rename.
+//! Entries of a directory, of any kind: creating, renaming and removing them, and setting their
+//! mode, owner and times. Every new entry gets its final name with one rename.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,28 +17,28 @@ use super::attributes::Attributes;
 use super::directory::{DIRECTORY, Directory, Temporary};
 use crate::stamp::{ContentHash, Stamp};
 
-/// May something be there that is to be replaced?
+/// Whether an existing entry may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommitPlace {
     Free,
     Taken,
 }
 
-/// What a file is given: when it was last changed, in nanoseconds; `None` leaves that to the clock.
+/// The modification time to set, in nanoseconds since the epoch; `None` leaves the current time.
 pub(crate) type Times = Option<i64>;
 
-/// A file that is made again.
+/// A file that is created again.
 pub(crate) struct NewFile<'a> {
     pub(crate) from: &'a File,
     pub(crate) hash: &'a str,
     pub(crate) attributes: &'a Attributes,
     pub(crate) mtime: Times,
-    /// Survives a power failure.
+    /// Syncs the content, so that it survives a power failure.
     pub(crate) sync: bool,
 }
 
 impl Directory {
-    /// What is there now, no link followed.
+    /// Returns the stamp of the entry without following links.
     pub(crate) fn stamp(&self) -> io::Result<Option<Stamp>> {
         match statat(&self.handle, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => Ok(Some(Stamp::of_stat(&found))),
@@ -47,7 +47,7 @@ impl Directory {
         }
     }
 
-    /// Puts a file there; `false` if its content has not the hash it must have.
+    /// Creates a file; returns `false` if its content does not have the expected hash.
     pub(crate) fn put_file(
         &self,
         temporary: &OsStr,
@@ -72,7 +72,7 @@ impl Directory {
         Ok(true)
     }
 
-    /// Puts a symbolic link there.
+    /// Creates a symbolic link.
     pub(crate) fn put_link(
         &self,
         temporary: &OsStr,
@@ -82,14 +82,14 @@ impl Directory {
     ) -> io::Result<()> {
         symlinkat(target, &self.handle, temporary)?;
         if mtime.is_some() {
-            // Not every file system keeps times of links.
+            // Not every file system stores times of links.
             let flags = AtFlags::SYMLINK_NOFOLLOW;
             let _ = utimensat(&self.handle, temporary, &times(mtime), flags);
         }
         self.settle(temporary, place)
     }
 
-    /// Makes this one more name of a file.
+    /// Creates a hard link to the file of `twin`.
     pub(crate) fn put_name_of(
         &self,
         temporary: &OsStr,
@@ -114,12 +114,12 @@ impl Directory {
                 }
             }
         };
-        // A rename that found two names of one file leaves both.
+        // Renaming a file over another hard link to it leaves both names.
         let _ = unlinkat(handle, temporary, AtFlags::empty());
         Ok(settled?)
     }
 
-    /// Moves what is here to there.
+    /// Moves this entry to `there`.
     pub(crate) fn move_to(&self, there: &Self, place: CommitPlace) -> io::Result<()> {
         let flags = match place {
             CommitPlace::Free => RenameFlags::NOREPLACE,
@@ -134,18 +134,19 @@ impl Directory {
         )?)
     }
 
-    /// An empty directory, which only its owner can use until it is given its mode.
+    /// Creates an empty directory that only its owner can use until its mode is set.
     pub(crate) fn put_directory(&self) -> io::Result<()> {
         Ok(mkdirat(&self.handle, &self.name, Mode::RWXU)?)
     }
 
-    /// Gives what is there a mode; links have none. Follows no link.
+    /// Sets the mode of the entry. Follows no link; links have no mode.
     pub(crate) fn give_mode(&self, mode: u32) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(mode & 0o7777);
         match openat(&self.handle, &self.name, flags, Mode::empty()) {
             Ok(opened) => Ok(fchmod(opened, mode)?),
-            // A file that cannot be read by its mode; a link in its place is no file of ours.
+            // The mode of the file forbids opening it. If a link replaced the file, its target must
+            // not be changed.
             Err(Errno::ACCESS) if !self.is_link()? => Ok(rustix::fs::chmodat(
                 &self.handle,
                 &self.name,
@@ -161,7 +162,7 @@ impl Directory {
         Ok(stamp.is_some_and(|stamp| stamp.mode & 0o170_000 == 0o120_000))
     }
 
-    /// Gives it an owner, where that is permitted.
+    /// Changes the owner, if that is permitted.
     pub(crate) fn give_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
         let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
         match chownat(
@@ -182,12 +183,12 @@ impl Directory {
         Ok(utimensat(&self.handle, &self.name, &times, flags)?)
     }
 
-    /// Removes a name that is no directory.
+    /// Removes an entry that is not a directory.
     pub(crate) fn remove_entry(&self) -> io::Result<()> {
         Ok(self.unlink_target()?)
     }
 
-    /// Removes a directory; `false` if something is in it.
+    /// Removes a directory; returns `false` if it is not empty.
     pub(crate) fn remove_empty(&self) -> io::Result<bool> {
         match unlinkat(&self.handle, &self.name, AtFlags::REMOVEDIR) {
             Ok(()) => Ok(true),
@@ -196,13 +197,14 @@ impl Directory {
         }
     }
 
-    /// Removes a directory with everything in it, at once by its name.
+    /// Removes a directory with its contents. A rename first makes it disappear from its name in
+    /// one step.
     pub(crate) fn remove_all(&self, temporary: &OsStr) -> io::Result<()> {
         renameat(&self.handle, &self.name, &self.handle, temporary)?;
         self.remove_set_aside(temporary)
     }
 
-    /// What [`Self::remove_all`] has not come to.
+    /// Removes what an interrupted [`Self::remove_all`] left under its temporary name.
     pub(crate) fn remove_set_aside(&self, temporary: &OsStr) -> io::Result<()> {
         match openat(&self.handle, temporary, DIRECTORY, Mode::empty()) {
             Ok(_) => {}

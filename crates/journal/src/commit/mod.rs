@@ -1,9 +1,9 @@
-//! Putting new content into place: the file is the old or the new one, whole.
+//! Replacing the content of a file: readers see the whole old or the whole new content.
 //!
-//! Normally by a temporary file in the same directory, renamed over the target,
-//! with mode, owner and extended attributes copied before. Written in place only
-//! where a rename would break something: hard links, an owner that cannot be
-//! kept, a directory that cannot be written, a mount point.
+//! Normally a temporary file in the same directory is renamed over the target, after mode, owner
+//! and extended attributes were copied. The file is written in place only where a rename would
+//! break something: hard links, an owner that cannot be set, a directory that is not writable, a
+//! mount point.
 
 mod attributes;
 mod directory;
@@ -29,7 +29,7 @@ pub(crate) use entry::{CommitPlace, NewFile, Times};
 /// Called once before a file is overwritten in place; an error stops the commit.
 pub(crate) type BeforeInPlace<'a> = &'a mut dyn FnMut() -> Result<(), JournalError>;
 
-/// Refuses a file that must not or cannot be written, before anything is done.
+/// Fails for a file that must not or cannot be written, before anything is done.
 pub(crate) fn check_writable(real: &Path, stamp: &Stamp) -> Result<(), JournalError> {
     let access = accessat(CWD, real, Access::WRITE_OK, AtFlags::EACCESS);
     judge_writable(real, stamp, access)
@@ -49,13 +49,13 @@ fn judge_writable(
         Err(error @ (Errno::ACCESS | Errno::ROFS | Errno::PERM)) => {
             Err(JournalError::io("write", real, error))
         }
-        // Other failures will show, with their own cause, in the write itself.
+        // Other failures show up, with their own cause, in the write itself.
         _ => Ok(()),
     }
 }
 
-/// Creates a file that did not exist, and its parents. Without `attributes` it gets the mode any
-/// new file gets.
+/// Creates a file that did not exist, and its parent directories. Without `attributes` it gets the
+/// default mode of new files.
 pub(crate) fn create(
     real: &Path,
     content: &[u8],
@@ -64,7 +64,7 @@ pub(crate) fn create(
 ) -> Result<Stamp, JournalError> {
     let failed = |error: io::Error| open_failed("create", real, error);
     let (directory, parents) = Directory::make(real).map_err(failed)?;
-    // The mode is cut down by the umask, as for any new file.
+    // The umask reduces the mode, as for any new file.
     let mode = if attributes.is_some() { 0o600 } else { 0o666 };
     let mut temporary = Temporary::create(&directory, temporary, mode).map_err(failed)?;
     temporary.file.write_all(content).map_err(failed)?;
@@ -83,7 +83,7 @@ pub(crate) fn create(
     Ok(placed.stamp())
 }
 
-/// Replaces the content of a file that is still as `before` saw it.
+/// Replaces the content of a file that is still as in `before`.
 pub(crate) fn replace(
     real: &Path,
     before: &Snapshot,
@@ -101,7 +101,7 @@ pub(crate) fn replace(
     replace_in_place(real, &directory, before, content, before_in_place)
 }
 
-/// Removes the name of a file that is still as `before` saw it.
+/// Removes the name of a file that is still as in `before`.
 pub(crate) fn remove(real: &Path, before: &Snapshot) -> Result<(), JournalError> {
     let failed = |error: io::Error| open_failed("remove", real, error);
     let directory = Directory::of(real).map_err(failed)?;
@@ -117,7 +117,8 @@ pub(crate) fn remove(real: &Path, before: &Snapshot) -> Result<(), JournalError>
     Ok(())
 }
 
-/// The path was free of links when it was resolved; one that is there now was put there since.
+/// Converts an error from opening a resolved path. The path had no links when it was resolved, so a
+/// link in it appeared since then.
 pub(crate) fn open_failed(doing: &'static str, real: &Path, error: io::Error) -> JournalError {
     match Errno::from_io_error(&error) {
         Some(Errno::LOOP) => JournalError::LinkAppeared {
@@ -127,7 +128,8 @@ pub(crate) fn open_failed(doing: &'static str, real: &Path, error: io::Error) ->
     }
 }
 
-/// `None`: a rename would not do here, and nothing has happened yet.
+/// Replaces the file by renaming a temporary file over it. `None`: a rename is not possible or not
+/// right here, and nothing has changed yet.
 fn replace_by_rename(
     real: &Path,
     directory: &Directory,
@@ -174,7 +176,7 @@ fn replace_in_place(
     if !same_content(&target, &before.bytes).map_err(failed)? {
         return Err(drifted(real));
     }
-    // A full disk is to be noticed before the first old byte is overwritten.
+    // Reserves space first, so that a full disk fails before the first old byte is overwritten.
     reserve(&target, content.len()).map_err(failed)?;
     let placed = Placed::of(&target).map_err(failed)?;
     before_in_place()?;
@@ -191,8 +193,8 @@ fn replace_in_place(
     Ok(placed.stamp())
 }
 
-/// A file whose new content is about to be in its place, opened. What is asked of it afterwards
-/// must not fail any more: the change is made.
+/// An open file with the new content, which is about to be in its final location. Reading its stamp
+/// afterwards must not fail: by then the change is made.
 struct Placed {
     file: File,
     before: Stamp,
@@ -205,7 +207,8 @@ impl Placed {
         Ok(Self { file, before })
     }
 
-    /// As it is now; as it was, if that cannot be seen, and then it counts as changed since.
+    /// Returns the stamp after the change. If it cannot be read, returns the stamp from before,
+    /// which makes the file look changed.
     fn stamp(self) -> Stamp {
         match self.file.metadata() {
             Ok(now) => Stamp::of(&now),
@@ -224,7 +227,7 @@ fn reserve(target: &File, length: usize) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     if length > 0 {
         use rustix::fs::{FallocateFlags, fallocate};
-        // Not every file system can reserve; only a plain "no room" is an answer.
+        // Not every file system can reserve space; only the "no space" errors matter.
         let reserved = fallocate(target, FallocateFlags::KEEP_SIZE, 0, length as u64);
         if let Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) = reserved {
             return Err(error.into());
@@ -233,7 +236,7 @@ fn reserve(target: &File, length: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Does the name still lead to this file, and is its content the one that was seen?
+/// Returns whether the name still refers to this file and the content is still as in `before`.
 fn is_unchanged(directory: &Directory, target: &File, before: &Snapshot) -> io::Result<bool> {
     Ok(same_content(target, &before.bytes)? && !directory.target_moved(target)?)
 }

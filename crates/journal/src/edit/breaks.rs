@@ -1,7 +1,8 @@
-//! Which line breaks are written: the model writes LF, the file's style wins.
+//! The line breaks of written text: the model types LF, and the file's style decides.
 //!
-//! A written line takes the break of the line it replaces; extra lines take the
-//! style of the matched range, else of the line it is on, else of the file, else LF.
+//! A written line gets the break of the line it replaces. Additional lines get the prevalent break
+//! of the matched range, otherwise of the line the range ends in, otherwise of the file, otherwise
+//! LF.
 
 use std::{cell::OnceCell, ops::Range};
 
@@ -10,7 +11,8 @@ use super::line_diff::{runs, texts};
 use crate::diff::Run;
 use crate::lines::{Break, BreakCounts, BreakStyle, Line, find_break, split_lines};
 
-/// A change as it was typed: its lines, compared once however many places it has.
+/// The old and the new text as the model typed them. Their lines are compared only once, however
+/// many matches the edit has.
 pub(super) struct Typed<'t> {
     pub(super) old: &'t str,
     pub(super) new: &'t str,
@@ -20,7 +22,7 @@ pub(super) struct Typed<'t> {
 }
 
 impl<'t> Typed<'t> {
-    /// For a file of this style.
+    /// Prepares the texts for a file of this style.
     pub(super) fn new(old: &'t str, new: &'t str, style: BreakStyle) -> Self {
         Self {
             old,
@@ -44,7 +46,7 @@ impl<'t> Typed<'t> {
         self.lines.get_or_init(|| [self.old, self.new].map(split))
     }
 
-    /// Which lines stay and which change.
+    /// Runs of unchanged and changed lines.
     pub(super) fn runs(&self) -> &[Run] {
         self.runs
             .get_or_init(|| runs(&texts(self.old_lines()), &texts(self.new_lines())))
@@ -53,8 +55,8 @@ impl<'t> Typed<'t> {
 
 pub(super) struct Writer<'a> {
     file: &'a File<'a>,
-    /// The break found last, reused while it is still ahead: many matches on
-    /// one long line must not each look for its end.
+    /// The offset and kind of the break found last. It is reused while it is still ahead, so that
+    /// many matches on one long line do not each scan to its end.
     ahead: Option<(usize, Option<Break>)>,
 }
 
@@ -63,7 +65,7 @@ impl<'a> Writer<'a> {
         Self { file, ahead: None }
     }
 
-    /// The new text for `range`, which matched the old one. Ranges must come ascending.
+    /// Returns the new text for `range`, which matched the old text. Ranges must be ascending.
     pub(super) fn write(&mut self, range: &Range<usize>, typed: &Typed<'_>) -> Vec<u8> {
         let (style, new) = (self.file.style, typed.new);
         if find_break(new.as_bytes(), style).is_none()
@@ -83,7 +85,7 @@ impl<'a> Writer<'a> {
         text
     }
 
-    /// The break for each new line. Ranges must come ascending.
+    /// Returns the break for each new line. Ranges must be ascending.
     pub(super) fn breaks(&mut self, range: &Range<usize>, typed: &Typed<'_>) -> Vec<Break> {
         let style = self.file.style;
         let matched = &self.file.text()[range.clone()];
@@ -101,7 +103,7 @@ impl<'a> Writer<'a> {
         let mut replaced: Vec<Option<Break>> = split_lines(matched, style)
             .map(|line| line.line_break)
             .collect();
-        // The match ends on a line whose break is behind it.
+        // The match ends within a line: use the break after the match.
         match replaced.last_mut() {
             Some(Some(_)) => {}
             Some(last) => *last = self.break_after(range.end),
@@ -125,7 +127,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Lines as the model typed them; in a CR file any of its breaks is one.
+/// Splits text that the model typed into lines. In a CR file, CR, LF and CRLF all end a line.
 pub(super) fn typed_lines(text: &str, style: BreakStyle) -> Vec<Line<'_>> {
     if style != BreakStyle::Cr {
         return split_lines(text.as_bytes(), BreakStyle::Mixed).collect();
@@ -149,7 +151,7 @@ pub(super) fn typed_lines(text: &str, style: BreakStyle) -> Vec<Line<'_>> {
     lines
 }
 
-/// The break for each new line, given those of the lines that are replaced.
+/// Assigns breaks to the new lines, given those of the replaced lines.
 fn aligned(replaced: &[Option<Break>], typed: &Typed<'_>, extra: Break) -> Vec<Break> {
     let mut breaks = vec![extra; typed.new_lines().len()];
     for run in typed.runs() {

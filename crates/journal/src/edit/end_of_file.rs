@@ -1,7 +1,7 @@
-//! Tier 4: `old_string` ends in a line break, the file just ends.
+//! Tier 4: `old_string` ends with a line break, and the file ends without one.
 //!
-//! The final break of `new_string` is then dropped like that of `old_string`, so
-//! that the file goes on ending without one.
+//! The final break of `new_string` is then dropped like that of `old_string`, so that the file
+//! still ends without a break.
 
 use std::iter;
 

@@ -1,9 +1,9 @@
-//! Why a change is not made.
+//! Errors of edits.
 
 use super::{Tier, places};
 use crate::text::Encoding;
 
-/// Why a change is not made. Worded for the model, which also learns the path.
+/// The reason why an edit was not made. The texts are for the model; the caller adds the path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(
     missing_docs,
@@ -19,22 +19,22 @@ pub enum EditError {
         "old_string is empty but the file is not. Use Write to replace the whole file, or put the text to be replaced into old_string."
     )]
     OldEmpty,
-    /// The old text is nowhere in the file; `help` says what comes near.
+    /// The old text is not in the file; `help` describes similar text, if any.
     #[error("String to replace not found.{}", help_below(.help))]
     NotFound { help: String },
-    /// The old text is in several places and only one was to change.
+    /// The old text occurs several times, but only one occurrence was to be replaced.
     #[error("Found {count} matches of the string to replace{}, at {}. Add surrounding lines to old_string so that it names one place, or set replace_all to change all of them.", tolerance(*.tier), places::list(.lines, *.count))]
     Ambiguous {
         count: usize,
         lines: Vec<u64>,
         tier: Tier,
     },
-    /// The only match may cut a character of a double-byte code page.
+    /// The only match may cut a character of a double-byte code page in half.
     #[error(
         "String to replace not found as whole characters: its only match, on line {line}, may begin or end inside a double-byte character (the file is not UTF-8). Include the text around it in old_string."
     )]
     InsideCharacter { line: u64 },
-    /// The file would stay as it is.
+    /// The file would not change.
     #[error(
         "the edit would leave the file as it is: what is written equals what is there (line breaks and the byte order mark follow the file)."
     )]
@@ -42,7 +42,7 @@ pub enum EditError {
     /// The file is not text.
     #[error("it is a binary file; text cannot be replaced in it.")]
     Binary,
-    /// File and old text differ in the blanks at the end of a line that the change touches.
+    /// File and old text differ in the whitespace at the end of a line that the change touches.
     #[error(
         "line {line} of the file ends in {}, old_string and new_string in {}: it is not known whether the file's blanks are to stay. Copy the end of the line exactly into old_string, and give new_string the end it should have.", named_blanks(.file), named_blanks(.old)
     )]
@@ -51,12 +51,12 @@ pub enum EditError {
         file: String,
         old: String,
     },
-    /// File and old text have different quotes, dashes or spaces where the change is.
+    /// File and old text have different quotes, dashes or spaces in the changed part.
     #[error(
         "line {line} of the file has {}, old_string has {} there, and new_string has it too in the part that changes: it is not known which of them is meant. Copy the line exactly into old_string, and give new_string the characters it should have.", named(*.file), named(*.old)
     )]
     SignInDoubt { line: u64, file: char, old: char },
-    /// A line that is not exactly as in the old text is moved or copied.
+    /// A line that differs from the old text is moved or copied.
     #[error(
         "line {line} of the file is not exactly as in old_string (quotes, dashes or blanks differ), and it is moved, copied, or one of several like it: it is not known which characters it should have. Copy the lines exactly into old_string and new_string."
     )]
@@ -98,7 +98,7 @@ fn named(character: char) -> String {
     }
 }
 
-/// `2 blanks (··)`.
+/// Formats trailing whitespace for a message, for example `2 blanks (··)`.
 fn named_blanks(blanks: &str) -> String {
     let signs: String = blanks
         .chars()

@@ -1,4 +1,4 @@
-//! Tier 1: all exact occurrences, overlapping ones included, in linear time.
+//! Tier 1: all exact occurrences, including overlapping ones, in linear time.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use super::fold::Folded;
 use super::{File, Match, Search, Tier};
 use crate::effort::spend;
 
-/// Ranges of the file that equal the searched text, ascending.
+/// Ranges of the file that equal the old text, ascending.
 pub(super) struct Candidates {
     pub(super) ranges: Vec<Range<usize>>,
-    /// Where the first match lies that was passed over as half a character.
+    /// The offset of the first match that was skipped because it may cut a character.
     pub(super) first_inside_character: Option<usize>,
 }
 
@@ -25,7 +25,7 @@ pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
     search.matched(Tier::Exact, found.ranges)
 }
 
-/// CRLF equals LF; `folded` is the file with its breaks folded.
+/// Finds matches with CRLF and LF treated as equal; `folded` is the file with its breaks folded.
 pub(super) fn candidates(file: &File<'_>, folded: &Folded<'_>, old: &str) -> Candidates {
     let needle = Folded::breaks(old.as_bytes(), file.style);
     let occurrences = Occurrences::new(&folded.text, &needle.text);
@@ -34,7 +34,7 @@ pub(super) fn candidates(file: &File<'_>, folded: &Folded<'_>, old: &str) -> Can
     whole_characters(file, ranges)
 }
 
-/// Breaks are compared as they are; a match does not begin or end inside a CRLF.
+/// Finds matches with breaks compared literally; a match does not begin or end inside a CRLF.
 fn literal_candidates(file: &File<'_>, old: &str) -> Candidates {
     let splits = |position: usize| {
         position > 0
@@ -64,23 +64,22 @@ fn whole_characters(file: &File<'_>, ranges: impl Iterator<Item = Range<usize>>)
     }
 }
 
-/// All starts of `needle` in `text`, overlapping ones included.
+/// All offsets of `needle` in `text`, including overlapping ones.
 ///
-/// After a match the next one is tried at the needle's smallest period, which
-/// costs only that many comparisons; a full search is needed again only when
-/// that fails, and then the next match is at least half a needle away. So
-/// `aaaa` in a sea of `a` stays linear.
+/// After a match the next candidate is the needle's smallest period further on, which costs only as
+/// many comparisons as the period is long. Only if that fails a full search is needed, and then the
+/// next match is at least half a needle away. So searching `aaaa` in a long run of `a` is linear.
 pub(super) struct Occurrences<'t, 'n> {
     text: &'t [u8],
     needle: &'n [u8],
     finder: memmem::Finder<'n>,
-    /// Computed at the first match; most searches need none.
+    /// Computed at the first match; most searches do not need it.
     period: Option<usize>,
     last: Option<usize>,
 }
 
 impl<'t, 'n> Occurrences<'t, 'n> {
-    /// An empty needle occurs nowhere.
+    /// Starts a search; an empty needle occurs nowhere.
     pub(super) fn new(text: &'t [u8], needle: &'n [u8]) -> Self {
         Self {
             text: if needle.is_empty() { &[] } else { text },
@@ -91,7 +90,8 @@ impl<'t, 'n> Occurrences<'t, 'n> {
         }
     }
 
-    /// Linear in the distance and the needle, whatever they are made of.
+    /// Finds the next match in time linear in its distance and the needle's length, regardless of
+    /// their contents.
     fn search(&self, from: usize) -> Option<usize> {
         let rest = self.text.get(from..)?;
         let found = self.finder.find(rest);
@@ -129,7 +129,7 @@ impl Iterator for Occurrences<'_, '_> {
     }
 }
 
-/// The smallest shift at which the needle agrees with itself.
+/// Returns the smallest shift at which the needle matches itself.
 fn smallest_period(needle: &[u8]) -> usize {
     let mut border = vec![0; needle.len()];
     let mut matched = 0;

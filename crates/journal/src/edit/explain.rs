@@ -1,8 +1,8 @@
-//! Why a text was not found: the closest place and the usual slips.
+//! Hints for text that was not found: the most similar place and common mistakes.
 //!
-//! Everything here only informs. Work is bounded: lines that occur very often
-//! do not vote, few candidates are judged, and files above 5 MB get only the
-//! hints that are a plain search.
+//! The hints only inform; no edit depends on them. The work is bounded: lines that occur very often
+//! are ignored, only a few candidates are scored, and files above 5 MB get only the hints that need
+//! no line comparison.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -22,14 +22,14 @@ const COMPARED_LINES: usize = 2_000;
 const MAX_HELP_LINES: usize = 60;
 const MAX_DIFF_LINES: usize = 30;
 const MAX_LINE_CHARS: usize = 200;
-/// Lines more frequent than this (`}`, blank lines) say nothing about a place.
+/// Lines that occur more often (`}`, empty lines) do not help to find a place.
 const MAX_VOTES_PER_LINE: usize = 200;
 const JUDGED_WINDOWS: usize = 6;
 const LIKE_ENOUGH: f64 = 0.5;
-/// Shorter texts are found nearly everywhere.
+/// Shorter texts occur nearly everywhere.
 const TELLING_LENGTH: usize = 3;
 
-/// Hints for an `old` that `file` does not contain, most useful first; may be empty.
+/// Returns hints for an `old` text that `file` does not contain, most useful first; may be empty.
 pub fn explain_missing(file: &[u8], old: &str, new: &str) -> String {
     let Ok(file) = File::of(file) else {
         return String::new();
@@ -89,10 +89,10 @@ fn already_there(file: &File<'_>, new: &str) -> Option<String> {
     ))
 }
 
-/// Number of a line that the old text does not have.
+/// The id of a line that the old text does not have.
 const UNKNOWN: u32 = u32::MAX;
 
-/// The lines of both texts, with equal trimmed lines under equal numbers.
+/// The lines of both texts. Lines that are equal after trimming have equal ids.
 struct LineComparison<'a> {
     file: &'a [&'a [u8]],
     old: &'a [&'a [u8]],
@@ -131,7 +131,7 @@ impl<'a> LineComparison<'a> {
         }
     }
 
-    /// The first line (0-based) of the window that is most like the old text.
+    /// Returns the first line (0-based) of the window that is most similar to the old text.
     fn closest(&self) -> Option<usize> {
         let mut starts = self.starts_by_equal_lines();
         starts.extend(self.starts_by_longest_line());
@@ -145,7 +145,7 @@ impl<'a> LineComparison<'a> {
         best.map(|(_, start)| start)
     }
 
-    /// Every line that occurs in both votes for the start it implies.
+    /// Candidates by voting: every line that occurs in both texts votes for the start it implies.
     fn starts_by_equal_lines(&self) -> BTreeSet<usize> {
         let mut places: HashMap<u32, Vec<usize>> = HashMap::new();
         let old_count = self.old_ids.iter().max().map_or(0, |highest| highest + 1);
@@ -179,7 +179,7 @@ impl<'a> LineComparison<'a> {
             .collect()
     }
 
-    /// For texts of which no line is right: lines like the longest one.
+    /// Candidates for texts without any correct line: lines similar to the longest one.
     fn starts_by_longest_line(&self) -> BTreeSet<usize> {
         let longest = self.old.iter().take(COMPARED_LINES).enumerate();
         let Some((index, line)) = longest.max_by_key(|(_, line)| line.trim_ascii().len()) else {
@@ -243,7 +243,7 @@ impl<'a> LineComparison<'a> {
             "Closest place: {range}; first difference at line {} (- old_string, + file; · blank, → tab, ␍ CR, ⍽ no-break space):",
             first + differing
         );
-        // A little of what comes before, for orientation.
+        // A few lines before the first difference, for orientation.
         let shown_from = differing.saturating_sub(2);
         let until = shown_from + MAX_DIFF_LINES;
         let old_part = &self.old[shown_from..self.old.len().min(until)];

@@ -1,4 +1,4 @@
-//! A file as the rules of Edit see it: its text, and the way back to its bytes.
+//! A file as the edit rules see it: its text, and the mapping back to its bytes.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -8,28 +8,28 @@ use crate::encoding::{self, View};
 use crate::lines::{BreakCounts, BreakStyle, break_byte, find_break};
 use crate::text::Encoding;
 
-/// A part of what is written.
+/// A part of the written text.
 pub(super) enum Piece {
-    /// This range of the file's text, as the bytes it is.
+    /// A range of the file's text, written with its original bytes.
     Kept(Range<usize>),
-    /// UTF-8.
+    /// New text, in UTF-8.
     Typed(Vec<u8>),
 }
 
-/// A splice of the file's text, before it becomes one of its bytes.
+/// A splice of the file's text, before it is converted to a splice of its bytes.
 pub(super) struct Draft {
     pub(super) range: Range<usize>,
     pub(super) pieces: Vec<Piece>,
 }
 
-/// A file that may be edited, with what the rules need to know about it.
+/// A file that may be edited, with the facts that the rules need.
 ///
-/// The rules work on its text; only `finish` goes back to bytes.
+/// The rules work on its text; only `finish` converts back to bytes.
 pub(super) struct File<'a> {
     pub(super) view: View<'a>,
     pub(super) style: BreakStyle,
     pub(super) counts: BreakCounts,
-    /// Borders of characters that are none under another page.
+    /// Offsets that are character boundaries only if the guessed code page is right.
     contested: OnceCell<Vec<usize>>,
 }
 
@@ -56,8 +56,8 @@ impl<'a> File<'a> {
         self.view.mark_length
     }
 
-    /// Could this begin or end inside a character? Not known where the code page is not, and
-    /// even a guess that is certain may be wrong.
+    /// Returns whether the range may begin or end inside a character. This is uncertain if the code
+    /// page is unknown, and even a guess that is marked certain may be wrong.
     pub(super) fn splits_character(&self, range: &Range<usize>) -> bool {
         match self.view.encoding {
             Encoding::Legacy { .. } => self.begins_inside_character(range.start),
@@ -74,8 +74,8 @@ impl<'a> File<'a> {
         }
     }
 
-    /// In an unknown code page: could this be the second half of a double-byte
-    /// character, or a later part of one of four bytes (GB18030)?
+    /// Returns whether, in an unknown code page, this byte may be the second half of a double-byte
+    /// character or a later part of a four-byte one (GB18030).
     fn begins_inside_character(&self, position: usize) -> bool {
         let text = self.text();
         let at = |offset: isize| {
@@ -95,7 +95,7 @@ impl<'a> File<'a> {
         at(-1) >= 0x80 && (0x40..=0x7e).contains(&at(0)) || four_bytes(-1) || four_bytes(-3)
     }
 
-    /// An empty `old_string` fills an empty file and touches no other.
+    /// Plans an edit with an empty `old_string`: it fills an empty file and fails for any other.
     pub(super) fn fill(&self, new: &str) -> Result<EditPlan, EditError> {
         let end = self.mark_length();
         if self.text().len() > end {
@@ -109,7 +109,7 @@ impl<'a> File<'a> {
         self.finish(vec![draft], Tier::Exact)
     }
 
-    /// From text to bytes: what is kept keeps its bytes, what is typed is encoded.
+    /// Converts drafts to splices: unchanged pieces keep their bytes, typed ones are encoded.
     pub(super) fn finish(&self, drafts: Vec<Draft>, tier: Tier) -> Result<EditPlan, EditError> {
         let in_text: Vec<Splice> = drafts
             .iter()
@@ -152,7 +152,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// In an unknown code page only ASCII has known bytes.
+    /// Fails if non-ASCII text is typed into a file of unknown code page: its bytes are not known.
     fn require_known(&self, drafts: &[Draft]) -> Result<(), EditError> {
         let Encoding::Legacy { likely } = self.view.encoding else {
             return Ok(());
@@ -189,7 +189,8 @@ impl<'a> File<'a> {
         })
     }
 
-    /// Deleting exactly whole lines takes the break of the last one along.
+    /// Returns the end of a deletion: deleting exactly whole lines includes the break of the last
+    /// one.
     pub(super) fn end_of_deletion(&self, range: &Range<usize>, next_start: usize) -> usize {
         let before = &self.text()[self.mark_length()..range.start];
         let at_line_start = match before.last() {
@@ -218,7 +219,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// A mark that was copied along is no text.
+    /// Removes a byte order mark that the model copied with the text.
     pub(super) fn without_mark<'t>(&self, typed: &'t str) -> &'t str {
         self.without_second_mark(self.mark_length(), typed)
     }

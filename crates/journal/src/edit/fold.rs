@@ -1,8 +1,8 @@
-//! Texts made equal: breaks, typography or trailing blanks folded away, with the
-//! way back to the original offsets.
+//! Normalized texts: breaks, typography or trailing whitespace are folded, with a mapping back to
+//! the original offsets.
 //!
-//! Folds stack: each is made of the text of the one before, and offsets go back
-//! the same way. All are linear, and borrow when there is nothing to fold.
+//! Folds can be stacked: each works on the text of the previous one, and offsets are mapped back
+//! through the same chain. All folds are linear, and borrow the text if there is nothing to fold.
 
 use std::borrow::Cow;
 
@@ -11,13 +11,13 @@ use memchr::{memchr, memchr_iter, memchr3_iter};
 use crate::effort::spend;
 use crate::lines::BreakStyle;
 
-/// Some text, and where its parts were before folding.
+/// A folded text with the mapping to its original offsets.
 pub(super) struct Folded<'a> {
     pub(super) text: Cow<'a, [u8]>,
     shifts: Vec<Shift>,
 }
 
-/// Offsets behind `place` (in the folded text) lie `by` bytes further on in the original.
+/// Offsets after `place` in the folded text are `by` bytes further on in the original.
 struct Shift {
     place: u32,
     by: u32,
@@ -31,7 +31,7 @@ impl<'a> Folded<'a> {
         }
     }
 
-    /// CRLF as LF; in a file of CR style also every CR as LF.
+    /// Folds CRLF to LF; in a file of CR style also every CR to LF.
     pub(super) fn breaks(bytes: &'a [u8], style: BreakStyle) -> Self {
         if memchr(b'\r', bytes).is_none() {
             return Self::unchanged(bytes);
@@ -42,12 +42,12 @@ impl<'a> Folded<'a> {
                 fold.replace(position, 2, b"\n");
             } else if style == BreakStyle::Cr {
                 fold.replace(position, 1, b"\n");
-            } // else a lone CR is data
+            } // otherwise a lone CR is data
         }
         fold.finish()
     }
 
-    /// Quotes, dashes and spaces of every kind as the ones on a keyboard.
+    /// Folds all kinds of quotes, dashes and spaces to their ASCII forms.
     pub(super) fn typography(bytes: &'a [u8]) -> Self {
         let mut fold = Folding::of(bytes);
         for position in memchr3_iter(0xc2, 0xe2, 0xe3, bytes) {
@@ -58,7 +58,8 @@ impl<'a> Folded<'a> {
         fold.finish()
     }
 
-    /// No blanks before LF. An offset just before such an LF goes back to before the blanks.
+    /// Removes spaces and tabs before LF. An offset just before such an LF maps to before the
+    /// whitespace.
     pub(super) fn trailing_blanks(bytes: &'a [u8]) -> Self {
         let mut fold = Folding::of(bytes);
         let mut line_start = 0;
@@ -76,8 +77,8 @@ impl<'a> Folded<'a> {
         matches!(self.text, Cow::Borrowed(_))
     }
 
-    /// A boundary before a folded character goes back to before it, so that no
-    /// CRLF and no character is ever split.
+    /// Maps an offset to the original text. An offset before a folded character maps to before that
+    /// character, so that no CRLF and no character is split.
     pub(super) fn original(&self, offset: usize) -> usize {
         let behind = self
             .shifts
@@ -89,7 +90,7 @@ impl<'a> Folded<'a> {
     }
 }
 
-/// How many blanks (space, tab) a line ends in.
+/// Returns the number of spaces and tabs at the end of a line.
 pub(super) fn trailing_blanks(line: &[u8]) -> usize {
     let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
     let blanks = line.iter().rev().take_while(is_blank).count();
@@ -115,7 +116,7 @@ impl<'a> Folding<'a> {
         }
     }
 
-    /// `length` bytes at `position` become `plain`; positions must ascend.
+    /// Replaces `length` bytes at `position` by `plain`; positions must ascend.
     fn replace(&mut self, position: usize, length: usize, plain: &[u8]) {
         if self.text.capacity() == 0 {
             self.text.reserve(self.bytes.len());
@@ -125,7 +126,7 @@ impl<'a> Folding<'a> {
         self.text.extend_from_slice(plain);
         self.copied = position + length;
         if length > 1 {
-            // Files are loaded up to 512 MB, so offsets fit.
+            // Files are loaded up to 512 MB, so offsets fit into 32 bits.
             self.shifts.push(Shift {
                 place: (self.text.len() - 1) as u32,
                 by: (self.copied - self.text.len()) as u32,
@@ -145,7 +146,7 @@ impl<'a> Folding<'a> {
     }
 }
 
-/// The typographic sign at the beginning: its length, and its plain twin.
+/// Parses a typographic sign at the start: returns its length and its ASCII form.
 fn plain_sign(bytes: &[u8]) -> Option<(usize, u8)> {
     let (length, plain) = match bytes {
         [0xc2, 0xa0, ..] => (2, b' '),
@@ -166,7 +167,7 @@ fn plain_sign(bytes: &[u8]) -> Option<(usize, u8)> {
     Some((length, plain))
 }
 
-/// Is this character a blank, or folded to one?
+/// Returns whether the character is a space or tab, or is folded to a space.
 pub(super) fn is_blank(character: char) -> bool {
     let mut bytes = [0; 4];
     let bytes = character.encode_utf8(&mut bytes).as_bytes();

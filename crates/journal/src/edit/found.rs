@@ -1,4 +1,5 @@
-//! Replacing what someone else found: ranges of the text, spliced by the rules of Edit.
+//! Replacing given ranges of a text, for callers that searched it themselves. The splices follow
+//! the rules of Edit.
 
 use std::{iter, ops::Range};
 
@@ -7,52 +8,52 @@ use super::{Draft, EditError, EditPlan, File, Piece, Tier, breaks, differ_only_i
 use crate::lines::{Break, BreakStyle};
 use crate::text::Encoding;
 
-/// The text of a file without its byte order mark, and the way back to its bytes.
+/// The text of a file without its byte order mark, with the mapping back to its bytes.
 pub struct EditableText<'a> {
     file: File<'a>,
 }
 
-/// A piece of the text, and what takes its place.
+/// A range of the text and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextChange {
-    /// Which, in bytes of the text.
+    /// The replaced range, in bytes of the text.
     pub range: Range<usize>,
-    /// What is written there, one part behind the other.
+    /// The parts of the new text, in order.
     pub new: Vec<NewText>,
 }
 
-/// A part of what is written.
+/// A part of the new text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewText {
-    /// Its line breaks follow the file.
+    /// Text whose line breaks are adapted to the file.
     Typed(String),
-    /// What the file says there, line breaks and all.
+    /// An unchanged range of the file's text, including its line breaks.
     Kept(Range<usize>),
 }
 
 impl<'a> EditableText<'a> {
-    /// The text of these bytes; an error for what is no text.
+    /// Parses the bytes of a file; an error if it is not text.
     pub fn of(bytes: &'a [u8]) -> Result<Self, EditError> {
         File::of(bytes).map(|file| Self { file })
     }
 
-    /// Decoded to UTF-8 where the encoding is known, else the bytes themselves.
+    /// The text: decoded to UTF-8 if the encoding is known, otherwise the bytes themselves.
     pub fn text(&self) -> &[u8] {
         &self.file.text()[self.file.mark_length()..]
     }
 
-    /// How it is written in bytes.
+    /// The encoding of the file.
     pub fn encoding(&self) -> Encoding {
         self.file.view.encoding
     }
 
-    /// The bytes of the file that a range of the text is.
+    /// Returns the bytes of the file that a range of the text corresponds to.
     pub fn source_range(&self, range: &Range<usize>) -> Range<usize> {
         self.file.view.source_range(&self.in_file(range))
     }
 
-    /// The changes that change anything, as splices; they must be ascending and must not overlap.
-    /// `None` where nothing changes.
+    /// Converts the changes into splices; they must be ascending and must not overlap. Returns
+    /// `None` if nothing changes.
     pub fn plan(&self, changes: &[TextChange]) -> Result<Option<EditPlan>, EditError> {
         let file = &self.file;
         let mut writer = breaks::Writer::new(file);
@@ -90,15 +91,15 @@ impl<'a> EditableText<'a> {
     }
 }
 
-/// New text in one piece, and which of its line feeds are the file's own.
+/// New text in one piece, with the line breaks that come from the file.
 struct Composed {
     text: String,
-    /// One for each line feed: the break it was in the file, if it comes from there.
+    /// One entry for each line feed: its break in the file, if it comes from there.
     breaks: Vec<Option<Break>>,
 }
 
 impl Composed {
-    /// `None` where a kept piece is no text.
+    /// Returns `None` if an unchanged piece is not valid UTF-8.
     fn of(file: &EditableText<'_>, parts: &[NewText]) -> Option<Self> {
         let (mut text, mut breaks) = (String::new(), Vec::new());
         for part in parts {

@@ -1,19 +1,17 @@
-//! Tier 6: whole lines that are equal but for their indentation.
+//! Tier 6: whole lines that are equal apart from their indentation.
 //!
-//! Applied only where nothing has to be supposed: one place in the whole file;
-//! each indentation of `old_string` stands for one of the file and the other way
-//! round; blanks at line ends and blank lines are equal; and `new_string` shows
-//! which indentation it is written in:
+//! Applied only if nothing has to be assumed. There is exactly one match in the whole file. Each
+//! indentation of `old_string` corresponds to one of the file and vice versa. Whitespace at line
+//! ends and empty lines are equal. And `new_string` shows which indentation it uses:
 //!
-//! - that of `old_string`, if they share lines that the file does not have. Then all
-//!   its lines are mapped; one with an indentation that `old_string` does not have
-//!   ends the attempt.
-//! - that of the file, if they share lines that `old_string` does not have. Then it is
-//!   written as it is.
+//! - that of `old_string`, if they share lines that the file does not have. Then all its lines are
+//!   mapped; a line with an indentation that `old_string` does not have fails the tier.
+//! - that of the file, if they share lines that `old_string` does not have. Then it is written
+//!   unchanged.
 //!
-//! Both or neither: not applied. Nor is it if the other reading is possible as well,
-//! that is, if all its indentations also occur there: lines may be equal by chance
-//! where one side is the other, moved by a step.
+//! If both or neither holds, the tier is not applied. Nor is it if the other reading is possible as
+//! well, that is, if all indentations of `new_string` also occur there: lines may be equal by
+//! chance where one text is the other one, indented by a step.
 
 use std::collections::{HashMap, HashSet};
 use std::iter;
@@ -27,10 +25,10 @@ use super::{File, Match, Search, Tier};
 use crate::effort::spend;
 use crate::lines::{Line, split_lines};
 
-/// A line that is none of the searched ones.
+/// The id of a line that is not one of the searched lines.
 const OTHER: u32 = u32::MAX;
 
-/// One line of the file, and where its text is.
+/// A line of the file and the range of its text.
 struct PlacedLine<'f> {
     range: Range<usize>,
     line: Line<'f>,
@@ -81,20 +79,20 @@ pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
     })
 }
 
-/// The indexes of all lines at which `old` begins, if lines are trimmed.
+/// Returns the indexes of all lines at which `old` begins, ignoring indentation.
 pub(super) fn places(file: &File<'_>, old: &[Line<'_>]) -> Vec<usize> {
     let longest = old
         .iter()
         .map(|line| trim(line.text))
         .max_by_key(|line| line.len());
     let longest = longest.unwrap_or_default();
-    // Mostly there is no such line, and a plain search is faster than the count.
+    // Most searches find no such line, and a plain search is faster than numbering the lines.
     if longest.is_empty() || memmem::find(file.text(), longest).is_none() {
         return Vec::new();
     }
     let mut known: HashMap<&[u8], u32> = HashMap::new();
     let mut lengths = vec![false; longest.len() + 1];
-    // Numbers as bytes turn a search for lines into a search for text.
+    // Encoding line ids as bytes turns a search for lines into a search for text.
     let mut needle = Vec::with_capacity(4 * old.len());
     for line in old {
         let next = known.len() as u32;
@@ -136,8 +134,8 @@ fn indent(line: &[u8]) -> &[u8] {
     &line[..length]
 }
 
-/// Which indentation of the old text stands for which of the file; that of blank
-/// lines (marked `true`) is no evidence for that of others.
+/// The indentation of the file for each indentation of the old text. Lines of whitespace only
+/// (marked `true`) are mapped separately: they say nothing about the others.
 type Indents<'o> = HashMap<(bool, &'o [u8]), Vec<u8>>;
 
 fn indents<'o>(old: &[Line<'o>], matched: &[PlacedLine<'_>]) -> Option<Indents<'o>> {
@@ -148,14 +146,14 @@ fn indents<'o>(old: &[Line<'o>], matched: &[PlacedLine<'_>]) -> Option<Indents<'
         let (old_indent, file_indent) = (indent(old), indent(file));
         let blank = old_indent.len() == old.len();
         if blank && (old.is_empty() || file.is_empty()) {
-            // A blank line without blanks says nothing about indentation, but must be equal.
+            // An empty line says nothing about indentation, but must be equal.
             if old != file {
                 return None;
             }
             continue;
         }
         if old[old_indent.len()..] != file[file_indent.len()..] {
-            return None; // blanks at the end differ: may they go, must they come?
+            return None; // whitespace at the end differs: it is not known which one to write
         }
         if there
             .entry((blank, old_indent))
@@ -175,7 +173,7 @@ enum Style {
     File,
 }
 
-/// Whose indentation does the new text have? `None`: it does not say.
+/// Returns whose indentation the new text has; `None` if that is not clear.
 fn written_in(old: &[Line<'_>], matched: &[PlacedLine<'_>], new: &[Line<'_>]) -> Option<Style> {
     let old_lines = || old.iter().map(|line| line.text);
     let file_lines = || matched.iter().map(|placed| placed.line.text);
@@ -198,7 +196,7 @@ fn written_in(old: &[Line<'_>], matched: &[PlacedLine<'_>], new: &[Line<'_>]) ->
     match (kept_old, kept_file) {
         (true, false) if !all_as_in(&file_indents) => Some(Style::Old),
         (false, true) if !all_as_in(&old_indents) => {
-            // An indentation that only the old text has contradicts.
+            // An indentation that only the old text has contradicts this.
             let contradicts =
                 |indent| old_indents.contains(indent) && !file_indents.contains(indent);
             (!new_indents().any(contradicts)).then_some(Style::File)

@@ -1,4 +1,4 @@
-//! Which typed lines stay and which change, in bounded time.
+//! A line diff of old and new text in bounded time.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use crate::diff::{self, Run};
 use crate::effort::spend;
 use crate::lines::Line;
 
-/// Changes of more lines, old and new together, count as one run: the search for
-/// the smallest difference takes their square. It only makes the comparison coarser,
-/// less of the file's own text is recognised as unchanged.
+/// Changes of more lines, old and new together, are treated as one run, because the minimal diff
+/// takes time proportional to their square. The comparison is then only coarser: less of the text
+/// is recognized as unchanged.
 const COMPARED: usize = 4_000;
 
 pub(super) fn texts<'a>(lines: &[Line<'a>]) -> Vec<&'a [u8]> {
     lines.iter().map(|line| line.text).collect()
 }
 
-/// All lines of both sides in order; runs that are not equal never touch.
+/// Compares all lines of both sides in order; runs that are not equal are never adjacent.
 pub(super) fn runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<Run> {
     let equal_pairs = |(left, right): &(&&[u8], &&[u8])| left == right;
     let head = old.iter().zip(new).take_while(equal_pairs).count();

@@ -1,9 +1,8 @@
-//! Tier 5: line numbers copied along from Read.
+//! Tier 5: line numbers that the model copied from the output of Read.
 //!
-//! Every line of `old_string` begins with a number and a tab (or `→`), the numbers
-//! follow each other, and the text stands in the file at exactly these lines. So
-//! the numbers are no text, and there can be only one place. `new_string` has
-//! numbers from the same one on, or none at all.
+//! Every line of `old_string` begins with a number and a tab (or `→`), the numbers are consecutive,
+//! and the file has the text at exactly these lines. So the numbers are not part of the text, and
+//! only one match is possible. `new_string` has numbers starting with the same one, or none at all.
 
 use memchr::memchr_iter;
 
@@ -40,7 +39,7 @@ pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
     })
 }
 
-/// The first number and the text without numbers, if every line has the next one.
+/// Returns the first number and the text without numbers, if all lines are numbered consecutively.
 fn without_numbers(text: &str) -> Option<(u64, String)> {
     let mut first = None;
     let mut stripped = String::with_capacity(text.len());
@@ -52,7 +51,7 @@ fn without_numbers(text: &str) -> Option<(u64, String)> {
         }
         stripped.push_str(rest);
     }
-    // Lines are counted from 1.
+    // Line numbers start at 1.
     first
         .filter(|&first| first > 0)
         .map(|first| (first, stripped))
@@ -62,7 +61,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive('\n')
 }
 
-/// `··12→text` as the number and the text.
+/// Splits `··12→text` into the number and the text.
 fn numbered(line: &str) -> Option<(u64, &str)> {
     let line = line.trim_start_matches([' ', '\t']);
     let digits = line.len()

@@ -1,17 +1,17 @@
-//! Replacing text in bytes: where, and with what.
+//! Replacing text in bytes: finding the place and planning the change.
 //!
-//! [`plan`] finds the place or refuses; [`apply`] splices. Both are pure. The
-//! file stays bytes throughout: only matched ranges are ever replaced, so what
-//! lies outside them cannot change, whatever its encoding.
+//! [`plan`] finds the place or fails; [`apply`] splices. Both are pure. The file stays bytes
+//! throughout: only matched ranges are replaced, so everything outside them stays the same,
+//! whatever its encoding.
 //!
-//! - `exact`, `typography`, `trailing`, `end_of_file`, `line_numbers`, `indentation`:
-//!   the tiers, from strict to tolerant; each finds all its candidates
-//! - `file`: the text of the file, and from a change of it to one of its bytes
-//! - `fold`: texts made equal, and the way back
-//! - `project`, `line_diff`: what tolerant tiers write; `breaks`: of what, with which breaks
-//! - `explain`, `similarity`: why nothing was found
-//! - `found`: changes at places that another search found
-//! - `error`, `places`: what is reported
+//! - `exact`, `typography`, `trailing`, `end_of_file`, `line_numbers`, `indentation`: the tiers,
+//!   from strict to tolerant; each finds all its candidates
+//! - `file`: the text of the file, and the conversion of text changes to byte changes
+//! - `fold`: normalized texts with a mapping back to the original
+//! - `project`, `line_diff`: what tolerant tiers write; `breaks`: which line breaks are written
+//! - `explain`, `similarity`: hints for text that was not found
+//! - `found`: changes at ranges that another search found
+//! - `error`, `places`: errors and line numbers for reports
 
 mod breaks;
 mod end_of_file;
@@ -44,52 +44,52 @@ pub use places::{LineRange, SplicePlace};
 
 const BOM: char = '\u{feff}';
 
-/// Replace `old` by `new`, in one place or in all.
+/// An edit: replaces `old` by `new`, in one place or in all.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'a> {
     /// The text that is replaced.
     pub old: &'a str,
-    /// What takes its place.
+    /// The new text.
     pub new: &'a str,
-    /// In every place, not only where there is exactly one.
+    /// Replaces every match; otherwise there must be exactly one.
     pub replace_all: bool,
 }
 
-/// Which rule of equality found the place.
+/// The matching rule that found the place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tier {
-    /// Byte for byte, with CRLF and LF taken as equal.
+    /// Byte for byte, with CRLF and LF treated as equal.
     Exact,
-    /// Quotes, dashes and spaces of every kind taken as equal.
+    /// Quotes, dashes and spaces of all kinds treated as equal.
     Typography,
-    /// As before, and blanks at line ends ignored.
+    /// Like `Typography`, with spaces and tabs at line ends ignored.
     TrailingBlanks,
     /// The file lacks the line break that ends the old text.
     EndOfFile,
-    /// The old text has the line numbers of Read, and they are right.
+    /// The old text has the line numbers of Read, and they are correct.
     LineNumbers,
-    /// Whole lines, with another indentation.
+    /// Whole lines with different indentation.
     Indentation,
 }
 
 impl Tier {
-    /// May one change be made in several places?
+    /// Returns whether this tier allows changes in several places.
     fn allows_all(self) -> bool {
         matches!(self, Self::Exact | Self::Typography | Self::TrailingBlanks)
     }
 
-    /// Does the file's own text stay where the old and the new text agree?
+    /// Returns whether the file's own text stays where the old and the new text agree.
     fn projects(self) -> bool {
         matches!(self, Self::Typography | Self::TrailingBlanks)
     }
 }
 
-/// Looks for all candidates of one tier.
+/// Finds all candidates of one tier.
 type Find = fn(&Search<'_, '_>) -> Result<Option<Match>, EditError>;
 
-/// The tiers in their order. The next one is asked only when one finds nothing; a
-/// tier that cannot tell what is meant refuses.
+/// The tiers in order. The next tier is tried only if one finds nothing. A tier that finds a match
+/// but cannot decide what is meant fails the edit.
 const TIERS: [Find; 6] = [
     |search| Ok(exact::find(search)),
     |search| Ok(typography::find(search)),
@@ -99,27 +99,27 @@ const TIERS: [Find; 6] = [
     |search| Ok(indentation::find(search)),
 ];
 
-/// These bytes of the file are replaced by `text`.
+/// A replacement of bytes of the file by `text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Splice {
-    /// Offsets in the file as it was.
+    /// The replaced range, in offsets of the old file.
     pub range: Range<usize>,
     /// The bytes that are written there.
     pub text: Vec<u8>,
 }
 
-/// A change that is certain: ascending splices that do not overlap.
+/// An edit whose places are certain: ascending splices that do not overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditPlan {
-    /// What is replaced.
+    /// The replacements.
     pub splices: Vec<Splice>,
     /// The rule that found the places.
     pub tier: Tier,
-    /// One for each splice.
+    /// The line numbers of each splice.
     pub places: Vec<SplicePlace>,
 }
 
-/// Finds the places of a change and what is written there; explains a miss.
+/// Finds the places of a change and plans what is written; explains a miss.
 pub fn plan(file: &[u8], change: &Change<'_>) -> Result<EditPlan, EditError> {
     match find(file, change) {
         Err(EditError::NotFound { .. }) => Err(EditError::NotFound {
@@ -190,7 +190,7 @@ pub(crate) fn find(file: &[u8], change: &Change<'_>) -> Result<EditPlan, EditErr
     file.finish(drafts, tier)
 }
 
-/// Makes the planned change. `file` must be the bytes the plan was made for.
+/// Applies a plan. `file` must be the bytes that the plan was made for.
 pub fn apply(file: &[u8], plan: &EditPlan) -> Vec<u8> {
     let added: usize = plan.splices.iter().map(|splice| splice.text.len()).sum();
     let mut result = Vec::with_capacity(file.len() + added);
@@ -204,7 +204,7 @@ pub fn apply(file: &[u8], plan: &EditPlan) -> Vec<u8> {
     result
 }
 
-/// What is looked for, and the file in the forms in which it is looked for.
+/// A search for the old text, with the file in the folded forms that the tiers search.
 struct Search<'a, 'f> {
     file: &'f File<'f>,
     change: Change<'a>,
@@ -212,7 +212,7 @@ struct Search<'a, 'f> {
     conversion: bool,
     breaks: &'f Folded<'f>,
     typography: OnceCell<Folded<'f>>,
-    /// Where the first match lies that was passed over as half a character.
+    /// The offset of the first match that was skipped because it may cut a character.
     inside_character: Cell<Option<usize>>,
 }
 
@@ -228,17 +228,17 @@ impl<'a, 'f> Search<'a, 'f> {
         }
     }
 
-    /// The file with breaks and typography folded.
+    /// Returns the file with breaks and typography folded.
     fn typography(&self) -> &Folded<'f> {
         self.typography
             .get_or_init(|| match self.file.view.encoding {
-                // These bytes may be anything, so none of them is known to be a quote.
+                // The code page is unknown, so no byte is known to be a quote.
                 Encoding::Legacy { .. } => Folded::unchanged(&self.breaks.text),
                 _ => Folded::typography(&self.breaks.text),
             })
     }
 
-    /// From an offset in [`Self::typography`] to one in the file's text.
+    /// Maps an offset in [`Self::typography`] to one in the file's text.
     fn original(&self, offset: usize) -> usize {
         self.breaks.original(self.typography().original(offset))
     }
@@ -253,7 +253,7 @@ impl<'a, 'f> Search<'a, 'f> {
     }
 }
 
-/// All candidates of a tier, and the change as this tier understands it.
+/// All candidates of a tier, and the old and new text as this tier reads them.
 struct Match {
     tier: Tier,
     /// Ascending, and at least one; they may overlap.
@@ -262,7 +262,7 @@ struct Match {
     new: String,
 }
 
-/// What is written at the places of one change.
+/// Writes the new text at the places of one change.
 struct Writing<'f> {
     file: &'f File<'f>,
     writer: breaks::Writer<'f>,
@@ -278,7 +278,7 @@ impl Writing<'_> {
         typed: &Typed<'_>,
     ) -> Result<Draft, EditError> {
         let file = self.file;
-        // A mark that `old_string` repeated stays out of the replaced range.
+        // A byte order mark that `old_string` repeats stays out of the replaced range.
         let mut range = found.start.max(file.mark_length())..found.end;
         let old = if range.start > found.start {
             file.without_mark(typed.old)
@@ -305,12 +305,13 @@ impl Writing<'_> {
     }
 }
 
-/// A byte order mark is no text, so naming only it names nothing.
+/// Returns whether `old` is empty. A byte order mark alone is treated as empty.
 fn is_blank_old(old: &str, mark_length: usize) -> bool {
     old.is_empty() || (mark_length > 0 && old.strip_prefix(BOM) == Some(""))
 }
 
-/// Anyone who changes nothing but breaks wants exactly those breaks.
+/// Returns whether old and new text differ only in line breaks. Then breaks are compared and
+/// written literally.
 fn differ_only_in_breaks(old: &str, new: &str) -> bool {
     fn folded(text: &str) -> impl Iterator<Item = u8> {
         let bytes = text.as_bytes();
@@ -326,7 +327,7 @@ fn differ_only_in_breaks(old: &str, new: &str) -> bool {
     folded(old).eq(folded(new))
 }
 
-/// Leftmost first; a range that overlaps an accepted one is passed over.
+/// Drops ranges that overlap an earlier one.
 fn without_overlaps(ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     let mut end = 0;
     ranges

@@ -8,7 +8,7 @@ use super::{File, Splice};
 use crate::effort::spend;
 use crate::lines::break_byte;
 
-/// How many line numbers an error names.
+/// The number of line numbers that an error lists.
 pub(super) const LISTED: usize = 10;
 
 /// Lines from `first` to `last`, both included, 1-based.
@@ -20,7 +20,7 @@ pub struct LineRange {
     pub last: u64,
 }
 
-/// Where one splice is: in the file as it was, and as it will be.
+/// The lines of one splice, in the old and in the new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SplicePlace {
     /// The lines it replaces.
@@ -37,7 +37,7 @@ pub(super) fn of(file: &File<'_>, splices: &[Splice]) -> Vec<SplicePlace> {
             line += count(file, counted..splice.range.start);
             let removed = &file.text()[splice.range.clone()];
             let before = lines_from(line, removed, break_byte(file.style));
-            // A CR file may turn into an LF file; its new breaks are then LF.
+            // If a CR file turns into an LF file, its new breaks are LF.
             let new_break = if splice.text.contains(&b'\n') {
                 b'\n'
             } else {
@@ -63,7 +63,7 @@ fn lines_from(first: u64, text: &[u8], break_byte: u8) -> LineRange {
     }
 }
 
-/// The line numbers of ascending positions, each number once.
+/// Returns the line numbers of ascending positions, each number once.
 pub(super) fn lines_of(file: &File<'_>, positions: impl Iterator<Item = usize>) -> Vec<u64> {
     let (mut line, mut counted) = (1, 0);
     let mut lines: Vec<u64> = positions
@@ -86,7 +86,7 @@ fn count(file: &File<'_>, range: Range<usize>) -> u64 {
     memchr_iter(break_byte(file.style), &file.text()[range]).count() as u64
 }
 
-/// `lines 1, 3 and 9`, or `lines 1, 3 and more`.
+/// Formats `lines 1, 3 and 9`, or `lines 1, 3 and more`.
 pub(super) fn list(lines: &[u64], count: usize) -> String {
     let numbers: Vec<String> = lines.iter().map(u64::to_string).collect();
     let noun = if lines.len() == 1 { "line" } else { "lines" };

@@ -1,18 +1,18 @@
-//! What tiers 2 and 3 write: the change from old to new, projected onto the file.
+//! The output of tiers 2 and 3: the change from old to new text, applied to the file's own text.
 //!
-//! `old_string` is not what the file says, so `new_string` is not what the file
-//! shall say. Lines that both share keep the file's bytes. Changed lines pair up in
-//! order and keep them for their common beginning and end; only what is between is
-//! typed. So a mis-copied sign never reaches the file, and one really typed is never
-//! prettified. What cannot be known is refused:
+//! `old_string` is not exactly the text of the file, so `new_string` is not exactly what the file
+//! should contain. Lines that both share keep the file's bytes. Changed lines are paired in order
+//! and keep the file's bytes for their common beginning and end; only the part between is taken
+//! from `new_string`. So a sign that the model copied wrongly never reaches the file, and one that
+//! it typed on purpose is never replaced. The edit fails if the intention is unclear:
 //!
-//! - A line changes or loses its break, old and new end it in the same blanks, but the
-//!   file in others: do the file's blanks stay?
-//! - The part that changes has a sign that differs from the file's, and the new part
-//!   has that sign too: was it meant, or mis-copied once more?
-//! - A line that is not exactly the file's is moved or copied, or one of several that
-//!   look the same to the model goes: which is which? The same where lines come or go
-//!   within a change, so that it is not certain which old line a new one replaces.
+//! - A line changes or loses its break, and old and new text end it with the same whitespace, but
+//!   the file with different whitespace. Should the file's whitespace stay?
+//! - The part that changes has a sign that differs from the file's, and the new part has that sign
+//!   too. Was it intended, or copied wrongly again?
+//! - A line that differs from the file's is moved or copied, or one of several lines that look the
+//!   same to the model is removed. Which one is it? The same applies if lines are added or removed
+//!   within a change, so that it is unclear which old line a new one replaces.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ use crate::diff::Run;
 use crate::effort::spend;
 use crate::lines::split_lines;
 
-/// Projects a change onto `range`, which matched its old text but for signs and blanks.
+/// Applies a change to `range`, which matches its old text apart from signs and whitespace.
 pub(super) fn project(
     file: &File<'_>,
     range: &Range<usize>,
@@ -35,7 +35,7 @@ pub(super) fn project(
     let (old_lines, new_lines) = (typed.old_lines(), typed.new_lines());
     let file_lines = ranges_of_lines(file, range);
     if file_lines.len() != old_lines.len() {
-        // Not reached: a match has the breaks of the old text.
+        // Unreachable: a match has the same breaks as the old text.
         return Err(EditError::NotFound {
             help: String::new(),
         });
@@ -83,12 +83,13 @@ pub(super) fn project(
     Ok(pieces)
 }
 
-/// An old line that differs from the file's and could be another one: it is there
-/// more often than it is kept, or others that look the same do differ in the file.
+/// Finds an old line that differs from the file's and may be confused with another one: it occurs
+/// in the new text more often than it is kept, or lines that are equal in the old text differ in
+/// the file.
 fn mistakable(file: &[&[u8]], old: &[&[u8]], new: &[&[u8]], runs: &[Run]) -> Option<usize> {
     #[derive(Default)]
     struct Group<'f> {
-        /// One that differs from the file's, and the file's.
+        /// The index of an old line that differs from the file's line.
         differing: Option<usize>,
         first: &'f [u8],
         uniform: bool,
@@ -149,7 +150,7 @@ fn ranges_of_lines(file: &File<'_>, range: &Range<usize>) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// What cannot be known about a changed line.
+/// The reason why the intention for a changed line is unclear.
 enum Doubt {
     Blanks { file: String, old: String },
     Sign { file: char, old: char },
@@ -166,7 +167,7 @@ impl Doubt {
     }
 }
 
-/// A changed line: in the file, as the model took it to be, and as it shall be.
+/// A changed line: in the file, in the old text and in the new text.
 struct LinePair {
     start: usize,
     file: Vec<char>,
@@ -177,7 +178,8 @@ struct LinePair {
 impl LinePair {
     fn of(file: &File<'_>, range: &Range<usize>, old: &[u8], new: &[u8]) -> Self {
         spend!(range.len() + old.len() + new.len());
-        // All three are UTF-8: two were typed, and the file's equals one of them when folded.
+        // All three are UTF-8: two were typed, and the file's line equals one of them after
+        // folding.
         let characters = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().collect();
         Self {
             start: range.start,
@@ -187,7 +189,7 @@ impl LinePair {
         }
     }
 
-    /// Blanks at the end that the change leaves alone are the file's, or in doubt.
+    /// Fails if the change leaves the trailing whitespace alone, but the file's whitespace differs.
     fn same_blanks(&self) -> Result<(), Doubt> {
         let [file, old, new] = [&self.file, &self.old, &self.new].map(|line| split_blanks(line).1);
         if old == new && old != file {
@@ -199,7 +201,7 @@ impl LinePair {
         Ok(())
     }
 
-    /// `certain`: it is this old line that the new one replaces.
+    /// Applies the change to this line. `certain`: the new line certainly replaces this old one.
     fn project(&self, certain: bool, pieces: &mut Vec<Piece>) -> Result<(), Doubt> {
         self.same_blanks()?;
         let (file, _) = split_blanks(&self.file);
@@ -211,7 +213,8 @@ impl LinePair {
         let tail = ends.take_while(equal).count();
         let typed = &new[head..new.len() - tail];
         let replaced = head..old.len() - tail;
-        // Equal when folded, so there are few such signs, however long the line.
+        // The lines are equal after folding, so only a few different signs occur, however long the
+        // line is.
         let mut harmless = Vec::new();
         for (old, file) in old[replaced.clone()].iter().zip(&file[replaced.clone()]) {
             if old == file || harmless.contains(old) {

@@ -1,18 +1,18 @@
-//! How alike two lines are. For hints only: no edit is ever placed by likeness.
+//! The similarity of two lines. For hints only: no edit ever depends on it.
 
 use crate::effort::spend;
 
-/// Beyond this a line is judged by its beginning.
+/// The number of bytes that are compared; the rest of a longer line is ignored.
 const JUDGED: usize = 400;
 
-/// From 0 to 1: shared neighbouring pairs of characters (Dice's coefficient).
+/// Returns the similarity from 0 to 1: shared pairs of adjacent characters (Dice's coefficient).
 pub(super) fn likeness(left: &[u8], right: &[u8]) -> f64 {
     spend!(left.len().min(right.len()) + 2 * JUDGED);
     if left == right {
         return 1.0;
     }
     if left.trim_ascii() == right.trim_ascii() {
-        // A place that differs only in blanks still loses to an equal one.
+        // A line that differs only in surrounding whitespace scores below an equal one.
         return 0.95;
     }
     let (left, right) = (pairs(left.trim_ascii()), pairs(right.trim_ascii()));
@@ -42,7 +42,7 @@ fn pairs(line: &[u8]) -> Vec<(char, char)> {
     pairs
 }
 
-/// How often each byte occurs: cheap, and never less than the likeness suggests.
+/// Byte counts of a line: a cheap estimate that is never below the similarity.
 pub(super) struct Histogram {
     counts: [u16; 256],
     length: usize,
@@ -62,12 +62,12 @@ impl Histogram {
         }
     }
 
-    /// From 0 to 1: the share of bytes that both lines have.
+    /// Returns the share of common bytes, from 0 to 1.
     pub(super) fn overlap(&self, line: &[u8]) -> f64 {
         let line = line.trim_ascii();
         let line = &line[..line.len().min(JUDGED)];
         let total = self.length + line.len();
-        // Lengths too different to reach one half need no counting.
+        // If the lengths are too different to reach one half, the bytes need not be counted.
         if total == 0 || 4 * self.length.min(line.len()) < total {
             return 0.0;
         }

@@ -1,11 +1,11 @@
-//! Tier 3: as tier 2, and blanks at the ends of lines do not count.
+//! Tier 3: like tier 2, but spaces and tabs at line ends are ignored.
 //!
-//! All blanks of the file between the text of the match and the next break belong to
-//! it; what becomes of them is for `project` to judge. If `old_string` ends in blanks
-//! itself, the match must end at the end of a line, so that `ca  ` is not found in `car`.
+//! All whitespace of the file between the matched text and the next break is part of the match;
+//! `project` decides what happens to it. If `old_string` itself ends with whitespace, the match
+//! must end at the end of a line, so that `ca  ` is not found in `car`.
 //!
-//! Blanks at the border of a match need not have been meant. Where that matters (the
-//! match is deleted, or begins with blanks and a break) the edit is refused.
+//! Whitespace at the border of a match may be unintended. If that matters (the match is deleted, or
+//! begins with whitespace and a break), the edit fails.
 
 use super::exact::Occurrences;
 use super::fold::{Folded, trailing_blanks};
@@ -49,7 +49,7 @@ pub(super) fn find(search: &Search<'_, '_>) -> Result<Option<Match>, EditError> 
             doubt = Some((search.original(end), behind, last_blanks));
         }
         if begins_with_break && doubt.is_none() {
-            // Blanks alone before the break: is it a blank line, or the end of any line?
+            // Only whitespace before the break: is this an empty line, or the end of any line?
             let at_line_start =
                 start == search.file.mark_length() || signs.text[start - 1] == b'\n';
             let there = blanks(&signs.text[start..]);
@@ -71,7 +71,7 @@ pub(super) fn find(search: &Search<'_, '_>) -> Result<Option<Match>, EditError> 
     }
 }
 
-/// How many blanks it begins with.
+/// Returns the number of spaces and tabs at the start.
 fn blanks(text: &[u8]) -> usize {
     let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
     let blanks = text.iter().take_while(is_blank).count();

@@ -1,7 +1,7 @@
-//! Tier 2: equal but for the look of quotes, dashes and spaces.
+//! Tier 2: equal apart from the kind of quotes, dashes and spaces.
 //!
-//! Each of them counts as its twin on the keyboard, one character for one, so
-//! every place in the folded texts is a place in the real ones.
+//! Each of these characters is treated as its ASCII form, one for one, so every match in the folded
+//! texts corresponds to a range in the real ones.
 
 use super::exact::Occurrences;
 use super::fold::Folded;

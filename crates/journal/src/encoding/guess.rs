@@ -1,31 +1,30 @@
-//! Which code page a legacy file is in, and whether that is certain.
+//! Detection of the code page of a legacy file.
 //!
-//! *Certain* means that all of this holds; otherwise the guess is only named:
+//! A guess is *certain* if all of the following holds; otherwise it is only mentioned in messages:
 //!
-//! 1. The whole file decodes in the guessed page, and encoding the text again
-//!    gives back the identical bytes.
-//! 2. There is enough to judge by: at least 8 letters outside ASCII (16 in a
-//!    double-byte page), and at least as many letters as other such characters.
-//! 3. The text looks like text: no C1 controls, no private-use characters, and no
-//!    upper-case letter outside ASCII directly behind a lower-case ASCII one. These
-//!    are the marks of DOS and Macintosh pages, which the detector does not know.
-//! 4. No UTF-8 is mixed in: in a single-byte page not one sequence of bytes is a
-//!    valid character of UTF-8.
-//! 5. Agreement: guessing from every other line alone, and from the lines between
-//!    them alone, gives pages in which these lines read the same.
+//! 1. The whole file decodes in the guessed page, and encoding the text again returns the identical
+//!    bytes.
+//! 2. There is enough evidence: at least 8 letters outside ASCII (16 in a double-byte page), and at
+//!    least as many letters as other characters outside ASCII.
+//! 3. The text looks like text: no C1 controls, no private-use characters, and no upper-case letter
+//!    outside ASCII directly after a lower-case ASCII one. These are typical of DOS and Macintosh
+//!    pages, which the detector does not know.
+//! 4. No UTF-8 is mixed in: in a single-byte page no sequence of bytes is a valid UTF-8 character.
+//! 5. Agreement: guessing only from every other line, and only from the lines between them, gives
+//!    pages in which these lines have the same text.
 //!
-//! Being wrong here would write wrong bytes, being unsure only costs a refusal.
+//! A wrong guess would write wrong bytes; an uncertain one only makes an edit fail.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use memchr::memchr_iter;
 
 use super::{CodePage, units};
 
-/// As much of the lines that are not ASCII is shown to the detector.
+/// The maximum number of bytes of non-ASCII lines that the detector gets.
 const SAMPLE: usize = 256 << 10;
 const LETTERS: usize = 8;
 const LETTERS_DOUBLE_BYTE: usize = 16;
-/// A broken byte must be this rare among whole characters for a file to be UTF-8.
+/// The number of whole characters for each broken sequence that makes a file UTF-8.
 const WHOLE_PER_BROKEN: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,9 +33,9 @@ pub(crate) enum Guess {
     Unsure(CodePage),
 }
 
-/// Is this UTF-8 but for a few stray bytes? At least 8 whole characters outside
-/// ASCII for each broken sequence: text of a code page forms a valid sequence by
-/// chance only now and then, so that 8 in a row are out of reach for it.
+/// Returns whether the text is UTF-8 with a few stray bytes: at least 8 whole characters outside
+/// ASCII for each broken sequence. Text of a code page forms a valid sequence only now and then by
+/// chance, so it does not reach 8 for each broken one.
 pub(crate) fn is_broken_utf8(body: &[u8]) -> bool {
     let (mut whole, mut broken) = (0, 0);
     for chunk in body.utf8_chunks() {
@@ -47,7 +46,7 @@ pub(crate) fn is_broken_utf8(body: &[u8]) -> bool {
     whole >= WHOLE_PER_BROKEN * broken
 }
 
-/// `body` is not UTF-8.
+/// Guesses the code page of `body`, which is not UTF-8.
 pub(crate) fn guess(body: &[u8]) -> Guess {
     let sample = Sample::of(body);
     let page = detect(sample.lines.iter().copied());
@@ -58,7 +57,7 @@ pub(crate) fn guess(body: &[u8]) -> Guess {
     }
 }
 
-/// The first lines that are not ASCII.
+/// The first lines of a file that are not ASCII.
 struct Sample<'a> {
     lines: Vec<&'a [u8]>,
 }
@@ -67,14 +66,14 @@ impl<'a> Sample<'a> {
     fn of(body: &'a [u8]) -> Self {
         let mut lines = Vec::new();
         let (mut start, mut taken) = (0, 0);
-        // LF is never part of a longer character in the pages that are guessed.
+        // In the guessed pages LF is never part of a longer character.
         let ends = memchr_iter(b'\n', body).map(|position| position + 1);
         for end in ends.chain([body.len()]) {
             let line = &body[start..end];
             start = end;
             if !line.is_ascii() {
                 taken += line.len();
-                // A piece of a longer line might end inside a character.
+                // Lines are not cut, because a part might end inside a character.
                 if taken > SAMPLE && !lines.is_empty() {
                     break;
                 }

@@ -1,12 +1,13 @@
-//! Encodings other than UTF-8: which one it is, what the text says, and the way back.
+//! Encodings other than UTF-8: detection, decoding and encoding.
 //!
 //! - `guess`: the code page of a legacy file, and whether that is certain
 //! - `view`: the text of a file as UTF-8, with every offset mapped to its bytes
 //! - `write`: text as the bytes of an encoding, or the character it lacks
-//! - `units`: how many bytes a character takes; `rivals`: where another page says otherwise
+//! - `units`: the number of bytes of a character; `rivals`: offsets that may be inside a character
+//!   if the guess is wrong
 //!
-//! Nothing decoded here is ever written back as a whole: a view only tells
-//! which bytes a piece of text is, and only new text is encoded.
+//! Decoded text is never written back as a whole: a view only maps text to its bytes, and only new
+//! text is encoded.
 
 mod guess;
 mod rivals;
@@ -21,7 +22,7 @@ pub(crate) use write::encode;
 
 use std::fmt;
 
-/// A legacy code page, under the name of the WHATWG Encoding Standard.
+/// A legacy code page, named as in the WHATWG Encoding Standard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CodePage(&'static encoding_rs::Encoding);
 
@@ -31,7 +32,7 @@ impl CodePage {
         Self(page)
     }
 
-    /// Its standard name, such as `windows-1252`.
+    /// Returns its standard name, such as `windows-1252`.
     pub fn name(self) -> &'static str {
         self.0.name()
     }

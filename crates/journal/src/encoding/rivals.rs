@@ -1,19 +1,20 @@
-//! Where a wrong guess of the code page would cut a character.
+//! Offsets at which an edit would cut a character if the guess of the code page is wrong.
 //!
-//! A guess that is certain can still be wrong. So no change may begin or end inside a character
-//! under another page of which the file has the shape: every byte that can begin a double-byte
-//! character is followed by one that can end it. Text of single-byte pages loses that shape at the
-//! first accented letter before a blank, so this costs it next to nothing.
+//! A guess that is marked certain can still be wrong. So no change may begin or end inside a
+//! character of another plausible page. A page is plausible if the whole file has its byte pattern:
+//! every byte that can begin a double-byte character is followed by one that can end it. Text in a
+//! single-byte page breaks that pattern at the first accented letter before a space, so this check
+//! rarely rejects an edit there.
 
 use super::{CodePage, units};
 use crate::text::Encoding;
 use encoding_rs::SHIFT_JIS;
 
-/// How long the character at the beginning is in some family of pages; `None` where no character
-/// of that family begins so.
+/// Returns the length of the character at the start in a family of pages; `None` if no character of
+/// that family begins like this.
 type CharacterShape = fn(&[u8]) -> Option<usize>;
 
-/// Big5, GBK, GB18030, EUC-KR and what extends them.
+/// Big5, GBK, GB18030, EUC-KR and their extensions.
 fn double_byte(bytes: &[u8]) -> Option<usize> {
     match bytes {
         [0..=0x7f, ..] => Some(1),
@@ -31,11 +32,11 @@ fn shift_jis(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The offsets that begin a character under `page`, but lie inside one under another page of
-/// which these bytes have the shape. Ascending.
+/// Returns the offsets that begin a character in `page` but are inside one in another page whose
+/// byte pattern fits. Ascending.
 pub(crate) fn contested_offsets(page: CodePage, bytes: &[u8]) -> Vec<usize> {
-    // Two-byte pages agree on borders with each other; Shift_JIS does not, for its katakana are
-    // single bytes, so almost any Chinese text has its shape.
+    // Two-byte pages agree on boundaries with each other. Shift_JIS does not: its katakana are
+    // single bytes, so almost any Chinese text has its byte pattern.
     let rivals: &[CharacterShape] = match units::is_multi_byte(page) {
         true if page.0 == SHIFT_JIS => &[double_byte],
         true => &[],

@@ -1,14 +1,14 @@
-//! How many bytes the character at the beginning of some bytes takes.
+//! The number of bytes of the character at the start of some bytes.
 //!
-//! For code pages the bytes are known to decode without error, so the first
-//! byte (in GB18030 also the second) decides.
+//! Code pages are used only for bytes that decode without error, so the first byte (in GB18030 also
+//! the second) decides.
 
 use encoding_rs::{BIG5, EUC_JP, EUC_KR, GB18030, GBK, SHIFT_JIS};
 
 use super::CodePage;
 use crate::text::Encoding;
 
-/// At least 1 and at most `bytes.len()`; `bytes` must not be empty.
+/// Returns the length, at least 1 and at most `bytes.len()`; `bytes` must not be empty.
 pub(super) fn length(encoding: Encoding, bytes: &[u8]) -> usize {
     let length = match encoding {
         Encoding::Utf16Le => utf16(bytes, u16::from_le_bytes),

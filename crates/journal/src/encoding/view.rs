@@ -1,8 +1,8 @@
-//! The text of a file as UTF-8, and which bytes of the file each part of it is.
+//! The text of a file as UTF-8, with a mapping to the bytes of the file.
 //!
-//! Where the file's own bytes are (nearly) UTF-8, or not certain to be anything,
-//! they are the text. Else the text is decoded, character by character one to one;
-//! what cannot be decoded becomes a byte 0xFF, which equals no text anyone can type.
+//! If the file's bytes are (nearly) UTF-8, or their encoding is not certain, they are used as the
+//! text. Otherwise the text is decoded, character by character one to one; a part that cannot be
+//! decoded becomes a byte 0xFF, which no typed text contains.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,25 +10,25 @@ use std::ops::Range;
 use super::{CodePage, units};
 use crate::text::{ContentKind, Encoding, detect};
 
-/// The place in the file is noted once in this many bytes of text.
+/// The interval of checkpoints, in bytes of text.
 const INTERVAL: usize = 512;
 const UNDECODABLE: u8 = 0xff;
 const MARK: &str = "\u{feff}";
 
 pub(crate) struct View<'a> {
     source: &'a [u8],
-    /// With the byte order mark, if there is one, as U+FEFF.
+    /// The text. A byte order mark is included as U+FEFF.
     pub(crate) text: Cow<'a, [u8]>,
     pub(crate) encoding: Encoding,
-    /// Length of the mark in `text`.
+    /// The length of the mark in `text`.
     pub(crate) mark_length: usize,
-    /// Offsets of the same character in text and source, ascending; empty where
-    /// they are always equal.
+    /// Offsets of the same character in text and source, ascending; empty if text and source are
+    /// identical.
     checkpoints: Vec<(usize, usize)>,
 }
 
 impl<'a> View<'a> {
-    /// `None` for a binary file.
+    /// Detects the encoding and decodes; `None` for a binary file.
     pub(crate) fn of(source: &'a [u8]) -> Option<Self> {
         match detect(source) {
             ContentKind::Binary => None,
@@ -39,7 +39,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The view under an encoding that is already known.
+    /// Decodes with an encoding that is already known.
     pub(crate) fn with(source: &'a [u8], encoding: Encoding, mark_length: usize) -> Self {
         let mut view = Self {
             source,
@@ -56,7 +56,7 @@ impl<'a> View<'a> {
                     Some(text) if view.map(text.as_bytes()) => {
                         view.text = Cow::Owned(text.into_owned().into_bytes());
                     }
-                    // Not the bytes the page was guessed from: show them as they are.
+                    // These bytes do not decode in the guessed page: use them undecoded.
                     _ => {
                         view.encoding = Encoding::Legacy {
                             likely: page.name(),
@@ -69,7 +69,7 @@ impl<'a> View<'a> {
         view
     }
 
-    /// Is the text the very bytes of the file?
+    /// Returns whether the text is identical to the bytes of the file.
     pub(crate) fn is_source(&self) -> bool {
         self.checkpoints.is_empty()
     }
@@ -78,7 +78,8 @@ impl<'a> View<'a> {
         self.source
     }
 
-    /// The bytes of the file that a range of the text is; ends must be borders of characters.
+    /// Returns the bytes of the file that a range of the text corresponds to; its ends must be
+    /// character boundaries.
     pub(crate) fn source_range(&self, range: &Range<usize>) -> Range<usize> {
         self.source_offset(range.start)..self.source_offset(range.end)
     }
@@ -127,7 +128,8 @@ impl<'a> View<'a> {
         self.text = Cow::Owned(text);
     }
 
-    /// Walks text and bytes in step; if they do not end together, there is no map.
+    /// Walks through text and bytes in parallel to build the checkpoints. Returns `false` if they
+    /// do not end together.
     fn map(&mut self, decoded: &[u8]) -> bool {
         let (mut text, mut source) = (0, 0);
         let mut checkpoints = vec![(0, 0)];
@@ -168,7 +170,7 @@ fn decode_one(encoding: Encoding, unit: &[u8]) -> Option<char> {
     char::from_u32(value)
 }
 
-/// Of the character that begins with this byte.
+/// Returns the length of the character that begins with this byte.
 fn character_length(first: u8) -> usize {
     match first {
         0xc2..=0xdf => 2,

@@ -3,7 +3,7 @@
 use super::CodePage;
 use crate::text::Encoding;
 
-/// The bytes of `text` (without a mark), or the first character that has none.
+/// Returns the bytes of `text` (without a mark), or the first character that the encoding lacks.
 ///
 /// In a file of an unknown code page only ASCII has known bytes.
 pub(crate) fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, char> {
@@ -28,8 +28,8 @@ fn utf32(text: &str, bytes: fn(u32) -> [u8; 4]) -> Vec<u8> {
 }
 
 fn encode_in(CodePage(page): CodePage, text: &str) -> Result<Vec<u8>, char> {
-    // Some encoders replace what the page lacks by something similar (`¥` by a
-    // backslash in Shift_JIS), so only what reads back the same counts.
+    // Some encoders replace a missing character by a similar one (`¥` by a backslash in Shift_JIS),
+    // so the result is used only if it decodes to the same text.
     let exact = |text: &str| {
         let (bytes, _, lacking) = page.encode(text);
         let read = page.decode_without_bom_handling_and_without_replacement(&bytes);

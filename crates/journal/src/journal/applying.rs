@@ -1,4 +1,4 @@
-//! Several files at once, and taking changes back.
+//! Changes of several files as one unit, and undo.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,26 +18,26 @@ use crate::write_grant::WriteGrant;
 /// One file of a prepared change.
 #[derive(Debug, Clone)]
 pub struct FileChange {
-    /// The file, as it was named.
+    /// The path as the caller named it.
     pub path: PathBuf,
-    /// Where it must lead, if that was judged.
+    /// The file that the path must resolve to, if the permission check resolved it.
     pub judged: Option<PathBuf>,
-    /// What the file held when the change was prepared.
+    /// The hash of the content when the change was prepared.
     pub expected: ContentHash,
-    /// What it shall hold.
+    /// The new content.
     pub content: Vec<u8>,
 }
 
-/// One file of a prepared change that may make, move or remove files, too.
+/// One file of a prepared change that may also create, move or remove files.
 #[derive(Debug, Clone)]
 pub struct PlannedChange {
     /// The file.
     pub target: FileTarget,
-    /// What it held when the change was prepared; `None`: there was none.
+    /// The hash of the content when the change was prepared; `None` if the file did not exist.
     pub expected: Option<ContentHash>,
-    /// What it shall hold; `None`: it is removed.
+    /// The new content; `None` removes the file.
     pub content: Option<Vec<u8>>,
-    /// A new file gets the mode and the owner of this one, which must be among the files of the change.
+    /// A file of this change whose mode and owner a new file gets.
     pub like: Option<PathBuf>,
 }
 
@@ -55,33 +55,33 @@ impl From<FileChange> for PlannedChange {
     }
 }
 
-/// What [`Journal::apply_all`] did.
+/// The result of [`Journal::apply_all`].
 #[derive(Debug)]
 pub struct Applied {
-    /// The unit all of it is undone by, if the session keeps an undo journal.
+    /// The id of the undo unit of all files, if the session has an undo journal.
     pub unit: Option<String>,
-    /// In the order given; files that already had their new content are missing.
+    /// In the order of the call; files that already had their new content are missing.
     pub files: Vec<AppliedFile>,
 }
 
 /// One file that was written.
 #[derive(Debug)]
 pub struct AppliedFile {
-    /// As it was named.
+    /// The path as the caller named it.
     pub given: PathBuf,
-    /// After all links.
+    /// The path with all links resolved.
     pub real: PathBuf,
     /// Lines added.
     pub added: u64,
     /// Lines removed.
     pub removed: u64,
-    /// Of the new content.
+    /// The hash of the new content.
     pub hash: ContentHash,
 }
 
 impl Journal {
-    /// Writes all files or none, as one unit: if any is no longer what was expected, nothing is
-    /// written; if writing fails in the middle, what was written is put back.
+    /// Writes all files or none, as one unit. If any file changed since the change was prepared,
+    /// nothing is written. If writing fails in the middle, the files written so far are restored.
     pub fn apply_all(
         &self,
         ticket: &WriteGrant,
@@ -90,7 +90,7 @@ impl Journal {
         self.apply_plan(ticket, changes.into_iter().map(Into::into).collect())
     }
 
-    /// The same for changes that make, move or remove files, too.
+    /// Like [`Self::apply_all`], but for changes that may also create, move or remove files.
     pub fn apply_plan(
         &self,
         ticket: &WriteGrant,
@@ -107,7 +107,7 @@ impl Journal {
         for (change, real) in changes.into_iter().zip(&reals) {
             let path = change.target.path();
             let before = look(real, LOAD_LIMIT)?;
-            // Two names of one file: the second would overwrite what the first wrote.
+            // Two names of one file: the second would overwrite the change of the first.
             let twice = steps
                 .iter()
                 .any(|step| step.is_same_object(real, before.as_ref()));
@@ -175,7 +175,7 @@ impl Journal {
         })
     }
 
-    /// Takes back a change of this session; see [`UndoHistory::undo`].
+    /// Undoes a change of this session; see [`UndoHistory::undo`].
     pub fn undo(
         &self,
         ticket: &WriteGrant,
@@ -195,21 +195,22 @@ impl Journal {
         Ok(undone)
     }
 
-    /// The undo journal, or the error that there is none.
+    /// Returns the undo journal, or an error if the session has none.
     pub fn required_history(&self) -> Result<&UndoHistory, JournalError> {
         self.history()
             .ok_or(JournalError::Undo(UndoError::NoJournal))
     }
 
-    /// What the session never saw in full it has not seen in full by changing it. Unknown files
-    /// count as seen in part, so that Write still wants a Read.
+    /// Returns whether the session never saw all of this file; changing a file does not alter that.
+    /// Unknown files are treated as partly seen, so that Write still requires a Read.
     fn is_partly_seen(&self, real: &Path) -> bool {
         let seen = self.ledger.lookup(real);
         seen.is_none_or(|sight| sight.partial)
     }
 }
 
-/// The attributes of files that are removed, or that new ones shall be like, by the names they were given.
+/// Returns the attributes of files that are removed or serve as a model for new ones, by the path
+/// the caller named.
 fn models(
     changes: &[PlannedChange],
     reals: &[PathBuf],
@@ -224,7 +225,7 @@ fn models(
         if !is_model && !is_removed {
             continue;
         }
-        // One that is missing has changed since, which is found below.
+        // A missing file has changed since, which the caller detects.
         let Some(snapshot) = look(real, LOAD_LIMIT)? else {
             continue;
         };

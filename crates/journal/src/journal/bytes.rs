@@ -1,4 +1,4 @@
-//! A whole file as bytes, for what is not shown as lines: pictures, notebooks, PDFs.
+//! Whole files as bytes, for contents that are not shown as lines: images, notebooks, PDFs.
 
 use std::path::PathBuf;
 
@@ -10,39 +10,39 @@ use crate::page::HASH_LIMIT;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
 
-/// The content of a file at one moment. It counts as seen only after [`Journal::saw`].
+/// The content of a file at one time. It is recorded as seen only by [`Journal::saw`].
 #[derive(Debug)]
 pub struct Raw {
-    /// The file, after all links.
+    /// The file, with all links resolved.
     pub real: PathBuf,
-    /// All of its content.
+    /// The whole content.
     pub bytes: Vec<u8>,
     sight: Sight,
 }
 
-/// How much of a file was shown.
+/// The extent to which the model saw a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// All of it.
+    /// The whole file.
     Whole,
-    /// Enough for an edit, not for overwriting all of it.
+    /// Enough for an edit, but not for overwriting the whole file.
     Part,
 }
 
 impl Raw {
-    /// The mode of the very file that was read.
+    /// Returns the mode of the file that was read.
     pub fn mode(&self) -> u32 {
         self.sight.stamp.mode
     }
 
-    /// Device and inode: two names of one file have the same.
+    /// Returns device and inode, which are equal for hard links to one file.
     pub fn identity(&self) -> (u64, u64) {
         (self.sight.stamp.device, self.sight.stamp.inode)
     }
 }
 
 impl Journal {
-    /// Reads a regular file of at most `limit` bytes; never blocks on anything else.
+    /// Reads a regular file of at most `limit` bytes; never blocks on files of other kinds.
     pub fn read_bytes(
         &self,
         target: impl Into<FileTarget>,
@@ -82,7 +82,7 @@ impl Journal {
         })
     }
 
-    /// What was read was also shown: from now on the session knows the file.
+    /// Records that the content was shown: from now on the session knows the file.
     pub fn saw(&self, raw: Raw, extent: Extent) {
         let Raw { real, bytes, sight } = raw;
         let partial = extent == Extent::Part;

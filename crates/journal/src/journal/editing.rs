@@ -1,4 +1,4 @@
-//! Edit: one text of a file replaced by another.
+//! Edit: replaces one text of a file by another.
 
 use std::path::{Path, PathBuf};
 
@@ -17,48 +17,48 @@ use crate::text;
 use crate::undo::look;
 use crate::write_grant::WriteGrant;
 
-/// How many other files a miss names.
+/// The number of other files that the error for a missing text names.
 const OTHER_FILES: usize = 3;
 
-/// What an edit did.
+/// The result of an edit.
 #[derive(Debug)]
 pub struct Edited {
-    /// The file that was changed, after all links.
+    /// The file that was changed, with all links resolved.
     pub real: PathBuf,
-    /// The file was not there before.
+    /// The file did not exist before.
     pub created: bool,
     /// The rule that found the places.
     pub tier: Tier,
     /// The places, in ascending order.
     pub places: Vec<SplicePlace>,
-    /// From the old to the new content.
+    /// The diff from the old to the new content.
     pub patch: Patch,
     /// The content before; empty for a created file.
     pub old: Vec<u8>,
-    /// What others changed since the last read, if the edit went on nevertheless.
+    /// Changes by others since the last read, if the edit was made nevertheless.
     pub outside: Option<Patch>,
-    /// What an editor changed on top when it wrote the file.
+    /// Changes that an editor added when it wrote the file.
     pub formatted: Option<Patch>,
-    /// Of the new content.
+    /// The hash of the new content.
     pub hash: ContentHash,
-    /// The unit it is undone by, if the session keeps an undo journal.
+    /// The id of its undo unit, if the session has an undo journal.
     pub unit: Option<String>,
 }
 
-/// An edit that may be made: all questions are answered.
+/// An edit that passed all checks.
 #[derive(Debug)]
 pub struct CheckedEdit {
-    /// `None`: the file is to be created.
+    /// The state before; `None` if the file is to be created.
     before: Option<Snapshot>,
     plan: EditPlan,
     after: Vec<u8>,
     outside: Option<Patch>,
-    /// The session still has not seen all of the file.
+    /// The session has not seen all of the file.
     partial: bool,
 }
 
 impl CheckedEdit {
-    /// The change it would make; worked out when it is asked for.
+    /// Computes the diff that the edit would make.
     pub fn patch(&self) -> Patch {
         match &self.before {
             Some(before) => Patch::between(&before.bytes, &self.after),
@@ -68,7 +68,7 @@ impl CheckedEdit {
 }
 
 impl Journal {
-    /// Would this edit be refused? Changes nothing.
+    /// Checks whether this edit would fail. Changes nothing.
     pub fn check_edit(
         &self,
         target: impl Into<FileTarget>,
@@ -80,7 +80,7 @@ impl Journal {
         self.prepare_edit(path, &real, before, change)
     }
 
-    /// Makes the change, if its place is certain and the file is what the session knows.
+    /// Makes the change if its place is certain and the file is unchanged since the session saw it.
     pub fn edit(
         &self,
         ticket: &WriteGrant,
@@ -154,7 +154,8 @@ impl Journal {
                 size: before.stamp.size,
             });
         }
-        // Nothing can be lost where there is nothing, and an empty old_string touches no text.
+        // An empty file has nothing to lose, and an edit with an empty old_string fails for any
+        // other file.
         let (outside, partial) = if before.bytes.is_empty() || change.old.is_empty() {
             (None, false)
         } else {
@@ -172,8 +173,8 @@ impl Journal {
         })
     }
 
-    /// Is the file known, and unchanged or changed harmlessly? Gives the outside
-    /// changes and whether the file was only partly seen.
+    /// Checks that the session knows the file and that changes from outside do not affect the edit.
+    /// Returns these changes and whether the session saw only a part of the file.
     fn judge_edit(
         &self,
         path: &Path,
@@ -205,7 +206,7 @@ impl Journal {
         }
     }
 
-    /// A text that is not here may be in another file the session has read.
+    /// Adds a hint if the text occurs in another file that the session has read.
     fn name_other_files(&self, error: EditError, real: &Path, old: &str) -> EditError {
         let EditError::NotFound { mut help } = error else {
             return error;

@@ -1,8 +1,8 @@
-//! The door to files for one session: read, write, edit.
+//! File access for one session: read, write, edit.
 //!
-//! Each mutation is lock → look → judge → commit → record, on a ticket that says
-//! for which call and where. The checks that are made before permission is asked
-//! run the same look and judge, without the rest.
+//! Each change has the same steps: lock, read the current state, check it, commit, record. A
+//! [`WriteGrant`] says which call makes it and where it may write. The checks before the user is
+//! asked for permission run only the second and third step.
 
 mod applying;
 mod bytes;
@@ -34,31 +34,32 @@ use crate::target::FileTarget;
 use crate::undo::{Recovered, Step, UndoHistory, UndoLimits, perform};
 use crate::write_grant::WriteGrant;
 
-/// Larger files are not loaded to be written or edited.
+/// The size limit for loading files to write or edit them.
 const LOAD_LIMIT: u64 = 512 << 20;
-/// How much of a diff an error message carries.
+/// The maximum length of a diff in an error message, in characters.
 const DIFF_CHARS: usize = 4_000;
 
-/// What one session knows of the file system, and its only way to change it.
+/// The file access of one session: its knowledge of files, and the functions that change them.
 #[derive(Debug, Default)]
 pub struct Journal {
     ledger: ReadLedger,
     root: Option<PathBuf>,
     history: Option<Arc<UndoHistory>>,
     recovered: Vec<Recovered>,
-    /// What commands could destroy.
+    /// Preimages of files that commands could change.
     pub(crate) shelf: Arc<Mutex<Shelf>>,
-    /// The last look at where commands may write.
+    /// The last scan of the directories that commands may write to.
     pub(crate) look: Arc<Mutex<Option<KeptLook>>>,
     pub(crate) sweep_limits: SweepLimits,
-    /// Of files whose editor's text was shown: what was on disk then.
+    /// For files whose unsaved text was shown: the hash of the content on disk at that time.
     pub(crate) bases: Mutex<HashMap<PathBuf, ContentHash>>,
-    /// Commands that run now.
+    /// The number of running commands.
     pub(crate) commands: Arc<AtomicUsize>,
 }
 
 impl Journal {
-    /// `root`: where to look for a file whose path is wrong but whose name is right.
+    /// Creates a journal. `root` is the folder in which similar names are searched when a path does
+    /// not exist.
     pub fn new(root: Option<PathBuf>) -> Self {
         Self {
             root,
@@ -66,8 +67,8 @@ impl Journal {
         }
     }
 
-    /// The same with an undo journal in `folder` (`SESSION/undo`). Changes that a crash
-    /// interrupted there are settled first; if that is not possible now, it is at the next start.
+    /// Uses an undo journal in `folder` (`SESSION/undo`). Changes that a crash interrupted there
+    /// are completed or rolled back first; if that fails, the next start tries again.
     #[must_use]
     pub fn with_undo(mut self, folder: impl Into<PathBuf>) -> Self {
         let history = UndoHistory::open(folder);
@@ -76,7 +77,7 @@ impl Journal {
         self
     }
 
-    /// The same with other limits for the undo journal.
+    /// Sets other limits for the undo journal.
     #[must_use]
     pub fn with_undo_limits(mut self, limits: UndoLimits) -> Self {
         let again =
@@ -85,15 +86,15 @@ impl Journal {
         self
     }
 
-    /// The same with other limits on what is done before and after a command.
+    /// Sets other limits for the work before and after a command.
     #[must_use]
     pub fn with_sweep_limits(mut self, limits: SweepLimits) -> Self {
         self.sweep_limits = limits;
         self
     }
 
-    /// One for another reader of the same session: what it changes is undone with the rest, but what it
-    /// has seen of files is its own.
+    /// Returns a journal for another reader of the same session. Undo is shared; the record of what
+    /// was read is its own.
     #[must_use]
     pub fn beside(&self) -> Self {
         Self {
@@ -109,17 +110,17 @@ impl Journal {
         }
     }
 
-    /// The undo journal, if there is one.
+    /// Returns the undo journal, if any.
     pub fn history(&self) -> Option<&UndoHistory> {
         self.history.as_deref()
     }
 
-    /// What was found interrupted when the journal was opened.
+    /// Returns the interrupted changes that were found when the journal was opened.
     pub fn recovered(&self) -> &[Recovered] {
         &self.recovered
     }
 
-    /// What this session has seen.
+    /// Returns the ledger of what this session has read.
     pub fn ledger(&self) -> &ReadLedger {
         &self.ledger
     }
@@ -139,8 +140,8 @@ impl Journal {
                 .record(&unsaved.real, page.sight.clone(), Some(bytes));
             return Ok(page);
         }
-        // A path that led to itself needs no second look: it is opened without following any link, so that it either
-        // still does or is not opened.
+        // A path that resolved to itself need not be resolved again: it is opened without following
+        // any link, so a link in it makes opening fail.
         let real = match target.led_to_itself() {
             Some(real) => real.to_path_buf(),
             None => {
@@ -159,8 +160,9 @@ impl Journal {
         Ok(page)
     }
 
-    /// The same for a text file that the caller has just seen where it is named, and that has at most so many bytes: that
-    /// takes one look. `None`: it is another one, or cannot be read; [`read`](Self::read) says what it is.
+    /// Like [`read`](Self::read), but faster: for a text file of at most `longest` bytes whose path
+    /// has no links, as the caller has just checked. Returns `None` if that is not so or the file
+    /// cannot be read; then [`read`](Self::read) reports the reason.
     pub fn read_small(
         &self,
         target: &FileTarget,
@@ -181,8 +183,9 @@ impl Journal {
         }
     }
 
-    /// Puts new content into one file whose lock is held and whose state was judged: pre-image,
-    /// intent, commit, outcome. Whatever changes a single file comes through here.
+    /// Writes new content into one file whose lock is held and whose state was checked: saves the
+    /// preimage, records the intent, commits, records the outcome. All changes of a single file go
+    /// through this function.
     pub(crate) fn put(
         &self,
         ticket: &WriteGrant,
@@ -226,7 +229,7 @@ impl Journal {
         })
     }
 
-    /// Own writes count as seen, so that the next one needs no read.
+    /// Records our own write as seen, so that the next write needs no read.
     fn record_write(
         &self,
         real: &Path,
@@ -249,28 +252,28 @@ impl Journal {
     }
 }
 
-/// What [`Journal::put`] did.
+/// The result of [`Journal::put`].
 pub(crate) struct Put {
     pub(crate) before: Option<Snapshot>,
     pub(crate) after: Vec<u8>,
-    /// What an editor made of it, where that is not what was meant.
+    /// The content after the editor wrote it, if it differs from the intended one.
     pub(crate) became: Option<EditorForm>,
     pub(crate) stamp: Stamp,
-    /// The unit it is undone by, if the session keeps an undo journal.
+    /// The id of its undo unit, if the session has an undo journal.
     pub(crate) unit: Option<String>,
 }
 
 /// A file as an editor wrote it.
 pub(crate) struct EditorForm {
     content: Vec<u8>,
-    /// From the old content to this one.
+    /// The diff from the old content to this one.
     pub(crate) patch: Patch,
-    /// From what was meant to this one.
+    /// The diff from the intended content to this one.
     pub(crate) formatted: Patch,
 }
 
 impl Put {
-    /// The change that was made in the end, and what of it is the editor's.
+    /// Returns the diff that was made in the end, and the part of it that the editor added.
     fn changes(&mut self, meant: Patch) -> (Patch, Option<Patch>) {
         match self.became.take() {
             Some(became) => (became.patch, Some(became.formatted)),

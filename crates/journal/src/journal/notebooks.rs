@@ -1,4 +1,4 @@
-//! NotebookEdit: one cell of a notebook changed.
+//! NotebookEdit: changes one cell of a notebook.
 
 use std::path::{Path, PathBuf};
 
@@ -15,30 +15,30 @@ use crate::target::FileTarget;
 use crate::undo::look;
 use crate::write_grant::WriteGrant;
 
-/// Larger notebooks are neither shown nor changed.
+/// The size limit of notebooks for showing and changing them.
 pub const NOTEBOOK_LIMIT: u64 = 100 << 20;
 
-/// What a change of a notebook did.
+/// The result of a notebook change.
 #[derive(Debug)]
 pub struct NotebookEdited {
-    /// The file that was changed, after all links.
+    /// The file that was changed, with all links resolved.
     pub real: PathBuf,
-    /// Which cell, and what became of it.
+    /// The changed cell and the new content.
     pub spliced: Spliced,
-    /// From the old to the new file, as text.
+    /// The diff from the old to the new file, as text.
     pub patch: Patch,
     /// The content before.
     pub old: Vec<u8>,
-    /// What an editor changed on top when it wrote the file.
+    /// Changes that an editor added when it wrote the file.
     pub formatted: Option<Patch>,
-    /// Of the new content.
+    /// The hash of the new content.
     pub hash: ContentHash,
-    /// The unit it is undone by, if the session keeps an undo journal.
+    /// The id of its undo unit, if the session has an undo journal.
     pub unit: Option<String>,
 }
 
 impl Journal {
-    /// What this change would do, if it would not be refused. Changes nothing.
+    /// Computes what this change would do, with all checks. Changes nothing.
     pub fn check_notebook(
         &self,
         target: impl Into<FileTarget>,
@@ -51,7 +51,7 @@ impl Journal {
         Ok(spliced)
     }
 
-    /// Changes one cell, if the notebook is what the session knows.
+    /// Changes one cell if the notebook is unchanged since the session saw it.
     pub fn edit_notebook(
         &self,
         ticket: &WriteGrant,
@@ -78,7 +78,7 @@ impl Journal {
         })
     }
 
-    /// The notebook, the change made to it, and whether it was only partly seen.
+    /// Returns the notebook, the change made to it, and whether the session saw only a part of it.
     fn prepare_notebook(
         &self,
         path: &Path,
@@ -94,7 +94,7 @@ impl Journal {
         let partial = match freshness::judge(self.ledger.seen(real), &before) {
             Freshness::Unseen => return Err(JournalError::NotRead { path: path() }),
             Freshness::Fresh { partial } => partial,
-            // A cell is named by its place: what changed around it may have moved it.
+            // A cell is identified by its position, which a change around it may have moved.
             Freshness::Changed { seen } => {
                 let diff = seen.map(|seen| Patch::between(&seen, &before.bytes).render(DIFF_CHARS));
                 return Err(JournalError::ModifiedSince { path: path(), diff });

@@ -1,4 +1,4 @@
-//! Write: the whole content of a file, new or replaced.
+//! Write: replaces or creates a whole file.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -19,19 +19,19 @@ use crate::text::{self, Encoding};
 use crate::undo::look;
 use crate::write_grant::WriteGrant;
 
-/// Whether the file was there before.
+/// Whether the file existed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteOutcome {
-    /// It was not.
+    /// It did not exist.
     Created,
-    /// It was.
+    /// It existed.
     Overwritten,
 }
 
-/// What a write did.
+/// The result of a write.
 #[derive(Debug)]
 pub struct WriteReport {
-    /// The file that was written, after all links.
+    /// The file that was written, with all links resolved.
     pub real: PathBuf,
     /// Created or overwritten.
     pub outcome: WriteOutcome,
@@ -41,26 +41,27 @@ pub struct WriteReport {
     pub lines: u64,
     /// The content before; `None` for a created file.
     pub old: Option<Vec<u8>>,
-    /// From the old to the new content; empty for a created file.
+    /// The diff from the old to the new content; empty for a created file.
     pub patch: Patch,
-    /// What an editor changed on top when it wrote the file.
+    /// Changes that an editor added when it wrote the file.
     pub formatted: Option<Patch>,
-    /// The file is CRLF throughout, so the given LF were written as CRLF.
+    /// The file uses CRLF throughout, so the given LF were written as CRLF.
     pub crlf_kept: bool,
-    /// The file has a byte order mark and keeps it.
+    /// The file has a byte order mark, which was preserved.
     pub bom_kept: bool,
-    /// The file is not UTF-8 and keeps its encoding.
+    /// The encoding of the file that was preserved, if it is not UTF-8.
     pub encoding_kept: Option<Encoding>,
-    /// A line such as `// ... rest unchanged`, if most of the file is gone: a warning.
+    /// A warning: the content has a line such as `// ... rest unchanged`, and most of the file was
+    /// removed.
     pub elision: Option<String>,
-    /// Of the new content.
+    /// The hash of the new content.
     pub hash: ContentHash,
-    /// The unit it is undone by; `None` if nothing was changed or the session keeps no undo journal.
+    /// The id of its undo unit; `None` if nothing was changed or the session has no undo journal.
     pub unit: Option<String>,
 }
 
 impl Journal {
-    /// Would a write be refused for the state of the file? Changes nothing.
+    /// Checks whether a write would fail for the current state of the file. Changes nothing.
     pub fn check_write(&self, target: impl Into<FileTarget>) -> Result<(), JournalError> {
         let target = target.into();
         let resolved = target.resolve()?;
@@ -70,7 +71,8 @@ impl Journal {
         }
     }
 
-    /// What a write would change in a file that is there; `None`: it would create one. Changes nothing.
+    /// Computes the change that a write would make to an existing file; `None` if it would create
+    /// one. Changes nothing.
     pub fn preview_write(
         &self,
         target: impl Into<FileTarget>,
@@ -85,7 +87,7 @@ impl Journal {
         Ok(Some(Patch::between(&before.bytes, &kept.content)))
     }
 
-    /// Creates a file with these bytes. `false`: there is one already, and it stays as it is.
+    /// Creates a file with these bytes. Returns `false`, and changes nothing, if the file exists.
     pub fn create(
         &self,
         ticket: &WriteGrant,
@@ -103,7 +105,7 @@ impl Journal {
         Ok(true)
     }
 
-    /// Creates the file, or replaces all of it if it is what this session last saw.
+    /// Creates the file, or replaces its content if it is unchanged since this session last saw it.
     pub fn write(
         &self,
         ticket: &WriteGrant,
@@ -179,7 +181,7 @@ impl Journal {
         let given = || path.to_path_buf();
         match freshness::judge(self.ledger.seen(real), before) {
             Freshness::Unseen if before.bytes.is_empty() => {}
-            // It cannot be shown as text, so "read it first" would lead nowhere.
+            // The content cannot be shown as text, so "read it first" would not help.
             Freshness::Unseen if text::is_binary(&before.bytes) => {
                 let kind = magic::guess_type(&before.bytes);
                 return Err(JournalError::Binary {
@@ -212,7 +214,7 @@ pub(crate) struct KeptPreimage {
     encoding: Encoding,
 }
 
-/// The new content in the form of the old: its encoding, its byte order mark, its CRLF.
+/// Converts the new content to the form of the old one: encoding, byte order mark, CRLF.
 pub(crate) fn keep_form(
     path: &Path,
     before: &[u8],
@@ -260,7 +262,8 @@ pub(crate) fn keep_form(
     })
 }
 
-/// Not UTF-8, and known: what is written as ASCII into an unknown page needs no remark.
+/// Returns whether the encoding is known and not UTF-8. ASCII written into an unknown code page
+/// needs no remark.
 fn is_foreign(encoding: Encoding) -> bool {
     !matches!(
         encoding,
@@ -272,7 +275,8 @@ fn count_lines(content: &[u8]) -> u64 {
     split_lines(content, BreakCounts::of(content).style()).count() as u64
 }
 
-/// A line that stands for text left out, if more than 70 % of the file is gone.
+/// Finds a line that indicates omitted text (such as `... rest unchanged`), if the new content is
+/// below 30 % of the old size.
 fn elision(before: &[u8], content: &str) -> Option<String> {
     if content.len() * 10 >= before.len() * 3 {
         return None;

@@ -1,4 +1,4 @@
-//! One cell replaced, inserted or deleted.
+//! Changes of a notebook: one cell replaced, inserted or deleted.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,17 +8,17 @@ use super::json::{Member, Node};
 use super::layout::Layout;
 use super::view::{Cell, Notebook};
 
-/// The types a cell can be given.
+/// The types that a new or changed cell can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellType {
-    /// Source that can be run.
+    /// Executable source.
     Code,
     /// Formatted text.
     Markdown,
 }
 
 impl CellType {
-    /// As the notebook writes it.
+    /// Returns the name that the notebook format uses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Code => "code",
@@ -27,30 +27,30 @@ impl CellType {
     }
 }
 
-/// What is to be done. A cell is named by its id, by `cell-N` or by N, counted from 0.
+/// A change of one cell. A cell is identified by its id, by `cell-N` or by N, counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellChange {
-    /// New source for a cell, and perhaps a new type. A code cell loses its outputs.
+    /// Sets a new source and optionally a new type. A code cell loses its outputs.
     Replace {
-        /// Which cell.
+        /// The cell.
         cell: Option<String>,
         /// Its new source.
         source: String,
-        /// Its new type; `None` keeps the type.
+        /// Its new type; `None` leaves the type unchanged.
         kind: Option<CellType>,
     },
-    /// A new cell after the named one, or before all others.
+    /// Inserts a cell after the given one, or before all others.
     Insert {
-        /// The cell before it; `None`: it becomes the first.
+        /// The cell before the new one; `None` inserts it first.
         after: Option<String>,
         /// Its source.
         source: String,
-        /// Its type, which must be given.
+        /// Its type, which is required.
         kind: Option<CellType>,
     },
     /// Removes a cell.
     Delete {
-        /// Which cell.
+        /// The cell.
         cell: Option<String>,
     },
 }
@@ -60,17 +60,17 @@ pub enum CellChange {
 pub struct Spliced {
     /// All bytes of the file.
     pub content: Vec<u8>,
-    /// The cell that was changed, made or removed.
+    /// The name of the cell that was changed, inserted or removed.
     pub cell: String,
-    /// Its type; after the change, if it is still there.
+    /// Its type after the change, or before its removal.
     pub kind: String,
-    /// What it said before; `None` for a new cell.
+    /// Its source before the change; `None` for a new cell.
     pub old_source: Option<String>,
-    /// The programming language of the notebook, if it names one.
+    /// The programming language of the notebook, if specified.
     pub language: Option<String>,
 }
 
-/// The bytes after the change. Outside the cell they are the same bytes.
+/// Computes the file after the change. Bytes outside the cell do not change.
 pub fn splice(bytes: &[u8], change: &CellChange) -> Result<Spliced, NotebookError> {
     let notebook = Notebook::open(bytes)?;
     let done = match change {
@@ -112,7 +112,7 @@ pub fn splice(bytes: &[u8], change: &CellChange) -> Result<Spliced, NotebookErro
     })
 }
 
-/// Edits of the text, in order and apart, and what they amount to.
+/// Edits of the text, ascending and not overlapping, with a description of the changed cell.
 struct Done {
     edits: Vec<(Range<usize>, String)>,
     index: usize,
@@ -126,7 +126,7 @@ impl<'a> Notebook<'a> {
         Cell::at(self.cells[index], index)
     }
 
-    /// The index of the cell that is meant; an id goes before a place.
+    /// Returns the index of the cell with this name; ids have priority over positions.
     fn find(&self, name: Option<&str>) -> Result<usize, NotebookError> {
         let ids = || self.cells().map(|cell| cell.name()).collect();
         let Some(name) = name.map(str::trim).filter(|name| !name.is_empty()) else {
@@ -155,7 +155,7 @@ impl<'a> Notebook<'a> {
         }
     }
 
-    /// An id no cell has; the same for the same notebook and source.
+    /// Returns an id that no cell has. It depends only on the notebook and the source.
     fn fresh_id(&self, source: &str) -> String {
         let taken: Vec<String> = self.cells().filter_map(|cell| cell.id()).collect();
         let candidates = (0_u64..).map(|attempt| {
@@ -196,7 +196,7 @@ fn replace(notebook: &Notebook<'_>, index: usize, source: &str, kind: Option<Cel
     }
 }
 
-/// The values that change, each by itself; the rest of the cell keeps its bytes, too.
+/// Replaces single values of a cell; all other bytes of the cell stay the same.
 fn edits_in_place(members: &[Member<'_>], kind: &str, source: &str) -> Vec<(Range<usize>, String)> {
     let mut edits = Vec::new();
     for member in members {
@@ -212,7 +212,8 @@ fn edits_in_place(members: &[Member<'_>], kind: &str, source: &str) -> Vec<(Rang
     edits
 }
 
-/// The cell with another type: members that type does not have go, those it needs come.
+/// Builds the cell with another type: removes members that the type does not have, and adds those
+/// it requires.
 fn recast(text: &str, layout: &Layout, members: &[Member<'_>], kind: &str, source: &str) -> String {
     let is_code = kind == "code";
     let member = |key: &str, value: &str| format!("\"{key}\"{}{value}", layout.colon);
@@ -242,7 +243,7 @@ fn recast(text: &str, layout: &Layout, members: &[Member<'_>], kind: &str, sourc
 }
 
 fn insert(notebook: &Notebook<'_>, after: Option<usize>, source: &str, kind: CellType) -> Done {
-    // A neighbour shows how a cell is written here.
+    // An adjacent cell is the model for the layout.
     let model = notebook.cells.get(after.unwrap_or(0));
     let layout = Layout::of(notebook, model);
     let form = model.and_then(|cell| cell.get("source"));
@@ -291,7 +292,7 @@ fn insert(notebook: &Notebook<'_>, after: Option<usize>, source: &str, kind: Cel
     }
 }
 
-/// What stands between two cells.
+/// Returns the text between two cells.
 fn separator(notebook: &Notebook<'_>, layout: &Layout) -> String {
     let text = notebook.text;
     match notebook.cells.as_slice() {
@@ -321,11 +322,11 @@ fn delete(notebook: &Notebook<'_>, index: usize) -> Done {
     }
 }
 
-/// The JSON of a source.
+/// The JSON text of a source.
 struct Source(String);
 
 impl Source {
-    /// In the form and with the blanks of the one it replaces; lines that stay keep their bytes.
+    /// Formats a source like the one it replaces; lines that do not change keep their bytes.
     fn like(text: &str, layout: &Layout, old: &Node<'_>, source: &str) -> Self {
         if old.is_string() {
             return Self(match old.text().as_deref() == Some(source) {
@@ -365,12 +366,13 @@ impl Source {
     }
 }
 
-/// The lines with their breaks; none for an empty text.
+/// Returns the lines with their breaks; none for an empty text.
 fn lines(source: &str) -> impl Iterator<Item = &str> {
     source.split_inclusive('\n')
 }
 
-/// The result must be a notebook in which only that cell differs, and says what was asked.
+/// Checks that the result is a notebook in which only that cell differs and has the requested
+/// source.
 fn verify(
     before: &Notebook<'_>,
     change: &CellChange,

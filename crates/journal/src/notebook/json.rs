@@ -1,24 +1,24 @@
-//! JSON as spans of bytes: where each value begins and ends, and nothing else.
+//! A JSON parser that returns only the byte span of each value.
 //!
-//! [`parse`] checks the whole text once; after that a [`Node`] can be walked without a chance of
-//! failure and without building a tree, so a large notebook costs no more memory than its text.
-//! Like the readers of notebooks, it takes `NaN` and `Infinity` for numbers.
+//! [`parse`] checks the whole text once. After that a [`Node`] can be walked without errors and
+//! without building a tree, so a large notebook needs no more memory than its text. Like other
+//! notebook readers, it accepts `NaN` and `Infinity` as numbers.
 
 use std::fmt;
 
 use memchr::memchr2;
 
-/// Deeper nesting is refused: no notebook needs it, and checking goes one call deeper each time.
+/// The maximum nesting depth. No notebook needs more, and the parser is recursive.
 const MAX_DEPTH: usize = 256;
 
-/// What is wrong with a JSON text, and where.
+/// A syntax error and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonFault {
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The description of the error.
     pub what: &'static str,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for JsonFault {
     }
 }
 
-/// One value of a checked text.
+/// A value in a checked text.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'a> {
     text: &'a str,
@@ -36,7 +36,7 @@ pub(super) struct Node<'a> {
     pub(super) end: usize,
 }
 
-/// One `"key": value` of an object.
+/// A `"key": value` pair of an object.
 #[derive(Clone, Copy)]
 pub(super) struct Member<'a> {
     pub(super) key: Node<'a>,
@@ -55,7 +55,7 @@ pub(super) fn parse(text: &str) -> Result<Node<'_>, JsonFault> {
         .map_err(|what| fault(text.as_bytes(), checker.at, what))
 }
 
-/// Names a place in a text that need not even be UTF-8.
+/// Converts an offset to line and column; the text need not be UTF-8.
 pub(super) fn fault(bytes: &[u8], at: usize, what: &'static str) -> JsonFault {
     let before = &bytes[..at.min(bytes.len())];
     let line_start = memchr::memrchr(b'\n', before).map_or(0, |last| last + 1);
@@ -86,7 +86,7 @@ impl<'a> Node<'a> {
         self.raw().starts_with('"')
     }
 
-    /// The elements of an array; none of anything else.
+    /// Returns the elements of an array; empty for other values.
     pub(super) fn elements(&self) -> Vec<Node<'a>> {
         if self.is_array() {
             self.items()
@@ -95,7 +95,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The members of an object; none of anything else.
+    /// Returns the members of an object; empty for other values.
     pub(super) fn members(&self) -> Vec<Member<'a>> {
         if !self.is_object() {
             return Vec::new();
@@ -106,18 +106,19 @@ impl<'a> Node<'a> {
         pairs.iter().map(member).collect()
     }
 
-    /// The value of a key; of the last one, as for every reader, if the key is there twice.
+    /// Returns the value of a key. Of duplicate keys the last one is used, as by all readers.
     pub(super) fn get(&self, key: &str) -> Option<Node<'a>> {
         let found = self.members().into_iter().rfind(|member| member.is(key));
         found.map(|member| member.value)
     }
 
-    /// What a string says. Half a surrogate pair is shown as U+FFFD.
+    /// Returns the decoded string. An unpaired surrogate becomes U+FFFD.
     pub(super) fn text(&self) -> Option<String> {
         self.is_string().then(|| unescape(self.raw()))
     }
 
-    /// The same for the two forms a notebook has for text: a string, or a list of strings.
+    /// Like [`Self::text`], but also accepts a list of strings, the other form of text in
+    /// notebooks.
     pub(super) fn joined(&self) -> Option<String> {
         if self.is_array() {
             self.elements().iter().map(Node::text).collect()
@@ -138,7 +139,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whatever stands between the brackets: elements, or keys and values in turn.
+    /// Returns the values between the brackets: elements, or keys and values alternately.
     fn items(&self) -> Vec<Node<'a>> {
         let bytes = self.text.as_bytes();
         let mut items = Vec::new();
@@ -164,7 +165,7 @@ impl Member<'_> {
     }
 }
 
-/// The end of the value that begins at `start` of a checked text.
+/// Returns the end of the value that begins at `start` of a checked text.
 fn skip(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0_usize;
@@ -181,7 +182,7 @@ fn skip(bytes: &[u8], start: usize) -> usize {
             }
             b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' => {
                 at += 1;
-                continue; // only ever between brackets
+                continue; // occurs only between brackets
             }
             _ => {
                 let ends = |byte: &u8| b" \t\n\r,:]}".contains(byte);
@@ -195,7 +196,7 @@ fn skip(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// The end of a checked string, after its closing quote.
+/// Returns the end of a checked string, after its closing quote.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(found) = memchr2(b'"', b'\\', &bytes[at..]) {
@@ -231,7 +232,7 @@ fn unescape(quoted: &str) -> String {
     text
 }
 
-/// The character of `uXXXX`, or of two of them that make a pair, and how many bytes it took.
+/// Decodes `uXXXX`, or a surrogate pair of them; returns the character and its length in bytes.
 fn unicode(rest: &str) -> (char, usize) {
     let unit = |from: usize| {
         let digits = rest.get(from..from + 4)?;

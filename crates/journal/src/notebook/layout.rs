@@ -1,40 +1,40 @@
-//! How a notebook is written: line breaks, indentation, separators, escapes.
+//! The formatting of a notebook: line breaks, indentation, separators, escapes.
 //!
-//! New text follows what stands nearest; a notebook in one line stays in one line.
+//! New text is formatted like the nearest existing text; a notebook in one line stays in one line.
 
 use super::json::Node;
 use super::view::Notebook;
 
-/// How the members of one object, and the lists below it, are set.
+/// The formatting of one object and the lists in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// `None`: all in one line.
+    /// `None` if everything is in one line.
     pub(super) lines: Option<Lines>,
-    /// From a key to its value, such as `": "`.
+    /// The text between a key and its value, such as `": "`.
     pub(super) colon: String,
-    /// Between two things in one line, such as `", "`.
+    /// The separator within one line, such as `", "`.
     pub(super) comma: String,
-    /// Characters beyond ASCII are written as `\uXXXX`.
+    /// Non-ASCII characters are written as `\uXXXX`.
     pub(super) ascii: bool,
 }
 
-/// One thing a line.
+/// The layout with one element per line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lines {
     /// `\n` or `\r\n`.
     pub(super) newline: &'static str,
-    /// Before the brackets that enclose the object.
+    /// The indentation of the brackets that enclose the object.
     pub(super) outer: String,
-    /// What each level adds.
+    /// The additional indentation of each level.
     pub(super) unit: String,
 }
 
-/// What stands between an opening bracket and the first thing in it.
+/// Returns the text between an opening bracket and the first element.
 fn lead<'a>(text: &'a str, list: &Node<'_>, first: &Node<'_>) -> &'a str {
     &text[list.start + 1..first.start]
 }
 
-/// The break and the indentation in blanks that hold a break.
+/// Splits whitespace into the line break and the indentation after it; `None` if it has no break.
 fn broken(blanks: &str) -> Option<(&'static str, &str)> {
     let last = blanks.rfind('\n')?;
     let newline = if blanks[..last].ends_with('\r') {
@@ -46,7 +46,8 @@ fn broken(blanks: &str) -> Option<(&'static str, &str)> {
 }
 
 impl Layout {
-    /// The layout of a cell: that of `cell` if there is one, else what the whole file suggests.
+    /// Detects the layout of a cell: that of `cell` if given, otherwise the layout of the whole
+    /// file.
     pub(super) fn of(notebook: &Notebook<'_>, cell: Option<&Node<'_>>) -> Self {
         let text = notebook.text;
         let root = notebook.root.members();
@@ -56,7 +57,7 @@ impl Layout {
         let top = root
             .first()
             .and_then(|member| broken(lead(text, &notebook.root, &member.key)));
-        // A list of more than one thing tells how things are separated in one line.
+        // The second member of the root shows the separator within a line.
         let comma = match root.as_slice() {
             [first, second, ..] if top.is_none() => &text[first.value.end..second.key.start],
             _ if colon.ends_with(' ') => ", ",
@@ -94,7 +95,8 @@ impl Layout {
         }
     }
 
-    /// The break and blanks before something `depth` levels below the object's brackets.
+    /// Returns the break and the indentation of an element `depth` levels inside the object's
+    /// brackets.
     fn before(&self, depth: usize) -> String {
         self.lines.as_ref().map_or(String::new(), |lines| {
             format!(
@@ -113,7 +115,7 @@ impl Layout {
         }
     }
 
-    /// An object of these members, its values already JSON.
+    /// Formats an object with these members; their values are already JSON.
     pub(super) fn object(&self, members: &[(&str, String)]) -> String {
         let members: Vec<String> = members
             .iter()
@@ -122,13 +124,13 @@ impl Layout {
         self.object_of(&members)
     }
 
-    /// The same of whole members.
+    /// Like [`Self::object`], but for members that are already JSON.
     pub(super) fn object_of(&self, members: &[String]) -> String {
         let (first, last) = (self.before(1), self.before(0));
         format!("{{{first}{}{last}}}", members.join(&self.between(1)))
     }
 
-    /// A list that is the value of a member of the object.
+    /// Formats a list that is the value of a member of the object.
     pub(super) fn list(&self, items: &[String]) -> String {
         if items.is_empty() {
             return "[]".to_owned();
@@ -137,7 +139,7 @@ impl Layout {
         format!("[{first}{}{last}]", items.join(&self.between(2)))
     }
 
-    /// A list of cells, this object the only one.
+    /// Formats a list of cells with this object as its only element.
     pub(super) fn list_of_one(&self, object: &str) -> String {
         match &self.lines {
             Some(lines) => {
@@ -152,7 +154,7 @@ impl Layout {
         }
     }
 
-    /// A JSON string.
+    /// Formats a JSON string.
     pub(super) fn string(&self, text: &str) -> String {
         let mut quoted = String::with_capacity(text.len() + 2);
         quoted.push('"');
@@ -179,7 +181,8 @@ impl Layout {
     }
 }
 
-/// Does the file write `é` as `\u00e9`? Only if it has such escapes and no character beyond ASCII.
+/// Returns whether the file escapes non-ASCII characters: it has such escapes and no non-ASCII
+/// character.
 fn writes_ascii(text: &str) -> bool {
     let beyond = |escape: &str| {
         let unit = escape

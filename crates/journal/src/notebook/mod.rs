@@ -1,15 +1,15 @@
-//! Notebooks: what their cells say, and how one cell is changed without touching the others.
+//! Notebooks: reading their cells, and changing one cell without touching the others.
 //!
-//! A change is a splice of the JSON text. Numbers, key order, indentation, escapes, line breaks,
-//! byte order mark and final newline of everything else keep their bytes, because nothing else is
-//! ever decoded and written again.
+//! A change is a splice of the JSON text. Everything else keeps its bytes (numbers, key order,
+//! indentation, escapes, line breaks, byte order mark, final newline), because it is never decoded
+//! and written again.
 //!
-//! - `json`: a text as spans
-//! - `view`: cells and outputs for showing
-//! - `change`: which cell, and which bytes take its place
-//! - `layout`: how this file is written, so that new text looks like the old
+//! - `json`: the byte spans of a JSON text
+//! - `view`: cells and outputs, decoded for display
+//! - `change`: the cell to change and its new bytes
+//! - `layout`: the formatting of the file, which new text follows
 //!
-//! Pure: bytes in, bytes out.
+//! All functions are pure.
 
 mod change;
 mod json;
@@ -20,7 +20,7 @@ pub use change::{CellChange, CellType, Spliced, splice};
 pub use json::JsonFault;
 pub use view::{Cell, CellOutput, Notebook};
 
-/// Why a notebook was not read or not changed.
+/// The reason why a notebook was not read or not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(
     missing_docs,
@@ -31,15 +31,15 @@ pub enum NotebookError {
     /// The file is not JSON.
     #[error("not valid JSON at {}:{} (line:column): {}", .fault.line, .fault.column, .fault.what)]
     Json { fault: JsonFault },
-    /// JSON, but no notebook of a known format.
+    /// The file is JSON, but not a notebook of a known format.
     #[error("not a notebook: {why}")]
     NotNotebook { why: &'static str },
-    /// The change does not say which cell.
+    /// The change does not identify a cell.
     #[error(
         "a cell must be named: give cell_id. The cells are: {}", named(.ids)
     )]
     NoCellNamed { ids: Vec<String> },
-    /// There is no such cell.
+    /// No cell has this name.
     #[error("there is no cell {asked:?}. The cells are: {}", named(.ids))]
     UnknownCell { asked: String, ids: Vec<String> },
     /// Several cells have this id.
@@ -48,18 +48,18 @@ pub enum NotebookError {
         .places.len(), .places.join(", ")
     )]
     AmbiguousCell { asked: String, places: Vec<String> },
-    /// A new cell without a type.
+    /// A new cell was given without a type.
     #[error("a new cell needs a type: give cell_type, \"code\" or \"markdown\"")]
     NoType,
-    /// The notebook would stay as it is.
+    /// The notebook would not change.
     #[error("the cell already is exactly so: there is nothing to change")]
     Unchanged,
-    /// Our own mistake; the check after every splice keeps it out of the file.
+    /// An error in our code; the check after every splice prevents that it reaches the file.
     #[error("the change would have damaged the notebook, so it was not made; please report this")]
     WouldDamage,
 }
 
-/// How many ids an error lists.
+/// The number of ids that an error lists.
 const NAMED_IDS: usize = 50;
 
 fn named(ids: &[String]) -> String {

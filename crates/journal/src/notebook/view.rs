@@ -1,4 +1,4 @@
-//! The cells of a notebook and their outputs, decoded for showing.
+//! The cells of a notebook and their outputs, decoded for display.
 
 use super::NotebookError;
 use super::json::{self, Node};
@@ -7,12 +7,12 @@ use crate::text::UTF8_BOM;
 /// A notebook whose JSON was checked.
 #[derive(Clone)]
 pub struct Notebook<'a> {
-    /// Without the byte order mark.
+    /// The text without the byte order mark.
     pub(super) text: &'a str,
-    /// How many bytes of the file stand before `text`.
+    /// The number of bytes of the file before `text`.
     pub(super) mark: usize,
     pub(super) root: Node<'a>,
-    /// The array.
+    /// The array of cells.
     pub(super) list: Node<'a>,
     pub(super) cells: Vec<Node<'a>>,
 }
@@ -23,26 +23,26 @@ pub struct Cell<'a> {
     index: usize,
 }
 
-/// One thing a cell put out.
+/// One output of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellOutput {
-    /// Printed, computed or raised.
+    /// Text that was printed, computed or raised as an error.
     Text {
-        /// As it was put out.
+        /// The text.
         text: String,
     },
-    /// A picture, in base 64 as it stands in the notebook, without line breaks.
+    /// An image, in base64 without line breaks.
     Image {
-        /// Such as `image/png`.
+        /// The media type, such as `image/png`.
         media_type: String,
-        /// The picture.
+        /// The base64 data.
         data: String,
     },
 }
 
-/// Pictures a model can be shown.
+/// The image types that a model can be shown.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// Of several forms of one result, the first that is there is shown.
+/// The text forms of a result, in order of preference.
 const TEXTS: [&str; 6] = [
     "text/plain",
     "text/markdown",
@@ -53,7 +53,7 @@ const TEXTS: [&str; 6] = [
 ];
 
 impl<'a> Notebook<'a> {
-    /// Checks that these bytes are a notebook with cells.
+    /// Parses these bytes as a notebook with cells.
     pub fn open(bytes: &'a [u8]) -> Result<Self, NotebookError> {
         let mark = if bytes.starts_with(UTF8_BOM) {
             UTF8_BOM.len()
@@ -96,25 +96,25 @@ impl<'a> Notebook<'a> {
         self.cells.len()
     }
 
-    /// Are there no cells?
+    /// Returns whether the notebook has no cells.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
 
-    /// The cells in order.
+    /// Returns the cells in order.
     pub fn cells(&self) -> impl Iterator<Item = Cell<'a>> {
         let cells = self.cells.iter().enumerate();
         cells.map(|(index, node)| Cell::at(*node, index))
     }
 
-    /// The programming language, as far as the notebook says.
+    /// Returns the programming language, if the notebook specifies it.
     pub fn language(&self) -> Option<String> {
         let metadata = self.root.get("metadata")?;
         let of = |part: &str, key: &str| metadata.get(part)?.get(key)?.text();
         of("language_info", "name").or_else(|| of("kernelspec", "language"))
     }
 
-    /// Only since nbformat 4.5 may a cell have an id.
+    /// Returns whether cells have ids, which exist since nbformat 4.5.
     pub(super) fn has_ids(&self) -> bool {
         let number = |key| self.root.get(key).and_then(|node| node.number());
         (number("nbformat"), number("nbformat_minor")) >= (Some(4), Some(5))
@@ -126,7 +126,7 @@ impl<'a> Cell<'a> {
         Self { node, index }
     }
 
-    /// Its id, or `cell-N` counted from 0.
+    /// Returns its id, or `cell-N` counted from 0.
     pub fn name(&self) -> String {
         self.id().unwrap_or_else(|| format!("cell-{}", self.index))
     }
@@ -135,19 +135,19 @@ impl<'a> Cell<'a> {
         self.node.get("id")?.text().filter(|id| !id.is_empty())
     }
 
-    /// `code`, `markdown` or `raw`.
+    /// Returns the type: `code`, `markdown` or `raw`.
     pub fn kind(&self) -> String {
         let kind = self.node.get("cell_type").and_then(|kind| kind.text());
         kind.unwrap_or_else(|| "raw".to_owned())
     }
 
-    /// Its source text.
+    /// Returns its source text.
     pub fn source(&self) -> String {
         let source = self.node.get("source").and_then(|source| source.joined());
         source.unwrap_or_default()
     }
 
-    /// What it put out, in order.
+    /// Returns its outputs, in order.
     pub fn outputs(&self) -> Vec<CellOutput> {
         let outputs = self.node.get("outputs").map(|outputs| outputs.elements());
         outputs.iter().flatten().flat_map(shown).collect()
@@ -180,7 +180,7 @@ fn shown(output: &Node<'_>) -> Vec<CellOutput> {
     }
 }
 
-/// One result in several forms: the picture, else the best text.
+/// Converts a result that is stored in several forms: the image, otherwise the best text.
 fn bundle(data: &Node<'_>) -> Vec<CellOutput> {
     let picture = PICTURES.iter().find_map(|kind| {
         let mut encoded = data.get(kind)?.joined()?;
@@ -220,7 +220,7 @@ fn said(text: String) -> Vec<CellOutput> {
     }
 }
 
-/// Without the escape sequences that colour a terminal.
+/// Removes terminal escape sequences.
 fn without_ansi(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -237,7 +237,7 @@ fn without_ansi(text: &str) -> String {
                 end.map_or("", |end| &rest[end..])
                     .trim_start_matches('\u{7}')
             }
-            Some(b'\\') => &rest[1..], // the end of a sequence before it
+            Some(b'\\') => &rest[1..], // the end of the previous sequence
             _ => rest,
         };
     }

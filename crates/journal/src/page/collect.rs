@@ -1,13 +1,12 @@
-//! Picks the lines of one page out of a stream of pieces.
+//! Selects the lines of one page from a stream of pieces.
 //!
-//! A piece never ends inside a UTF-8 character nor between CR and LF; the
-//! reader sees to that.
+//! A piece never ends inside a UTF-8 character nor between CR and LF; the reader ensures that.
 
 use memchr::{memchr, memchr_iter};
 
 use super::{PageLine, PageRequest, estimate_tokens};
 
-/// What a line number, its padding, the tab and the line break add to a line.
+/// The estimated size of a line number, its padding, the tab and the line break, in bytes.
 const LINE_OVERHEAD: u64 = 8;
 
 pub(super) struct Collector {
@@ -17,9 +16,9 @@ pub(super) struct Collector {
     max_chars: u64,
     max_tokens: u64,
     char_offset: u64,
-    /// Number of the line being read.
+    /// The number of the current line.
     line: u64,
-    /// Some byte of that line was seen.
+    /// At least one byte of the current line was read.
     begun: bool,
     current: Current,
     lines: Vec<PageLine>,
@@ -31,7 +30,7 @@ pub(super) struct Collector {
     too_short: Option<u64>,
 }
 
-/// The line being read, if it is one to show.
+/// The current line, if it is to be shown.
 #[derive(Default)]
 struct Current {
     kept: Vec<u8>,
@@ -42,14 +41,14 @@ struct Current {
 
 pub(super) struct Collected {
     pub(super) lines: Vec<PageLine>,
-    /// Lines seen so far; all of them, if the whole file was pushed.
+    /// The number of lines seen so far; all lines, if the whole file was pushed.
     pub(super) seen_lines: u64,
     /// There is text after the last line shown.
     pub(super) more: bool,
     pub(super) over_budget: bool,
-    /// Some bytes of the lines shown are no UTF-8.
+    /// Some bytes of the lines shown are not valid UTF-8.
     pub(super) lossy: bool,
-    /// Length of the first line, if `char_offset` lies behind its end.
+    /// The length of the first line, if `char_offset` is past its end.
     pub(super) too_short: Option<u64>,
 }
 
@@ -76,7 +75,7 @@ impl Collector {
         }
     }
 
-    /// Is the page complete, and known to be followed by more text?
+    /// Returns whether the page is complete and more text is known to follow.
     pub(super) fn is_settled(&self) -> bool {
         self.more
     }
@@ -120,7 +119,7 @@ impl Collector {
         self.begun = piece.last() != Some(&self.break_byte);
     }
 
-    /// Passes over lines before the page; returns what is left of the piece.
+    /// Skips lines before the page; returns the rest of the piece.
     fn skip<'a>(&mut self, piece: &'a [u8]) -> &'a [u8] {
         let wanted = self.first - self.line;
         let breaks = memchr_iter(self.break_byte, piece).count() as u64;
@@ -130,7 +129,7 @@ impl Collector {
         }
         let nth = usize::try_from(wanted - 1).unwrap_or(usize::MAX);
         let Some(position) = memchr_iter(self.break_byte, piece).nth(nth) else {
-            return &[]; // not reached: there are enough breaks
+            return &[]; // unreachable: there are enough breaks
         };
         self.line = self.first;
         self.begun = false;
@@ -147,7 +146,7 @@ impl Collector {
 
     fn keep(&mut self, part: &[u8]) {
         let from = self.char_offset_here();
-        // One more than is shown, so that a CR before the break can still be taken off.
+        // One more than is shown, so that a CR before the break can still be removed.
         let until = from + self.max_chars + 1;
         let chars = count_chars(part);
         let current = &mut self.current;
@@ -210,12 +209,12 @@ impl Collector {
     }
 }
 
-/// Characters begin at every byte that is not a UTF-8 continuation byte.
+/// Counts characters: one begins at every byte that is not a UTF-8 continuation byte.
 fn count_chars(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|&&byte| !is_continuation(byte)).count() as u64
 }
 
-/// Where the character with this index begins, or the end.
+/// Returns the offset of the character with this index, or the end.
 fn char_position(bytes: &[u8], index: u64) -> usize {
     if index >= bytes.len() as u64 {
         return bytes.len();

@@ -1,9 +1,9 @@
-//! One page of a file: numbered lines within a line, character and token budget.
+//! One page of a file: numbered lines within limits for lines, characters and tokens.
 //!
-//! Small files are read at once; larger ones are streamed, so memory follows the
-//! answer and not the file. Up to 64 MB the whole file is scanned (total line
-//! count, hash); beyond that only as far as the page needs. Within 64 MB a file that
-//! is not UTF-8 is read at once and decoded, if its encoding is certain.
+//! Small files are read in one piece; larger ones are streamed, so that memory use depends on the
+//! page and not on the file. Up to 64 MB the whole file is scanned (total line count, hash); larger
+//! files only as far as the page needs. Files up to 64 MB that are not UTF-8 are read in one piece
+//! and decoded, if the encoding is certain.
 
 mod collect;
 mod read;
@@ -15,20 +15,20 @@ use std::path::PathBuf;
 use crate::ledger::Sight;
 use crate::text::TextFacts;
 
-/// What to show. `Default` is the first page with the standard limits.
+/// The part of a file to show. `Default` is the first page with the standard limits.
 #[derive(Debug, Clone)]
 pub struct PageRequest {
-    /// First line, 1-based; 0 means 1.
+    /// The first line, 1-based; 0 means 1.
     pub offset: Option<u64>,
-    /// Number of lines; at least 1 is shown.
+    /// The number of lines; at least 1 is shown.
     pub limit: Option<u64>,
-    /// Characters of the first line to skip: how many of a cut line are known already.
+    /// The number of characters of the first line to skip, because earlier pages showed them.
     pub char_offset: u64,
-    /// Takes the place of a missing `limit`.
+    /// The number of lines if `limit` is missing.
     pub max_lines: u64,
-    /// Longer lines are cut.
+    /// The maximum length of a line in characters; longer lines are cut.
     pub max_line_chars: usize,
-    /// See [`estimate_tokens`].
+    /// The maximum size of the page; see [`estimate_tokens`].
     pub max_tokens: u64,
 }
 
@@ -54,7 +54,7 @@ impl PageRequest {
         self.limit.unwrap_or(self.max_lines).max(1)
     }
 
-    /// A reader who named a range knows that there is more than the range.
+    /// Returns whether the caller named a range, and thus knows that the file has more lines.
     fn is_explicit(&self) -> bool {
         self.offset.is_some() || self.limit.is_some()
     }
@@ -63,49 +63,50 @@ impl PageRequest {
 /// One line of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageLine {
-    /// 1-based.
+    /// The line number, 1-based.
     pub number: u64,
-    /// Without its break.
+    /// The text without the line break.
     pub text: String,
-    /// The true length of the line in characters, if `text` ends before it does.
+    /// The full length of the line in characters, if `text` was cut.
     pub cut: Option<u64>,
 }
 
 /// A range of lines of a text file.
 #[derive(Debug, Clone)]
 pub struct TextPage {
-    /// The file it is of, after all links.
+    /// The file, with all links resolved.
     pub real: PathBuf,
     /// The lines, in order.
     pub lines: Vec<PageLine>,
-    /// The file has no text at all (0 bytes, or only a byte order mark).
+    /// The file has no text (0 bytes, or only a byte order mark).
     pub empty: bool,
-    /// `None` when the file is too large to be counted.
+    /// The number of lines of the file; `None` if the file is too large to count them.
     pub total_lines: Option<u64>,
-    /// Number of the first and of the last line shown; both 0 if the file is empty.
+    /// The number of the first line shown; 0 if the file is empty.
     pub first: u64,
-    /// The last line shown.
+    /// The number of the last line shown; 0 if the file is empty.
     pub last: u64,
-    /// Where to go on, if there is more.
+    /// The first line of the next page, if there is more.
     pub next_offset: Option<u64>,
-    /// Every line of the file is here, uncut.
+    /// Every line of the file is included, uncut.
     pub whole: bool,
-    /// It ended early because of `max_tokens`.
+    /// The page ended early because of `max_tokens`.
     pub truncated_by_tokens: bool,
-    /// It ended early because of `max_lines`.
+    /// The page ended early because of `max_lines`.
     pub truncated_by_lines: bool,
-    /// A special file (`/proc`) had more than is read of such files, or did not give it in time.
+    /// A special file (`/proc`) was longer than the limit for such files, or could not be read in
+    /// time.
     pub unended: bool,
-    /// Encoding and line breaks.
+    /// The encoding and line breaks.
     pub facts: TextFacts,
-    /// What the ledger holds of it.
+    /// The record for the read ledger.
     pub sight: Sight,
 }
 
-/// How many tokens a text of this many bytes costs, roughly: bytes / 3.5.
+/// Estimates the tokens of a text of this many bytes, roughly bytes / 3.5.
 ///
-/// Source code and English run at 3–4 bytes a token; erring a little upwards
-/// keeps a page within its budget for dense text, too.
+/// Source code and English have 3–4 bytes per token; a slightly high estimate keeps pages of dense
+/// text within their budget, too.
 pub fn estimate_tokens(bytes: u64) -> u64 {
     (bytes * 2).div_ceil(7)
 }

@@ -1,4 +1,4 @@
-//! From a resolved path to a page, in memory or streamed.
+//! Reading a page from a resolved path, in memory or streamed.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -16,23 +16,23 @@ use crate::special::Special;
 use crate::stamp::{ContentHash, Stamp};
 use crate::text::{self, BINARY_PROBE, Encoding, TextFacts};
 
-/// Up to this size a file is scanned to its end; above, it has no hash.
+/// Files up to this size are scanned to the end; larger ones have no hash.
 pub(crate) const HASH_LIMIT: u64 = 64 << 20;
 
 const PIECE: usize = 256 << 10;
 
-/// What one reading of a file found, before it becomes a page.
+/// The result of a scan, before it is converted to a page.
 struct Reading {
     collected: Collected,
     facts: TextFacts,
     hash: Option<ContentHash>,
     to_the_end: bool,
-    /// There would be more, but no one can have it.
+    /// The file has more content, which could not be read.
     unended: bool,
     has_text: bool,
 }
 
-/// Reads one page, and the content as well if it is small enough to be kept.
+/// Reads one page. Also returns the content if it is small enough for the ledger.
 pub(crate) fn read_page(
     real: &Path,
     request: &PageRequest,
@@ -67,7 +67,7 @@ pub(crate) fn read_page(
             let mark_length = mark.map_or(0, |(_, length)| length);
             let reading = read_stream(&opened, request, head, mark_length).map_err(failed)?;
             if reading.facts.lossy && reading.hash.is_some() {
-                // Perhaps it can be decoded after all, but that takes all of it.
+                // It may be possible to decode the file, but that needs the whole content.
                 (&opened.file).rewind().map_err(failed)?;
                 read_memory(real, &read_all(&opened).map_err(failed)?, request)?
             } else {
@@ -78,15 +78,15 @@ pub(crate) fn read_page(
     Ok((finish(real, request, opened.stamp, reading)?, None))
 }
 
-/// Reads one page of a file that was seen a moment ago and has some bytes, and not more than that; `None` where it is another
-/// one or anything else is odd.
+/// Reads one page of a file that the caller has just checked and that has 1 to `longest` bytes.
+/// Returns `None` if the file is different by now or cannot be read.
 pub(crate) fn read_small_page(
     real: &Path,
     request: &PageRequest,
     longest: u64,
 ) -> Option<(TextPage, Vec<u8>)> {
     let opened = open_seen(real).ok()?;
-    // Size 0 may also be a file of /proc, whose reading may take its time.
+    // A file of size 0 may be in /proc, and reading it may take time.
     let longest = longest.min(KEPT_EACH as u64);
     if !(1..=longest).contains(&opened.stamp.size) {
         return None;
@@ -97,7 +97,7 @@ pub(crate) fn read_small_page(
     Some((page, content.bytes))
 }
 
-/// One page of a text that an editor has of a file.
+/// Reads one page of an editor's unsaved text.
 pub(crate) fn read_given(
     real: &Path,
     request: &PageRequest,
@@ -158,7 +158,7 @@ fn read_stream(
     head: &[u8],
     mark_length: usize,
 ) -> io::Result<Reading> {
-    // Only a file without any LF uses CR. Where it is not read to the end, its head decides.
+    // Only a file without any LF uses CR. If it is not read to the end, its first bytes decide.
     let guess = match BreakCounts::of(head).style() {
         BreakStyle::Cr => BreakStyle::Cr,
         _ => BreakStyle::Lf,
@@ -215,7 +215,7 @@ fn scan(
     }
     let collected = collector.finish();
     if !whole {
-        valid = !collected.lossy; // no one looked at the rest
+        valid = !collected.lossy; // the rest was not read
     }
     Ok(Reading {
         collected,
@@ -237,8 +237,8 @@ fn scan(
     })
 }
 
-/// How many bytes at the end must wait for the next piece: the beginning of a
-/// character, or a CR that may belong to an LF.
+/// Returns the number of bytes at the end that must wait for the next piece: an incomplete
+/// character, or a CR that may be followed by LF.
 fn unfinished(bytes: &[u8]) -> usize {
     if bytes.last() == Some(&b'\r') {
         return 1;
@@ -304,7 +304,7 @@ fn finish(
             last,
             total_lines,
         }),
-        // A line that was cut hides text just as a missing line does.
+        // A line that was cut hides text just like a missing line does.
         partial: !request.is_explicit() && (collected.more || unended || !uncut),
         by: SeenBy::Read,
     };

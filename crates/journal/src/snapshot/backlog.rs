@@ -1,11 +1,11 @@
-//! Goes on keeping contents beside everything else, where there was no time for all of them before a
-//! command. What a copy is of is known by its stamp, so it does not matter when it is made.
+//! A background thread that stores the preimages that could not be stored before a command. Each
+//! copy is identified by its stamp, so it does not matter when it is made.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::preimages::{Budget, Shelf};
 
-/// Begins with that, unless someone is at it. It ends with the session.
+/// Starts the thread, unless it is already running. It ends with the session.
 pub(super) fn work_on(shelf: &Arc<Mutex<Shelf>>, budget: Budget) {
     {
         let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);

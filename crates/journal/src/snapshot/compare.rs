@@ -1,4 +1,4 @@
-//! Two looks at the same directories, and what became of each path in between.
+//! Comparison of two scans of the same directories: finds the change of each path.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -14,42 +14,43 @@ use super::{CommandChanges, SweepLimits, is_directory_both};
 use crate::stamp::now_ns;
 use crate::undo::{Content, Left, RecordState, Seal, Swept, digest, read_content, regular, unread};
 
-/// A new directory with more in it than this is recorded as one.
+/// A new directory with more entries than this is recorded as a whole.
 const GROWN: usize = 500;
-/// At most this many paths that cannot be restored are named.
+/// The maximum number of paths reported as not restorable.
 const NAMED: usize = 200;
-/// A wait for the clock is no longer than this; on slower clocks contents are compared.
+/// The maximum time to wait for the clock of the file system; if the clock is slower, contents are
+/// compared.
 const LONGEST_WAIT: Duration = Duration::from_millis(25);
 
 pub(crate) struct TreeComparison<'a> {
     pub(crate) before: &'a Tree,
     pub(crate) after: &'a Tree,
     pub(crate) filled: &'a Filled,
-    /// When the command began, in nanoseconds after the epoch.
+    /// The start time of the command, in nanoseconds since the epoch.
     pub(crate) begun: i128,
-    /// What other units of the journal made of paths meanwhile.
+    /// The state that other undo units gave to paths in the meantime.
     pub(crate) claimed: &'a HashMap<PathBuf, RecordState>,
     pub(crate) limits: SweepLimits,
     pub(crate) is_control: &'a dyn Fn(&Path) -> bool,
-    /// What was kept since the command began.
+    /// Preimages stored since the command began.
     pub(crate) later: Contents,
-    /// The objects of the first look; filled when needed.
+    /// The objects of the first scan; filled when needed.
     pub(crate) known: KnownObjects,
-    /// What the record needs of what is kept, by hash.
+    /// The preimages that the record needs, by hash.
     pub(crate) needed: RefCell<HashMap<String, Arc<ShelvedFile>>>,
 }
 
-/// Objects that were in the first look.
+/// Objects that existed in the first scan.
 #[derive(Default)]
 pub(crate) struct KnownObjects {
-    /// In directories that are different now.
+    /// Objects in directories that have changed.
     touched: OnceCell<HashSet<Object>>,
-    /// Anywhere.
+    /// All objects.
     all: OnceCell<HashSet<Object>>,
 }
 
-/// How long to wait until a change must show in every stamp: of the directories that are new since the
-/// last time, for the others were waited for then.
+/// Returns how long to wait until every later change must alter a stamp. Only the directories that
+/// are new since the last scan matter; for the others the wait is already over.
 pub(crate) fn until_certain(tree: &Tree, new: &[Arc<Listing>]) -> Duration {
     let now = now_ns();
     let listed = new.iter().flat_map(|listing| &listing.entries);
@@ -66,7 +67,7 @@ pub(crate) fn until_certain(tree: &Tree, new: &[Arc<Listing>]) -> Duration {
 type TreePair<'t> = (Option<&'t TreeEntry>, Option<&'t TreeEntry>);
 
 impl<'a> TreeComparison<'a> {
-    /// Fills in what changed, and gives what is recorded of it.
+    /// Adds the changes to `changed` and returns the records for the undo journal.
     pub(crate) fn make(
         &self,
         changed: &mut CommandChanges,
@@ -147,11 +148,11 @@ impl<'a> TreeComparison<'a> {
         }
     }
 
-    /// All paths that differ, or may differ without showing it.
+    /// Returns all paths that differ, or that may differ although their stamps are equal.
     fn pairs(&self) -> BTreeMap<PathBuf, TreePair<'a>> {
         let mut pairs = BTreeMap::new();
         let (before, after) = (self.before, self.after);
-        // One that both looks share was not touched in between.
+        // A listing that both scans share was not touched in between.
         for (directory, old, new) in before.listings.different(&after.listings) {
             if self.is_unseen(&directory) {
                 continue;
@@ -173,7 +174,8 @@ impl<'a> TreeComparison<'a> {
         pairs
     }
 
-    /// What is in an unseen directory is not known; that it came or went is.
+    /// Returns whether the directory was not scanned. Changes inside it are unknown; only its
+    /// creation or removal is known.
     fn is_unseen(&self, directory: &Path) -> bool {
         let unseen = |tree: &Tree| tree.why_unseen(directory).is_some();
         unseen(self.before) || unseen(self.after)
@@ -185,7 +187,7 @@ impl<'a> TreeComparison<'a> {
         };
         !old.stamp.is_same(&new.stamp)
             || old.target != new.target
-            // Written again within a tick of the clock, it would look the same.
+            // If the file was written again within a tick of the clock, its stamp would be equal.
             || (old.kind() == EntryKind::File
                 && !old.stamp.until_certain(self.begun).is_zero()
                 && self.kept(old).is_some())
@@ -198,7 +200,7 @@ impl<'a> TreeComparison<'a> {
         before.or_else(|| self.later.get(&object).filter(is_it))
     }
 
-    /// Was this very object in the first look, at whatever path?
+    /// Returns whether this object existed in the first scan, at any path.
     fn is_known(&self, entry: &TreeEntry) -> bool {
         let object = (entry.stamp.device, entry.stamp.inode);
         let of = |entry: &TreeEntry| (entry.stamp.device, entry.stamp.inode);
@@ -209,7 +211,8 @@ impl<'a> TreeComparison<'a> {
             let points = self.before.points.values().flatten();
             listed.chain(points).map(of).collect()
         });
-        // Where it was and is no more, the directory is different; only a file may have another name.
+        // An object that disappeared from a directory changed that directory. Only a file with
+        // several links can be found elsewhere.
         if touched.contains(&object) || !is_linked(entry) {
             return touched.contains(&object);
         }
@@ -229,7 +232,8 @@ impl<'a> TreeComparison<'a> {
         format!("what it held was not kept ({why})")
     }
 
-    /// `None`: nothing that matters is different. `Err`: it cannot be restored.
+    /// Returns the record for a path. `None`: no relevant difference. `Err`: the path cannot be
+    /// restored.
     fn judge(
         &self,
         path: &Path,
@@ -274,7 +278,7 @@ impl<'a> TreeComparison<'a> {
                     regular(&entry.stamp, &content, twin_of(&twins.before, path, entry))
                 }
                 (EntryKind::File, None) => match after {
-                    // The content is as it was; a mode can be restored without it.
+                    // The content is the same; the mode can be restored without a preimage.
                     Some(after) if entry.stamp.looks_like(&after.stamp) => {
                         if entry.stamp.mode == after.stamp.mode {
                             return Ok(None);
@@ -298,7 +302,7 @@ impl<'a> TreeComparison<'a> {
                 (EntryKind::Directory | EntryKind::Link, _) => unread(entry),
             },
         };
-        // A new inode or another time of its status is nothing that anyone sees.
+        // A new inode or another ctime is not a visible change.
         Ok((timed(&before_state) != timed(&after_state))
             .then(|| swept(path, before_state, after_state)))
     }
@@ -313,8 +317,8 @@ impl<'a> TreeComparison<'a> {
         unread(entry)
     }
 
-    /// Files that were not kept and are at another path now: they need only be moved back, and must
-    /// not be removed where they are.
+    /// Takes out files without a preimage that are at another path now: undo moves them back, and
+    /// must not remove them from their new path.
     fn take_moved(&self, pairs: &mut BTreeMap<PathBuf, TreePair<'a>>) -> Vec<Swept> {
         let is_file = |entry: &&TreeEntry| entry.kind() == EntryKind::File;
         let object = |entry: &TreeEntry| (entry.stamp.device, entry.stamp.inode);
@@ -358,7 +362,7 @@ impl<'a> TreeComparison<'a> {
         all
     }
 
-    /// New directories with very much in them, instead of all that is in them.
+    /// Replaces new directories with very many entries by one record each.
     fn take_grown(
         &self,
         pairs: &mut BTreeMap<PathBuf, TreePair<'a>>,
@@ -392,7 +396,7 @@ impl<'a> TreeComparison<'a> {
                 RecordState::Moved { to, .. } => below(to),
                 _ => false,
             });
-            // All of it must be new, and no one may ask for a part of it.
+            // Everything inside must be new, and no path inside may need its own record.
             let is_special = has_moved
                 || inside.any(|(path, (_, after))| {
                     after.is_some_and(|entry| self.is_known(entry) || is_older(path, self.begun))
@@ -413,8 +417,8 @@ impl<'a> TreeComparison<'a> {
         grown
     }
 
-    /// Git may have packed its objects anew: if an old one is gone for good, the new ones are what is
-    /// left of the repository.
+    /// If Git repacked its objects and an old object cannot be restored, undo must not remove the
+    /// new ones: they are all that is left of the repository.
     fn spare_objects(&self, swept: &mut Vec<Swept>, left: &mut BTreeMap<PathBuf, String>) {
         let stores: BTreeSet<PathBuf> = left
             .keys()
@@ -441,14 +445,15 @@ impl<'a> TreeComparison<'a> {
     }
 }
 
-/// For files with several names, by object, one of them.
+/// One name of each file that has several names, by object.
 #[derive(Default)]
 struct Twins {
     before: HashMap<Object, PathBuf>,
     after: HashMap<Object, PathBuf>,
 }
 
-/// The first name in the one tree that is the same in the other, or else the first, of these files.
+/// For each of these files, returns the first name that is unchanged in the other scan, otherwise
+/// the first name.
 fn twins(tree: &Tree, other: &Tree, linked: &HashSet<Object>) -> HashMap<Object, PathBuf> {
     if linked.is_empty() {
         return HashMap::new();
@@ -475,7 +480,7 @@ fn twins(tree: &Tree, other: &Tree, linked: &HashSet<Object>) -> HashMap<Object,
     names.map(|(object, (_, path))| (object, path)).collect()
 }
 
-/// May the file have another name?
+/// Returns whether the file may have another name.
 fn is_linked(entry: &TreeEntry) -> bool {
     entry.kind() == EntryKind::File && entry.stamp.links > 1
 }
@@ -485,13 +490,14 @@ fn twin_of(twins: &HashMap<Object, PathBuf>, path: &Path, entry: &TreeEntry) -> 
     twin.filter(|twin| *twin != path).cloned()
 }
 
-/// Was it made before the command began? Where the file system does not say, no.
+/// Returns whether the file was created before the command began; `false` if the file system has no
+/// creation times.
 fn is_older(path: &Path, begun: i128) -> bool {
     let born = fs::symlink_metadata(path).and_then(|found| found.created());
     let born = born
         .ok()
         .and_then(|born| born.duration_since(UNIX_EPOCH).ok());
-    // The file system's clock may be behind by a tick.
+    // The clock of the file system may lag by a tick.
     born.is_some_and(|born| (born + LONGEST_WAIT).as_nanos() as i128 <= begun)
 }
 
@@ -503,7 +509,7 @@ fn swept(path: &Path, before: RecordState, after: RecordState) -> Swept {
     }
 }
 
-/// Without the name of a twin, which only one side has.
+/// Returns the state without the name of another hard link, which only one side may have.
 fn timed(state: &RecordState) -> RecordState {
     let mut state = state.clone();
     if let RecordState::Regular { twin, .. } = &mut state {
@@ -512,7 +518,8 @@ fn timed(state: &RecordState) -> RecordState {
     state
 }
 
-/// Another unit made it so; modes and times it does not always know.
+/// Returns whether another unit made the path what it is now. The unit does not always know mode
+/// and times.
 fn is_claimed(claim: &RecordState, now: &RecordState) -> bool {
     match (claim, now) {
         (RecordState::Regular { hash: one, .. }, RecordState::Regular { hash: other, .. }) => {
@@ -523,7 +530,7 @@ fn is_claimed(claim: &RecordState, now: &RecordState) -> bool {
     }
 }
 
-/// Two sorted lists side by side.
+/// Merges two sorted lists into pairs with equal names.
 fn merged<'t>(lists: [Option<&'t Listing>; 2]) -> Vec<TreePair<'t>> {
     let [old, new] = lists.map(|list| list.map_or(&[][..], |list| &list.entries));
     let mut pairs = Vec::new();

@@ -1,9 +1,9 @@
-//! The last look, brought up to date by what the kernel reports of the directories in it.
+//! The last scan, updated by what the kernel reports about its directories.
 //!
-//! In a large tree a look costs a second; a command changes a few directories. So the tree of the last
-//! look is kept, every directory is watched before it is listed, and only those in which something
-//! happened are listed again. Those that cannot be watched are listed each time; all are, if more
-//! happened than was reported.
+//! Scanning a large tree takes a second, but a command changes only a few directories. So the tree
+//! of the last scan is cached, every directory is watched before it is listed, and only directories
+//! with events are listed again. Directories that cannot be watched are listed every time. If the
+//! kernel dropped events, all are listed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -26,14 +26,14 @@ pub(crate) struct KeptLook {
     listings: Listings,
     unseen: BTreeMap<PathBuf, String>,
     watch: Option<TreeWatch>,
-    /// Directories that are listed each time.
+    /// Directories that are listed every time.
     unwatched: BTreeSet<PathBuf>,
-    /// How many were listed by the last look.
+    /// The number of directories that the last scan listed.
     pub(crate) listed: usize,
 }
 
 impl KeptLook {
-    /// Looks at everything, and watches it from then on.
+    /// Scans everything and watches it from then on.
     pub(crate) fn of(area: &Area, limits: WatchLimits) -> Result<(Self, Tree), TooMuch> {
         let watch = TreeWatch::new(limits);
         let mut tree = area.look(watch.as_ref())?;
@@ -49,12 +49,12 @@ impl KeptLook {
         Ok((kept, tree))
     }
 
-    /// Is it a look at the same directories?
+    /// Returns whether this is a scan of the same directories.
     pub(crate) fn fits(&self, area: &Area) -> bool {
         self.roots == area.roots && self.leave_out == area.leave_out
     }
 
-    /// Looks again. After an error this look is of no use any more.
+    /// Updates the scan. After an error the cached scan must not be used any longer.
     pub(crate) fn again(&mut self, area: &Area) -> Result<Tree, TooMuch> {
         let changed = self.watch.as_ref().and_then(TreeWatch::changed);
         let dirty: BTreeSet<PathBuf> = match changed {
@@ -127,7 +127,7 @@ impl KeptLook {
                 true => self.unwatched.remove(path),
                 false => self.unwatched.insert(path.clone()),
             };
-            // What is as it was stays the very listing that it was.
+            // An unchanged directory keeps its listing, so that comparisons can skip it.
             if entries != old.entries {
                 let (listing, below) = with_ranks(area, path, entries, &old, tree);
                 new.extend(replace(path, &old, listing, below, tree, &mut gone));
@@ -153,7 +153,7 @@ impl KeptLook {
     }
 }
 
-/// A listing of the same directory as before, and the directories in it.
+/// Builds the new listing of a known directory, and the list of its subdirectories.
 fn with_ranks(
     area: &Area,
     path: &Path,
@@ -179,8 +179,8 @@ fn with_ranks(
     (listing, below)
 }
 
-/// Puts a new listing in the place of an old one. Gives the directories in it that are new; those that
-/// are no longer there join `gone`.
+/// Replaces a listing by a new one. Returns the subdirectories that are new; those that no longer
+/// exist are added to `gone`.
 fn replace(
     path: &Path,
     old: &Listing,
@@ -196,7 +196,7 @@ fn replace(
     for entry in &old.entries {
         if entry.kind() == EntryKind::Directory && !is_same(&entry.name) {
             let path = path.join(&entry.name);
-            // At once, because another may have taken its place.
+            // Removed immediately, because another directory may have the same name now.
             tree.listings.remove_all(&path);
             gone.insert(path);
         }
@@ -211,7 +211,8 @@ fn replace(
     new
 }
 
-/// What happens in a directory shows in its times, which are listed one above.
+/// Updates the stamps of these directories in their parents' listings: a change in a directory
+/// alters its times.
 fn restamp(directories: &[PathBuf], tree: &mut Tree) {
     let mut above: BTreeMap<&Path, Vec<&Path>> = BTreeMap::new();
     for path in directories {
@@ -228,7 +229,8 @@ fn restamp(directories: &[PathBuf], tree: &mut Tree) {
     }
 }
 
-/// The listing with the stamps that these directories in it have now; `None` if it has them already.
+/// Returns the listing with the current stamps of these subdirectories; `None` if they are up to
+/// date.
 fn restamped(listing: &Listing, directories: &[&Path]) -> Option<Listing> {
     let mut entries = None;
     for path in directories {
@@ -253,13 +255,13 @@ fn restamped(listing: &Listing, directories: &[&Path]) -> Option<Listing> {
 }
 
 enum ListedAgain {
-    /// With whether it is watched.
+    /// The entries, and whether the directory is watched.
     Entries(Vec<TreeEntry>, bool),
     Gone,
     Unreadable(String),
 }
 
-/// Lists these directories, in the order in which they are given.
+/// Lists these directories; the results have the same order.
 fn list_all(
     area: &Area,
     directories: &[PathBuf],

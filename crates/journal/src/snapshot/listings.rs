@@ -1,7 +1,7 @@
-//! Directories by their paths, as a tree whose parts several states share.
+//! Directories by path, as a persistent tree: several versions share their common parts.
 //!
-//! A state is copied by counting one reference; a change copies the directories above it and nothing
-//! else. So two states of a tree of any size are compared by what is different between them.
+//! Copying a version takes one reference count; a change copies only the directories above it. So
+//! two versions of a tree of any size are compared in time proportional to their differences.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,12 +19,12 @@ pub(crate) struct Listings {
 struct ListingNode {
     listing: Option<Arc<Listing>>,
     below: BTreeMap<Arc<OsStr>, Arc<Self>>,
-    /// Of this node and all below it.
+    /// The number of directories in this node and below it.
     directories: usize,
     entries: usize,
 }
 
-/// A directory that two states have differently: its path, the listing in the one and in the other.
+/// A directory that differs between two versions: its path and its listing in each.
 pub(crate) type DifferentListing<'a> =
     (PathBuf, Option<&'a Arc<Listing>>, Option<&'a Arc<Listing>>);
 
@@ -37,12 +37,12 @@ impl Listings {
         self.get(path).is_some()
     }
 
-    /// How many directories there are.
+    /// Returns the number of directories.
     pub(crate) fn len(&self) -> usize {
         self.top.directories
     }
 
-    /// How many names there are in them.
+    /// Returns the number of entries in all directories.
     pub(crate) fn entries(&self) -> usize {
         self.top.entries
     }
@@ -51,7 +51,7 @@ impl Listings {
         set(&mut self.top, path.iter(), Some(listing));
     }
 
-    /// Removes one directory, not what is below it.
+    /// Removes one directory, but not those below it.
     pub(crate) fn remove(&mut self, path: &Path) {
         if self.contains(path) {
             set(&mut self.top, path.iter(), None);
@@ -65,7 +65,7 @@ impl Listings {
         }
     }
 
-    /// Every directory, those above before those below.
+    /// Visits every directory, parents before children.
     pub(crate) fn for_each<'a>(&'a self, mut see: impl FnMut(&Path, &'a Arc<Listing>)) {
         let mut path = PathBuf::new();
         visit(&self.top, &mut path, &mut |path, listing| {
@@ -73,7 +73,7 @@ impl Listings {
         });
     }
 
-    /// The directories whose listing is not the very same in both.
+    /// Returns the directories whose listing is not the same object in both versions.
     pub(crate) fn different<'a>(&'a self, other: &'a Self) -> Vec<DifferentListing<'a>> {
         let mut found = Vec::new();
         let mut path = PathBuf::new();
@@ -95,7 +95,7 @@ impl ListingNode {
         self.listing.is_none() && self.below.is_empty()
     }
 
-    /// Takes over that what is below has grown from one size to another.
+    /// Updates the totals after the size of a child changed.
     fn resize(&mut self, old: (usize, usize), new: (usize, usize)) {
         self.directories = self.directories + new.0 - old.0;
         self.entries = self.entries + new.1 - old.1;
@@ -133,7 +133,7 @@ fn set(node: &mut Arc<ListingNode>, mut names: std::path::Iter<'_>, listing: Opt
     node.resize(old, new);
 }
 
-/// Cuts off what these names lead to. It must be there.
+/// Removes the subtree at these names, which must exist.
 fn cut(node: &mut Arc<ListingNode>, mut names: std::path::Iter<'_>) {
     let Some(name) = names.next() else {
         *node = Arc::default();

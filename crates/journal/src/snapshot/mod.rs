@@ -1,18 +1,20 @@
-//! What a command changes: everything is looked at before and after, and compared.
+//! Detection of the changes of a shell command: a scan before, a scan after, and a comparison.
 //!
-//! Before, the contents of files that it could change are kept, as far as a budget goes; after, what
-//! became different is one unit of the undo journal, like a change that a file tool made. What could
-//! not be kept is named with the reason. The cost is bounded: in entries, in bytes and in time.
+//! Before the command, the contents of files that it could change are stored, within a budget.
+//! After it, everything that changed becomes one unit of the undo journal, like a change by a file
+//! tool. Paths that could not be stored are reported with the reason. The cost is limited in
+//! entries, bytes and time.
 //!
-//! - `walk`, `rank`: the look, and what matters most in it
-//! - `kept_look`, `watch`: the last look, and what happened since
-//! - `listings`, `shared_map`: states that share what is the same in them
-//! - `preimages`: the contents, kept for the session; `backlog`: those that came too late
-//! - `compare`: what is different
+//! - `walk`, `rank`: the scan, and the priority of its files
+//! - `kept_look`, `watch`: the cached scan, and the events since then
+//! - `listings`, `shared_map`: data structures whose versions share common parts
+//! - `preimages`: the stored contents of the session; `backlog`: contents that are stored later
+//! - `compare`: the comparison
 //!
-//! Hard links: names of one file inside the working directories are names of one file again after an
+//! Hard links: several names of one file inside the working directories share one file again after
 //! undo; a name outside keeps what the command wrote. Extended attributes of files are restored,
-//! those of directories are not. Pipes, sockets and devices that a command removes are named only.
+//! those of directories are not. Pipes, sockets and devices that a command removes are only
+//! reported.
 
 mod backlog;
 mod compare;
@@ -47,33 +49,35 @@ use preimages::{Budget, Filled, Shelf, ShelvedFile};
 use walk::{TooMuch, grouped};
 use watch::WatchLimits;
 
-/// Where a command may change files.
+/// The paths that a command may change.
 #[derive(Debug, Clone, Default)]
 pub struct Sweep {
-    /// The directories in which it may write, each with everything below it.
+    /// The directories in which it may write, including everything below them.
     pub roots: Vec<PathBuf>,
-    /// What its command line names as written or removed. Kept first, and also outside the roots.
+    /// Paths that its command line writes or removes. They are stored first, even if they are
+    /// outside the roots.
     pub hints: Vec<PathBuf>,
-    /// Never looked at. The undo journal's own folder is left out in any case.
+    /// Directories that are not scanned. The folder of the undo journal is never scanned.
     pub leave_out: Vec<PathBuf>,
 }
 
-/// How much a sweep may cost.
+/// The limits on the cost of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SweepLimits {
-    /// Files and directories that are looked at.
+    /// The number of files and directories to scan.
     pub entries: usize,
-    /// For each of the two looks.
+    /// The time for each of the two scans.
     pub look: Duration,
-    /// For keeping contents before a command; the rest is kept while no one waits for it.
+    /// The time for storing contents before a command; the rest is stored in the background.
     pub keep: Duration,
-    /// Contents kept, per session.
+    /// The total size of stored contents per session, in bytes.
     pub bytes: u64,
-    /// A larger file is not kept.
+    /// The size limit of a stored file, in bytes.
     pub file: u64,
-    /// Larger files that a command made are known by their times, not by their contents.
+    /// Larger files that a command created are identified by their stamps instead of their
+    /// contents.
     pub read: u64,
-    /// Paths that one record names.
+    /// The number of paths in one record.
     pub changed: usize,
 }
 
@@ -91,9 +95,9 @@ impl Default for SweepLimits {
     }
 }
 
-/// Directories that were too much are looked at again after this.
+/// The time after which directories that exceeded a limit are scanned again.
 const TRIED_AGAIN: Duration = Duration::from_secs(300);
-/// A look that no one waits for takes no longer.
+/// The maximum time of a background scan.
 const LONGEST_LOOK: Duration = Duration::from_secs(60);
 
 impl SweepLimits {
@@ -108,18 +112,18 @@ impl SweepLimits {
     }
 }
 
-/// What was there before a command. To be given to [`Journal::after_command`].
+/// The state before a command, for [`Journal::after_command`].
 #[derive(Debug)]
 pub struct Before {
     area: Area,
-    /// `Err`: why nothing is known.
+    /// `Err`: the reason why the state is unknown.
     seen: Result<TreeState, String>,
-    /// Only what the command line names is looked at, because there is too much besides.
+    /// If set, only the paths of the command line were scanned; the reason why not everything was.
     narrowed: Option<String>,
     _runs: RunningCommand,
 }
 
-/// Counts a command until it has ended.
+/// Counts a running command; dropped when it has ended.
 #[derive(Debug)]
 struct RunningCommand(Arc<AtomicUsize>);
 
@@ -140,33 +144,34 @@ impl Drop for RunningCommand {
 struct TreeState {
     tree: Tree,
     filled: Filled,
-    /// What is recorded behind it was not done by the command.
+    /// Changes recorded after this mark were not made by the command.
     recorded: LogMark,
-    /// When the command may begin, in nanoseconds after the epoch.
+    /// The time after which the command may start, in nanoseconds since the epoch.
     begun: i128,
 }
 
-/// What a command changed.
+/// The changes of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandChanges {
-    /// What it is undone by; `None` if nothing was changed, or nothing can be undone.
+    /// The id of the undo unit; `None` if nothing changed or nothing can be undone.
     pub unit: Option<String>,
-    /// Files and directories that are new.
+    /// New files and directories.
     pub created: Vec<PathBuf>,
-    /// Files whose content, mode or target is another.
+    /// Files whose content, mode or link target changed.
     pub modified: Vec<PathBuf>,
-    /// Files and directories that are gone.
+    /// Removed files and directories.
     pub removed: Vec<PathBuf>,
-    /// Those of the created and modified ones for which the caller's question said yes.
+    /// The created and modified files that `is_control` selected.
     pub control: Vec<PathBuf>,
-    /// What cannot be restored, and why.
+    /// Paths that cannot be restored, with the reason.
     pub not_restorable: Vec<(PathBuf, String)>,
-    /// Why undo does not cover the command at all, or only what its command line names.
+    /// The reason why undo does not cover the command, or only the paths of its command line.
     pub uncovered: Option<String>,
 }
 
 impl Before {
-    /// Why undo will not cover the command, or only what its command line names.
+    /// Returns the reason why undo will not cover the command, or only the paths of its command
+    /// line.
     pub fn uncovered(&self) -> Option<&str> {
         match &self.seen {
             Err(why) => Some(why),
@@ -174,7 +179,8 @@ impl Before {
         }
     }
 
-    /// How many files and directories were looked at, and how many contents were read for it.
+    /// Returns the number of files and directories that were scanned, and of contents that were
+    /// copied.
     pub fn cost(&self) -> (usize, usize) {
         match &self.seen {
             Ok(seen) => (seen.tree.entries, seen.filled.copied),
@@ -184,8 +190,8 @@ impl Before {
 }
 
 impl Journal {
-    /// Looks at everything a command may change, and keeps what it could destroy. A command may run
-    /// whatever comes of it: what undo will not cover is said.
+    /// Scans everything that a command may change, and stores contents that it could destroy. The
+    /// command may run in any case: [`Before::uncovered`] reports what undo will not cover.
     pub fn before_command(&self, sweep: &Sweep) -> Before {
         let limits = self.sweep_limits;
         let runs = RunningCommand::begin(&self.commands);
@@ -251,19 +257,19 @@ impl Journal {
         }
     }
 
-    /// Does a command of this session run now?
+    /// Returns whether a command of this session is running.
     pub fn runs_commands(&self) -> bool {
         self.commands.load(Ordering::SeqCst) > 0
     }
 
-    /// Looks at everything, or at what has changed since the last look.
+    /// Scans everything, or only what has changed since the last scan.
     fn look(&self, area: &Area) -> Result<Tree, TooMuch> {
         if area.roots.is_empty() {
             return area.look(None);
         }
         let (inside, outside) = area.split();
         let mut tree = {
-            // Others wait: what this one finds out, they need not.
+            // Other callers wait, so that they can use the result of this scan.
             let mut look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
             match look.take().filter(|kept| kept.fits(&inside)) {
                 Some(mut kept) => {
@@ -288,13 +294,13 @@ impl Journal {
         Ok(tree)
     }
 
-    /// Is there a look at this that need only be brought up to date?
+    /// Returns whether there is a cached scan of this area that only needs an update.
     fn has_looked(&self, area: &Area) -> bool {
         let look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
         look.as_ref().is_some_and(|kept| kept.fits(area))
     }
 
-    /// Looks at everything while no one waits for it: later commands find it done.
+    /// Scans everything in the background, so that later commands can use the result.
     fn look_beside(&self, mut area: Area) {
         if std::mem::replace(&mut self.shelf().is_looking, true) {
             return;
@@ -321,16 +327,16 @@ impl Journal {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why these directories were too much a moment ago.
+    /// Returns the reason why these directories recently exceeded a limit.
     fn given_up(&self, roots: &[PathBuf]) -> Option<String> {
         let shelf = self.shelf();
         let (tried, why, when) = shelf.gave_up.as_ref()?;
         (tried == roots && when.elapsed() < TRIED_AGAIN).then(|| why.clone())
     }
 
-    /// Finds what the command changed, and records it as one unit of the undo journal, by the
-    /// ticket's call. `about` is the command, for people; `is_control` is asked for each file that is
-    /// new or changed.
+    /// Finds what the command changed and records it as one unit of the undo journal, under the
+    /// call of the grant. `about` is the command in readable form; `is_control` is called for each
+    /// new or changed file.
     pub fn after_command(
         &self,
         before: Before,
@@ -359,7 +365,7 @@ impl Journal {
             .iter()
             .map(|left| (left.path.clone(), left.why.clone()))
             .collect();
-        // That something was done in a directory is nothing to be undone by itself.
+        // A changed time of a directory alone is not worth an undo unit.
         if left.is_empty() && swept.iter().all(is_only_time) {
             return changed;
         }
@@ -383,7 +389,7 @@ impl Journal {
         let limits = self.sweep_limits;
         let seen = before.seen?;
         let mut area = before.area;
-        // It may have made as much again.
+        // The command may have created as many entries again.
         area.entries = area.entries.saturating_mul(2);
         area.deadline = Instant::now().checked_add(limits.look.saturating_mul(2));
         let tree = self
@@ -409,8 +415,8 @@ impl Journal {
         Ok((swept, left, comparison.needed.into_inner()))
     }
 
-    /// Takes back single paths of what a command changed: a new file goes, a changed one becomes what
-    /// it was. What they were is kept, and can be had again by undoing this.
+    /// Reverts single paths of what a command changed: removes new files and restores changed ones.
+    /// Their present contents are stored, and undoing this unit brings them back.
     pub fn take_back(
         &self,
         ticket: &WriteGrant,
@@ -421,12 +427,12 @@ impl Journal {
     }
 }
 
-/// What is recorded, what cannot be, and the contents that the record needs, by hash.
+/// The records, the paths that cannot be restored, and the contents that the records need, by hash.
 type Compared = (Vec<Swept>, Vec<Left>, HashMap<String, Arc<ShelvedFile>>);
 
 fn area_of(sweep: &Sweep, own: &Path) -> Area {
     let real = |path: &PathBuf| resolve(path).ok().map(|found| found.real);
-    // A link that the command line names is itself what is changed.
+    // If the command line names a link, the link itself is changed.
     let itself = |path: &PathBuf| {
         let name = path.file_name()?;
         let above = path
@@ -465,7 +471,7 @@ fn is_directory_both(one: &Swept) -> bool {
     )
 }
 
-/// Is it a directory with another time?
+/// Returns whether this is a directory of which only the time changed.
 fn is_only_time(one: &Swept) -> bool {
     match (&one.before, &one.after) {
         (

@@ -1,9 +1,9 @@
-//! Contents as they are before a command, kept as long as the session lives.
+//! The preimages: contents of files before a command, stored as long as the session lives.
 //!
-//! All are in a few files without a name, one for each thread that copies, so that thousands of small
-//! ones cost little, and nothing is left of them when the process ends, however it ends. A command
-//! that changes something has what it needs copied to where records name it. What has been kept once
-//! is known by its stamp: the second command only looks.
+//! All contents are in a few unnamed files, one for each copying thread, so that thousands of small
+//! files cost little, and nothing is left when the process ends in any way. When a command changes
+//! something, the contents that its record needs are copied to permanent files. Stored contents are
+//! identified by their stamps, so later commands only need to compare stamps.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -24,29 +24,29 @@ use crate::commit::Attributes;
 use crate::open::open_real;
 use crate::stamp::{ContentHash, Stamp, now_ns};
 
-/// Larger files go from file to file without passing through here, if the system can; where the file
-/// system shares blocks, none is copied.
+/// Larger files are copied by the kernel, if it can; on file systems that share blocks, nothing is
+/// copied.
 const LARGE: u64 = 64 << 10;
-/// Where blocks begin that could be shared.
+/// The alignment of blocks that can be shared.
 const BLOCK: u64 = 4096;
-/// At most this much is collected before it is written.
+/// The size of the write buffer, in bytes.
 const COLLECTED: usize = 1 << 20;
 
-/// A file whose content is on the shelf.
+/// A file whose content is stored.
 #[derive(Debug, Clone)]
 pub(crate) struct ShelvedFile {
-    /// When it was read.
+    /// The stamp at the time of reading.
     pub(crate) stamp: Stamp,
     pub(crate) hash: String,
     pub(crate) extended: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Any later change must show in the stamp.
+    /// Any later change must alter the stamp.
     certain: bool,
     pack: Arc<File>,
     offset: u64,
 }
 
 impl ShelvedFile {
-    /// The content, as long as it is what the hash says.
+    /// Returns the content after checking its hash.
     pub(crate) fn content(&self) -> io::Result<Vec<u8>> {
         let mut content = vec![0; usize::try_from(self.stamp.size).unwrap_or(usize::MAX)];
         self.pack.read_exact_at(&mut content, self.offset)?;
@@ -60,10 +60,10 @@ impl ShelvedFile {
 /// Device and inode.
 pub(crate) type Object = (u64, u64);
 
-/// All that is kept, by object.
+/// All stored contents, by object.
 pub(crate) type Contents = SharedMap<Object, Arc<ShelvedFile>>;
 
-/// What a session may keep.
+/// The limits for storing contents.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
     pub(crate) bytes: u64,
@@ -75,30 +75,31 @@ pub(crate) struct Budget {
 pub(crate) struct Shelf {
     contents: Contents,
     packs: Vec<Pack>,
-    /// What of the last tree could not be kept, and why.
+    /// Files of the last tree that could not be stored, with the reason.
     unkept: SharedMap<Object, Arc<str>>,
-    /// The directories of the last tree; and how much of them is kept.
+    /// The directories of the last tree, and the total size of their stored contents.
     complete: Option<(Listings, u64)>,
-    /// What there was no time for; the most important is the last.
+    /// Files that could not be stored in time; the most important one is the last.
     pub(super) backlog: Vec<WantedContent>,
-    /// Someone works on that.
+    /// A thread is working on the backlog.
     pub(super) is_worked_on: bool,
-    /// Someone looks at what there was no time to look at.
+    /// A thread is scanning directories that could not be scanned in time.
     pub(super) is_looking: bool,
-    /// How much was kept since everything was counted last.
+    /// The bytes stored since everything was counted last.
     since_counted: u64,
-    /// Where there was too much to look at, why, and when: it is not tried again at once.
+    /// Roots that exceeded a limit, with the reason and the time, so that the scan is not repeated
+    /// immediately.
     pub(crate) gave_up: Option<(Vec<PathBuf>, String, Instant)>,
 }
 
-/// What [`Shelf::fill`] has kept, and why not the rest.
+/// The result of [`Shelf::fill`]: the stored contents, and the reasons why others are missing.
 #[derive(Debug, Default)]
 pub(crate) struct Filled {
     pub(crate) contents: Contents,
     pub(crate) unkept: SharedMap<Object, Arc<str>>,
-    /// The directories that are new since the last time.
+    /// The directories that are new since the last scan.
     pub(crate) new: Vec<Arc<Listing>>,
-    /// How many were read now.
+    /// The number of files that were copied now.
     pub(crate) copied: usize,
 }
 
@@ -110,8 +111,8 @@ pub(super) struct WantedContent {
 }
 
 impl Shelf {
-    /// Keeps the contents of all files in the tree, as far as the budget goes. `new_pack` makes a
-    /// file without a name.
+    /// Stores the contents of all files in the tree, within the budget. `new_pack` creates an
+    /// unnamed file.
     pub(crate) fn fill(
         &mut self,
         tree: &Tree,
@@ -120,11 +121,11 @@ impl Shelf {
     ) -> io::Result<Filled> {
         let held: u64 = self.packs.iter().map(|pack| pack.end).sum();
         if held > budget.bytes.saturating_mul(2) {
-            // Mostly what is no longer needed: begin again.
+            // Most of the contents are no longer needed: start again.
             *self = Self::default();
         }
         if self.since_counted > budget.bytes / 4 {
-            // Some of what is counted may be gone by now.
+            // Some of the counted contents may no longer be needed.
             self.complete = None;
             self.since_counted = 0;
         }
@@ -172,7 +173,7 @@ impl Shelf {
         })
     }
 
-    /// Takes over what became of the wanted contents; how many there are now.
+    /// Adds the results of copying. Returns the number of copied files.
     fn take(&mut self, wanted: Vec<WantedContent>, done: Vec<CopiedContent>) -> usize {
         let mut copied = 0;
         let mut uncertain = HashSet::new();
@@ -202,7 +203,7 @@ impl Shelf {
         let object = |one: &WantedContent| (one.stamp.device, one.stamp.inode);
         if let Some((listings, bytes)) = &mut self.complete {
             *bytes = bytes.saturating_sub(replaced);
-            // Those of which a change might not show are looked at again.
+            // If a change of a file might not show in its stamp, its directory is checked again.
             for one in wanted.iter().filter(|one| uncertain.contains(&object(one))) {
                 if let Some(directory) = one.path.parent() {
                     listings.remove(directory);
@@ -214,8 +215,8 @@ impl Shelf {
         copied
     }
 
-    /// Keeps some of what there was no time for, and says whether there was any. Others may go on
-    /// meanwhile.
+    /// Stores one batch of the backlog; returns `false` if the backlog is empty. The lock is not
+    /// held while copying.
     pub(super) fn work_off(shelf: &Mutex<Self>, budget: Budget) -> bool {
         let lock = || shelf.lock().unwrap_or_else(PoisonError::into_inner);
         let (wanted, mut pack, before) = {
@@ -252,12 +253,13 @@ impl Shelf {
         true
     }
 
-    /// All that is kept now.
+    /// Returns all stored contents.
     pub(crate) fn contents(&self) -> Contents {
         self.contents.clone()
     }
 
-    /// Sorts out what is kept already. Directories that the last tree had, too, need no look.
+    /// Determines which contents of the tree are already stored. Directories that the last tree
+    /// had, too, are skipped.
     fn known(&mut self, tree: &Tree) -> Known {
         let complete = self.complete.as_ref();
         let known_before = self.contents.clone();
@@ -313,7 +315,8 @@ impl Shelf {
                 add(&entry.stamp, &|| directory.join(&entry.name), Some(listing));
             }
         }
-        // Small ones first: more files for the same room. One object once, by its best name.
+        // Smaller files first, because more of them fit. Each object once, under its most important
+        // name.
         wanted.sort_unstable_by(|a, b| {
             (a.rank, a.stamp.size, &a.path).cmp(&(b.rank, b.stamp.size, &b.path))
         });
@@ -328,22 +331,22 @@ impl Shelf {
     }
 }
 
-/// What of a tree is kept already, and what is not.
+/// The contents of a tree that are already stored, and those that are missing.
 struct Known {
     contents: Contents,
-    /// In order of preference.
+    /// The missing contents, by priority.
     wanted: Vec<WantedContent>,
-    /// How much is kept.
+    /// The total size of the stored contents.
     bytes: u64,
     new: Vec<Arc<Listing>>,
 }
 
-/// A file of contents, one after another.
+/// A file that holds many contents, one after the other.
 #[derive(Debug)]
 struct Pack {
     file: Arc<File>,
     end: u64,
-    /// What belongs to the end and is not yet written.
+    /// The buffered end of the file, not yet written.
     collected: Vec<u8>,
 }
 
@@ -363,7 +366,7 @@ impl Pack {
         Ok(())
     }
 
-    /// Gives where it begins, and its hash.
+    /// Appends a file; returns its offset and hash.
     fn add(&mut self, file: &File, size: u64) -> io::Result<(u64, String)> {
         if size >= LARGE {
             self.flush()?;
@@ -404,8 +407,8 @@ impl Pack {
     }
 }
 
-/// Appends exactly as many bytes as the file is to have. Mostly one call: a file that is longer by now
-/// fills the one byte more.
+/// Appends exactly `size` bytes of the file. Usually one call: if the file has grown, the one
+/// additional byte is filled.
 fn read_whole(file: &File, size: u64, into: &mut Vec<u8>) -> io::Result<()> {
     let (from, size) = (into.len(), usize::try_from(size).unwrap_or(usize::MAX));
     into.resize(from.saturating_add(size).saturating_add(1), 0);
@@ -417,7 +420,7 @@ fn read_whole(file: &File, size: u64, into: &mut Vec<u8>) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         }
-        // Less than was asked for is the end of a regular file; whether it is, its stamp says after.
+        // A short read is the end of a regular file; the caller checks the stamp afterwards.
         if at - from == size {
             break;
         }
@@ -429,7 +432,8 @@ fn read_whole(file: &File, size: u64, into: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies, or shares, without reading; `false` if that cannot be done here, or not all was there.
+/// Copies or shares blocks inside the kernel; `false` if that is not possible or the file is too
+/// short.
 fn copy_inside(from: &File, to: &File, start: u64, size: u64) -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -450,12 +454,12 @@ fn copy_inside(from: &File, to: &File, start: u64, size: u64) -> bool {
     }
 }
 
-/// Why something is not kept yet.
+/// The reason for files that are stored later.
 const NO_TIME: &str = "there was no time for it";
-/// How many are kept at once while no one waits for it.
+/// The number of files in one batch of background work.
 const BATCH: usize = 256;
 
-/// A file, with its content or why there is none.
+/// An object with its stored content, or the reason why it is missing.
 type CopiedContent = (Object, Result<ShelvedFile, String>);
 
 struct Copier<'a> {
@@ -480,7 +484,7 @@ impl Copier<'_> {
             own.push((object, self.keep(one, pack)));
         }
         if let Err(error) = pack.flush() {
-            // What was collected is not there, and which that was does not matter.
+            // The buffered contents are lost, so all results of this thread are marked as failed.
             for (_, result) in &mut own {
                 *result = Err(error.to_string());
             }
@@ -538,7 +542,7 @@ fn changed_meanwhile() -> io::Error {
     io::Error::other("it was changed meanwhile")
 }
 
-/// Shares a content instead of copying it, where the file system can.
+/// Shares the blocks of a file instead of copying them, if the file system can.
 pub(crate) fn clone(to: &File, from: &File) -> bool {
     #[cfg(target_os = "linux")]
     {

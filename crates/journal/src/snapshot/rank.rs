@@ -1,4 +1,4 @@
-//! Whose contents are kept first, if not all can be.
+//! The priority of files for storing, if the budget does not suffice for all.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,28 +8,28 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::walk::{EntryKind, TreeEntry};
 
-/// In order of preference.
+/// The priority; earlier variants come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
-    /// The command line names it, or a directory above it.
+    /// The command line names the file, or a directory above it.
     Named,
     Plain,
-    /// What git keeps of a repository: branches, index, configuration, hooks.
+    /// Git's own files of a repository: branches, index, configuration, hooks.
     Repository,
-    /// Git's objects never change: new ones need only be removed again.
+    /// Git objects, which never change: undo only needs to remove new ones.
     Objects,
-    /// Can mostly be made again.
+    /// Files that can mostly be generated again.
     Ignored,
 }
 
-/// Ignored wherever they are, also without git.
+/// Directories that are treated as ignored everywhere, even without git.
 const MADE_AGAIN: [&str; 5] = ["node_modules", "__pycache__", ".venv", ".cache", ".gradle"];
 
-/// A larger `.gitignore` is not worth the time.
+/// The size limit of a `.gitignore`, in bytes; larger ones are not read.
 const LARGEST: u64 = 1 << 20;
 
 impl Rank {
-    /// Of a directory inside one of this rank.
+    /// Returns the rank of a directory inside one of this rank.
     pub(crate) fn of_directory(
         self,
         path: &Path,
@@ -47,7 +47,7 @@ impl Rank {
         }
     }
 
-    /// Of anything else inside one of this rank.
+    /// Returns the rank of a file inside a directory of this rank.
     pub(crate) fn of_file(self, path: &Path, ignores: Option<&Ignores>) -> Self {
         match self {
             Self::Plain => self.unless_ignored(path, false, ignores),
@@ -63,14 +63,14 @@ impl Rank {
         }
     }
 
-    /// Is this the directory that git keeps a repository in?
+    /// Returns whether these are the entries of a git directory.
     pub(crate) fn is_repository(entries: &[TreeEntry]) -> bool {
         let has = |name: &str| entries.iter().any(|entry| entry.name == name);
         has("HEAD") && has("objects") && has("refs")
     }
 }
 
-/// The `.gitignore` of a directory, after those above it.
+/// The ignore rules of a directory and of those above it.
 #[derive(Debug)]
 pub(crate) struct Ignores {
     own: Gitignore,
@@ -78,14 +78,14 @@ pub(crate) struct Ignores {
 }
 
 impl Ignores {
-    /// Those of a directory with these names in it.
+    /// Returns the rules of a directory with these entries.
     pub(crate) fn extend(
         directory: &Path,
         entries: &[TreeEntry],
         above: Option<Arc<Self>>,
         rank: Rank,
     ) -> Option<Arc<Self>> {
-        // A pipe of that name would be waited for.
+        // A named pipe called `.gitignore` would block.
         let is_own = |one: &TreeEntry| {
             one.name == ".gitignore" && one.kind() == EntryKind::File && one.stamp.size <= LARGEST
         };
@@ -94,7 +94,7 @@ impl Ignores {
             return above;
         }
         let mut builder = GitignoreBuilder::new(directory);
-        // A line that cannot be read ignores nothing.
+        // Invalid lines are skipped.
         let _ = builder.add(directory.join(".gitignore"));
         match builder.build() {
             Ok(own) => Some(Arc::new(Self { own, above })),

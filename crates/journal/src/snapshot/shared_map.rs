@@ -1,12 +1,13 @@
-//! A map whose states share what is the same in them.
+//! A persistent map whose versions share their common parts.
 //!
-//! It is cut into parts by the key; a copy counts references, and a change copies one part.
+//! It is split into parts by the key's hash; a copy increments one reference count, and a change
+//! copies one part.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;
 
-/// With 150,000 keys a change copies a few dozen.
+/// The number of parts: with 150,000 keys a change copies a few dozen.
 const PARTS: usize = 4096;
 
 #[derive(Debug, Clone)]
@@ -29,7 +30,7 @@ impl<K: Hash + Eq + Clone, V: Clone> SharedMap<K, V> {
         self.parts.get(self.part_of(key))?.get(key)
     }
 
-    /// Gives what was there.
+    /// Inserts a value and returns the previous one.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let part = self.part_of(&key);
         let parts = Arc::make_mut(&mut self.parts);

@@ -1,7 +1,7 @@
-//! A look at everything below some directories: names, kinds and stamps, no contents.
+//! A scan of everything below some directories: names, kinds and stamps, but no contents.
 //!
-//! All of it, also what is hidden or ignored. What git ignores comes last, so that a bound which is
-//! reached there costs the sight of those directories only. Links are never followed.
+//! Hidden and ignored files are included. Files that git ignores are scanned last, so that a limit
+//! that is reached there affects only those directories. Links are never followed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -18,17 +18,17 @@ use super::rank::{Ignores, Rank};
 use super::watch::TreeWatch;
 use crate::stamp::Stamp;
 
-/// One name in a directory.
+/// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TreeEntry {
     pub(crate) name: OsString,
     pub(crate) stamp: Stamp,
-    /// Where it leads, if it is a symbolic link.
+    /// The target, if the entry is a symbolic link.
     pub(crate) target: Option<PathBuf>,
 }
 
 impl TreeEntry {
-    /// What is at a path, if anything.
+    /// Returns the entry at a path, or `None` if the path does not exist.
     pub(crate) fn at(path: &Path) -> io::Result<Option<Self>> {
         match fs::symlink_metadata(path) {
             Ok(found) => Self::of(path, OsString::new(), &found).map(Some),
@@ -59,7 +59,7 @@ pub(crate) enum EntryKind {
     File,
     Directory,
     Link,
-    /// With its name.
+    /// Another kind, with its name.
     Special(&'static str),
 }
 
@@ -77,7 +77,7 @@ impl EntryKind {
     }
 }
 
-/// A directory and the names in it, sorted.
+/// A directory with its entries, sorted by name.
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(crate) entries: Vec<TreeEntry>,
@@ -96,14 +96,14 @@ impl Listing {
     }
 }
 
-/// What there was at one moment.
+/// The result of a scan: the state of all directories at one time.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
-    /// Those that another look has, too, are as they were in that.
+    /// The listings by path. Unchanged ones are shared with earlier scans.
     pub(crate) listings: Listings,
-    /// Where the walk began, and what else was asked for: these may be missing.
+    /// The paths where the scan started, and other requested paths; they may be missing.
     pub(crate) points: BTreeMap<PathBuf, Option<TreeEntry>>,
-    /// What could not be looked at, and why.
+    /// Directories that could not be scanned, with the reason.
     pub(crate) unseen: BTreeMap<PathBuf, String>,
     /// Directories whose changes are not reported.
     pub(crate) unwatched: BTreeSet<PathBuf>,
@@ -111,7 +111,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Why nothing is known of what is at or below this path.
+    /// Returns the reason why this path, or what is below it, was not scanned.
     pub(crate) fn why_unseen(&self, path: &Path) -> Option<&str> {
         if self.unseen.is_empty() {
             return None;
@@ -121,19 +121,19 @@ impl Tree {
     }
 }
 
-/// Where to look, and how much of it.
+/// The paths to scan and the limits of the scan.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Area {
-    /// Real paths, none below another.
+    /// Real paths, none of them below another.
     pub(crate) roots: Vec<PathBuf>,
-    /// Real paths; everything below them is looked at first.
+    /// Real paths; everything below them is scanned first.
     pub(crate) named: Vec<PathBuf>,
     pub(crate) leave_out: HashSet<PathBuf>,
     pub(crate) entries: usize,
     pub(crate) deadline: Option<Instant>,
 }
 
-/// The bound that was reached before everything of importance was seen.
+/// The limit that was reached before everything important was scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooMuch {
     Entries,
@@ -141,8 +141,8 @@ pub(crate) enum TooMuch {
 }
 
 impl Area {
-    /// Directories are watched before they are listed. `Err`: not even what git does not ignore could
-    /// be looked at.
+    /// Scans the area. Directories are watched before they are listed. `Err`: a limit was reached
+    /// before all files were scanned that git does not ignore.
     pub(crate) fn look(&self, watch: Option<&TreeWatch>) -> Result<Tree, TooMuch> {
         let mut tree = Tree::default();
         let first = self.look_at_points(&mut tree);
@@ -166,7 +166,7 @@ impl Area {
         Ok(tree)
     }
 
-    /// The same in two parts: the roots with what is named in them, and what is named elsewhere.
+    /// Splits the area: the roots with the named paths inside them, and the named paths elsewhere.
     pub(super) fn split(&self) -> (Self, Option<Self>) {
         let is_inside = |path: &&PathBuf| self.roots.iter().any(|root| path.starts_with(root));
         let (inside, outside): (Vec<_>, Vec<_>) = self.named.iter().partition(is_inside);
@@ -179,7 +179,7 @@ impl Area {
         (with(&self.roots, inside), outside)
     }
 
-    /// Where it begins; gives the directories to be looked through.
+    /// Reads the paths where the scan starts; returns the directories to scan.
     pub(super) fn look_at_points(&self, tree: &mut Tree) -> Vec<Pending> {
         let mut first = Vec::new();
         for root in self.roots.iter().chain(&self.named) {
@@ -212,8 +212,8 @@ impl Area {
         Ok(())
     }
 
-    /// The names in a directory, sorted, without what is left out; and whether later changes of them
-    /// will be reported.
+    /// Returns the entries of a directory, sorted and without left-out paths, and whether later
+    /// changes of it will be reported.
     pub(super) fn list(
         &self,
         directory: &Path,
@@ -232,7 +232,7 @@ impl Area {
             |entry: &TreeEntry| entry.kind() == EntryKind::File && entry.stamp.links > 1;
         let linked = entries.iter().filter(|entry| is_linked(entry));
         let is_watched = watch.set_files(directory, linked.map(|entry| &*entry.name));
-        // What was written before they were watched is seen now.
+        // Reads the stamps again, because a file may have been written before it was watched.
         for entry in entries.iter_mut().filter(|entry| is_linked(entry)) {
             if let Ok(found) = fs::symlink_metadata(directory.join(&entry.name)) {
                 let now = Stamp::of(&found);
@@ -244,7 +244,7 @@ impl Area {
         Ok((entries, is_watched))
     }
 
-    /// The directories among these names, with their ranks.
+    /// Returns the directories among these entries, with their ranks.
     pub(super) fn directories_in(
         &self,
         pending: &Pending,
@@ -275,7 +275,7 @@ impl Area {
             .collect()
     }
 
-    /// The state of a path itself; if it is missing, also of what is above it.
+    /// Reads the state of a path; if it is missing, also of its ancestors up to one that exists.
     fn point(&self, path: &Path, tree: &mut Tree) {
         for path in path.ancestors() {
             match TreeEntry::at(path) {
@@ -294,7 +294,8 @@ impl Area {
         }
     }
 
-    /// Everything below these directories; unless it is the last run, without what is ignored.
+    /// Scans everything below these directories; unless `last` is set, ignored directories are
+    /// postponed.
     fn run(
         &self,
         start: Vec<Pending>,
@@ -347,7 +348,7 @@ impl Tree {
         self.unwatched.extend(found.unwatched);
     }
 
-    /// Adds what another look found elsewhere.
+    /// Adds the result of a scan of other paths.
     pub(super) fn add(&mut self, other: Self) {
         other.listings.for_each(|path, listing| {
             if !self.listings.contains(path) {
@@ -360,13 +361,14 @@ impl Tree {
     }
 }
 
-/// More threads than this wait for each other in the kernel; few directories need but one.
+/// The number of threads: more than four would wait for each other in the kernel, and few
+/// directories need only one.
 pub(super) fn threads_for(count: usize) -> usize {
     let most = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
     most.min(count / 64 + 1)
 }
 
-/// A directory that is still to be looked at.
+/// A directory that is still to be scanned.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) path: PathBuf,
@@ -404,7 +406,7 @@ struct WalkState {
 
 struct Shared<'a> {
     area: &'a Area,
-    /// Ignored directories are not put off any more.
+    /// Ignored directories are scanned, too, instead of being postponed.
     last: bool,
     watch: Option<&'a TreeWatch>,
     count: AtomicUsize,
@@ -439,7 +441,7 @@ impl Shared<'_> {
         state.found.unwatched.append(&mut own.unwatched);
     }
 
-    /// `None`: nothing is left to do, and no one can add anything.
+    /// Returns the next directory; `None` if nothing is left and no thread can add more.
     fn next(&self) -> Option<Pending> {
         let mut state = self.lock();
         loop {
@@ -458,7 +460,7 @@ impl Shared<'_> {
         }
     }
 
-    /// One directory; gives those in it that are to be looked at now.
+    /// Lists one directory; returns the subdirectories to scan now.
     fn list(&self, pending: Pending, found: &mut WalkResult) -> Vec<Pending> {
         let (entries, is_watched) = match self.area.list(&pending.path, self.watch) {
             Ok(found) => found,
@@ -538,7 +540,7 @@ fn entries_of(directory: &Path) -> io::Result<Vec<TreeEntry>> {
     Ok(entries)
 }
 
-/// Nothing is there, or no longer.
+/// Returns whether the error means that the path does not exist.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -546,7 +548,8 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
     )
 }
 
-/// `/proc` and its like, where looking has effects and never ends.
+/// Returns whether this is `/proc` or a similar file system, where reading has effects and may
+/// never end.
 fn is_of_the_kernel(path: &Path) -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -570,7 +573,7 @@ fn is_of_the_kernel(path: &Path) -> bool {
     }
 }
 
-/// `200,000`.
+/// Formats a number with separators, like `200,000`.
 pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();

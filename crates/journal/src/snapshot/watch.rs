@@ -1,8 +1,9 @@
-//! Which directories something happened in, as the kernel reports it.
+//! Kernel notifications about changes in directories (inotify).
 //!
-//! Directories are watched one by one. A file with several names may be written by a name elsewhere,
-//! of which its directory learns nothing, so such a file is watched itself. What cannot be watched is reported:
-//! over the limits, on file systems of other machines, or where reading is not permitted.
+//! Directories are watched one by one. A file with several names may be written under a name
+//! elsewhere, which its directory does not notice, so such a file is watched itself. Callers
+//! learn which directories cannot be watched: those over the limits, on file systems of other
+//! machines, or without read permission.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -21,18 +22,18 @@ use rustix::{
     io::Errno,
 };
 
-/// How many directories and files are watched; the rest is looked at each time.
+/// The maximum number of watched directories and files; the others are listed every time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WatchLimits {
     pub(crate) directories: usize,
     pub(crate) files: usize,
 }
 
-/// The kernel keeps each watched file in memory.
+/// The maximum number of watched files: the kernel holds each watched file in memory.
 const MOST_FILES: usize = 1 << 16;
 
 impl WatchLimits {
-    /// A part of what a user may watch, so that editors still can.
+    /// Returns a part of the watches that the user may have, so that editors get enough, too.
     pub(crate) fn of_system() -> Self {
         let text = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches");
         let all = text.ok().and_then(|text| text.trim().parse().ok());
@@ -54,13 +55,13 @@ pub(crate) struct TreeWatch {
     limits: WatchLimits,
 }
 
-/// By the kernel's numbers, and back.
+/// Maps the kernel's watch numbers to paths and back.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Default)]
 struct WatchedPlaces {
     directories: HashMap<i32, Arc<Path>>,
     numbers: HashMap<Arc<Path>, i32>,
-    /// Files, with the directories that have a name of them.
+    /// Watched files, with the directories that contain a name of them.
     files: HashMap<i32, Vec<Arc<Path>>>,
     files_of: HashMap<Arc<Path>, Vec<i32>>,
 }
@@ -81,7 +82,7 @@ const OF_DIRECTORIES: WatchFlags = OF_FILES
 
 #[cfg(target_os = "linux")]
 impl TreeWatch {
-    /// `None`: this system does not report it, or not to one more.
+    /// Returns `None` if this system has no notifications or no instance is left.
     pub(crate) fn new(limits: WatchLimits) -> Option<Self> {
         let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
         Some(Self {
@@ -95,7 +96,8 @@ impl TreeWatch {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called before the directory is listed. `false`: it must be listed each time.
+    /// Watches a directory; call it before the directory is listed. `false`: it must be listed
+    /// every time.
     pub(crate) fn add_directory(&self, path: &Path) -> bool {
         let has_room = |places: &WatchedPlaces| {
             places.directories.len() < self.limits.directories || places.numbers.contains_key(path)
@@ -107,13 +109,13 @@ impl TreeWatch {
             return false;
         };
         let mut places = self.places();
-        // Another thread may have taken the last room meanwhile.
+        // Another thread may have used the last watch in the meantime.
         if !has_room(&places) && !places.directories.contains_key(&number) {
             let _ = inotify::remove_watch(&self.queue, number);
             return false;
         }
         let path: Arc<Path> = Arc::from(path);
-        // One that was moved here keeps its number.
+        // A directory that was moved here keeps its number.
         places.directories.insert(number, Arc::clone(&path));
         let old = places.numbers.insert(Arc::clone(&path), number);
         if let Some(old) = old.filter(|old| *old != number)
@@ -125,8 +127,8 @@ impl TreeWatch {
         true
     }
 
-    /// Watches exactly these files in a directory for writes by other names. To be called before their
-    /// states are read. `false`: the directory must be listed each time.
+    /// Watches exactly these files of a directory for writes under other names; call it before
+    /// their stamps are read. `false`: the directory must be listed every time.
     pub(crate) fn set_files<'a>(
         &self,
         directory: &Path,
@@ -145,7 +147,7 @@ impl TreeWatch {
                     all = false;
                     break;
                 }
-                // One that is gone was reported for the directory.
+                // The removal of a file is reported for its directory.
                 Err(Errno::NOENT) => {}
                 Err(_) => {
                     all = false;
@@ -190,14 +192,13 @@ impl TreeWatch {
             directories.retain(|one| **one != *directory);
             if directories.is_empty() {
                 places.files.remove(&number);
-                // The kernel has done so already if the file is gone.
+                // If the file was removed, the kernel has already done this.
                 let _ = inotify::remove_watch(&self.queue, number);
             }
         }
     }
 
-    /// The directories in which something happened since this was asked last. `None`: more than could
-    /// be reported.
+    /// Returns the directories with changes since the last call. `None`: events were lost.
     pub(crate) fn changed(&self) -> Option<HashSet<Arc<Path>>> {
         let mut changed = HashSet::new();
         let mut numbers = HashSet::new();
@@ -223,7 +224,7 @@ impl TreeWatch {
         (!lost).then_some(changed)
     }
 
-    /// Forgets a directory that is gone from where it was.
+    /// Stops watching a directory that is no longer at this path.
     pub(crate) fn forget(&self, path: &Path) {
         let mut places = self.places();
         if let Some(number) = places.numbers.remove(path)
@@ -233,7 +234,7 @@ impl TreeWatch {
                 .is_some_and(|now| **now == *path)
         {
             places.directories.remove(&number);
-            // The kernel has done so already if it was removed.
+            // If the directory was removed, the kernel has already done this.
             let _ = inotify::remove_watch(&self.queue, number);
         }
         let files = places.files_of.remove(path).unwrap_or_default();
@@ -241,7 +242,8 @@ impl TreeWatch {
     }
 }
 
-/// What another machine, or a program, changes there is not reported.
+/// Returns whether the kernel does not report changes on this file system, because other machines
+/// or programs make them.
 #[cfg(target_os = "linux")]
 fn is_of_another_machine(path: &Path) -> bool {
     // NFS, SMB, CIFS, SMB2, 9p, Ceph, AFS, Coda, FUSE, VirtualBox
@@ -262,7 +264,7 @@ fn is_of_another_machine(path: &Path) -> bool {
 
 #[cfg(not(target_os = "linux"))]
 impl TreeWatch {
-    /// Nothing is reported here.
+    /// Notifications are not supported on this system.
     pub(crate) fn new(_: WatchLimits) -> Option<Self> {
         None
     }

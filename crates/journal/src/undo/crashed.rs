@@ -1,8 +1,8 @@
-//! What sessions of the same project left half done when they were killed.
+//! Recovery of changes that were interrupted because a session was killed.
 //!
-//! A session settles its own journal when it is opened again; one that is never opened again is
-//! settled by the next session of its project. Only journals that were written since the last time
-//! are read: of many old sessions none costs more than a glance.
+//! A session recovers its own journal when it is opened again. If it is never opened again, the
+//! next session of its project does that. Only journals that were written since the last recovery
+//! are read, so many old sessions cost little.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -10,12 +10,12 @@ use std::time::{Duration, SystemTime};
 
 use super::{Recovered, UndoHistory};
 
-/// Its time says up to when all journals are settled.
+/// A file whose modification time says up to when all journals are recovered.
 const SETTLED: &str = ".undo-settled";
-/// File systems keep time in steps as coarse as this.
+/// The coarsest time resolution of file systems.
 const STEP: Duration = Duration::from_secs(2);
 
-/// Settles the undo journals `SESSION/undo` of all sessions in `project`. What cannot be settled
+/// Recovers the undo journals `SESSION/undo` of all sessions in `project`. What cannot be recovered
 /// now is tried again the next time.
 pub fn settle_crashed(project: &Path) -> Vec<Recovered> {
     let now = SystemTime::now();
@@ -37,7 +37,7 @@ pub fn settle_crashed(project: &Path) -> Vec<Recovered> {
         }
     }
     if any && all {
-        // Without the mark the same journals are read again; that is all.
+        // Without the mark the same journals are read again, which is harmless.
         let _ = File::create(mark).and_then(|mark| mark.set_modified(now));
     }
     recovered

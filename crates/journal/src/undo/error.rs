@@ -1,8 +1,8 @@
-//! Why nothing was undone, worded for the model or the person who asked.
+//! Errors of undo, worded for the model or the user who requested it.
 
 use std::path::PathBuf;
 
-/// Why nothing was undone. In every case all files are as they were.
+/// The reason why nothing was undone. In every case all files are unchanged.
 #[derive(Debug, thiserror::Error)]
 #[expect(
     missing_docs,
@@ -10,26 +10,26 @@ use std::path::PathBuf;
 )]
 #[non_exhaustive]
 pub enum UndoError {
-    /// The session changed nothing that stands.
+    /// The session made no change that is still in effect.
     #[error("there is nothing to undo: no change of this session stands.")]
     Nothing,
-    /// All changes are older than what is kept.
+    /// All changes are older than the limits of the journal.
     #[error(
         "there is nothing left to undo: {count} earlier changes of this session can no longer be undone, because undo data is kept for 30 days, 10,000 changes and 512 MB per session. Use version control, or change the files by hand."
     )]
     AllDropped { count: usize },
-    /// Nothing was changed since the time that was named.
+    /// Nothing was changed since the given time.
     #[error("nothing was changed since then, or everything has been undone already.")]
     NothingSince,
-    /// No such unit.
+    /// No unit has this id.
     #[error("no change has the id {id}. {}", recent_names(.recent))]
     Unknown { id: String, recent: Vec<String> },
-    /// The unit is older than what is kept.
+    /// The unit is older than the limits of the journal.
     #[error(
         "{id} can no longer be undone: what was there before has been dropped, because undo data is kept for 30 days, 10,000 changes and 512 MB per session. Use version control, or change the files by hand."
     )]
     Dropped { id: String },
-    /// The unit was undone before.
+    /// The unit is already undone.
     #[error("{id} has been undone already, by {by}. To make its change again, undo {by}.")]
     AlreadyUndone { id: String, by: String },
     /// The unit failed, so it changed nothing.
@@ -40,18 +40,18 @@ pub enum UndoError {
         "{id} was interrupted by a crash, and a file of it was changed by someone else since, so it cannot be undone as a whole. Change the files by hand."
     )]
     Unclear { id: String },
-    /// A pre-image is missing or not what was saved.
+    /// A preimage is missing or damaged.
     #[error("what {path} held before {id} is missing or damaged in the undo journal; nothing was undone.", path = .path.display())]
     Damaged { id: String, path: PathBuf },
-    /// A command changed what undo cannot restore.
+    /// A command made changes that undo cannot revert.
     #[error(
         "undo does not cover {id}: {why}. Nothing was undone. An earlier change can be undone by its own id."
     )]
     NotCovered { id: String, why: String },
-    /// The files were changed since; the text says which, and how.
+    /// The files were changed since; the text lists them with the changes.
     #[error("{0}")]
     Conflict(String),
-    /// The session keeps no undo journal.
+    /// The session has no undo journal.
     #[error("this session keeps no undo journal, so nothing can be undone.")]
     NoJournal,
 }

@@ -1,5 +1,5 @@
-//! The journal stays bounded: by size, age and number of units. The oldest go
-//! first, whole, and their ids are remembered, so that asking for one says why.
+//! The limits of the journal: size, age and number of units. The oldest units are dropped first,
+//! each as a whole. Their ids are stored, so that a request to undo them can report the reason.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::record::{FileRecord, Record, RecordState, Swept};
 use super::units::Units;
 use crate::error::JournalError;
 
-/// How much is kept per session.
+/// The limits per session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UndoLimits {
-    /// All pre-images together.
+    /// The total size of all preimages, in bytes.
     pub bytes: u64,
-    /// Older units go.
+    /// The age after which units are dropped.
     pub age: Duration,
-    /// More units go, the oldest first.
+    /// The number of units; if there are more, the oldest are dropped.
     pub units: usize,
 }
 
@@ -31,10 +31,10 @@ impl Default for UndoLimits {
     }
 }
 
-/// How many ids of dropped units are remembered.
+/// The number of ids of dropped units that are stored.
 const REMEMBERED: usize = 20_000;
 
-/// What is in the folder, as far as this process knows.
+/// Totals of the undo folder, as known to this process.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) ids: HashSet<String>,
@@ -86,7 +86,7 @@ fn is_too_old(time: u64, limits: &UndoLimits) -> bool {
     now().saturating_sub(time) > u64::try_from(limits.age.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The contents a file's record may have kept.
+/// Returns the hashes and sizes of the contents that a file's record may have stored.
 fn contents(file: &FileRecord) -> impl Iterator<Item = (&str, u64)> {
     let before = content(&file.before);
     let after = file.after.as_ref();
@@ -102,8 +102,8 @@ fn content(state: &RecordState) -> Option<(&str, u64)> {
 }
 
 impl UndoHistory {
-    /// Called after each mutation; costs nothing unless a limit is passed. A failure shows, if it
-    /// matters, at the next mutation.
+    /// Called after each change; does nothing unless a limit is exceeded. If it fails and that
+    /// matters, the next change fails.
     pub(super) fn keep_within_limits(&self) {
         let exceeds = self
             .tally()
@@ -142,7 +142,8 @@ impl UndoHistory {
     }
 }
 
-/// The ids of the oldest units, so many that nine tenths of each limit are kept. The newest stays.
+/// Returns the ids of the oldest units, as many as needed to use at most nine tenths of each limit.
+/// The newest unit always stays.
 fn first_to_go(units: &Units, limits: &UndoLimits) -> Vec<String> {
     let (mut bytes, mut kept) = (0, 0);
     let mut seen = HashSet::new();
@@ -159,7 +160,7 @@ fn first_to_go(units: &Units, limits: &UndoLimits) -> Vec<String> {
         let fits = bytes <= limits.bytes / 10 * 9
             && kept <= (limits.units / 10 * 9).max(1)
             && !is_too_old(unit.intent.time, limits);
-        // One without an outcome is recovery's to settle.
+        // A unit without an outcome is left to recovery.
         if age > 0 && (!fits || !go.is_empty()) && unit.ending.is_some() {
             go.push(unit.id().to_owned());
         }

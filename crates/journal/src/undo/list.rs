@@ -1,4 +1,4 @@
-//! What was done, newest first, as plain data.
+//! The list of changes, newest first, as plain data.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -12,39 +12,39 @@ use super::units::Unit;
 use crate::error::JournalError;
 use crate::stamp::ContentHash;
 
-/// One mutation of this session.
+/// One change of this session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitSummary {
-    /// What it is undone by.
+    /// The id for undoing it.
     pub id: String,
-    /// The call that made it.
+    /// The id of the call that made it.
     pub call: String,
     /// The tool that made it.
     pub tool: String,
-    /// When it began.
+    /// The time when it began.
     pub time: SystemTime,
-    /// What it changed.
+    /// The changed files.
     pub files: Vec<FileSummary>,
-    /// What it took back, or some of it, if it is an undo.
+    /// The units that it reverts, completely or partly, if it is an undo.
     pub undoes: Vec<String>,
-    /// What became of it.
+    /// The state of the unit.
     pub state: UnitState,
-    /// Could it be undone now? If not, why.
+    /// Whether it could be undone now; if not, the reason.
     pub undoable: Result<(), String>,
-    /// What it changed and no undo restores, and why.
+    /// Changes of this unit that undo cannot revert, with the reason.
     pub left: Vec<(PathBuf, String)>,
-    /// What was done, where the tool's name does not say it: a command line.
+    /// A description, if the tool's name does not suffice: a command line.
     pub about: String,
 }
 
 /// One file of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSummary {
-    /// As the call named it.
+    /// The path as the call named it.
     pub given: PathBuf,
-    /// After all links.
+    /// The path with all links resolved.
     pub real: PathBuf,
-    /// What was done to it.
+    /// The kind of change.
     pub change: ChangeKind,
     /// Lines added.
     pub added: u64,
@@ -52,32 +52,32 @@ pub struct FileSummary {
     pub removed: u64,
 }
 
-/// What was done to a file.
+/// The kind of change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It was not there before.
+    /// It did not exist before.
     Created,
-    /// It holds something else.
+    /// Its content is different.
     Changed,
-    /// It is gone.
+    /// It was removed.
     Removed,
 }
 
-/// What became of a unit.
+/// The state of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnitState {
-    /// It stands.
+    /// It was made and is still in effect.
     Made,
     /// It was undone.
     Undone {
-        /// The unit that undid it.
+        /// The id of the unit that undid it.
         by: String,
     },
-    /// It failed, or was taken back after a crash.
+    /// It failed, or was reverted after a crash.
     NotMade,
     /// It is running, or was interrupted and not yet recovered.
     Open,
-    /// It was interrupted, and someone else changed its files since.
+    /// It was interrupted, and its files were changed by others since.
     Unclear,
 }
 
@@ -92,7 +92,8 @@ impl ChangeKind {
 }
 
 impl UndoHistory {
-    /// The latest `limit` units, newest first. Reads the files to tell what can be undone.
+    /// Returns the latest `limit` units, newest first. Reads the files to find out what can be
+    /// undone.
     pub fn list(&self, limit: usize) -> Result<Vec<UnitSummary>, JournalError> {
         let units = self.units()?;
         let mut now = Now::default();
@@ -102,8 +103,8 @@ impl UndoHistory {
             .collect())
     }
 
-    /// The files of what an undo would take back, without looking at them: what permission is
-    /// asked for.
+    /// Returns the files that an undo would change, without reading them, for the permission
+    /// request.
     pub fn files_of(&self, which: &super::Which) -> Result<Vec<FileSummary>, JournalError> {
         let units = self.units()?;
         let mut files: Vec<FileSummary> = Vec::new();
@@ -119,12 +120,13 @@ impl UndoHistory {
     }
 }
 
-/// The hashes of files as they are now, each read once.
+/// The present hashes of files, each computed once.
 #[derive(Default)]
 struct Now<'u>(HashMap<&'u Path, Option<Option<String>>>);
 
 impl<'u> Now<'u> {
-    /// `None`: it cannot be read.
+    /// Returns the hash of a file; the inner `None` if it does not exist, the outer one if it
+    /// cannot be read.
     fn hash(&mut self, real: &'u Path) -> &Option<Option<String>> {
         self.0.entry(real).or_insert_with(|| {
             let now = look(real, u64::MAX).ok()?;
@@ -217,7 +219,7 @@ fn files_in(unit: &Unit) -> impl Iterator<Item = FileSummary> {
         added: file.added,
         removed: file.removed,
     });
-    // A directory in which something was changed has only got another time.
+    // A directory that is in both states got only another time.
     let named = |one: &&Swept| !(one.before.is_directory() && one.after.is_directory());
     let swept = unit.swept().filter(named).map(|one| FileSummary {
         given: one.path.clone(),

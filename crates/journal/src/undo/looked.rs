@@ -1,4 +1,4 @@
-//! What is at a path now, against what a record says.
+//! The present state of a path, compared with a record.
 
 use std::cell::OnceCell;
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::open::{is_behind_link, open_real};
 use crate::snapshot::{Area, EntryKind, Tree, TreeEntry};
 use crate::stamp::{ContentHash, Stamp};
 
-/// A path, looked at now. Contents are read when first asked for.
+/// The present state of a path. Its content is read on demand.
 #[derive(Debug)]
 pub(super) struct Looked {
     path: PathBuf,
@@ -22,7 +22,7 @@ pub(super) struct Looked {
     content: OnceCell<Option<Content>>,
 }
 
-/// A file's content, by its hash, and what else it has.
+/// The content hash and the extended attributes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) hash: String,
@@ -31,7 +31,7 @@ pub(crate) struct Content {
 
 impl Looked {
     pub(super) fn at(path: &Path) -> io::Result<Self> {
-        // What would be seen through a link that took a directory's place is another's.
+        // If a directory was replaced by a link, the file seen through it is another one.
         let entry = match is_behind_link(path) {
             true => None,
             false => TreeEntry::at(path)?,
@@ -47,14 +47,14 @@ impl Looked {
         self.entry.as_ref().map(TreeEntry::kind)
     }
 
-    /// `None`: it is no file, or changes while it is read, or cannot be read.
+    /// Returns `None` if this is not a file, changed while it was read, or cannot be read.
     pub(super) fn content(&self) -> Option<&Content> {
         let entry = self.entry.as_ref()?;
         let read = || read_content(&self.path, &entry.stamp).ok();
         self.content.get_or_init(read).as_ref()
     }
 
-    /// Is that what the record means? Modes and times are judged elsewhere.
+    /// Returns whether the path matches the record. Modes and times are compared elsewhere.
     pub(super) fn is(&self, state: &RecordState) -> bool {
         let Some(entry) = &self.entry else {
             return *state == RecordState::Absent;
@@ -78,7 +78,7 @@ impl Looked {
         }
     }
 
-    /// The same without reading contents: size and time must do.
+    /// Like [`Self::is`], but usually without reading the content: size and mtime suffice.
     pub(super) fn seems(&self, state: &RecordState) -> bool {
         match (state, &self.entry) {
             (RecordState::Regular { size, mtime, .. }, Some(entry)) => {
@@ -91,7 +91,8 @@ impl Looked {
         }
     }
 
-    /// It, as a record says it; as much is read as for what the record said it is.
+    /// Returns the present state as a record. It reads only as much as the recorded state `is`
+    /// requires.
     pub(super) fn state(&self, is: &RecordState) -> RecordState {
         match (is, &self.entry) {
             (_, None) => RecordState::Absent,
@@ -112,7 +113,7 @@ impl Looked {
     }
 }
 
-/// A file as a record says it.
+/// Returns the record of a regular file with its content.
 pub(crate) fn regular(stamp: &Stamp, content: &Content, twin: Option<PathBuf>) -> RecordState {
     RecordState::Regular {
         hash: content.hash.clone(),
@@ -126,7 +127,7 @@ pub(crate) fn regular(stamp: &Stamp, content: &Content, twin: Option<PathBuf>) -
     }
 }
 
-/// Anything else, or a file that is not read.
+/// Returns the record of anything else, or of a file whose content was not read.
 pub(crate) fn unread(entry: &TreeEntry) -> RecordState {
     let stamp = &entry.stamp;
     match (entry.kind(), &entry.target) {
@@ -150,7 +151,7 @@ pub(crate) fn unread(entry: &TreeEntry) -> RecordState {
     }
 }
 
-/// Reads a file that must be the one seen.
+/// Hashes a file, which must still have the stamp `seen`.
 pub(crate) fn read_content(path: &Path, seen: &Stamp) -> io::Result<Content> {
     let changed = || io::Error::other("it was changed meanwhile");
     if EntryKind::of(seen) != EntryKind::File {
@@ -183,13 +184,14 @@ pub(crate) fn read_content(path: &Path, seen: &Stamp) -> io::Result<Content> {
     })
 }
 
-/// The hash of the file at a path, if one is there.
+/// Returns the hash of the file at a path, if it exists.
 pub(super) fn hash_of(path: &Path) -> io::Result<Option<String>> {
     let looked = Looked::at(path)?;
     Ok(looked.content().map(|content| content.hash.clone()))
 }
 
-/// One hash over everything below a directory; `None` if it holds far more than it did.
+/// Returns one hash for everything below a directory; `None` if it has far more entries than
+/// before.
 fn digest_below(path: &Path, entries: u64) -> Option<String> {
     let area = Area {
         roots: vec![path.to_path_buf()],
@@ -201,7 +203,7 @@ fn digest_below(path: &Path, entries: u64) -> Option<String> {
     Some(digest(&tree, path))
 }
 
-/// Names, kinds, sizes and times; not what a restored file cannot have again.
+/// Hashes names, modes, sizes and times, but no attributes that a restored file cannot have again.
 pub(crate) fn digest(tree: &Tree, directory: &Path) -> String {
     fn add(tree: &Tree, directory: &Path, hasher: &mut blake3::Hasher) {
         use std::os::unix::ffi::OsStrExt;

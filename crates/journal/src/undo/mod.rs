@@ -1,15 +1,15 @@
-//! The undo journal: every mutation can be taken back, also after a crash.
+//! The undo journal: every change can be undone, even after a crash.
 //!
-//! Before a file is touched its content is on the disk under its hash, and a
-//! record says what is about to happen; afterwards another says how it ended.
-//! From that alone follow undo (also of an undo), recovery, and the list of
-//! what was done.
+//! Before a file is changed, its content is stored on disk under its hash, and a record of the
+//! intended change is written; afterwards another record says how the change ended. These records
+//! are sufficient for undo (also of an undo), for recovery, and for the list of changes.
 //!
-//! - `record`, `store`, `units`: lines, files, and what they mean together
-//! - `perform`: one mutation, step by step
-//! - `take_back`, `preview`: undo, and what it would do
-//! - `swept`, `looked`, `restore`: undo of what commands did, to paths of any kind
-//! - `recover`, `crashed`, `limits`, `list`, `since`: crashes, room, what people and others see
+//! - `record`, `store`, `units`: log records, files on disk, and the changes that records describe
+//! - `perform`: a change, step by step
+//! - `take_back`, `preview`: undo, and the preview of an undo
+//! - `swept`, `looked`, `restore`: undo of commands, for paths of any kind
+//! - `recover`, `crashed`: recovery after crashes; `limits`: the size of the journal; `list`,
+//!   `since`: the list of changes for users and for other parts of the program
 
 mod crashed;
 mod error;
@@ -51,23 +51,23 @@ pub(crate) use store::LogMark;
 use store::Store;
 use units::Units;
 
-/// Longer contents are not compared with what an editor has.
+/// The maximum size of contents that are compared with an editor's text.
 const LONGEST_COMPARED: u64 = 2 * crate::buffers::BUFFER_LIMIT;
 
-/// The undo journal of one session, in a folder of its own. Opening it creates nothing.
+/// The undo journal of one session, in its own folder. Opening it creates nothing.
 #[derive(Debug)]
 pub struct UndoHistory {
     store: Store,
     limits: UndoLimits,
-    /// Filled at the first mutation.
+    /// Filled at the first change.
     tally: Mutex<Option<Tally>>,
-    /// Outcomes that could not be written. They come before the next intent: what a unit did is
-    /// known from its files only as long as no later unit changes them.
+    /// Outcomes that could not be written. They must be written before the next intent: the outcome
+    /// of a unit can be derived from its files only until a later unit changes them.
     unsaid: Mutex<Vec<Record>>,
 }
 
 impl UndoHistory {
-    /// The journal in this folder (`SESSION/undo`), which need not exist.
+    /// Opens the journal in this folder (`SESSION/undo`), which need not exist.
     pub fn open(folder: impl Into<PathBuf>) -> Self {
         Self {
             store: Store::new(folder.into()),
@@ -77,29 +77,30 @@ impl UndoHistory {
         }
     }
 
-    /// The same, with other bounds on what is kept.
+    /// Sets other limits.
     #[must_use]
     pub fn with_limits(mut self, limits: UndoLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Where it is.
+    /// Returns the folder of the journal.
     pub fn folder(&self) -> &Path {
         self.store.folder()
     }
 
-    /// A file without a name, beside what is kept.
+    /// Creates an unnamed file on the file system of the journal.
     pub(crate) fn nameless(&self) -> io::Result<File> {
         self.store.nameless()
     }
 
-    /// The end of what is recorded now.
+    /// Returns a mark for the present end of the log.
     pub(crate) fn mark(&self) -> LogMark {
         self.store.mark(now())
     }
 
-    /// What units behind a mark made of paths. It costs what was recorded since, however long the session is.
+    /// Returns the state that units recorded after a mark gave to each path. The cost depends on
+    /// what was recorded since, not on the length of the session.
     pub(crate) fn changed_since(
         &self,
         mark: &LogMark,
@@ -109,7 +110,8 @@ impl UndoHistory {
         Ok(paths.map(|(one, _)| (one.path, one.after)).collect())
     }
 
-    /// Was there a content of this file, before or after a change of this session, for which this says yes?
+    /// Returns whether `is_meant` accepts any stored content of this file, from before or after a
+    /// change of this session.
     pub(crate) fn had(&self, real: &Path, is_meant: impl Fn(&[u8]) -> bool) -> bool {
         let units = self.units().unwrap_or_default();
         let mut tried = HashSet::new();
@@ -151,7 +153,8 @@ impl UndoHistory {
         Ok(Units::of(self.store.records()?))
     }
 
-    /// An id no one else has: the call's own, or that with a number if the call has several units.
+    /// Returns a unique id: the id of the call, with a number appended if the call has several
+    /// units.
     fn new_unit(&self, call: &str) -> Result<String, JournalError> {
         let mut tally = self.tally();
         if tally.is_none() {

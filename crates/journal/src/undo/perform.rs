@@ -1,9 +1,8 @@
-//! A mutation, in the only order in which it may happen: pre-image → intent →
-//! commit → outcome. What precedes (locks, checks) is the caller's.
+//! A change, in the only safe order: preimage → intent → commit → outcome. Locks and checks come
+//! before and are the caller's task.
 //!
-//! Several files are one unit: an error in the middle puts back those already
-//! written. If even that fails the unit stays without an outcome, and the next
-//! start tries again.
+//! Several files are one unit: after an error, the files that are already written are restored. If
+//! even that fails, the unit has no outcome, and the next start tries again.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -23,20 +22,21 @@ use crate::open::Snapshot;
 use crate::stamp::{ContentHash, Stamp};
 use crate::write_grant::WriteGrant;
 
-/// Contents above this are not kept just to be shown beside a conflict.
+/// The size limit of contents that are stored only to be shown in a conflict.
 const SHOWN: usize = 1 << 20;
 
-/// One file of a mutation; its lock is held, and `before` was read under it.
+/// One file of a change; its lock is held, and `before` was read under it.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) given: PathBuf,
     pub(crate) real: PathBuf,
     pub(crate) before: Option<Snapshot>,
-    /// `None`: the file is removed.
+    /// `None` removes the file.
     pub(crate) after: Option<Vec<u8>>,
-    /// For a file that is made again, or is removed and may have to be put back.
+    /// The attributes of a file that is created again, or that is removed and may have to be
+    /// restored.
     pub(crate) attributes: Option<Attributes>,
-    /// Directories that go with a removed file, if they are empty then.
+    /// Directories that are removed with the file, if they are empty then.
     pub(crate) unmake: Vec<PathBuf>,
     pub(crate) added: u64,
     pub(crate) removed: u64,
@@ -44,15 +44,15 @@ pub(crate) struct Step {
 
 #[derive(Debug)]
 pub(crate) struct Performed {
-    /// The unit in the undo journal, if there is one.
+    /// The unit in the undo journal, if any.
     pub(crate) unit: Option<String>,
-    /// One for each step; `None` for a file that was removed.
+    /// One entry for each step; `None` for a file that was removed.
     pub(crate) stamps: Vec<Option<Stamp>>,
-    /// What an editor made of the only file, where that is not what was meant.
+    /// The content after an editor wrote the only file, if it differs from the intended one.
     pub(crate) became: Option<Vec<u8>>,
 }
 
-/// The file at a resolved path; `None` if there is none.
+/// Reads the file at a resolved path; `None` if it does not exist.
 pub(crate) fn look(real: &Path, limit: u64) -> Result<Option<Snapshot>, JournalError> {
     match Directory::of(real) {
         Ok(directory) => directory.snapshot(limit),
@@ -120,7 +120,7 @@ pub(crate) fn perform(
             }
         }
     }
-    // Last, because several files may have been in one directory.
+    // Done last, because several files may have been in one directory.
     commit::remove_made(steps.iter().flat_map(|step| &step.unmake));
     let unit = unit.map(|unit| {
         unit.end(Ending::Made, None);
@@ -141,7 +141,7 @@ pub(crate) fn perform(
     })
 }
 
-/// One step, or nothing of it; or [`JournalError::HalfWritten`].
+/// Makes one step completely or not at all, or fails with [`JournalError::HalfWritten`].
 fn make(
     step: &Step,
     temporary: &str,
@@ -163,14 +163,15 @@ fn make(
     }
 }
 
-/// What an editor made of a file.
+/// The result of a write by an editor.
 struct MadeByEditor {
     stamp: Stamp,
-    /// The content, where it is not what was meant.
+    /// The content, if it differs from the intended one.
     became: Option<Vec<u8>>,
 }
 
-/// Text with one name, in a directory that is there: what an editor writes as it is meant.
+/// Returns whether an editor can write this file correctly: text without other hard links, in a
+/// directory that exists.
 fn is_for_editors(step: &Step, beside: &Beside) -> bool {
     let is_text = |content: &[u8]| std::str::from_utf8(content).is_ok() && !content.contains(&0);
     let after = step.after.as_deref().is_some_and(is_text);
@@ -179,8 +180,8 @@ fn is_for_editors(step: &Step, beside: &Beside) -> bool {
     after && before && step.attributes.is_none() && beside.made.is_empty()
 }
 
-/// The same by an editor: its answer counts for little, what is on disk afterwards decides. What it changed though it
-/// was not meant (it formats what it saves) is kept.
+/// Lets an editor write the file. The content on disk afterwards decides, not the editor's answer.
+/// If the editor changed more than intended (for example formatted the file), that is accepted.
 fn make_through(
     editor: &dyn WriteThrough,
     step: &Step,
@@ -215,7 +216,7 @@ fn make_through(
     })
 }
 
-/// Takes back the steps that were made, newest first; gives the files that could not be.
+/// Reverts the steps that were made, newest first; returns the files for which that failed.
 fn put_back(steps: &[Step], stamps: &[Option<Stamp>], besides: &[Beside]) -> Vec<PathBuf> {
     let mut failed = Vec::new();
     for ((step, stamp), beside) in steps.iter().zip(stamps).zip(besides).rev() {
@@ -236,7 +237,7 @@ fn put_back(steps: &[Step], stamps: &[Option<Stamp>], besides: &[Beside]) -> Vec
             added: 0,
             removed: 0,
         };
-        // In place is fine: the intent says what to do should this be interrupted, too.
+        // Writing in place is safe: the intent is enough to recover if this is interrupted, too.
         if make(&back, &beside.temporary, &mut || Ok(())).is_err() {
             failed.push(step.real.clone());
         }
@@ -245,7 +246,7 @@ fn put_back(steps: &[Step], stamps: &[Option<Stamp>], besides: &[Beside]) -> Vec
     failed
 }
 
-/// A unit whose intent is on the disk.
+/// A unit whose intent is on disk.
 pub(super) struct OpenUnit<'h> {
     history: &'h UndoHistory,
     log: Log,
@@ -290,7 +291,7 @@ impl<'h> OpenUnit<'h> {
             in_place: Cell::new(in_place),
         };
         if let Err(error) = unit.log.append(&intent, Keep::Durably) {
-            // It may be in the log nevertheless.
+            // The record may be in the log nevertheless.
             let error = store.failed(error);
             unit.end(Ending::NotMade, Some(error.to_string()));
             return Err(error);
@@ -298,7 +299,7 @@ impl<'h> OpenUnit<'h> {
         Ok(unit)
     }
 
-    /// From now on the file may be found half written: what it becomes must be known, too.
+    /// From now on the file may be found half written, so its new content must be stored, too.
     fn goes_in_place(&self, file: usize, step: &Step) -> Result<(), JournalError> {
         if step.is_linked() {
             return Ok(()); // the intent says so already
@@ -314,7 +315,7 @@ impl<'h> OpenUnit<'h> {
             .map_err(|error| store.failed(error))
     }
 
-    /// What an editor made of a file takes the place of what was meant: undo goes by it.
+    /// Records the content that an editor wrote instead of the intended one, for undo.
     fn became(&self, file: usize, content: &[u8]) -> Result<(), JournalError> {
         let store = self.history.store();
         let keep = match content.len() <= SHOWN {
@@ -331,8 +332,8 @@ impl<'h> OpenUnit<'h> {
             .map_err(|error| store.failed(error))
     }
 
-    /// A lost outcome is found again by the hashes, unless someone else changes a file that was
-    /// written in place: only then must it be on the disk.
+    /// Writes the outcome. A lost outcome is derived from the hashes again, unless another process
+    /// changes a file that was written in place: only then the outcome must be durable.
     pub(super) fn end(&self, ending: Ending, note: Option<String>) {
         let unit = self.id.clone();
         let keep = if self.in_place.get() {
@@ -357,11 +358,11 @@ pub(super) fn say_unsaid(history: &UndoHistory, log: &Log) -> Result<(), Journal
     Ok(())
 }
 
-/// What a step brings besides its file, and takes away again if it is not made.
+/// Files and directories that a step creates besides its file, and that are removed if it fails.
 #[derive(Debug, Clone)]
 pub(super) struct Beside {
     pub(super) temporary: String,
-    /// Directories that are missing, outermost first.
+    /// Missing directories, outermost first.
     made: Vec<PathBuf>,
 }
 
@@ -380,7 +381,7 @@ impl Beside {
 }
 
 impl Step {
-    /// Is this the file of the step, by path or by another name of it?
+    /// Returns whether this is the file of the step, by path or as another hard link.
     pub(crate) fn is_same_object(&self, real: &Path, found: Option<&Snapshot>) -> bool {
         let linked = match (&self.before, found) {
             (Some(own), Some(found)) => own.stamp.same_object(&found.stamp),
@@ -389,7 +390,8 @@ impl Step {
         self.real == real || linked
     }
 
-    /// Other names of the file must see the change: it is overwritten in place.
+    /// Returns whether the file has other names. They must see the change, so it is overwritten in
+    /// place.
     fn is_linked(&self) -> bool {
         let before = self.before.as_ref();
         self.after.is_some() && before.is_some_and(|before| before.stamp.links > 1)
@@ -450,7 +452,7 @@ pub(crate) fn now() -> u64 {
     millis(SystemTime::now())
 }
 
-/// Milliseconds after the epoch.
+/// Returns the milliseconds since the epoch.
 pub(super) fn millis(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -1,5 +1,5 @@
-//! Why an undo is refused, shown: what the file was, what the call made of it,
-//! and what it is now; and what a merge would give, where one is clear.
+//! The text of an undo conflict: the content before the call, after the call, and now; and the
+//! result of a merge, if there is a clear one.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use crate::patch::{Difference, Patch, differences};
 use crate::text;
 
-/// How much of each diff is shown.
+/// The maximum length of each diff, in characters.
 const DIFF_CHARS: usize = 3_000;
 
-/// A file that is not what the undo would take back. Each state is `None` if there was no file,
-/// and `Some(None)` if its content is not kept.
+/// A file that does not have the content which the undo would revert. Each state is `None` if the
+/// file did not exist, and `Some(None)` if its content is not stored.
 pub(super) struct Conflict {
     pub(super) unit: String,
     pub(super) path: PathBuf,
@@ -22,7 +22,7 @@ pub(super) struct Conflict {
 }
 
 impl Conflict {
-    /// All of them, as one refusal.
+    /// Describes all conflicts in one error text.
     pub(super) fn describe(all: &[Self]) -> String {
         let mut text = String::new();
         for conflict in all {
@@ -86,7 +86,7 @@ impl Conflict {
     }
 }
 
-/// The difference for readers; of what is no text only the sizes.
+/// Returns the diff for readers; of binary contents only the sizes.
 pub(super) fn patch_of(old: &[u8], new: &[u8]) -> Patch {
     if text::is_binary(old) || text::is_binary(new) {
         let line = format!("Binary content: {} bytes, then {}.", old.len(), new.len());
@@ -105,15 +105,15 @@ pub(super) fn patch_of(old: &[u8], new: &[u8]) -> Patch {
     Patch::between(old, new)
 }
 
-/// A merge, and how many places of it are left to decide.
+/// A merge with the number of its conflicts.
 #[derive(Debug, PartialEq, Eq)]
 struct Merged {
     text: Vec<u8>,
     conflicts: usize,
 }
 
-/// `theirs` with the change from `base` to `ours` made in it. Where the two touch both are shown
-/// between marks. `None` for what is not UTF-8.
+/// Applies the change from `base` to `ours` to `theirs`. If the changes touch, both versions are
+/// shown between marks. `None` for text that is not UTF-8.
 fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Merged> {
     if [base, ours, theirs]
         .iter()
@@ -126,7 +126,7 @@ fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Merged> {
     let theirs = MergeSide::of(base, theirs);
     let mut all: Vec<&Difference> = ours.changes.iter().chain(&theirs.changes).collect();
     all.sort_by_key(|change| (change.old.start, change.old.end));
-    // Touching changes have no certain order, so they are one place.
+    // The order of changes that touch is uncertain, so they are merged into one place.
     let mut places: Vec<Range<usize>> = Vec::new();
     for change in all {
         match places.last_mut() {
@@ -161,7 +161,7 @@ fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Merged> {
     Some(Merged { text, conflicts })
 }
 
-/// What one side of a merge made of the lines they share.
+/// One side of a merge: its lines and its changes of the base.
 struct MergeSide<'a> {
     lines: Vec<&'a [u8]>,
     changes: Vec<Difference>,
@@ -175,7 +175,7 @@ impl<'a> MergeSide<'a> {
         }
     }
 
-    /// What these lines of the base are on this side.
+    /// Returns the text of these base lines on this side.
     fn within(&self, place: &Range<usize>, base: &[&[u8]]) -> Option<Vec<u8>> {
         let (mut text, mut done) = (Vec::new(), place.start);
         let inside =

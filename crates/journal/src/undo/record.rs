@@ -1,5 +1,5 @@
-//! The lines of the log. What is written here is read back after a crash, by
-//! this version or a later one: fields are only ever added.
+//! The records of the log. They are read again after a crash, by this version or a later one, so
+//! fields are only ever added.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -13,56 +13,57 @@ use crate::stamp::Stamp;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Record {
-    /// Written, and on the disk, before the first byte of any file changes.
+    /// The intended change. On disk before the first byte of any file changes.
     Intent(Box<Intent>),
-    /// A rename would not do for this file: it is overwritten in place from here on.
+    /// A rename is not possible for this file: it is overwritten in place from here on.
     InPlace { unit: String, file: usize },
-    /// An editor wrote this file, and made something else of it than was meant.
+    /// An editor wrote this file, with a content that differs from the intended one.
     Became {
         unit: String,
         file: usize,
         after: After,
     },
-    /// How it ended. Without one, recovery decides.
+    /// The outcome of a unit. If it is missing, recovery decides.
     Outcome {
         unit: String,
         ending: Ending,
-        /// Why and by whom, where that is not the call itself.
+        /// The reason and the author, if the call itself did not write the outcome.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
-    /// Units that were given up for room or age.
+    /// Units that were dropped because of their size or age.
     Dropped { units: Vec<String> },
 }
 
-/// All of what one call does to files.
+/// All changes of files by one call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Intent {
     pub(super) unit: String,
     pub(super) call: String,
     pub(super) tool: String,
-    /// Milliseconds after the epoch.
+    /// The time in milliseconds since the epoch.
     pub(super) time: u64,
-    /// The units this one takes back, if it is an undo.
+    /// The units that this one reverts, if it is an undo.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) undoes: Vec<String>,
-    /// The unit of which this one takes back some paths only.
+    /// The unit that this one reverts partly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) part_of: Option<String>,
     pub(super) files: Vec<FileRecord>,
-    /// Paths of any kind, of a command or of its undo. Together they are made or not made.
+    /// The paths of any kind that a command, or the undo of one, changes. All of them are made or
+    /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) swept: Vec<Swept>,
-    /// What was changed and cannot be restored. Only the first are named.
+    /// Changes that cannot be reverted. Only the first ones are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) left: Vec<Left>,
-    /// Written after the change was seen, not before it was made: nothing can be half done.
+    /// The record was written after the change was made by a command, so it can never be half done.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) observed: bool,
-    /// The temporary name used in each directory of `swept`.
+    /// The temporary name that is used in each directory of `swept`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) temporary: String,
-    /// For people: what was done, where the tool's name does not say it.
+    /// A description for users, if the tool's name does not suffice.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) about: String,
 }
@@ -72,7 +73,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// One path of any kind.
+/// The change of one path of any kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Swept {
     #[serde(with = "path")]
@@ -81,7 +82,7 @@ pub(crate) struct Swept {
     pub(crate) after: RecordState,
 }
 
-/// A path that cannot be restored, and why.
+/// A path that cannot be restored, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Left {
     #[serde(with = "path")]
@@ -91,23 +92,23 @@ pub(crate) struct Left {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct FileRecord {
-    /// As the call named it.
+    /// The path as the call named it.
     #[serde(with = "path")]
     pub(super) given: PathBuf,
-    /// After all links: what is written.
+    /// The path with all links resolved, which is written.
     #[serde(with = "path")]
     pub(super) real: PathBuf,
     pub(super) before: RecordState,
     /// `None`: the file is removed.
     pub(super) after: Option<After>,
-    /// The temporary file beside it.
+    /// The name of the temporary file in the same directory.
     pub(super) temporary: String,
     #[serde(default)]
     pub(super) in_place: bool,
-    /// Directories that are missing and will be made, outermost first.
+    /// Missing directories that will be created, outermost first.
     #[serde(default, with = "paths", skip_serializing_if = "Vec::is_empty")]
     pub(super) made: Vec<PathBuf>,
-    /// Directories that go with the file if it leaves them empty, outermost first.
+    /// Directories that are removed with the file if they become empty, outermost first.
     #[serde(default, with = "paths", skip_serializing_if = "Vec::is_empty")]
     pub(super) unmade: Vec<PathBuf>,
     pub(super) added: u64,
@@ -124,11 +125,11 @@ pub(crate) enum RecordState {
         mode: u32,
         uid: u32,
         gid: u32,
-        /// Nanoseconds after the epoch; set again only where a command changed it.
+        /// Nanoseconds since the epoch; restored only if a command changed it.
         mtime: i64,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         extended: Vec<Extended>,
-        /// Another name that the file had then, if it had several.
+        /// Another hard link to the file at that time, if any.
         #[serde(default, with = "some_path", skip_serializing_if = "Option::is_none")]
         twin: Option<PathBuf>,
     },
@@ -143,25 +144,27 @@ pub(crate) enum RecordState {
         gid: u32,
         mtime: i64,
     },
-    /// Not read: a pipe, a socket, a device, a huge file. Known by its seal only.
+    /// A pipe, a socket, a device or a huge file, whose content was not read. Identified only by
+    /// its seal.
     Opaque {
         kind: String,
         seal: Seal,
     },
-    /// A file that was not read and, in the other of two states, is at another path.
+    /// A file whose content was not read and that is at another path in the other of the two
+    /// states.
     Moved {
         #[serde(with = "path")]
         to: PathBuf,
         seal: Seal,
     },
-    /// A directory with very many things in it, known by one hash over their names and seals.
+    /// A directory with very many entries, identified by one hash over their names and stamps.
     Grown {
         entries: u64,
         digest: String,
     },
 }
 
-/// What tells an unread file from a changed one.
+/// The stamp of a file that was not read, to detect changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seal {
     pub(crate) device: u64,
@@ -183,7 +186,7 @@ impl Seal {
     }
 }
 
-/// Fits until the year 2262.
+/// Converts to 64 bits, which is enough until the year 2262.
 pub(crate) fn nanoseconds(time: i128) -> i64 {
     i64::try_from(time).unwrap_or_default()
 }
@@ -194,7 +197,7 @@ pub(super) struct After {
     pub(super) size: u64,
 }
 
-/// An extended attribute; both parts in hexadecimal.
+/// An extended attribute; name and value are in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Extended {
     name: String,
@@ -204,11 +207,11 @@ pub(crate) struct Extended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Ending {
-    /// The files are as intended.
+    /// The files have the intended state.
     Made,
-    /// The files are as before.
+    /// The files have their previous state.
     NotMade,
-    /// Someone else changed a file before anyone could tell; it was left alone.
+    /// Another process changed a file before the outcome was known; the file was left alone.
     Unclear,
 }
 
@@ -220,7 +223,7 @@ impl RecordState {
         }
     }
 
-    /// Of a file as it is to be made again.
+    /// Returns the attributes for creating the file again.
     pub(crate) fn attributes(&self) -> Option<Attributes> {
         match self {
             Self::Regular {
@@ -285,7 +288,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// A path is a string, or its bytes in hexadecimal where it is no UTF-8.
+/// A path as a string, or its bytes in hexadecimal if it is not valid UTF-8.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum WrittenPath {

@@ -1,9 +1,9 @@
-//! After a crash: what became of the units that have no outcome?
+//! Recovery after a crash: finds the outcome of units that have none.
 //!
-//! Decided by hashes. A file is as intended, as before, or half written in
-//! place; anything else was made by someone else since, and is left alone. A
-//! unit that is partly made is taken back whole. The temporary files named in
-//! the intent are removed; never anything else.
+//! Hashes decide. A file has the intended content, its previous content, or a mixture of both if it
+//! was half written in place. Any other content was written by another process since, and is left
+//! alone. A unit that is partly made is reverted completely. Of other files only the temporary
+//! files named in the intent are removed.
 
 use std::path::{Path, PathBuf};
 
@@ -18,59 +18,60 @@ use crate::lock::FileLock;
 use crate::open::Snapshot;
 use crate::stamp::ContentHash;
 
-/// What recovery found and did.
+/// The result of the recovery of one unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
-    /// The unit that was interrupted.
+    /// The id of the unit that was interrupted.
     pub unit: String,
     /// The tool that made it.
     pub tool: String,
     /// Its files.
     pub files: Vec<PathBuf>,
-    /// What became of it.
+    /// The outcome.
     pub verdict: RecoveryVerdict,
 }
 
-/// What became of an interrupted unit.
+/// The outcome of an interrupted unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryVerdict {
-    /// All files are as intended; it can be undone like any other.
+    /// All files have the intended content; the unit can be undone like any other.
     Completed,
-    /// All files are as they were before: nothing had happened yet.
+    /// All files have their previous content: nothing was changed yet.
     NeverHappened,
-    /// It was partly made, or a file half written, and has been taken back.
+    /// The unit was partly made, or a file was half written; it has been reverted.
     TakenBack,
-    /// A file is neither as before nor as intended: someone else changed it. Left alone.
+    /// A file has neither its previous nor the intended content: another process changed it. It was
+    /// left alone.
     Unclear,
 }
 
-/// What a file of an interrupted unit is now.
+/// The state of a file of an interrupted unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileState {
     Before,
     After,
-    /// Part old, part new.
+    /// Partly old, partly new content.
     Torn,
     Other,
 }
 
 impl UndoHistory {
-    /// Settles every unit that was interrupted, and tidies the folder. Harmless while others work on
-    /// the same folder: it waits for them, and what is still running has its outcome then.
+    /// Recovers every interrupted unit and cleans up the folder. Other processes may use the folder
+    /// concurrently: this function waits for them, and their running units have outcomes by then.
     pub fn recover(&self) -> Result<Vec<Recovered>, JournalError> {
         let units = self.units()?;
         let settled = self.settle_all(&units)?;
-        // The settled ones need the same contents as before.
+        // The recovered units need the same contents as before.
         self.tidy(&units);
         Ok(settled)
     }
 
-    /// Removes what a crash left in the folder and no record names. While someone works there, or if
-    /// it fails, it can wait for another start.
+    /// Removes files that a crash left in the folder and no record names. If another process uses
+    /// the folder, or if it fails, this can wait for the next start.
     fn tidy(&self, units: &Units) {
         if !self.store().litter(&units.hashes()).is_empty()
             && let Ok(Some(_log)) = self.store().try_open_alone()
-            // Others may have added some since.
+            // Other processes may have added records since.
             && let Ok(units) = self.units()
         {
             self.store().keep_only(&units.hashes());
@@ -84,7 +85,7 @@ impl UndoHistory {
         };
         let mut settled = Vec::new();
         for unit in interrupted(units) {
-            // Files before the log, like everyone.
+            // Files are locked before the log, as everywhere.
             let reals = reals_of(&unit);
             let reals: Vec<&Path> = reals.iter().map(PathBuf::as_path).collect();
             let lock = FileLock::hold_many(&reals);
@@ -99,7 +100,7 @@ impl UndoHistory {
                 continue;
             };
             let Ok(verdict) = self.settle(&unit) else {
-                continue; // files that cannot be restored now may be later
+                continue; // files that cannot be restored now may be restorable later
             };
             let (ending, note) = match verdict {
                 RecoveryVerdict::Completed => (Ending::Made, "completed before a crash"),
@@ -144,7 +145,7 @@ impl UndoHistory {
         }
         let found: Vec<FileState> = states.iter().map(|(found, _)| *found).collect();
         let verdict = decide(&found);
-        // Last, because several files may have been in one directory.
+        // Done last, because several files may have been in one directory.
         let mut unneeded = Vec::new();
         for (file, (found, now)) in unit.intent.files.iter().zip(states) {
             let back = match found {
@@ -155,7 +156,7 @@ impl UndoHistory {
             if back {
                 self.take_back_file(file, found, now)?;
             } else if found == FileState::After && file.after.is_none() {
-                // The file went; its directories may have been next.
+                // The file was removed; its directories may have been next.
                 unneeded.extend(&file.unmade);
             }
             if file.before.hash().is_none() && (back || found == FileState::Before) {
@@ -213,7 +214,7 @@ impl UndoHistory {
         match (now, before) {
             (Some(mut now), Some(before)) => {
                 if found == FileState::Torn {
-                    now.stamp.links = now.stamp.links.max(2); // in place, as it was begun
+                    now.stamp.links = now.stamp.links.max(2); // in place, as before
                     let mode = file.before.attributes().map_or(0, |before| before.mode);
                     now.stamp.mode |= mode & 0o6000; // which writing clears
                 }
@@ -229,7 +230,7 @@ impl UndoHistory {
     }
 }
 
-/// Its directory may never have been made, or be gone.
+/// Removes the temporary file of a record. Its directory may not exist.
 fn remove_leftover(file: &FileRecord) -> Result<(), JournalError> {
     let removed = match Directory::of(&file.real) {
         Ok(directory) => directory.remove_leftover(file.temporary.as_ref()),
@@ -241,7 +242,8 @@ fn remove_leftover(file: &FileRecord) -> Result<(), JournalError> {
     }
 }
 
-/// Someone has put something there that is no file of ours. Any other error may pass.
+/// Returns whether the path is now something other than our regular file. Other errors may be
+/// temporary.
 fn is_something_else(error: &JournalError) -> bool {
     matches!(
         error,
@@ -273,8 +275,8 @@ pub(super) fn decide(found: &[FileState]) -> RecoveryVerdict {
     }
 }
 
-/// Can an overwriting that was interrupted explain this content? Each byte is old or new; what
-/// grew beyond the old end may also still be zero.
+/// Returns whether an interrupted overwrite can explain this content: each byte is old or new;
+/// bytes beyond the old end may also still be zero.
 fn is_torn(now: &[u8], before: &[u8], after: &[u8]) -> bool {
     let (short, long) = (before.len().min(after.len()), before.len().max(after.len()));
     (short..=long).contains(&now.len())

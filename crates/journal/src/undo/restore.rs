@@ -1,8 +1,8 @@
-//! Paths of any kind brought from what they are to what they are to be.
+//! Restoring paths of any kind from their present state to a target state.
 //!
-//! Each takes its place with one rename, so that a crash leaves every path in one of its two states;
-//! what is made comes before what is removed, and what cannot be had again goes last. Directories get
-//! their times at the end, when nothing is done in them any more.
+//! Each path changes with one rename, so a crash leaves every path in one of its two states. New
+//! files are made before old ones are removed, and contents that cannot be restored are removed
+//! last. Directories get their times at the end, when nothing in them changes any longer.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,35 +16,35 @@ use crate::commit::{CommitPlace, Directory, NewFile, Times, open_failed};
 use crate::error::JournalError;
 use crate::stamp::Stamp;
 
-/// More than this are made durable all together.
+/// The maximum number of paths that are synced one by one; more are synced together.
 pub(super) const SYNCED_SINGLY: usize = 64;
 
-/// What the owner of a directory needs to change something in it.
+/// The permissions that the owner of a directory needs to change its entries.
 const OPEN: u32 = 0o700;
 
-/// One path on its way.
+/// One path to restore.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) path: PathBuf,
-    /// As it was looked at.
+    /// The stamp when the plan was made.
     pub(super) seen: Option<Stamp>,
     pub(super) now: RecordState,
     pub(super) to: RecordState,
-    /// The time it gets; without one, that of its restoration.
+    /// The modification time to set; `None` leaves the time of the restoration.
     pub(super) mtime: Times,
 }
 
 pub(super) struct Restoration<'a> {
     pub(super) store: &'a Store,
-    /// The name of what is not yet in its place.
+    /// The name of new entries before they are renamed into place.
     pub(super) temporary: &'a str,
-    /// Directories get back the times they have.
+    /// Directories get back their present times after the change.
     pub(super) keep_times: bool,
 }
 
 impl Restoration<'_> {
-    /// Does all tasks, or stops at the first that fails. Gives the directories that were to go and
-    /// are not empty, and those whose time could not be set.
+    /// Does all tasks, or stops at the first that fails. Returns directories that were to be
+    /// removed but are not empty, and those whose time could not be set.
     pub(super) fn run(&self, tasks: &[Task]) -> Result<Vec<(PathBuf, String)>, JournalError> {
         let sync = tasks.len() <= SYNCED_SINGLY;
         let above = self.times_above(tasks);
@@ -52,7 +52,8 @@ impl Restoration<'_> {
         for task in &by_depth {
             self.open_up(task)?;
         }
-        // What stands where a directory, or instead of a directory something else, is to be.
+        // Directories that must become another kind of entry, and other entries that must become
+        // directories.
         let in_the_way: Vec<&Path> = tasks
             .iter()
             .filter(|task| task.now.is_directory() && !can_stay_directory(&task.to))
@@ -109,7 +110,7 @@ impl Restoration<'_> {
             }
         }
         for (path, mtime) in above {
-            // It is no part of what is restored.
+            // The directory itself is not part of the restoration, so an error is ignored.
             let _ = Directory::of(&path).and_then(|directory| directory.give_times(mtime));
         }
         if !sync {
@@ -118,7 +119,7 @@ impl Restoration<'_> {
         Ok(left)
     }
 
-    /// The times of directories that tasks change without being asked to.
+    /// Returns the times of directories that change only because tasks change entries in them.
     fn times_above(&self, tasks: &[Task]) -> BTreeMap<PathBuf, i64> {
         let mut above = BTreeMap::new();
         for task in tasks.iter().filter(|_| self.keep_times) {
@@ -140,8 +141,8 @@ impl Restoration<'_> {
         above
     }
 
-    /// A directory gets its owner and mode at once; one in which its owner may not change anything
-    /// is open until the end.
+    /// Sets owner and mode of a directory first. If the target mode does not let its owner change
+    /// entries, that mode is set at the end.
     fn open_up(&self, task: &Task) -> Result<(), JournalError> {
         let io = |error| failed(task, error);
         let (RecordState::Directory { .. }, Some(seen)) = (&task.now, &task.seen) else {
@@ -170,13 +171,13 @@ impl Restoration<'_> {
         self.temporary.as_ref()
     }
 
-    /// Is it still what it was when it was looked at?
+    /// Checks that the entry still has the stamp from when the plan was made.
     fn require_seen(&self, task: &Task, at: &Directory) -> Result<(), JournalError> {
         let now = at.stamp().map_err(|error| failed(task, error))?;
         let same = match (&task.seen, &now) {
             (None, None) => true,
             (Some(_), Some(now)) if task.now.is_directory() => now.mode & 0o170_000 == 0o040_000,
-            // Other names of it may have come or gone, or got another time, by our own doing.
+            // Our own changes may have changed the number of its other names, or its time.
             (Some(seen), Some(now)) if seen.links > 1 => {
                 seen.same_object(now) && seen.size == now.size
             }
@@ -191,7 +192,7 @@ impl Restoration<'_> {
         }
     }
 
-    /// `false`: it is a directory with something in it, which stays.
+    /// Removes the entry. Returns `false` if it is a directory that is not empty, which stays.
     fn remove(&self, task: &Task) -> Result<bool, JournalError> {
         let at = self.at(task)?;
         self.require_seen(task, &at)?;
@@ -310,7 +311,8 @@ impl Restoration<'_> {
         Ok(())
     }
 
-    /// What forbids changes in a directory, and its time; gives why that could not be set.
+    /// Sets a mode that forbids changes in a directory, and its time; returns the reason if the
+    /// time could not be set.
     fn finish_directory(&self, task: &Task) -> Result<Option<String>, JournalError> {
         let RecordState::Directory { mode, .. } = &task.to else {
             return Ok(None);
@@ -333,7 +335,7 @@ fn is_there(state: &RecordState) -> bool {
     *state != RecordState::Absent
 }
 
-/// Nothing else takes its place; that it goes is for the end.
+/// Returns whether no other entry replaces the directory; removing it is done at the end.
 fn can_stay_directory(to: &RecordState) -> bool {
     to.is_directory() || *to == RecordState::Absent
 }
@@ -342,7 +344,7 @@ fn has_twin(state: &RecordState) -> bool {
     matches!(state, RecordState::Regular { twin: Some(_), .. })
 }
 
-/// Is its other name, which was restored before it, the name of another file now?
+/// Returns whether the other hard link, which was restored before this one, is another file now.
 fn is_parted(at: &Directory, twin: Option<&Path>) -> bool {
     let twin = twin.and_then(|twin| Directory::of(twin).ok()?.stamp().ok()?);
     match (twin, at.stamp()) {
@@ -351,7 +353,7 @@ fn is_parted(at: &Directory, twin: Option<&Path>) -> bool {
     }
 }
 
-/// A directory comes before what is in it.
+/// Sorts tasks so that a directory comes before its entries.
 fn deepest_last(tasks: &[Task]) -> Vec<&Task> {
     let mut sorted: Vec<&Task> = tasks.iter().collect();
     sorted.sort_by(|a, b| a.path.cmp(&b.path));

@@ -1,4 +1,4 @@
-//! What was changed since a moment, for those who keep a picture of the files.
+//! The changes since a mark, for components that cache the state of files.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,43 +11,45 @@ use super::units::Units;
 use super::{UndoHistory, now};
 use crate::error::JournalError;
 
-/// A moment in the record of changes.
+/// A position in the record of changes.
 #[derive(Debug)]
 pub struct HistoryMark(LogMark);
 
 impl HistoryMark {
-    /// What was recorded later than this.
+    /// Creates a mark for everything recorded after this time.
     pub fn at(time: SystemTime) -> Self {
         Self(LogMark::at(millis(time)))
     }
 }
 
-/// A file that was changed, by a call or a command.
+/// A file that was changed by a call or a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedChange {
-    /// After all links.
+    /// The path with all links resolved.
     pub path: PathBuf,
-    /// It was there before the first of the changes.
+    /// It existed before the first of the changes.
     pub was_there: bool,
-    /// It was there after the last.
+    /// It exists after the last one.
     pub is_there: bool,
-    /// What it held before: [`UndoHistory::content`] has it, if it is kept.
+    /// The hash of the content before; [`UndoHistory::content`] returns the content, if it is
+    /// stored.
     pub before: Option<String>,
 }
 
 impl UndoHistory {
-    /// The files that were changed since a mark, each once, and a mark of now. It costs what was recorded since,
-    /// however long the session is.
+    /// Returns the files that were changed since a mark, each once, and a new mark. The cost
+    /// depends on what was recorded since, not on the length of the session.
     pub fn recorded_since(
         &self,
         mark: &HistoryMark,
     ) -> Result<(Vec<RecordedChange>, HistoryMark), JournalError> {
-        // Before the look: what comes meanwhile is rather seen twice than never.
+        // Taken before reading: changes that are recorded concurrently are reported twice rather
+        // than never.
         let next = HistoryMark(self.store.mark(now()));
         let units = Units::of(self.store.records_behind(&mark.0)?);
         let mut found: Vec<RecordedChange> = Vec::new();
         let mut index: HashMap<PathBuf, usize> = HashMap::new();
-        // Of one that runs still, what is on disk decides.
+        // The effect of a unit that is still running can only be seen on disk.
         let made = units.all.iter();
         let made = made.filter(|unit| unit.ending != Some(Ending::NotMade));
         for (one, _) in made.flat_map(|unit| unit.all_paths()) {
@@ -71,7 +73,7 @@ impl UndoHistory {
         Ok((found, next))
     }
 
-    /// A content that was kept, by its hash.
+    /// Returns a stored content by its hash.
     pub fn content(&self, hash: &str) -> Option<Vec<u8>> {
         self.store.get(hash).ok().flatten()
     }

@@ -1,10 +1,10 @@
-//! What the undo journal keeps on disk: a folder with `log.jsonl`, one record a
-//! line, and `blobs/`, contents named by their hash.
+//! The undo journal on disk: a folder with `log.jsonl`, one record per line, and `blobs/`, contents
+//! named by their hash.
 //!
-//! - Nothing is created before the first mutation; only the owner can read it.
-//! - Anyone who changes files holds a shared lock on the log until the outcome is
-//!   written; recovery and the dropping of old units hold it alone.
-//! - A line that was cut off by a crash is passed over, and never continued.
+//! - Nothing is created before the first change; only the owner can read it.
+//! - A process that changes files holds a shared lock on the log until the outcome is written.
+//!   Recovery and the dropping of old units hold it exclusively.
+//! - A line that was cut off by a crash is skipped, and never continued.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -25,11 +25,11 @@ use crate::snapshot::clone;
 use crate::stamp::ContentHash;
 
 const LOG: &str = "log.jsonl";
-/// The log that is about to take its place.
+/// The new log before it is renamed over the old one.
 const NEW_LOG: &str = "log.jsonl.new";
 const BLOBS: &str = "blobs";
 const IGNORE: &str = ".ignore";
-/// Blobs that are being written; what a crash leaves of them goes at the next start.
+/// The prefix of blobs that are being written; those left by a crash are removed at the next start.
 const UNFINISHED: &str = "unfinished-";
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
@@ -42,31 +42,32 @@ pub(super) struct Store {
 
 #[derive(Debug, Default)]
 struct UndoStoreState {
-    /// Hashes of blobs that this process knows to be on the disk.
+    /// Hashes of blobs that this process knows to be durable.
     durable: HashSet<String>,
     unfinished: u64,
 }
 
-/// How sure a blob must be.
+/// The required durability of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// Survives a power failure: something is overwritten because of it.
+    /// Survives a power failure, because something is overwritten that only the blob preserves.
     Durably,
-    /// Nice to have: only shown to readers.
+    /// May be lost in a power failure: only shown to readers.
     Loosely,
 }
 
-/// A place in the log. What is behind it was recorded later.
+/// A position in the log. Records after it were written later.
 #[derive(Debug)]
 pub(crate) struct LogMark {
-    /// The log and its length then. It stays open, so that no other file can be taken for it; `None`: there was none.
+    /// The log and its length at that time. The file stays open, so that no other file can get its
+    /// inode. `None` if the log did not exist.
     pub(super) end: Option<(File, u64)>,
-    /// When that was, in milliseconds after the epoch: for a log that was rewritten since.
+    /// The time of the mark in milliseconds since the epoch, in case the log is rewritten since.
     time: u64,
 }
 
 impl LogMark {
-    /// A moment at which no one looked at the log.
+    /// Creates a mark for a time, without a position in the log.
     pub(super) fn at(time: u64) -> Self {
         Self { end: None, time }
     }
@@ -106,13 +107,14 @@ impl Store {
         }
     }
 
-    /// Opens the log for a mutation, making the folder if it is the first.
+    /// Opens the log for a change, creating the folder if it is the first one.
     pub(super) fn open(&self) -> Result<Log, JournalError> {
         self.open_log(FlockOperation::NonBlockingLockShared)
             .map_err(|error| self.failed(error))
     }
 
-    /// Opens the log when no one is mutating; `None` if there is none.
+    /// Opens the log exclusively, waiting until no change is running; `None` if the log does not
+    /// exist.
     pub(super) fn open_alone(&self) -> Result<Option<Log>, JournalError> {
         if !self.exists() {
             return Ok(None);
@@ -122,7 +124,8 @@ impl Store {
             .map_err(|error| self.failed(error))
     }
 
-    /// The same, if that is so at this moment and certain: not where there are no locks.
+    /// Like [`Self::open_alone`], but does not wait: returns `None` unless the exclusive lock was
+    /// obtained, which also needs a file system with locks.
     pub(super) fn try_open_alone(&self) -> Result<Option<Log>, JournalError> {
         let path = self.log_path();
         let opened = OpenOptions::new().read(true).append(true).open(&path);
@@ -176,7 +179,7 @@ impl Store {
         }
     }
 
-    /// All records that can be read, oldest first.
+    /// Returns all readable records, oldest first.
     pub(super) fn records(&self) -> Result<Vec<Record>, JournalError> {
         match fs::read(self.log_path()) {
             Ok(text) => Ok(records_in(&text)),
@@ -185,7 +188,7 @@ impl Store {
         }
     }
 
-    /// Where the log ends now.
+    /// Returns a mark for the present end of the log.
     pub(super) fn mark(&self, time: u64) -> LogMark {
         let opened = File::open(self.log_path());
         let end = opened.and_then(|log| log.metadata().map(|found| (log, found.len())));
@@ -195,7 +198,7 @@ impl Store {
         }
     }
 
-    /// The records behind a mark, oldest first; only the end of the log is read for them.
+    /// Returns the records after a mark, oldest first. Usually reads only the end of the log.
     pub(super) fn records_behind(&self, mark: &LogMark) -> Result<Vec<Record>, JournalError> {
         if let Some((log, length)) = &mark.end
             && is_at(log, &self.log_path()).map_err(|error| self.failed(error))?
@@ -215,10 +218,10 @@ impl Store {
         Ok(records)
     }
 
-    /// Keeps a content and gives the hash it is found by.
+    /// Stores a content and returns its hash.
     pub(super) fn put(&self, content: &[u8], keep: Keep) -> Result<String, JournalError> {
         let hash = ContentHash::of(content).to_string();
-        // Another process may have dropped it with old units since.
+        // Another process may have dropped the blob with old units since.
         let is_there = self.lock().durable.contains(&hash) && self.blob_path(&hash).exists();
         if !is_there {
             self.write_blob(&hash, content, keep)
@@ -233,7 +236,7 @@ impl Store {
     fn write_blob(&self, hash: &str, content: &[u8], keep: Keep) -> io::Result<()> {
         let blobs = self.folder.join(BLOBS);
         match File::open(self.blob_path(hash)) {
-            // Not its length: a power failure may have left anything in it.
+            // The length is not enough: a power failure may have left any content.
             Ok(file) if same_content(&file, content)? => {
                 if keep == Keep::Durably {
                     file.sync_all()?;
@@ -267,7 +270,7 @@ impl Store {
         }
     }
 
-    /// A file without a name, of which nothing is left when no one uses it any more.
+    /// Creates an unnamed file, which disappears when it is closed.
     pub(super) fn nameless(&self) -> io::Result<File> {
         self.make_folder()?;
         let path = self.unfinished();
@@ -286,11 +289,11 @@ impl Store {
             .recursive(true)
             .mode(0o700)
             .create(self.folder.join(BLOBS))?;
-        // Where someone works in the folder above: searches do not look in here.
+        // The parent folder may be a workspace: searches must skip this folder.
         fs::write(self.folder.join(IGNORE), "*\n")
     }
 
-    /// Keeps the content of a file, which must have this hash.
+    /// Stores the content of a file, which must have this hash.
     pub(super) fn put_file(&self, from: &Path, hash: &str, sync: bool) -> io::Result<()> {
         let unfinished = self.unfinished();
         let kept = (|| {
@@ -322,16 +325,16 @@ impl Store {
         kept
     }
 
-    /// Makes everything durable that was kept.
+    /// Makes all stored contents durable.
     pub(super) fn sync_all(&self) {
-        // Not every system can; then the disk's own pace must do.
+        // Without this call the system writes the contents later.
         #[cfg(target_os = "linux")]
         if let Ok(folder) = File::open(&self.folder) {
             let _ = rustix::fs::syncfs(folder);
         }
     }
 
-    /// A kept content, to be read; the one who reads it must look at its hash.
+    /// Opens a stored content for reading. The reader must check its hash.
     pub(super) fn open_blob(&self, hash: &str) -> Result<Option<File>, JournalError> {
         match File::open(self.blob_path(hash)) {
             Ok(file) => Ok(Some(file)),
@@ -340,7 +343,7 @@ impl Store {
         }
     }
 
-    /// What was kept of this path cannot be used.
+    /// Returns the error for a missing or damaged content of this path.
     pub(super) fn damaged(&self, path: &Path) -> JournalError {
         let text = format!("what it keeps of {} is missing or damaged", path.display());
         self.failed(io::Error::other(text))
@@ -353,7 +356,7 @@ impl Store {
         self.folder.join(BLOBS).join(name)
     }
 
-    /// A kept content; `None` if it is gone or damaged.
+    /// Returns a stored content; `None` if it is missing or damaged.
     pub(super) fn get(&self, hash: &str) -> Result<Option<Vec<u8>>, JournalError> {
         let content = match fs::read(self.blob_path(hash)) {
             Ok(content) => content,
@@ -363,7 +366,8 @@ impl Store {
         Ok((ContentHash::of(&content).to_string() == hash).then_some(content))
     }
 
-    /// What no one needs: every blob that is not named, and what a crash left unfinished.
+    /// Returns all unneeded files: blobs that no record names, and files that a crash left
+    /// unfinished.
     pub(super) fn litter(&self, hashes: &HashSet<&str>) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.folder.join(BLOBS));
         let entries = entries.into_iter().flatten().flatten();
@@ -373,7 +377,7 @@ impl Store {
         blobs.map(|entry| entry.path()).chain(log).collect()
     }
 
-    /// Removes all that. Only with the log opened alone.
+    /// Removes all unneeded files. Only with the log opened exclusively.
     pub(super) fn keep_only(&self, hashes: &HashSet<&str>) {
         for path in self.litter(hashes) {
             let _ = fs::remove_file(path);
@@ -392,19 +396,20 @@ impl Store {
 }
 
 impl Log {
-    /// Is it still the one that has the name? It may have been rewritten while we waited for it.
+    /// Returns whether this is still the file with the log's name. It may have been replaced while
+    /// we waited for the lock.
     fn is_current(&self) -> io::Result<bool> {
         is_at(&self.file, &self.path)
     }
 
-    /// Adds a record with a single write.
+    /// Appends a record with a single write.
     pub(super) fn append(&self, record: &Record, keep: Keep) -> io::Result<()> {
         self.append_all(std::slice::from_ref(record), keep)
     }
 
-    /// Adds several with a single write.
+    /// Appends several records with a single write.
     pub(super) fn append_all(&self, records: &[Record], keep: Keep) -> io::Result<()> {
-        // Whatever was cut off before it, it is a line of its own.
+        // The leading line break ends a line that a crash may have cut off.
         let mut lines = vec![b'\n'];
         for record in records {
             serde_json::to_writer(&mut lines, record)?;
@@ -417,7 +422,7 @@ impl Log {
         }
     }
 
-    /// Puts these records in place of all others. Only if it was opened alone.
+    /// Replaces all records by these. Only if the log was opened exclusively.
     pub(super) fn rewrite(&self, records: &[Record]) -> io::Result<()> {
         let mut text = Vec::new();
         for record in records {
@@ -447,14 +452,14 @@ impl Log {
     }
 }
 
-/// Is this file the one that has that name now?
+/// Returns whether this file is the one at this path now.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let current = fs::metadata(path).ok();
     let own = file.metadata()?;
     Ok(current.is_some_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino())))
 }
 
-/// What can be read of these lines.
+/// Parses the readable records of these lines.
 fn records_in(text: &[u8]) -> Vec<Record> {
     let lines = text.split(|&byte| byte == b'\n');
     lines
@@ -463,7 +468,7 @@ fn records_in(text: &[u8]) -> Vec<Record> {
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {
-    // Not every file system can; then there is nothing more to be done.
+    // Not every file system can sync directories; errors are ignored.
     let _ = File::open(path)?.sync_all();
     Ok(())
 }

@@ -1,13 +1,12 @@
-//! Undo: the files of one unit, or of all since a time, become what they were.
+//! Undo: restores the files of one unit, or of all units since a time.
 //!
-//! All or nothing, and only if every file is still what the journal made of it;
-//! otherwise nothing is touched and the answer shows what was, what was made and
-//! what is now. An undo is a unit like any other, so it can be undone.
+//! All or nothing, and only if every file still has the content that the journal wrote; otherwise
+//! nothing is changed, and the error shows the content before the change, after it, and now. An
+//! undo is a unit like any other, so it can be undone.
 //!
-//! Bytes are restored exactly. A file that still exists keeps the attributes it
-//! has (mutations never change them, so other ones are wanted); a file
-//! that is made again gets those it had. Times are not set back: a build must
-//! see that the file changed.
+//! Contents are restored exactly. A file that still exists keeps its present attributes: changes
+//! never alter them, so different ones are intended. A file that is created again gets its previous
+//! attributes. Times are not restored: a build must see that the file changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -31,57 +30,58 @@ use crate::patch::Patch;
 use crate::stamp::{ContentHash, Stamp};
 use crate::write_grant::WriteGrant;
 
-/// What is to be undone.
+/// The selection of the changes to undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
-    /// The last change that stands and is not an undo; asked again, the one before it.
+    /// The last change that is still in effect and not an undo; if repeated, the one before it.
     Last,
-    /// A unit by its id (a call's id), or a clear beginning of it with at least 8 characters.
+    /// A unit by its id (a call's id), or by an unambiguous prefix of at least 8 characters.
     Unit(String),
-    /// Everything since then, as one unit: files become what they were at that time.
+    /// Everything since this time, as one unit: files get the state that they had then.
     Since(SystemTime),
 }
 
-/// Whether to do it.
+/// Whether to apply the undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Do it.
+    /// Applies it.
     Apply,
-    /// Only say what would be done.
+    /// Only reports what would be done.
     Preview,
 }
 
-/// What an undo did, or would do.
+/// The result of an undo or of its preview.
 #[derive(Debug)]
 pub struct Undone {
-    /// The undo's own unit, under which it can be undone; `None` for a preview.
+    /// The undo's own unit, with which it can be undone; `None` for a preview.
     pub unit: Option<String>,
-    /// The units taken back, newest first, with their tools.
+    /// The reverted units, newest first, with their tools.
     pub undid: Vec<(String, String)>,
-    /// What it changes.
+    /// The files that it changes.
     pub files: Vec<UndoneFile>,
-    /// Only in a preview: why it would be refused.
+    /// Only in a preview: the reason why the undo would fail.
     pub conflict: Option<String>,
-    /// What is not, or will not be, as it was, and why: only commands do what cannot be restored.
+    /// Paths that are not or will not be restored, with the reason: commands can make changes that
+    /// cannot be reverted.
     pub left: Vec<(PathBuf, String)>,
-    /// For each file what it holds now, and its stamp.
+    /// The new stamp and content of each file.
     pub(crate) results: Vec<Option<(Stamp, Vec<u8>)>>,
 }
 
 /// One file of an undo.
 #[derive(Debug)]
 pub struct UndoneFile {
-    /// As the call named it.
+    /// The path as the call named it.
     pub given: PathBuf,
-    /// After all links.
+    /// The path with all links resolved.
     pub real: PathBuf,
-    /// What the undo does to it.
+    /// The kind of change.
     pub change: ChangeKind,
-    /// From what it holds to what it held before.
+    /// The diff from the present content to the restored one.
     pub patch: Patch,
 }
 
-/// What a file must be now, and is to become.
+/// The expected present state of a file, and its target state.
 struct WantedFile<'u> {
     unit: &'u Unit,
     given: &'u Path,
@@ -91,7 +91,7 @@ struct WantedFile<'u> {
 }
 
 impl UndoHistory {
-    /// Takes back what `which` names, on behalf of the ticket's call.
+    /// Reverts the changes that `which` selects, on behalf of the grant's call.
     pub fn undo(
         &self,
         ticket: &WriteGrant,
@@ -184,7 +184,7 @@ impl UndoHistory {
             },
         };
         let attributes = match &now {
-            // Removed files must be as they were, should the unit have to be put back.
+            // Removed files must get their attributes back if the unit has to be reverted.
             Some(now) => Directory::of(real)
                 .and_then(|directory| directory.open_target(Access::READ_OK))
                 .and_then(|file| Attributes::of(&file, &now.stamp))
@@ -245,8 +245,8 @@ pub(super) fn choose<'u>(units: &'u Units, which: &Which) -> Result<Vec<&'u Unit
     }
 }
 
-/// What several units, newest first, amount to for each file. They must fit together: what one left
-/// is what the next found.
+/// Combines several units, newest first, into one change for each file. They must be consistent:
+/// the content after one is the content before the next.
 fn compose<'u>(units: &[&'u Unit]) -> Result<BTreeMap<&'u Path, WantedFile<'u>>, UndoError> {
     let names = one_name_each(units);
     let mut all: BTreeMap<&Path, WantedFile<'u>> = BTreeMap::new();
@@ -281,8 +281,7 @@ fn compose<'u>(units: &[&'u Unit]) -> Result<BTreeMap<&'u Path, WantedFile<'u>>,
     Ok(all)
 }
 
-/// For each path the one by which its file is known here: what was changed by one of its hard links
-/// was changed by all.
+/// Maps each path to one name of its file: a change through one hard link changes all of them.
 fn one_name_each<'u>(units: &[&'u Unit]) -> HashMap<&'u Path, &'u Path> {
     let mut objects = HashMap::new();
     let files = units.iter().flat_map(|unit| &unit.intent.files);

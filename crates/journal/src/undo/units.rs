@@ -1,4 +1,4 @@
-//! The log read as units: what each call did, how it ended, and what still stands.
+//! The log read as units: the changes of each call, their outcome, and which are still in effect.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ pub(super) struct Unit {
     /// `None`: interrupted, or still running in another process.
     pub(super) ending: Option<Ending>,
     pub(super) note: Option<String>,
-    /// The later unit that took this one back, and still stands itself.
+    /// The later unit that undid this one and is still in effect itself.
     pub(super) undone_by: Option<String>,
-    /// Paths that later units took back alone.
+    /// Paths that later units reverted separately.
     pub(super) taken: HashSet<PathBuf>,
 }
 
@@ -34,23 +34,23 @@ impl Unit {
         self.ending == Some(Ending::Made)
     }
 
-    /// It is of a command, or takes one back.
+    /// Returns whether the unit belongs to a command or undoes one.
     pub(super) fn is_swept(&self) -> bool {
         self.intent.files.is_empty()
     }
 
-    /// It takes back another, or some of it.
+    /// Returns whether the unit reverts another one, or a part of it.
     pub(super) fn is_undo(&self) -> bool {
         !self.intent.undoes.is_empty() || self.intent.part_of.is_some()
     }
 
-    /// The paths of any kind that are still its own.
+    /// Returns the paths of any kind that no later unit reverted.
     pub(super) fn swept(&self) -> impl Iterator<Item = &Swept> {
         let all = self.intent.swept.iter();
         all.filter(|one| !self.taken.contains(&one.path))
     }
 
-    /// All paths it changed, each with whether modes and times are known, too.
+    /// Returns all changed paths, each with whether its modes and times are known.
     pub(super) fn all_paths(&self) -> Vec<(Swept, bool)> {
         let mut all: Vec<(Swept, bool)> = self.swept().map(|one| (one.clone(), true)).collect();
         let directory = || RecordState::Directory {
@@ -95,7 +95,7 @@ impl Unit {
         all
     }
 
-    /// Its files are as it left them, as far as this journal knows.
+    /// Returns whether the unit is in effect: made and not undone.
     pub(super) fn stands(&self) -> bool {
         self.is_made() && self.undone_by.is_none()
     }
@@ -142,7 +142,8 @@ impl Units {
         units
     }
 
-    /// From the newest back: an undo that still stands takes its units down.
+    /// Marks undone units, from the newest back: an undo that is in effect marks the units it
+    /// reverts.
     fn mark_undone(&mut self, index: &HashMap<String, usize>) {
         for at in (0..self.all.len()).rev() {
             if !self.all[at].stands() {
@@ -164,7 +165,7 @@ impl Units {
         }
     }
 
-    /// The last unit that changed something, stands, and is not itself an undo.
+    /// Returns the last unit that is in effect and is not an undo.
     pub(super) fn last(&self) -> Result<&Unit, UndoError> {
         let mut newest_first = self.all.iter().rev();
         newest_first
@@ -175,7 +176,7 @@ impl Units {
             })
     }
 
-    /// By its id, a beginning of it that is clear, or the id of its call.
+    /// Finds a unit by its id, an unambiguous prefix of it, or the id of its call.
     pub(super) fn find(&self, id: &str) -> Result<&Unit, UndoError> {
         let is_dropped = |dropped: &String| id.len() >= 8 && dropped.starts_with(id);
         if self.dropped.iter().any(|dropped| dropped == id) {
@@ -212,7 +213,7 @@ impl Units {
             .collect()
     }
 
-    /// Everything made at or after a time, newest first.
+    /// Returns all units made at or after a time, newest first.
     pub(super) fn since(&self, time: u64) -> Vec<&Unit> {
         self.all
             .iter()
@@ -221,7 +222,7 @@ impl Units {
             .collect()
     }
 
-    /// The hashes the units need.
+    /// Returns the hashes that the units need.
     pub(super) fn hashes(&self) -> HashSet<&str> {
         let files = self.all.iter().flat_map(|unit| &unit.intent.files);
         let swept = self.all.iter().flat_map(|unit| &unit.intent.swept);

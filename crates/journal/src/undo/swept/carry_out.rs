@@ -1,4 +1,5 @@
-//! Pre-images → intent → all tasks → outcome; and, after a crash, what became of them.
+//! Applying an undo plan: preimages → intent → all tasks → outcome; and recovery of it after a
+//! crash.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -16,12 +17,13 @@ use crate::undo::store::Keep;
 use crate::undo::units::Unit;
 use crate::write_grant::WriteGrant;
 
-/// What an undo removes or overwrites is kept up to this size, and up to this in all.
+/// The size limit of a single content that an undo stores before it removes or overwrites it;
+/// `KEPT_ALL` is the limit of all.
 const KEPT_FILE: u64 = 64 << 20;
 const KEPT_ALL: u64 = 256 << 20;
 
 impl UndoHistory {
-    /// Pre-images → intent → all tasks → outcome.
+    /// Applies a plan: preimages → intent → all tasks → outcome.
     pub(super) fn perform_swept(
         &self,
         ticket: &WriteGrant,
@@ -92,7 +94,8 @@ impl UndoHistory {
         Ok(unit)
     }
 
-    /// Keeps what the tasks overwrite or remove. What is too large for that is reported.
+    /// Stores the contents that the tasks overwrite or remove. Those that are too large are
+    /// reported.
     fn keep_present(&self, plan: &mut UndoPlan) -> Result<(), JournalError> {
         let store = self.store();
         let sync = plan.tasks.len() <= SYNCED_SINGLY;
@@ -131,7 +134,7 @@ impl UndoHistory {
         Ok(())
     }
 
-    /// Every path that is as intended becomes again what it was; gives those that could not.
+    /// Reverts every path that has the intended state; returns those for which that failed.
     fn put_back(&self, swept: &[Swept], temporary: &str) -> Vec<PathBuf> {
         let mut tasks = Vec::new();
         let mut failed = Vec::new();
@@ -157,7 +160,7 @@ impl UndoHistory {
                 mtime: one.before.mtime(),
             });
         }
-        // Gone for good.
+        // These contents cannot be restored.
         tasks.retain(|task| {
             let is_lost = matches!(
                 task.to,
@@ -179,7 +182,7 @@ impl UndoHistory {
         failed
     }
 
-    /// After a crash; see [`Self::recover`].
+    /// Recovers a unit after a crash; see [`Self::recover`].
     pub(in crate::undo) fn settle_swept(
         &self,
         unit: &Unit,
@@ -191,7 +194,7 @@ impl UndoHistory {
         let parents: HashSet<&Path> = swept.iter().filter_map(|one| one.path.parent()).collect();
         for parent in parents {
             let Ok(directory) = Directory::of(&parent.join(temporary)) else {
-                continue; // it was not made yet, or is gone
+                continue; // it was not created yet, or was removed
             };
             let failed = |error| commit::open_failed("clean up", parent, error);
             directory
@@ -204,7 +207,7 @@ impl UndoHistory {
         let mut all = Vec::new();
         for one in swept {
             let looked = look_at(&one.path)?;
-            // Where only modes or times are to change, nothing can be known.
+            // If only modes or times change, the path does not show whether the task was done.
             if !(looked.is(&one.after) && looked.is(&one.before)) {
                 all.push(found(&looked, one));
             }
@@ -223,7 +226,8 @@ impl UndoHistory {
         Ok(verdict)
     }
 
-    /// Directories get their modes last, so what looks complete may lack them.
+    /// Sets modes and times of directories. They are set last, so a unit that looks complete may
+    /// lack them.
     fn finish(&self, swept: &[Swept], temporary: &str) -> Result<(), JournalError> {
         let mut tasks = Vec::new();
         for one in swept.iter().filter(|one| one.after.is_directory()) {
@@ -246,7 +250,7 @@ impl UndoHistory {
 }
 
 fn found(looked: &Looked, one: &Swept) -> FileState {
-    // A directory and something else cannot take each other's place at once.
+    // A directory and another kind of entry cannot replace each other in one step.
     let is_between = looked.entry.is_none()
         && one.before.is_directory() != one.after.is_directory()
         && RecordState::Absent != one.before

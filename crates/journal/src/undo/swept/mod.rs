@@ -1,11 +1,11 @@
-//! Undo of what commands did: paths of any kind become what they were.
+//! Undo of commands: restores paths of any kind.
 //!
-//! The same promises as for single files: all or nothing, only if everything is still as the command
-//! left it, and an undo is a unit that can be undone. What a command changed and no one could keep is
-//! reported, and left as it is.
+//! The promises are the same as for single files: all or nothing, only if everything is still as
+//! the command left it, and an undo is a unit that can be undone. Changes whose preimages could not
+//! be stored are reported and left alone.
 //!
-//! - `plan`: what is to be done, or why not
-//! - `carry_out`: that, step by step; and what became of it after a crash
+//! - `plan`: the tasks of an undo, or the reasons against it
+//! - `carry_out`: applying them step by step, and recovery after a crash
 
 mod carry_out;
 mod plan;
@@ -28,15 +28,15 @@ use crate::open::Snapshot;
 use crate::patch::Patch;
 use crate::write_grant::WriteGrant;
 
-/// At most this many files are shown with what changed in them, if they are no larger than this.
+/// The maximum number of files shown with a diff; files above `SHOWN_BYTES` are shown without.
 const SHOWN_FILES: usize = 50;
 const SHOWN_BYTES: u64 = 1 << 20;
-/// At most this many conflicts are listed.
+/// The maximum number of conflicts listed.
 const TOLD: usize = 10;
 
 impl UndoHistory {
-    /// Records what a command was seen to have done; it can be undone by the id that is given.
-    /// `kept_content` gives what has a hash.
+    /// Records the observed changes of a command; returns the id of the unit for undo.
+    /// `kept_content` returns the content for a hash.
     pub(crate) fn observe(
         &self,
         ticket: &WriteGrant,
@@ -49,7 +49,7 @@ impl UndoHistory {
         super::perform::say_unsaid(self, &log)?;
         let (mut kept, mut lost) = (Vec::new(), left);
         for one in swept {
-            // Where only a mode or a time is different, the content is not needed.
+            // If only mode or time changed, the content is not needed.
             if let Some(hash) = one.before.hash()
                 && !is_same_content_and_extended(&one.before, &one.after)
             {
@@ -86,7 +86,7 @@ impl UndoHistory {
             ending: Ending::Made,
             note: None,
         };
-        // What the command wrote is not certain to survive a power failure either.
+        // The command's own writes are not certain to survive a power failure either.
         log.append_all(&[intent, outcome], Keep::Loosely)
             .map_err(|error| self.store().failed(error))?;
         drop(log);
@@ -94,7 +94,7 @@ impl UndoHistory {
         Ok(unit)
     }
 
-    /// Takes back some paths of what a command did, and leaves the rest to be undone later.
+    /// Reverts some paths of what a command did; the rest can be undone later.
     pub fn take_back(
         &self,
         ticket: &WriteGrant,
@@ -104,7 +104,7 @@ impl UndoHistory {
         let units = self.units()?;
         let unit = units.find(unit)?;
         let mut wanted: HashSet<&Path> = paths.iter().map(PathBuf::as_path).collect();
-        // Directories that were made for nothing else go, too.
+        // Directories that the command created only for these paths are removed, too.
         let made = |one: &&Swept| one.before == RecordState::Absent && one.after.is_directory();
         for one in unit.swept().filter(made) {
             let mut below = unit
@@ -122,7 +122,7 @@ impl UndoHistory {
         self.undo_swept(ticket, &[unit], Mode::Apply, Some(&only), true)
     }
 
-    /// Takes these units back, newest first.
+    /// Reverts these units, newest first.
     pub(super) fn undo_swept(
         &self,
         ticket: &WriteGrant,
@@ -185,7 +185,7 @@ impl UndoHistory {
         })
     }
 
-    /// The files among the tasks, as people see them.
+    /// Returns the files among the tasks in the form that users see.
     fn describe(&self, tasks: &[Task]) -> Vec<UndoneFile> {
         let told = tasks
             .iter()
@@ -218,7 +218,7 @@ impl UndoHistory {
     }
 }
 
-/// What a file holds that is to be shown; nothing if a link or something else is there by now.
+/// Returns the content of a file for display; `None` if a link or something else is there by now.
 fn small_file(path: &Path) -> Option<Vec<u8>> {
     let found = Snapshot::take(path, SHOWN_BYTES).ok().flatten();
     found.map(|found| found.bytes)

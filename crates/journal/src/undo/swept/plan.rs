@@ -1,7 +1,7 @@
-//! Every path is looked at, and what is to be done with it decided.
+//! The plan of an undo: the present state of every path decides what is done with it.
 //!
-//! A mode or a time that the command did not change stays what it is now. Times are set back only
-//! while no later change stands: what was built since must see that its sources changed.
+//! A mode or time that the command did not change keeps its present value. Times are restored only
+//! if no later change is in effect: a build after such a change must see that its sources changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,16 +16,16 @@ use crate::undo::restore::Task;
 use crate::undo::units::Unit;
 use crate::undo::{UndoError, UndoHistory};
 
-/// What a path must be now, and is to become.
+/// The expected present state of a path, and its target state.
 pub(super) struct WantedPath<'u> {
     pub(super) unit: &'u str,
     pub(super) expected: RecordState,
     pub(super) target: RecordState,
-    /// Mode and times are known, too.
+    /// Modes and times are known, too.
     pub(super) exact: bool,
 }
 
-/// What is to be done, once everything has been looked at.
+/// The result of planning.
 #[derive(Default)]
 pub(super) struct UndoPlan {
     pub(super) tasks: Vec<Task>,
@@ -140,7 +140,7 @@ impl UndoHistory {
     }
 }
 
-/// Of a file that is moved: is it, or is nothing, at the other end?
+/// For a file that is moved: returns whether the other path has the expected state.
 fn is_where_it_moves(wanted: &WantedPath<'_>) -> bool {
     let (to, state) = match (&wanted.expected, &wanted.target) {
         (RecordState::Moved { to, .. }, _) => (to, &RecordState::Absent),
@@ -154,7 +154,7 @@ pub(super) fn look_at(path: &Path) -> Result<Looked, JournalError> {
     Looked::at(path).map_err(|error| JournalError::io("look at", path, error))
 }
 
-/// Names of one file, so that they can be that again.
+/// Records which tasks are hard links to one file, so that they can be restored as such.
 fn name_twins(tasks: &mut [Task]) {
     let mut first: HashMap<(u64, u64), PathBuf> = HashMap::new();
     for task in tasks {
@@ -173,7 +173,8 @@ fn name_twins(tasks: &mut [Task]) {
     }
 }
 
-/// What units, newest first, amount to for each path. They must fit together.
+/// Combines units, newest first, into one change for each path. They must be consistent with each
+/// other.
 pub(super) fn compose<'u>(
     units: &[&'u Unit],
 ) -> Result<BTreeMap<PathBuf, WantedPath<'u>>, UndoError> {
@@ -220,8 +221,8 @@ fn is_same_but_time(now: &RecordState, to: &RecordState) -> bool {
     timeless(now) == timeless(to)
 }
 
-/// The target, with those attributes that the command did not change as they are now; `None` if
-/// someone else changed one that it did change.
+/// Returns the target with the present values of attributes that the command did not change; `None`
+/// if another process changed one that the command changed, too.
 fn with_present_attributes(now: &RecordState, wanted: &WantedPath<'_>) -> Option<RecordState> {
     let mut to = wanted.target.clone();
     let expected = &wanted.expected;
@@ -278,7 +279,7 @@ fn with_present_attributes(now: &RecordState, wanted: &WantedPath<'_>) -> Option
     Some(to)
 }
 
-/// `None`: the command changed it, and so did someone else.
+/// Returns `None` if both the command and another process changed the value.
 fn settle<T: Clone + PartialEq>(to: &mut T, then: &T, now: &T, exact: bool) -> Option<()> {
     if !exact || to == then {
         *to = now.clone();
