@@ -6,28 +6,30 @@ use haft_contract::BoxFuture;
 
 use super::config::Asked;
 
-/// What a handler asks a model.
+/// A question that a handler asks a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelQuestion {
-    /// Everything it reads: the handler's words with the event in them. It is to answer with an
-    /// object that says `ok`.
+    /// The whole prompt: the handler's text with the event inserted. The model must answer with a
+    /// JSON object that has the key `ok`.
     pub prompt: String,
-    /// Another model than the usual one.
+    /// The model to ask instead of the default one.
     pub model: Option<String>,
-    /// It may look around with tools that only read, before it answers.
+    /// Whether the model may use read-only tools before it answers.
     pub with_tools: bool,
-    /// Where the session is.
+    /// The working directory of the session.
     pub cwd: PathBuf,
 }
 
-/// Asks a model. The engine knows none: the one who sets a session up brings it.
+/// Provides a model for handlers. The program that sets up a session supplies it, because this
+/// crate has no model client.
 pub trait AskModel: Send + Sync {
-    /// The text of its answer. The error is for people. Dropped while it waits, it asks no more.
+    /// Returns the text of the model's answer. The error is a message for users. Dropping the
+    /// future cancels the request.
     fn ask(&self, question: ModelQuestion) -> BoxFuture<'_, Result<String, String>>;
 }
 
 impl Asked {
-    /// The question about this event.
+    /// Builds the question about an event.
     pub(super) fn question(&self, input: &str, cwd: PathBuf) -> ModelQuestion {
         ModelQuestion {
             prompt: filled(&self.prompt, input),
@@ -38,7 +40,8 @@ impl Asked {
     }
 }
 
-/// Puts the event in place of `$ARGUMENTS`, or behind a prompt without it. `\$` is a dollar sign.
+/// Replaces `$ARGUMENTS` in a prompt by the event, or appends the event if the prompt does not
+/// contain it. `\$` is a literal dollar sign.
 fn filled(prompt: &str, input: &str) -> String {
     const PLACE: &str = "$ARGUMENTS";
     let mut filled = String::with_capacity(prompt.len() + input.len());

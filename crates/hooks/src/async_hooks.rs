@@ -1,4 +1,5 @@
-//! Handlers that run beside the session: no one waits for them, and what they say comes later.
+//! Handlers that run in the background: nothing waits for them, and their output is delivered
+//! later.
 
 use std::{
     collections::VecDeque,
@@ -12,18 +13,18 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use super::job::{Done, Job, cut};
 
-/// What a handler said after the event it was for. It decides nothing any more.
+/// The output of a background handler after its event. It can no longer change a decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Late {
-    /// What the model should know.
+    /// Text for the model.
     pub context: Option<String>,
-    /// What the person should know.
+    /// Text for the user.
     pub message: Option<String>,
-    /// The model should know it now, also if it has said everything.
+    /// Whether the model must get it immediately, even if its turn has ended.
     pub wakes: bool,
 }
 
-/// What handlers have said that no one has read yet.
+/// Outputs of background handlers that were not fetched yet.
 #[derive(Debug, Default)]
 struct Queue {
     said: Mutex<VecDeque<Late>>,
@@ -36,17 +37,18 @@ impl Queue {
     }
 }
 
-/// The handlers that run beside a session. They are killed with it.
+/// The background handlers of a session. They are killed when the session ends.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
-    // The tasks hold the queue and not this, so that it can go while they run.
+    // The tasks share only the queue, so that this value can be dropped while they run.
     queue: Arc<Queue>,
     tasks: Mutex<JoinSet<()>>,
 }
 
 impl Beside {
-    /// Lets it run; what it says comes later, if it was written to run like this. It has started when
-    /// this returns, however soon the session ends then.
+    /// Starts a handler in the background. Its output is delivered later if it was configured as a
+    /// background handler. The handler has been started when this returns, even if the session ends
+    /// right after that.
     pub(super) async fn start(&self, job: Job) {
         let queue = Arc::clone(&self.queue);
         let (delivers, wakes) = (job.handler.in_background, job.handler.wakes);
@@ -65,24 +67,24 @@ impl Beside {
         }
     }
 
-    /// Takes what was said since the last time.
+    /// Takes the outputs since the last call.
     pub(super) fn take(&self) -> Vec<Late> {
         mem::take(&mut *self.queue.said()).into()
     }
 
-    /// Wants anything said to wake the model?
+    /// Returns whether an output is waiting that wakes the model.
     pub(super) fn has_waker(&self) -> bool {
         self.queue.said().iter().any(|late| late.wakes)
     }
 
-    /// Returns when something wants to wake the model.
+    /// Waits for an output that wakes the model.
     pub(super) async fn woken(&self) {
         while !self.has_waker() {
             self.queue.came.notified().await;
         }
     }
 
-    /// Kills what still runs, and waits until it is gone.
+    /// Kills all running handlers and waits until they have exited.
     pub(super) async fn end(&self) {
         let mut tasks = mem::take(&mut *self.tasks());
         tasks.shutdown().await;

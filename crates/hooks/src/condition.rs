@@ -1,23 +1,22 @@
-//! The `if` of a handler: one permission rule, as it is written. What it means is known to the one who fires
-//! the event.
+//! The `if` of a handler: a permission rule as text. The caller that fires the event evaluates it.
 
 use haft_settings::Bases;
 
 use super::HookMoment;
 
-/// Which calls a handler is for.
+/// A condition on calls: the handler runs only for calls that match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// The rule.
+    /// The permission rule.
     pub rule: String,
-    /// Where its paths start.
+    /// The base directories of relative paths in the rule.
     pub bases: Bases,
 }
 
-/// Can this rule be a condition? The error says why not.
+/// Checks that a rule can be used as a condition. The error is the reason why not.
 pub type CheckCondition = dyn Fn(&Condition) -> Result<(), String>;
 
-/// Does a condition hold for the call that an event is about?
+/// Returns whether a condition holds for the call that an event is about.
 pub type JudgeCondition<'a> = dyn Fn(&Condition) -> bool + Sync + 'a;
 
 impl Condition {
@@ -31,7 +30,7 @@ impl Condition {
             rule: text.to_owned(),
             bases: bases.clone(),
         };
-        // Where the event is not about a call it never holds, whatever it says.
+        // For an event that is not about a call, a condition never holds, so it is not checked.
         if event.is_about_a_call() {
             check(&condition)?;
         }

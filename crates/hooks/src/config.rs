@@ -1,4 +1,4 @@
-//! Handlers, as settings files write them.
+//! Handlers, as configured in settings files.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -11,125 +11,126 @@ use super::{
     condition::{CheckCondition, Condition},
 };
 
-/// How long a handler may take where no one says.
+/// The default timeout of a handler.
 const USUAL: Duration = Duration::from_secs(600);
 
-/// One handler of one event.
+/// A handler of an event.
 #[derive(Debug, Clone)]
 pub struct Handler {
-    /// When.
+    /// The event that runs it.
     pub event: HookMoment,
-    /// For what.
+    /// The matcher for the event's values.
     pub matcher: Matcher,
-    /// Only for calls that this rule speaks of.
+    /// If set, it runs only for calls that match this rule.
     pub condition: Option<Condition>,
-    /// Whose it is.
+    /// The settings scope that it comes from.
     pub scope: Scope,
-    /// Where it is written.
+    /// The source of its configuration.
     pub origin: HookOrigin,
-    /// What runs.
+    /// The action to run.
     pub action: Action,
-    /// How long it may take.
+    /// The timeout.
     pub timeout: Duration,
-    /// Someone has said how long it may take.
+    /// Whether the configuration sets the timeout.
     pub says_timeout: bool,
-    /// Its failure holds the event up.
+    /// Whether a failure of the handler blocks the event.
     pub guards: bool,
-    /// It runs beside the session, and no one waits for it.
+    /// Whether it runs in the background, without being waited for.
     pub in_background: bool,
-    /// It runs beside the session, and its objection wakes the model.
+    /// Whether it runs in the background and wakes the model if it objects (exit code 2).
     pub wakes: bool,
-    /// It runs at the first occasion only.
+    /// Whether it runs only once.
     pub once: bool,
-    /// What a person may be shown while it runs.
+    /// A status message for the user while it runs.
     pub status: Option<String>,
-    /// The handler as written, to tell two of the same apart from two others.
+    /// The handler's configuration as JSON, to detect duplicates.
     pub written: Value,
 }
 
-/// Where a handler is written.
+/// The source of a handler.
 #[derive(Debug, Clone, Default)]
 pub enum HookOrigin {
-    /// In a settings file: the same in another one is the same handler.
+    /// A settings file. An identical handler in another settings file is the same handler.
     #[default]
     Settings,
-    /// In the head of a skill or of a kind of subagent, by its name.
+    /// The front matter of a skill or an agent kind, with its name.
     Skill(String),
-    /// In a plugin.
+    /// A plugin.
     Plugin(Arc<HookPlugin>),
-    /// Nowhere: the program at the other end brought it.
+    /// The program that runs the session (over the SDK protocol) registered it.
     Host,
 }
 
-/// What the handlers of a plugin receive about it.
+/// Facts about a plugin that its handlers receive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookPlugin {
-    /// Its name.
+    /// The name of the plugin.
     pub name: String,
-    /// Where its files are.
+    /// The directory of its files.
     pub root: PathBuf,
-    /// Where it keeps what it needs.
+    /// The directory for its data.
     pub data: PathBuf,
-    /// What the user has set for it.
+    /// The options that the user has set for it.
     pub options: BTreeMap<String, String>,
 }
 
-/// What a handler does.
+/// The action of a handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// A text for the shell.
+    /// Runs a shell command.
     Shell(String),
-    /// A program with its arguments.
+    /// Runs a program with arguments.
     Program(String, Vec<String>),
-    /// A server is sent the event.
+    /// Sends the event to an HTTP server.
     Http(Post),
-    /// A model is asked.
+    /// Asks a model.
     Model(Asked),
-    /// A tool of an MCP server is called.
+    /// Calls a tool of an MCP server.
     Server(ServerToolCall),
-    /// A program that is connected already, and is asked there.
+    /// Calls a function of a connected program.
     Callback(Callback),
-    /// A kind that this build cannot run.
+    /// A kind that this build cannot run, with the reason.
     Unavailable(String),
 }
 
-/// How a server is sent the event.
+/// The HTTP request of a handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Post {
-    /// Where to.
+    /// The URL.
     pub url: String,
-    /// Names, and values with `$VARIABLE` in them.
+    /// Names and values of headers; values may contain `$VARIABLE`.
     pub headers: Vec<(String, String)>,
-    /// Variables that may stand in headers.
+    /// Variables that headers may contain.
     pub env: Vec<String>,
 }
 
-/// Which tool of an MCP server is called.
+/// The MCP tool of a handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerToolCall {
-    /// The server.
+    /// The name of the server.
     pub server: String,
-    /// The tool, by the server's own name.
+    /// The name of the tool on the server.
     pub tool: String,
-    /// What it is called with; `${a.b}` in a text stands for what the event says there.
+    /// The input of the tool; `${a.b}` in a text is replaced by that field of the event.
     pub input: Value,
 }
 
-/// How a model is asked.
+/// The question of a handler to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// The question; `$ARGUMENTS` is the event.
+    /// The prompt; `$ARGUMENTS` is replaced by the event.
     pub prompt: String,
-    /// Another model than the usual one.
+    /// The model to ask instead of the default one.
     pub model: Option<String>,
-    /// It may look around with tools before it answers.
+    /// Whether the model may use tools before it answers.
     pub with_tools: bool,
-    /// Its no goes back to the model that is at work, instead of ending the run.
+    /// Whether a "no" is reported to the working model, which then continues, instead of ending the
+    /// run.
     pub goes_on: bool,
 }
 
-/// Asks a program that is connected already: it receives the event, and answers as a process would on
-/// its stdout. The error is for people.
+/// Calls a connected program: it receives the event and returns the JSON that a process would print
+/// on stdout. The error is a message for users.
 #[derive(Clone)]
 pub struct Callback(
     pub Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync>,
@@ -150,7 +151,7 @@ impl PartialEq for Callback {
 impl Eq for Callback {}
 
 impl Handler {
-    /// One that does this, with everything else left at its default.
+    /// Creates a handler with default values for everything else.
     pub fn new(event: HookMoment, matcher: Matcher, action: Action) -> Self {
         Self {
             event,
@@ -170,7 +171,7 @@ impl Handler {
         }
     }
 
-    /// The same as part of a plugin.
+    /// Marks the handler as part of a plugin.
     #[must_use]
     pub fn of_plugin(mut self, plugin: &Arc<HookPlugin>) -> Self {
         self.origin = HookOrigin::Plugin(Arc::clone(plugin));
@@ -185,7 +186,7 @@ impl Handler {
         self
     }
 
-    /// The same as part of a skill or of a kind of subagent; only there `once` counts.
+    /// Marks the handler as part of a skill or an agent kind. Only there `once` has an effect.
     #[must_use]
     pub fn of_skill(mut self, name: &str) -> Self {
         self.origin = HookOrigin::Skill(name.to_owned());
@@ -193,12 +194,12 @@ impl Handler {
         self
     }
 
-    /// What a person knows it by.
+    /// Returns a short description for users.
     pub fn label(&self) -> String {
         format!("{}:{}", self.event.name(), self.owner())
     }
 
-    /// Whose it is, in a word.
+    /// Returns the name of its source.
     pub fn owner(&self) -> &'static str {
         match (&self.origin, self.scope) {
             (HookOrigin::Plugin(_), _) => "Plugin",
@@ -210,7 +211,7 @@ impl Handler {
         }
     }
 
-    /// Two of the same key are one handler.
+    /// Returns the key that identifies duplicates.
     pub(super) fn key(&self) -> String {
         match &self.origin {
             HookOrigin::Settings | HookOrigin::Host => self.written.to_string(),
@@ -220,7 +221,7 @@ impl Handler {
     }
 }
 
-/// Reads the `hooks` of one settings file; whether an `if` can be one, `check` says.
+/// Reads the `hooks` of one settings file; `check` validates each `if`.
 pub fn read(
     scope: Scope,
     file: Option<&PathBuf>,
@@ -313,7 +314,7 @@ fn handler(
     })
 }
 
-/// How long a handler may take where it does not say.
+/// Returns the default timeout of a handler.
 fn usual(kind: &str, event: HookMoment) -> Duration {
     match (kind, event.name()) {
         (_, "UserPromptSubmit") | ("prompt", _) => Duration::from_secs(30),

@@ -1,36 +1,36 @@
-//! The moments at which hooks run.
+//! The kinds of hook events.
 
-/// A moment at which hooks run.
+/// A kind of hook event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HookMoment(&'static str);
 
-/// What becomes of a handler's objection: exit code 2, or `decision: "block"`.
+/// The effect of a handler that objects with exit code 2 or `decision: "block"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objection {
-    /// It holds the event up.
+    /// The objection blocks the event.
     Blocks,
-    /// It is too late to hold anything up: the model reads it.
+    /// Blocking is no longer possible: the model gets the reason.
     ForModel,
-    /// It is too late to hold anything up: the person reads it.
+    /// Blocking is no longer possible: the user gets the reason.
     ForPerson,
-    /// No one reads it.
+    /// The objection is ignored.
     Ignored,
 }
 
-/// The kinds of handlers that an event takes.
+/// The handler types that an event supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kinds {
     All,
-    /// All but those that ask a model.
+    /// All types except those that ask a model.
     NoModel,
-    /// Programs and tools: nothing else is there yet.
+    /// Only commands and MCP tools: models and HTTP are not available yet.
     AtStart,
 }
 
 use Kinds::{All, AtStart, NoModel};
 use Objection::{Blocks, ForModel, ForPerson, Ignored};
 
-/// Every event a file may name.
+/// All events that a settings file may name.
 const EVENTS: [(&str, Objection, Kinds); 33] = [
     ("ConfigChange", Blocks, NoModel),
     ("CwdChanged", ForPerson, NoModel),
@@ -70,88 +70,89 @@ const EVENTS: [(&str, Objection, Kinds); 33] = [
 impl HookMoment {
     /// A settings file has changed.
     pub const CONFIG_CHANGE: Self = Self("ConfigChange");
-    /// Relative paths start elsewhere from now on.
+    /// The working directory has changed.
     pub const CWD_CHANGED: Self = Self("CwdChanged");
-    /// One more working directory.
+    /// A working directory was added.
     pub const DIRECTORY_ADDED: Self = Self("DirectoryAdded");
-    /// An MCP server wants to know something of a person.
+    /// An MCP server requests input from the user.
     pub const ELICITATION: Self = Self("Elicitation");
-    /// A person has answered that, and the server is about to learn it.
+    /// The user has answered that request, and the answer is about to be sent to the server.
     pub const ELICITATION_RESULT: Self = Self("ElicitationResult");
-    /// A file that someone wanted watched has changed.
+    /// A watched file has changed.
     pub const FILE_CHANGED: Self = Self("FileChanged");
-    /// A file was read that tells the model what to do.
+    /// An instruction file was loaded.
     pub const INSTRUCTIONS_LOADED: Self = Self("InstructionsLoaded");
-    /// The model's words are shown.
+    /// A message of the model is displayed.
     pub const MESSAGE_DISPLAY: Self = Self("MessageDisplay");
-    /// The person should know of something.
+    /// The user gets a notification.
     pub const NOTIFICATION: Self = Self("Notification");
-    /// A call was refused because no one is asked.
+    /// A call was denied without asking the user.
     pub const PERMISSION_DENIED: Self = Self("PermissionDenied");
-    /// A person would be asked.
+    /// The user is about to be asked for permission.
     pub const PERMISSION_REQUEST: Self = Self("PermissionRequest");
-    /// The conversation was summarized.
+    /// The conversation was compacted.
     pub const POST_COMPACT: Self = Self("PostCompact");
-    /// All calls of one reply are answered.
+    /// All calls of one reply have results.
     pub const POST_TOOL_BATCH: Self = Self("PostToolBatch");
-    /// A call has ended well.
+    /// A call has succeeded.
     pub const POST_TOOL_USE: Self = Self("PostToolUse");
     /// A call ran and failed.
     pub const POST_TOOL_USE_FAILURE: Self = Self("PostToolUseFailure");
-    /// The conversation is about to be summarized.
+    /// The conversation is about to be compacted.
     pub const PRE_COMPACT: Self = Self("PreCompact");
-    /// A call is about to be judged.
+    /// The permission of a call is about to be evaluated.
     pub const PRE_TOOL_USE: Self = Self("PreToolUse");
     /// A session ends.
     pub const SESSION_END: Self = Self("SessionEnd");
-    /// A session begins, or is taken up again.
+    /// A session starts or is resumed.
     pub const SESSION_START: Self = Self("SessionStart");
-    /// The project is to be made ready, or put in order.
+    /// The project is to be initialized or maintained.
     pub const SETUP: Self = Self("Setup");
-    /// The model has said everything.
+    /// The model has finished its turn.
     pub const STOP: Self = Self("Stop");
-    /// The model could not answer.
+    /// The model request failed.
     pub const STOP_FAILURE: Self = Self("StopFailure");
-    /// A subagent begins.
+    /// A subagent starts.
     pub const SUBAGENT_START: Self = Self("SubagentStart");
-    /// A subagent has said everything.
+    /// A subagent has finished.
     pub const SUBAGENT_STOP: Self = Self("SubagentStop");
-    /// A task is to be marked as completed.
+    /// A task is about to be marked as completed.
     pub const TASK_COMPLETED: Self = Self("TaskCompleted");
-    /// A task is to be created.
+    /// A task is about to be created.
     pub const TASK_CREATED: Self = Self("TaskCreated");
-    /// A command of the person's becomes a prompt.
+    /// A slash command of the user is about to be expanded to a prompt.
     pub const USER_PROMPT_EXPANSION: Self = Self("UserPromptExpansion");
-    /// The person says something.
+    /// The user has submitted a prompt.
     pub const USER_PROMPT_SUBMIT: Self = Self("UserPromptSubmit");
-    /// A copy of the project is to be made.
+    /// A worktree is to be created.
     pub const WORKTREE_CREATE: Self = Self("WorktreeCreate");
-    /// A copy of the project goes.
+    /// A worktree is removed.
     pub const WORKTREE_REMOVE: Self = Self("WorktreeRemove");
 
-    /// The event of this name.
+    /// Returns the event with this name.
     pub fn named(name: &str) -> Option<Self> {
         let found = EVENTS.iter().find(|(known, ..)| *known == name);
         found.map(|(known, ..)| Self(known))
     }
 
-    /// All of them.
+    /// Returns all events.
     pub fn all() -> impl Iterator<Item = Self> {
         EVENTS.iter().map(|(name, ..)| Self(name))
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         self.0
     }
 
-    /// What becomes of an objection to it.
+    /// Returns the effect of an objection.
     pub fn objection(self) -> Objection {
         let row = EVENTS.iter().find(|(name, ..)| *name == self.0);
         row.map_or(Ignored, |(_, objection, _)| *objection)
     }
 
-    /// May a handler of this kind (`command`, `http`, `mcp_tool`, `prompt`, `agent`) be for it?
+    /// Returns whether the event supports this handler type (`command`, `http`, `mcp_tool`,
+    /// `prompt`, `agent`).
     pub fn takes(self, kind: &str) -> bool {
         let row = EVENTS.iter().find(|(name, ..)| *name == self.0);
         match row {
@@ -162,7 +163,7 @@ impl HookMoment {
         }
     }
 
-    /// Is it about a call, so that handlers may say `if`?
+    /// Returns whether the event is about a call, so that handlers may have an `if`.
     pub fn is_about_a_call(self) -> bool {
         [
             "PreToolUse",
@@ -174,7 +175,7 @@ impl HookMoment {
         .contains(&self.0)
     }
 
-    /// Does its handler receive the permission mode?
+    /// Returns whether handlers receive the permission mode.
     pub fn tells_mode(self) -> bool {
         self.is_about_a_call()
             || [
@@ -192,28 +193,28 @@ impl HookMoment {
             .contains(&self.0)
     }
 
-    /// Does its handler's plain text become something that the model knows?
+    /// Returns whether plain text on stdout is added to the model's context.
     pub fn takes_plain_text(self) -> bool {
         ["SessionStart", "UserPromptExpansion", "UserPromptSubmit"].contains(&self.0)
     }
 
-    /// Does its handler get a file for variables of later commands?
+    /// Returns whether handlers get a file for environment variables of later commands.
     pub fn sets_variables(self) -> bool {
         ["CwdChanged", "FileChanged", "SessionStart", "Setup"].contains(&self.0)
     }
 
-    /// Can its handler say which paths are to be watched?
+    /// Returns whether handlers can set the paths to watch.
     pub fn watches(self) -> bool {
         ["CwdChanged", "FileChanged", "SessionStart"].contains(&self.0)
     }
 
-    /// Can its handler end everything, with `continue: false`?
+    /// Returns whether handlers can end the run with `continue: false`.
     pub fn can_stop(self) -> bool {
         self.can_message()
             && !["CwdChanged", "DirectoryAdded", "FileChanged", "TaskCreated"].contains(&self.0)
     }
 
-    /// Can its handler tell the person something, with `systemMessage`?
+    /// Returns whether handlers can show a message to the user with `systemMessage`.
     pub fn can_message(self) -> bool {
         ![
             "ConfigChange",
@@ -231,12 +232,12 @@ impl HookMoment {
         .contains(&self.0)
     }
 
-    /// Are its handlers always reported in the stream of messages?
+    /// Returns whether its handlers are always reported in the message stream.
     pub fn is_always_shown(self) -> bool {
         ["SessionStart", "Setup"].contains(&self.0)
     }
 
-    /// Does its matcher tell anything apart?
+    /// Returns whether matchers have an effect.
     pub fn has_matcher(self) -> bool {
         ![
             "UserPromptSubmit",
@@ -253,13 +254,13 @@ impl HookMoment {
         .contains(&self.0)
     }
 
-    /// Its matchers know only names separated by `|`.
+    /// Returns whether its matchers can only be names separated by `|`.
     pub fn has_plain_matcher(self) -> bool {
         ["FileChanged", "StopFailure"].contains(&self.0)
     }
 }
 
-/// The names of all events.
+/// Returns the names of all events.
 #[cfg(test)]
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     EVENTS.iter().map(|(name, ..)| *name)

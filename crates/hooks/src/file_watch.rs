@@ -1,9 +1,9 @@
-//! Files that hooks want to know of: which of them have changed.
+//! File watching for hooks: detects which of the watched paths have changed.
 //!
-//! The kernel only says that something happened in a directory; what it was is found out by looking at the
-//! watched paths themselves. So however fast files change, a look is taken at most so often, a path that
-//! changed many times has changed once, and a directory or a link that is put in another's place is no
-//! special case. Nothing is opened or read.
+//! The kernel only reports that something happened in a directory; the changes are found by
+//! checking the watched paths themselves. So the number of scans is limited however often files
+//! change, several changes of a path between two scans are one change, and a directory or link that
+//! replaces another one is not a special case. No file is opened or read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,39 +18,39 @@ use std::{
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tokio::net::unix::pipe::Receiver;
 
-/// More paths are not watched.
+/// The maximum number of watched paths.
 pub(super) const MOST_PATHS: usize = 256;
 
-/// Of a directory that is watched, so many entries are looked at.
+/// The maximum number of checked entries per watched directory.
 const MOST_ENTRIES: usize = 1000;
 
-/// Of one look, no more changes than this are told.
+/// The maximum number of changes reported per scan.
 const MOST_CHANGES: usize = 100;
 
-/// What changes within this time has changed once.
+/// Changes within this time are reported as one.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// Where the kernel cannot say that something happened, a look is taken so often.
+/// The interval of scans if kernel notifications are not available.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What happened to a file.
+/// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchedChange {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
     /// `add`, `change` or `unlink`.
     pub event: &'static str,
 }
 
-/// What tells one state of a path from another: of what it is, and of what a link leads to.
+/// The state of a path: its own stamp, and for a link that of its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PathState(PathStamp, Option<PathStamp>);
 
-/// Device, number, kind, length, and when content and anything else changed.
+/// Device, inode, mode, size, and the times of the last content and status change.
 type PathStamp = (u64, u64, u32, u64, [i64; 4]);
 
 fn stamp(is: &Metadata) -> PathStamp {
-    // What is in a directory is looked at by itself.
+    // Entries of a directory are checked separately.
     let length = if is.is_dir() { 0 } else { is.len() };
     let times = match is.is_dir() {
         true => [0; 4],
@@ -65,12 +65,12 @@ fn state(path: &Path) -> Option<PathState> {
     Some(PathState(stamp(&is), behind.as_ref().map(stamp)))
 }
 
-/// Watches paths.
+/// A watch on paths.
 pub(super) struct FileWatch {
     paths: BTreeSet<PathBuf>,
     seen: BTreeMap<PathBuf, PathState>,
     kernel: Option<Receiver>,
-    /// Directories that the kernel watches now.
+    /// The directories that the kernel watches now.
     watched: BTreeSet<PathBuf>,
 }
 
@@ -84,7 +84,8 @@ impl FileWatch {
         }
     }
 
-    /// From now on these are watched, as they are now. One that was watched before keeps what was seen of it.
+    /// Replaces the watched paths. Changes are reported relative to their present state; paths that
+    /// were already watched keep their known state.
     pub(super) fn set(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
         let paths: BTreeSet<PathBuf> = paths.into_iter().take(MOST_PATHS).collect();
         if paths == self.paths {
@@ -103,7 +104,7 @@ impl FileWatch {
         self.seen = seen;
     }
 
-    /// All that is watched, as it is now.
+    /// Returns the present state of all watched paths.
     fn look(&self) -> BTreeMap<PathBuf, PathState> {
         let mut found = BTreeMap::new();
         for path in &self.paths {
@@ -129,7 +130,8 @@ impl FileWatch {
         found
     }
 
-    /// Tells the kernel where to look: in the directory of each path, or the nearest one above that is there.
+    /// Sets up kernel notifications for the directory of each path, or for its closest existing
+    /// ancestor.
     fn arm(&mut self) {
         let mut wanted = BTreeSet::new();
         for path in &self.paths {
@@ -140,7 +142,7 @@ impl FileWatch {
                 wanted.insert(path.clone());
             }
         }
-        // Anew each time: a directory may have been put in another's place.
+        // All watches are created again, because a directory may have been replaced by another one.
         self.kernel = None;
         self.watched = wanted;
         if self.watched.is_empty() {
@@ -152,20 +154,20 @@ impl FileWatch {
         }
     }
 
-    /// Waits for changes. What it waits for can be dropped at any time: nothing is lost.
+    /// Waits for changes. The future can be dropped at any time without losing changes.
     pub(super) async fn changes(&mut self) -> Vec<WatchedChange> {
         if self.paths.is_empty() {
             std::future::pending::<()>().await;
         }
         loop {
-            // Whatever happened before someone waited for it counts too.
+            // Changes from before the wait are reported, too.
             let changes = self.compare();
             if !changes.is_empty() {
                 return changes;
             }
             match &self.kernel {
                 Some(kernel) => {
-                    // An error is one of ours: then time must do.
+                    // An error is on our side: fall back to periodic scans.
                     let failed = kernel.readable().await.is_err();
                     tokio::time::sleep(SETTLE).await;
                     drain(kernel);
@@ -178,9 +180,10 @@ impl FileWatch {
         }
     }
 
-    /// What is different since the last look.
+    /// Returns the changes since the last scan.
     fn compare(&mut self) -> Vec<WatchedChange> {
-        // First: what happens from here on is heard. Directories may have come and gone, too.
+        // Armed first, so that later changes are reported. The set of directories may have changed,
+        // too.
         self.arm();
         let now = self.look();
         let mut changes = Vec::new();
@@ -224,11 +227,11 @@ fn listen(directories: &BTreeSet<PathBuf>) -> io::Result<Receiver> {
     for directory in directories {
         inotify::add_watch(&kernel, directory, what)?;
     }
-    // It is read like a pipe: until there is nothing more for now.
+    // Reads the descriptor like a pipe, until no events are left.
     Receiver::from_owned_fd_unchecked(kernel)
 }
 
-/// What exactly happened is not asked.
+/// Discards all events; their contents are not needed.
 fn drain(kernel: &Receiver) {
     let mut bytes = [0; 16 * 1024];
     while kernel.try_read(&mut bytes).is_ok_and(|read| read > 0) {}

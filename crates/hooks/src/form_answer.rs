@@ -1,31 +1,31 @@
-//! What handlers answer an MCP server in the place of a person.
+//! Answers of handlers to a request of an MCP server (elicitation), instead of the user's answer.
 
 use serde_json::{Map, Value};
 
 use crate::Heard;
 
-/// What a server is answered.
+/// The answer to an elicitation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookFormAnswer {
-    /// Yes, no, or neither.
+    /// The action: accept, decline or cancel.
     pub action: HookFormAction,
-    /// The values of a form that is accepted.
+    /// The form values, if the request is accepted.
     pub content: Option<Map<String, Value>>,
 }
 
-/// What a server is answered, in a word. The stricter, the greater.
+/// The action of an answer; a stricter one compares as greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HookFormAction {
-    /// Yes.
+    /// Accepts the request.
     Accept,
-    /// Neither.
+    /// Cancels without an answer.
     Cancel,
-    /// No.
+    /// Declines the request.
     Decline,
 }
 
 impl HookFormAction {
-    /// Its name, as it is sent.
+    /// Returns its name in the protocol.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Accept => "accept",
@@ -36,8 +36,8 @@ impl HookFormAction {
 }
 
 impl HookFormAnswer {
-    /// What all handlers together answer: an objection declines, and the strictest answer counts; of several
-    /// that are as strict the last. `None`: none of them answers.
+    /// Combines the answers of all handlers: an objection declines, otherwise the strictest answer
+    /// is used; of equally strict ones the last. `None` if no handler answers.
     pub fn of(heard: &[Heard]) -> Option<Self> {
         if heard.iter().any(|heard| heard.said.block.is_some()) {
             return Some(Self {
@@ -49,7 +49,7 @@ impl HookFormAnswer {
         answers.max_by_key(|answer| answer.action).cloned()
     }
 
-    /// Reads what is specific to the event.
+    /// Reads the answer from `hookSpecificOutput`.
     pub(super) fn read(specific: &Value) -> Result<Option<Self>, String> {
         let action = match &specific["action"] {
             Value::Null => return Ok(None),

@@ -1,4 +1,4 @@
-//! What is reported of handlers while they run.
+//! Events about running handlers, for front ends.
 
 use std::sync::Arc;
 
@@ -6,65 +6,65 @@ use haft_contract::CallId;
 
 use super::HookMoment;
 
-/// Observes handlers as they start, print and end.
+/// Receives events when handlers start, print and end.
 pub trait HearHooks: Send + Sync {
-    /// Something happened. Called from wherever the handler is waited for: be quick.
+    /// Handles an event. Called synchronously while the handler runs, so it must return quickly.
     fn hear(&self, news: &HookNews);
 }
 
-/// Something that happened to a handler.
+/// An event of a running handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookNews {
-    /// This run of it.
+    /// The id of this run.
     pub id: String,
-    /// The event and what was matched, such as `PreToolUse:Bash`.
+    /// The event and the matched value, such as `PreToolUse:Bash`.
     pub name: String,
-    /// The event.
+    /// The hook event.
     pub event: HookMoment,
-    /// What a person may be shown while it runs.
+    /// A status message for the user while it runs.
     pub status: Option<String>,
-    /// What happened.
+    /// The stage of the run.
     pub stage: HookStage,
 }
 
-/// How far a handler is.
+/// The stage of a handler run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookStage {
-    /// It starts.
+    /// The handler has started.
     Started,
-    /// It has printed more: all of it so far.
+    /// The handler has printed more; contains everything so far.
     Printed {
-        /// What it said.
+        /// Its standard output.
         stdout: String,
         /// Its standard error.
         stderr: String,
     },
-    /// It is over.
+    /// The handler has ended.
     Ended {
-        /// What it said.
+        /// Its standard output.
         stdout: String,
-        /// Its standard error, or why it failed.
+        /// Its standard error, or the reason of the failure.
         stderr: String,
-        /// Of a process that ended by itself.
+        /// The exit code of a process that exited itself.
         code: Option<i32>,
-        /// How it ended.
+        /// The outcome.
         outcome: HookOutcome,
     },
 }
 
-/// How a handler ended.
+/// The outcome of a handler run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookOutcome {
-    /// Well.
+    /// The handler succeeded.
     Success,
-    /// Badly, or with an objection.
+    /// The handler failed or objected.
     Error,
-    /// It took too long, or no one waited for it any more.
+    /// The handler timed out or was cancelled.
     Cancelled,
 }
 
 impl HookOutcome {
-    /// Its name in messages.
+    /// Returns its name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -74,14 +74,14 @@ impl HookOutcome {
     }
 }
 
-/// Reports one run of a handler. One that is dropped before its end was cancelled.
+/// Reports one run of a handler. If it is dropped before the end, the run is reported as cancelled.
 pub(super) struct Teller {
     ear: Option<Arc<dyn HearHooks>>,
     news: HookNews,
 }
 
 impl Teller {
-    /// Reports that it starts, if anyone observes.
+    /// Reports the start of a run, if there is an observer.
     pub(super) fn start(
         ear: Option<Arc<dyn HearHooks>>,
         event: HookMoment,
@@ -102,7 +102,7 @@ impl Teller {
         teller
     }
 
-    /// Is there anyone to tell?
+    /// Returns whether there is an observer.
     pub(super) fn is_heard(&self) -> bool {
         self.ear.is_some()
     }
@@ -117,7 +117,7 @@ impl Teller {
         }
     }
 
-    /// Tells that it is over.
+    /// Reports the end of the run.
     pub(super) fn end(mut self, stage: HookStage) {
         self.tell(stage);
         self.ear = None;

@@ -1,7 +1,8 @@
-//! Handlers that are servers: the event goes there as JSON, and the answer is read as a program's.
+//! Handlers that are HTTP servers: the event is posted as JSON, and the response is read like the
+//! output of a program.
 //!
-//! What the settings do not list is not sent: neither to an address, nor a variable in a header. A
-//! server blocks by what it says; that it cannot be reached blocks nothing.
+//! Requests go only to URLs that the settings allow, and headers contain only variables that the
+//! settings list. A server can block with its response; an unreachable server blocks nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use super::{config::Post, output::HookExit, run::RunError};
 
-/// Sends the event.
+/// Posts the event.
 pub(super) async fn post(
     post: &Post,
     input: &str,
@@ -70,7 +71,8 @@ pub(super) async fn post(
     })
 }
 
-/// May this address be posted to? The error says why not; `true`: the settings name its host.
+/// Checks whether requests to this URL are allowed; the error is the reason why not. `true`: the
+/// settings name its host.
 fn check(limits: &HttpLimits, url: &str) -> Result<bool, String> {
     let address = Address::read(url).ok_or_else(|| {
         format!("{url:?} is no address to post to: it must be plain http:// or https://")
@@ -80,7 +82,7 @@ fn check(limits: &HttpLimits, url: &str) -> Result<bool, String> {
         Some(patterns) if patterns.iter().any(|pattern| address.fits(pattern)) => {
             let mut fitting = patterns.iter().filter(|pattern| address.fits(pattern));
             Ok(fitting.any(|pattern| {
-                // A star names no host.
+                // A pattern with a star in the host does not name a host.
                 Address::split(pattern).is_some_and(|one| !one.host_name().contains('*'))
             }))
         }
@@ -91,16 +93,16 @@ fn check(limits: &HttpLimits, url: &str) -> Result<bool, String> {
     }
 }
 
-/// An address in its parts, so that a `*` for one of them does not reach into the next.
+/// A URL split into parts, so that a `*` in a pattern matches only within one part.
 struct Address<'a> {
     scheme: &'a str,
-    /// With the port.
+    /// The host with the port.
     host: &'a str,
     rest: &'a str,
 }
 
 impl<'a> Address<'a> {
-    /// `None`: it is none, or one that others may read otherwise.
+    /// Parses a URL. `None` if it is invalid or could be parsed differently by other software.
     fn read(url: &'a str) -> Option<Self> {
         let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
         let address = Self::split(url)?;
@@ -109,7 +111,7 @@ impl<'a> Address<'a> {
         (url.bytes().all(plain) && is_web && is_host).then_some(address)
     }
 
-    /// Without the port; an IPv6 address with its brackets.
+    /// Returns the host without the port; an IPv6 address with its brackets.
     fn host_name(&self) -> &'a str {
         let end = match self.host.starts_with('[') {
             true => self.host.find(']').map(|at| at + 1),
@@ -146,7 +148,7 @@ impl<'a> Address<'a> {
     }
 }
 
-/// `*` in a pattern is any text, an empty one too.
+/// Matches a pattern whose `*` matches any text, also an empty one.
 fn glob(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -166,7 +168,7 @@ fn glob(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Puts variables in place of `$NAME` and `${NAME}`.
+/// Replaces `$NAME` and `${NAME}` by variables.
 fn filled(text: &str, value_of: impl Fn(&str) -> String) -> String {
     let mut filled = String::new();
     let mut rest = text;

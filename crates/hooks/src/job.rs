@@ -1,4 +1,4 @@
-//! One run of one handler, whatever it is: a program, a server, a model, someone at the other end.
+//! A run of one handler of any type: program, HTTP server, model, MCP tool or callback.
 
 use std::{
     collections::BTreeMap,
@@ -26,21 +26,21 @@ use super::{
     server_tool::CallServers,
 };
 
-/// Longer texts of a handler are kept in a file, and a part of them is shown.
+/// Longer texts of a handler are stored in a file, and only a part of them is used.
 const LONGEST: usize = 10_000;
 
-/// Keeps texts that are too long for anyone to read in one go.
+/// Stores long texts.
 pub trait KeepText: Send + Sync {
-    /// Keeps one that is longer than this many characters; what is shown in its place.
+    /// Stores a text that is longer than `longest` characters; returns the text to use instead.
     fn keep(&self, text: &str, longest: usize) -> Option<String>;
 }
 
-/// What handlers run with. Cheap to clone.
+/// The resources of handlers. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Means {
     /// The project's root when the session started.
     pub(super) project: PathBuf,
-    /// Variables that the settings name.
+    /// Environment variables from the settings.
     pub(super) env: Arc<BTreeMap<String, String>>,
     pub(super) http: Option<Arc<dyn HttpClient>>,
     pub(super) limits: Arc<HttpLimits>,
@@ -48,11 +48,11 @@ pub(super) struct Means {
     pub(super) model: Option<Arc<dyn AskModel>>,
     pub(super) servers: Option<Arc<dyn CallServers>>,
     pub(super) ear: Option<Arc<dyn HearHooks>>,
-    /// Where texts go that are too long.
+    /// The store for long texts.
     pub(super) results: Option<Arc<dyn KeepText>>,
-    /// Where variables for later commands go.
+    /// The file for environment variables of later commands.
     pub(super) env_file: Option<PathBuf>,
-    /// What ends handlers should our process be gone.
+    /// Kills handlers if our process dies.
     pub(super) reaper: Arc<Reaper>,
 }
 
@@ -65,15 +65,15 @@ impl fmt::Debug for Means {
 }
 
 impl Means {
-    /// A variable of the settings, else of our own environment.
+    /// Returns a variable from the settings, otherwise from our environment.
     pub(super) fn variable(&self, name: &str) -> Option<String> {
         let set = self.env.get(name).cloned();
         set.or_else(|| secrets::variable(name))
             .filter(|value| !value.trim().is_empty())
     }
 
-    /// The file for variables, there to be written to. What the user has for every session is read
-    /// first.
+    /// Creates the file for environment variables. It first sources the user's own file for all
+    /// sessions, if any.
     fn make_env_file(&self) -> Option<&Path> {
         let path = self.env_file.as_deref()?;
         let make = || -> io::Result<()> {
@@ -107,7 +107,7 @@ impl Means {
         }
     }
 
-    /// Cuts what is too long for anyone to read in one go.
+    /// Shortens texts that exceed the limit.
     fn shorten(&self, said: &mut HookOutput) {
         for text in said.texts() {
             if let Some(results) = &self.results
@@ -120,7 +120,7 @@ impl Means {
     }
 }
 
-/// Cuts a text that could not be kept elsewhere.
+/// Cuts a text that could not be stored in a file.
 pub(super) fn cut(text: &mut String) {
     if let Some((at, _)) = text.char_indices().nth(LONGEST) {
         let left_out = text.len() - at;
@@ -129,12 +129,12 @@ pub(super) fn cut(text: &mut String) {
     }
 }
 
-/// One run of one handler.
+/// A run of one handler.
 pub(super) struct Job {
     pub(super) handler: Arc<Handler>,
-    /// What it receives.
+    /// The event as JSON, for stdin.
     pub(super) input: Arc<str>,
-    /// The event and what was matched.
+    /// The event and the matched value.
     pub(super) name: String,
     pub(super) cwd: PathBuf,
     pub(super) limit: Duration,
@@ -142,24 +142,24 @@ pub(super) struct Job {
     pub(super) means: Means,
 }
 
-/// What came of it.
+/// The result of a run.
 pub(super) struct Done {
     pub(super) said: HookOutput,
-    /// Of a program: how it ended.
+    /// The exit of a program, if the handler is one.
     pub(super) ended: Option<HookExit>,
 }
 
-/// What a handler that answered gave back.
+/// The raw answer of a handler.
 enum Answer {
     Ended(HookExit),
     Model { text: String, said: Box<HookOutput> },
 }
 
 impl Job {
-    /// Runs it to its end, or to the end of its time.
+    /// Runs the handler until it ends or times out.
     pub(super) async fn run(self) -> Done {
         let handler = &self.handler;
-        // The other end knows what it runs itself.
+        // The connected program knows what it runs itself.
         let is_callback = matches!(handler.action, Action::Callback(_));
         let ear = self.means.ear.clone().filter(|_| !is_callback);
         let status = handler.status.as_deref();
@@ -282,7 +282,7 @@ impl Job {
     }
 }
 
-/// Asks a program that is connected already.
+/// Calls a connected program.
 async fn ask(callback: &Callback, input: &str, limit: Duration) -> Result<HookExit, RunError> {
     let input = serde_json::from_str(input)
         .map_err(|error| RunError::Unavailable(format!("the event cannot be sent: {error}")))?;

@@ -1,16 +1,20 @@
-//! Hooks: programs of the user's that run at certain moments of a session and may decide about calls.
+//! Hooks: commands of the user that run on events of a session and may decide about calls.
 //!
-//! All handlers that fit run side by side; an identical one from two files runs once. What they say
-//! is taken together: deny before defer before ask before allow. A handler that fails says nothing,
-//! unless it is a guard: then its failure holds the event up. A rewritten input is bound and judged again, but not
-//! claimed anew by the scheduler: two calls that hooks redirect to one file are kept apart by the journal's locks.
-//! Servers and models are reached through the contract's `HttpClient` and [`AskModel`]: no client of our own.
+//! All matching handlers of an event run concurrently; a handler that two files define identically
+//! runs once. Their outputs are merged; the strictest decision wins: deny, defer, ask, allow.
+//! The output of a handler that fails is ignored, unless it is configured to fail closed: then its
+//! failure blocks the event. If a hook rewrites the input of a call, the input is checked and
+//! evaluated again, but the scheduler does not claim its paths again: if hooks redirect two calls
+//! to one file, the journal's locks keep them apart. Servers and models are reached through the
+//! contract's `HttpClient` and [`AskModel`]: this crate contains no client.
 //!
 //! # Layout
-//! - `event`, `matcher`, `condition`: when a handler runs; `config`: how it is written
-//! - `job`: one run of one; `run` is a program, `http` a server, `ask` a model; `reaper`: what ends it if we cannot
-//! - `file_watch`: files that hooks want to know of
-//! - `output`: what it said; `async_hooks`: what is said later; `hook_events`: what is reported of it meanwhile
+//! - `event`, `matcher`, `condition`: when a handler runs; `config`: its configuration
+//! - `job`: one run of a handler; `run`: programs, `http`: servers, `ask`: models; `reaper`: kills
+//!   handlers if our process dies
+//! - `file_watch`: files that hooks watch
+//! - `output`: the output of a handler; `async_hooks`: output that is delivered later;
+//!   `hook_events`: events for front ends
 
 #![warn(missing_docs)]
 
@@ -68,15 +72,17 @@ pub use matcher::Matcher;
 pub use output::{HookDecision, HookOutput};
 pub use server_tool::CallServers;
 
-/// All handlers of SessionEnd together may take this long, unless one of them says more…
+/// The default time limit for all SessionEnd handlers together; a handler's own timeout can raise
+/// it.
 const END: Duration = Duration::from_millis(1500);
-/// …but not more than this.
+/// The maximum of that limit.
 const LONGEST_END: Duration = Duration::from_secs(60);
 
-/// Between two looks at watched files.
+/// The minimum time between two scans of watched files.
 const BETWEEN_CHANGES: Duration = Duration::from_millis(400);
 
-/// The handlers of a session. Cheap to clone; clones share what changes while it runs.
+/// The handlers of a session. Cheap to clone; clones share the state that changes during the
+/// session.
 #[derive(Debug, Clone, Default)]
 pub struct Hooks {
     handlers: Vec<Arc<Handler>>,
@@ -84,88 +90,90 @@ pub struct Hooks {
     live: Arc<Live>,
 }
 
-/// What changes while a session runs.
+/// The state that changes during a session.
 #[derive(Debug, Default)]
 struct Live {
     state: Mutex<HookState>,
     beside: Beside,
-    /// What is to be watched may be something else now.
+    /// Signals that the set of watched paths may have changed.
     watch_changed: Notify,
-    /// Skills are to be looked for again.
+    /// Whether skills are to be reloaded.
     reload: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct HookState {
-    /// Handlers that came while it ran.
+    /// Handlers that were added during the session.
     added: Vec<Arc<Handler>>,
-    /// Those of plugins, where they are not those of the start any more.
+    /// The handlers of plugins, if they were replaced since the start.
     of_plugins: Option<Vec<Arc<Handler>>>,
-    /// Handlers that run once, and did.
+    /// Keys of `once` handlers that have run.
     spent: HashSet<String>,
     situation: Situation,
-    /// Paths that handlers want watched, beside those that matchers name.
+    /// Paths that handlers asked to watch, in addition to those in matchers.
     watched: Vec<PathBuf>,
 }
 
-/// What handlers receive about the session beyond the event.
+/// Facts about the session that handlers receive with each event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Situation {
-    /// The message that is being answered.
+    /// The id of the prompt that is being answered.
     pub prompt_id: Option<String>,
-    /// How much work the model puts in.
+    /// The effort level of the model.
     pub effort: Option<String>,
 }
 
-/// One occasion of an event.
+/// An occurrence of an event.
 pub struct Occasion<'a> {
-    /// Which event.
+    /// The kind of event.
     pub event: HookMoment,
-    /// What matchers look at: the tool's name and its aliases, or another value.
+    /// The values that matchers are compared with: the tool's name and its aliases, or another
+    /// value.
     pub names: &'a [&'a str],
-    /// What handlers receive, beside what every event has.
+    /// The event's own fields, in addition to the common ones.
     pub fields: Map<String, Value>,
-    /// Of the call it is about: does an `if` hold for it? `None`: it is about none.
+    /// Evaluates the `if` of handlers for the call of the event; `None` if the event is not about a
+    /// call.
     pub call: Option<&'a JudgeCondition<'a>>,
-    /// Where the session is.
+    /// The working directory of the session.
     pub cwd: &'a Path,
 }
 
-/// What every event tells.
+/// The fields that all events have.
 #[derive(Debug, Clone)]
 pub struct Common {
-    /// The session.
+    /// The session id.
     pub session_id: String,
-    /// Its transcript.
+    /// The path of its transcript.
     pub transcript_path: PathBuf,
-    /// The permission mode, where the event tells it.
+    /// The permission mode, if the event includes it.
     pub permission_mode: Option<&'static str>,
-    /// Whose doing it is.
+    /// The agent that acts.
     pub agent: Identity,
 }
 
-/// Who acts in a session: the main agent, of some kind or none, or a subagent.
+/// The agent that acts in a session: the main agent (with or without an agent kind), or a subagent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The id of a subagent.
     pub id: Option<String>,
-    /// The kind.
+    /// The agent kind.
     pub kind: Option<String>,
 }
 
-/// What one handler said, and which it was.
+/// The output of one handler, with its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heard {
-    /// The handler, as a person knows it.
+    /// The short description of the handler for users.
     pub label: String,
-    /// Whose it is, in a word.
+    /// The name of the handler's source.
     pub owner: &'static str,
-    /// What it said.
+    /// The output.
     pub said: HookOutput,
 }
 
 impl Hooks {
-    /// The handlers of a session whose project lies here.
+    /// Creates the handlers of a session in this project.
     pub fn new(handlers: Vec<Handler>, project: &Path) -> Self {
         Self {
             handlers: handlers.into_iter().map(Arc::new).collect(),
@@ -177,21 +185,21 @@ impl Hooks {
         }
     }
 
-    /// The same with variables for the handlers; an empty one takes away what is inherited.
+    /// Sets environment variables for handlers; an empty value removes an inherited variable.
     #[must_use]
     pub fn with_env(mut self, env: BTreeMap<String, String>) -> Self {
         self.means.env = Arc::new(env);
         self
     }
 
-    /// The same with further handlers.
+    /// Adds handlers.
     #[must_use]
     pub fn with_handlers(mut self, handlers: Vec<Handler>) -> Self {
         self.handlers.extend(handlers.into_iter().map(Arc::new));
         self
     }
 
-    /// The same with a way to servers, where the settings let it.
+    /// Sets the HTTP client and the limits from the settings.
     #[must_use]
     pub fn with_http(mut self, client: Arc<dyn HttpClient>, limits: HttpLimits) -> Self {
         self.means.http = Some(client);
@@ -199,35 +207,35 @@ impl Hooks {
         self
     }
 
-    /// The same, and servers are posted to only where this finds them.
+    /// Sets a resolver for hosts; requests go only to the addresses that it returns.
     #[must_use]
     pub fn with_hosts(mut self, hosts: Arc<dyn ResolveHosts>) -> Self {
         self.means.hosts = Some(hosts);
         self
     }
 
-    /// The same with a model that can be asked.
+    /// Sets the provider for model handlers.
     #[must_use]
     pub fn with_model(mut self, model: Arc<dyn AskModel>) -> Self {
         self.means.model = Some(model);
         self
     }
 
-    /// The same with MCP servers whose tools can be called.
+    /// Sets the caller for tools of MCP servers.
     #[must_use]
     pub fn with_servers(mut self, servers: Arc<dyn CallServers>) -> Self {
         self.means.servers = Some(servers);
         self
     }
 
-    /// The same, and this observes handlers as they start, print and end.
+    /// Sets the observer of running handlers.
     #[must_use]
     pub fn heard_by(mut self, ear: Arc<dyn HearHooks>) -> Self {
         self.means.ear = Some(ear);
         self
     }
 
-    /// The same with a place for long texts, and one for variables of later commands.
+    /// Sets the store for long texts, and the file for environment variables of later commands.
     #[must_use]
     pub fn kept_in(mut self, results: Arc<dyn KeepText>, env_file: PathBuf) -> Self {
         self.means.results = Some(results);
@@ -235,20 +243,20 @@ impl Hooks {
         self
     }
 
-    /// Adds handlers to a session that runs, as a skill brings them.
+    /// Adds handlers to a running session, for example those of a skill.
     pub fn add(&self, handlers: Vec<Handler>) {
         let handlers = handlers.into_iter().map(Arc::new);
         self.state().added.extend(handlers);
         self.live.watch_changed.notify_one();
     }
 
-    /// Puts these handlers of plugins in the place of those that plugins had.
+    /// Replaces the handlers of plugins.
     pub fn set_of_plugins(&self, handlers: Vec<Handler>) {
         let handlers = handlers.into_iter().map(Arc::new).collect();
         self.state().of_plugins = Some(handlers);
     }
 
-    /// All that hold now, in the order they are written.
+    /// Returns all handlers in effect, in the order of their configuration.
     fn current(&self) -> Vec<Arc<Handler>> {
         let state = self.state();
         let is_past = |handler: &&Arc<Handler>| {
@@ -263,52 +271,52 @@ impl Hooks {
             .collect()
     }
 
-    /// Changes what handlers receive about the session.
+    /// Changes the facts about the session that handlers receive.
     pub fn set_situation(&self, change: impl FnOnce(&mut Situation)) {
         change(&mut self.state().situation);
     }
 
-    /// What handlers receive about the session.
+    /// Returns the facts about the session that handlers receive.
     pub fn situation(&self) -> Situation {
         self.state().situation.clone()
     }
 
-    /// The file of variables for later commands, if any handler may have written to it.
+    /// Returns the file with variables for later commands, if any handler may have written to it.
     pub fn env_file(&self) -> Option<&Path> {
         let sets = |handler: &Arc<Handler>| handler.event.sets_variables();
         let any = self.handlers.iter().any(sets) || self.current().iter().any(sets);
         self.means.env_file.as_deref().filter(|_| any)
     }
 
-    /// There is none for this event, so that nothing need be gathered for it.
+    /// Returns whether no handler exists for this event, so that its fields need not be gathered.
     pub fn is_silent(&self, event: HookMoment) -> bool {
         !self.current().iter().any(|handler| handler.event == event)
     }
 
-    /// Takes what handlers that run beside the session have said since the last time.
+    /// Takes the outputs of background handlers since the last call.
     pub fn take_late(&self) -> Vec<Late> {
         self.live.beside.take()
     }
 
-    /// Has one of them said something that the model should read now?
+    /// Returns whether an output is waiting that the model should get now.
     pub fn has_waker(&self) -> bool {
         self.live.beside.has_waker()
     }
 
-    /// Returns when one of them says something that the model should read now.
+    /// Waits for an output of a background handler that the model should get now.
     pub async fn woken(&self) {
         self.live.beside.woken().await;
     }
 
-    /// Kills handlers that still run beside the session, and waits until they are gone.
+    /// Kills all background handlers and waits until they have exited.
     pub async fn end(&self) {
         self.live.beside.end().await;
     }
 
-    /// Runs every handler that fits, side by side, and takes what all of them say, in the order they are
-    /// written.
+    /// Runs all matching handlers concurrently and returns their outputs in the order of their
+    /// configuration.
     ///
-    /// Boxed, so that its code is made once, here, and not in each crate that awaits it.
+    /// Boxed, so that its code is generated only once, here, and not in every crate that awaits it.
     pub fn fire<'a>(
         &'a self,
         occasion: &'a Occasion<'a>,
@@ -336,7 +344,7 @@ impl Hooks {
         heard
     }
 
-    /// What a handler wants of the session itself.
+    /// Applies the parts of an output that change the session's hooks.
     fn take_wishes(&self, said: &HookOutput) {
         if let Some(paths) = &said.watch_paths {
             self.state().watched.clone_from(paths);
@@ -347,18 +355,19 @@ impl Hooks {
         }
     }
 
-    /// Does a handler want skills looked for again? Once.
+    /// Returns whether a handler requested to reload skills, and clears that request.
     pub fn take_reload(&self) -> bool {
         self.live.reload.swap(false, Ordering::Relaxed)
     }
 
-    /// Relative paths start elsewhere: what is watched there is something else.
+    /// Updates the watched paths after a change of the working directory.
     pub fn moved(&self) {
         self.live.watch_changed.notify_one();
     }
 
-    /// Watches what handlers of FileChanged are for, and what handlers want watched, until it is dropped:
-    /// `cwd` says where the session is, and `tell` has each change, one after the other.
+    /// Watches the files of FileChanged handlers and the paths that handlers requested, until the
+    /// future is dropped. `cwd` returns the working directory, and `tell` receives each change, one
+    /// after the other.
     pub async fn watch_files(
         &self,
         cwd: impl Fn() -> PathBuf,
@@ -366,7 +375,7 @@ impl Hooks {
     ) {
         let mut watch = FileWatch::new();
         let mut pause_ends = Instant::now();
-        // What is watched changes at once, also while a handler runs: what happens next there counts.
+        // Changes of the watch list take effect immediately, even while a handler runs.
         loop {
             watch.set(self.watch_list(&cwd()));
             let changes = tokio::select! {
@@ -387,7 +396,7 @@ impl Hooks {
                     }
                 }
             }
-            // A handler that changes what it watches does not keep the machine busy.
+            // The pause prevents a busy loop if a handler changes the files that it watches.
             pause_ends = Instant::now() + BETWEEN_CHANGES;
         }
     }
@@ -407,7 +416,7 @@ impl Hooks {
         paths
     }
 
-    /// Starts every handler that fits, and waits for none: what they say is not used.
+    /// Starts all matching handlers without waiting for them; their outputs are ignored.
     pub async fn tell(&self, occasion: &Occasion<'_>, common: &Common) {
         for job in self.jobs(occasion, common) {
             self.live.beside.start(job).await;
@@ -439,7 +448,7 @@ impl Hooks {
     }
 
     fn fitting(&self, occasion: &Occasion<'_>) -> Vec<Arc<Handler>> {
-        // Conditions may take a while: no one waits for them.
+        // Evaluating conditions may take long, so the state is not locked meanwhile.
         let current = self.current();
         let mut seen = HashSet::new();
         let fitting = current
@@ -458,7 +467,7 @@ impl Hooks {
         fitting
     }
 
-    /// How long a handler may take. Those of the session's end share what there is.
+    /// Returns the timeout of a handler. SessionEnd handlers are also limited by a common timeout.
     fn limit(&self, handler: &Handler) -> Duration {
         if handler.event != HookMoment::SESSION_END {
             return handler.timeout;
@@ -491,7 +500,7 @@ impl Hooks {
 }
 
 impl Common {
-    /// What every event of a session tells that keeps its state in this folder.
+    /// Returns the common fields of a session that keeps its state in this folder.
     pub fn of(session: SessionId, folder: &Path) -> Self {
         Self {
             session_id: session.to_string(),
@@ -502,7 +511,7 @@ impl Common {
     }
 }
 
-/// What several handlers said, taken together.
+/// Merges the outputs of several handlers.
 pub fn together(heard: Vec<Heard>) -> HookVerdict {
     let mut verdict = HookVerdict::default();
     for Heard { label, said, .. } in heard {
@@ -518,7 +527,7 @@ pub fn together(heard: Vec<Heard>) -> HookVerdict {
     verdict
 }
 
-/// What handlers read on their stdin.
+/// Builds the JSON that handlers read on stdin.
 fn message(occasion: &Occasion<'_>, common: &Common, situation: &Situation) -> String {
     let mut object = Map::new();
     let mut put = |name: &str, value: Value| {

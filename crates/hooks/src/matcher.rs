@@ -1,24 +1,24 @@
-//! Which of an event's occasions a handler is for.
+//! Matchers: which occurrences of an event a handler runs for.
 
 use fancy_regex::Regex;
 
 use super::HookMoment;
 
-/// What a handler is for.
+/// The matcher of a handler.
 #[derive(Debug, Clone)]
 pub enum Matcher {
-    /// Everything.
+    /// Matches everything.
     All,
-    /// Exactly these.
+    /// Matches exactly these names.
     Names(Vec<String>),
-    /// Where this is found.
+    /// Matches names that contain a match of this pattern.
     Pattern(Box<Regex>),
-    /// Nothing: the pattern is broken.
+    /// Matches nothing: the pattern is invalid.
     Nothing,
 }
 
 impl Matcher {
-    /// Reads one; the error is for the person who wrote it, and such a handler never runs.
+    /// Parses a matcher. The error is for the user who wrote it; the handler then never runs.
     pub fn new(event: HookMoment, text: &str) -> (Self, Option<String>) {
         if text.is_empty() || text == "*" || !event.has_matcher() {
             return (Self::All, None);
@@ -44,7 +44,7 @@ impl Matcher {
         }
     }
 
-    /// The names it is written as, separated by `|`.
+    /// Returns the names in its text, separated by `|`.
     pub(super) fn written_names(&self) -> Vec<String> {
         match self {
             Self::All | Self::Nothing => Vec::new(),
@@ -53,7 +53,7 @@ impl Matcher {
         }
     }
 
-    /// Does it fit any of these names of one thing?
+    /// Returns whether it matches any of these names of one thing.
     pub fn fits(&self, names: &[&str]) -> bool {
         match self {
             Self::All => true,

@@ -1,4 +1,4 @@
-//! What a handler said.
+//! The output of a handler.
 
 use std::path::PathBuf;
 
@@ -6,73 +6,73 @@ use serde_json::Value;
 
 use super::{Asked, HookFormAnswer, HookMoment, event::Objection, file_watch::MOST_PATHS};
 
-/// How a handler's process ended.
+/// The exit of a handler's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookExit {
-    /// Its exit code; none if a signal ended it.
+    /// Its exit code; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// What it wrote.
+    /// Its standard output.
     pub stdout: String,
     /// Its standard error.
     pub stderr: String,
 }
 
-/// What a handler said, read.
+/// The parsed output of a handler.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HookOutput {
-    /// It holds the event up: why.
+    /// The reason to block the event, if it objects.
     pub block: Option<String>,
     /// `permissionDecision`, for PreToolUse; `behavior`, for PermissionRequest.
     pub decision: Option<HookDecision>,
-    /// Why.
+    /// The reason of the decision.
     pub reason: Option<String>,
-    /// The call's input, in place of the one given.
+    /// A new input for the call.
     pub updated_input: Option<Value>,
-    /// The call's output, in place of the one given.
+    /// A new output for the call.
     pub updated_output: Option<Value>,
-    /// Rules and modes to take over.
+    /// Permission rules and modes to apply.
     pub updated_permissions: Vec<Value>,
-    /// What an MCP server is answered, for Elicitation and ElicitationResult.
+    /// The answer to an MCP server, for Elicitation and ElicitationResult.
     pub form: Option<HookFormAnswer>,
-    /// What the model should know.
+    /// Text for the model.
     pub context: Option<String>,
-    /// What the person should know.
+    /// Text for the user.
     pub message: Option<String>,
     /// A title for the session.
     pub title: Option<String>,
-    /// What is said first, as if a person had said it.
+    /// The first prompt of the session, as if the user had typed it.
     pub first_words: Option<String>,
-    /// Paths to be watched from now on.
+    /// The paths to watch from now on.
     pub watch_paths: Option<Vec<PathBuf>>,
-    /// Skills are to be looked for again.
+    /// Whether skills are to be reloaded.
     pub reload_skills: bool,
-    /// A call that was refused may be tried again.
+    /// Whether a denied call may be tried again.
     pub retry: bool,
-    /// What is shown in place of the model's words, for MessageDisplay.
+    /// The text to display instead of the model's message, for MessageDisplay.
     pub display: Option<String>,
-    /// The worktree it made.
+    /// The worktree that the handler created.
     pub worktree: Option<PathBuf>,
-    /// Everything should stop after this: why.
+    /// The reason to end the run after this, if requested.
     pub stop: Option<String>,
-    /// Something went wrong with the handler itself, for the person.
+    /// A failure of the handler itself, for the user.
     pub failure: Option<String>,
 }
 
-/// A decision of a handler, the stricter the greater.
+/// A decision of a handler; a stricter one compares as greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HookDecision {
-    /// It may run.
+    /// The call may run.
     Allow,
-    /// A person should decide.
+    /// The user must decide.
     Ask,
-    /// It is put off: the run ends here and may be taken up again.
+    /// The call is deferred: the run ends here and may be resumed later.
     Defer,
-    /// It may not run.
+    /// The call must not run.
     Deny,
 }
 
 impl HookOutput {
-    /// A handler that failed.
+    /// The output of a handler that failed.
     pub fn failed(why: impl Into<String>) -> Self {
         Self {
             failure: Some(why.into()),
@@ -80,7 +80,7 @@ impl HookOutput {
         }
     }
 
-    /// Reads what a process said.
+    /// Parses the output of a process.
     pub fn read(event: HookMoment, ended: &HookExit) -> Self {
         let stdout = ended.stdout.trim();
         let json = stdout
@@ -101,7 +101,7 @@ impl HookOutput {
             return Self::of_worktree(ended, read, first_line());
         }
         match (ended.code, read) {
-            // Whatever else it says, this blocks.
+            // Exit code 2 blocks, regardless of the output.
             (Some(2), read) => {
                 let mut said = read.and_then(Result::ok).unwrap_or_default();
                 let stated = match said.decision {
@@ -129,7 +129,8 @@ impl HookOutput {
         }
     }
 
-    /// Where the worktree is that it made. Whatever is no path is a no.
+    /// Parses the output of WorktreeCreate: the path of the worktree. An output without a path
+    /// blocks the event.
     fn of_worktree(ended: &HookExit, read: Option<Result<Self, String>>, why: String) -> Self {
         let no = |why: String| Self {
             block: Some(why),
@@ -155,7 +156,7 @@ impl HookOutput {
         }
     }
 
-    /// Reads what a model said that was asked for its word.
+    /// Parses the answer of a model handler.
     pub(super) fn of_model(event: HookMoment, answer: &str, asked: &Asked) -> Result<Self, String> {
         let unclear = || {
             format!(
@@ -163,7 +164,7 @@ impl HookOutput {
                 quoted(answer)
             )
         };
-        // Models like to put words or a fence around it.
+        // Models often add text or a code fence around the JSON.
         let inside = answer.find('{').zip(answer.rfind('}'));
         let (start, end) = inside
             .filter(|(start, end)| start < end)
@@ -180,7 +181,7 @@ impl HookOutput {
         let ends = !asked.goes_on;
         match event.name() {
             "PermissionRequest" | "PermissionDenied" => {}
-            // It cannot be done: going on would not help.
+            // The task is impossible, so the model may stop.
             "Stop" | "SubagentStop" if value.get("impossible") == Some(&Value::Bool(true)) => {
                 said.message = Some(why);
             }
@@ -196,8 +197,8 @@ impl HookOutput {
         Ok(said)
     }
 
-    /// Leaves out what has no effect at this event, and gives an objection that comes too late to
-    /// the one who should read it.
+    /// Removes parts without effect at this event, and moves an objection that cannot block to the
+    /// message for the user, or drops it.
     pub(super) fn at(mut self, event: HookMoment) -> Self {
         if !event.can_stop() {
             self.stop = None;
@@ -217,7 +218,7 @@ impl HookOutput {
         self
     }
 
-    /// Every text of it that someone reads.
+    /// Returns all texts for the model or the user.
     pub(super) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         [
             &mut self.block,
@@ -232,7 +233,7 @@ impl HookOutput {
     }
 
     fn of_json(event: HookMoment, value: &Value) -> Result<Self, String> {
-        // Its word comes later, and has no effect then.
+        // The output of a background handler comes later and has no effect here.
         if value.get("async") == Some(&Value::Bool(true)) {
             return Ok(Self::default());
         }
@@ -358,7 +359,7 @@ impl HookOutput {
     }
 }
 
-/// `watchPaths`: absolute paths.
+/// Reads `watchPaths`: absolute paths.
 fn paths(specific: &Value) -> Result<Option<Vec<PathBuf>>, String> {
     let listed = match specific.get("watchPaths") {
         None | Some(Value::Null) => return Ok(None),
@@ -380,7 +381,7 @@ fn paths(specific: &Value) -> Result<Option<Vec<PathBuf>>, String> {
     Ok(Some(paths))
 }
 
-/// The beginning of a text that makes no sense.
+/// Quotes the start of an invalid text.
 fn quoted(text: &str) -> String {
     let start: String = text.trim().chars().take(200).collect();
     format!("{start:?}")

@@ -1,7 +1,9 @@
-//! What ends handlers when our process is gone before they are: killed, it can end nothing itself.
+//! The reaper: kills handlers if our process dies before them. A process that is killed cannot do
+//! that itself.
 //!
-//! A handler has a session of its own, so nothing else would. Beside a session whose handlers run, a small shell
-//! waits with the list of their process groups; our end, however it came, is the end of its input.
+//! Handlers run in their own sessions, so they do not end with ours. While handlers of a session
+//! run, a small shell waits with the list of their process groups. When our process ends in any
+//! way, the shell's input ends, and it kills the listed groups.
 
 use std::{
     os::fd::OwnedFd,
@@ -14,15 +16,16 @@ use tokio::process::Command;
 
 use super::run::SETSID;
 
-/// By its place: a workspace may be in PATH.
+/// An absolute path: a directory in PATH may belong to a workspace.
 const SHELL: &str = "/bin/sh";
 
-/// What a handler is started through: it begins with the first line of its input, which we write once it is on the
-/// list. Killed before that we leave a shell whose input ends, and so it does.
+/// The wrapper that starts a handler: it waits for the first line of its input, which we write
+/// after the handler was added to the list. If we are killed before that, its input ends, and the
+/// wrapper exits.
 const GATE: &str = r#"read -r go && exec "$@""#;
 
-/// Reads `+ GROUP` and `- GROUP`. When there is no more, what is left on the list is asked to end, then ended. Not
-/// every shell takes `--` in front of a group.
+/// The script reads `+ GROUP` and `- GROUP`. At the end of its input it sends SIGTERM to all groups
+/// on the list, then SIGKILL. Not every shell supports `--` before a group.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 list=
@@ -42,7 +45,7 @@ sleep 1
 for one in $list; do kill -KILL "-$one"; done
 "#;
 
-/// Ends the handlers of a session that is gone. Nothing runs before the first of them does.
+/// Kills the handlers of a session whose process has died. It is started with the first handler.
 #[derive(Debug, Default)]
 pub(super) struct Reaper(Mutex<ReaperState>);
 
@@ -50,21 +53,21 @@ pub(super) struct Reaper(Mutex<ReaperState>);
 enum ReaperState {
     #[default]
     NotStarted,
-    /// Its input.
+    /// The shell runs; this is its input.
     Runs(OwnedFd),
-    /// There is none here: handlers run all the same.
+    /// The shell is not available: handlers run without it.
     Missing,
 }
 
-/// A process group on the list, until this is dropped.
+/// A process group that is on the list until this value is dropped.
 #[derive(Debug)]
 pub(super) struct ReapedGroup {
     reaper: Arc<Reaper>,
     group: Pid,
 }
 
-/// The arguments in front of a program that let it begin with the first line of its input; none where there is no shell,
-/// and so no reaper either.
+/// Returns the wrapper arguments that make a program wait for the first line of its input; empty if
+/// the shell, and thus the reaper, is missing.
 pub(super) fn gate() -> &'static [&'static str] {
     match std::path::Path::new(SHELL).exists() {
         true => &[SHELL, "-c", GATE, "sh"],
@@ -73,7 +76,7 @@ pub(super) fn gate() -> &'static [&'static str] {
 }
 
 impl Reaper {
-    /// Puts a group on the list.
+    /// Adds a group to the list.
     pub(super) fn watch(self: &Arc<Self>, group: Pid) -> ReapedGroup {
         self.say('+', group);
         ReapedGroup {
@@ -89,7 +92,8 @@ impl Reaper {
         }
         if let ReaperState::Runs(input) = &*state {
             let line = format!("{what} {}\n", group.as_raw_nonzero());
-            // Short enough to go in one piece, or not at all: then someone ended it.
+            // The line is short enough to be written completely or not at all. It fails only if the
+            // shell was killed.
             let _ = rustix::io::write(input, line.as_bytes());
         }
     }
@@ -101,7 +105,7 @@ impl Drop for ReapedGroup {
     }
 }
 
-/// In a session of its own, so that what ends all of ours at once does not end it.
+/// Starts the shell in its own session, so that it is not killed together with our process group.
 fn start() -> Option<OwnedFd> {
     let setsid = SETSID
         .iter()

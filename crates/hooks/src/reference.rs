@@ -1,11 +1,12 @@
-//! The events, for people: when each comes, and what its matcher is held against.
+//! The table of hook events for the documentation: when each event fires, and what its matcher is
+//! compared with.
 
 use std::fmt::Write;
 
 use crate::{HookMoment, Objection};
 
-/// Name, when it comes, what the matcher is held against. Events that haft accepts and never fires have no
-/// words.
+/// The name of each event, when it fires, and what its matcher is compared with. Events that haft
+/// accepts but does not fire share the last row.
 const EVENTS: [(&str, &str, &str); 31] = [
     (
         "SessionStart",
@@ -96,7 +97,7 @@ const EVENTS: [(&str, &str, &str); 31] = [
     ),
 ];
 
-/// A table of them, as Markdown.
+/// Returns the table as Markdown.
 pub fn markdown() -> String {
     let mut text = "| Event | When | Matcher | Exit code 2 |\n|---|---|---|---|\n".to_owned();
     for (name, when, matcher) in EVENTS {

@@ -1,4 +1,4 @@
-//! Running a handler that is a program: a process in a session of its own, with an end.
+//! Running a handler that is a program: a process in its own session, with a timeout.
 
 use std::{
     collections::BTreeMap,
@@ -24,58 +24,58 @@ use super::{
     reaper::{self, ReapedGroup, Reaper},
 };
 
-/// How long a handler has between being asked to end and being ended.
+/// The time between SIGTERM and SIGKILL for a handler that timed out.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long pipes that others hold are read after the process has ended.
+/// The time for reading pipes that other processes hold open after the handler has exited.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// A handler that writes more than this has lost its way.
+/// The maximum size of stdout and of stderr, in bytes; the rest is dropped.
 const MOST_OUTPUT: usize = 4 * 1024 * 1024;
 
-/// How often what a handler prints is reported.
+/// The interval of reports about the handler's output.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// Where the program is found that starts another in a session of its own. By its place: a workspace
-/// may be in PATH.
+/// The paths of `setsid`, which starts a program in its own session. Absolute paths, because a
+/// directory in PATH may belong to a workspace.
 pub(super) const SETSID: [&str; 3] = [
     "/usr/bin/setsid",
     "/bin/setsid",
     "/run/current-system/sw/bin/setsid",
 ];
 
-/// Why a handler gave no answer.
+/// The reason why a handler gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RunError {
-    /// It cannot run here.
+    /// The handler cannot run here.
     #[error("{0}")]
     Unavailable(String),
-    /// It could not be started.
+    /// The program could not be started.
     #[error("it could not be started: {0}")]
     NotStarted(String),
-    /// It took too long.
+    /// The handler timed out.
     #[error("it took longer than {0:?}")]
     TimedOut(Duration),
 }
 
-/// Where and with what a program runs.
+/// The process context of a handler: directories, environment and reaper.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Surroundings<'a> {
-    /// The directory.
+    /// The working directory.
     pub(super) cwd: &'a Path,
     /// The project's root.
     pub(super) project: &'a Path,
-    /// Variables that the settings name.
+    /// Environment variables from the settings.
     pub(super) env: &'a BTreeMap<String, String>,
-    /// Where it may write variables for later commands.
+    /// The file for environment variables of later commands.
     pub(super) env_file: Option<&'a Path>,
-    /// How much work the model puts in.
+    /// The effort level of the model.
     pub(super) effort: Option<&'a str>,
-    /// What ends it should our process be gone.
+    /// Kills the program if our process dies.
     pub(super) reaper: &'a Arc<Reaper>,
 }
 
-/// Runs a program: the input on its stdin, one line, then the end.
+/// Runs a program, with the input as one line on its stdin.
 pub(super) async fn run(
     handler: &Handler,
     input: &str,
@@ -84,11 +84,11 @@ pub(super) async fn run(
     teller: &Teller,
 ) -> Result<HookExit, RunError> {
     let mut command = command(handler, surroundings)?;
-    // It inherits our environment as it was when we were started.
+    // The program inherits the environment with which we were started.
     command.envs(secrets::taken().filter(|(name, _)| !is_telemetry(name)));
     for (name, value) in surroundings.env {
         match value.as_str() {
-            // What was inherited is taken away.
+            // An empty value removes an inherited variable.
             "" => command.env_remove(name),
             value => command.env(name, value),
         };
@@ -141,7 +141,7 @@ pub(super) async fn run(
     }
 }
 
-/// Where telemetry of ours goes is not the business of a hook.
+/// Returns whether this is a telemetry variable. These are ours and not passed on to hooks.
 fn is_telemetry(name: &OsStr) -> bool {
     name.to_string_lossy().starts_with("OTEL_")
 }
@@ -149,7 +149,7 @@ fn is_telemetry(name: &OsStr) -> bool {
 fn command(handler: &Handler, surroundings: Surroundings<'_>) -> Result<Command, RunError> {
     let filled = |text: &str| filled(text, handler, surroundings);
     let (program, args) = match &handler.action {
-        // The shell has the variables in its environment: the text stays as it was written.
+        // The shell expands the variables itself, so the text is not changed.
         Action::Shell(text) => ("bash".to_owned(), vec!["-c".to_owned(), text.clone()]),
         Action::Program(program, args) => {
             let args = args.iter().map(|arg| filled(arg)).collect();
@@ -158,8 +158,8 @@ fn command(handler: &Handler, surroundings: Surroundings<'_>) -> Result<Command,
         Action::Unavailable(why) => return Err(RunError::Unavailable(why.clone())),
         _ => return Err(RunError::Unavailable("it is no program".to_owned())),
     };
-    // In a session of its own there is no terminal to ask anything on, and whatever it starts ends with
-    // it.
+    // In its own session the program has no terminal to ask the user on, and all its child
+    // processes can be killed with it.
     let setsid = SETSID.iter().find(|place| Path::new(place).is_file());
     let mut words = setsid.iter().copied().chain(reaper::gate()).copied();
     let mut command = match words.next() {
@@ -191,7 +191,7 @@ fn filled(text: &str, handler: &Handler, surroundings: Surroundings<'_>) -> Stri
     text
 }
 
-/// What a process has printed so far.
+/// The output of a process so far.
 #[derive(Default)]
 struct Printed {
     stdout: Mutex<Vec<u8>>,
@@ -213,8 +213,8 @@ fn lock(bytes: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
     bytes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives the process its input and reads all it says. It has ended when the process has: what it left
-/// running may hold the pipes, and gets only a moment more.
+/// Writes the input to the process and reads its output until it exits. Its child processes may
+/// keep the pipes open; they are read only for [`DRAIN`] longer.
 async fn talk(child: &mut Child, input: &str, teller: &Teller) -> std::io::Result<HookExit> {
     let stdin = child.stdin.take();
     let write = async move {
@@ -222,7 +222,7 @@ async fn talk(child: &mut Child, input: &str, teller: &Teller) -> std::io::Resul
             if !reaper::gate().is_empty() {
                 let _ = stdin.write_all(b"go\n").await;
             }
-            // A handler need not read its input.
+            // A handler need not read its input, so errors are ignored.
             let _ = stdin.write_all(input.as_bytes()).await;
             let _ = stdin.write_all(b"\n").await;
             let _ = stdin.shutdown().await;
@@ -275,7 +275,7 @@ async fn all(pipe: Option<impl tokio::io::AsyncRead + Unpin>, bytes: &Mutex<Vec<
             Ok(0) | Err(_) => return,
             Ok(length) => {
                 let mut bytes = lock(bytes);
-                // What is too much is read and dropped, so that no one waits for us.
+                // Output beyond the limit is read and dropped, so that the program does not block.
                 let room = MOST_OUTPUT.saturating_sub(bytes.len());
                 bytes.extend_from_slice(&chunk[..length.min(room)]);
             }
@@ -283,10 +283,10 @@ async fn all(pipe: Option<impl tokio::io::AsyncRead + Unpin>, bytes: &Mutex<Vec<
     }
 }
 
-/// The processes of a handler. What is left of them is killed when this goes.
+/// The process group of a handler. Remaining processes are killed on drop.
 struct Group {
     id: Option<Pid>,
-    /// They are killed also when no code of ours runs any more.
+    /// Kills the group even if our process dies.
     _reaped: Option<ReapedGroup>,
 }
 
@@ -306,7 +306,7 @@ impl Group {
         }
     }
 
-    /// It ended by itself; what it left running in the background is its own affair.
+    /// Marks the handler as exited; processes that it left in the background are not killed.
     fn done(mut self) {
         self.id = None;
     }

@@ -5,9 +5,11 @@ use serde_json::Value;
 
 use super::config::ServerToolCall;
 
-/// Calls tools of MCP servers. The engine knows none: the one who sets a session up brings it.
+/// Calls tools of MCP servers. The program that sets up a session supplies it, because this crate
+/// has no MCP client.
 pub trait CallServers: Send + Sync {
-    /// The texts of the answer. The error is for people: no such server, not connected, or the call failed.
+    /// Returns the texts of the result. The error is a message for users: unknown server, not
+    /// connected, or the call failed.
     fn call<'a>(
         &'a self,
         server: &'a str,
@@ -17,7 +19,8 @@ pub trait CallServers: Send + Sync {
 }
 
 impl ServerToolCall {
-    /// What the tool is called with at this event: `${a.b}` in a text stands for what the event says there.
+    /// Returns the input of the tool for this event: `${a.b}` in a text is replaced by that field
+    /// of the event.
     pub(super) fn input_at(&self, event: &Value) -> Value {
         filled(&self.input, event)
     }
