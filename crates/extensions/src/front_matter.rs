@@ -1,8 +1,8 @@
-//! The head of a Markdown file: YAML between two lines `---`.
+//! The front matter of a Markdown file: YAML between two lines `---`.
 //!
-//! Read as its writers mean it: `yes` is true where a boolean is expected, a list may be one string, and
-//! a plain sentence with a colon in it is a sentence. What is no YAML even so is a [`FrontMatterError`], and the body
-//! is still there.
+//! It is read leniently: `yes` is true where a boolean is expected, a list may be one string, and a
+//! plain sentence that contains a colon is a sentence. If it is not valid YAML even so, the result
+//! has a [`FrontMatterError`], and the body is still available.
 
 use std::{collections::HashSet, path::Path};
 
@@ -11,24 +11,24 @@ use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 
 use crate::Warning;
 
-/// A head longer than this is none.
+/// The maximum length of front matter, in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// A file, taken apart.
+/// A parsed file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrontMatter<'a> {
-    /// What the head says; empty if there is none.
+    /// The values of the front matter; empty if the file has no front matter.
     pub head: Head,
-    /// What comes after it.
+    /// The text after the front matter.
     pub body: &'a str,
-    /// What is wrong with the head; then it says nothing.
+    /// The error in the front matter, which is then empty.
     pub fault: Option<FrontMatterError>,
-    /// A key is there twice; the last one counts.
+    /// A warning about a duplicate key, of which the last value is used.
     pub doubled: Option<FrontMatterError>,
 }
 
 impl FrontMatter<'_> {
-    /// Reports a key that is there twice.
+    /// Adds a warning about a duplicate key.
     pub(crate) fn warn_of_doubled(&self, file: &Path, warnings: &mut Vec<Warning>) {
         if let Some(doubled) = &self.doubled {
             warnings.push(Warning::of(file, doubled.what.clone()).at(doubled.line));
@@ -36,16 +36,16 @@ impl FrontMatter<'_> {
     }
 }
 
-/// What is wrong with a head.
+/// An error in front matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrontMatterError {
-    /// On which line of the file, from 1.
+    /// The line in the file, from 1.
     pub line: Option<u64>,
-    /// What it is.
+    /// The description of the error.
     pub what: String,
 }
 
-/// What a head says.
+/// The values of front matter.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Head(Map<String, Value>);
 
@@ -55,7 +55,7 @@ impl From<Map<String, Value>> for Head {
     }
 }
 
-/// Takes a file apart.
+/// Splits a file into front matter and body, and parses the front matter.
 pub fn parse(text: &str) -> FrontMatter<'_> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let nothing = |body, fault| FrontMatter {
@@ -99,10 +99,10 @@ pub fn parse(text: &str) -> FrontMatter<'_> {
     }
 }
 
-/// The first key that begins two lines.
+/// Finds the first key that begins two lines.
 fn doubled(head: &str) -> Option<FrontMatterError> {
     let mut keys = HashSet::new();
-    // The first line of the head is the second of the file.
+    // The first line of the front matter is the second of the file.
     head.lines().zip(2..).find_map(|(line, number)| {
         let (key, _) = line.split_once(':')?;
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -115,7 +115,7 @@ fn doubled(head: &str) -> Option<FrontMatterError> {
     })
 }
 
-/// The head and the body, without the marks.
+/// Splits a text into front matter and body, without the `---` lines.
 fn split(text: &str) -> Option<(&str, &str)> {
     let (first, rest) = text.split_once('\n')?;
     if !is_mark(first) {
@@ -151,7 +151,7 @@ fn yaml(head: &str) -> Result<Value, FrontMatterError> {
         },
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         merge_keys: MergeKeyPolicy::AsOrdinary,
-        // `yes` may be a word; where a boolean is expected it is read as one.
+        // `yes` may be text; it is converted only where a boolean is expected.
         strict_booleans: true,
         with_snippet: false,
     };
@@ -159,7 +159,7 @@ fn yaml(head: &str) -> Result<Value, FrontMatterError> {
         return Ok(Value::Null);
     }
     serde_saphyr::from_str_with_options(head, options).map_err(|error| {
-        // The first line of the head is the second of the file.
+        // The first line of the front matter is the second of the file.
         let line = error.location().map(|location| location.line() + 1);
         let told = error.without_snippet().to_string();
         let told = told.lines().next().unwrap_or_default();
@@ -171,8 +171,8 @@ fn yaml(head: &str) -> Result<Value, FrontMatterError> {
     })
 }
 
-/// The same head, its plain values of one line in quotes: people write `description: Use it so: …`,
-/// `argument-hint: [file] [mode]` and `tools: *`, and mean the text.
+/// Puts plain one-line values in quotes. Users write `description: Use it so: …`, `argument-hint:
+/// [file] [mode]` and `tools: *`, and mean the text.
 fn quoted(head: &str) -> String {
     let mut text = String::with_capacity(head.len() + 64);
     for line in head.lines() {
@@ -185,7 +185,7 @@ fn quoted(head: &str) -> String {
     text
 }
 
-/// A key that begins its line, and a value that only quotes make plain.
+/// Returns the key and value of a line, if the value is plain text that needs quotes.
 fn plain_value(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(':')?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -195,13 +195,13 @@ fn plain_value(line: &str) -> Option<(&str, &str)> {
     let value = value.strip_prefix([' ', '\t'])?.trim();
     let first = value.chars().next()?;
     let is_meant = match first {
-        // A string in quotes, or one that someone forgot to end.
+        // A string in quotes, possibly without the closing quote.
         '"' | '\'' => true,
-        // A list; but `[file] [mode]` is none.
+        // A list; but `[file] [mode]` is not one.
         '[' => value.find(']').is_none_or(|end| end + 1 == value.len()),
         '{' => value.find('}').is_none_or(|end| end + 1 == value.len()),
         '|' | '>' => value.len() <= 3,
-        // Something named, and something that was; but `*` and `*.md` are none.
+        // A YAML anchor or alias; but `*` and `*.md` are not aliases.
         '&' => true,
         '*' => value.len() > 1 && value[1..].chars().all(is_name),
         _ => false,
@@ -210,20 +210,20 @@ fn plain_value(line: &str) -> Option<(&str, &str)> {
 }
 
 impl Head {
-    /// A value as it is written.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.get(key).filter(|value| !value.is_null())
     }
 
-    /// Every key that is there.
+    /// Returns all keys.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// Text; numbers, booleans and lists of them as they would be written. Blank is none.
+    /// Returns a value as text; numbers, booleans and lists are converted. `None` if it is empty.
     pub fn text(&self, key: &str) -> Option<String> {
         let text = match self.get(key)? {
-            // A hint like `[file]` is a list to YAML, and a text to the one who wrote it.
+            // YAML parses a hint like `[file]` as a list, but its author means the text.
             Value::Array(items) => {
                 let items: Option<Vec<String>> = items.iter().map(scalar).collect();
                 format!("[{}]", items?.join(", "))
@@ -234,7 +234,7 @@ impl Head {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// A list, or a string that is split at commas and blanks outside parentheses.
+    /// Returns a list, or a string split at commas and whitespace outside parentheses.
     pub fn list(&self, key: &str) -> Option<Vec<String>> {
         match self.get(key)? {
             Value::Array(items) => Some(items.iter().filter_map(scalar).collect()),
@@ -245,7 +245,7 @@ impl Head {
         }
     }
 
-    /// A list, or a string that is split at commas alone: patterns may hold blanks.
+    /// Returns a list, or a string split at commas only: patterns may contain spaces.
     pub fn patterns(&self, key: &str) -> Option<Vec<String>> {
         match self.get(key)? {
             Value::Array(items) => Some(items.iter().filter_map(scalar).collect()),
@@ -254,7 +254,7 @@ impl Head {
         }
     }
 
-    /// A boolean, as anyone writes it; `None` if it is none.
+    /// Returns a boolean in any common spelling; `None` for other values.
     pub fn boolean(&self, key: &str) -> Option<bool> {
         match self.get(key)? {
             Value::Bool(value) => Some(*value),
@@ -266,7 +266,7 @@ impl Head {
         }
     }
 
-    /// A number above 0.
+    /// Returns a number greater than 0.
     pub fn count(&self, key: &str) -> Option<u32> {
         let value = self.get(key)?;
         let count = match value {
@@ -286,7 +286,7 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Splits where it may, but not inside `(…)` or `{…}`; parts are trimmed, empty ones dropped.
+/// Splits at separators that are not inside `(…)` or `{…}`; parts are trimmed, empty ones dropped.
 fn split_list(text: &str, splits: impl Fn(char) -> bool) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut depth = 0_usize;

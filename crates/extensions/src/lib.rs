@@ -1,15 +1,17 @@
-//! What people keep in folders for their agent: found and read, with a warning for each thing that is wrong.
+//! Extensions that users keep in folders: memory files, skills, agents, plugins and output styles.
+//! This crate finds and reads them, and reports each error as a warning.
 //!
-//! Nothing here runs anything, and nothing that lies in a folder can stop the rest from being read: what
-//! is wrong with a file is a [`Warning`] that names it. Files are read bounded, and only regular ones.
+//! Nothing here runs code, and no file can prevent the others from being read: an error in a file
+//! is a [`Warning`] that names it. Only regular files are read, up to a size limit.
 //!
 //! # Layout
-//! - [`ExtensionPlaces`]: where to look; [`plugins`]: folders that came from elsewhere
-//! - [`front_matter`], [`markdown`]: how such files are written
-//! - [`agents`]: kinds of subagents
+//! - [`ExtensionPlaces`]: the folders to search; [`plugins`]: folders that were installed from
+//!   elsewhere
+//! - [`front_matter`], [`markdown`]: the file formats
+//! - [`agents`]: agent kinds
 //! - [`skills`]: skills and commands; [`slash`](fn@slash): prompts that call them
-//! - [`memory`]: what every model is to know here
-//! - [`styles`]: how the model is to speak
+//! - [`memory`]: memory files with instructions for the model
+//! - [`styles`]: output styles of the model
 
 #![warn(missing_docs)]
 

@@ -1,6 +1,6 @@
-//! What in a Markdown text is code, and what is not.
+//! Markdown parsing: separates code from other text.
 
-/// The files a text mentions as `@path`, outside of code; in order, without doubles.
+/// Returns the files that a text mentions as `@path` outside of code; in order, without duplicates.
 pub fn mentions(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for line in prose(text) {
@@ -8,7 +8,7 @@ pub fn mentions(text: &str) -> Vec<&str> {
         while let Some(next) = line[at..].find('@') {
             let begin = at + next;
             at = begin + 1;
-            // An address like `a@b.c` mentions no file.
+            // An address like `a@b.c` is not a mention.
             let stands_free = line[..begin]
                 .chars()
                 .next_back()
@@ -28,7 +28,7 @@ pub fn mentions(text: &str) -> Vec<&str> {
     found
 }
 
-/// The parts of each line that are no code.
+/// Returns the parts of each line that are not code.
 fn prose(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut fence: Option<Fence> = None;
@@ -59,9 +59,10 @@ fn prose(text: &str) -> Vec<&str> {
     parts
 }
 
-/// What of a paragraph stands in no `` `span` ``: spans may go over lines, but not over paragraphs.
+/// Adds the parts of a paragraph outside of `` `spans` ``: a span may contain line breaks, but not
+/// end in another paragraph.
 fn outside_spans<'a>(text: &'a str, parts: &mut Vec<&'a str>) {
-    // Where runs of each length begin, so that looking for the end of one is no search of its own.
+    // All runs of backticks are found once, so that finding the end of a span needs no new search.
     let runs = runs(text);
     let mut from = 0;
     let mut next = 0;
@@ -84,7 +85,7 @@ fn outside_spans<'a>(text: &'a str, parts: &mut Vec<&'a str>) {
     parts.push(&text[from..]);
 }
 
-/// At most this many runs of backticks are looked through for the end of a span.
+/// The maximum number of backtick runs that are searched for the end of a span.
 const MOST_RUNS: usize = 1000;
 
 fn runs(text: &str) -> Vec<(usize, usize)> {
@@ -98,12 +99,12 @@ fn runs(text: &str) -> Vec<(usize, usize)> {
     runs
 }
 
-/// The line that opens or closes a block of code.
+/// A line that opens or closes a code block.
 #[derive(Debug, Clone, Copy)]
 struct Fence {
     mark: u8,
     length: usize,
-    /// Something is written behind it, so it closes nothing.
+    /// Text follows the marks, so the line cannot close a block.
     is_named: bool,
 }
 
@@ -130,11 +131,12 @@ impl Fence {
     }
 }
 
-/// The text without HTML comments that begin a line; those in code stay, and so does one that never ends.
+/// Returns the text without HTML comments at the start of a line; those in code stay, and so does
+/// an unclosed one.
 pub fn without_comments(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut fence: Option<Fence> = None;
-    // Behind this none ends, so that many that never end cost no more than one.
+    // No comment ends after this offset, so many unclosed comments cost no more than one.
     let last = text.rfind("-->").unwrap_or(0);
     let mut at = 0;
     while at < text.len() {
@@ -148,7 +150,7 @@ pub fn without_comments(text: &str) -> String {
                 let begin = at + line.find("<!--").unwrap_or_default();
                 if let Some(close) = text[begin + 4..].find("-->") {
                     at = begin + 4 + close + 3;
-                    // A line that held nothing else goes with it.
+                    // A line that contained only the comment is removed with it.
                     let rest = &text[at..];
                     let line_end = rest.find('\n').map_or(rest.len(), |end| end + 1);
                     if rest[..line_end].trim().is_empty() {

@@ -1,14 +1,14 @@
-//! Which files a rule or a skill is for.
+//! Path patterns of rules and skills.
 
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// No more patterns than this of one file, and none longer.
+/// The maximum number of patterns; `LONGEST` is the maximum length of one.
 const MOST: usize = 200;
 const LONGEST: usize = 1000;
 
-/// Patterns of paths, below a directory.
+/// Path patterns relative to a directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Patterns {
     set: GlobSet,
@@ -16,7 +16,7 @@ pub(crate) struct Patterns {
 }
 
 impl Patterns {
-    /// What cannot be read as a pattern fits nothing.
+    /// Compiles patterns; invalid ones match nothing.
     pub(crate) fn new(patterns: &[String], base: &Path) -> Self {
         let mut builder = GlobSetBuilder::new();
         for pattern in patterns.iter().take(MOST) {
@@ -24,7 +24,7 @@ impl Patterns {
             if pattern.is_empty() || pattern.len() > LONGEST {
                 continue;
             }
-            // `docs/` means what is in it.
+            // `docs/` means everything inside it.
             let pattern = match pattern.strip_suffix('/') {
                 Some(folder) => format!("{folder}/**"),
                 None => pattern.to_owned(),
@@ -40,7 +40,7 @@ impl Patterns {
         }
     }
 
-    /// Is this file one of them?
+    /// Returns whether a file matches one of the patterns.
     pub(crate) fn fit(&self, file: &Path) -> bool {
         match file.strip_prefix(&self.base) {
             Ok(below) => self.set.is_match(below) || self.set.is_match(file),

@@ -1,15 +1,15 @@
-//! Where to look.
+//! The folders that are searched for extensions.
 
 use std::path::{Path, PathBuf};
 
 use crate::reading::real;
 
-/// Who gives something: the closer to the top, the stronger.
+/// The source of an extension. Sources at the top have priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExtensionOrigin {
     /// The machine's administrator.
     Managed,
-    /// A flag, or the program that drives us.
+    /// A command line flag, or the program that runs the session.
     Given,
     /// The project.
     Project,
@@ -17,18 +17,18 @@ pub enum ExtensionOrigin {
     User,
     /// A plugin.
     Plugin,
-    /// We bring it ourselves.
+    /// Built into haft.
     BuiltIn,
 }
 
-/// Which sources count (`--setting-sources`).
+/// The settings sources that are used (`--setting-sources`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sources {
     /// The user's own folder.
     pub user: bool,
-    /// What is shared with the project.
+    /// Shared files in the project.
     pub project: bool,
-    /// What lies in the project for this user alone.
+    /// Files in the project for this user only.
     pub local: bool,
 }
 
@@ -42,21 +42,21 @@ impl Default for Sources {
     }
 }
 
-/// A folder of skills, commands and agents that came from elsewhere.
+/// A folder of skills, commands and agents that was installed from elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensionPlugin {
     /// Its version, if its manifest names one.
     pub version: Option<String>,
-    /// What its things are named after.
+    /// Its name, which is the prefix of the names of its extensions.
     pub name: String,
     /// Its folder.
     pub root: PathBuf,
 }
 
-/// Where to look.
+/// The folders that are searched for extensions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensionPlaces {
-    /// The directory the session works in; absolute.
+    /// The working directory of the session; absolute.
     pub cwd: PathBuf,
     /// The home directory.
     pub home: PathBuf,
@@ -68,14 +68,14 @@ pub struct ExtensionPlaces {
     pub directories: Vec<PathBuf>,
     /// Plugins.
     pub plugins: Vec<ExtensionPlugin>,
-    /// Which of them count.
+    /// The sources that are used.
     pub sources: Sources,
 }
 
 impl ExtensionPlaces {
-    /// Only what the project at a directory says.
+    /// Creates places for the project at a directory, without user and administrator folders.
     pub fn of_project(cwd: &Path) -> Self {
-        // Nothing can lie in it.
+        // No file can be inside it.
         let nowhere = PathBuf::from("/dev/null");
         Self {
             cwd: cwd.to_path_buf(),
@@ -91,21 +91,21 @@ impl ExtensionPlaces {
         }
     }
 
-    /// The working directory and those above it up to the root of its repository, the nearest first;
-    /// without a repository only itself.
+    /// Returns the working directory and its ancestors up to the root of its repository, the
+    /// innermost first; without a repository only the working directory.
     pub fn levels(&self) -> Vec<PathBuf> {
         let above: Vec<PathBuf> = self.cwd.ancestors().map(Path::to_path_buf).collect();
         let root = above.iter().position(|path| path.join(".git").exists());
         above.into_iter().take(root.unwrap_or(0) + 1).collect()
     }
 
-    /// The root of the repository, else the working directory.
+    /// Returns the root of the repository, otherwise the working directory.
     pub fn project(&self) -> PathBuf {
         self.levels().pop().unwrap_or_else(|| self.cwd.clone())
     }
 
-    /// Does a file lie in the project itself, links followed? Trust in it says nothing about additional
-    /// directories.
+    /// Returns whether a file is in the project itself, with links resolved. Trust in the project
+    /// does not include additional directories.
     pub fn is_of_project(&self, file: &Path) -> bool {
         match (real(file), real(&self.project())) {
             (Some(file), Some(project)) => file.starts_with(project),
@@ -113,8 +113,8 @@ impl ExtensionPlaces {
         }
     }
 
-    /// The `.claude` folders of the project, the nearest first, then those of additional directories.
-    /// The user's own folder is none of them, even where the project lies around it.
+    /// Returns the `.claude` folders of the project, the innermost first, then those of additional
+    /// directories. The user's own folder is never included, even if the project contains it.
     pub(crate) fn project_folders(&self) -> Vec<PathBuf> {
         if !self.sources.project {
             return Vec::new();

@@ -6,10 +6,11 @@ use serde_json::{Map, Value};
 
 use crate::{ExtensionPlugin, Warning, reading};
 
-/// A manifest longer than this is none.
+/// The maximum size of a manifest, in bytes.
 const LONGEST: usize = 256 * 1024;
 
-/// The plugin in a folder. It is named by its manifest, else after the folder.
+/// Reads the plugin in a folder. Its name is in the manifest; without a manifest it is the name of
+/// the folder.
 pub fn read(root: &Path) -> Result<ExtensionPlugin, Warning> {
     if !root.is_dir() {
         return Err(Warning::of(root, "it is no folder: the plugin is left out"));
@@ -50,20 +51,20 @@ pub fn read(root: &Path) -> Result<ExtensionPlugin, Warning> {
     }
 }
 
-/// What a plugin brings beside skills, commands and agents.
+/// Parts of a plugin besides skills, commands and agents.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PluginParts {
-    /// Hooks by event, with the file they are written in.
+    /// Hooks by event, with the file that defines them.
     pub hooks: Vec<(PathBuf, Value)>,
-    /// MCP servers by name, its own folder filled in.
+    /// MCP servers by name; references to the plugin's folder are replaced by its path.
     pub servers: Map<String, Value>,
-    /// Language servers by name, its own folder filled in.
+    /// Language servers by name; references to the plugin's folder are replaced by its path.
     pub language_servers: Map<String, Value>,
     /// Its settings.
     pub settings: Map<String, Value>,
 }
 
-/// Reads what a plugin brings. What cannot be read is a warning, and the rest counts.
+/// Reads the parts of a plugin. Files that cannot be read become warnings; the others are used.
 pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<Warning>) {
     let mut warnings = Vec::new();
     let mut parts = PluginParts::default();
@@ -105,7 +106,7 @@ pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<Warning>) {
     (parts, warnings)
 }
 
-/// A component: in its usual file, and in what the manifest names or holds.
+/// Reads a component: from its default file, and from files or objects in the manifest.
 fn component(
     plugin: &ExtensionPlugin,
     told: &Value,
@@ -143,7 +144,7 @@ fn component(
     found
 }
 
-/// A path of a plugin; `None` where it leads out of it.
+/// Returns the path of a plugin's file; `None` if it is outside the plugin.
 fn inside(root: &Path, path: &str) -> Option<PathBuf> {
     let path = Path::new(path);
     let plain = |part| matches!(part, Component::CurDir | Component::Normal(_));
@@ -183,12 +184,13 @@ fn fill_in(value: &mut Value, root: &str) {
     }
 }
 
-/// The folder of a plugin that is installed for the user, by its full name `plugin@marketplace`.
+/// Returns the folder of a plugin that is installed for the user, by its full name
+/// `plugin@marketplace`.
 pub fn installed(user: &Path, name: &str) -> Option<PathBuf> {
     let list = user.join("plugins/installed_plugins.json");
     let list = read_json(&list, &mut Vec::new())?;
     let entry = list["plugins"].get(name)?;
-    // One place, or a list of them by scope.
+    // One location, or a list of them by scope.
     let place = match entry {
         Value::Array(places) => places.last()?,
         place => place,

@@ -1,4 +1,4 @@
-//! Reading files that anyone may have written: bounded, regular ones only, never waiting.
+//! Reading untrusted files: only regular files, up to a size limit, without blocking.
 
 use std::{
     collections::HashSet,
@@ -12,27 +12,27 @@ use rustix::fs::{Mode, OFlags, openat};
 
 use crate::Warning;
 
-/// More than this of one file is left out.
+/// The maximum size that is read of one file, in bytes.
 pub(crate) const LONGEST: usize = 256 * 1024;
 
-/// No deeper than this below a folder.
+/// The maximum depth below a folder.
 const DEEPEST: usize = 8;
 
-/// No more entries than this of a folder with everything below it.
+/// The maximum number of entries of a folder and everything below it.
 const MOST_ENTRIES: usize = 10_000;
 
-/// What a file says.
+/// The text of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Text {
-    /// Its text; what is no UTF-8 is replaced, line ends are `\n`.
+    /// The text. Invalid UTF-8 is replaced; line breaks are `\n`.
     pub(crate) text: String,
-    /// It is longer than what is read of it.
+    /// The file is longer than the limit.
     pub(crate) is_cut: bool,
 }
 
-/// A file's text up to a length; `None` where there is none. A pipe or a device of that name is an
-/// error, not a wait; so is a link to a file of another kind: a project could have a key read as if
-/// it were instructions.
+/// Reads a file up to a length; `None` if it does not exist. A pipe or device is an error, and so
+/// is a link to a file with another extension: otherwise a project could have a key file read as
+/// instructions.
 pub(crate) fn read(path: &Path, longest: usize) -> io::Result<Option<Text>> {
     match fs::canonicalize(path) {
         Ok(real) if !is_same_kind(path, &real) => {
@@ -57,8 +57,8 @@ fn none_if_missing(error: io::Error) -> io::Result<Option<Text>> {
     }
 }
 
-/// The same of a file whose real path was judged: where a link has been put in it since, it is an
-/// error.
+/// Like [`read`], but for a file whose real path was checked. If a link was put into the path
+/// since, that is an error.
 pub(crate) fn read_real(real: &Path, longest: usize) -> io::Result<Option<Text>> {
     let file = match open_real(real) {
         Ok(file) => File::from(file),
@@ -72,7 +72,7 @@ pub(crate) fn read_real(real: &Path, longest: usize) -> io::Result<Option<Text>>
     let is_cut = bytes.len() > longest;
     bytes.truncate(longest);
     if is_cut {
-        // Not in the middle of a character.
+        // The cut must not split a character.
         let end = match str::from_utf8(&bytes) {
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
             _ => bytes.len(),
@@ -87,7 +87,7 @@ pub(crate) fn read_real(real: &Path, longest: usize) -> io::Result<Option<Text>>
     }))
 }
 
-/// Opens each directory by its name in the one before, then the file; no link is followed.
+/// Opens each directory inside the previous one, then the file; no link is followed.
 fn open_real(real: &Path) -> io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     const PASSING: OFlags = OFlags::PATH;
@@ -111,12 +111,13 @@ fn open_real(real: &Path) -> io::Result<OwnedFd> {
     Ok(openat(&directory, last, flags, Mode::empty())?)
 }
 
-/// A path with links followed; `None` where there is nothing.
+/// Resolves all links of a path; `None` if it does not exist.
 pub(crate) fn real(path: &Path) -> Option<PathBuf> {
     fs::canonicalize(path).ok()
 }
 
-/// The Markdown files below a folder, in order of their names; links are followed, each target once.
+/// Returns the Markdown files below a folder, sorted by name; links are followed, but each target
+/// is visited once.
 pub(crate) fn markdown_below(folder: &Path, warnings: &mut Vec<Warning>) -> Vec<PathBuf> {
     let mut walk = Walk::default();
     walk.enter(folder, 0);
@@ -174,7 +175,7 @@ fn is_markdown(path: &Path) -> bool {
         .is_some_and(|extension| extension.eq_ignore_ascii_case("md"))
 }
 
-/// What lies in a folder, hidden things aside, in order of the names; bounded.
+/// Returns up to `most` + 1 entries of a folder, without hidden ones, sorted by name.
 pub(crate) fn entries(folder: &Path, most: usize) -> Vec<PathBuf> {
     let Ok(listing) = fs::read_dir(folder) else {
         return Vec::new();

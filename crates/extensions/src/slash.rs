@@ -1,19 +1,19 @@
-//! A prompt that calls skills or commands by name: `/name arguments`.
+//! Slash commands: prompts that call skills or commands by name, like `/name arguments`.
 
-/// With the first, this many may be called at once.
+/// The maximum number of names in one prompt.
 const MOST: usize = 6;
 
-/// What a prompt calls.
+/// The skills and commands that a prompt calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slash<'a> {
-    /// The names, without slashes; the first may be of nothing that is known.
+    /// The names without slashes; the first one may be unknown.
     pub names: Vec<&'a str>,
-    /// What all of them are given.
+    /// The arguments for all of them.
     pub arguments: &'a str,
 }
 
-/// What a prompt calls, if it begins with a slash and a name; a path like `/etc/hosts` is no name,
-/// unless something is called so. `/a /b text` calls both, as far as they are known.
+/// Parses a prompt that begins with a slash and a name. A path like `/etc/hosts` is not a name,
+/// unless something has this name. `/a /b text` calls both, if they are known.
 pub fn slash(prompt: &str, is_known: impl Fn(&str) -> bool) -> Option<Slash<'_>> {
     let prompt = prompt.trim();
     let (first, mut arguments) = called(prompt)?;
@@ -22,7 +22,7 @@ pub fn slash(prompt: &str, is_known: impl Fn(&str) -> bool) -> Option<Slash<'_>>
         return None;
     }
     let mut names = vec![first];
-    // What no one knows takes nothing along.
+    // An unknown name is not combined with others.
     while is_known(first) && names.len() < MOST {
         match called(arguments).filter(|(name, _)| is_known(name)) {
             Some((name, rest)) => {

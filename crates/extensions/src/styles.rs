@@ -1,4 +1,4 @@
-//! Output styles: how the model is to speak, in files.
+//! Output styles: instructions about the model's answers, in files.
 
 use std::path::{Path, PathBuf};
 
@@ -7,27 +7,27 @@ use crate::{
     reading::{self, LONGEST},
 };
 
-/// What everyone has.
+/// The name of the default style.
 pub const DEFAULT: &str = "default";
 
-/// How the model is to speak.
+/// An output style.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputStyle {
-    /// What it is chosen by.
+    /// The name for choosing it.
     pub name: String,
-    /// What it is, for people.
+    /// The description for users.
     pub description: String,
-    /// Our own words stay in the system prompt.
+    /// Whether haft's own coding instructions stay in the system prompt.
     pub keep_coding_instructions: bool,
-    /// What is added to the system prompt.
+    /// The text that is added to the system prompt.
     pub text: String,
-    /// Who gives it.
+    /// Its source.
     pub origin: ExtensionOrigin,
-    /// Where it is written.
+    /// Its file.
     pub file: PathBuf,
 }
 
-/// Those that we bring ourselves.
+/// Returns the built-in styles.
 fn built_in() -> [OutputStyle; 2] {
     let style = |name: &str, description: &str, text: &str| OutputStyle {
         name: name.to_owned(),
@@ -51,7 +51,8 @@ fn built_in() -> [OutputStyle; 2] {
     ]
 }
 
-/// The output styles there are, in order of their names; the nearest of one name counts.
+/// Loads all output styles, sorted by name; if several have the same name, the one with the highest
+/// priority is used.
 pub fn load(places: &ExtensionPlaces) -> (Vec<OutputStyle>, Vec<Warning>) {
     let mut styles: Vec<OutputStyle> = Vec::new();
     let mut warnings = Vec::new();

@@ -1,20 +1,20 @@
-//! What is wrong with a file.
+//! Warnings about files.
 
 use std::{fmt, path::PathBuf};
 
-/// What is wrong with something that was found: everything else is used.
+/// A warning about an extension; everything else is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// Where it is written; `None` for what was given in words.
+    /// The file; `None` for definitions that are not in a file.
     pub file: Option<PathBuf>,
-    /// On which line, from 1.
+    /// The line, from 1.
     pub line: Option<u64>,
-    /// What is wrong, and what becomes of it.
+    /// The problem and its consequence.
     pub what: String,
 }
 
 impl Warning {
-    /// About a file.
+    /// Creates a warning about a file.
     pub fn of(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self {
             file: Some(file.into()),
@@ -23,7 +23,7 @@ impl Warning {
         }
     }
 
-    /// The same, on a line.
+    /// Adds the line.
     pub(crate) fn at(self, line: Option<u64>) -> Self {
         Self { line, ..self }
     }

@@ -1,11 +1,11 @@
-//! The kinds of subagents we bring.
+//! The built-in agent kinds.
 
 use crate::{AgentDefinition, ExtensionOrigin};
 
-/// Two of those that only look; one variable leaves both out.
+/// Two of the read-only kinds; one environment variable disables both.
 pub(super) const EXPLORE_AND_PLAN: [&str; 2] = ["Explore", "Plan"];
 
-/// What those that only look may not use.
+/// The tools that read-only kinds may not use.
 const CHANGING: [&str; 6] = [
     "Agent",
     "Edit",
@@ -15,7 +15,8 @@ const CHANGING: [&str; 6] = [
     "Write",
 ];
 
-/// All that one has who only thinks about what it is given: nothing that could change or run anything.
+/// The only tools of an agent that just thinks about its prompt. They cannot change or run
+/// anything.
 const LOOKING: [&str; 5] = ["Glob", "Grep", "LS", "Read", "Think"];
 
 pub(super) fn all() -> [AgentDefinition; 4] {

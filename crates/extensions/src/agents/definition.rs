@@ -1,4 +1,4 @@
-//! What a kind of subagent is, and reading it.
+//! The definition of an agent kind, and reading it from a file.
 
 use std::path::PathBuf;
 
@@ -6,51 +6,52 @@ use serde_json::{Map, Value};
 
 use crate::{ExtensionOrigin, ExtensionPlaces, front_matter::Head};
 
-/// A kind of subagent.
+/// The definition of an agent kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentDefinition {
-    /// What it is asked for by.
+    /// The name by which it is requested.
     pub name: String,
-    /// When to delegate to it.
+    /// The description, which says when to delegate to it.
     pub description: String,
     /// Its system prompt.
     pub prompt: String,
-    /// The tools it may use, as rules name them; `None`: all that a subagent may have.
+    /// The tools it may use, as in permission rules; `None` means all tools that a subagent may
+    /// have.
     pub tools: Option<Vec<String>>,
-    /// Tools it may not use; these count first.
+    /// The tools it may not use; these have priority.
     pub disallowed_tools: Vec<String>,
-    /// An alias or an id; `None`: that of the one who calls it.
+    /// A model alias or id; `None` means the model of the parent agent.
     pub model: Option<String>,
-    /// A permission mode; it may only tighten.
+    /// A permission mode; it can only be stricter than that of the session.
     pub permission_mode: Option<String>,
-    /// How many rounds of tool use it has.
+    /// The maximum number of turns.
     pub max_turns: Option<u32>,
-    /// Skills whose whole text it is given.
+    /// Skills whose text is added to its context.
     pub skills: Vec<String>,
-    /// Names of servers, or servers.
+    /// Names or definitions of MCP servers.
     pub mcp_servers: Vec<Value>,
-    /// Hooks that hold while it runs.
+    /// Hooks that are active while it runs.
     pub hooks: Option<Map<String, Value>>,
-    /// Where it remembers: `user`, `project` or `local`.
+    /// The scope of its memory: `user`, `project` or `local`.
     pub memory: Option<String>,
-    /// It runs in the background unless the call says otherwise.
+    /// Whether it runs in the background, unless the call says otherwise.
     pub background: bool,
-    /// How hard its model tries.
+    /// The effort level of its model.
     pub effort: Option<String>,
-    /// `worktree`: it works in a copy of its own.
+    /// `worktree` if it works in its own worktree.
     pub isolation: Option<String>,
-    /// What a display shows it in.
+    /// The color in front ends.
     pub color: Option<String>,
-    /// Its first message, where the call gives none.
+    /// Its first message, if the call has none.
     pub initial_prompt: Option<String>,
-    /// Who gives it.
+    /// The source of the definition.
     pub origin: ExtensionOrigin,
-    /// Where it is written.
+    /// The file of the definition.
     pub file: Option<PathBuf>,
 }
 
 impl AgentDefinition {
-    /// One that says nothing else.
+    /// Creates a definition with default values for everything else.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -80,7 +81,7 @@ impl AgentDefinition {
         }
     }
 
-    /// As a head and a prompt say it; the error says why it is none.
+    /// Reads a definition from front matter and prompt; the error is the reason why it is invalid.
     pub(super) fn read(
         name: String,
         head: &Head,
@@ -94,7 +95,7 @@ impl AgentDefinition {
                 "the agent {name:?} has no `description`: it is left out"
             ));
         };
-        // What a plugin brings may not widen what it is allowed, nor start anything.
+        // An agent of a plugin may not widen its own permissions or start programs.
         let own = origin != ExtensionOrigin::Plugin;
         Ok(Self {
             description,
@@ -123,7 +124,7 @@ impl AgentDefinition {
         })
     }
 
-    /// Where it remembers, if it does.
+    /// Returns the folder of its memory, if it has one.
     pub fn memory_folder(&self, places: &ExtensionPlaces) -> Option<PathBuf> {
         let base = match self.memory.as_deref()? {
             "user" => places.user.join("agent-memory"),
@@ -135,13 +136,13 @@ impl AgentDefinition {
     }
 }
 
-/// `None`: all of them.
+/// Returns the listed tools; `None` means all tools.
 fn tools(head: &Head) -> Option<Vec<String>> {
     let tools = head.list("tools")?;
     (!tools.iter().any(|tool| tool == "*")).then_some(tools)
 }
 
-/// A list of names and of `{name: configuration}`, or one object of them.
+/// Reads a list of names and `{name: configuration}` objects, or one object with several servers.
 fn mcp_servers(head: &Head) -> Option<Vec<Value>> {
     Some(match head.get("mcpServers")? {
         Value::Array(servers) => servers.clone(),

@@ -1,4 +1,4 @@
-//! The kinds of subagents there are: those people wrote, and those we bring.
+//! Agent kinds: those defined by users, projects and plugins, and the built-in ones.
 
 mod built_in;
 mod definition;
@@ -15,19 +15,19 @@ use crate::{
 
 pub use definition::AgentDefinition;
 
-/// What is said of agents elsewhere than in folders.
+/// Options for agents that do not come from files.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentOptions {
-    /// Definitions in JSON by name (`--agents`, or from the program that drives us).
+    /// Definitions in JSON, by name (`--agents`, or from the program that runs the session).
     pub given: Map<String, Value>,
-    /// Leaves out the kinds we bring.
+    /// Omits the built-in kinds.
     pub without_built_ins: bool,
-    /// Leaves out `Explore` and `Plan`.
+    /// Omits `Explore` and `Plan`.
     pub without_explore_and_plan: bool,
 }
 
 impl AgentOptions {
-    /// What the variables of the environment say.
+    /// Reads the options from environment variables.
     pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let is_set = |name: &str| {
             variable(name).is_some_and(|value| !["", "0", "false"].contains(&value.as_str()))
@@ -40,21 +40,22 @@ impl AgentOptions {
     }
 }
 
-/// The kinds of subagents there are.
+/// The available agent kinds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Agents {
-    /// In order of their names.
+    /// Sorted by name.
     found: Vec<AgentDefinition>,
 }
 
 impl Agents {
-    /// Finds them; of several with one name the strongest counts.
+    /// Finds all agent kinds; if several have the same name, the one with the highest priority is
+    /// used.
     pub fn load(places: &ExtensionPlaces, options: &AgentOptions) -> (Self, Vec<Warning>) {
         let mut reader = AgentReader {
             found: Vec::new(),
             warnings: Vec::new(),
         };
-        // From strong to weak: what is there already stays.
+        // By descending priority: a definition that exists already stays.
         reader.folder(
             &places.managed.join(".claude/agents"),
             ExtensionOrigin::Managed,
@@ -88,12 +89,12 @@ impl Agents {
         (agents, reader.warnings)
     }
 
-    /// One by its name.
+    /// Returns the agent kind with this name.
     pub fn get(&self, name: &str) -> Option<&AgentDefinition> {
         self.found.iter().find(|agent| agent.name == name)
     }
 
-    /// All, in order of their names.
+    /// Returns all agent kinds, sorted by name.
     pub fn list(&self) -> &[AgentDefinition] {
         &self.found
     }
@@ -141,7 +142,7 @@ impl AgentReader {
             self.warnings.push(Warning::of(file, what).at(fault.line));
             return;
         }
-        // A page about agents is no agent.
+        // A Markdown file without `name` is documentation, not an agent.
         let Some(name) = parsed.head.text("name") else {
             return;
         };

@@ -1,4 +1,4 @@
-//! Reading memory files, and what they import.
+//! Reading memory files and the files that they import.
 
 use std::{
     fs,
@@ -17,19 +17,20 @@ use crate::{
     reading::{self, LONGEST, real},
 };
 
-/// How far imports lead from file to file.
+/// The maximum depth of imports.
 const DEEPEST_IMPORT: usize = 4;
 
-/// At most this many files one file may import.
+/// The maximum number of imports in one file.
 const MOST_IMPORTS: usize = 100;
 
-/// More than this together is left out: there must be room for the work itself.
+/// The maximum size of all memory files together, in bytes, so that space remains for the task
+/// itself.
 const MOST_TOGETHER: usize = 1024 * 1024;
 
-/// No more files than this are opened.
+/// The maximum number of files that are opened.
 const MOST_FILES: usize = 1000;
 
-/// Of what models keep, this many lines and bytes are read.
+/// The maximum number of lines of auto memory; `KEPT_BYTES` is the maximum size.
 const KEPT_LINES: usize = 200;
 const KEPT_BYTES: usize = 25 * 1024;
 
@@ -38,7 +39,7 @@ pub(super) struct MemoryReader<'a> {
     options: &'a MemoryOptions,
     state: &'a mut MemoryState,
     excluded: Patterns,
-    /// The project's root, links followed.
+    /// The project's root with links resolved.
     root: PathBuf,
     files: Vec<MemoryFile>,
     warnings: Vec<Warning>,
@@ -66,7 +67,7 @@ impl<'a> MemoryReader<'a> {
         (self.files, self.warnings)
     }
 
-    /// Everything that is there from the start.
+    /// Reads all files that are loaded at the start.
     pub(super) fn start(&mut self) {
         let sources = self.places.sources;
         if let Some(text) = &self.options.managed_text {
@@ -99,7 +100,7 @@ impl<'a> MemoryReader<'a> {
         }
     }
 
-    /// The files of one directory.
+    /// Reads the files of one directory.
     pub(super) fn directory(&mut self, directory: &Path, reason: &MemoryReason) {
         let sources = self.places.sources;
         if sources.project && self.is_ours(directory) {
@@ -114,7 +115,7 @@ impl<'a> MemoryReader<'a> {
                 self.file(&directory.join("AGENTS.md"), Owner::Project, reason);
             }
             self.file(&claude, Owner::Project, reason);
-            // The user's own folder is not the project's, wherever the project lies.
+            // The user's own folder is not part of the project, wherever the project is.
             if real(&directory.join(".claude")) != real(&self.places.user) {
                 self.file(&hidden, Owner::Project, reason);
                 self.rules(&directory.join(".claude/rules"), Owner::Project, reason);
@@ -125,8 +126,8 @@ impl<'a> MemoryReader<'a> {
         }
     }
 
-    /// Above the project anyone may have a directory, such as `/tmp`: only what the user or the
-    /// administrator owns speaks there.
+    /// Returns whether files of a directory may be used. Above the project any user may own a
+    /// directory, such as `/tmp`: only directories of the user or the administrator are used there.
     fn is_ours(&self, directory: &Path) -> bool {
         if real(directory).is_some_and(|real| real.starts_with(&self.root)) {
             return true;
@@ -138,7 +139,7 @@ impl<'a> MemoryReader<'a> {
         })
     }
 
-    /// Rules: those without patterns at once, the others when a file comes that they are for.
+    /// Reads rules: those without patterns immediately, the others when a matching file is read.
     fn rules(&mut self, folder: &Path, owner: Owner, reason: &MemoryReason) {
         for path in reading::markdown_below(folder, &mut self.warnings) {
             let Some(text) = self.permitted(&path, owner, folder) else {
@@ -169,7 +170,7 @@ impl<'a> MemoryReader<'a> {
         }
     }
 
-    /// Rules that waited for this file.
+    /// Reads the rules that wait for this file.
     pub(super) fn awaken(&mut self, file: &Path) {
         let (awake, waiting) = std::mem::take(&mut self.state.waiting)
             .into_iter()
@@ -209,7 +210,7 @@ impl<'a> MemoryReader<'a> {
         );
     }
 
-    /// One file and what it imports.
+    /// Reads one file and its imports.
     fn file(&mut self, path: &Path, owner: Owner, reason: &MemoryReason) {
         let home = path.parent().unwrap_or(path);
         if let Some(text) = self.permitted(path, owner, home) {
@@ -217,7 +218,8 @@ impl<'a> MemoryReader<'a> {
         }
     }
 
-    /// `chain`: the directory of the file it began with, then the files that led here.
+    /// Adds a text and its imports. `chain` has the directory of the first file, followed by the
+    /// files that lead here.
     fn with_imports(
         &mut self,
         path: &Path,
@@ -242,7 +244,7 @@ impl<'a> MemoryReader<'a> {
             let Some(target) = self.resolve(import, path) else {
                 continue;
             };
-            // Words like `@someone` name no file, and stay words.
+            // Text like `@someone` is not a file name and stays unchanged.
             let Some(real) = real(&target).filter(|real| real.is_file()) else {
                 continue;
             };
@@ -273,8 +275,8 @@ impl<'a> MemoryReader<'a> {
         Some(path)
     }
 
-    /// Does a real path leave the project, though the file is the project's? A file above the project
-    /// may use what lies in its own directory, `home`.
+    /// Returns whether a real path is outside the project although a project file refers to it. A
+    /// file above the project may use files in its own directory, `home`.
     fn is_outside(&self, target: &Path, owner: Owner, home: &Path) -> bool {
         let approved =
             self.options.outside_imports || self.options.approved_imports.contains(target);
@@ -290,7 +292,8 @@ impl<'a> MemoryReader<'a> {
         !roots.any(|root| target.starts_with(root))
     }
 
-    /// What a file says, if it may be read: judged and opened by the same real path.
+    /// Returns the text of a file if it may be read. The file is checked and opened by the same
+    /// real path.
     fn permitted(&mut self, path: &Path, owner: Owner, home: &Path) -> Option<String> {
         let real = real(path)?;
         if !self.may_read(path, &real, owner) || self.is_outside(&real, owner, home) {
@@ -311,7 +314,7 @@ impl<'a> MemoryReader<'a> {
             .is_some_and(|denied| is(&|path| denied(path)))
     }
 
-    /// What a file says that was not read yet.
+    /// Returns the text of a file, unless it was already read or a limit is reached.
     fn text(&mut self, path: &Path, real: &Path) -> Option<String> {
         let is_known = self.state.seen.contains(real);
         if is_known || self.state.total > MOST_TOGETHER || self.state.opened == MOST_FILES {
@@ -336,7 +339,7 @@ impl<'a> MemoryReader<'a> {
         }
     }
 
-    /// Says whether it was taken.
+    /// Adds a file; returns whether it was added.
     fn put(
         &mut self,
         path: Option<PathBuf>,

@@ -1,12 +1,13 @@
-//! Memory files: what people want every model to know here.
+//! Memory files: instructions that users and projects have for the model.
 //!
-//! From broad to specific: the administrator's, the user's, then of every directory from the root of the
-//! file system down to the working directory, and what was remembered in earlier sessions. What lies below
-//! the working directory, and rules for certain files, come when a file there is read.
+//! From general to specific: those of the administrator, of the user, of every directory from the
+//! root of the file system down to the working directory, and auto memory from earlier sessions.
+//! Files below the working directory, and rules for certain files, are loaded when a file there is
+//! read.
 //!
-//! They are text for the model and nothing more, so they need no trust. But a project must not reach
-//! through them for what is not its own: what it imports from outside is left out, unless that was agreed
-//! to, and so is what may not be read.
+//! They are only text for the model, so they need no trust. But a project must not use them to get
+//! at files outside it: imports from outside the project are omitted unless the user has approved
+//! them, and so are files that may not be read.
 
 mod files;
 mod rules;
@@ -26,7 +27,7 @@ use crate::{ExtensionPlaces, Warning, patterns::Patterns};
 
 pub use tell::tell;
 
-/// Whose a memory file is.
+/// The owner of a memory file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// The machine's administrator.
@@ -37,12 +38,12 @@ pub enum Owner {
     Project,
     /// The user, in this project.
     Local,
-    /// Kept by models themselves in earlier sessions.
+    /// Auto memory, which models wrote in earlier sessions.
     Kept,
 }
 
 impl Owner {
-    /// Its name for hooks.
+    /// Returns its name for hooks.
     pub fn name(self) -> &'static str {
         match self {
             Self::Managed => "Managed",
@@ -54,14 +55,14 @@ impl Owner {
     }
 }
 
-/// Why a memory file was read.
+/// The reason why a memory file was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryReason {
-    /// The session began, or was summarized.
+    /// The session started, or the conversation was compacted.
     Start,
     /// A file below its directory was read.
     Nested(PathBuf),
-    /// A file was read that its patterns fit.
+    /// A file that matches its patterns was read.
     Pattern(PathBuf),
     /// Another memory file imports it.
     Import(PathBuf),
@@ -70,52 +71,52 @@ pub enum MemoryReason {
 /// A memory file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryFile {
-    /// Where it is; `None` for what the administrator wrote into the settings.
+    /// The path; `None` for text in the administrator's settings.
     pub path: Option<PathBuf>,
-    /// Whose it is.
+    /// Its owner.
     pub owner: Owner,
-    /// Why it was read.
+    /// The reason why it was read.
     pub reason: MemoryReason,
-    /// What it says, comments left out.
+    /// Its text, without comments.
     pub text: String,
     /// The patterns of a rule.
     pub patterns: Vec<String>,
 }
 
-/// How `AGENTS.md` is treated.
+/// The use of `AGENTS.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AgentsMd {
-    /// It is read before `CLAUDE.md`, which has the last word.
+    /// It is read before `CLAUDE.md`, which has priority.
     #[default]
     Always,
-    /// It is read where there is no `CLAUDE.md`.
+    /// It is read if `CLAUDE.md` does not exist.
     Fallback,
     /// It is not read.
     Never,
 }
 
-/// What is said of memory files elsewhere.
+/// Options for memory files that come from settings and the environment.
 #[derive(Clone, Default)]
 pub struct MemoryOptions {
-    /// Absolute paths that fit one of these are left out, except the administrator's.
+    /// Patterns of absolute paths that are omitted, except files of the administrator.
     pub excludes: Vec<String>,
-    /// How `AGENTS.md` is treated.
+    /// The use of `AGENTS.md`.
     pub agents_md: AgentsMd,
-    /// What the administrator wrote into the settings.
+    /// Text in the administrator's settings.
     pub managed_text: Option<String>,
-    /// The file that models keep themselves.
+    /// The file of auto memory.
     pub kept: Option<PathBuf>,
-    /// Imports of the project's files from outside of it were agreed to.
+    /// Whether imports from outside the project are approved.
     pub outside_imports: bool,
-    /// Of these files, by their real paths, it was.
+    /// Real paths of approved imports.
     pub approved_imports: BTreeSet<PathBuf>,
-    /// Additional directories have memory files too.
+    /// Whether additional directories have memory files, too.
     pub directories_too: bool,
-    /// Files that may not be read.
+    /// Returns which files may not be read.
     pub denied: Option<Arc<IsDenied>>,
 }
 
-/// Says of an absolute path whether it may not be read.
+/// Returns whether an absolute path may not be read.
 pub type IsDenied = dyn Fn(&Path) -> bool + Send + Sync;
 
 impl fmt::Debug for MemoryOptions {
@@ -128,7 +129,7 @@ impl fmt::Debug for MemoryOptions {
 }
 
 impl MemoryOptions {
-    /// As merged settings and variables say.
+    /// Reads the options from merged settings and environment variables.
     pub fn of(settings: &Value, variable: impl Fn(&str) -> Option<String>) -> Self {
         let excludes = settings["claudeMdExcludes"].as_array();
         let excludes = excludes.into_iter().flatten().filter_map(Value::as_str);
@@ -146,7 +147,7 @@ impl MemoryOptions {
     }
 }
 
-/// The memory files of a session. More are found as files are read.
+/// The memory files of a session. More are found when files are read.
 #[derive(Debug)]
 pub struct Memory {
     places: ExtensionPlaces,
@@ -156,25 +157,25 @@ pub struct Memory {
 
 #[derive(Debug, Default)]
 struct MemoryState {
-    /// Files that were read, links followed.
+    /// Files that were read, with links resolved.
     seen: HashSet<PathBuf>,
-    /// Texts that were sent: a copy says nothing new.
+    /// Hashes of texts that were sent: a copy is not sent again.
     texts: HashSet<u64>,
-    /// Directories below the working directory that were looked into.
+    /// Directories below the working directory that were searched.
     entered: HashSet<PathBuf>,
-    /// Rules that wait for a file they are for.
+    /// Rules that wait for a matching file.
     waiting: Vec<Rule>,
-    /// How much was read, in bytes.
+    /// The total size of what was read, in bytes.
     total: usize,
-    /// How many files were opened.
+    /// The number of opened files.
     opened: usize,
     has_warned: bool,
-    /// What project files import from outside and no one has agreed to; real paths.
+    /// Real paths of imports from outside the project that were not approved.
     left_out: BTreeSet<PathBuf>,
 }
 
 impl Memory {
-    /// Nothing is read yet.
+    /// Creates an instance that has not read anything yet.
     pub fn new(places: ExtensionPlaces, options: MemoryOptions) -> Self {
         Self {
             places,
@@ -183,13 +184,13 @@ impl Memory {
         }
     }
 
-    /// The same for another conversation, of which nothing is read yet.
+    /// Returns an instance for another conversation, which has not read anything yet.
     pub fn another(&self) -> Self {
         Self::new(self.places.clone(), self.options.clone())
     }
 
-    /// Those that are there from the start, read anew: also after the conversation was summarized, when
-    /// all others come again with the next file they are for.
+    /// Reads the initial memory files from scratch. Also called after compaction; then the other
+    /// files are loaded again when a matching file is read.
     pub fn start(&self) -> (Vec<MemoryFile>, Vec<Warning>) {
         let mut state = self.state();
         *state = MemoryState::default();
@@ -198,8 +199,8 @@ impl Memory {
         reader.finish()
     }
 
-    /// Files outside of the project that its memory files import from the start, and that no one has agreed to:
-    /// real paths, with those that they would import in turn.
+    /// Returns the files outside the project that its initial memory files import without approval:
+    /// real paths, including their own imports.
     pub fn left_out_imports(&self) -> BTreeSet<PathBuf> {
         let mut options = self.options.clone();
         loop {
@@ -219,7 +220,7 @@ impl Memory {
         }
     }
 
-    /// A file was read or changed: memory files that come to light by it.
+    /// Returns the memory files that apply because this file was read or changed.
     pub fn touched(&self, file: &Path) -> (Vec<MemoryFile>, Vec<Warning>) {
         let mut state = self.state();
         let mut roots = vec![&self.places.cwd];
@@ -252,7 +253,7 @@ impl Memory {
     }
 }
 
-/// Absolute paths that are left out.
+/// Returns the patterns of omitted absolute paths.
 fn excluded(options: &MemoryOptions) -> Patterns {
     Patterns::new(&options.excludes, Path::new("/"))
 }

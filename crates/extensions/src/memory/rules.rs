@@ -1,11 +1,11 @@
-//! Rules: files in `.claude/rules`, some of them for certain files only.
+//! Rules: files in `.claude/rules`. Some of them apply only to certain files.
 
 use std::path::PathBuf;
 
 use super::Owner;
 use crate::patterns::Patterns;
 
-/// A rule that waits for a file it is for.
+/// A rule that waits for a matching file.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) path: PathBuf,

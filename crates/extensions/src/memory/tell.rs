@@ -1,10 +1,10 @@
-//! Memory files as the model reads them.
+//! Formatting of memory files for the model.
 
 use std::fmt::Write;
 
 use super::{MemoryFile, MemoryReason, Owner};
 
-/// What files say, each with its path, for a reminder; `None` if they say nothing.
+/// Formats the texts of files, each with its path, for a reminder; `None` if all are empty.
 pub fn tell(files: &[MemoryFile]) -> Option<String> {
     let mut text = String::new();
     for file in files {

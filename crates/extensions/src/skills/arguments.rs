@@ -1,13 +1,14 @@
-//! What is said after a name, taken apart as a shell would.
+//! Splitting the arguments of a slash command like a shell does.
 
-/// The words of a line: quotes and backslashes as in a shell. A quote that never ends is a character.
+/// Splits a line into words, with quotes and backslashes as in a shell. An unclosed quote is a
+/// normal character.
 pub fn words(line: &str) -> Vec<String> {
     quoted(line).unwrap_or_else(|| line.split_whitespace().map(str::to_owned).collect())
 }
 
 fn quoted(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
-    // `None` between words: `""` is a word, and nothing is none.
+    // `None` between two words: `""` starts a word, but whitespace does not.
     let mut word: Option<String> = None;
     let mut chars = line.chars();
     while let Some(c) = chars.next() {

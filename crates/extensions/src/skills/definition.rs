@@ -1,4 +1,4 @@
-//! What a skill or a command is, and reading it.
+//! The definition of a skill or command, and reading it from its file.
 
 use std::{
     io,
@@ -14,17 +14,17 @@ use crate::{
     reading::{self, LONGEST},
 };
 
-/// A description made from the text is no longer than this.
+/// The maximum length of a description that is taken from the text, in bytes.
 const LONGEST_MADE: usize = 1536;
 
-/// Where a skill or command was found.
+/// The location of a skill or command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
-    /// What it is called, without the front matter's word.
+    /// Its name, without regard to the front matter.
     pub(super) name: String,
     /// Its file.
     pub(super) file: PathBuf,
-    /// Its folder, if it is a skill; a command has none.
+    /// The folder of a skill; `None` for a command.
     pub(super) folder: Option<PathBuf>,
     pub(super) origin: ExtensionOrigin,
     /// The plugin's name and folder.
@@ -34,47 +34,47 @@ pub(super) struct Found {
 /// Instructions for a kind of task: a folder with `SKILL.md`, or a single file in `commands`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Skill {
-    /// What it is called by, without the slash.
+    /// The name for calling it, without the slash.
     pub name: String,
-    /// What a display shows.
+    /// The title in front ends.
     pub title: Option<String>,
-    /// What it is for.
+    /// The purpose.
     pub description: String,
-    /// When it is to be used, in addition.
+    /// Additional text for the model about when to use it.
     pub when_to_use: Option<String>,
-    /// What arguments it takes, for people.
+    /// A hint about its arguments, for users.
     pub argument_hint: Option<String>,
-    /// Names of its arguments, for `$name`.
+    /// The names of its arguments, for `$name`.
     pub arguments: Vec<String>,
-    /// The model may call it.
+    /// Whether the model may call it.
     pub model_invocable: bool,
-    /// A person may call it by `/name`.
+    /// Whether the user may call it with `/name`.
     pub user_invocable: bool,
-    /// It is listed by its name alone.
+    /// Whether only its name is listed.
     pub name_only: bool,
-    /// What may be used without asking while it is at work, as rules write it.
+    /// Permission rules for tools that it may use without asking while it is active.
     pub allowed_tools: Vec<String>,
-    /// What may not be used while it is at work.
+    /// Tools that may not be used while it is active.
     pub disallowed_tools: Vec<String>,
     /// The model for the rest of the turn.
     pub model: Option<String>,
-    /// How hard it tries.
+    /// The effort level of the model.
     pub effort: Option<String>,
-    /// A subagent of this kind is given its text as a prompt.
+    /// The kind of the subagent that gets its text as prompt, if it runs in a subagent.
     pub fork: Option<String>,
-    /// That subagent runs in the background.
+    /// Whether that subagent runs in the background.
     pub background: Option<bool>,
-    /// Hooks that hold while it is at work.
+    /// Hooks that are active while it is.
     pub hooks: Option<Map<String, Value>>,
-    /// It is listed only when a file was read that fits one of these.
+    /// Patterns: it is listed only after a matching file was read.
     pub paths: Vec<String>,
-    /// The shell of its commands.
+    /// The shell for its commands.
     pub shell: Option<String>,
-    /// Its text runs commands.
+    /// Whether its text runs commands.
     pub runs_commands: bool,
-    /// Who gives it.
+    /// Its source.
     pub origin: ExtensionOrigin,
-    /// Where it is written.
+    /// Its file.
     pub file: PathBuf,
     /// Its folder; `None` for a command.
     pub folder: Option<PathBuf>,
@@ -84,7 +84,7 @@ pub struct Skill {
 }
 
 impl Skill {
-    /// Reads one; what is wrong with its head is a warning, and its text is used all the same.
+    /// Reads a skill. An error in its front matter is a warning, and its text is used nevertheless.
     pub(super) fn read(
         found: Found,
         warnings: &mut Vec<Warning>,
@@ -162,8 +162,8 @@ impl Skill {
         }
     }
 
-    /// The same as it is now on disk, with its text: people change skills while they use them.
-    /// The error says why it cannot be had.
+    /// Reads the skill again from disk, with its text, because users change skills while they use
+    /// them. The error is the reason why that failed.
     pub fn again(&self) -> Result<(Self, String), String> {
         let mut warnings = Vec::new();
         let read = Self::read(self.found.clone(), &mut warnings);
@@ -171,7 +171,7 @@ impl Skill {
             Ok(Some((skill, body))) => {
                 let same = Self {
                     name: self.name.clone(),
-                    // What the settings say of it stays.
+                    // Overrides from the settings stay in effect.
                     model_invocable: skill.model_invocable && self.model_invocable,
                     name_only: self.name_only,
                     ..skill
@@ -183,7 +183,7 @@ impl Skill {
         }
     }
 
-    /// It is text and nothing more: calling it permits nothing and runs nothing.
+    /// Returns whether it is only text: calling it permits nothing and runs nothing.
     pub fn is_plain(&self) -> bool {
         self.allowed_tools.is_empty()
             && self.hooks.is_none()
@@ -191,7 +191,7 @@ impl Skill {
             && !self.runs_commands
     }
 
-    /// What it is for and when, as the model reads it.
+    /// Returns its purpose and when to use it, as the model reads it.
     pub(super) fn purpose(&self) -> String {
         let mut text = self.description.clone();
         if let Some(when) = &self.when_to_use {
@@ -201,7 +201,7 @@ impl Skill {
     }
 }
 
-/// Variables that name folders.
+/// Returns the variables for folders, with their paths.
 pub(super) fn directories(found: &Found) -> Vec<(&'static str, PathBuf)> {
     let mut all = Vec::new();
     if let Some(folder) = &found.folder {
@@ -218,14 +218,14 @@ impl Skill {
         directories(&self.found)
     }
 
-    /// The last part of its name, by which a command in a folder is called too.
+    /// Returns the last part of its name, with which a command in a subfolder can also be called.
     pub(super) fn bare_name(&self) -> Option<&str> {
         let is_command = self.folder.is_none() && self.found.plugin.is_none();
         let (_, bare) = self.name.rsplit_once(':')?;
         is_command.then_some(bare)
     }
 
-    /// Another name, where two would have the same.
+    /// Returns the skill with another name, if two have the same one.
     pub(super) fn renamed(self, name: String) -> Self {
         let found = Found {
             name: name.clone(),
@@ -239,7 +239,7 @@ impl Skill {
     }
 }
 
-/// The first paragraph that is no heading; of nothing but headings, the first.
+/// Returns the first paragraph that is not a heading; if there are only headings, the first one.
 fn first_paragraph(body: &str) -> String {
     let mut paragraph = String::new();
     let mut heading = None;
@@ -268,7 +268,7 @@ fn first_paragraph(body: &str) -> String {
     paragraph.chars().take(LONGEST_MADE).collect()
 }
 
-/// The name of a command from where it lies: `a/b.md` is `a:b`.
+/// Returns the name of a command by its path: `a/b.md` is `a:b`.
 pub(super) fn command_name(folder: &Path, file: &Path) -> Option<String> {
     let below = file.strip_prefix(folder).ok()?.with_extension("");
     let parts: Vec<String> = below

@@ -1,10 +1,11 @@
-//! Which skills the model has read.
+//! The skills that the model has read.
 
-/// After the conversation was summarized, this many characters of each skill come along, and of all.
+/// The number of characters of each skill that remain after compaction; `LONGEST_TOGETHER` is the
+/// limit for all.
 const LONGEST: usize = 20_000;
 const LONGEST_TOGETHER: usize = 100_000;
 
-/// What the model has read of skills and still remembers, the latest last.
+/// The skill texts that are in the model's context, the latest last.
 #[derive(Debug, Default)]
 pub(super) struct Ledger(Vec<Entry>);
 
@@ -12,12 +13,13 @@ pub(super) struct Ledger(Vec<Entry>);
 struct Entry {
     name: String,
     text: String,
-    /// Not all of it is remembered any more.
+    /// Only a part of the text is still in the context.
     is_cut: bool,
 }
 
 impl Ledger {
-    /// The model is about to read it. `false`: it remembers these very words.
+    /// Records that the model is about to read a skill. Returns `false` if the same text is in its
+    /// context.
     pub(super) fn note(&mut self, name: &str, text: &str) -> bool {
         let known = self.0.iter().position(|entry| entry.name == name);
         let known = known.map(|at| self.0.remove(at));
@@ -30,7 +32,7 @@ impl Ledger {
         is_new
     }
 
-    /// The conversation was summarized: what comes along of each, the latest first. The rest is forgotten.
+    /// Returns the texts to keep after compaction, the latest first. The others are forgotten.
     pub(super) fn carry_over(&mut self) -> Vec<(String, String)> {
         let mut left = LONGEST_TOGETHER;
         let mut kept = Vec::new();

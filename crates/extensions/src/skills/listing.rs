@@ -1,15 +1,15 @@
-//! What the model reads about skills before it calls one.
+//! The list of skills that the model gets before it calls one.
 
 use super::Skill;
 
-/// How long a description may be, unless the settings say otherwise.
+/// The default of the maximum length of a description, in characters.
 pub(super) const LONGEST_DESCRIPTION: usize = 1536;
 
-/// A description shorter than this says nothing.
+/// Shorter descriptions are omitted, because they are useless.
 const SHORTEST_DESCRIPTION: usize = 24;
 
-/// A line for each, no longer than `budget` characters together: descriptions are shortened evenly, and
-/// names stay as long as they fit.
+/// Formats one line for each skill within `budget` characters: descriptions are shortened evenly,
+/// and names are kept as long as they fit.
 pub(super) fn lines(skills: &[&Skill], longest: usize, budget: usize) -> String {
     let names: usize = skills.iter().map(|skill| line_length(skill)).sum();
     let purposes: Vec<String> = skills
@@ -50,7 +50,7 @@ fn line_length(skill: &Skill) -> usize {
     "- \n".len() + skill.name.chars().count()
 }
 
-/// The greatest length to which all must be cut so that together they fit.
+/// Returns the greatest length to which all texts must be cut to fit the budget together.
 fn evenly(lengths: &[usize], budget: usize) -> usize {
     let mut sorted = lengths.to_vec();
     sorted.sort_unstable();

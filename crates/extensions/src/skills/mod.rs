@@ -1,4 +1,5 @@
-//! Skills and commands: instructions that are listed by what they are for, and read when they are called.
+//! Skills and commands: instructions that are listed with their purpose, and read when they are
+//! called.
 
 mod arguments;
 mod definition;
@@ -30,13 +31,13 @@ pub use definition::Skill;
 pub use render::{SkillCall, SkillPart, render};
 pub use settings::{Override, SkillSettings};
 
-/// Of one folder no more skills than this are looked at.
+/// The maximum number of skills in one folder.
 const MOST: usize = 1000;
 
-/// A folder of this name belongs to others.
+/// A folder with this name is reserved for other programs.
 const RESERVED: &str = "synced";
 
-/// The skills and commands of a session. More are found as files are read.
+/// The skills and commands of a session. More are found when files are read.
 #[derive(Debug)]
 pub struct Skills {
     places: ExtensionPlaces,
@@ -46,25 +47,25 @@ pub struct Skills {
 
 #[derive(Debug, Default)]
 struct SkillsState {
-    /// From strong to weak; of one name there is one.
+    /// By descending priority; names are unique.
     found: Vec<Arc<Skill>>,
-    /// Folders that were read, links followed.
+    /// Folders that were read, with links resolved.
     seen: HashSet<PathBuf>,
-    /// Directories below the working directory that were looked into.
+    /// Directories below the working directory that were searched.
     entered: HashSet<PathBuf>,
-    /// Those with patterns of which a file was read.
+    /// Skills with patterns that matched a file that was read.
     active: BTreeSet<String>,
-    /// What the model has read.
+    /// The skills that the model has read.
     read: Ledger,
-    /// The plugins, where they are not those of the start any more.
+    /// The plugins, if they were replaced since the start.
     plugins: Option<Vec<ExtensionPlugin>>,
-    /// What tells one version of a file from another, as it was when it was looked at last.
+    /// The file stamps at the time of the last check.
     stamps: BTreeMap<PathBuf, SkillStamp>,
-    /// Files whose change someone objects to: their skills cannot be called.
+    /// Files whose change a hook objected to: their skills cannot be called.
     held: HashSet<PathBuf>,
 }
 
-/// Which file it is, how long it is, and when it and anything about it changed.
+/// Inode, size, and times of the last content and status change of a file.
 type SkillStamp = Option<(u64, u64, [i64; 4])>;
 
 fn skill_stamp(file: &Path) -> SkillStamp {
@@ -74,7 +75,7 @@ fn skill_stamp(file: &Path) -> SkillStamp {
 }
 
 impl Skills {
-    /// Finds them.
+    /// Finds all skills and commands.
     pub fn load(places: ExtensionPlaces, settings: SkillSettings) -> (Self, Vec<Warning>) {
         let mut warnings = Vec::new();
         let state = find(&places, &settings, &mut warnings);
@@ -86,15 +87,15 @@ impl Skills {
         (skills, warnings)
     }
 
-    /// All of them, in order of their names.
+    /// Returns all skills, sorted by name.
     pub fn all(&self) -> Vec<Arc<Skill>> {
         let mut all = self.state().found.clone();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
     }
 
-    /// One by its name; a command in a folder also by the last part of it. Where there is none, it is
-    /// looked for again: it may just have been written.
+    /// Returns a skill by its name; a command in a subfolder also by the last part of its name. If
+    /// there is none, all folders are searched again, because it may have been written just now.
     pub fn get(&self, name: &str) -> Option<Arc<Skill>> {
         let known = self.known(name);
         if known.is_some() {
@@ -113,7 +114,7 @@ impl Skills {
         self.known(name)
     }
 
-    /// Looks for all of them again: new ones, changed ones, and those that are gone.
+    /// Searches all skills again: finds new, changed and removed ones.
     pub fn reload(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let mut fresh = find(&self.places_now(), &self.settings, &mut warnings);
@@ -131,7 +132,7 @@ impl Skills {
         warnings
     }
 
-    /// The files of skills that have changed since this was last asked; a few `stat` calls.
+    /// Returns the skill files that have changed since the last call; costs a few `stat` calls.
     pub fn changed_files(&self) -> Vec<PathBuf> {
         let mut state = self.state();
         let is_first = state.stamps.is_empty();
@@ -140,7 +141,7 @@ impl Skills {
         for file in files {
             let now = skill_stamp(&file);
             let before = state.stamps.insert(file.clone(), now);
-            // One that was not known yet is new, not changed.
+            // A file that was not known before is new, not changed.
             if !is_first && before.is_some_and(|before| before != now) {
                 changed.push(file);
             }
@@ -148,7 +149,7 @@ impl Skills {
         changed
     }
 
-    /// Someone objects to how this file has changed, or no longer does.
+    /// Sets whether a hook objects to the change of a file.
     pub fn hold(&self, file: &Path, objects: bool) {
         let mut state = self.state();
         match objects {
@@ -157,12 +158,12 @@ impl Skills {
         };
     }
 
-    /// Does someone object to what it says now?
+    /// Returns whether a hook objects to the present content of the skill's file.
     pub fn is_held(&self, skill: &Skill) -> bool {
         self.state().held.contains(&skill.file)
     }
 
-    /// The same with these plugins in place of those there were.
+    /// Like [`Self::reload`], but with other plugins.
     pub fn reload_with(&self, plugins: Vec<ExtensionPlugin>) -> Vec<Warning> {
         self.state().plugins = Some(plugins);
         self.reload()
@@ -188,7 +189,7 @@ impl Skills {
             .cloned()
     }
 
-    /// Names that someone may have meant, the nearest first.
+    /// Returns similar names, the most similar first.
     pub fn near(&self, name: &str) -> Vec<String> {
         let mut near: Vec<(usize, String)> = self
             .all()
@@ -196,7 +197,7 @@ impl Skills {
             .filter_map(|skill| {
                 let distance = strsim::damerau_levenshtein(name, &skill.name);
                 let holds = !name.is_empty() && skill.name.contains(name);
-                // Half of a short word is another word.
+                // A distance of half a short word would match other words.
                 let is_near = distance <= 1 + name.chars().count() / 5;
                 (is_near || holds).then(|| (distance, skill.name.clone()))
             })
@@ -205,8 +206,8 @@ impl Skills {
         near.into_iter().take(5).map(|(_, name)| name).collect()
     }
 
-    /// What the model reads about those it may call; `None` if there are none. `window` is what it can
-    /// read, in tokens.
+    /// Returns the list of skills that the model may call; `None` if there are none. `window` is
+    /// the size of its context window in tokens.
     pub fn listing(&self, window: u64) -> Option<String> {
         let all = self.all();
         let state = self.state();
@@ -219,7 +220,7 @@ impl Skills {
         self.told(&listed, window)
     }
 
-    /// What the model reads about skills that came to light.
+    /// Formats the list entries of skills that were found later.
     pub fn told(&self, skills: &[&Skill], window: u64) -> Option<String> {
         if skills.is_empty() {
             return None;
@@ -229,7 +230,8 @@ impl Skills {
         Some(listing::lines(skills, longest, budget))
     }
 
-    /// A file was read or changed: skills that come to light by it, those that the model may call.
+    /// Returns the skills that become available because this file was read or changed, as far as
+    /// the model may call them.
     pub fn touched(&self, file: &Path) -> (Vec<Arc<Skill>>, Vec<Warning>) {
         let mut warnings = Vec::new();
         let mut new = Vec::new();
@@ -262,7 +264,7 @@ impl Skills {
         (new, warnings)
     }
 
-    /// The skills of a directory below the working directory.
+    /// Finds the skills of a directory below the working directory.
     fn enter(
         &self,
         directory: &Path,
@@ -299,31 +301,32 @@ impl Skills {
         new
     }
 
-    /// Folders of skills that lie outside the project and are the user's own: their files may be read
-    /// like the skill itself. Real paths.
+    /// Returns the folders of skills outside the project, as real paths: their files may be read
+    /// like the skill itself.
     pub fn readable_folders(&self) -> Vec<PathBuf> {
         let folders = self.all();
         let folders = folders
             .iter()
-            // What a project links to is not the project's to open.
+            // A link in the project must not make other folders readable.
             .filter(|skill| skill.origin != ExtensionOrigin::Project)
             .filter_map(|skill| real(skill.folder.as_deref()?));
         let folders: BTreeSet<PathBuf> = folders.collect();
         folders.into_iter().collect()
     }
 
-    /// The model is about to read what a skill says. `false`: it has these very words before it.
+    /// Records that the model is about to read a skill. Returns `false` if the same text is in its
+    /// context.
     pub fn note_read(&self, name: &str, text: &str) -> bool {
         self.state().read.note(name, text)
     }
 
-    /// The conversation is forgotten, and so is what was read.
+    /// Forgets what the model has read, because the conversation was cleared.
     pub fn forget_read(&self) {
         self.state().read = Ledger::default();
     }
 
-    /// The conversation was summarized: what the model has read of skills and must not lose, the latest
-    /// first, for a reminder.
+    /// Returns the skill texts that the model must not lose by compaction, the latest first, for a
+    /// reminder.
     pub fn carry_over(&self) -> Option<String> {
         let read = self.state().read.carry_over();
         let texts: Vec<String> = read
@@ -333,12 +336,12 @@ impl Skills {
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
-    /// What the settings say.
+    /// Returns the settings for skills.
     pub fn settings(&self) -> &SkillSettings {
         &self.settings
     }
 
-    /// Where they were looked for.
+    /// Returns the folders that are searched.
     pub fn places(&self) -> &ExtensionPlaces {
         &self.places
     }
@@ -348,8 +351,8 @@ impl Skills {
     }
 }
 
-/// Where the patterns of a skill start: at the directory that holds its `.claude`, if that is the
-/// project's.
+/// Returns the base directory of a skill's patterns: the directory that contains its `.claude`, if
+/// the skill belongs to the project.
 fn base(skill: &Skill, places: &ExtensionPlaces) -> PathBuf {
     let above = skill
         .folder
@@ -371,7 +374,8 @@ fn find(
         state: SkillsState::default(),
         warnings,
     };
-    // From strong to weak; skills before commands, so that a skill of the same name wins.
+    // By descending priority; skills before commands, so that a skill hides a
+    // command with the same name.
     let mut folders = vec![(places.managed.join(".claude"), ExtensionOrigin::Managed)];
     if places.sources.user {
         folders.push((places.user.clone(), ExtensionOrigin::User));
@@ -424,7 +428,7 @@ impl Finder<'_> {
             if name == RESERVED || !folder.is_dir() {
                 continue;
             }
-            // One that is linked to twice is one.
+            // A skill that is linked twice is read once.
             let is_new = real(&folder).is_some_and(|real| self.state.seen.insert(real));
             if !is_new {
                 continue;

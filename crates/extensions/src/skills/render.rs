@@ -1,42 +1,42 @@
-//! From the text of a skill to what is said: placeholders filled in, commands found.
+//! Rendering of a skill's text: finds commands and fills in placeholders.
 //!
-//! Commands are found in the text as its author wrote it, and only then are placeholders filled in, so
-//! that no argument can begin one. What is filled in is not looked at again.
+//! Commands are found in the text as its author wrote it. Placeholders are filled in afterwards, so
+//! that no argument can start a command. Filled-in text is not processed again.
 
 use std::path::Path;
 
 use super::{Skill, arguments::words};
 
-/// What a call of a skill knows.
+/// The parameters of a skill call.
 #[derive(Debug, Clone, Copy)]
 pub struct SkillCall<'a> {
-    /// What was said after the name.
+    /// The text after the name.
     pub arguments: &'a str,
-    /// The session.
+    /// The session id.
     pub session: &'a str,
-    /// How hard the model tries.
+    /// The effort level of the model.
     pub effort: Option<&'a str>,
     /// The project's root.
     pub project: &'a Path,
-    /// Where a plugin keeps what it remembers.
+    /// The folder for the plugin's data.
     pub plugin_data: Option<&'a Path>,
 }
 
-/// A piece of what is said.
+/// A part of the rendered text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkillPart {
     /// Text.
     Text(String),
-    /// What this command prints.
+    /// The output of a command.
     Command {
         /// The command line, or several.
         line: String,
-        /// It stands in a block of its own.
+        /// Whether the command is in its own block.
         is_block: bool,
     },
 }
 
-/// What is said when a skill is called, in order.
+/// Renders the text of a skill call, in order.
 pub fn render(skill: &Skill, body: &str, given: SkillCall<'_>) -> Vec<SkillPart> {
     let filling = Filling {
         words: words(given.arguments),
@@ -77,7 +77,7 @@ pub fn render(skill: &Skill, body: &str, given: SkillCall<'_>) -> Vec<SkillPart>
     parts
 }
 
-/// Does a text run commands?
+/// Returns whether a text runs commands.
 pub(super) fn runs_commands(body: &str) -> bool {
     pieces(body)
         .iter()
@@ -91,8 +91,8 @@ enum Piece<'a> {
     Block(&'a str),
 }
 
-/// Text, and between it commands: `` !`…` `` at the start of a line or after a blank, and blocks that
-/// open with `` ```! ``.
+/// Splits text into plain text and commands: `` !`…` `` at the start of a line or after whitespace,
+/// and blocks that start with `` ```! ``.
 fn pieces(body: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut text_from = 0;
@@ -124,14 +124,14 @@ fn pieces(body: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// What stands in a block whose inside begins here, and where it ends.
+/// Returns the content of a block that starts here, and its end.
 fn block(body: &str, from: usize) -> Option<(&str, usize)> {
     let mut at = from;
     while at < body.len() {
         let end = body[at..].find('\n').map_or(body.len(), |end| at + end + 1);
         let line = &body[at..end];
         if line.trim_start().starts_with("```") {
-            // The line end belongs to the text.
+            // The line break belongs to the text.
             let after = end - usize::from(line.ends_with('\n'));
             return Some((body[from..at].trim_end_matches('\n'), after));
         }
@@ -140,7 +140,7 @@ fn block(body: &str, from: usize) -> Option<(&str, usize)> {
     None
 }
 
-/// Where the next command in a line begins and ends, marks included.
+/// Returns the start and end of the next command in a line, including its marks.
 fn inline(line: &str, mut from: usize) -> Option<(usize, usize)> {
     loop {
         let begin = from + line[from..].find("!`")?;
@@ -185,7 +185,7 @@ struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// The text with its placeholders filled in; notes whether one stood for arguments.
+    /// Fills in the placeholders of a text; sets `used` if one of them stands for arguments.
     fn fill(&self, text: &str, used: &mut bool) -> String {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
@@ -195,7 +195,7 @@ impl Filling<'_> {
             let slashes = rest.len() - rest.trim_start_matches('\\').len();
             let (before, behind) = rest.split_at(slashes);
             let Some((length, value)) = self.placeholder(behind) else {
-                // Not ours: it stays as it is, backslashes and all.
+                // Not a known placeholder: it stays unchanged, including backslashes.
                 let kept = slashes.max(1);
                 filled += &rest[..kept];
                 rest = &rest[kept..];
@@ -219,7 +219,7 @@ impl Filling<'_> {
         filled + rest
     }
 
-    /// The placeholder that a text begins with: its length, and what it stands for.
+    /// Returns the length and the value of the placeholder at the start of a text.
     fn placeholder<'s>(&'s self, text: &str) -> Option<(usize, Value<'s>)> {
         let name = text.strip_prefix('$')?;
         if name.starts_with('{') {
@@ -253,7 +253,7 @@ impl Filling<'_> {
         if count > 0 {
             return Some((1 + count, word(&name[..count])));
         }
-        // The longest that fits: one name may begin with another.
+        // The longest matching name: a name may be the beginning of another one.
         let fitting = self.names.iter().enumerate().filter(|(_, known)| {
             let rest = name.strip_prefix(known.as_str());
             !known.is_empty() && rest.is_some_and(is_end)
@@ -265,13 +265,13 @@ impl Filling<'_> {
 }
 
 enum Value<'a> {
-    /// Of the session.
+    /// A value of the session.
     Variable(&'a str),
-    /// Of the call; `None`: there is none, and the placeholder stays.
+    /// A value of the call; `None` if the argument is missing, then the placeholder stays.
     Arguments(Option<&'a str>),
 }
 
-/// Does a name end where this begins?
+/// Returns whether a name ends before this text.
 fn is_end(rest: &str) -> bool {
     !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_')
 }

@@ -1,4 +1,4 @@
-//! What settings and the environment say of skills.
+//! Settings and environment variables for skills.
 
 use std::collections::BTreeMap;
 
@@ -6,37 +6,37 @@ use serde_json::Value;
 
 use super::{Skill, listing::LONGEST_DESCRIPTION};
 
-/// Tokens of a window that no one knows.
+/// The assumed window size if it is not known, in tokens.
 const UNKNOWN_WINDOW: u64 = 200_000;
 
-/// A token is about this many characters.
+/// The approximate number of characters of a token.
 const CHARACTERS_A_TOKEN: f64 = 4.0;
 
-/// How one skill is treated.
+/// An override for one skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Override {
-    /// As it says itself.
+    /// As defined by the skill.
     On,
-    /// The model reads its name alone.
+    /// The model gets only its name.
     NameOnly,
-    /// Only a person may call it.
+    /// Only the user may call it.
     UserOnly,
-    /// As if it were not there.
+    /// The skill is disabled.
     Off,
 }
 
-/// What settings and the environment say of skills.
+/// Settings and environment variables for skills.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillSettings {
-    /// By name.
+    /// The overrides by name.
     pub overrides: BTreeMap<String, Override>,
-    /// The part of the model's window that the list of skills may take.
+    /// The fraction of the context window that the list of skills may use.
     pub budget_fraction: f64,
-    /// In place of that, this many characters.
+    /// The size of the list in characters; replaces the fraction.
     pub budget: Option<usize>,
-    /// The longest description in the list, in characters.
+    /// The maximum length of a description in the list, in characters.
     pub longest_description: usize,
-    /// No skill runs commands.
+    /// Whether skills may not run commands.
     pub without_commands: bool,
 }
 
@@ -53,7 +53,7 @@ impl Default for SkillSettings {
 }
 
 impl SkillSettings {
-    /// As merged settings and variables say; what is no sensible value is left at its default.
+    /// Reads merged settings and environment variables; invalid values are replaced by defaults.
     pub fn of(settings: &Value, variable: impl Fn(&str) -> Option<String>) -> Self {
         let default = Self::default();
         let overrides = settings["skillOverrides"].as_object();
@@ -83,14 +83,14 @@ impl SkillSettings {
         }
     }
 
-    /// How many characters the list may have.
+    /// Returns the maximum size of the list, in characters.
     pub(super) fn budget(&self, window: u64) -> usize {
         let window = if window == 0 { UNKNOWN_WINDOW } else { window };
         let part = window as f64 * self.budget_fraction * CHARACTERS_A_TOKEN;
         self.budget.unwrap_or(part as usize)
     }
 
-    /// The skill as it is to be treated; `None` if it is switched off.
+    /// Applies the overrides to a skill; `None` if it is disabled.
     pub(super) fn apply(&self, mut skill: Skill) -> Option<Skill> {
         match self.overrides.get(&skill.name) {
             None | Some(Override::On) => {}
