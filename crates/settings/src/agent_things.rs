@@ -1,4 +1,5 @@
-//! Agents of a project that would start something: those whose files name hooks or MCP servers.
+//! Agents of a project that would start something: agent files with hooks or MCP servers in their
+//! front matter.
 
 use std::{
     collections::BTreeMap,
@@ -11,16 +12,16 @@ use serde_json::Value;
 
 use crate::{SettingsPlaces, files};
 
-/// At most this much of a file is read: its head comes first.
+/// The number of bytes that are read of a file; the front matter is at its start.
 const LONGEST_HEAD: u64 = 256 * 1024;
-/// Folders are searched this deep, and no more files than these are looked at.
+/// The maximum folder depth; `MOST_FILES` is the maximum number of files.
 const DEEPEST: usize = 8;
 const MOST_FILES: usize = 1_000;
 
-/// Keys of the head of an agent that start something.
+/// Keys in the front matter of an agent that start programs.
 const STARTING: [&str; 2] = ["mcpServers", "hooks"];
 
-/// The heads of such files, each under the path it has from its project.
+/// Returns the front matter of these files, by their path relative to the project.
 pub(super) fn agent_things(places: &SettingsPlaces) -> BTreeMap<String, Value> {
     let top = files::repository_root(&places.cwd);
     let top = top.as_deref().unwrap_or(&places.cwd);
@@ -28,7 +29,7 @@ pub(super) fn agent_things(places: &SettingsPlaces) -> BTreeMap<String, Value> {
     let mut left = MOST_FILES;
     for directory in places.cwd.ancestors() {
         let folder = directory.join(".claude");
-        // The user's own is none of the project's.
+        // The user's own folder is not part of the project.
         if folder != places.user {
             search(&folder.join("agents"), 0, &mut left, &mut |file| {
                 if let Some(head) =
@@ -60,7 +61,7 @@ fn search(folder: &Path, depth: usize, left: &mut usize, found: &mut dyn FnMut(&
     }
 }
 
-/// What stands between the first two lines of dashes.
+/// Returns the text between the first two `---` lines.
 fn head(file: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     let opened = fs::File::open(file).ok()?;

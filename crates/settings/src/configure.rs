@@ -1,7 +1,8 @@
-//! Reading and changing single settings, for a tool.
+//! Reading and changing single settings, for the Config tool.
 //!
-//! What is changed goes through the same checks as a file that a person wrote, and into the local file,
-//! or the user's own where only that counts. A running session takes nothing over from it that loosens.
+//! A change goes through the same checks as a file that a user wrote. It goes into the local file,
+//! or into the user's file if the setting has an effect only there. A running session does not
+//! apply loosening changes.
 
 use std::{
     collections::BTreeSet,
@@ -20,12 +21,12 @@ use super::{
 };
 use crate::{Scope, nearby};
 
-/// Settings that the tool may have: those of the administrator are not among them.
+/// Returns the settings that the tool may access: all except those only for administrators.
 fn known() -> impl Iterator<Item = &'static SettingKey> {
     reference::keys().filter(|key| key.counts_in != CountsIn::Managed)
 }
 
-/// A matter of taste of this name.
+/// Returns the setting with this name, if it is a preference that needs no permission.
 fn light(setting: &str) -> Option<&'static SettingKey> {
     known().find(|key| key.is_light && key.name == setting)
 }
@@ -34,7 +35,7 @@ fn first_part(setting: &str) -> &str {
     setting.split('.').next().unwrap_or_default()
 }
 
-/// Does a setting that takes this take that value?
+/// Returns whether the value has the right type for the setting.
 fn fits(takes: Takes, value: &Value) -> bool {
     let texts = value.as_array();
     let is_list = texts.is_some_and(|texts| texts.iter().all(Value::is_string));
@@ -48,17 +49,16 @@ fn fits(takes: Takes, value: &Value) -> bool {
     }
 }
 
-/// The settings of a session.
+/// The settings files of a session.
 #[derive(Debug, Clone)]
 pub struct SettingsFiles {
-    /// Where they are.
+    /// The paths of settings files.
     pub places: SettingsPlaces,
-    /// What the command line says of them.
+    /// The command line flags for settings.
     pub flags: Flags,
-    /// The tools that rules may speak of.
+    /// The tools that rules may refer to.
     pub tools: Vec<ToolSpec>,
-    /// Notes everything in them that a start would warn of and only others understand: rules, the
-    /// sandbox, hooks.
+    /// Adds the problems that other crates find at startup: in rules, sandbox settings and hooks.
     pub check: fn(&mut Settings, &[ToolSpec]),
 }
 
@@ -141,7 +141,7 @@ impl SettingsFiles {
         })
     }
 
-    /// The text of a file with one value changed, if nothing new is wrong with it then.
+    /// Returns the text of a file with one value changed. Fails if the change adds a problem.
     fn changed(
         &self,
         scope: Scope,
@@ -175,8 +175,9 @@ impl SettingsFiles {
         (Scope::User, self.places.user.join("settings.json"))
     }
 
-    /// Would the next session take over what a new text of the local file adds? The error says why
-    /// not. Writing it must not make anything count that stood there already.
+    /// Checks that the next session would apply what a new text of the local file adds; the error
+    /// is the reason why not. Writing it must not put anything into effect that the file contained
+    /// before.
     fn would_count(&self, new: &str) -> Result<(), String> {
         let mut settings = Settings::load(self.places.clone(), &self.flags, Trust::default());
         let things = settings.running_things();
@@ -209,7 +210,7 @@ impl SettingsFiles {
         }
     }
 
-    /// Everything a start would warn of, if this text alone stood in the file.
+    /// Returns all problems that a start would report if only this text were in the file.
     fn problems(&self, scope: Scope, file: &Path, text: &str) -> Result<Vec<Problem>, String> {
         let document = SettingsDocument::parse(text).map_err(|broken| broken.to_string())?;
         let layer = SettingsFile {

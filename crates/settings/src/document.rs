@@ -1,4 +1,4 @@
-//! A settings file: JSON in which comments and trailing commas are fine.
+//! A settings file: JSON with comments and trailing commas.
 
 use std::{
     collections::HashMap,
@@ -17,18 +17,18 @@ use jsonc_parser::{
 use rustix::fs::OFlags;
 use serde_json::{Map, Number, Value};
 
-/// Files above this are no settings.
+/// The maximum size of a settings file, in bytes.
 pub const LARGEST: u64 = 2 * 1024 * 1024;
 
-/// What some editors put in front of UTF-8.
+/// The byte order mark that some editors put before UTF-8.
 const BOM: &str = "\u{feff}";
 
-/// What is wrong with a settings file, or with one entry of it.
+/// A problem with a settings file or one of its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where: the file with its line, or the flag.
+    /// The file with the line, or the flag.
     pub place: String,
-    /// What, and what was done about it.
+    /// The problem and its consequence.
     pub what: String,
 }
 
@@ -38,12 +38,12 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// Why a text is no settings.
+/// A syntax error in settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// On which line, from 1, where that can be said.
+    /// The line, from 1, if known.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The description of the error.
     pub what: String,
 }
 
@@ -56,12 +56,12 @@ impl std::fmt::Display for Broken {
     }
 }
 
-/// A file, parsed, with the lines of its values.
+/// A parsed file, with the lines of its values.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SettingsDocument {
-    /// What it says; always an object.
+    /// The content; always an object.
     pub value: Value,
-    /// Values that take the place of an earlier one of the same name, by their JSON pointers.
+    /// JSON pointers of values that replaced an earlier value with the same name.
     pub repeated: Vec<String>,
     lines: HashMap<String, usize>,
 }
@@ -95,7 +95,7 @@ impl SettingsDocument {
         })
     }
 
-    /// A value from elsewhere.
+    /// Creates a document from a value without a file.
     pub fn of(value: Value) -> Self {
         Self {
             value,
@@ -103,13 +103,13 @@ impl SettingsDocument {
         }
     }
 
-    /// The line of a value, by its JSON pointer; from 1.
+    /// Returns the line of a value by its JSON pointer, from 1.
     pub fn line(&self, pointer: &str) -> Option<usize> {
         self.lines.get(pointer).copied()
     }
 }
 
-/// Comments and trailing commas; everything else as JSON has it.
+/// Returns the parse options: comments and trailing commas, otherwise standard JSON.
 fn options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,
@@ -125,9 +125,9 @@ fn options() -> ParseOptions {
     }
 }
 
-/// Makes a value of a syntax tree, and notes where everything stands.
+/// Converts a syntax tree to a value and records the line of each value.
 struct Reader {
-    /// Where lines end.
+    /// The offsets of line breaks.
     ends: Vec<usize>,
     document: SettingsDocument,
 }
@@ -167,8 +167,8 @@ impl Reader {
     }
 }
 
-/// The text of a settings file with rules added to a list of `permissions`; comments, order and
-/// indentation stay.
+/// Returns the text of a settings file with rules added to a list of `permissions`; comments, order
+/// and indentation are preserved.
 pub fn with_rules(text: &str, list: &str, rules: &[String]) -> Result<String, String> {
     let (mark, text) = match text.strip_prefix(BOM) {
         Some(rest) => (BOM, rest),
@@ -199,8 +199,8 @@ pub fn with_rules(text: &str, list: &str, rules: &[String]) -> Result<String, St
     Ok(format!("{mark}{root}"))
 }
 
-/// The text of a settings file with one value put in, by the names that lead to it; everything else
-/// stays.
+/// Returns the text of a settings file with one value set at the path `names`; everything else is
+/// preserved.
 pub fn with_value(text: &str, names: &[&str], value: &Value) -> Result<String, String> {
     let (mark, text) = match text.strip_prefix(BOM) {
         Some(rest) => (BOM, rest),
@@ -244,9 +244,10 @@ fn input(value: &Value) -> CstInputValue {
     }
 }
 
-/// Reads a settings file: `None` where there is none. Only a regular file of sensible size.
+/// Reads a settings file: `None` if it does not exist. Fails for files that are not regular or too
+/// large.
 pub fn read(path: &Path) -> Result<Option<String>, String> {
-    // Opened once, and judged by what was opened; a pipe in its place must not be waited for.
+    // Opened once, and checked through the open file. Opening a named pipe must not block.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
     let file = match opened {

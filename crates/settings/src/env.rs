@@ -1,6 +1,7 @@
-//! Variables that no file of the workspace sets, whatever is trusted.
+//! Environment variables that no file of the workspace may set, trusted or not.
 
-/// They begin like this: where secrets are sent, what is loaded into every child, what git runs.
+/// Prefixes of variables that control where secrets are sent, what is loaded into every child
+/// process, or what git runs.
 const BEGINNINGS: [&str; 17] = [
     "ANTHROPIC_",
     "AWS_",
@@ -21,7 +22,7 @@ const BEGINNINGS: [&str; 17] = [
     "VERTEX_",
 ];
 
-/// They are called like this.
+/// Names of other variables of this kind.
 const NAMES: [&str; 38] = [
     "BASHOPTS",
     "BASH_ENV",
@@ -63,7 +64,8 @@ const NAMES: [&str; 38] = [
     "_JAVA_OPTIONS",
 ];
 
-/// Does it say where secrets go, what to trust, or what other programs load and run?
+/// Returns whether a variable controls where secrets are sent, what is trusted, or what other
+/// programs load and run.
 pub(super) fn steers(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     name.ends_with("_PROXY")

@@ -1,4 +1,4 @@
-//! Where settings files are, and reading them.
+//! The paths of settings files, and reading them.
 
 use std::{
     collections::BTreeSet,
@@ -15,29 +15,29 @@ use super::{
 };
 use crate::{Scope, resolve};
 
-/// What problems call settings that were given as text, which no file holds.
+/// The name of settings given as text on the command line, for problem reports.
 pub const GIVEN: &str = "given settings";
 
-/// Where a directory has its local settings.
+/// The path of a directory's local settings file.
 pub(super) const LOCAL: &str = ".claude/settings.local.json";
 
-/// Where to look.
+/// The folders of settings files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsPlaces {
-    /// The directory the session starts in; absolute.
+    /// The directory in which the session starts; absolute.
     pub cwd: PathBuf,
     /// The home directory.
     pub home: PathBuf,
-    /// The user's own settings: `~/.claude`, or what `CLAUDE_CONFIG_DIR` says.
+    /// The user's own folder: `~/.claude`, or `CLAUDE_CONFIG_DIR`.
     pub user: PathBuf,
-    /// The administrator's.
+    /// The administrator's folder.
     pub managed: PathBuf,
 }
 
 impl SettingsPlaces {
-    /// As the environment has it.
+    /// Detects the folders from the environment.
     pub fn of_process(cwd: &Path) -> Self {
-        // A home that is no absolute path would be one of the workspace.
+        // A relative `HOME` would be a folder in the workspace.
         let home = std::env::var_os("HOME")
             .map(PathBuf::from)
             .filter(|home| home.is_absolute())
@@ -54,46 +54,47 @@ impl SettingsPlaces {
     }
 }
 
-/// What the command line says of settings.
+/// The command line flags for settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// `--settings`: a file, or JSON itself.
+    /// `--settings`: a file, or JSON text.
     pub settings: Option<String>,
-    /// `--setting-sources`: which of user, project and local count; all if absent.
+    /// `--setting-sources`: which of user, project and local settings are used; all if absent.
     pub sources: Option<Vec<Scope>>,
 }
 
-/// One file.
+/// A settings file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SettingsFile {
-    /// Whose it is.
+    /// Its scope.
     pub scope: Scope,
-    /// Where it is; none for JSON on the command line.
+    /// Its path; `None` for JSON on the command line.
     pub file: Option<Arc<Path>>,
-    /// What it says.
+    /// Its content.
     pub document: SettingsDocument,
-    /// Where its patterns of the form `/p` start.
+    /// The base directory of path patterns of the form `/p`.
     pub slash: PathBuf,
-    /// It comes with the workspace, or from an unknown hand: what loosens waits for trust too.
+    /// Whether it comes with the workspace or its author is unknown: then loosening settings need
+    /// trust, too.
     pub from_workspace: bool,
-    /// Allow rules in it that a person agreed to here: they count all the same.
+    /// Allow rules in it that the user approved here: they apply without trust.
     pub agreed: BTreeSet<String>,
 }
 
-/// What was found where settings are looked for.
+/// The result of searching for settings files.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The files, the highest rank first.
+    /// The files, by descending rank.
     pub(super) layers: Vec<SettingsFile>,
     pub(super) problems: Vec<Problem>,
-    /// A file is there and could not be read.
+    /// Whether a file exists but could not be read.
     pub(super) broken: bool,
 }
 
-/// Reads every file that counts.
+/// Reads all settings files that apply.
 pub(super) fn load(places: &SettingsPlaces, flags: &Flags) -> Found {
     let mut read = Vec::new();
-    // Of two files of one rank the later one wins.
+    // Of two files of the same rank the later one wins.
     for path in managed(places).iter().rev() {
         read.extend(read_layer(Scope::Managed, path, &places.managed));
     }
@@ -113,7 +114,7 @@ pub(super) fn load(places: &SettingsPlaces, flags: &Flags) -> Found {
             read.extend(read_local(places, directory, &mut record));
         }
     }
-    // At home the two are one file, and the user's own.
+    // In the home directory both are the same file, which is the user's own.
     let own = resolve::real(&places.cwd.join(".claude")) == resolve::real(&places.user);
     if counts(Scope::Project) && !own {
         let path = places.cwd.join(".claude/settings.json");
@@ -143,7 +144,7 @@ pub(super) fn load(places: &SettingsPlaces, flags: &Flags) -> Found {
     found
 }
 
-/// What `--settings` names: a file, or JSON itself.
+/// Reads the argument of `--settings`: a file, or JSON text.
 pub fn of_flag(places: &SettingsPlaces, given: &str) -> Result<SettingsFile, Problem> {
     let problem = |what: String| Problem {
         place: GIVEN.to_owned(),
@@ -168,7 +169,8 @@ pub fn of_flag(places: &SettingsPlaces, given: &str) -> Result<SettingsFile, Pro
     }
 }
 
-/// The local settings of a directory. They may loosen by themselves only if we wrote them.
+/// Reads the local settings of a directory. They may loosen permissions without trust only if haft
+/// wrote them.
 fn read_local(
     places: &SettingsPlaces,
     directory: &Path,
@@ -176,7 +178,8 @@ fn read_local(
 ) -> Option<Result<SettingsFile, Problem>> {
     let path = directory.join(LOCAL);
     let text = document::read(&path).transpose()?;
-    // Judged by the very text that is parsed below: another one that is put there counts for nothing.
+    // The check uses the same text that is parsed below, so replacing the file in between has no
+    // effect.
     let ours = text.as_ref().ok().map(|text| {
         let record = record.get_or_insert_with(|| WrittenFile::read(places));
         let ours = record.of(directory);
@@ -197,7 +200,7 @@ fn read_local(
     Some(local)
 }
 
-/// `None`: there is no such file.
+/// Reads a file; `None` if it does not exist.
 fn read_layer(scope: Scope, path: &Path, slash: &Path) -> Option<Result<SettingsFile, Problem>> {
     let text = document::read(path).transpose()?;
     Some(layer_of(scope, path, slash, text))
@@ -237,12 +240,13 @@ fn place(file: &Path, line: Option<usize>) -> String {
 }
 
 impl SettingsFile {
-    /// It lies in the workspace, no matter who wrote it: what runs code waits for trust.
+    /// Returns whether the file is in the workspace, regardless of its author: settings that run
+    /// code then need trust.
     pub fn is_in_workspace(&self) -> bool {
         matches!(self.scope, Scope::Local | Scope::Project)
     }
 
-    /// Something about one value of it.
+    /// Creates a problem report for one value of the file.
     pub fn problem(&self, pointer: &str, what: &str) -> Problem {
         let line = self.document.line(pointer);
         Problem {
@@ -254,8 +258,8 @@ impl SettingsFile {
         }
     }
 
-    /// Names that are given twice in one object, of which the last counts: a list of rules may be
-    /// lost that way.
+    /// Reports names that occur twice in one object. Only the last one is used, so a list of rules
+    /// may get lost.
     fn repeated(&self) -> impl Iterator<Item = Problem> {
         self.document.repeated.iter().map(|pointer| {
             let name = pointer.trim_start_matches('/').replace('/', ".");
@@ -265,19 +269,19 @@ impl SettingsFile {
     }
 }
 
-/// The administrator's files, the base file first.
+/// Returns the administrator's files, the base file first.
 pub(super) fn managed(places: &SettingsPlaces) -> Vec<PathBuf> {
     let mut files = vec![managed_base(places)];
     files.extend(drop_ins(&places.managed));
     files
 }
 
-/// The administrator's base file.
+/// Returns the administrator's base file.
 pub(super) fn managed_base(places: &SettingsPlaces) -> PathBuf {
     places.managed.join("managed-settings.json")
 }
 
-/// What the administrator puts beside it: `*.json` in order of their names, hidden ones left out.
+/// Returns additional files of the administrator: `*.json`, sorted by name, without hidden ones.
 pub(super) fn drop_ins(managed: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(managed.join("managed-settings.d")) else {
         return Vec::new();
@@ -297,8 +301,8 @@ pub(super) fn drop_ins(managed: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Where the local settings of this directory are kept: at the root of its repository, if that is
-/// the user's own.
+/// Returns the directory of the local settings: the root of the repository, if it belongs to the
+/// user, otherwise the working directory.
 pub fn local_root(places: &SettingsPlaces) -> PathBuf {
     let Some(root) = repository_root(&places.cwd) else {
         return places.cwd.clone();
@@ -311,7 +315,7 @@ pub fn local_root(places: &SettingsPlaces) -> PathBuf {
     main_checkout(&root).unwrap_or(root)
 }
 
-/// The nearest directory above that holds `.git`.
+/// Returns the innermost ancestor that contains `.git`.
 pub fn repository_root(start: &Path) -> Option<PathBuf> {
     start
         .ancestors()
@@ -319,8 +323,8 @@ pub fn repository_root(start: &Path) -> Option<PathBuf> {
         .map(Path::to_path_buf)
 }
 
-/// Where git keeps what is committed in a directory that is a submodule: in the folder of the
-/// repository above, if that says so too. A file alone that names some folder opens nothing.
+/// Returns the git directory of a submodule: inside the repository above, if its configuration
+/// points back to the submodule. A `.git` file that names any other folder is not trusted.
 pub fn module_folder(root: &Path) -> Option<PathBuf> {
     let text = fs::metadata(root.join(".git"))
         .ok()
@@ -339,8 +343,8 @@ pub fn module_folder(root: &Path) -> Option<PathBuf> {
     (back == real && own.join("HEAD").is_file()).then_some(own)
 }
 
-/// The checkout that a linked worktree belongs to. Believed only if that checkout knows of it: what
-/// a repository says of itself proves nothing.
+/// Returns the checkout that a linked worktree belongs to, but only if that checkout lists the
+/// worktree: what a repository claims about itself is not a proof.
 pub fn main_checkout(root: &Path) -> Option<PathBuf> {
     let link = root.join(".git");
     let text = fs::metadata(&link)

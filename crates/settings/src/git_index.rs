@@ -1,7 +1,8 @@
-//! Is a file in git's index, and so part of what others send?
+//! Checks whether a file is in git's index, and thus part of what others commit.
 //!
-//! git itself is not started: a repository that no one trusts yet would say what it runs. Where the
-//! index cannot be understood the answer is yes, which is the side of distrust.
+//! git itself is not started: the configuration of an untrusted repository would decide which
+//! programs it runs. If the index cannot be parsed, the file is treated as tracked, which is the
+//! safe answer.
 
 use std::{
     ffi::OsStr,
@@ -10,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Is this file, in the repository that it lies in, tracked?
+/// Returns whether this file is tracked by its repository.
 pub(super) fn tracks(file: &Path) -> bool {
     let Some(root) = file.parent().and_then(super::files::repository_root) else {
         return false;
@@ -21,13 +22,13 @@ pub(super) fn tracks(file: &Path) -> bool {
     let index = directory(&root).map(|git| fs::read(git.join("index")));
     match index {
         Some(Ok(bytes)) => holds(&bytes, &path.to_string_lossy()),
-        // No index yet: nothing is tracked.
+        // Without an index no file is tracked.
         Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => false,
         Some(Err(_)) | None => true,
     }
 }
 
-/// Where git keeps its own files: `.git`, or what it names in a linked worktree or a submodule.
+/// Returns git's own directory: `.git`, or what it names in a linked worktree or a submodule.
 fn directory(root: &Path) -> Option<PathBuf> {
     let dot_git = root.join(".git");
     if dot_git.is_dir() {
@@ -37,7 +38,7 @@ fn directory(root: &Path) -> Option<PathBuf> {
     Some(root.join(text.strip_prefix("gitdir:")?.trim()))
 }
 
-/// Does an index hold this path?
+/// Returns whether an index contains this path.
 fn holds(index: &[u8], path: &str) -> bool {
     let mut held = false;
     let read = each(index, |_, name| {
@@ -47,8 +48,8 @@ fn holds(index: &[u8], path: &str) -> bool {
     read.is_none() || held
 }
 
-/// The paths at which an index has other repositories, from the top of its own; `None` where it
-/// cannot be understood.
+/// Returns the paths of submodules in an index, relative to the top of the repository; `None` if
+/// the index cannot be parsed.
 pub fn repositories(index: &[u8]) -> Option<Vec<PathBuf>> {
     const REPOSITORY: u32 = 0o160_000;
     let mut found = Vec::new();
@@ -60,9 +61,9 @@ pub fn repositories(index: &[u8]) -> Option<Vec<PathBuf>> {
     Some(found)
 }
 
-/// Shows every entry of an index, its mode and its path; `None` where it cannot be understood, and
-/// then some may have been shown. The names of objects in it are of one of two lengths, which the
-/// index does not tell.
+/// Calls `show` with mode and path of every entry of an index. Returns `None` if the index cannot
+/// be parsed; some entries may have been shown then. Object names have one of two lengths, which
+/// the index does not specify, so both are tried.
 fn each(index: &[u8], mut show: impl FnMut(u32, &[u8])) -> Option<()> {
     let hash = [20, 32]
         .into_iter()
@@ -70,7 +71,7 @@ fn each(index: &[u8], mut show: impl FnMut(u32, &[u8])) -> Option<()> {
     each_with(index, hash, &mut show)
 }
 
-/// The same for one length.
+/// Like [`each`], but for one length of object names.
 fn each_with(index: &[u8], hash: usize, mut show: impl FnMut(u32, &[u8])) -> Option<()> {
     const BEFORE_MODE: usize = 24;
     const BEHIND_MODE: usize = 12;
@@ -94,7 +95,7 @@ fn each_with(index: &[u8], hash: usize, mut show: impl FnMut(u32, &[u8])) -> Opt
         if extended {
             rest.take(2)?;
         }
-        // The fourth version writes what differs from the name before.
+        // Version 4 stores only the difference to the previous name.
         if version == 4 {
             let kept = name.len().checked_sub(rest.offset()?)?;
             name.truncate(kept);
@@ -103,7 +104,7 @@ fn each_with(index: &[u8], hash: usize, mut show: impl FnMut(u32, &[u8])) -> Opt
         }
         name.extend_from_slice(rest.text()?);
         if version < 4 {
-            // Filled up to a multiple of eight, the end of the name being one byte of that.
+            // Padded to a multiple of eight bytes, including the terminating zero byte.
             let used = before - rest.0.len();
             rest.take(used.next_multiple_of(8) - used)?;
         }
@@ -114,7 +115,7 @@ fn each_with(index: &[u8], hash: usize, mut show: impl FnMut(u32, &[u8])) -> Opt
         show(mode, &name);
     }
     while rest.0.len() > hash {
-        // An index that is kept in two files: what the other one holds is not looked at.
+        // A split index: the entries of the other file are not read.
         if rest.take(4)? == b"link" {
             return None;
         }
@@ -124,7 +125,7 @@ fn each_with(index: &[u8], hash: usize, mut show: impl FnMut(u32, &[u8])) -> Opt
     (rest.0.len() == hash).then_some(())
 }
 
-/// What is left to read.
+/// The unread rest of the index.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -138,7 +139,7 @@ impl<'a> Bytes<'a> {
         Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
     }
 
-    /// A number of as many bytes as it needs, in git's way.
+    /// Reads a variable-length number in git's encoding.
     fn offset(&mut self) -> Option<usize> {
         let mut byte = self.take(1)?[0];
         let mut value = usize::from(byte & 0x7f);
@@ -149,7 +150,7 @@ impl<'a> Bytes<'a> {
         Some(value)
     }
 
-    /// Up to a zero byte, which is passed over.
+    /// Reads up to a zero byte, which is skipped.
     fn text(&mut self) -> Option<&'a [u8]> {
         let end = self.0.iter().position(|byte| *byte == 0)?;
         let text = self.take(end)?;

@@ -15,21 +15,21 @@ use super::{
     written,
 };
 
-/// Keeps rules that a person agreed to: in the local settings file, or where they want them.
+/// Saves rules that the user approved: in the local settings file, or in the file of another scope.
 #[derive(Debug, Clone)]
 pub struct LocalRules {
-    /// Where settings are.
+    /// The folders of settings files.
     pub places: SettingsPlaces,
 }
 
 impl LocalRules {
-    /// The file.
+    /// Returns the local settings file.
     pub fn file(&self) -> PathBuf {
         local_root(&self.places).join(LOCAL)
     }
 
-    /// Adds them, keeping everything else in the file as it is. From now on they count, whatever else
-    /// the file holds and wherever that came from.
+    /// Adds allow rules to the local file; everything else in it is preserved. They apply from now
+    /// on, even if other settings in the file need trust.
     pub fn add(&self, rules: &[String]) -> Result<(), String> {
         let directory = local_root(&self.places);
         written::change_local(&self.places, &directory, rules, |old| {
@@ -37,7 +37,7 @@ impl LocalRules {
         })
     }
 
-    /// The file of a scope; `None` for the session.
+    /// Returns the file of a scope; `None` for the session.
     pub fn file_of(&self, scope: RuleScope) -> Option<PathBuf> {
         match scope {
             RuleScope::Session => None,
@@ -47,7 +47,7 @@ impl LocalRules {
         }
     }
 
-    /// Where rules can be kept, the usual place first.
+    /// Returns the destinations for rules, the default first.
     pub fn rule_places(&self) -> Vec<RulePlace> {
         let scopes = [
             RuleScope::Local,
@@ -63,7 +63,7 @@ impl LocalRules {
         places.into()
     }
 
-    /// Adds rules to a list in the file of a scope; everything else in it stays. Gives the file.
+    /// Adds rules to a list in the file of a scope; everything else is preserved. Returns the file.
     pub fn add_to(
         &self,
         scope: RuleScope,
@@ -79,7 +79,7 @@ impl LocalRules {
         })
     }
 
-    /// Takes a rule out of a list in the file of a scope. Gives the file.
+    /// Removes a rule from a list in the file of a scope. Returns the file.
     pub fn remove_from(
         &self,
         scope: RuleScope,
@@ -102,7 +102,8 @@ impl LocalRules {
             let directory = local_root(&self.places);
             written::change_local(&self.places, &directory, agreed, change)?;
         } else {
-            // The project's folder is the workspace's: a link in it would say where we write.
+            // The project's folder belongs to the workspace: a link in it would decide where we
+            // write.
             let is_linked = |path: &Path| path.symlink_metadata().is_ok_and(|is| is.is_symlink());
             let folder = file.parent();
             if scope == RuleScope::Project && (is_linked(&file) || folder.is_some_and(is_linked)) {
@@ -115,7 +116,7 @@ impl LocalRules {
     }
 }
 
-/// The text of a settings file without a rule; everything else stays.
+/// Returns the text of a settings file without a rule; everything else is preserved.
 fn without_rule(text: &str, list: &str, rule: &str) -> Result<String, String> {
     let document = SettingsDocument::parse(text).map_err(|broken| broken.to_string())?;
     let known = document.value["permissions"][list].as_array();
@@ -128,11 +129,11 @@ fn without_rule(text: &str, list: &str, rule: &str) -> Result<String, String> {
     document::with_value(text, &["permissions", list], &Value::Array(left))
 }
 
-/// Puts a text in place of a file, whole or not at all; folders are made as needed.
+/// Replaces a file atomically; folders are created if needed.
 pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder)?;
-    // Made new: no one can have put a link there.
+    // A new file with an unpredictable name, so no link can have this name.
     let partial = folder.join(format!(".{}.partial", CallId::new()));
     let write = || {
         let mut file = File::create_new(&partial)?;

@@ -1,4 +1,4 @@
-//! Single settings that the session itself acts on.
+//! Single settings that the session itself uses.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -6,17 +6,18 @@ use serde_json::Value;
 
 use super::{Settings, SettingsFile};
 
-/// What the files say of notes that outlive a session.
+/// The settings for auto memory (notes that outlive a session).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AutoMemory {
-    /// Someone has switched it off.
+    /// Whether any file disables it.
     pub off: bool,
-    /// Another place than the usual one.
+    /// A directory other than the default one.
     pub directory: Option<PathBuf>,
 }
 
 impl Settings {
-    /// How long an answer to a question of the model's is waited for; `None`: for as long as it takes.
+    /// Returns how long haft waits for an answer to the model's question; `None` means
+    /// indefinitely.
     pub fn question_timeout(&mut self) -> Option<Duration> {
         self.first("askUserQuestionTimeout", |_, layer, text| {
             if layer.is_in_workspace() {
@@ -34,8 +35,8 @@ impl Settings {
         .flatten()
     }
 
-    /// What they say of notes that outlive a session. Anyone may switch it off; where it goes is for
-    /// the user alone to say.
+    /// Returns the settings for auto memory. Any file may disable it; only the user's files may set
+    /// its directory.
     pub fn auto_memory(&mut self) -> AutoMemory {
         let mut layers = self.layers.iter();
         let off = layers.any(|layer| layer.document.value["autoMemoryEnabled"] == false);
@@ -48,7 +49,7 @@ impl Settings {
         AutoMemory { off, directory }
     }
 
-    /// The first text of this name that makes sense, the highest rank first.
+    /// Returns the first valid text value of this setting, by descending rank.
     pub fn first<T>(
         &mut self,
         key: &str,
@@ -77,7 +78,7 @@ impl Settings {
         found
     }
 
-    /// A path as settings write it.
+    /// Resolves a path as written in settings.
     pub fn path(&self, text: &str) -> PathBuf {
         match text.strip_prefix("~/") {
             Some(rest) => self.places.home.join(rest),

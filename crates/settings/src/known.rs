@@ -1,11 +1,11 @@
-//! The names of settings: one that is none of them is reported once a file, and left as it is.
+//! Unknown settings: they are reported once per file, and otherwise ignored.
 
 use std::collections::BTreeSet;
 
 use super::{Problem, SettingsFile, nearby, reference};
 
-/// Settings of the convention that mean nothing here and harm nothing, by the first part of their names; beside
-/// them those that begin with `spinner`.
+/// Settings of Claude Code that have no effect here, by the first part of their names. Those that
+/// begin with `spinner` are also accepted.
 const ELSEWHERE: [&str; 22] = [
     "$schema",
     "allowManagedMcpServersOnly",
@@ -31,7 +31,7 @@ const ELSEWHERE: [&str; 22] = [
     "useAutoModeDuringPlan",
 ];
 
-/// What a file names that is no setting, in one sentence.
+/// Returns one problem that names all unknown settings of a file.
 pub(super) fn unknown(layer: &SettingsFile) -> Option<Problem> {
     let map = layer.document.value.as_object()?;
     let known: BTreeSet<&str> = reference::keys()

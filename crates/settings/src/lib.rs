@@ -1,9 +1,10 @@
-//! Settings files: where they are, what they say together, and what waits for trust.
+//! Settings files: finding, reading and merging them, and the settings that need trust.
 //!
-//! Ranks, the highest first: managed, command line, local, project, user. Rules of all ranks form
-//! one pool; of other values the highest rank wins. A broken file is left out and reported, a broken
-//! entry likewise. What comes with the workspace may tighten at once; what loosens or runs code
-//! waits until the directory is trusted. So does the local file, unless haft itself wrote it.
+//! Ranks, the highest first: managed, command line, local, project, user. Rules of all ranks are
+//! collected in one list; of other values the highest rank wins. A broken file or entry is omitted
+//! and reported. Settings in the workspace may make permissions stricter immediately; those that
+//! loosen permissions or run code need trust in the directory. The same holds for the local file,
+//! unless haft itself wrote it.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! What the files say together.
+//! The merged settings of all files.
 
 use std::{
     collections::BTreeMap,
@@ -18,35 +18,36 @@ use super::{
     trust,
 };
 
-/// Settings, loaded.
+/// The loaded settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where they were looked for.
+    /// The folders that were searched.
     pub places: SettingsPlaces,
-    /// The files, the highest rank first.
+    /// The files, by descending rank.
     pub layers: Vec<SettingsFile>,
-    /// What was wrong with them.
+    /// Problems in the files.
     pub problems: Vec<Problem>,
-    /// A file is there that could not be read, so that not everything is known.
+    /// Whether a file exists that could not be read, so that some settings are unknown.
     pub broken: bool,
-    /// What was left out because the workspace is not trusted, in words.
+    /// Descriptions of settings that are ignored because the workspace is not trusted.
     pub left_out: Vec<String>,
-    /// Allow rules among that, with where they stand.
+    /// Allow rules among them, with their sources.
     pub waiting_rules: Vec<(String, RuleSource)>,
-    /// What of the workspace counts.
+    /// The trust in the workspace.
     pub trust: Trust,
 }
 
-/// What settings say of servers that get events.
+/// The settings for HTTP hooks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Addresses that may get them, with `*` for anything; `None`: all.
+    /// URL patterns of servers that may receive events, with `*` for any text; `None` allows all.
     pub urls: Option<Vec<String>>,
-    /// Variables that may stand in headers, if the handler lists them too; `None`: all it lists.
+    /// Variables that headers may contain, if the handler lists them, too; `None` allows all that
+    /// it lists.
     pub env: Option<Vec<String>>,
 }
 
-/// What runs code, or keeps the user's own from running.
+/// Settings that run code, or prevent the user's own code from running.
 const RUNNING: [&str; 6] = [
     "apiKeyHelper",
     "disableAllHooks",
@@ -57,7 +58,7 @@ const RUNNING: [&str; 6] = [
 ];
 
 impl Settings {
-    /// Loads every file that counts.
+    /// Loads all files that apply.
     pub fn load(places: SettingsPlaces, flags: &Flags, trust: Trust) -> Self {
         let found = files::load(&places, flags);
         let mut problems = found.problems;
@@ -73,7 +74,7 @@ impl Settings {
         }
     }
 
-    /// Further working directories.
+    /// Returns the additional working directories.
     pub fn directories(&mut self) -> Vec<PathBuf> {
         let mut directories = Vec::new();
         let mut waiting = 0;
@@ -106,12 +107,12 @@ impl Settings {
         directories
     }
 
-    /// The mode the files ask for.
+    /// Returns the permission mode that the files set.
     pub fn default_mode(&mut self) -> Option<PermissionMode> {
         use PermissionMode as Mode;
         let pointer = "/permissions/defaultMode";
         let mut found = None;
-        // What a workspace asks for that is not trusted, where no one above it has said anything.
+        // The mode of an untrusted workspace, if no file of a higher rank sets one.
         let mut untrusted = None;
         for layer in &self.layers {
             let Some(value) = layer.document.value.pointer(pointer) else {
@@ -138,14 +139,13 @@ impl Settings {
             }
         }
         match found {
-            // Where everything is asked about, or nothing is done that would ask, no other mode is
-            // stricter in all it does.
+            // No other mode is stricter than these two in every respect.
             Some(Mode::Plan | Mode::DontAsk) => found,
             _ => untrusted.or(found),
         }
     }
 
-    /// Does any file forbid bypassPermissions?
+    /// Returns whether any file disables bypassPermissions.
     pub fn bypass_is_disabled(&self) -> bool {
         self.layers.iter().any(|layer| {
             let pointer = "/permissions/disableBypassPermissionsMode";
@@ -153,8 +153,9 @@ impl Settings {
         })
     }
 
-    /// Variables for the session and its children; an empty one takes away what is inherited. A file
-    /// of the workspace sets none that moves where secrets go.
+    /// Returns environment variables for the session and its child processes; an empty value
+    /// removes an inherited variable. Files of the workspace cannot set variables that control
+    /// where secrets are sent.
     pub fn env(&mut self) -> BTreeMap<String, String> {
         let mut env = BTreeMap::new();
         let mut waiting = 0;
@@ -191,7 +192,7 @@ impl Settings {
         env
     }
 
-    /// Are all hooks switched off but those of the administrator's?
+    /// Returns whether all hooks except those of the administrator are disabled.
     pub fn hooks_are_off(&self) -> bool {
         let managed_only = self.flag_of(Scope::Managed, "allowManagedHooksOnly");
         let counts = self.layers.iter().filter(|layer| self.may_run(layer));
@@ -199,12 +200,12 @@ impl Settings {
         managed_only || switches.next().is_some_and(|switch| *switch == true)
     }
 
-    /// The hooks of every file that may run them, with whose they are.
+    /// Returns the hooks of all files that may run them, with scope and file.
     pub fn hooks(&mut self) -> Vec<(Scope, Option<PathBuf>, Value)> {
         let managed_only = self.flag_of(Scope::Managed, "allowManagedHooksOnly");
         let managed_too = self.flag_of(Scope::Managed, "disableAllHooks");
         let waits = |layer: &SettingsFile| !self.may_run(layer);
-        // The user's hooks may be guards: what is not trusted does not send them away.
+        // The user's hooks may be guards, so an untrusted file cannot disable them.
         let (later, now): (Vec<_>, Vec<_>) = self
             .layers
             .iter()
@@ -238,8 +239,8 @@ impl Settings {
         hooks
     }
 
-    /// Which servers hooks may tell, and which variables they may send. What only loosens waits for
-    /// trust; that there is a list counts at once.
+    /// Returns the limits for HTTP hooks. The existence of a list has an effect immediately; its
+    /// entries only loosen the limit, so they need trust.
     pub fn http_hooks(&self) -> HttpLimits {
         let list = |key: &str| {
             let mut all: Option<Vec<String>> = None;
@@ -262,15 +263,15 @@ impl Settings {
         }
     }
 
-    /// May what a file says run code? To name a scope on the command line is enough for what the project
-    /// brings, which can be known; what is in a local file of unknown origin cannot.
+    /// Returns whether the settings of a file may run code. Naming a scope on the command line is
+    /// sufficient for the project's files, whose content the user can know, but not for a local
+    /// file of unknown origin.
     pub fn may_run(&self, layer: &SettingsFile) -> bool {
         let planted = layer.scope == Scope::Local && layer.from_workspace;
         !layer.is_in_workspace() || (self.trust.runs && (!planted || self.trust.allows))
     }
 
-    /// Everything that would run code for the workspace, for a person to look at: what it is called,
-    /// and what it says.
+    /// Returns everything in the workspace that would run code, by name, for the user to review.
     pub fn running_things(&self) -> BTreeMap<String, Value> {
         let workspace = self.layers.iter().filter(|layer| layer.is_in_workspace());
         let directory = trust::directory(&self.places);
@@ -293,7 +294,7 @@ impl Settings {
         things
     }
 
-    /// Everything that would loosen what the workspace may do, for a person to look at.
+    /// Returns everything in the workspace that would loosen permissions, for the user to review.
     pub fn loosening_things(&self) -> Vec<String> {
         let workspace = self.layers.iter().filter(|layer| layer.is_in_workspace());
         workspace
@@ -301,7 +302,7 @@ impl Settings {
             .collect()
     }
 
-    /// The same of one file.
+    /// Like [`Self::loosening_things`], but for one file.
     pub(super) fn loosening_of(&self, layer: &SettingsFile) -> Vec<String> {
         let mut things = Vec::new();
         let permissions = &layer.document.value["permissions"];
@@ -328,8 +329,8 @@ impl Settings {
         things
     }
 
-    /// What of a file that waits for trust would steer the session past what the user says: which
-    /// model answers to a name, which may be used, and what skills may run.
+    /// Returns the settings of an untrusted file that would override the user's choices: the models
+    /// that names refer to, the models that may be used, and what skills may run.
     fn steering(&self, layer: &SettingsFile) -> Option<Vec<&'static str>> {
         if !layer.from_workspace || self.trust.allows {
             return None;
@@ -340,7 +341,7 @@ impl Settings {
         if value.get("modelOverrides").is_some() {
             steering.push("modelOverrides");
         }
-        // By itself such a list narrows; beside one of the user's it would widen that.
+        // Such a list alone is a restriction, but merged with the user's list it would widen it.
         let lists_models =
             |layer: &SettingsFile| layer.document.value.get("availableModels").is_some();
         if lists_models(layer) && others.clone().any(lists_models) {
@@ -359,14 +360,15 @@ impl Settings {
         Some(steering)
     }
 
-    /// Names what of that is left out, for a person.
+    /// Adds these overrides to the list of ignored settings.
     pub fn note_steering(&mut self) {
         let all = self.layers.iter().filter_map(|layer| self.steering(layer));
         let named: Vec<String> = all.flatten().map(str::to_owned).collect();
         join(&mut self.left_out, named);
     }
 
-    /// All files as one value, without what would steer past the user and waits for trust: of scalars the highest rank wins, objects are merged, lists joined.
+    /// Merges all files into one value, without the overrides of untrusted files: of scalars the
+    /// highest rank wins, objects are merged, lists are joined.
     pub fn merged(&self) -> Value {
         let mut merged = Value::Object(Map::new());
         for layer in &self.layers {
@@ -381,7 +383,7 @@ impl Settings {
                 }
             }
         }
-        // The administrator's list stands alone.
+        // The administrator's list is not merged with others.
         let managed = self
             .layers
             .iter()
@@ -393,7 +395,7 @@ impl Settings {
         merged
     }
 
-    /// One line for a person about what was left out, if anything was.
+    /// Returns a one-line message for the user about ignored settings, if any.
     pub fn untrusted(&self) -> Option<String> {
         if self.left_out.is_empty() {
             return None;
@@ -405,12 +407,12 @@ impl Settings {
         ))
     }
 
-    /// The file that rules a person agreed to are written to.
+    /// Returns the file to which rules are written that the user approves.
     pub fn local_file(&self) -> PathBuf {
         local_root(&self.places).join(LOCAL)
     }
 
-    /// Names this many things as left out, for a person.
+    /// Adds a count of ignored settings to the message for the user.
     pub fn leave_out(&mut self, count: usize, what: &str) {
         match (count, what.strip_suffix('y')) {
             (0, _) => {}
@@ -420,7 +422,7 @@ impl Settings {
         }
     }
 
-    /// Has someone of this rank switched it on?
+    /// Returns whether a file of this scope sets the flag.
     pub fn flag_of(&self, scope: Scope, key: &str) -> bool {
         self.layers.iter().any(|layer| {
             layer.scope == scope && layer.document.value.get(key) == Some(&Value::Bool(true))
@@ -428,7 +430,7 @@ impl Settings {
     }
 }
 
-/// Adds what is not there yet.
+/// Adds elements that the list does not contain yet.
 pub fn join<T: PartialEq>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
     for one in more {
         if !list.contains(&one) {
@@ -437,13 +439,13 @@ pub fn join<T: PartialEq>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) 
     }
 }
 
-/// Adds what a lower rank says.
+/// Merges the value of a lower rank.
 fn merge(high: &mut Value, low: &Value) {
     match (high, low) {
         (Value::Object(high), Value::Object(low)) => {
             for (key, value) in low {
                 match high.get_mut(key) {
-                    // A whole value, by the convention.
+                    // By convention this value is not merged.
                     Some(_) if key == "fallbackModel" => {}
                     Some(known) => merge(known, value),
                     None => {
@@ -463,7 +465,7 @@ fn merge(high: &mut Value, low: &Value) {
     }
 }
 
-/// The language servers that are to be started, without what only switches some off.
+/// Returns the language servers that would be started, without entries that only disable one.
 fn language_servers(lsp: &Value) -> Option<Value> {
     let servers = lsp.as_object()?.iter();
     let servers = servers.filter(|(_, entry)| entry.is_object() && entry["disabled"] != true);
@@ -473,7 +475,8 @@ fn language_servers(lsp: &Value) -> Option<Value> {
     (!servers.is_empty()).then_some(Value::Object(servers))
 }
 
-/// The MCP servers that a project names, each by itself, so that a change names the one that changed.
+/// Returns the MCP servers of a project, each separately, so that a change is reported with the
+/// name of the server.
 fn server_things(places: &SettingsPlaces) -> BTreeMap<String, Value> {
     let own = places.cwd.join(".mcp.json");
     let root = files::repository_root(&places.cwd).map(|root| root.join(".mcp.json"));
@@ -484,7 +487,7 @@ fn server_things(places: &SettingsPlaces) -> BTreeMap<String, Value> {
     let Some(text) = file.and_then(|file| std::fs::read_to_string(file).ok()) else {
         return BTreeMap::new();
     };
-    // What cannot be read names no server.
+    // Invalid JSON defines no servers.
     let value: Value = serde_json::from_str(&text).unwrap_or_default();
     let servers = value["mcpServers"].as_object().into_iter().flatten();
     let things = servers.map(|(name, entry)| (format!(".mcp.json server {name}"), entry.clone()));

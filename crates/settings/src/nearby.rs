@@ -1,9 +1,9 @@
-//! "Did you mean …": the names closest to one that is not there.
+//! "Did you mean …": finds names similar to an unknown one.
 
-/// Less alike than this is no suggestion but a guess.
+/// The minimum similarity of a suggestion.
 const ALIKE: f64 = 0.7;
 
-/// Up to `most` of the names that are much like `wanted`, the closest first.
+/// Returns up to `most` names similar to `wanted`, the most similar first.
 pub fn names<'a>(
     wanted: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -20,7 +20,8 @@ pub fn names<'a>(
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Typing errors, or one name as the beginning or end of the other (`ReadFile` for `Read`).
+/// Returns the similarity: detects typing errors, and names that contain each other (`ReadFile` for
+/// `Read`).
 fn likeness(wanted: &str, name: &str) -> f64 {
     let part =
         wanted.len() >= 3 && name.len() >= 3 && (wanted.contains(name) || name.contains(wanted));

@@ -1,29 +1,29 @@
-//! Every setting that files may hold: what it takes, whose files count, what it does. The reference for
-//! people is made from it, and so is what the Config tool knows of settings.
+//! The reference of all settings: type, files in which they have an effect, and meaning. The
+//! documentation is generated from it, and the Config tool uses it.
 
 use std::fmt::Write;
 
-/// One setting.
+/// A setting.
 #[derive(Debug, Clone, Copy)]
 pub struct SettingKey {
     /// Its name, with dots between the parts.
     pub name: &'static str,
-    /// What it takes.
+    /// Its type.
     pub takes: Takes,
-    /// In whose files it counts.
+    /// The files in which it has an effect.
     pub counts_in: CountsIn,
-    /// A matter of taste. What is not may change what is permitted, run code, or hold secrets.
+    /// Whether it is a preference. Other settings may change permissions, run code or hold secrets.
     pub is_light: bool,
-    /// What it does, for people; `None`: it is accepted for other programs, and does nothing here.
+    /// Its meaning for users; `None` if it is accepted for other programs but has no effect here.
     pub meaning: Option<&'static str>,
 }
 
-/// What a setting takes.
+/// The type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
     /// A text.
     Text,
-    /// One text or several.
+    /// A text or a list of texts.
     Texts,
     /// A list of texts.
     List,
@@ -36,7 +36,7 @@ pub enum Takes {
 }
 
 impl Takes {
-    /// How it is called.
+    /// Returns its name in the documentation.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -49,14 +49,14 @@ impl Takes {
     }
 }
 
-/// In whose files a setting counts.
+/// The files in which a setting has an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountsIn {
-    /// In every file. What loosens waits for trust where the file comes with the workspace.
+    /// All files. In files of the workspace, loosening values need trust.
     All,
-    /// Not in the project's and the local file.
+    /// All files except the project's and the local one.
     Users,
-    /// In the administrator's file.
+    /// Only the administrator's file.
     Managed,
 }
 
@@ -89,7 +89,7 @@ const fn key(
     }
 }
 
-/// Changes what is permitted, runs code, or holds secrets.
+/// A setting that changes permissions, runs code or holds secrets.
 const fn heavy(name: &'static str, takes: Takes, meaning: &'static str) -> SettingKey {
     key(name, takes, All, false, Some(meaning))
 }
@@ -106,12 +106,12 @@ const fn users(name: &'static str, takes: Takes, meaning: &'static str) -> Setti
     key(name, takes, Users, false, Some(meaning))
 }
 
-/// Accepted, without effect.
+/// A setting that is accepted without effect.
 const fn unused(name: &'static str, takes: Takes, is_light: bool) -> SettingKey {
     key(name, takes, All, is_light, None)
 }
 
-/// Every setting, in groups.
+/// All settings, in groups.
 pub const GROUPS: [(&str, &[SettingKey]); 8] = [
     ("Permission", PERMISSION),
     ("Sandbox", SANDBOX),
@@ -474,12 +474,12 @@ const UNUSED: &[SettingKey] = &[
     unused("tui", Text, true),
 ];
 
-/// All settings.
+/// Returns all settings.
 pub fn keys() -> impl Iterator<Item = &'static SettingKey> {
     GROUPS.iter().flat_map(|(_, keys)| keys.iter())
 }
 
-/// The reference, as Markdown.
+/// Returns the reference as Markdown.
 pub fn markdown() -> String {
     let mut text = String::new();
     for (group, keys) in GROUPS {

@@ -1,4 +1,4 @@
-//! Where a path really leads.
+//! Real paths: resolving symbolic links.
 
 use std::{
     collections::VecDeque,
@@ -9,11 +9,11 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// As many links as the kernel follows.
+/// The maximum number of links; the kernel has the same limit.
 const MOST_LINKS: usize = 40;
 
-/// The path with every link followed and every `..` taken away, also where its end (or more of it)
-/// does not exist yet: a file about to be created has a real path too.
+/// Resolves every link and every `..` of a path. The end of the path need not exist: a file that is
+/// about to be created has a real path, too.
 pub fn real(path: &Path) -> PathBuf {
     if is_deep_and_plain(path) && leads_to_itself(path) {
         return path.to_path_buf();
@@ -21,11 +21,11 @@ pub fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| walk(path))
 }
 
-/// The same for a directory that is asked for at every call: where it was found last is looked at once or twice, instead
-/// of each name on the way to it.
+/// Like [`real`], but with a cache, for a directory that is resolved at every call: instead of
+/// every name of the path, only the directory itself is checked.
 ///
-/// Whatever lies below the answer lies in the directory that the path leads to now: both were found to be the same one
-/// just now, and nothing lies below a link.
+/// The result is safe for paths below it: the cached and the given path were just found to be the
+/// same directory.
 pub fn real_directory(path: &Path) -> PathBuf {
     static KNOWN: Mutex<Vec<KnownDirectory>> = Mutex::new(Vec::new());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,7 +34,7 @@ pub fn real_directory(path: &Path) -> PathBuf {
     };
     let is_known = |known: &KnownDirectory| known.path.as_os_str() == path.as_os_str();
     let kept = known().iter().find(|known| is_known(known)).map(|kept| {
-        // Nearly always it is the same path, which is at hand.
+        // Mostly both paths are equal, so a copy is not needed.
         let real = kept.real.as_os_str() != path.as_os_str();
         (kept.identity, real.then(|| kept.real.clone()))
     });
@@ -59,7 +59,7 @@ pub fn real_directory(path: &Path) -> PathBuf {
     real
 }
 
-/// More directories are not remembered: a session has a few.
+/// The maximum number of cached directories; a session has only a few.
 const MOST_KNOWN: usize = 16;
 
 #[derive(Clone)]
@@ -69,24 +69,25 @@ struct KnownDirectory {
     identity: (u64, u64),
 }
 
-/// What tells a directory from every other one that there is now.
+/// Returns device and inode, which identify an existing directory.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let found = fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
     Some((found.dev(), found.ino()))
 }
 
-/// Looking for a link at each name of a path takes one call of the kernel a name. From this many on it is cheaper to
-/// ask at once whether there is any.
+/// Checking every name of a path for links takes one system call per name. For paths with at least
+/// this many names it is cheaper to ask the kernel once whether there is any link.
 const DEEP: usize = 3;
 
-/// Is it absolute, with many names and nothing but names?
+/// Returns whether the path is plain (see [`is_plain`]) and has many names.
 fn is_deep_and_plain(path: &Path) -> bool {
     let names = || path.as_os_str().as_encoded_bytes().iter();
     is_plain(path) && names().filter(|byte| **byte == b'/').count() >= DEEP
 }
 
-/// Is it absolute and nothing but names, each behind one slash? Then its text says all that its components do, and
-/// texts are compared and copied much faster. Nearly every path is so, and each call asks several times.
+/// Returns whether the path is absolute and has only names, separated by single slashes. Then its
+/// text can be compared and copied instead of its components, which is much faster. Nearly all
+/// paths are like this, and each call checks several.
 pub fn is_plain(path: &Path) -> bool {
     let Some(rest) = path.as_os_str().as_encoded_bytes().strip_prefix(b"/") else {
         return false;
@@ -107,7 +108,8 @@ pub fn is_plain(path: &Path) -> bool {
     is_name(length, dots)
 }
 
-/// Is a path this directory, or below it? The same as `starts_with`, by the texts where those say it.
+/// Returns whether a path is this directory or below it. Like `starts_with`, but compares the texts
+/// if possible.
 pub fn is_below(path: &Path, directory: &Path) -> bool {
     if !is_plain(path) || !is_plain(directory) {
         return path.starts_with(directory);
@@ -119,14 +121,15 @@ pub fn is_below(path: &Path, directory: &Path) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
-/// Is there such a file, and no link on the way to it?
+/// Returns whether the file exists and no part of the path is a link.
 #[cfg(target_os = "linux")]
 fn leads_to_itself(path: &Path) -> bool {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
-    // Not `NOFOLLOW`: with it, a link at the end would be opened itself.
+    // Without `NOFOLLOW`, because with it a link at the end would be opened itself.
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    // Nothing is opened by this but the name. Where the kernel does not know the call, each name is looked at.
+    // This opens only the path, not the file. If the kernel lacks the call, every name is checked
+    // instead.
     openat2(CWD, path, flags, Mode::empty(), resolve).is_ok()
 }
 
@@ -135,7 +138,7 @@ fn leads_to_itself(_: &Path) -> bool {
     false
 }
 
-/// The path without `.` and `..`, by its text alone.
+/// Removes `.` and `..` from a path without accessing the file system.
 pub fn lexical(path: &Path) -> PathBuf {
     if is_plain(path) {
         return path.to_path_buf();

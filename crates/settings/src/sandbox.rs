@@ -1,10 +1,10 @@
-//! What files say of confining commands: which of it loosens.
+//! Sandbox settings, and which of them loosen the sandbox.
 
 use serde_json::Value;
 
 use super::SettingsFile;
 
-/// Lists that loosen.
+/// Lists whose entries loosen the sandbox.
 pub const ALLOWING: [&str; 4] = [
     "excludedCommands",
     "filesystem.allowRead",
@@ -12,7 +12,7 @@ pub const ALLOWING: [&str; 4] = [
     "network.allowedDomains",
 ];
 
-/// Flags that loosen, and the value that does.
+/// Flags that loosen the sandbox, with the loosening value.
 pub const LOOSENING: [(&str, bool); 4] = [
     ("allowUnsandboxedCommands", true),
     ("autoAllowBashIfSandboxed", true),
@@ -20,7 +20,7 @@ pub const LOOSENING: [(&str, bool); 4] = [
     ("failIfUnavailable", false),
 ];
 
-/// What of a file of the workspace would loosen, for a person to look at.
+/// Returns the loosening sandbox settings of a file, for the user to review.
 pub(super) fn loosening(layer: &SettingsFile) -> Vec<String> {
     let mut things = Vec::new();
     for key in ALLOWING {
@@ -39,7 +39,7 @@ pub(super) fn loosening(layer: &SettingsFile) -> Vec<String> {
     things
 }
 
-/// `filesystem.denyRead` → `/sandbox/filesystem/denyRead`
+/// Converts a key to a JSON pointer: `filesystem.denyRead` → `/sandbox/filesystem/denyRead`
 pub fn pointer(key: &str) -> String {
     let mut pointer = "/sandbox".to_owned();
     for part in key.split('.').filter(|part| !part.is_empty()) {
@@ -49,7 +49,7 @@ pub fn pointer(key: &str) -> String {
     pointer
 }
 
-/// What a file says under such a key.
+/// Returns the value of a sandbox key in a file.
 pub fn value<'a>(layer: &'a SettingsFile, key: &str) -> Option<&'a Value> {
     layer.document.value.pointer(&pointer(key))
 }

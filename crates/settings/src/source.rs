@@ -1,4 +1,4 @@
-//! Where a rule comes from, and where its paths start.
+//! The sources of rules, and the base directories of their paths.
 
 use std::{
     fmt,
@@ -6,34 +6,34 @@ use std::{
     sync::Arc,
 };
 
-/// Who wrote a rule. Between rules this never decides; only what a person wrote for themselves
-/// reaches protected files and paths outside the working directories.
+/// The author of a rule. It never decides between rules; but only rules that users wrote for
+/// themselves can permit access to protected files and paths outside the working directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// The administrator of the machine.
     Managed,
     /// The command line.
     CommandLine,
-    /// This person in this project; the file lies in the project.
+    /// The user in this project; the file is in the project.
     Local,
     /// The project.
     Project,
-    /// This person.
+    /// The user.
     User,
-    /// An answer given in this session.
+    /// An answer in this session.
     Session,
-    /// A skill at work, until the person speaks again. No matter who wrote it, it reaches nothing that a
-    /// project's rule would not.
+    /// An active skill, until the next user prompt. Regardless of its author, it permits no more
+    /// than a project's rule could.
     Turn,
 }
 
 impl Scope {
-    /// It is not from a file of the workspace.
+    /// Returns whether the scope is not a file of the workspace.
     pub fn is_users(self) -> bool {
         !matches!(self, Self::Local | Self::Project | Self::Turn)
     }
 
-    /// The word for it.
+    /// Returns its name for users.
     pub fn name(self) -> &'static str {
         match self {
             Self::Managed => "managed settings",
@@ -47,19 +47,19 @@ impl Scope {
     }
 }
 
-/// Where a rule comes from.
+/// The source of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleSource {
-    /// Who wrote it.
+    /// The author of the rule.
     pub scope: Scope,
-    /// In which file.
+    /// The file.
     pub file: Option<Arc<Path>>,
-    /// On which line, from 1.
+    /// The line, from 1.
     pub line: Option<usize>,
 }
 
 impl RuleSource {
-    /// One without a file.
+    /// Creates a source without a file.
     pub fn of(scope: Scope) -> Self {
         Self {
             scope,
@@ -79,13 +79,13 @@ impl fmt::Display for RuleSource {
     }
 }
 
-/// Where the path patterns of a source start.
+/// The base directories of the path patterns of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bases {
-    /// `./p` and `p`: the directory the session started in.
+    /// For `./p` and `p`: the directory in which the session started.
     pub cwd: PathBuf,
-    /// `~/p`.
+    /// For `~/p`.
     pub home: PathBuf,
-    /// `/p`: depends on the source.
+    /// For `/p`; depends on the source.
     pub slash: PathBuf,
 }

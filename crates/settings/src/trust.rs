@@ -1,8 +1,8 @@
-//! Which directories a person trusts.
+//! Trust: the directories that the user trusts.
 //!
-//! Kept in a file of our own: the directory as a real path, and a hash of each thing that would run,
-//! so that a change is asked about again. The boolean of the common convention counts for allow
-//! rules only.
+//! It is stored in our own file: the directory as a real path, with a hash of each item that would
+//! run code, so that the user is asked again after a change. The flag that Claude Code stores is
+//! respected only for allow rules.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,34 +16,34 @@ use serde_json::Value;
 use super::{Flags, SettingsPlaces, files::repository_root, keep};
 use crate::{Scope, resolve};
 
-/// What of a workspace counts.
+/// The parts of a workspace that are trusted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// Its allow rules and further directories.
+    /// Its allow rules and additional directories.
     pub allows: bool,
-    /// What runs code: hooks, variables, servers.
+    /// Settings that run code: hooks, variables, servers.
     pub runs: bool,
 }
 
-/// The directories that are trusted.
+/// The file of trusted directories.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustFile {
-    /// By the real path of the directory: a hash of each thing that runs.
+    /// By the real path of the directory: the hash of each item that runs code.
     #[serde(default)]
     pub directories: BTreeMap<String, BTreeMap<String, String>>,
-    /// By the real path of the directory: files outside of it that its memory files may import, by their real
-    /// paths.
+    /// By the real path of the directory: real paths of outside files that its memory files may
+    /// import.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub imports: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl TrustFile {
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(places: &SettingsPlaces) -> PathBuf {
         places.user.join("haft/trust.json")
     }
 
-    /// Reads it; a missing or damaged one trusts nothing.
+    /// Reads the file; if it is missing or damaged, nothing is trusted.
     pub fn read(places: &SettingsPlaces) -> Self {
         fs::read_to_string(Self::path(places))
             .ok()
@@ -51,7 +51,7 @@ impl TrustFile {
             .unwrap_or_default()
     }
 
-    /// Trusts this directory with these things, beside those it was trusted with before.
+    /// Trusts this directory with these items, in addition to those trusted before.
     pub fn add(places: &SettingsPlaces, things: &BTreeMap<String, Value>) -> io::Result<PathBuf> {
         let mut file = Self::read(places);
         let directory = directory(places);
@@ -65,7 +65,7 @@ impl TrustFile {
         Ok(directory)
     }
 
-    /// Memory files of this directory may import these.
+    /// Allows the memory files of this directory to import these files.
     pub fn add_imports(places: &SettingsPlaces, files: &BTreeSet<PathBuf>) -> io::Result<()> {
         if files.is_empty() {
             return Ok(());
@@ -78,13 +78,14 @@ impl TrustFile {
         keep::replace(&Self::path(places), &text)
     }
 
-    /// The files that memory files of this directory may import; those whose names are no text are not kept.
+    /// Returns the files that memory files of this directory may import; paths that are not UTF-8
+    /// are never stored.
     pub fn imports(&self, places: &SettingsPlaces) -> BTreeSet<PathBuf> {
         let known = self.imports.get(&name(&directory(places)));
         known.into_iter().flatten().map(PathBuf::from).collect()
     }
 
-    /// What differs from what was trusted; `None` if the directory never was.
+    /// Returns the differences to the trusted items; `None` if the directory was never trusted.
     pub fn changes(
         &self,
         places: &SettingsPlaces,
@@ -106,7 +107,7 @@ impl TrustFile {
 }
 
 impl Trust {
-    /// What counts, by what is stored and what the flags name.
+    /// Determines the trust from the stored file and the command line flags.
     pub fn of(places: &SettingsPlaces, flags: &Flags, things: &BTreeMap<String, Value>) -> Self {
         let stored = TrustFile::read(places).changes(places, things);
         let unchanged = stored.as_ref().is_some_and(Vec::is_empty);
@@ -120,7 +121,8 @@ impl Trust {
     }
 }
 
-/// The directory that is trusted: the root of the repository, or this one outside of any.
+/// Returns the directory that is trusted: the root of the repository, or the working directory
+/// outside of one.
 pub fn directory(places: &SettingsPlaces) -> PathBuf {
     let cwd = resolve::real(&places.cwd);
     repository_root(&cwd)
@@ -128,7 +130,7 @@ pub fn directory(places: &SettingsPlaces) -> PathBuf {
         .unwrap_or(cwd)
 }
 
-/// A path as a name that no other path has, whatever its bytes are.
+/// Returns a unique name for a path, even if it is not valid UTF-8.
 pub(super) fn name(path: &Path) -> String {
     match path.to_str() {
         Some(text) => text.to_owned(),
@@ -140,7 +142,8 @@ pub(super) fn name(path: &Path) -> String {
     }
 }
 
-/// The boolean of the common convention, kept in the home directory or in what stands in for it.
+/// Returns whether Claude Code's own trust flag is set, in the home directory or the user's
+/// configuration folder.
 fn is_accepted(places: &SettingsPlaces) -> bool {
     let root = directory(places);
     let Some(key) = root.to_str() else {

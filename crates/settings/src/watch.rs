@@ -1,4 +1,4 @@
-//! Settings files that change while a session runs: which of them, and what they say then.
+//! Detection of changes of settings files while a session runs.
 
 use std::{
     fs,
@@ -17,31 +17,31 @@ use super::{
 pub struct Watch {
     places: SettingsPlaces,
     flags: Flags,
-    /// Those that have fixed places, each with its folder.
+    /// The files with fixed paths, each with the index of its folder.
     files: Vec<(NamedFile, usize)>,
-    /// Their folders, each once; the first is the administrator's.
+    /// The folders of these files, without duplicates; the first is the administrator's.
     folders: Vec<PathBuf>,
     seen: Mutex<Vec<SeenFile>>,
 }
 
-/// What hooks know the administrator's files by.
+/// The name of the administrator's files for hooks.
 pub const POLICY: &str = "policy_settings";
 
-/// A file, with the name that hooks know its scope by.
+/// A file with the name of its scope for hooks.
 type NamedFile = (&'static str, PathBuf);
 
-/// What tells one version of a file from another without reading it: which file it is, when its
-/// content and when anything about it changed, and how long it is.
+/// The stamp of a file: inode, times of the last content and status change, and length.
 type Stamp = (u64, [i64; 4], u64);
 
-/// A file that was there when it was looked for last.
+/// A file that existed at the last check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SeenFile {
     named: NamedFile,
     stamp: Stamp,
 }
 
-/// One that has seen as much: every copy of a session's context is watched by itself.
+/// A clone starts with the same state and then checks independently; every copy of a session's
+/// context has its own.
 impl Clone for Watch {
     fn clone(&self) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Clone for Watch {
 }
 
 impl Watch {
-    /// Watches from now on.
+    /// Starts with the present state of the files.
     pub fn new(places: SettingsPlaces, flags: Flags) -> Self {
         let mut folders = vec![places.managed.clone()];
         let mut folder_of = |file: &Path| {
@@ -83,8 +83,8 @@ impl Watch {
         watch
     }
 
-    /// The files that have changed since the last look, each with the name that hooks know its scope
-    /// by; a few `stat` calls.
+    /// Returns the files that have changed since the last call, each with the name of its scope for
+    /// hooks; costs a few `stat` calls.
     pub fn changed(&self) -> Vec<(&'static str, PathBuf)> {
         let now = self.look();
         let mut seen = self.seen();
@@ -99,16 +99,16 @@ impl Watch {
         changed.chain(gone).map(|file| file.named.clone()).collect()
     }
 
-    /// What the files say now.
+    /// Loads the present settings.
     pub fn load(&self) -> Settings {
         let mut settings = Settings::load(self.places.clone(), &self.flags, Trust::default());
-        // What is not trusted must not stand in the way of what is stricter.
+        // Trust is determined again, so that an untrusted file cannot prevent stricter settings.
         settings.trust = Trust::of(&self.places, &self.flags, &settings.running_things());
         settings
     }
 
-    /// The files that are there now. This is done before every turn, and mostly there are none: a folder is looked for
-    /// before the files in it.
+    /// Returns the files that exist now. This runs before every turn, and mostly none exists, so
+    /// a folder is checked before the files in it.
     fn look(&self) -> Vec<SeenFile> {
         let mut found = Vec::new();
         let mut look = |named: &NamedFile| {
@@ -118,7 +118,7 @@ impl Watch {
                 stamp,
             }));
         };
-        // One that may not be looked into may hold anything.
+        // A folder that cannot be accessed may contain any file.
         let is_there = |folder: &PathBuf| folder.try_exists().unwrap_or(true);
         let are_there: Vec<bool> = self.folders.iter().map(is_there).collect();
         for (named, folder) in &self.files {
@@ -150,7 +150,7 @@ fn stamp(file: &Path) -> Option<Stamp> {
     Some((metadata.ino(), times, metadata.len()))
 }
 
-/// The files whose places are known when a session begins.
+/// Returns the files whose paths are known when a session starts.
 fn fixed(places: &SettingsPlaces, flags: &Flags) -> Vec<NamedFile> {
     let (local, project, user) = ("local_settings", "project_settings", "user_settings");
     let mut fixed = vec![(POLICY, files::managed_base(places))];
@@ -163,7 +163,7 @@ fn fixed(places: &SettingsPlaces, flags: &Flags) -> Vec<NamedFile> {
         (project, places.cwd.join(".claude/settings.json")),
         (user, places.user.join("settings.json")),
     ]);
-    // The one of the command line is the user's own.
+    // The file of the command line belongs to the user.
     let given = flags.settings.as_ref();
     fixed.extend(given.map(|given| (user, places.cwd.join(given))));
     fixed

@@ -1,10 +1,10 @@
-//! Which local settings haft itself wrote.
+//! Local settings that haft itself wrote.
 //!
-//! `.claude/settings.local.json` lies in the workspace, where anything that runs there may have made
-//! it. What loosens in it counts without trust only if it is, byte for byte, what we wrote last; that
-//! is known by a hash in the user's own folder, beside the trusted directories. Where the file held
-//! something of another origin when a rule was saved, only the rule itself is remembered: saving it
-//! says nothing about the rest of the file.
+//! `.claude/settings.local.json` is in the workspace, where any program that runs there may have
+//! created it. Loosening settings in it apply without trust only if the file is, byte for byte,
+//! what haft wrote last. To verify this, haft stores a hash in the user's own folder, next to the
+//! trusted directories. If the file had other content when a rule was saved, only the rule itself
+//! is remembered: saving it does not approve the rest of the file.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,34 +25,35 @@ use serde_json::Value;
 use super::{SettingsDocument, SettingsPlaces, document, files::LOCAL, keep, trust};
 use crate::resolve;
 
-/// How often it is tried to change it when another session does, and how long between.
+/// The number of attempts to lock the record while another session holds it; `PAUSE` is the time
+/// between them.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What we wrote into one local settings file.
+/// The record of what haft wrote into one local settings file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenSettings {
-    /// A hash of the whole text, if all of it is ours.
+    /// A hash of the whole text, if haft wrote all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
-    /// Allow rules that a person agreed to and we saved.
+    /// Allow rules that the user approved and haft saved.
     #[serde(default)]
     rules: BTreeSet<String>,
 }
 
 impl WrittenSettings {
-    /// Did we write exactly this text?
+    /// Returns whether haft wrote exactly this text.
     pub(super) fn is_all_of(&self, text: &str) -> bool {
         self.content.as_deref() == Some(&*hash(text))
     }
 
-    /// The rules that a person agreed to.
+    /// Returns the rules that the user approved.
     pub(super) fn into_rules(self) -> BTreeSet<String> {
         self.rules
     }
 }
 
-/// What we wrote, by the real path of the file.
+/// The record of what haft wrote, by the real path of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenFile {
     #[serde(default)]
@@ -60,12 +61,13 @@ pub struct WrittenFile {
 }
 
 impl WrittenFile {
-    /// Where it is: among the user's own settings, where no confined command can write.
+    /// Returns the path of the record: in the user's own folder, where no confined command can
+    /// write.
     pub fn path(places: &SettingsPlaces) -> PathBuf {
         places.user.join("haft/written.json")
     }
 
-    /// Reads it; without it, or where it is damaged, we wrote nothing.
+    /// Reads the record; if it is missing or damaged, haft wrote nothing.
     pub(super) fn read(places: &SettingsPlaces) -> Self {
         fs::read_to_string(Self::path(places))
             .ok()
@@ -73,8 +75,8 @@ impl WrittenFile {
             .unwrap_or_default()
     }
 
-    /// What we wrote into the local settings of this directory. The file itself is not followed: a
-    /// link to another directory's file does not make that one's rules count here.
+    /// Returns what haft wrote into the local settings of this directory. A link to another
+    /// directory's file is not followed, so the rules of that file do not apply here.
     pub(super) fn of(&self, directory: &Path) -> WrittenSettings {
         let known = self.files.get(&key(directory));
         known.cloned().unwrap_or_default()
@@ -86,8 +88,8 @@ impl WrittenFile {
     }
 }
 
-/// Changes a directory's local settings, and remembers what of them is ours. `change` makes the new text
-/// of the old one; `agreed` are the allow rules in it that a person agreed to just now.
+/// Changes a directory's local settings and records which part haft wrote. `change` computes the
+/// new text from the old one; `agreed` are the allow rules in it that the user has just approved.
 pub(super) fn change_local(
     places: &SettingsPlaces,
     directory: &Path,
@@ -95,11 +97,11 @@ pub(super) fn change_local(
     change: impl FnOnce(&str) -> Result<String, String>,
 ) -> Result<(), String> {
     let file = directory.join(LOCAL);
-    // The folder is the workspace's: a link in it would say where we write.
+    // The folder belongs to the workspace: a link in it would decide where we write.
     if is_linked(directory) {
         return Err("it is reached through a link".to_owned());
     }
-    // Two sessions that save something at once must both be remembered.
+    // If two sessions save concurrently, both changes must be recorded.
     let _lock = lock(places).map_err(|error| error.to_string())?;
     let old = document::read(&file)?.unwrap_or_default();
     let new = change(&old)?;
@@ -118,24 +120,25 @@ pub(super) fn change_local(
             rules,
         },
     );
-    // First what we remember: should we end in between, the file counts for less and not for more.
+    // The record is written first: if haft is killed in between, the file gets less trust, not
+    // more.
     let unknown = |error: io::Error| format!("it cannot be remembered that haft wrote it: {error}");
     after.write(places).map_err(unknown)?;
     keep::replace(&file, &new).map_err(|error| {
-        // Nothing was written, so that what was known before holds.
+        // The file was not written, so the previous record is still correct.
         let _ = before.write(places);
         error.to_string()
     })
 }
 
-/// Are the local settings of a directory reached through a link?
+/// Returns whether the local settings of a directory are reached through a link.
 pub(super) fn is_linked(directory: &Path) -> bool {
     let file = directory.join(LOCAL);
     let parts = [file.parent(), Some(file.as_path())];
     parts.into_iter().flatten().any(Path::is_symlink)
 }
 
-/// Whatever can read the file can hold it too, so that it is not waited for without end.
+/// Locks the record. Any process that can read the file can lock it too, so the wait is limited.
 fn lock(places: &SettingsPlaces) -> io::Result<File> {
     let path = WrittenFile::path(places).with_extension("lock");
     if let Some(folder) = path.parent() {
@@ -159,7 +162,7 @@ fn lock(places: &SettingsPlaces) -> io::Result<File> {
     ))
 }
 
-/// Does this text say nothing, so that nothing in what is added to it is of another origin?
+/// Returns whether a text has no settings, so that nothing in it has another origin.
 fn is_blank(text: &str) -> bool {
     SettingsDocument::parse(text)
         .is_ok_and(|document| document.value.as_object().is_some_and(|map| map.is_empty()))
