@@ -1,4 +1,5 @@
-//! Permission, as far as a tool and the person have a say in it. The decision is the engine's.
+//! Permission types shared by tools and front ends: the tool's opinion on a call, the request to
+//! the user, and the answer. The engine decides.
 
 use std::path::PathBuf;
 
@@ -7,26 +8,26 @@ use serde_json::Value;
 
 use crate::{BoxFuture, CallId, Card, ContextPatch, ToolUse};
 
-/// How much runs without asking.
+/// The permission mode: how much runs without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
-    /// Reads inside the working directories; the rest asks.
+    /// Reads inside the working directories run; everything else asks.
     #[default]
     #[serde(alias = "manual")]
     Default,
-    /// Also edits of files inside the working directories.
+    /// Like [`Default`](Self::Default), but edits of files inside the working directories run too.
     AcceptEdits,
-    /// Reads only: everything else asks, until a plan is approved.
+    /// Reads only: everything else asks until a plan is approved.
     Plan,
-    /// Whatever would ask is refused.
+    /// Calls that would ask are denied instead.
     DontAsk,
-    /// Everything that is not denied outright.
+    /// Everything runs that no rule denies.
     BypassPermissions,
 }
 
 impl PermissionMode {
-    /// The name used in flags, settings and messages.
+    /// Returns the name used in flags, settings and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -38,103 +39,109 @@ impl PermissionMode {
     }
 }
 
-/// What [`Tool::check`](crate::Tool::check) found in a call that makes sense.
+/// The outcome of [`Tool::check`](crate::Tool::check) for a call that can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
-    /// Nothing to object to.
+    /// No objection.
     Pass,
-    /// Let the person decide, in any mode; here is why.
+    /// The user must decide, in any mode; the text is the reason.
     Ask(String),
 }
 
-/// A tool's own word on permission.
+/// A tool's opinion on the permission of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permission {
-    /// What the effects say: reading is free, the rest asks.
+    /// Decided by the effects: read-only calls run, the rest asks.
     ByEffects,
-    /// Free, whatever the effects: it changes nothing a person would want to be asked about.
+    /// Runs regardless of its effects, because it changes nothing that needs the user's approval.
     Allow,
-    /// Ask, in any mode; here is why.
+    /// Asks in any mode; the text is the reason.
     Ask(String),
-    /// Never; here is why.
+    /// Never runs; the text is the reason.
     Deny(String),
 }
 
-/// What sort of answer a question wants.
+/// The kind of answer that an approval request expects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ApprovalKind {
-    /// May it run?
+    /// Allow or deny the call.
     #[default]
     Permission,
-    /// The model wants to know something: the arguments hold its questions.
+    /// Answers to the model's questions, which are in the arguments.
     Question,
-    /// The model has made a plan and wants to go ahead.
+    /// Approval of the model's plan.
     Plan,
 }
 
-/// What a person is asked.
+/// A request for the user's approval of a call.
 #[derive(Debug, Clone)]
 pub struct ApprovalRequest {
-    /// What sort of answer is wanted.
+    /// The kind of answer expected.
     pub kind: ApprovalKind,
-    /// Which call.
+    /// The call.
     pub call: CallId,
-    /// Which tool.
+    /// The name of the tool.
     pub tool: String,
-    /// The call as it would be shown.
+    /// The card of the call.
     pub card: Card,
-    /// Why it needs their word.
+    /// The reason why the call needs approval.
     pub reason: String,
-    /// Rules that would let calls like this one through from now on, the narrowest that do; empty
-    /// where no rule can.
+    /// The narrowest rules that would allow calls like this one in the future; empty if no rule
+    /// can.
     pub rules: Vec<String>,
-    /// The call as the model made it, for programs that answer; `None` for a tool's own questions.
+    /// The call as the model made it, for front ends that answer automatically; `None` for a tool's
+    /// own questions.
     pub asked: Option<ToolUse>,
-    /// The subagent whose call it is, if it is one's.
+    /// The subagent that makes the call, if any.
     pub agent: Option<String>,
-    /// What it would change, from a dry run: with real lines. `None` where the tool cannot say.
+    /// The changes it would make, from a dry run with the real lines. `None` if the tool cannot
+    /// say.
     pub preview: Option<Card>,
     /// The parts of its command line and what each does; empty for other calls.
     pub parts: Vec<ApprovalPart>,
-    /// Paths of the call that really are others, links followed: as given, and where they lead.
+    /// Paths of the call that symlinks resolve to another place: the path as given, and the real
+    /// path.
     pub elsewhere: Vec<(PathBuf, PathBuf)>,
-    /// Why, a line each: the reason itself, then what nothing lets through.
+    /// The reasons, one per line: [`reason`](Self::reason) first, then each part that no rule
+    /// allows.
     pub because: Vec<String>,
-    /// How its command would be confined, such as `profile workspace, network open`.
+    /// The confinement of its command, such as `profile workspace, network open`.
     pub confinement: Option<String>,
-    /// Where rules can be kept, the usual place first; empty where they hold for the session only.
+    /// The destinations where rules can be saved, the usual one first; empty if rules can only
+    /// apply to the session.
     pub saves: Vec<RulePlace>,
 }
 
-/// A part of a command line that is asked about.
+/// A part of a command line in an approval request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalPart {
-    /// As written.
+    /// The text of the part, as written.
     pub text: String,
-    /// What it does, in a few words.
+    /// A short description of what it does.
     pub meaning: String,
-    /// How deep it is in others that start it: 0 for the line's own commands.
+    /// The nesting depth: 0 for the line's own commands, 1 for commands that those start, and so
+    /// on.
     pub depth: usize,
-    /// Nothing lets it through.
+    /// No rule allows it.
     pub asks: bool,
 }
 
-/// For how long, and for whom, a rule is kept.
+/// The lifetime and audience of a saved rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum RuleScope {
     /// Until the session ends.
     Session,
-    /// For this person in this project.
+    /// For this user in this project.
     #[default]
     Local,
-    /// For everyone in this project.
+    /// For all users of this project.
     Project,
-    /// For this person everywhere.
+    /// For this user in all projects.
     User,
 }
 
 impl RuleScope {
-    /// The word for it.
+    /// Returns the name used in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -145,16 +152,16 @@ impl RuleScope {
     }
 }
 
-/// A place where a rule can be kept.
+/// A destination where a rule can be saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RulePlace {
-    /// For how long, and for whom.
+    /// The lifetime and audience of the rule.
     pub scope: RuleScope,
     /// The file; `None` for the session.
     pub file: Option<PathBuf>,
 }
 
-/// A call of no tool, for those who fill in what matters.
+/// An empty request, for callers that fill in only the fields they need.
 impl Default for ApprovalRequest {
     fn default() -> Self {
         Self {
@@ -177,57 +184,58 @@ impl Default for ApprovalRequest {
 }
 
 impl ApprovalRequest {
-    /// What a person should see of it: what it would change, else the call.
+    /// Returns the card to show the user: the preview if available, otherwise the call.
     pub fn shown(&self) -> &Card {
         self.preview.as_ref().unwrap_or(&self.card)
     }
 }
 
-/// What they answered.
+/// The answer to an approval request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalAnswer {
-    /// Go on, this once.
+    /// Allowed, this once.
     Allow,
-    /// Go on, and keep the rules that were offered.
+    /// Allowed, and the offered rules are saved.
     Always,
-    /// Go on, this once, with these arguments in place of the model's.
+    /// Allowed, this once, with these arguments replacing those of the model.
     Changed {
-        /// All of them.
+        ///  All arguments.
         input: Value,
     },
-    /// Go on, this once, and something is permitted differently from now on.
+    /// Allowed, this once, with changes to the permissions that last longer.
     Updated {
-        /// The arguments in place of the model's, if they are to be others.
+        ///  The arguments that replace the model's, if any.
         input: Option<Value>,
-        /// What changes for the session.
+        ///  Changes that apply to the session.
         patches: Vec<ContextPatch>,
-        /// Allow rules to be kept beyond the session.
+        ///  Allow rules to save beyond the session.
         keep: Vec<String>,
-        /// Where. `None`: in the usual place, the local settings file.
+        ///  The destination of the rules. `None`: the usual one, the local settings file.
         scope: Option<RuleScope>,
     },
-    /// No; the model reads why, if they said.
+    /// Denied. The model reads the reason, if one was given.
     Deny {
-        /// What they said.
+        ///  The user's reason.
         reason: Option<String>,
     },
-    /// There is no one to ask.
+    /// No user can be asked.
     Nobody,
 }
 
-/// Asks the person. The engine calls it for calls that need their word, and tools may call it for
-/// questions of their own. Waiting for the answer holds no slot of the scheduler.
+/// Asks the user. The engine calls it for calls that need approval; tools may call it for their own
+/// questions. A call that waits for the answer occupies no slot of the scheduler.
 pub trait Approver: Send + Sync {
-    /// Puts the question and waits for the answer.
+    /// Asks, and waits for the answer.
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer>;
 
-    /// Is there someone to ask? Where not, what only makes sense with a person is refused beforehand.
+    /// Returns whether a user can be asked. If not, calls that need a user are denied without
+    /// asking.
     fn is_there(&self) -> bool {
         true
     }
 }
 
-/// For sessions without a person: there is no one to ask.
+/// The approver of sessions without a user.
 #[derive(Debug, Clone, Copy)]
 pub struct NobodyToAsk;
 

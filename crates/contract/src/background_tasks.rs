@@ -1,10 +1,10 @@
-//! What goes on in the background of a session, and what the model is to read of it when it is over.
+//! The background tasks of a session, and the notices that the model reads when one ends.
 //!
-//! Anyone who starts a task in the background, a command or a subagent, announces it with [`BackgroundTasks::begin`]
-//! and ends it with [`BackgroundTasks::push`]. The loop takes notices between two requests and tells them to the
-//! model. A task that says something while it runs, such as a monitor, does so with [`BackgroundTasks::report`].
-//! A program that follows the session learns of each step as it happens
-//! ([`BackgroundTasks::heard_by`]).
+//! The starter of a background task (a command or a subagent) announces it with
+//! [`BackgroundTasks::begin`] and ends it with [`BackgroundTasks::push`]. The agent loop takes the
+//! notices between two requests and adds them to the conversation. A task that reports while it
+//! runs, such as a monitor, uses [`BackgroundTasks::report`]. A listener receives each step as it
+//! happens ([`BackgroundTasks::heard_by`]).
 
 use std::{
     collections::VecDeque,
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// The background of one session: a service, kept in [`Services`](crate::Services).
+/// The background tasks of one session: a service, stored in [`Services`](crate::Services).
 #[derive(Default)]
 pub struct BackgroundTasks {
     kept: Mutex<TaskBoard>,
@@ -31,19 +31,19 @@ struct TaskBoard {
     listener: Option<Arc<Listener>>,
 }
 
-/// What the model is to read.
+/// A notice that the model has not read yet.
 struct WaitingNotice {
     notice: TaskNotice,
-    /// So many lines were said before these and are gone: too much waited.
+    /// The number of earlier lines that were dropped because too much was waiting.
     dropped: u64,
 }
 
-/// How much of what one running task said waits at most, in bytes: the newest.
+/// The most bytes of unread reports per running task; older lines are dropped.
 const MOST_REPORTED: usize = 16 << 10;
 
 type Listener = dyn Fn(&TaskEvent) + Send + Sync;
 
-/// What sort of task it is.
+/// The kind of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskKind {
@@ -51,14 +51,14 @@ pub enum TaskKind {
     Shell,
     /// A subagent.
     Agent,
-    /// A command or a connection whose lines the model reads as they come.
+    /// A command or a connection whose lines the model reads as they arrive.
     Monitor,
-    /// A prompt that is to be said later.
+    /// A prompt that is submitted later.
     Schedule,
 }
 
 impl TaskKind {
-    /// Its name in messages.
+    /// Returns its name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Shell => "local_bash",
@@ -69,22 +69,22 @@ impl TaskKind {
     }
 }
 
-/// How far a background task is.
+/// The state of a background task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// It runs.
+    /// It is running.
     Running,
-    /// It ended well.
+    /// It ended successfully.
     Completed,
-    /// It ended otherwise.
+    /// It ended with a failure.
     Failed,
-    /// It was ended.
+    /// It was stopped.
     Killed,
 }
 
 impl TaskStatus {
-    /// The word for it.
+    /// Returns the name used in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -95,98 +95,98 @@ impl TaskStatus {
     }
 }
 
-/// A task that runs.
+/// A running task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BackgroundTask {
     /// Its id, as the model knows it.
     pub id: String,
-    /// What sort it is.
+    /// Its kind.
     pub kind: TaskKind,
-    /// What it is for, in a few words.
+    /// A short description of its purpose.
     pub description: String,
-    /// The command line, or what the subagent was asked to do.
+    /// The command line, or the prompt of the subagent.
     pub prompt: String,
-    /// Which kind of subagent it is.
+    /// The agent kind of a subagent.
     pub agent_type: Option<String>,
     /// The provider's id of the call that started it.
     #[serde(with = "crate::shared::text")]
     pub tool_use_id: Option<Arc<str>>,
-    /// No one waits for it. A subagent that its call waits for is a task too.
+    /// No call waits for it. A subagent that its call waits for is a task too.
     pub in_background: bool,
-    /// Fires to end it; the one who started it then sees to that, and tells when it is over. A handle, no
-    /// part of what is recorded: one that was read ends nothing.
+    /// Requests its end when cancelled. The starter of the task must then stop it and report when
+    /// it has ended. Not serialized: cancelling the token of a deserialized task has no effect.
     #[serde(skip)]
     pub stop: CancellationToken,
 }
 
-/// A task is over; or it runs ([`TaskStatus::Running`]) and has said something.
+/// A report that a task has ended or, with [`TaskStatus::Running`], output of a running task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskNotice {
     /// Its id, as the model knows it.
     pub id: String,
-    /// What sort it is.
+    /// Its kind.
     pub kind: TaskKind,
-    /// How it ended.
+    /// Its state.
     pub status: TaskStatus,
-    /// One line: what ended, and how.
+    /// One line: which task ended, and how.
     pub summary: String,
-    /// What it came to: the end of a command's output, the last words of a subagent.
+    /// The result: the end of a command's output, or the final message of a subagent.
     pub result: String,
-    /// What else there is to say of it, such as files that were taken back.
+    /// Further remarks, such as files that were reverted.
     pub notes: Vec<String>,
-    /// Where all of its output is.
+    /// The file with all of its output.
     pub output_file: Option<PathBuf>,
     /// The provider's id of the call that started it.
     #[serde(with = "crate::shared::text")]
     pub tool_use_id: Option<Arc<str>>,
-    /// What it took, where that is counted.
+    /// Its usage, if it is measured.
     pub usage: Option<TaskUsage>,
 }
 
-/// What a task took so far.
+/// The usage of a task so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskUsage {
-    /// Tokens.
+    /// The number of tokens.
     pub total_tokens: u64,
-    /// Calls of tools.
+    /// The number of tool calls.
     pub tool_uses: u64,
-    /// Time.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
 }
 
-/// A step of a task, for the one who follows the session.
+/// A step of a task, for a listener that follows the session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TaskEvent {
-    /// It runs now.
+    /// The task has started.
     Began(BackgroundTask),
-    /// It goes on.
+    /// The task has made progress.
     Progress {
-        /// The task.
+        ///  The task.
         task: BackgroundTask,
-        /// What it took so far.
+        ///  Its usage so far.
         usage: TaskUsage,
-        /// The tool it called last.
+        ///  The last tool it called.
         last_tool: Option<String>,
     },
-    /// Its call no longer waits for it.
+    /// The call of the task no longer waits for it.
     MovedToBackground(BackgroundTask),
-    /// It runs, and has said something that the model will read.
+    /// The running task has output that the model will read.
     Reported(TaskNotice),
-    /// It is over.
+    /// The task has ended.
     Over(TaskNotice),
 }
 
 impl BackgroundTasks {
-    /// A task runs now.
+    /// Adds a task that has started.
     pub fn begin(&self, task: BackgroundTask) {
         let mut kept = self.kept();
         kept.running.push(task.clone());
         self.tell(kept, &TaskEvent::Began(task));
     }
 
-    /// A task goes on, and took this much so far.
+    /// Reports the progress of a task and its usage so far.
     pub fn progress(&self, id: &str, usage: TaskUsage, last_tool: Option<String>) {
         let kept = self.kept();
         let Some(task) = kept.running.iter().find(|task| task.id == id).cloned() else {
@@ -200,7 +200,7 @@ impl BackgroundTasks {
         self.tell(kept, &event);
     }
 
-    /// From now on no one waits for it.
+    /// Marks a task as one that no call waits for any longer.
     pub fn move_to_background(&self, id: &str) {
         let mut kept = self.kept();
         let Some(task) = kept.running.iter_mut().find(|task| task.id == id) else {
@@ -211,8 +211,8 @@ impl BackgroundTasks {
         self.tell(kept, &event);
     }
 
-    /// A task that runs has said something, and the model should know. What waits of the same task is read
-    /// together with it, and the oldest of it is dropped where that is too much.
+    /// Queues output of a running task for the model. Unread output of the same task is joined into
+    /// one notice. If it exceeds the limit, the oldest lines are dropped.
     pub fn report(&self, notice: TaskNotice) {
         let mut kept = self.kept();
         let same = |one: &&mut WaitingNotice| {
@@ -228,7 +228,7 @@ impl BackgroundTasks {
         self.tell(kept, &TaskEvent::Reported(notice));
     }
 
-    /// A task is over, and the model should know.
+    /// Removes a task that has ended, and queues a notice for the model.
     pub fn push(&self, notice: TaskNotice) {
         let mut kept = self.kept();
         kept.running.retain(|task| task.id != notice.id);
@@ -239,60 +239,60 @@ impl BackgroundTasks {
         self.tell(kept, &TaskEvent::Over(notice));
     }
 
-    /// A task is over, and the model knows it: by the result of a call.
+    /// Removes a task whose end the model already knows from the result of a call.
     pub fn settle(&self, notice: TaskNotice) {
         let mut kept = self.kept();
         kept.running.retain(|task| task.id != notice.id);
         self.tell(kept, &TaskEvent::Over(notice));
     }
 
-    /// The model has learned of the end of this task in another way: no notice of it is due any more.
+    /// Drops the queued notices of a task whose end the model has read in another way.
     pub fn withdraw(&self, id: &str) {
         self.kept().waiting.retain(|one| one.notice.id != id);
     }
 
-    /// What the model should read now, the oldest first. Each notice is handed out once.
+    /// Takes the notices that the model should read now, the oldest first. Each is returned once.
     pub fn take(&self) -> Vec<TaskNotice> {
         let mut kept = self.kept();
         kept.waiting.drain(..).map(WaitingNotice::taken).collect()
     }
 
-    /// Is there something to take?
+    /// Returns whether there is a notice to take.
     pub fn is_waiting(&self) -> bool {
         !self.kept().waiting.is_empty()
     }
 
-    /// What runs, the oldest first.
+    /// Returns the running tasks, the oldest first.
     pub fn running(&self) -> Vec<BackgroundTask> {
         self.kept().running.clone()
     }
 
-    /// Asks a task to end. `false`: none of that name runs.
+    /// Asks a task to end. Returns `false` if no task with this id is running.
     pub fn stop(&self, id: &str) -> bool {
         let kept = self.kept();
         let task = kept.running.iter().find(|task| task.id == id);
         task.map(|task| task.stop.cancel()).is_some()
     }
 
-    /// Returns when there is something to take; at once, if there is already.
+    /// Waits until there is a notice to take; returns immediately if one is queued.
     pub async fn changed(&self) {
         self.until(|kept| !kept.waiting.is_empty()).await;
     }
 
-    /// Returns when no task of this sort runs any more.
+    /// Waits until no task of this kind is running.
     pub async fn over(&self, kind: TaskKind) {
         self.until(|kept| kept.running.iter().all(|task| task.kind != kind))
             .await;
     }
 
-    /// Returns when the task of this id does not run any more.
+    /// Waits until the task with this id is not running.
     pub async fn over_of(&self, id: &str) {
         self.until(|kept| kept.running.iter().all(|task| task.id != id))
             .await;
     }
 
-    /// Waits for the end of a task of this sort. `true`: there is a notice of one to take; `false`: none
-    /// runs any more, and there is nothing to say.
+    /// Waits for a notice of a task of this kind. Returns `true` if one is queued, and `false` if
+    /// none is queued and no such task is running.
     pub async fn news_of(&self, kind: TaskKind) -> bool {
         let has_news = |kept: &TaskBoard| kept.waiting.iter().any(|one| one.notice.kind == kind);
         let none_runs = |kept: &TaskBoard| kept.running.iter().all(|task| task.kind != kind);
@@ -300,8 +300,8 @@ impl BackgroundTasks {
         has_news(&self.kept())
     }
 
-    /// From now on, this gets each step. It is called by the one who takes the step, so it must be
-    /// quick, and it must not call back.
+    /// Sets the listener that receives each step. It runs on the caller that reports the step,
+    /// under a lock: it must be quick and must not call back.
     pub fn heard_by(&self, listener: impl Fn(&TaskEvent) + Send + Sync + 'static) {
         self.kept().listener = Some(Arc::new(listener));
     }
@@ -312,12 +312,12 @@ impl BackgroundTasks {
             if holds(&self.kept()) {
                 return;
             }
-            // It cannot fail: the sender is ours.
+            // Cannot fail: `self` owns the sender.
             let _ = changes.changed().await;
         }
     }
 
-    /// Tells while nothing else can change, so that steps arrive in their order.
+    /// Notifies the listener under the lock, so that steps arrive in order.
     fn tell(&self, kept: MutexGuard<'_, TaskBoard>, event: &TaskEvent) {
         if let Some(listener) = &kept.listener {
             listener(event);
@@ -332,7 +332,7 @@ impl BackgroundTasks {
 }
 
 impl WaitingNotice {
-    /// The same task says more.
+    /// Appends more output of the same task.
     fn join(&mut self, more: &TaskNotice) {
         let text = &mut self.notice.result;
         text.push('\n');

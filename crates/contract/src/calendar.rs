@@ -1,8 +1,8 @@
-//! Dates and times of day, UTC: from a moment to the calendar and back.
+//! Conversion between system time and the UTC calendar.
 //!
-//! The only calendar arithmetic of the workspace. A date library would be one more dependency (jiff,
-//! trimmed to this, costs more to build than this whole crate) and there is nothing to choose here:
-//! no time zones, no formats but ISO's, and everything proleptic Gregorian.
+//! This is the only calendar arithmetic in the workspace. A date library would be one more
+//! dependency (jiff, trimmed to this, takes longer to build than this whole crate), and little of
+//! it is needed: no time zones, only ISO formats, and the proleptic Gregorian calendar throughout.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,32 +12,32 @@ const ERA: i64 = 146_097;
 /// Days from 1 March of the year 0 to 1 January 1970.
 const EPOCH: i64 = 719_468;
 
-/// A moment as the calendar names it, UTC.
+/// A date and time of day, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CalendarTime {
-    /// 2026; 0 and less are years before the common era.
+    /// The year, such as 2026; zero and negative numbers are years before the common era.
     pub year: i64,
-    /// 1 to 12.
+    /// The month, 1 to 12.
     pub month: i64,
-    /// 1 to 31.
+    /// The day of the month, 1 to 31.
     pub day: i64,
-    /// 0 to 23.
+    /// The hour, 0 to 23.
     pub hour: i64,
-    /// 0 to 59.
+    /// The minute, 0 to 59.
     pub minute: i64,
-    /// 0 to 59.
+    /// The second, 0 to 59.
     pub second: i64,
-    /// 0 to 999.
+    /// The millisecond, 0 to 999.
     pub millisecond: i64,
 }
 
 impl CalendarTime {
-    /// Now.
+    /// Returns the current time.
     pub fn now() -> Self {
         Self::of(SystemTime::now())
     }
 
-    /// What the calendar calls `time`. Parts of a millisecond are dropped, downwards.
+    /// Converts a system time, rounded down to a millisecond.
     pub fn of(time: SystemTime) -> Self {
         let milliseconds = match time.duration_since(UNIX_EPOCH) {
             Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
@@ -60,7 +60,8 @@ impl CalendarTime {
         }
     }
 
-    /// Seconds since 1970, whole ones. `None` if there is no such month, day or time of day.
+    /// Returns the whole seconds since 1970. `None` if the month, day or time of day does not
+    /// exist.
     pub fn to_unix_seconds(self) -> Option<i64> {
         let real = (-100_000..=100_000).contains(&self.year)
             && (1..=12).contains(&self.month)
@@ -74,29 +75,30 @@ impl CalendarTime {
         })
     }
 
-    /// `2026-01-31`.
+    /// Formats the date as `2026-01-31`.
     pub fn to_date(self) -> String {
         format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
     }
 
-    /// `12:00`.
+    /// Formats the time of day as `12:00`.
     pub fn to_clock(self) -> String {
         format!("{:02}:{:02}", self.hour, self.minute)
     }
 
-    /// `2026-01-31T12:00:00Z`.
+    /// Formats the time as `2026-01-31T12:00:00Z`.
     pub fn to_second(self) -> String {
         let (date, clock) = (self.to_date(), self.to_clock());
         format!("{date}T{clock}:{:02}Z", self.second)
     }
 
-    /// `2026-01-31T12:00:00.000Z`.
+    /// Formats the time as `2026-01-31T12:00:00.000Z`.
     pub fn to_millisecond(self) -> String {
         let (date, clock) = (self.to_date(), self.to_clock());
         format!("{date}T{clock}:{:02}.{:03}Z", self.second, self.millisecond)
     }
 
-    /// The other way round; parts of a second may be missing. `None`: it is written otherwise.
+    /// Parses the format of [`to_millisecond`](Self::to_millisecond); the fraction may be missing.
+    /// `None`: the text has another format.
     pub fn of_millisecond(text: &str) -> Option<Self> {
         let (date, clock) = text.strip_suffix('Z')?.split_once('T')?;
         let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
@@ -116,7 +118,7 @@ impl CalendarTime {
     }
 }
 
-/// Exactly so many numbers, of digits alone.
+/// Parses exactly `N` numbers that consist of digits only.
 fn numbers<'a, const N: usize>(parts: impl Iterator<Item = &'a str>) -> Option<[i64; N]> {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     let numbers: Option<Vec<i64>> = parts
@@ -133,7 +135,7 @@ fn days_in(year: i64, month: i64) -> i64 {
     days(next_year, next_month, 1) - days(year, month, 1)
 }
 
-/// Days since 1970. Years are counted from March, so that a leap day is the last of its year.
+/// Returns the days since 1970. Years start in March, so that a leap day is the last of its year.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = match month {
         3.. => (year, month - 3),
@@ -144,11 +146,11 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * ERA + of_years + (153 * month + 2) / 5 + day - 1 - EPOCH
 }
 
-/// The other way round: year, month and day.
+/// The inverse of [`days`]: returns year, month and day.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH;
     let (era, of_era) = (days.div_euclid(ERA), days.rem_euclid(ERA));
-    // Leap days are taken out, all but that of every 400th year, which ends the era.
+    // Subtract the leap days, except that of every 400th year, which ends the era.
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let from_march = (5 * of_year + 2) / 153;

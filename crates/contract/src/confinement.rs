@@ -1,7 +1,8 @@
-//! How a command that a call starts is to be confined.
+//! The confinement of a command that a call starts.
 //!
-//! The engine decides it with the permission and from the same facts; the tool that starts the
-//! command holds itself to it. The default is the strictest: nothing may be changed, no one reached.
+//! The engine decides it together with the permission and from the same facts. The tool that starts
+//! the command must apply it. The default is the strictest: the command may change nothing and
+//! connect to nothing.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -9,68 +10,69 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BoxFuture, ControlFiles, Hosts, shared};
 
-/// How a command is to be confined. Cheap to clone. Paths are absolute, links in them followed.
+/// The confinement of a command. Cheap to clone. Paths are absolute, with symlinks resolved.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Confinement {
-    /// How much of the machine it gets.
+    /// The profile: how much of the machine the command may use.
     pub profile: Confined,
-    /// With [`Confined::Workspace`]: what it may change, with everything below. With
-    /// [`Confined::ReadOnly`] and a network: the sockets of the services it asks. What this very call
-    /// was permitted to make may not exist yet.
+    /// With [`Confined::Workspace`]: the paths that the command may change, with everything below.
+    /// With [`Confined::ReadOnly`] and a network: the sockets of the services it connects to. A
+    /// path that this call was permitted to create may not exist yet.
     #[serde(with = "shared::list")]
     pub writable: Arc<[PathBuf]>,
-    /// Of what is writable: caches of tools, which are made if they are missing. What a command
-    /// changes there is not recorded.
+    /// The writable paths that are caches of tools. Missing ones are created, and changes in them
+    /// are not recorded.
     #[serde(with = "shared::list", default)]
     pub caches: Arc<[PathBuf]>,
-    /// With [`Confined::Workspace`]: existing files and directories below what is writable that stay
-    /// as they are. None of them holds a writable path.
+    /// With [`Confined::Workspace`]: existing files and directories below a writable path that must
+    /// not change. None of them contains a writable path.
     #[serde(with = "shared::list")]
     pub protected: Arc<[PathBuf]>,
-    /// Those of the protected files that it may replace as [`control`](Self::control) says, where
-    /// that is asked about every file.
+    /// The protected files that the command may replace if [`control`](Self::control) permits it,
+    /// on machines where each change of a file is checked.
     #[serde(with = "shared::list", default)]
     pub judged: Arc<[PathBuf]>,
-    /// Existing files and directories that it may not even read, in every profile but
+    /// Existing files and directories that the command may not even read, in every profile except
     /// [`Confined::Full`].
     #[serde(with = "shared::list")]
     pub hidden: Arc<[PathBuf]>,
-    /// Those of the hidden ones that a person may let a command read: stores of keys, which no rule
-    /// denies.
+    /// The hidden paths that the user may let a command read: key stores that no rule denies.
     #[serde(with = "shared::list")]
     pub stores: Arc<[PathBuf]>,
-    /// Existing directories of which it sees nothing but what is open in them, in every profile but
-    /// [`Confined::Full`]: the homes, where it is not known beforehand what it reads.
+    /// Existing directories in which only the paths in [`open`](Self::open) are visible, in every
+    /// profile except [`Confined::Full`]: the home directories, if the reads of the command are not
+    /// known in advance.
     #[serde(with = "shared::list")]
     pub closed: Arc<[PathBuf]>,
-    /// What of the closed directories it sees, with everything below, under this name: links in it
-    /// need not be followed yet. What is writable is open too.
+    /// The visible paths in the closed directories, with everything below, under these names:
+    /// symlinks in them may not be resolved yet. Writable paths are visible too.
     #[serde(with = "shared::list")]
     pub open: Arc<[PathBuf]>,
-    /// What in the line keeps its reads from being known beforehand, if anything does: as written.
+    /// The part of the command line, as written, that makes its reads unpredictable, if any.
     pub untold: Option<String>,
-    /// Files that a command may not make either.
+    /// Control files that the command may not create or change.
     pub control: ControlFiles,
-    /// Whom it may talk to.
+    /// The network access of the command.
     pub network: NetworkAccess,
-    /// Variables that the settings give it; an empty value takes away an inherited one.
+    /// Variables that the settings set for the command; an empty value removes an inherited one.
     #[serde(with = "shared::value")]
     pub env: Arc<BTreeMap<String, String>>,
-    /// Variables that it must not inherit, whatever else passes.
+    /// Variables that the command must not inherit, regardless of the other rules.
     #[serde(with = "shared::list")]
     pub withheld: Arc<[String]>,
-    /// A file that its shell reads first: what hooks of the session want set.
+    /// A file that the command's shell sources first: variables set by hooks of the session.
     pub sourced: Option<PathBuf>,
-    /// Rather no command at all than one that is less confined than this.
+    /// If the command cannot be confined at least this strictly, it must not run.
     pub required: bool,
-    /// It runs unasked because it is confined: where nothing confines it, it must not run.
+    /// The command runs without asking only because it is confined. If nothing confines it, it must
+    /// not run.
     pub only_confined: bool,
-    /// A person may be asked to let it run unconfined, by `dangerouslyDisableSandbox`.
+    /// The user may be asked to run it unconfined, with `dangerouslyDisableSandbox`.
     pub may_be_lifted: bool,
 }
 
 impl Confinement {
-    /// What the user could do.
+    /// Returns no confinement: the command can do what the user can.
     pub fn none() -> Self {
         Self {
             profile: Confined::Full,
@@ -80,46 +82,47 @@ impl Confinement {
     }
 }
 
-/// How well commands are confined on this machine.
+/// The strength of the confinement that this machine offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfinementStrength {
-    /// All that a confinement says holds.
+    /// Everything in the confinement is enforced.
     Whole,
-    /// Some of it does.
+    /// A part of it is enforced.
     Reduced,
-    /// None of it does.
+    /// Nothing is enforced.
     Nothing,
 }
 
-/// Finds out how a command would really be confined: by making its sandbox ready, which the command
-/// then runs in.
+/// Finds out how strongly a command would be confined, by preparing its sandbox. The command then
+/// runs in this sandbox.
 pub trait ProbeConfinement: Send + Sync {
-    /// `None`: it could not be found out, and a command that needs it will not run either.
+    /// Returns the strength. `None`: it could not be determined, and a command that needs it will
+    /// not run either.
     fn strength<'a>(
         &'a self,
         confinement: &'a Confinement,
     ) -> BoxFuture<'a, Option<ConfinementStrength>>;
 }
 
-/// Learns, in one line, that commands are confined in part or not at all.
+/// A callback that receives one line if commands are confined only in part or not at all.
 pub type OnWeakSandbox = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// How much of the machine a command gets.
+/// The profile of a command: how much of the machine it may use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confined {
-    /// It changes no file and talks to no one.
+    /// It changes no file and has no network.
     #[default]
     ReadOnly,
-    /// It changes files where it may.
+    /// It changes only the writable paths.
     Workspace,
-    /// What the user could do.
+    /// It can do what the user can.
     Full,
 }
 
 impl Confined {
-    /// The word for it.
+    /// Returns the name used in settings and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "readonly",
@@ -129,16 +132,16 @@ impl Confined {
     }
 }
 
-/// Whom a command may talk to.
+/// The network access of a command.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkAccess {
-    /// No one.
+    /// No network.
     #[default]
     Nobody,
-    /// Hosts by rule, through a proxy.
+    /// The hosts that rules allow, through a proxy.
     ByRule(Hosts),
-    /// Everyone the user can reach.
+    /// Every host that the user can reach.
     Anybody,
 }
 

@@ -1,4 +1,4 @@
-//! What a running call is given.
+//! The context of a running call.
 
 use std::{
     path::{Component, Path, PathBuf},
@@ -12,105 +12,109 @@ use crate::{
     Updates, progress,
 };
 
-/// Everything a call knows of where it runs. A snapshot: it does not change while the call runs.
+/// The environment of a call. A snapshot: it does not change while the call runs.
 #[derive(Debug, Clone)]
 pub struct CallContext {
     /// The session.
     pub session: SessionId,
-    /// This call.
+    /// The id of this call.
     pub call: CallId,
-    /// The same, as the provider names it; empty where no one did.
+    /// The provider's id of this call; empty if it has none.
     pub tool_use_id: Arc<str>,
-    /// The directory relative paths start from; absolute.
+    /// The absolute directory that relative paths start from.
     pub cwd: Arc<Path>,
-    /// Fires when the call should end. Child of the turn's, which is child of the session's.
+    /// Cancelled when the call should end. A child of the turn's token, which is a child of the
+    /// session's.
     pub cancel: CancellationToken,
-    /// Where news of the call goes.
+    /// The sender for progress updates of the call.
     pub progress: Progress,
-    /// What is permitted.
+    /// The permissions of the call.
     pub permissions: PermissionSnapshot,
-    /// The model that asked, where known.
+    /// The model that requested the call, if known.
     pub model: Option<Arc<str>>,
-    /// What it may reach.
+    /// The services that the call may use.
     pub services: Services,
-    /// How it makes calls itself.
+    /// Runs the calls that this call makes itself.
     pub nested: NestedCalls,
 }
 
-/// What was permitted when the call was admitted.
+/// The permissions at the time the call was admitted.
 #[derive(Debug, Clone)]
 pub struct PermissionSnapshot {
-    /// The mode.
+    /// The permission mode.
     pub mode: PermissionMode,
     /// The working directory and the additional ones; absolute.
     pub directories: Arc<[PathBuf]>,
-    /// Real paths outside of them that this very call was permitted to touch.
+    /// Real paths outside of these directories that this call was permitted to touch.
     pub granted: Arc<[PathBuf]>,
-    /// The paths this very call was judged by: a tool opens what they led to then, and nothing else.
+    /// The authorized paths: a tool opens only the files that these paths resolved to when the call
+    /// was decided.
     pub judged: JudgedPaths,
-    /// Stores of keys, devices and the like, as real paths: what finds its files by itself leaves
-    /// them out, unless it was permitted to begin inside one.
+    /// Key stores, devices and the like, as real paths. A tool that finds its files itself leaves
+    /// them out, unless it was permitted to start inside one.
     pub stores: Arc<[PathBuf]>,
     /// Files that may not be read, so that a search leaves them out.
     pub hidden: Hidden,
-    /// Files that may not be changed, so that a change of many leaves them out; the hidden ones too.
+    /// Files that may not be changed, including the hidden ones, so that a bulk edit leaves them
+    /// out.
     pub locked: Hidden,
-    /// Files that decide what other programs run: a change of many leaves them out too, unless it
-    /// was permitted to begin inside one.
+    /// Control files, which decide what other programs run. A bulk edit leaves them out too, unless
+    /// it was permitted to start inside one.
     pub control: Hidden,
-    /// How a command that it starts is to be confined.
+    /// The confinement of a command that the call starts.
     pub confinement: Confinement,
-    /// What rules say of hosts, for a call that fetches something itself.
+    /// The host rules, for a call that makes requests itself.
     pub hosts: Hosts,
-    /// Where the plan is written: the one file that may be changed in plan mode.
+    /// The plan file: the only file that may be changed in plan mode.
     pub plan_file: Option<Arc<Path>>,
 }
 
-/// Paths of a call, each with where it led when the call was judged.
+/// The paths of a call, each with the real path it resolved to when the call was decided.
 ///
-/// A link can be put in a path's place at any time after that, so what a tool opens is compared with
-/// this. The default is for calls that were not judged at all: tests, and people's own.
+/// A symlink can be swapped in at any time after that decision, so a tool compares what it opens
+/// with these paths. The default is for calls without a decision: tests, and calls that the user
+/// makes directly.
 #[derive(Debug, Clone, Default)]
 pub struct JudgedPaths(Option<Arc<[JudgedPath]>>);
 
 /// A path of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedPath {
-    /// As the call names it; absolute.
+    /// The absolute path as the call names it.
     pub given: PathBuf,
-    /// Where it led, all links followed.
+    /// The path it resolved to, with all symlinks followed.
     pub real: PathBuf,
 }
 
-/// Where a path must lead.
+/// The constraint on what a path may resolve to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MustLead {
-    /// Wherever: nothing was judged.
+    /// No constraint: nothing was decided.
     Anywhere,
-    /// To exactly this real path.
+    /// It must resolve to exactly this real path.
     To(PathBuf),
-    /// It was no part of what was judged: it may not be opened.
+    /// It was not part of the decision and must not be opened.
     Nowhere,
 }
 
 impl JudgedPaths {
-    /// These.
+    /// Creates the authorized paths of a call.
     pub fn new(paths: impl IntoIterator<Item = JudgedPath>) -> Self {
         Self(Some(paths.into_iter().collect()))
     }
 
-    /// None at all: nothing may be opened.
+    /// Returns an empty set: nothing may be opened.
     pub fn none() -> Self {
         Self(Some(Arc::default()))
     }
 
-    /// Where a path must lead, as it was judged itself or with a directory above it. Below such a
-    /// directory no link is followed.
+    /// Returns the constraint for a path that was authorized itself or through a directory above
+    /// it. Below such a directory no symlink is followed.
     pub fn must_lead(&self, path: &Path) -> MustLead {
         let Some(judged) = &self.0 else {
             return MustLead::Anywhere;
         };
-        // Nearly always there is one, and it is named as it was judged: without dots.
+        // The usual case: one path, named as it was authorized, without dots.
         if let [only] = &**judged
             && only.given.as_os_str() == path.as_os_str()
             && is_without_dots(path)
@@ -130,7 +134,7 @@ impl JudgedPaths {
             };
             match &mut found {
                 Some((nearest, _)) if *nearest < length => {}
-                // One name for two places: it cannot be said which was meant.
+                // The same name resolved to two places: it is ambiguous which one was meant.
                 Some((nearest, other)) if *nearest == length && *other != real => {
                     return MustLead::Nowhere;
                 }
@@ -149,7 +153,7 @@ fn is_without_dots(path: &Path) -> bool {
     !path.components().any(dots)
 }
 
-/// The path without `.` and `..`, by its text alone.
+/// Removes `.` and `..` from the path, by its text alone.
 fn without_dots(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {
@@ -165,8 +169,8 @@ fn without_dots(path: &Path) -> PathBuf {
 }
 
 impl CallContext {
-    /// A context for the test of a tool: it works in `dir`, everything is permitted, no one can be
-    /// asked, and the second part gets the tool's progress.
+    /// Returns a context for testing a tool. It works in `dir`, everything is permitted, and no
+    /// user can be asked. The second value receives the tool's progress.
     pub fn for_test(dir: &Path) -> (Self, Updates) {
         let call = CallId::new();
         let (progress, updates) = progress::channel(call);

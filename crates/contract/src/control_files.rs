@@ -1,7 +1,8 @@
-//! Files that decide what other programs run, and what a command may do with them.
+//! Control files: files that decide what other programs run, and what a command may do with them.
 //!
-//! What is forbidden is data ([`ControlledFiles`]); the one who knows such files brings [`ControlRules`] made from
-//! it. Data alone, as it comes from another process, lets a command make nothing until someone does.
+//! The restrictions are data ([`ControlledFiles`]). The crate that knows these files builds
+//! [`ControlRules`] from the data. Data that was deserialized in another process forbids every
+//! change until rules are built from it.
 
 use std::{
     collections::BTreeSet,
@@ -14,37 +15,39 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::PathGlob;
 
-/// What a command may do with files that decide what other programs run. Cheap to clone.
+/// The rules for control files. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct ControlFiles(Option<Arc<dyn ControlRules>>);
 
-/// Knows which files those are. Paths are real: links in them were followed.
+/// Identifies control files. All paths are real: symlinks in them were resolved.
 pub trait ControlRules: Send + Sync {
-    /// Names that tell such a file from others: only about these is [`permits`](Self::permits) asked.
+    /// Returns the names of files that may be control files: [`permits`](Self::permits) is only
+    /// asked about these.
     fn names(&self) -> ControlNames;
 
-    /// May a command do this? Asked while it waits.
+    /// Returns whether a command may do this. The command waits for the answer.
     fn permits(&self, used: &ControlUse<'_>) -> bool;
 
-    /// Is this one, which a command has made? It exists, and may be looked into. For where a command
-    /// cannot be kept from making it.
+    /// Returns whether a file that a command has created is a control file. The file exists and may
+    /// be read. Used on machines where its creation cannot be prevented.
     fn include(&self, path: &Path) -> bool;
 
-    /// The same as data; `None`: they forbid nothing.
+    /// Returns the rules as data; `None`: they forbid nothing.
     fn files(&self) -> Option<ControlledFiles>;
 }
 
-/// What a command may not make or change, as data. Which names control files have is known to those who
-/// judges them.
+/// The files that a command may not create or change, as data. The names of control files are not
+/// part of it: the implementation of [`ControlRules`] knows them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlledFiles {
-    /// The working directories: what git would take for a repository there is one.
+    /// The working directories: anything that git would treat as a repository is one.
     pub roots: Vec<PathBuf>,
-    /// What rules forbid to change, whatever was permitted.
+    /// Files that rules forbid to change, regardless of permissions.
     pub locked: Vec<PathGlob>,
-    /// What this very call was permitted to write.
+    /// Paths that this call was permitted to write.
     pub permitted: Vec<PermittedPath>,
-    /// What a person has let a command do since, with all below, whatever else is said.
+    /// Paths that the user has since allowed a command to change, with everything below, regardless
+    /// of the other rules.
     pub granted: Vec<PathBuf>,
 }
 
@@ -53,69 +56,70 @@ pub struct ControlledFiles {
 pub struct PermittedPath {
     /// The path.
     pub path: PathBuf,
-    /// With everything below it.
+    /// Everything below it is permitted too.
     pub whole: bool,
 }
 
-/// Names of files that are asked about; in lower case, because some disks ignore case.
+/// The names of files that are checked, in lower case because some file systems ignore case.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlNames {
     /// All names.
     pub all: bool,
-    /// Every path below a working directory with one of these in it.
+    /// Names that match any component of a path below a working directory.
     pub parts: BTreeSet<String>,
-    /// Every path that ends in one of these.
+    /// Names that match the last component of a path.
     pub last: BTreeSet<String>,
-    /// Every path with one of these in it to which a directory is moved.
+    /// Names that match any component of a path to which a directory is moved.
     pub closed_to_directories: BTreeSet<String>,
 }
 
-/// What a command is about to do with a file.
+/// A planned operation of a command on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ControlUse<'a> {
     /// The file.
     pub path: &'a Path,
-    /// What is to be done with it.
+    /// The operation.
     pub action: ControlAction<'a>,
 }
 
-/// What a command is about to do.
+/// An operation that a command requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlAction<'a> {
-    /// A new file, whose contents come later.
+    /// Create a file, whose content is written later.
     MakeFile,
-    /// A new directory.
+    /// Create a directory.
     MakeDirectory,
-    /// A new symbolic link.
+    /// Create a symbolic link.
     MakeLink,
-    /// To write to what is there.
+    /// Write to an existing file.
     Change,
-    /// To remove what is there, to move it away with all that is in it, or to put something in its place.
+    /// Remove an existing file or directory, move it away with everything in it, or replace it.
     Remove {
-        /// The command has made it.
+        ///  The command has created it.
         made: bool,
     },
-    /// To move a file here.
+    /// Move a file here.
     MoveFile {
-        /// Where it is now.
+        ///  Its current path.
         from: &'a Path,
-        /// What it holds, if it is not too long. It is moved with these contents and no others.
+        ///  Its content, if it is not too long. The file is moved only with exactly this content.
         contents: Option<&'a [u8]>,
     },
-    /// To move a directory here with all that is in it.
+    /// Move a directory here with everything in it.
     MoveDirectory {
-        /// Where it is now.
+        ///  Its current path.
         from: &'a Path,
     },
 }
 
 impl ControlFiles {
-    /// Those that these rules know.
+    /// Creates the control files that these rules identify.
     pub fn by(rules: impl ControlRules + 'static) -> Self {
         Self(Some(Arc::new(rules)))
     }
 
-    /// The same, but a command may do what it likes with these and all that is below them.
+    /// Returns these rules with exceptions: a command may change the `granted` paths and everything
+    /// below them.
     #[must_use]
     pub fn except(&self, granted: Vec<PathBuf>) -> Self {
         Self::by(Except {
@@ -124,22 +128,22 @@ impl ControlFiles {
         })
     }
 
-    /// The same as data; `None`: a command makes and changes files as it likes.
+    /// Returns the rules as data; `None`: a command may create and change any file.
     pub fn files(&self) -> Option<ControlledFiles> {
         self.0.as_ref().and_then(|rules| rules.files())
     }
 
-    /// Which names are asked about. `None`: a command makes and changes files as it likes.
+    /// Returns the names that are checked. `None`: a command may create and change any file.
     pub fn names(&self) -> Option<ControlNames> {
         self.0.as_ref().map(|rules| rules.names())
     }
 
-    /// May a command do this?
+    /// Returns whether a command may do this.
     pub fn permits(&self, used: &ControlUse<'_>) -> bool {
         self.0.as_ref().is_none_or(|rules| rules.permits(used))
     }
 
-    /// Is this one, which a command has made?
+    /// Returns whether a file that a command has created is a control file.
     pub fn include(&self, path: &Path) -> bool {
         self.0.as_ref().is_some_and(|rules| rules.include(path))
     }
@@ -166,7 +170,7 @@ impl<'de> Deserialize<'de> for ControlFiles {
     }
 }
 
-/// No one here knows which files those are.
+/// Data without the names of control files: every operation is forbidden.
 impl ControlRules for ControlledFiles {
     fn names(&self) -> ControlNames {
         ControlNames {
@@ -188,7 +192,7 @@ impl ControlRules for ControlledFiles {
     }
 }
 
-/// Control files, but for those that were granted.
+/// Control files with exceptions for granted paths.
 struct Except {
     control: ControlFiles,
     granted: Vec<PathBuf>,

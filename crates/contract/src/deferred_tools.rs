@@ -1,26 +1,26 @@
-//! Tools that are there and whose definitions are not sent yet.
+//! Tools that are available but whose definitions are not sent to the model yet.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::DynTool;
 
-/// The deferred tools of a session as they are now. A service: the one who holds the pool sets it whenever the
-/// pool changes, so that a tool that came later is found like one that was there from the start.
+/// The currently deferred tools of a session. A service: the owner of the pool updates it whenever
+/// the pool changes, so that a tool search also finds tools that were added later.
 #[derive(Debug, Default)]
 pub struct DeferredTools(Mutex<Arc<[Arc<dyn DynTool>]>>);
 
 impl DeferredTools {
-    /// One with these.
+    /// Creates it with these tools.
     pub fn of(tools: Vec<Arc<dyn DynTool>>) -> Self {
         Self(Mutex::new(tools.into()))
     }
 
-    /// From now on these are deferred.
+    /// Replaces the deferred tools.
     pub fn set(&self, tools: Vec<Arc<dyn DynTool>>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = tools.into();
     }
 
-    /// Those there are now.
+    /// Returns the currently deferred tools.
     pub fn tools(&self) -> Arc<[Arc<dyn DynTool>]> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

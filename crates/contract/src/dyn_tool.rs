@@ -1,6 +1,7 @@
-//! The object-safe twins: what a pool holds, and what the pipeline runs.
+//! The object-safe counterparts of [`Tool`](crate::Tool): what a pool stores and what the pipeline
+//! runs.
 //!
-//! Tools that come from elsewhere (an MCP server, a plugin) implement these directly. There is no
+//! Tools from elsewhere (an MCP server, a plugin) implement these traits directly. There is no
 //! second registry.
 
 use std::{any::Any, fmt, path::Path, pin::Pin, sync::Arc};
@@ -12,53 +13,53 @@ use crate::{
     ToolOutput, view::plain,
 };
 
-/// A boxed future, for traits that must be objects.
+/// A boxed future, for object-safe traits.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A tool's definition.
 #[derive(Debug, Clone)]
 pub struct ToolSpec {
-    /// The name the model calls.
+    /// The name by which the model calls it.
     pub name: String,
-    /// What the model reads about it.
+    /// The description that the model reads.
     pub description: String,
-    /// What it takes: a JSON schema of type `object`.
+    /// The JSON schema of its input, of type `object`.
     pub input_schema: Value,
-    /// What it says of itself.
+    /// Its static properties.
     pub profile: Profile,
 }
 
 impl ToolSpec {
-    /// The name people see.
+    /// Returns the name shown to users.
     pub fn title(&self) -> &str {
         self.profile.title.as_deref().unwrap_or(&self.name)
     }
 }
 
-/// A tool whose input type is no longer visible. The methods are those of [`Tool`](crate::Tool) that
-/// need no parsed input; see there for who calls them and when.
+/// A tool whose input type is erased. The methods are those of [`Tool`](crate::Tool) that need no
+/// parsed input; see there for who calls them and when.
 pub trait DynTool: Send + Sync {
-    /// Its definition; the same for as long as it is in a pool.
+    /// Returns its definition, which does not change while it is in a pool.
     fn spec(&self) -> &ToolSpec;
 
-    /// The tool as this session has it, where that is another than as it is.
+    /// Returns the tool adapted to this session; `None` if it needs no change.
     fn for_session(&self, services: &Services) -> Option<Arc<dyn DynTool>> {
         let _ = services;
         None
     }
 
-    /// Can it be used here and now?
+    /// Returns whether the tool can be used in the current environment.
     fn is_enabled(&self) -> BoxFuture<'_, bool> {
         Box::pin(async { true })
     }
 
-    /// Fills in what the model left implied.
+    /// Fills in values that the model left implicit.
     fn backfill(&self, input: &mut Value) {
         let _ = input;
     }
 
-    /// Joins the tool with one input. Called by `prepare` once the input fits the schema; an error
-    /// is one more problem with the input.
+    /// Combines the tool with one input. Called by `prepare` once the input matches the schema. An
+    /// error is reported as one more problem with the input.
     fn bind(self: Arc<Self>, input: Value) -> Result<Box<dyn BoundCall>, ToolError>;
 }
 
@@ -68,81 +69,81 @@ impl fmt::Debug for dyn DynTool {
     }
 }
 
-/// One tool plus one valid input. The methods are those of [`Tool`](crate::Tool) that need the
-/// input; see there for who calls them and when.
+/// A tool with one valid input. The methods are those of [`Tool`](crate::Tool) that need the input;
+/// see there for who calls them and when.
 pub trait BoundCall: Send + Sync {
-    /// The definition of its tool.
+    /// Returns the definition of the tool.
     fn spec(&self) -> &ToolSpec;
 
-    /// The input, valid and with everything filled in: what hooks, rules and people are shown.
+    /// Returns the valid, completed input, as shown to hooks, rules and users.
     fn input(&self) -> &Value;
 
-    /// What this call touches, held to what the tool may do at most.
+    /// Returns the effects of this call, limited by the access of the tool.
     fn effects(&self) -> Effects;
 
-    /// Learns where it would run.
+    /// Sets the location where the call would run.
     fn locate(&mut self, cwd: &Path, home: Option<&Path>) {
         let _ = (cwd, home);
     }
 
-    /// What the tool has read out of the input.
+    /// Returns the input as the tool has parsed it.
     fn reading(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         None
     }
 
-    /// Fills in what only the session knows.
+    /// Fills in values that only the session knows.
     fn complete<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Option<Value>> {
         let _ = cx;
         Box::pin(async { None })
     }
 
-    /// Does the call make sense?
+    /// Checks whether the call can succeed.
     fn check<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<Check, ToolError>> {
         let _ = cx;
         Box::pin(async { Ok(Check::Pass) })
     }
 
-    /// What the call would do, as a person should see it before they decide.
+    /// Returns a preview of the changes, for the user to decide.
     fn preview<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Option<Card>> {
         let _ = cx;
         Box::pin(async { None })
     }
 
-    /// The tool's own word on permission.
+    /// Returns the tool's opinion on permission.
     fn permission(&self, cx: &CallContext) -> Permission {
         let _ = cx;
         Permission::ByEffects
     }
 
-    /// The text in which danger would hide.
+    /// Returns the text that could be dangerous, such as a command line.
     fn classifier_input(&self) -> Option<String> {
         None
     }
 
-    /// Does it.
+    /// Runs the call.
     fn call<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
-    /// What the model reads of the output.
+    /// Converts the output into the content that the model reads.
     fn to_model(&self, output: &ToolOutput) -> Vec<Content> {
         output.content.clone()
     }
 
-    /// The call as a person sees it.
+    /// Returns the card of the call.
     fn render_use(&self) -> Card {
         plain::call(self.spec(), self.input())
     }
 
-    /// The result as a person sees it.
+    /// Returns the card of the result.
     fn render_result(&self, output: &ToolOutput) -> Card {
         plain::result(self.render_use(), output)
     }
 
-    /// A failure as a person sees it.
+    /// Returns the card of a failure.
     fn render_error(&self, error: &ToolError) -> Card {
         plain::error(self.render_use(), error)
     }
 
-    /// A call that was not permitted, as a person sees it.
+    /// Returns the card of a call that was denied.
     fn render_rejected(&self, reason: &str) -> Card {
         plain::rejected(self.render_use(), reason)
     }

@@ -1,21 +1,23 @@
-//! The files that a person has open in an editor, where an editor drives the session.
+//! The files that the user has open in an editor, for sessions that an editor drives.
 
 use std::path::Path;
 
 use crate::BoxFuture;
 
-/// What an editor has of files, saved or not. A service, as `Arc<dyn EditorFiles>`. It only knows what a person sees;
-/// what is on disk decides.
+/// The editor's versions of files, saved or not. A service, as `Arc<dyn EditorFiles>`. It only
+/// knows what the user sees; the content on disk is authoritative.
 pub trait EditorFiles: Send + Sync {
-    /// The text that the editor has of this file (a real path). `None`: it has none, cannot say, or takes too long.
+    /// Returns the editor's text of this file (a real path). `None`: it has none, cannot say, or
+    /// takes too long.
     fn text<'a>(&'a self, real: &'a Path) -> BoxFuture<'a, Option<String>>;
 
-    /// Can it be asked to write a file?
+    /// Returns whether the editor can write files.
     fn can_write(&self) -> bool;
 
-    /// Does the person want to see changes in the editor first? Then files are written by it.
+    /// Returns whether the user wants to review changes in the editor first. If so, the editor
+    /// writes the files.
     fn reviews(&self) -> bool;
 
-    /// Has the editor write the file. The error says why it did not, for a model to read.
+    /// Lets the editor write the file. The error is the reason of a failure, as text for the model.
     fn write<'a>(&'a self, real: &'a Path, text: &'a str) -> BoxFuture<'a, Result<(), String>>;
 }

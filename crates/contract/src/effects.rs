@@ -1,60 +1,61 @@
-//! What a call touches.
+//! The effects of a call: the files and state that it touches.
 //!
-//! The scheduler runs calls side by side where their effects cannot meet, and the permission check
-//! judges the same effects, so a tool says it once and both agree.
+//! The scheduler runs calls concurrently if their effects do not conflict. The permission check
+//! evaluates the same effects, so that both always agree.
 
 use std::{borrow::Cow, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What one call touches.
+/// The effects of one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effects {
-    /// What it looks at.
+    /// The files it reads.
     pub reads: Reach,
-    /// What it changes.
+    /// The files it changes.
     pub writes: Reach,
-    /// It must run with nothing beside it.
+    /// It must run alone.
     pub exclusive: bool,
-    /// It may answer with [`ContextPatch`](crate::ContextPatch)es, so calls after it wait for them.
-    /// A patch from a call that did not say so is dropped.
+    /// It may return [`ContextPatch`](crate::ContextPatch)es, so later calls wait for it. A patch
+    /// from a call without this flag is dropped.
     pub patches: bool,
-    /// What it answers depends on what earlier calls were answered of the same paths (a second Read
-    /// may point to the first), so calls that say so and read the same run in the order of the calls.
+    /// Its result depends on the results of earlier calls on the same paths (a second Read may
+    /// refer to the first). Calls with this flag that read the same paths run in order.
     pub in_order: bool,
-    /// It works on something that is no file and has this name (the task list): calls that say the same
-    /// name run one after the other, in the order of the calls.
+    /// The name of the non-file state that it works on (such as the task list). Calls with the same
+    /// name run one at a time, in order.
     pub queue: Option<Cow<'static, str>>,
-    /// What a second run of the same call would do, when no one knows whether the first one ran.
+    /// The consequence of running the same call again if it is unknown whether the first run
+    /// happened.
     pub repeat: Idempotency,
 }
 
-/// How far reading or writing goes.
+/// The extent of reading or writing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
-    /// Not at all.
+    /// No path.
     Nothing,
     /// These absolute paths, each with everything below it.
     Paths(Vec<PathBuf>),
-    /// No one can say beforehand.
+    /// Unknown in advance.
     Anything,
 }
 
-/// Whether a call may be run again when its outcome was lost (a crash, a broken connection).
+/// The repeatability of a call whose result was lost (a crash, a broken connection).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Idempotency {
-    /// Run it again: nothing changes.
+    /// It may be run again: a second run changes nothing.
     Harmless,
-    /// Look first: what it would do can be compared with what is there.
+    /// It must be checked first, by comparing its intended changes with the current files.
     Checkable,
-    /// Never without asking.
+    /// It must not be run again without asking.
     Never,
 }
 
 impl Effects {
-    /// Touches nothing outside itself.
+    /// The effects of a call that touches nothing outside itself.
     pub const NONE: Self = Self {
         reads: Reach::Nothing,
         writes: Reach::Nothing,
@@ -65,13 +66,13 @@ impl Effects {
         repeat: Idempotency::Harmless,
     };
 
-    /// Reads, no telling what; changes nothing.
+    /// The effects of a call that reads unknown paths and changes nothing.
     pub const READS: Self = Self {
         reads: Reach::Anything,
         ..Self::NONE
     };
 
-    /// May do anything: runs alone, and is never run twice.
+    /// The effects of a call that may do anything: it runs alone and is never run twice.
     pub const EXCLUSIVE: Self = Self {
         reads: Reach::Anything,
         writes: Reach::Anything,
@@ -82,7 +83,7 @@ impl Effects {
         repeat: Idempotency::Never,
     };
 
-    /// Touches nothing but this part of the session.
+    /// Returns the effects of a call that only touches this part of the session's state.
     pub const fn queueing(name: &'static str) -> Self {
         Self {
             reads: Reach::Nothing,
@@ -95,7 +96,7 @@ impl Effects {
         }
     }
 
-    /// Reads these paths and what is below them.
+    /// Returns the effects of a call that reads these paths and everything below them.
     pub fn reading(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Self {
             reads: Reach::Paths(paths.into_iter().collect()),
@@ -103,7 +104,7 @@ impl Effects {
         }
     }
 
-    /// Reads and replaces these files.
+    /// Returns the effects of a call that reads and replaces these files.
     pub fn writing(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let paths: Vec<_> = paths.into_iter().collect();
         Self {
@@ -114,12 +115,13 @@ impl Effects {
         }
     }
 
-    /// It may be dropped in the middle: it changes nothing, and could be run again.
+    /// Returns whether the call may be dropped while it runs: it changes nothing and could be
+    /// repeated.
     pub fn may_be_dropped(&self) -> bool {
         self.is_read_only() && self.repeat == Idempotency::Harmless
     }
 
-    /// Changes nothing: neither files nor anything no one can name.
+    /// Returns whether the call changes neither files nor any unnamed state.
     pub fn is_read_only(&self) -> bool {
         !self.exclusive && self.writes == Reach::Nothing
     }

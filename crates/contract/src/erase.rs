@@ -1,4 +1,4 @@
-//! From a typed [`Tool`] to a [`DynTool`].
+//! Conversion of a typed [`Tool`] into a [`DynTool`].
 
 use std::{any::Any, path::Path, sync::Arc};
 
@@ -9,8 +9,8 @@ use crate::{
     Services, Tool, ToolError, ToolInput, ToolOutput, ToolSpec, view::plain,
 };
 
-/// Makes a tool fit for a pool: its schema is derived, and its input type disappears behind
-/// [`DynTool::bind`].
+/// Converts a tool into the form that a pool stores: derives its schema and erases its input type;
+/// [`DynTool::bind`] restores it.
 pub fn erase<T: Tool>(tool: T) -> Arc<dyn DynTool> {
     let (input_schema, documented) = T::Input::describe();
     let spec = ToolSpec {

@@ -1,18 +1,18 @@
-//! What learns that the calls of a reply are over, and may have something to say about what they changed. The
-//! loop knows only this; who follows stands below.
+//! Reports to the model after the calls of a reply have finished, such as new diagnostics for
+//! changed files. The agent loop knows only this trait; the implementation is in another crate.
 
 use std::{fmt, sync::Arc};
 
 use crate::{BoxFuture, Services};
 
-/// Follows the calls of a session.
+/// Produces a report after the calls of a session.
 pub trait FollowCalls: Send + Sync {
-    /// The calls of a reply are over: what the model should know before it goes on, beside their results. `services`
-    /// are those of the one whose calls they were.
+    /// Returns the report that the model should read along with the results of the calls that have
+    /// just finished, if any. `services` are those of the agent that made the calls.
     fn after_calls<'a>(&'a self, services: &'a Services) -> BoxFuture<'a, Option<String>>;
 }
 
-/// The service by which the loop reaches it.
+/// The service through which the agent loop reaches the implementation.
 #[derive(Clone)]
 pub struct CallFollower(pub Arc<dyn FollowCalls>);
 

@@ -1,7 +1,8 @@
-//! Files that a call which finds its files by itself must leave out.
+//! Files that a call must leave out if it finds its files itself, such as a search.
 //!
-//! What is hidden is data ([`HiddenFiles`]); the one who knows how patterns are matched brings [`HiddenRules`]
-//! made from it. Data alone, as it comes from another process, hides everything until someone does.
+//! The hidden files are described by data ([`HiddenFiles`]). The crate that can match patterns
+//! builds [`HiddenRules`] from the data. Data that was deserialized in another process hides
+//! everything until rules are built from it.
 
 use std::{
     fmt,
@@ -11,51 +12,51 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Files that a call which finds its files by itself must leave out. Cheap to clone.
+/// The filter for files that a call which finds its files itself must leave out. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Hidden(Option<Arc<dyn HiddenRules>>);
 
-/// Knows which files those are.
+/// Identifies hidden files.
 pub trait HiddenRules: Send + Sync {
-    /// Is this one? Asked with absolute paths.
+    /// Returns whether the file at this absolute path is hidden.
     fn hides(&self, path: &Path) -> bool;
 
-    /// The same as data.
+    /// Returns the rules as data.
     fn files(&self) -> HiddenFiles;
 }
 
-/// Which files are hidden, as data.
+/// The hidden files, as data.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HiddenFiles {
-    /// Those that a pattern covers.
+    /// Files that match one of these patterns.
     pub patterns: Vec<PathGlob>,
-    /// Those that decide what other programs run, by their names.
+    /// Control files are hidden too, by their names.
     pub control: bool,
 }
 
-/// A pattern for paths in the manner of gitignore: from each of these directories.
+/// A gitignore-style path pattern that applies from one or more directories.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathGlob {
-    /// From where it counts.
+    /// The directories it applies from, each with the pattern relative to it.
     pub starts: Vec<GlobStart>,
 }
 
-/// A pattern, and the directory that it is about.
+/// A pattern and the directory it is relative to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GlobStart {
     /// The directory; absolute.
     pub base: PathBuf,
-    /// The pattern, as gitignore reads a line.
+    /// The pattern, in gitignore syntax.
     pub pattern: String,
 }
 
 impl Hidden {
-    /// Those that these rules know.
+    /// Creates a filter from rules.
     pub fn by(rules: impl HiddenRules + 'static) -> Self {
         Self(Some(Arc::new(rules)))
     }
 
-    /// Those, and the others.
+    /// Returns a filter that also hides the `others`.
     #[must_use]
     pub fn and(&self, others: &Self) -> Self {
         match (self.is_empty(), others.is_empty()) {
@@ -65,17 +66,17 @@ impl Hidden {
         }
     }
 
-    /// There are none, so that no one need ask.
+    /// Returns whether nothing is hidden, so that no path needs to be checked.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Is this one?
+    /// Returns whether the file at this path is hidden.
     pub fn hides(&self, path: &Path) -> bool {
         self.0.as_ref().is_some_and(|rules| rules.hides(path))
     }
 
-    /// The same as data.
+    /// Returns the rules as data.
     pub fn files(&self) -> HiddenFiles {
         self.0
             .as_ref()
@@ -106,7 +107,7 @@ impl<'de> Deserialize<'de> for Hidden {
     }
 }
 
-/// No one here knows how patterns are matched.
+/// Data that cannot match its patterns: everything is hidden.
 impl HiddenRules for HiddenFiles {
     fn hides(&self, _: &Path) -> bool {
         true

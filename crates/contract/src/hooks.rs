@@ -1,5 +1,5 @@
-//! Hooks, as far as tools fire them: a tool whose work is an event of its own (a task is created, a
-//! subagent begins) reports it to the user's programs, and learns whether they object.
+//! Hook events that tools fire. A tool whose action is itself an event (a task is created, a
+//! subagent starts) reports it to the user's hooks, and must not continue if one of them blocks it.
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
@@ -7,19 +7,19 @@ use serde_json::{Map, Value};
 
 use crate::{BoxFuture, CallContext};
 
-/// An event that a tool brings about.
+/// A hook event that a tool fires.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookEvent {
     /// Its name, such as `TaskCreated`.
     pub name: String,
-    /// What matchers look at; empty where the event has nothing to match.
+    /// The text that matchers are compared with; empty if the event has nothing to match.
     pub matched: String,
-    /// What handlers receive, beside what every event has.
+    /// The fields that handlers receive, besides those of every event.
     pub fields: Map<String, Value>,
 }
 
 impl HookEvent {
-    /// An event with these fields, which must be an object.
+    /// Creates an event with these fields, which must be an object.
     pub fn new(name: impl Into<String>, matched: impl Into<String>, fields: Value) -> Self {
         Self {
             name: name.into(),
@@ -32,23 +32,23 @@ impl HookEvent {
     }
 }
 
-/// What the handlers of one event said, taken together.
+/// The merged output of the handlers of one event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookVerdict {
-    /// They block it: why.
+    /// The reason why a handler blocks the action.
     pub block: Option<String>,
-    /// What the model should know.
+    /// Context for the model.
     pub context: Vec<String>,
-    /// What the person should know.
+    /// Messages for the user.
     pub messages: Vec<String>,
-    /// Everything should stop after this: why.
+    /// The reason why a handler stops the whole turn.
     pub stop: Option<String>,
-    /// A worktree that one of them made.
+    /// The path of a worktree that a handler created.
     pub worktree: Option<PathBuf>,
 }
 
 impl HookVerdict {
-    /// Adds what was said later. Anyone who was first to hold it up, or to want everything to stop, counts.
+    /// Merges the output of a later handler. The first block, stop and worktree win.
     pub fn extend(&mut self, later: Self) {
         self.block = self.block.take().or(later.block);
         self.context.extend(later.context);
@@ -60,12 +60,12 @@ impl HookVerdict {
 
 type Fire = dyn Fn(HookEvent, &CallContext) -> BoxFuture<'static, HookVerdict> + Send + Sync;
 
-/// The service that fires them. The engine brings it; where there is none, no one objects.
+/// The service that fires hook events. The engine provides it; without it, nothing is blocked.
 #[derive(Clone)]
 pub struct HookFire(Arc<Fire>);
 
 impl HookFire {
-    /// Fired like this.
+    /// Creates the service from a function.
     pub fn by(
         fire: impl Fn(HookEvent, &CallContext) -> BoxFuture<'static, HookVerdict>
         + Send

@@ -1,87 +1,88 @@
-//! Hosts that a command may talk to, by rule.
+//! The host policy: rules for the hosts that a command may connect to.
 //!
-//! The rules are data ([`HostLists`]); the one who knows how patterns are matched brings [`JudgeHosts`] made from
-//! it. Data alone, as it comes from another process, allows no host until someone does.
+//! The rules are data ([`HostLists`]). The crate that can match patterns builds [`JudgeHosts`] from
+//! the data. Data that was deserialized in another process allows no host until an evaluator is
+//! built from it.
 
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Hosts by rule. Cheap to clone.
+/// The host policy. Cheap to clone.
 #[derive(Clone)]
 pub struct Hosts(Arc<dyn JudgeHosts>);
 
-/// Knows what is said of hosts.
+/// Evaluates hosts.
 pub trait JudgeHosts: Send + Sync {
-    /// What is said of this one; asked with a host as it was requested, without brackets, and a port.
+    /// Evaluates a host and a port. The host is unchanged from the request, but without brackets.
     fn judge(&self, host: &str, port: u16) -> HostVerdict;
 
-    /// The same as data.
+    /// Returns the rules as data.
     fn lists(&self) -> HostLists;
 
-    /// The same with rules that name hosts for this tool alone, such as `Browser(domain:HOST)`. `None`: there are
-    /// no such rules.
+    /// Returns the policy with the rules that name hosts for this tool only, such as
+    /// `Browser(domain:HOST)`. `None`: no such rules exist.
     fn for_tool(&self, _tool: &str) -> Option<Hosts> {
         None
     }
 }
 
-/// What the rules say of a host.
+/// The decision on a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostVerdict {
-    /// It may be talked to.
+    /// Connections are allowed.
     Allowed,
-    /// It may not.
+    /// Connections are denied.
     Denied,
-    /// They do not name it, and a person may be asked.
+    /// No rule names the host; the user may be asked.
     Ask,
 }
 
-/// What is said of hosts, as data. Denied beats asked beats allowed.
+/// Host rules as data. Denied overrides asked, and asked overrides allowed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostLists {
-    /// May be talked to.
+    /// Hosts that are allowed.
     pub allowed: Vec<HostGlob>,
-    /// Are asked about each time.
+    /// Hosts that the user is asked about each time.
     pub asked: Vec<HostGlob>,
-    /// May not be talked to, whatever else says so.
+    /// Hosts that are denied, regardless of the other lists.
     pub denied: Vec<HostGlob>,
-    /// What is not named is denied, and not asked about.
+    /// Hosts that no list names are denied without asking.
     pub closed: bool,
 }
 
-/// Hosts of one pattern, as rules write them.
+/// A host pattern, as written in rules.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostGlob {
     /// A name, `*.name`, or an address.
     pub host: String,
-    /// At this port only.
+    /// The only port it applies to; `None`: every port.
     pub port: Option<u16>,
 }
 
 impl Hosts {
-    /// As these rules say.
+    /// Creates a policy from an evaluator.
     pub fn by(rules: impl JudgeHosts + 'static) -> Self {
         Self(Arc::new(rules))
     }
 
-    /// No rule names any: a person is asked about each.
+    /// Returns a policy without rules: the user is asked about each host.
     pub fn asking() -> Self {
         Self::by(HostLists::default())
     }
 
-    /// What the rules say of this one.
+    /// Evaluates a host and a port.
     pub fn judge(&self, host: &str, port: u16) -> HostVerdict {
         self.0.judge(host, port)
     }
 
-    /// The same as data.
+    /// Returns the rules as data.
     pub fn lists(&self) -> HostLists {
         self.0.lists()
     }
 
-    /// With the rules that name hosts for this tool alone.
+    /// Returns the policy with the rules that name hosts for this tool only.
     #[must_use]
     pub fn for_tool(&self, tool: &str) -> Self {
         self.0.for_tool(tool).unwrap_or_else(|| self.clone())
@@ -106,7 +107,7 @@ impl<'de> Deserialize<'de> for Hosts {
     }
 }
 
-/// No one here knows how patterns are matched.
+/// Data that cannot match its patterns: unless it is empty, every host is denied.
 impl JudgeHosts for HostLists {
     fn judge(&self, _: &str, _: u16) -> HostVerdict {
         let asks = Self::default() == *self;

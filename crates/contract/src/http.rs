@@ -1,44 +1,46 @@
-//! HTTP, for those who must not bring a client of their own.
+//! HTTP interfaces for crates that must not depend on an HTTP client.
 
 use std::net::IpAddr;
 
 use crate::BoxFuture;
 
-/// A request that sends JSON.
+/// A POST request with a JSON body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpPost {
-    /// Where to.
+    /// The URL.
     pub url: String,
-    /// Names and values, beside the type of the content. They may hold secrets.
+    /// Header names and values, besides the content type. They may contain secrets.
     pub headers: Vec<(String, String)>,
-    /// The JSON.
+    /// The JSON text.
     pub body: String,
-    /// The connection goes to one of these, whatever the name leads to, and through no proxy; none: wherever it
-    /// leads.
+    /// The addresses to connect to, without a proxy and regardless of name resolution. Empty: the
+    /// name is resolved as usual.
     pub addresses: Vec<IpAddr>,
 }
 
-/// What came back, whatever the status.
+/// The response, with any status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAnswer {
-    /// The status.
+    /// The status code.
     pub status: u16,
-    /// Where it points to instead, if it does.
+    /// The target of a redirect, if the response is one.
     pub location: Option<String>,
     /// The body as text.
     pub body: String,
 }
 
-/// Sends requests. Redirects are not followed: they would carry headers to wherever they point.
+/// Sends requests. Redirects are not followed, because they would send the headers to another host.
 pub trait HttpClient: Send + Sync {
-    /// Sends JSON. The error is for people and shows no header. There is no limit on time: the one who
-    /// waits brings one.
+    /// Sends JSON. The error is a human-readable text that contains no header. It has no timeout:
+    /// the caller must set one.
     fn post(&self, request: HttpPost) -> BoxFuture<'_, Result<HttpAnswer, String>>;
 }
 
-/// Finds where a host is, and refuses what is not somewhere on the public network.
+/// Resolves host names, and refuses addresses that requests must not reach, such as those of a
+/// private network.
 pub trait ResolveHosts: Send + Sync {
-    /// Its addresses; the error is for people. `is_named`: someone has named the host, wherever it leads.
+    /// Returns the addresses of a host, or a human-readable error. With `is_named`, the settings
+    /// name the host, so that internal addresses are accepted too.
     fn resolve<'a>(
         &'a self,
         host: &'a str,
@@ -46,82 +48,82 @@ pub trait ResolveHosts: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<IpAddr>, String>>;
 }
 
-/// What a request does.
+/// The HTTP method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpMethod {
-    /// Asks for something.
+    /// Reads a resource.
     Get,
-    /// Sends something.
+    /// Sends data.
     Post,
-    /// Ends something.
+    /// Ends a session or deletes a resource.
     Delete,
 }
 
-/// A request whose answer may be a stream.
+/// A request whose response may be a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// What it does.
+    /// The method.
     pub method: HttpMethod,
-    /// Where to.
+    /// The URL.
     pub url: String,
-    /// Names and values. They may hold secrets.
+    /// Header names and values. They may contain secrets.
     pub headers: Vec<(String, String)>,
-    /// What is sent.
+    /// The body.
     pub body: Vec<u8>,
 }
 
-/// The head of an answer, whatever the status, and its body as it comes.
+/// The head of a response, with any status, and its streamed body.
 pub struct HttpResponse {
-    /// The status.
+    /// The status code.
     pub status: u16,
-    /// Names in small letters, and values; those that are no text are left out.
+    /// Header names in lower case, and their values; values that are not text are left out.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Box<dyn HttpBody>,
 }
 
 impl HttpResponse {
-    /// A header by its name in small letters.
+    /// Returns a header by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value.as_str())
     }
 }
 
-/// The body of an answer. The errors are for people.
+/// The body of a response. Its errors are human-readable.
 pub trait HttpBody: Send {
-    /// All of it; more than `longest` bytes is an error.
+    /// Reads the whole body; more than `longest` bytes is an error.
     fn bytes(&mut self, longest: usize) -> BoxFuture<'_, Result<Vec<u8>, String>>;
 
-    /// The next event of a stream of them, of at most `longest` bytes; `None` at the end.
+    /// Reads the next server-sent event, of at most `longest` bytes; `None` at the end.
     fn event(&mut self, longest: usize) -> BoxFuture<'_, Result<Option<HttpEvent>, String>>;
 }
 
-/// An event that a server sent.
+/// A server-sent event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpEvent {
-    /// The last id that the stream named, to go on from there.
+    /// The last event id of the stream, from which it can be resumed.
     pub id: Option<String>,
     /// Its name; empty if it has none.
     pub name: String,
     /// Its data.
     pub data: String,
-    /// How long to wait before the stream is opened again, in milliseconds, where the stream says so.
+    /// The reconnection delay that the stream requested, in milliseconds.
     pub retry: Option<u64>,
 }
 
-/// Sends requests whose answers may be streams. Redirects are not followed.
+/// Sends requests whose responses may be streams. Redirects are not followed.
 pub trait HttpStreams: Send + Sync {
-    /// Sends a request and waits for the head of its answer. There is no limit on time.
+    /// Sends a request and waits for the head of the response. It has no timeout.
     fn open(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, HttpFailure>>;
 }
 
-/// Why there is no answer.
+/// The reason why no response was received.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct HttpFailure {
-    /// For people; shows no header.
+    /// A human-readable text that contains no header.
     pub message: String,
-    /// It may work the next time: the connection was refused or lost.
+    /// A retry may succeed: the connection was refused or lost.
     pub is_passing: bool,
 }

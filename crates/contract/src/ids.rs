@@ -1,4 +1,4 @@
-//! Names of sessions and calls: UUIDv7, so that they sort by time and may be made anywhere.
+//! Ids of sessions and calls: UUIDv7, so that they sort by time and can be created anywhere.
 
 use std::{
     cell::RefCell,
@@ -10,18 +10,18 @@ use std::{
 use serde::{Deserialize, Serialize};
 use uuid::{Builder, Uuid};
 
-/// One session: a conversation with its cwd, its ledger of files and its results.
+/// The id of a session: a conversation with its working directory, its read ledger and its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SessionId(pub Uuid);
 
-/// One tool call, named by us whatever the provider calls it; also the id under which it is undone.
+/// The id of a tool call, independent of the provider's id. Undo uses it too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(pub Uuid);
 
 impl SessionId {
-    /// A new session's id.
+    /// Creates an id for a new session.
     #[expect(
         clippy::new_without_default,
         reason = "two defaults would not be equal"
@@ -32,7 +32,7 @@ impl SessionId {
 }
 
 impl CallId {
-    /// A new call's id.
+    /// Creates an id for a new call.
     #[expect(
         clippy::new_without_default,
         reason = "two defaults would not be equal"
@@ -54,7 +54,8 @@ impl fmt::Display for CallId {
     }
 }
 
-/// A UUIDv7 whose 12 bits after the time count up, so that ids of one millisecond sort as made.
+/// Returns a UUIDv7 whose 12 bits after the time are a counter, so that ids of the same millisecond
+/// sort in creation order.
 fn time_ordered() -> Uuid {
     static MADE: AtomicU16 = AtomicU16::new(0);
     let millis = SystemTime::now()
@@ -67,7 +68,7 @@ fn time_ordered() -> Uuid {
         .into_uuid()
 }
 
-/// Bytes that no one can guess. Many are fetched at once: each time the system is asked.
+/// Returns unpredictable bytes. They are fetched 64 at a time, because each fetch is a system call.
 fn random() -> [u8; 10] {
     const AT_ONCE: usize = 64;
     thread_local! {
@@ -76,7 +77,7 @@ fn random() -> [u8; 10] {
     LEFT.with_borrow_mut(|left| {
         if left.is_empty() {
             let mut bytes = [0; 10 * AT_ONCE];
-            // Without entropy the id is still unique in this process by time and count.
+            // Without entropy the id is still unique in this process, by time and counter.
             let _ = getrandom::getrandom(&mut bytes);
             left.extend(bytes.as_chunks().0);
         }

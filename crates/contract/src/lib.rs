@@ -1,33 +1,40 @@
-//! What a tool is.
+//! The tool contract: the traits that tools implement, and the types that tools and the engine
+//! exchange.
 //!
-//! An author writes a [`Tool`]: a typed input and a few methods, all but one with cautious defaults.
-//! [`erase`](fn@erase) turns it into a [`DynTool`], the one shape a pool holds; [`DynTool::bind`] joins a tool
-//! with one valid input into a [`BoundCall`], and everything after that is typed again.
+//! An author writes a [`Tool`]: a typed input and a few methods, all but one with cautious
+//! defaults. [`erase`](fn@erase) turns it into a [`DynTool`], the only form that a pool stores.
+//! [`DynTool::bind`] combines a tool with one valid input into a [`BoundCall`]; from there on the
+//! input is typed again.
 //!
-//! This crate knows no engine, no file system and no terminal. It changes rarely.
+//! This crate depends on no engine, file system or terminal. It changes rarely.
 //!
 //! # Layout
-//! - [`tool`]: the trait authors implement; [`profile`]: what a tool says of itself
-//! - [`dyn_tool`]: the object-safe twin, for pools and for tools that come from elsewhere
-//! - [`erase`](mod@erase): from the first to the second
-//! - [`editor_files`]: files as the editor of a person has them
-//! - [`effects`]: what a call touches; the scheduler and the permission check both read it
-//! - [`context`]: what a running call is given; [`services`] is what it may reach
-//! - [`session_state`]: what a session keeps beside its conversation; [`pending_input`]: what a
-//!   person said meanwhile; [`deferred_tools`]: tools that are there and not loaded; [`pending_servers`]:
-//!   servers whose tools are still to come; [`settings_access`]: settings
+//! - [`tool`]: the trait authors implement; [`profile`]: the static properties of a tool
+//! - [`dyn_tool`]: its object-safe counterpart, for pools and for tools from servers and plugins
+//! - [`erase`](mod@erase): converts the first into the second
+//! - [`editor_files`]: files that the user has open in an editor
+//! - [`effects`]: the files and state that a call touches; the scheduler and the permission check
+//!   both read it
+//! - [`context`]: the data a running call receives; [`services`]: the services it may use
+//! - [`session_state`]: values stored with a session besides its conversation; [`pending_input`]:
+//!   user messages that arrive while tools run; [`deferred_tools`]: tools whose definitions are not
+//!   sent yet; [`pending_servers`]: servers that are still connecting; [`settings_access`]:
+//!   settings
 //! - [`calendar`]: dates and times of day
-//! - [`confinement`]: how a command that a call starts is to be confined
-//! - [`hooks`]: events that a tool fires; [`http`], [`websocket`]: requests without a client of one's
-//!   own
-//! - [`background_tasks`]: what goes on in the background, and what the model reads of it
-//! - [`nested_calls`]: calls beside the model's own
-//! - [`output`], [`error`]: how a call ends; [`follow_calls`]: what is said when those of a reply are over
-//! - [`subagents`]: handing work to another model; [`schedules`]: prompts that are said later
-//! - [`secrets`]: keys that were taken out of our own environment
-//! - [`schema`]: from an input type to the JSON schema a provider accepts
-//! - [`view`]: what a person is shown; [`web`]: pages and searches
-//! - [`worktrees`]: copies of a project to work in beside it
+//! - [`confinement`]: the sandbox restrictions of a command that a call starts
+//! - [`hooks`]: hook events that a tool fires; [`http`], [`websocket`]: network requests for crates
+//!   without an HTTP client
+//! - [`background_tasks`]: the background tasks of a session and the notices the model reads about
+//!   them
+//! - [`nested_calls`]: calls that a tool makes itself
+//! - [`output`], [`error`]: the result of a call; [`follow_calls`]: reports to the model after the
+//!   calls of a reply
+//! - [`subagents`]: delegating work to another model; [`schedules`]: prompts that are submitted
+//!   later
+//! - [`secrets`]: keys that were removed from the process environment
+//! - [`schema`]: the JSON schema of an input type, in the form providers accept
+//! - [`view`]: cards shown to users; [`web`]: pages and searches
+//! - [`worktrees`]: git worktrees in which agents work on a copy of the project
 
 #![warn(missing_docs)]
 
@@ -128,7 +135,8 @@ pub use web::{
 pub use websocket::{OpenWebSockets, WebSocketMessage, WebSocketMessages, WebSocketRequest};
 pub use worktrees::{AgentWorktree, MakeWorktrees, WorktreeOutcome, Worktrees};
 
-// A tool's input type derives these; re-exported so that an author needs no version of their own.
+// The input type of a tool derives these traits. They are re-exported so that an author needs no
+// dependency on a matching version.
 pub use schemars;
 pub use serde;
 pub use serde_json;

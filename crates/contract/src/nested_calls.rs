@@ -1,4 +1,5 @@
-//! Calls that are made beside the model's own: a skill fills its text with what a command prints.
+//! Calls that a tool makes itself: for example, a skill inserts the output of a command into its
+//! text.
 
 use std::{fmt, sync::Arc};
 
@@ -6,10 +7,12 @@ use serde_json::Value;
 
 use crate::{BoxFuture, CancellationToken, HookVerdict, ToolError, ToolUse};
 
-/// Runs a call by the same rules as the model's, except that no one is asked: what would need a person is
-/// refused. No message or patch of it reaches the conversation or the session; what hooks want kept is.
+/// Runs a call by the same rules as the model's calls, but without asking: a call that needs the
+/// user is denied. Its messages and patches do not reach the conversation or the session; values
+/// that hooks store do.
 pub trait RunNested: Send + Sync {
-    /// Runs it. `allowed` are rules that count for this call alone, beside those of the session.
+    /// Runs the call. `allowed` are allow rules for this call only, in addition to those of the
+    /// session.
     fn run<'a>(
         &'a self,
         call: ToolUse,
@@ -18,27 +21,28 @@ pub trait RunNested: Send + Sync {
     ) -> BoxFuture<'a, NestedResult>;
 }
 
-/// How such a call ended.
+/// The result of a nested call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NestedResult {
-    /// It failed, in whatever way.
+    /// The call failed or was denied.
     pub is_error: bool,
-    /// It was not permitted.
+    /// The call was denied.
     pub denied: bool,
-    /// What the model would have read.
+    /// The text that the model would have read.
     pub text: String,
-    /// What programs would have read.
+    /// The value that programs would have received.
     pub structured: Option<Value>,
-    /// What hooks said of it. Where it was made inside another call, that call's result tells it already.
+    /// The merged output of its hooks. If the call was made inside another call, that call's result
+    /// already includes it.
     pub hooks: HookVerdict,
 }
 
-/// The way to such calls; there may be none. Cheap to clone.
+/// Access to nested calls, if the session has any. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct NestedCalls(Option<Arc<dyn RunNested>>);
 
 impl NestedCalls {
-    /// They are run by this.
+    /// Creates access to this runner.
     pub fn by(run: Arc<dyn RunNested>) -> Self {
         Self(Some(run))
     }

@@ -1,16 +1,17 @@
-//! Getting the attention of a person who may look elsewhere.
+//! Notifications for a user whose attention may be elsewhere.
 
-/// Shows a person something they should see now. A service, as `Arc<dyn PersonNotifier>`.
+/// Shows notifications to the user. A service, as `Arc<dyn PersonNotifier>`.
 pub trait PersonNotifier: Send + Sync {
-    /// Shows it. The error says why it is not shown, such as that the person wants none.
+    /// Shows a notification. The error is the reason why it is not shown, for example that the user
+    /// has turned notifications off.
     fn notify(&self, notification: &PushedNotification) -> Result<(), String>;
 }
 
-/// What a person should see now.
+/// A notification that the user should see now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushedNotification {
-    /// What it says, one line.
+    /// The text, one line.
     pub message: String,
-    /// How things stand, in a word or two.
+    /// The status, in one or two words.
     pub status: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What goes in, and what a call that worked gives back.
+//! The input of a call, and the output of one that succeeded.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::PermissionMode;
 
-/// A model's request to use a tool, as it came.
+/// A model's request to use a tool, as received.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
-    /// The provider's id of this request; the result carries it back.
+    /// The provider's id of this request; the result refers to it.
     pub id: String,
     /// The tool's name, or an alias.
     pub name: String,
@@ -18,24 +18,26 @@ pub struct ToolUse {
     pub input: Value,
 }
 
-/// What a call gives back.
+/// The output of a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
-    /// What the model reads, unless [`Tool::to_model`](crate::Tool::to_model) says otherwise.
+    /// The content that the model reads, unless [`Tool::to_model`](crate::Tool::to_model) returns
+    /// another.
     pub content: Vec<Content>,
-    /// The same for programs: hooks, stream readers, embedders. Never sent to the model.
+    /// The structured result for hooks, stream readers and embedders. Never sent to the model.
     pub structured: Option<Value>,
-    /// Messages put into the conversation after the result.
+    /// Messages added to the conversation after the result.
     pub messages: Vec<InjectedMessage>,
-    /// What changes in the session. Only from calls whose effects say [`patches`](crate::Effects::patches).
+    /// Changes of the session. Ignored unless the call's effects set
+    /// [`patches`](crate::Effects::patches).
     pub patches: Vec<ContextPatch>,
-    /// It was done, and did not succeed: a command that exits with 1 has output, and may have
-    /// changed the directory, and yet the model reads an error.
+    /// The call ran but did not succeed. For example, a command that exits with 1 has output and
+    /// may have changed the directory, but the model reads an error.
     pub failed: bool,
 }
 
 impl ToolOutput {
-    /// Just text.
+    /// Creates an output that is only text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             content: vec![Content::text(text)],
@@ -43,21 +45,21 @@ impl ToolOutput {
         }
     }
 
-    /// The same with a value for programs.
+    /// Adds a structured result.
     #[must_use]
     pub fn with_structured(mut self, value: Value) -> Self {
         self.structured = Some(value);
         self
     }
 
-    /// The same as a failure.
+    /// Marks the output as a failure.
     #[must_use]
     pub fn as_failure(mut self) -> Self {
         self.failed = true;
         self
     }
 
-    /// The same with a change of the session.
+    /// Adds a change of the session.
     #[must_use]
     pub fn with_patch(mut self, patch: ContextPatch) -> Self {
         self.patches.push(patch);
@@ -65,7 +67,7 @@ impl ToolOutput {
     }
 }
 
-/// A block of content, in the shape providers use.
+/// A content block, in the format that providers use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Content {
@@ -74,14 +76,14 @@ pub enum Content {
         /// The text.
         text: String,
     },
-    /// A picture.
+    /// An image.
     Image {
-        /// Its bytes.
+        ///  Its bytes.
         source: MediaSource,
     },
     /// A document, such as a PDF.
     Document {
-        /// Its bytes.
+        ///  Its bytes.
         source: MediaSource,
     },
 }
@@ -92,31 +94,31 @@ pub enum Content {
 pub enum MediaSource {
     /// Inline.
     Base64 {
-        /// Such as `image/png`.
+        ///  The media type, such as `image/png`.
         media_type: String,
-        /// The bytes in base 64.
+        ///  The bytes in base 64.
         data: String,
     },
 }
 
-/// The pixels of a picture, as few as a small copy of it needs.
+/// The pixels of a small copy of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PicturePixels {
-    /// Width and height of the picture.
+    /// The width and height of the image.
     pub original: (u32, u32),
-    /// Width and height of the copy.
+    /// The width and height of the copy.
     pub size: (u32, u32),
-    /// Red, green, blue and opacity of each pixel of the copy, row by row.
+    /// The red, green, blue and alpha values of each pixel of the copy, row by row.
     pub rgba: Vec<u8>,
 }
 
 impl Content {
-    /// A block of text.
+    /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 
-    /// The text of a block of text.
+    /// Returns the text of a text block.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text { text } => Some(text),
@@ -128,36 +130,36 @@ impl Content {
 /// A message that a tool adds to the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InjectedMessage {
-    /// In whose name.
+    /// The author of the message.
     pub role: Role,
-    /// What it says.
+    /// Its content.
     pub content: Vec<Content>,
 }
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The person, or the harness on their behalf.
+    /// The user, or the harness on the user's behalf.
     User,
     /// The model.
     Assistant,
 }
 
-/// The lists of permission rules. Deny beats ask beats allow.
+/// The lists of permission rules. Deny overrides ask, and ask overrides allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleList {
-    /// Never runs.
+    /// The call never runs.
     Deny,
-    /// A person decides.
+    /// The user decides.
     Ask,
-    /// Runs.
+    /// The call runs.
     Allow,
 }
 
 impl RuleList {
-    /// Its key in settings files.
+    /// Returns its key in settings files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Deny => "deny",
@@ -167,70 +169,70 @@ impl RuleList {
     }
 }
 
-/// A change of the session, as a value: it can be logged, compared and replayed.
+/// A change of the session as a value, which can be logged, compared and replayed.
 ///
-/// The scheduler alone applies patches, in the order of the calls.
+/// Only the scheduler applies patches, in the order of the calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 #[non_exhaustive]
 pub enum ContextPatch {
-    /// Relative paths start here from now on.
+    /// Changes the directory that relative paths start from.
     SetCwd {
-        /// An absolute directory.
+        ///  An absolute directory.
         path: PathBuf,
     },
-    /// The permission mode from now on.
+    /// Changes the permission mode.
     SetMode {
         /// The mode.
         mode: PermissionMode,
     },
-    /// Plan mode is over: back to the mode before it.
+    /// Leaves plan mode and restores the mode before it.
     LeavePlan,
-    /// One more working directory.
+    /// Adds a working directory.
     AddDirectory {
         /// An absolute directory.
         path: PathBuf,
     },
-    /// One more permission rule, for this session.
+    /// Adds a permission rule for this session.
     AddRule {
-        /// Which list it joins.
+        ///  The list it is added to.
         list: RuleList,
-        /// The rule, as settings files write it.
+        ///  The rule, in the syntax of settings files.
         rule: String,
     },
-    /// One more permission rule, until the person speaks again. It never reaches further than a rule of
-    /// the project would.
+    /// Adds a permission rule until the next user message. It never allows more than a rule of the
+    /// project could.
     AddRuleForTurn {
-        /// Which list it joins.
+        ///  The list it is added to.
         list: RuleList,
-        /// The rule, as settings files write it.
+        ///  The rule, in the syntax of settings files.
         rule: String,
     },
-    /// Another model is asked, or with another effort, until the person speaks again.
+    /// Uses another model or effort until the next user message.
     AskForTurn {
-        /// The model, by its id.
+        ///  The id of the model.
         model: Option<String>,
-        /// How hard it tries.
+        ///  The reasoning effort.
         effort: Option<String>,
     },
-    /// The person has spoken: such rules are over, and so is what was asked otherwise.
+    /// Removes the rules and the model choice that last until the next user message.
     EndRulesOfTurn,
-    /// Calls work in a copy of a checkout from now on: it is a working directory, relative paths start there,
-    /// and rules about the checkout's files count for the copy's too.
+    /// Moves the calls into a worktree: it becomes a working directory, relative paths start there,
+    /// and rules about files of the checkout apply to the worktree's files too.
     EnterWorktree {
-        /// The checkout; absolute.
+        ///  The checkout; absolute.
         main: PathBuf,
-        /// Its copy; absolute.
+        ///  The worktree; absolute.
         path: PathBuf,
     },
-    /// Calls work elsewhere than in that copy again.
+    /// Leaves the worktree again.
     LeaveWorktree {
-        /// Where relative paths start; absolute.
+        ///  The directory that relative paths start from; absolute.
         cwd: PathBuf,
     },
-    /// These deferred tools are offered in full from now on.
+    /// Offers these deferred tools with their full definitions.
     ActivateTools {
-        /// Their names.
+        ///  Their names.
         names: Vec<String>,
     },
 }

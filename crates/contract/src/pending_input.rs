@@ -1,9 +1,9 @@
-//! A person has said something while tools run.
+//! A signal that the user has sent a message while tools run.
 
 use tokio::sync::watch;
 
-/// Whether someone has said something that the model has not read yet. A service: what only waits
-/// ends early for it.
+/// Signals a user message that the model has not read yet. A service: tools that only wait end
+/// early when a message arrives.
 #[derive(Debug)]
 pub struct PendingInput(watch::Sender<bool>);
 
@@ -14,14 +14,14 @@ impl Default for PendingInput {
 }
 
 impl PendingInput {
-    /// Someone has said something; or everything that was said has been read.
+    /// Sets whether there is an unread message.
     pub fn set(&self, wanted: bool) {
         self.0.send_replace(wanted);
     }
 
-    /// Waits until someone has said something; at once if they have.
+    /// Waits until a message is unread; returns immediately if one already is.
     pub async fn wanted(&self) {
-        // The sender is ours, so the wait cannot fail.
+        // The sender is in `self`, so the wait cannot fail.
         let _ = self.0.subscribe().wait_for(|wanted| *wanted).await;
     }
 }

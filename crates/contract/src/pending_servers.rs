@@ -1,13 +1,13 @@
-//! Servers whose tools are still to come.
+//! Servers that are still connecting and whose tools are not available yet.
 
 use crate::BoxFuture;
 
-/// Knows which servers are being connected. A service, as `Arc<dyn PendingServers>`.
+/// Lists the servers that are connecting. A service, as `Arc<dyn PendingServers>`.
 pub trait PendingServers: Send + Sync {
-    /// The names of those that are neither connected nor given up.
+    /// Returns the names of the servers that are neither connected nor given up.
     fn pending(&self) -> Vec<String>;
 
-    /// Waits until none of these is being connected any more; for all of them where none is named. The tools
-    /// of those that are connected are there then.
+    /// Waits until none of these servers is connecting any longer; an empty list means all of them.
+    /// The tools of connected servers are available after that.
     fn settled(&self, servers: Vec<String>) -> BoxFuture<'_, ()>;
 }

@@ -1,5 +1,5 @@
-//! What a tool says of itself. Nothing outside a tool's own file knows it by its name: the one who needs to
-//! know something of a tool reads it here.
+//! The static properties of a tool. No code outside a tool's own file may depend on its name; other
+//! code reads the tool's profile instead.
 
 use std::{borrow::Cow, fmt, time::Duration};
 
@@ -7,67 +7,68 @@ use serde_json::Value;
 
 use crate::{ApprovalKind, Effects, Services, effects::Reach};
 
-/// What a tool says of itself, once, whatever the input.
+/// The properties of a tool that are independent of the input.
 #[derive(Debug, Clone)]
 pub struct Profile {
     /// Other names under which it may be called, filtered or named in a rule.
     pub aliases: Vec<Cow<'static, str>>,
-    /// The name people see; the tool's name where absent.
+    /// The name shown to users; `None`: the tool's name.
     pub title: Option<Cow<'static, str>>,
-    /// The family it belongs to: what `haft tools` shows as its class.
+    /// The family it belongs to, which `haft tools` shows as its class.
     pub family: Cow<'static, str>,
-    /// Words a search for tools should find it by, beyond its name and description.
+    /// Additional search terms for a tool search, besides its name and description.
     pub search_hint: Cow<'static, str>,
-    /// Sent to the model by name only, until something activates it.
+    /// Only its name is sent to the model until it is activated.
     pub deferred: bool,
-    /// Never deferred, whatever it costs.
+    /// Never deferred, regardless of the size of its definition.
     pub always_sent: bool,
-    /// Offered only where it is asked for by name.
+    /// Offered only if it is requested by name.
     pub optional: bool,
-    /// Parameters that only the answer of a person or a hook sets. They stand in no schema, and what a
-    /// model writes there is dropped.
+    /// Parameters that only the user's answer or a hook can set. They are not part of the schema,
+    /// and values that the model sends for them are dropped.
     pub reserved: &'static [&'static str],
-    /// What the text in the parentheses of a permission rule for it is compared with.
+    /// The value that the text in the parentheses of a permission rule is compared with.
     pub rules: RuleMatch,
-    /// It looks at everything below the directories it reads.
+    /// It reads everything below the directories in its effects.
     pub searches: bool,
-    /// It needs a person by its nature: no rule stands in for one.
+    /// It always needs the user: no rule can answer instead.
     pub interactive: bool,
-    /// It tells others something, though it changes nothing here: reading alone lets none of its calls run.
+    /// It sends data to others, although it changes nothing here. Read-only effects alone do not
+    /// allow its calls.
     pub contacts_others: bool,
-    /// Which agents may have it.
+    /// The agents that may have it.
     pub agents: AgentAccess,
-    /// One of the few that are left in simple mode.
+    /// It is one of the few tools of simple mode.
     pub basic: bool,
-    /// What it needs of a session: without one of these there is nothing to offer.
+    /// The services it needs: the tool is not offered unless the session has all of them.
     pub needs: &'static [ServiceNeed],
-    /// What others look for it by.
+    /// The role by which other code finds it.
     pub role: Option<ToolRole>,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: ToolOrigin,
-    /// The most any of its calls can do. The engine holds [`Effects`] to it.
+    /// The limit of what its calls can do. The engine enforces it on their [`Effects`].
     pub access: Access,
-    /// Parameters that hold paths (strings or lists of strings): `~` and relative ones are made
-    /// absolute, and each is held against the working directories.
+    /// Parameters that contain paths (strings or lists of strings). `~` and relative paths are made
+    /// absolute, and each path is checked against the working directories.
     pub paths: &'static [&'static str],
-    /// Longest result in characters that goes to the model inline; the rest is kept on disk.
-    /// `None`: the tool has limits of its own.
+    /// The maximum length in characters of a result that is sent to the model inline; the rest is
+    /// stored on disk. `None`: the tool limits its results itself.
     pub result_cap: Option<usize>,
-    /// The schema of the value that programs get with each result that is no failure, where there is one. An object;
-    /// debug builds hold every call to it.
+    /// The schema of the value that programs receive with each successful result, if any. It must
+    /// be of type `object`; debug builds check every result against it.
     pub output_schema: Option<Value>,
-    /// How long one call may run; `None`: as the engine is configured.
+    /// The timeout of one call; `None`: as configured in the engine.
     pub timeout: Option<Duration>,
-    /// How long a read-only answer may be served again. `None`: never; an answer about files must
+    /// The time for which a read-only result may be reused. `None`: never; results about files must
     /// be fresh.
     pub cache: Option<Duration>,
-    /// How often it may be called.
+    /// The rate limit.
     pub rate: Option<Rate>,
-    /// What a person is asked where its calls ask: for permission, unless it is a question itself.
+    /// The kind of approval request of its calls.
     pub approval: ApprovalKind,
 }
 
-/// The ceiling for tools that name none (spec: "everything else 50,000").
+/// The result limit of tools that set none (spec: "everything else 50,000").
 pub const DEFAULT_RESULT_CAP: usize = 50_000;
 
 impl Default for Profile {
@@ -103,13 +104,13 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// Can it work with these services?
+    /// Returns whether the services contain everything that the tool needs.
     pub fn has_its_needs(&self, services: &Services) -> bool {
         self.needs.iter().all(|need| need.is_met(services))
     }
 
-    /// Everything that the tool of this name answers to in a rule. A name that a server gives its tool
-    /// stands for nothing else: or a rule for another tool would let it through.
+    /// Returns whether a rule with this name applies to the tool named `own`. Aliases of a server's
+    /// tool are ignored; otherwise a rule for another tool could allow it.
     pub fn is_called(&self, own: &str, name: &str) -> bool {
         own == name
             || (self.origin == ToolOrigin::Program
@@ -117,79 +118,80 @@ impl Profile {
     }
 }
 
-/// What of a call the text in the parentheses of a permission rule is compared with.
+/// The part of a call that the text in the parentheses of a permission rule is compared with.
 ///
-/// Whatever it says here, a deny or ask rule may name a parameter, `Tool(parameter:value)`; and `Read(path)`,
-/// `Edit(path)`, `Bash(command)` speak of what any tool reads, edits and runs, whichever tool that is.
+/// In addition, a deny or ask rule for any tool may name a parameter, `Tool(parameter:value)`.
+/// Rules for `Read(path)`, `Edit(path)` and `Bash(command)` apply to what any tool reads, edits and
+/// runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RuleMatch {
-    /// Nothing but a parameter.
+    /// Only a named parameter.
     #[default]
     Parameters,
-    /// Nothing at all: a rule names the tool and no more. People are offered such a rule.
+    /// Nothing: a rule can only name the tool. Approval requests offer such a rule.
     NameOnly,
-    /// The command line in this parameter. Rules for `Bash` speak of it too.
+    /// The command line in this parameter. Rules for `Bash` apply to it too.
     Command(&'static str),
-    /// The paths that a call touches, by rules with the tool's own name: all of them must be allowed, and
-    /// none may be denied.
+    /// The paths that a call touches, with rules under the tool's own name: all paths must be
+    /// allowed, and none may be denied.
     Paths,
-    /// The paths it reads, by rules for `Read`; rules with its own name are not consulted.
+    /// The paths it reads, with rules for `Read`. Rules under its own name are not used.
     Reads,
-    /// The paths it writes, by rules for `Edit`; rules with its own name are not consulted.
+    /// The paths it writes, with rules for `Edit`. Rules under its own name are not used.
     Edits {
-        /// What may not be read may not be written by it either.
+        ///  A path that rules forbid to read may not be written either.
         held_by_reads: bool,
     },
-    /// The host of the address in this parameter: `Tool(domain:HOST)`.
+    /// The host of the URL in this parameter: `Tool(domain:HOST)`.
     Address(&'static str),
-    /// A text: the values of these parameters, joined by a blank; empty ones are left out.
+    /// The values of these parameters, joined by spaces; empty ones are left out.
     Text {
-        /// The parameters.
+        ///  The parameters.
         parameters: &'static [&'static str],
-        /// What stands for the first where it is empty.
+        ///  The text that replaces the first value if it is empty.
         otherwise: &'static str,
     },
 }
 
-/// Which agents may have a tool.
+/// The agents that may have a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AgentAccess {
-    /// All of them.
+    /// All agents.
     #[default]
     Every,
-    /// Those whose end is waited for: not one that works in the background.
+    /// Agents that do not run in the background.
     Foreground,
-    /// Only the main agent: it speaks with the person, or is about the main conversation.
+    /// Only the main agent, because the tool talks to the user or concerns the main conversation.
     Main,
-    /// Those that make a plan: the main agent, and subagents in plan mode.
+    /// Agents that can plan: the main agent, and subagents in plan mode.
     Planning,
-    /// Those that may launch subagents, unless they work in the background.
+    /// Agents that may launch subagents and do not run in the background.
     Launching,
 }
 
-/// What others look for a tool by, since they know no names.
+/// The role by which other code finds a tool, since no code may depend on its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolRole {
     /// It loads skills.
     LoadsSkills,
-    /// It finds tools that are deferred: without it there is no way to them.
+    /// It finds deferred tools: without it they cannot be used.
     FindsTools,
-    /// It waits for tools that are still to come, where none of them is deferred.
+    /// It waits for servers that are still connecting, in sessions without deferred tools.
     AwaitsTools,
 }
 
-/// Where a tool comes from.
+/// The origin of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ToolOrigin {
     /// This program.
     #[default]
     Program,
-    /// A server of this name. What it says of its tools permits nothing.
+    /// The MCP server with this name. The properties it declares for its tools never allow a call.
     Server(Cow<'static, str>),
 }
 
 impl ToolOrigin {
-    /// The server it comes from, if it does.
+    /// Returns the name of the server it comes from, if any.
     pub fn server(&self) -> Option<&str> {
         match self {
             Self::Program => None,
@@ -198,22 +200,22 @@ impl ToolOrigin {
     }
 }
 
-/// A service that a tool cannot do without, by its type.
+/// A service that a tool requires, identified by its type.
 #[derive(Clone, Copy)]
 pub struct ServiceNeed(fn(&Services) -> bool);
 
 impl ServiceNeed {
-    /// This service.
+    /// Requires this service.
     pub const fn of<T: Send + Sync + 'static>() -> Self {
         Self(|services| services.get::<T>().is_ok())
     }
 
-    /// One of the two.
+    /// Requires one of the two services.
     pub const fn either<A: Send + Sync + 'static, B: Send + Sync + 'static>() -> Self {
         Self(|services| services.get::<A>().is_ok() || services.get::<B>().is_ok())
     }
 
-    /// Is it there?
+    /// Returns whether the services meet the requirement.
     pub fn is_met(&self, services: &Services) -> bool {
         (self.0)(services)
     }
@@ -225,21 +227,22 @@ impl fmt::Debug for ServiceNeed {
     }
 }
 
-/// The most a tool can do, known without its input.
+/// The limit of what a tool can do, known without its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
-    /// Only ever reads: runs beside any other reader.
+    /// It only reads: it can run concurrently with any other reader.
     Reads,
-    /// Writes the paths it names: runs beside whatever touches none of them.
+    /// It writes only the paths in its effects: it can run concurrently with calls that do not
+    /// touch them.
     Paths,
-    /// May do anything: judged call by call.
+    /// It may do anything: each call is evaluated on its own.
     Anything,
 }
 
 impl Access {
-    /// Holds effects to what the tool may do at most: what goes beyond it runs alone, as the effects
-    /// of an unknown tool would.
+    /// Limits effects to this access. Effects that exceed it become [`Effects::EXCLUSIVE`], as for
+    /// an unknown tool.
     pub fn hold(self, effects: Effects) -> Effects {
         let within = match self {
             Self::Reads => effects.is_read_only(),
@@ -250,11 +253,11 @@ impl Access {
     }
 }
 
-/// At most `calls` in any `per`.
+/// A rate limit: at most `calls` in any interval of length `per`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// How many calls.
+    /// The number of calls.
     pub calls: u32,
-    /// In how long a time.
+    /// The length of the interval.
     pub per: Duration,
 }

@@ -1,53 +1,53 @@
-//! News from a running call.
+//! Progress updates from a running call.
 //!
-//! Progress never blocks a tool and never carries a result: with no one listening, or a listener
-//! that is slow, an update is dropped.
+//! Progress never blocks a tool and never carries a result. Without a listener, or if the listener
+//! is too slow, an update is dropped.
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::CallId;
 
-/// How many updates wait for a slow listener before further ones are dropped.
+/// The number of updates that wait for a slow listener before further ones are dropped.
 const WAITING: usize = 256;
 
-/// One piece of news.
+/// A progress update.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Update {
-    /// This many of that many things are done.
+    /// `done` of `total` steps are finished.
     Step {
-        /// Done so far.
+        ///  The number of finished steps.
         done: u64,
-        /// Of how many, where known.
+        ///  The number of all steps, if known.
         total: Option<u64>,
     },
-    /// What it is doing now, in a few words.
+    /// A short description of the current activity.
     Note {
-        /// The words.
+        ///  The description.
         text: String,
     },
-    /// Output as it comes.
+    /// Output as it arrives.
     Text {
-        /// The next part of it.
+        ///  The next part of the output.
         text: String,
     },
 }
 
-/// The sending side, part of every [`CallContext`](crate::CallContext).
+/// The sending half, part of every [`CallContext`](crate::CallContext).
 #[derive(Debug, Clone)]
 pub struct Progress {
     call: CallId,
     listener: Option<mpsc::Sender<(CallId, Update)>>,
-    /// The listener knows calls of subagents from those of the main agent.
+    /// The listener distinguishes calls of subagents from those of the main agent.
     tells_calls_apart: bool,
 }
 
-/// The receiving side.
+/// The receiving half.
 #[derive(Debug)]
 pub struct Updates(mpsc::Receiver<(CallId, Update)>);
 
-/// Both sides of a new line of progress; [`Progress::of`] makes senders for further calls.
+/// Creates both halves of a progress channel; [`Progress::of`] creates senders for further calls.
 pub fn channel(call: CallId) -> (Progress, Updates) {
     let (sender, receiver) = mpsc::channel(WAITING);
     (
@@ -61,7 +61,7 @@ pub fn channel(call: CallId) -> (Progress, Updates) {
 }
 
 impl Progress {
-    /// No one listens.
+    /// Creates a sender without a listener.
     pub fn silent(call: CallId) -> Self {
         Self {
             call,
@@ -70,20 +70,20 @@ impl Progress {
         }
     }
 
-    /// The same, for a listener that knows the calls of subagents from those of the main agent: it gets
-    /// news of both.
+    /// Returns a sender for a listener that distinguishes calls of subagents from those of the main
+    /// agent. It receives updates of both.
     #[must_use]
     pub fn of_subagents_too(mut self) -> Self {
         self.tells_calls_apart = true;
         self
     }
 
-    /// Does the listener get news of subagents' calls?
+    /// Returns whether the listener receives updates of subagents' calls.
     pub fn tells_calls_apart(&self) -> bool {
         self.tells_calls_apart
     }
 
-    /// The same listener, for another call.
+    /// Returns a sender to the same listener for another call.
     pub fn of(&self, call: CallId) -> Self {
         Self {
             call,
@@ -92,12 +92,12 @@ impl Progress {
         }
     }
 
-    /// No one listens: nothing need be looked up to be reported.
+    /// Returns whether the sender has no listener, so that a caller need not prepare an update.
     pub fn is_silent(&self) -> bool {
         self.listener.is_none()
     }
 
-    /// Tells the listener, if there is one with room. Never blocks.
+    /// Sends an update if there is a listener with free capacity. Never blocks.
     pub fn report(&self, update: Update) {
         if let Some(listener) = &self.listener {
             let _ = listener.try_send((self.call, update));
@@ -106,7 +106,7 @@ impl Progress {
 }
 
 impl Updates {
-    /// The next piece of news; `None` once every sender is gone.
+    /// Receives the next update; `None` once every sender is dropped.
     pub async fn recv(&mut self) -> Option<(CallId, Update)> {
         self.0.recv().await
     }

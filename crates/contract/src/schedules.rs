@@ -1,35 +1,36 @@
-//! Prompts that are to be said later: at times of a calendar, or after a while. Tools know only this; who keeps
-//! the time stands above them.
+//! Schedules: prompts that are submitted later, at calendar times or after a delay. Tools know only
+//! these types; the timekeeping is implemented in another crate.
 
 use std::{fmt, sync::Arc};
 
 use crate::ToolError;
 
-/// Keeps the schedules of one session. Its methods may wait for the disk: not for a task that others wait for.
+/// Stores the schedules of one session. Its methods may block on disk I/O: do not call them on an
+/// async task that others wait for.
 pub trait KeepSchedules: Send + Sync {
-    /// Would this expression make sense? The error is for the model.
+    /// Checks a cron expression. The error is text for the model.
     fn check(&self, cron: &str) -> Result<(), ToolError>;
 
-    /// Takes a schedule in.
+    /// Adds a schedule.
     fn create(&self, new: NewSchedule) -> Result<ScheduleInfo, ToolError>;
 
-    /// Forgets one.
+    /// Deletes a schedule.
     fn delete(&self, id: &str) -> Result<(), ToolError>;
 
-    /// All of them, the oldest first; without wake-ups.
+    /// Returns all schedules, the oldest first, without wake-ups.
     fn list(&self) -> Result<Vec<ScheduleInfo>, ToolError>;
 
-    /// Those that are known without a look at the disk.
+    /// Returns the schedules that are in memory, without reading the disk.
     fn known(&self) -> Vec<ScheduleInfo>;
 
-    /// Says something after a while.
+    /// Schedules a wake-up: a prompt after a delay.
     fn wake(&self, wakeup: NewWakeup) -> Result<WakeupInfo, ToolError>;
 
-    /// Forgets all wake-ups; how many there were.
+    /// Cancels all wake-ups and returns their number.
     fn cancel_wakeups(&self) -> usize;
 }
 
-/// The service by which calls reach schedules.
+/// The service through which calls use schedules.
 #[derive(Clone)]
 pub struct Schedules(pub Arc<dyn KeepSchedules>);
 
@@ -39,56 +40,56 @@ impl fmt::Debug for Schedules {
     }
 }
 
-/// A schedule that is to be kept.
+/// A schedule to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSchedule {
-    /// When: five fields, local time.
+    /// The cron expression: five fields, local time.
     pub cron: String,
-    /// What is said then.
+    /// The prompt to submit.
     pub prompt: String,
-    /// Every time, and not only the next time.
+    /// The schedule repeats; otherwise it fires only once.
     pub recurring: bool,
     /// It outlives the session.
     pub durable: bool,
 }
 
-/// What is known of a schedule.
+/// An existing schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleInfo {
     /// Its id.
     pub id: String,
-    /// When, as it was given; empty for a wake-up.
+    /// The cron expression, as given; empty for a wake-up.
     pub cron: String,
-    /// The same in words.
+    /// The time as human-readable text.
     pub words: String,
-    /// What is said then.
+    /// The prompt to submit.
     pub prompt: String,
-    /// Every time, and not only the next time.
+    /// The schedule repeats; otherwise it fires only once.
     pub recurring: bool,
     /// It outlives the session.
     pub durable: bool,
-    /// When it is due next: a moment as ISO writes it, with the offset of the local time.
+    /// The next time it fires, in ISO 8601 with the local offset.
     pub next: String,
 }
 
-/// A wake-up that is to be kept.
+/// A wake-up to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewWakeup {
-    /// After so many seconds.
+    /// The delay in seconds.
     pub seconds: u64,
-    /// Why, in a few words.
+    /// A short reason.
     pub reason: String,
-    /// What is said then.
+    /// The prompt to submit.
     pub prompt: String,
 }
 
-/// What is known of a wake-up.
+/// An existing wake-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WakeupInfo {
     /// Its id.
     pub id: String,
-    /// When it is due, in milliseconds since 1970.
+    /// The time it fires, in milliseconds since 1970.
     pub due_ms: i64,
-    /// The same as ISO writes it, with the offset of the local time.
+    /// The time it fires, in ISO 8601 with the local offset.
     pub due: String,
 }

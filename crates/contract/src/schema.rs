@@ -1,12 +1,12 @@
-//! From an input type to the JSON schema that providers accept.
+//! Conversion of an input type into a JSON schema that providers accept.
 //!
-//! schemars describes the Rust type; providers want less: no references, no meta-schema, objects
-//! that say what they take and nothing else, and no `null` for what may simply be left out.
+//! schemars describes the Rust type. Providers require less: no references, no meta-schema, objects
+//! that forbid unknown properties, and no `null` for optional values.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-/// The schema of an input type, and its doc comment.
+/// Returns the schema of an input type, and its doc comment.
 pub fn of<T: JsonSchema>() -> (Value, String) {
     let mut generator = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
@@ -15,11 +15,11 @@ pub fn of<T: JsonSchema>() -> (Value, String) {
     describe(schema, generator)
 }
 
-/// What does not depend on the type, so that it is compiled once and not for each tool.
+/// The part that is independent of the type, so that it is compiled only once.
 fn describe(schema: Schema, mut generator: SchemaGenerator) -> (Value, String) {
     let mut schema = schema.to_value();
     let description = schema.as_object_mut().and_then(|object| {
-        // Only a type that contains itself is referred to.
+        // Only a type that contains itself needs a definition.
         let definitions = generator.take_definitions(true);
         if !definitions.is_empty() {
             object.insert("$defs".to_owned(), definitions.into());
@@ -31,7 +31,7 @@ fn describe(schema: Schema, mut generator: SchemaGenerator) -> (Value, String) {
     (schema, description.unwrap_or_default())
 }
 
-/// Brings a schema into the form providers accept, keeping its meaning.
+/// Converts a schema into the form providers accept, without changing its meaning.
 pub fn normalise(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else {
         return;
@@ -57,13 +57,13 @@ pub fn normalise(schema: &mut Value) {
         }
     }
     if object.get("type") == Some(&json!("object")) {
-        // An input without fields has no `properties` at all; providers want the keyword there.
+        // An input without fields has no `properties`, but providers require the keyword.
         object.entry("properties").or_insert_with(|| json!({}));
         object.entry("additionalProperties").or_insert(json!(false));
     }
 }
 
-/// `"format": "uint64"` and the like are Rust's business; the bounds say what matters.
+/// Removes formats such as `uint64`, which are specific to Rust; the bounds are enough.
 fn drop_integer_formats(object: &mut Map<String, Value>) {
     let numeric = object
         .get("format")
@@ -77,8 +77,8 @@ fn drop_integer_formats(object: &mut Map<String, Value>) {
     }
 }
 
-/// An enum with documented variants comes as `oneOf` of constants: one `enum` says the same, and
-/// the docs of the variants join the description.
+/// Converts a `oneOf` of constants, which describes an enum with documented variants, into one
+/// `enum`. The docs of the variants are added to the description.
 fn constants_to_enum(object: &mut Map<String, Value>) {
     let Some(Value::Array(branches)) = object.get("oneOf") else {
         return;
@@ -113,8 +113,8 @@ fn constants_to_enum(object: &mut Map<String, Value>) {
     }
 }
 
-/// `Option<T>` comes as "T or null". A parameter that may be left out needs no null; one that is
-/// sent all the same is taken as left out (coercion).
+/// Removes `null` from the type of an `Option<T>`. An optional parameter needs no `null`, and
+/// coercion treats one that is sent anyway as missing.
 fn drop_null(object: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = object.get_mut("type") {
         types.retain(|kind| kind != "null");

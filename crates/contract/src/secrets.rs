@@ -1,9 +1,9 @@
-//! Secrets of our own environment, once they are taken out of it.
+//! Secrets that were removed from the process environment.
 //!
-//! Whatever stands in a process's environment can be read in `/proc/PID/environ`. A program that wants
-//! to keep its keys takes them out as the first thing it does and leaves them here; who needs a
-//! variable asks [`variable`], which knows both places. A program that does nothing of the kind loses
-//! nothing: then there is the environment alone.
+//! The environment of a process can be read in `/proc/PID/environ`. A program that wants to protect
+//! its keys removes them from the environment as its first action and stores them here. Code that
+//! needs a variable calls [`variable`], which reads both places. In a program that removes nothing,
+//! [`variable`] just reads the environment.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use std::{
 
 static TAKEN: OnceLock<BTreeMap<OsString, OsString>> = OnceLock::new();
 
-/// What a name holds that stands for a secret.
+/// Parts of the names of variables that contain secrets.
 const WORDS: [&str; 7] = [
     "KEY",
     "TOKEN",
@@ -25,7 +25,7 @@ const WORDS: [&str; 7] = [
     "CREDENTIAL",
 ];
 
-/// Headers are where some providers, and collectors of telemetry, want their key.
+/// Variables with HTTP headers, in which some providers and telemetry collectors expect a key.
 const NAMES: [&str; 5] = [
     "ANTHROPIC_CUSTOM_HEADERS",
     "OTEL_EXPORTER_OTLP_HEADERS",
@@ -34,7 +34,7 @@ const NAMES: [&str; 5] = [
     "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
 ];
 
-/// Does a variable hold a secret, by its name? One that counts tokens does not.
+/// Returns whether a variable contains a secret, by its name. A number of tokens is not a secret.
 pub fn is_secret(name: &OsStr, value: &OsStr) -> bool {
     let name = name.to_string_lossy().to_ascii_uppercase();
     let is_number = || {
@@ -47,18 +47,18 @@ pub fn is_secret(name: &OsStr, value: &OsStr) -> bool {
     NAMES.contains(&name.as_str()) || WORDS.iter().any(|word| name.contains(word))
 }
 
-/// Keeps what was taken out of the environment. Only the first time counts.
+/// Stores the variables that were removed from the environment. Only the first call has an effect.
 pub fn keep(taken: impl IntoIterator<Item = (OsString, OsString)>) {
     let _ = TAKEN.set(taken.into_iter().collect());
 }
 
-/// Everything that was taken out, for a child that is to inherit it.
+/// Returns all removed variables, for a child process that should inherit them.
 pub fn taken() -> impl Iterator<Item = (&'static OsStr, &'static OsStr)> {
     let all = TAKEN.get().into_iter().flatten();
     all.map(|(name, value)| (name.as_os_str(), value.as_os_str()))
 }
 
-/// A variable of our own, wherever it is now.
+/// Returns a variable of this process, whether it was removed from the environment or not.
 pub fn variable(name: &str) -> Option<String> {
     let taken = TAKEN.get().and_then(|taken| taken.get(OsStr::new(name)));
     match taken {

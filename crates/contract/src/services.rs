@@ -1,8 +1,8 @@
-//! What a call may reach beyond its input.
+//! The services that a call may use.
 //!
-//! Services are kept by type. The contract knows only those it defines itself; a tool family brings
-//! its own (the journal, the search engine) and asks for it by that type, so that a subagent can be
-//! given the same tools with a ledger of its own, and this crate need not know what a journal is.
+//! Services are stored by type. This crate knows only those that it defines. A tool family adds its
+//! own services (the journal, the search engine) and requests them by their types. Thus a subagent
+//! can have the same tools with its own ledger.
 
 use std::{
     any::{Any, TypeId, type_name},
@@ -24,7 +24,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// No services, and no one to ask.
+    /// Creates an empty set of services without a user to ask.
     pub fn none() -> Self {
         Self {
             approver: Arc::new(NobodyToAsk),
@@ -32,26 +32,26 @@ impl Services {
         }
     }
 
-    /// The same with someone to ask.
+    /// Sets the approver.
     #[must_use]
     pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = approver;
         self
     }
 
-    /// The same with one more service, in place of any other of its type.
+    /// Adds a service, replacing any other of the same type.
     #[must_use]
     pub fn with<T: Send + Sync + 'static>(mut self, service: Arc<T>) -> Self {
         Arc::make_mut(&mut self.others).insert(TypeId::of::<T>(), service);
         self
     }
 
-    /// Who asks the person.
+    /// Returns the approver, which asks the user.
     pub fn approver(&self) -> &Arc<dyn Approver> {
         &self.approver
     }
 
-    /// The service of this type, or an error that names it.
+    /// Returns the service of this type, or an error that names it.
     pub fn get<T: Send + Sync + 'static>(&self) -> Result<Arc<T>, ToolError> {
         self.others
             .get(&TypeId::of::<T>())
@@ -60,7 +60,7 @@ impl Services {
     }
 }
 
-/// The name of a type for those who read no Rust: without its path, and of what it is wrapped in.
+/// Returns the name of a type for readers who do not know Rust: without its path and wrappers.
 fn plain_name(path: &'static str) -> &'static str {
     let path = path.trim_end_matches('>');
     path.rsplit([':', '<', ' ']).next().unwrap_or(path)

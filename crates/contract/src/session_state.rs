@@ -1,8 +1,8 @@
-//! What a session keeps beside its conversation.
+//! Values stored with a session besides its conversation.
 //!
-//! A service. A tool family keeps a value here by its type; the one who writes the session down asks what
-//! has changed, gives it back when the session is taken up again, and tells the model again when the
-//! conversation was summarized. So neither of them knows the other.
+//! A service. A tool family stores a value here by its type. The session recorder writes changed
+//! values to the transcript, restores them when the session is resumed, and reminds the model of
+//! them after a compaction. Neither depends on the other.
 
 use std::{
     collections::BTreeMap,
@@ -12,16 +12,16 @@ use std::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// A value that a session keeps.
+/// A value that is stored with a session.
 pub trait StateSlot: Serialize + DeserializeOwned + Default {
     /// Its name, unique in a session.
     const KEY: &'static str;
 
-    /// What the model must read about it when it has forgotten everything; `None` for nothing.
+    /// Returns the reminder that the model must read after a compaction; `None` if it has none.
     fn told(&self) -> Option<String>;
 }
 
-/// The values that a session keeps.
+/// The values stored with a session.
 #[derive(Debug, Default)]
 pub struct SessionState {
     state: Mutex<StateTable>,
@@ -30,27 +30,28 @@ pub struct SessionState {
 #[derive(Debug, Default)]
 struct StateTable {
     kept: BTreeMap<String, StateEntry>,
-    /// Those that no one has recorded yet.
+    /// The names of values that are not recorded yet.
     changed: Vec<String>,
 }
 
-/// A value as it is recorded.
+/// A stored value, in its recorded form.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StateEntry {
     /// The value.
     pub value: Value,
-    /// What the model reads about it.
+    /// The reminder for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<String>,
 }
 
 impl SessionState {
-    /// The value as it is now; one that was never kept, or that cannot be read, is the default.
+    /// Returns the current value. A value that was never stored, or that cannot be deserialized, is
+    /// the default.
     pub fn read<T: StateSlot>(&self) -> T {
         self.state().read()
     }
 
-    /// Changes a value, unless the change fails: then nothing has changed.
+    /// Changes a value. If `change` returns an error, nothing changes.
     pub fn change<T: StateSlot, R, E>(
         &self,
         change: impl FnOnce(&mut T) -> Result<R, E>,
@@ -60,7 +61,8 @@ impl SessionState {
         let done = change(&mut value)?;
         let kept = StateEntry {
             told: value.told(),
-            // A value that cannot be written is not kept; it is the tool's own type, so it can.
+            // A value that cannot be serialized is stored as `null`; the tool's own types always
+            // can.
             value: serde_json::to_value(&value).unwrap_or_default(),
         };
         let before = state.kept.insert(T::KEY.to_owned(), kept.clone());
@@ -70,7 +72,7 @@ impl SessionState {
         Ok(done)
     }
 
-    /// What has changed since this was last asked.
+    /// Takes the values that have changed since the last call.
     pub fn take_changed(&self) -> Vec<(String, StateEntry)> {
         let mut state = self.state();
         let names = std::mem::take(&mut state.changed);
@@ -81,12 +83,12 @@ impl SessionState {
         kept.collect()
     }
 
-    /// Takes over what was recorded.
+    /// Restores recorded values.
     pub fn restore(&self, kept: impl IntoIterator<Item = (String, StateEntry)>) {
         self.state().kept.extend(kept);
     }
 
-    /// What the model must read when it has forgotten everything.
+    /// Returns the reminders that the model must read after a compaction.
     pub fn told(&self) -> Vec<String> {
         let state = self.state();
         let told = state.kept.values().filter_map(|kept| kept.told.clone());

@@ -1,41 +1,42 @@
-//! Settings, for a tool that reads and changes them. What they mean is the engine's business.
+//! Access to settings, for a tool that reads and changes them. The engine knows what they mean.
 
 use serde_json::Value;
 
-/// What a setting can do.
+/// The risk of changing a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingRisk {
-    /// A matter of taste: how things look, which model is asked.
+    /// A preference, such as the appearance or the model.
     Light,
-    /// It may loosen what is permitted, run code, or hold a secret; here is why.
+    /// The setting may loosen permissions, run code, or contain a secret; the text is the reason.
     Heavy(String),
-    /// No such setting, or one that cannot be had here; here is why.
+    /// The setting does not exist or is not available here; the text is the reason.
     Unknown(String),
 }
 
-/// A setting that was changed.
+/// A changed setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SettingChange {
-    /// What it was, all files together.
+    /// The value before the change, merged from all files.
     pub before: Value,
-    /// What the file says now.
+    /// The new value in the file.
     pub after: Value,
-    /// Which file.
+    /// The path of the file.
     pub file: String,
 }
 
-/// Reads and changes settings, and waits for the disk. A service, as `Arc<dyn Configure>`.
+/// Reads and changes settings; its methods block on disk I/O. A service, as `Arc<dyn
+/// SettingsAccess>`.
 pub trait SettingsAccess: Send + Sync {
-    /// What this setting can do, named with dots as in `permissions.allow`.
+    /// Returns the risk of a setting, given as a dotted name such as `permissions.allow`.
     fn weigh(&self, setting: &str) -> SettingRisk;
 
-    /// Its value now, all files together; `Null` where no one has set it.
+    /// Returns the current value, merged from all files; `Null` if it is not set.
     fn read(&self, setting: &str) -> Result<Value, String>;
 
-    /// Writes it; `Null` takes it out. The error says what is wrong with the value.
+    /// Writes a value; `Null` removes the setting. The error says what is wrong with the value.
     fn write(&self, setting: &str, value: &Value) -> Result<SettingChange, String>;
 
-    /// The same into the user's own file, whatever the project.
+    /// Like [`write`](Self::write), but into the user's own file, regardless of the project.
     fn write_user(&self, setting: &str, value: &Value) -> Result<SettingChange, String> {
         let _ = value;
         Err(format!(

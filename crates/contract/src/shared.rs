@@ -1,4 +1,4 @@
-//! Shared values as serde sees them: as if they were not shared.
+//! Serde support for shared values: they are serialized like the values themselves.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! Handing work to a subagent: a model with tools of its own, that works in a fresh conversation and
-//! answers with its final words. Tools know only this; who runs subagents stands above them.
+//! Delegating work to a subagent: a model with its own tools that works in a new conversation and
+//! returns its final message. Tools know only these types; subagents are implemented in another
+//! crate.
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -7,40 +8,40 @@ use serde::Serialize;
 
 use crate::{BoxFuture, CallContext, TaskStatus, ToolError, WorktreeOutcome};
 
-/// Runs subagents for the calls of one session, or of one subagent.
+/// Runs subagents for the calls of one session or subagent.
 pub trait SpawnAgents: Send + Sync {
-    /// The kinds there are.
+    /// Returns the available agent kinds.
     fn kinds(&self) -> Vec<AgentKind>;
 
-    /// Can it be launched as things are? The error is for the model.
+    /// Checks whether the subagent can be launched now. The error is text for the model.
     fn check(&self, launch: &LaunchRequest) -> Result<(), ToolError>;
 
-    /// Launches a subagent, and waits for it unless it is to run in the background.
+    /// Launches a subagent, and waits for it unless it runs in the background.
     fn launch<'a>(
         &'a self,
         launch: LaunchRequest,
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<LaunchOutcome, ToolError>>;
 
-    /// Says something to a subagent that was launched before: one that runs reads it between two
-    /// requests, one that is done takes its work up again in the background.
+    /// Sends a message to a subagent that was launched before. A running subagent reads it between
+    /// two requests; a finished one resumes its work in the background.
     fn send<'a>(
         &'a self,
         letter: AgentMessage,
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<MessageDelivery, ToolError>>;
 
-    /// How far the subagent of this id or name is; `None`: there is no such one.
+    /// Returns the status of the subagent with this id or name; `None` if none exists.
     fn look(&self, name: &str) -> Option<AgentStatus>;
 
-    /// Waits until it is done.
+    /// Waits until it has finished.
     fn wait<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()>;
 
-    /// Tells it to end; it is done a moment later.
+    /// Asks it to stop. It finishes shortly after that.
     fn stop(&self, name: &str);
 }
 
-/// The service by which calls reach subagents.
+/// The service through which calls use subagents.
 #[derive(Clone)]
 pub struct Subagents(pub Arc<dyn SpawnAgents>);
 
@@ -50,145 +51,145 @@ impl fmt::Debug for Subagents {
     }
 }
 
-/// A kind of subagent, as a model reads it.
+/// An agent kind, as described to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentKind {
-    /// What it is asked for by.
+    /// Its name.
     pub name: String,
-    /// When to hand work to it.
+    /// The tasks it is suited for.
     pub description: String,
-    /// Its tools, in words; empty where the description says enough.
+    /// A description of its tools; empty if the description is enough.
     pub tools: String,
 }
 
-/// A subagent that is to be launched.
+/// A request to launch a subagent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LaunchRequest {
-    /// Its kind; `None`: the one for everything.
+    /// Its agent kind; `None`: the general-purpose kind.
     pub kind: Option<String>,
-    /// What it is to do.
+    /// Its task.
     pub prompt: String,
-    /// The same in a few words.
+    /// A short description of the task.
     pub description: String,
-    /// The model, in place of that of its kind.
+    /// The model, instead of that of its kind.
     pub model: Option<String>,
-    /// How hard the model tries, in place of what its kind says.
+    /// The reasoning effort, instead of that of its kind.
     pub effort: Option<String>,
     /// The caller does not wait for it; `None`: as its kind says.
     pub background: Option<bool>,
-    /// What messages to it are addressed to, beside its id.
+    /// A name to send messages to, besides its id.
     pub name: Option<String>,
-    /// It works in a copy of the project; `None`: as its kind says.
+    /// It works in its own worktree; `None`: as its kind says.
     pub worktree: Option<bool>,
 }
 
-/// What came of a launch.
+/// The result of a launch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LaunchOutcome {
-    /// It is done.
+    /// The subagent has finished.
     Done(Box<AgentReport>),
-    /// It works in the background.
+    /// The subagent runs in the background.
     InBackground(BackgroundHandle),
 }
 
-/// What a subagent that is done leaves.
+/// The report of a finished subagent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentReport {
     /// Its id.
     pub agent: String,
-    /// Its kind.
+    /// Its agent kind.
     pub kind: String,
-    /// Its final words.
+    /// Its final message.
     pub text: String,
-    /// It did not come to an end of its own.
+    /// It did not finish normally.
     pub failed: bool,
-    /// Why its words are not all there is to say: it failed, or was stopped.
+    /// The reason why the final message is incomplete: the subagent failed or was stopped.
     pub problem: Option<String>,
-    /// The model it was asked of.
+    /// The model it was configured with.
     pub model: String,
     /// All models that answered.
     pub models_used: Vec<String>,
-    /// How many calls it made.
+    /// The number of calls it made.
     pub tool_uses: u64,
-    /// How long it took.
+    /// The duration.
     pub duration: Duration,
-    /// Of its last request.
+    /// The tokens of its last request.
     pub tokens: TokenCount,
-    /// What is left of the worktree it had.
+    /// The state of its worktree, if it had one.
     pub worktree: Option<WorktreeOutcome>,
 }
 
-/// Tokens of one request.
+/// The tokens of one request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TokenCount {
-    /// Read anew.
+    /// Input tokens that were not cached.
     #[serde(rename = "input_tokens")]
     pub input: u64,
-    /// Written.
+    /// Output tokens.
     #[serde(rename = "output_tokens")]
     pub output: u64,
-    /// Read and kept for the next request.
+    /// Input tokens written to the cache.
     #[serde(rename = "cache_creation_input_tokens")]
     pub cache_write: u64,
-    /// Read from what was kept.
+    /// Input tokens read from the cache.
     #[serde(rename = "cache_read_input_tokens")]
     pub cache_read: u64,
 }
 
 impl TokenCount {
-    /// All of them.
+    /// Returns the sum of all tokens.
     pub fn total(&self) -> u64 {
         self.input + self.output + self.cache_write + self.cache_read
     }
 }
 
-/// What is known of a subagent in the background when it is launched.
+/// A subagent that was launched in the background.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackgroundHandle {
     /// Its id.
     pub agent: String,
-    /// What it is to do, in a few words.
+    /// A short description of its task.
     pub description: String,
-    /// Where its final words will be.
+    /// The file that will contain its final message.
     pub output_file: PathBuf,
-    /// The model it is asked of.
+    /// The model it is configured with.
     pub model: String,
 }
 
-/// Something said to a subagent.
+/// A message to a subagent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentMessage {
-    /// Its id or name.
+    /// The id or name of the subagent.
     pub to: String,
-    /// What.
+    /// The message.
     pub message: String,
-    /// The same in a few words.
+    /// A short summary of the message.
     pub summary: String,
 }
 
-/// What became of an [`AgentMessage`].
+/// The delivery of an [`AgentMessage`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageDelivery {
-    /// It runs, and reads it before its next request.
+    /// The subagent is running and reads the message before its next request.
     Delivered {
-        /// Its id.
+        ///  Its id.
         agent: String,
     },
-    /// It was done, and works again.
+    /// The subagent had finished and has resumed its work.
     Resumed(BackgroundHandle),
 }
 
-/// How far a subagent is.
+/// The status of a subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentStatus {
     /// Its id.
     pub id: String,
-    /// How far it is.
+    /// Its state.
     pub status: TaskStatus,
-    /// What it is to do, in a few words.
+    /// A short description of its task.
     pub description: String,
-    /// Where its final words are, if no one waited for it.
+    /// The file with its final message, if it ran in the background.
     pub output_file: PathBuf,
-    /// Its final words; none before it is done.
+    /// Its final message; empty until it has finished.
     pub text: String,
 }

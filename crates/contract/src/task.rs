@@ -1,4 +1,4 @@
-//! Tasks of the runtime.
+//! Async tasks.
 
 use std::future::Future;
 
@@ -6,8 +6,8 @@ use tokio::task::JoinHandle;
 
 use crate::BoxFuture;
 
-/// `tokio::spawn`, boxed: the runtime's code for a task, some 7 KB, then stands once for each answer
-/// and not once for each future.
+/// Spawns a boxed future with `tokio::spawn`. The runtime's code for a task, some 7 KB, is then
+/// compiled once per output type instead of once per future.
 #[track_caller]
 pub fn spawn_boxed<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,

@@ -1,4 +1,4 @@
-//! The trait a tool author implements.
+//! The trait that a tool author implements.
 
 use std::{any::Any, path::Path, sync::Arc};
 
@@ -11,10 +11,10 @@ use crate::{
     ToolOutput, schema,
 };
 
-/// What a tool takes: any type that serde can read and schemars can describe.
+/// The input of a tool: any type that serde can deserialize and schemars can describe.
 ///
-/// Its doc comment is the description the model reads; the docs of its fields describe the
-/// parameters. It is implemented for every fitting type, never by hand.
+/// Its doc comment is the description that the model reads; the doc comments of its fields describe
+/// the parameters. The trait is implemented automatically for every suitable type, never by hand.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a tool's input",
     label = "not a tool input",
@@ -22,15 +22,15 @@ use crate::{
     note = "and add `#[serde(deny_unknown_fields)]`, so that a misspelt parameter is an error"
 )]
 pub trait ToolInput: Sized + Send + Sync + 'static {
-    /// Its schema as providers want it, and its doc comment. Called once, by
+    /// Returns its schema in the form providers accept, and its doc comment. Called once, by
     /// [`erase`](fn@crate::erase).
     fn describe() -> (Value, String);
 
-    /// Reads it from what the model sent. Called by [`DynTool::bind`](crate::DynTool::bind).
+    /// Parses the input that the model sent. Called by [`DynTool::bind`](crate::DynTool::bind).
     fn parse(input: &Value) -> Result<Self, ToolError>;
 }
 
-// Without this the compiler names `JsonSchema` and not what to derive.
+// Without this the compiler names `JsonSchema` instead of what to derive.
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + Sync + 'static> ToolInput for T {
     fn describe() -> (Value, String) {
@@ -38,16 +38,16 @@ impl<T: DeserializeOwned + JsonSchema + Send + Sync + 'static> ToolInput for T {
     }
 
     fn parse(input: &Value) -> Result<Self, ToolError> {
-        // The engine has held it against the schema, and said where it is wrong.
+        // The engine has already checked the input against the schema and reported its problems.
         T::deserialize(input).map_err(|error| ToolError::Input(error.to_string()))
     }
 }
 
-/// One thing a model can do.
+/// A tool: an action that a model can call.
 ///
 /// Only [`NAME`](Tool::NAME), [`Input`](Tool::Input) and [`call`](Tool::call) must be given. Every
-/// other method has a default that is safe for a tool no one knows anything about: it runs alone,
-/// may destroy, and a person is asked first.
+/// other method has a default that is safe for an unknown tool: its calls run alone, are treated as
+/// destructive, and the user is asked first.
 ///
 /// ```
 /// use haft_contract::{CallContext, Effects, Tool, ToolError, ToolOutput};
@@ -82,19 +82,20 @@ impl<T: DeserializeOwned + JsonSchema + Send + Sync + 'static> ToolInput for T {
     note = "a tool that is already erased is an `Arc<dyn DynTool>`: register that directly"
 )]
 pub trait Tool: Send + Sync + 'static {
-    /// What the model sends. Parsed once, by [`DynTool::bind`](crate::DynTool::bind).
+    /// The input that the model sends. Parsed once, by [`DynTool::bind`](crate::DynTool::bind).
     type Input: ToolInput;
 
     /// The name the model calls, unique in a pool; case matters.
     const NAME: &'static str;
 
-    /// What the tool says of itself. Called once, by [`erase`](fn@crate::erase).
+    /// Returns the tool's static properties. Called once, by [`erase`](fn@crate::erase).
     fn profile(&self) -> Profile {
         Profile::default()
     }
 
-    /// The tool as this session has it, where what it says of itself depends on the session's services, such
-    /// as the kinds of subagents there are. Called once, before it is registered. `None`: as it is.
+    /// Returns the tool adapted to a session, if its definition depends on the session's services,
+    /// such as the available agent kinds. Called once, before the tool is registered. `None`: it
+    /// needs no change.
     fn for_session(&self, services: &Services) -> Option<Self>
     where
         Self: Sized,
@@ -103,47 +104,49 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
-    /// Can it be used here and now? Called by the pool when it is built, for all tools at once; a
-    /// tool that answers `false` is not offered to the model.
+    /// Returns whether the tool can be used in the current environment. The pool calls it for all
+    /// tools concurrently when it is built. If it returns `false`, the tool is not offered to the
+    /// model.
     fn is_enabled(&self) -> impl Future<Output = bool> + Send {
         async { true }
     }
 
-    /// The description the model reads, where it must depend on the surroundings. Called by the
-    /// pool when definitions are made. `None`: the doc comment of the input type.
+    /// Returns the description that the model reads, if it depends on the environment. Called once,
+    /// by [`erase`](fn@crate::erase). `None`: the doc comment of the input type.
     fn prompt(&self) -> Option<String> {
         None
     }
 
-    /// Fills in what the model left implied, before the input is parsed. Called by `prepare`, after
-    /// coercion and before validation; paths named in [`Profile::paths`] are made absolute later.
+    /// Fills in values that the model left implicit, before the input is parsed. Called by
+    /// `prepare`, after coercion and before validation; paths named in [`Profile::paths`] are made
+    /// absolute later.
     fn backfill(&self, input: &mut Value) {
         let _ = input;
     }
 
-    /// What this call touches. Called by the scheduler (what may run beside it) and by `admit` (what
-    /// must be permitted), more than once; it must be quick and answer the same while the files stay
-    /// the same. Default: everything, alone, destructively.
+    /// Returns the effects of this call. Called more than once, by the scheduler (which calls may
+    /// run concurrently) and by `admit` (what needs permission). It must be quick, and return the
+    /// same while the files stay the same. Default: everything, alone, destructively.
     fn effects(&self, input: &Self::Input) -> Effects {
         let _ = input;
         Effects::EXCLUSIVE
     }
 
-    /// Learns where the call would run: relative paths start at `cwd`. Called by `prepare`, once, right
-    /// after the input was parsed, for tools that read more out of it.
+    /// Sets the location where the call would run: relative paths start at `cwd`. Called once by
+    /// `prepare`, right after the input was parsed, for tools that derive more data from it.
     fn locate(&self, input: &mut Self::Input, cwd: &Path, home: Option<&Path>) {
         let _ = (input, cwd, home);
     }
 
-    /// What the tool has read out of the input, for an engine that knows the type: a command line is
-    /// read once, and not by everyone anew.
+    /// Returns the input as the tool has parsed it, such as a command line, for an engine that
+    /// knows the type. Thus it is parsed only once.
     fn reading(&self, input: &Self::Input) -> Option<Arc<dyn Any + Send + Sync>> {
         let _ = input;
         None
     }
 
-    /// Fills in what only the session knows, once, before hooks, rules and people see the call: the
-    /// whole input anew. Called by `admit`. `None`: there is nothing to fill in.
+    /// Fills in values that only the session knows, and returns the whole new input. Called once by
+    /// `admit`, before hooks, rules and users see the call. `None`: there is nothing to fill in.
     fn complete(
         &self,
         input: &Self::Input,
@@ -153,8 +156,9 @@ pub trait Tool: Send + Sync + 'static {
         async { None }
     }
 
-    /// Does the call make sense (does the file exist, was it read before)? Called by `admit`, before
-    /// a person is asked. An error goes to the model; [`Check::Ask`] asks the person in any mode.
+    /// Checks whether the call can succeed: for example, whether the file exists and was read
+    /// before. Called by `admit`, before the user is asked. An error goes to the model;
+    /// [`Check::Ask`] asks the user in any mode.
     fn check(
         &self,
         input: &Self::Input,
@@ -164,9 +168,9 @@ pub trait Tool: Send + Sync + 'static {
         async { Ok(Check::Pass) }
     }
 
-    /// What the call would do, as a person should see it before they decide: with what is really there, such
-    /// as the lines that would change. Called only where a person is asked. Default: as
-    /// [`render_use`](Self::render_use) shows it.
+    /// Returns a preview of the changes based on the current files, such as the lines that would
+    /// change. Called only if the user is asked. Default: the card of
+    /// [`render_use`](Self::render_use).
     fn preview(
         &self,
         input: &Self::Input,
@@ -176,21 +180,21 @@ pub trait Tool: Send + Sync + 'static {
         async { None }
     }
 
-    /// The tool's own word on permission, weighed by `admit` with the rules and the mode. Default:
-    /// ask, unless the effects are read-only.
+    /// Returns the tool's opinion on permission. `admit` combines it with the rules and the mode.
+    /// Default: ask, unless the effects are read-only.
     fn permission(&self, input: &Self::Input, cx: &CallContext) -> Permission {
         let _ = (input, cx);
         Permission::ByEffects
     }
 
-    /// The text in which danger would hide, such as the command line a tool would run. Called by
-    /// `admit`, for the command classifier and for the question put to a person.
+    /// Returns the text that could be dangerous, such as a command line. Called by `admit`, for the
+    /// command classifier and for the approval request.
     fn classifier_input(&self, input: &Self::Input) -> Option<String> {
         let _ = input;
         None
     }
 
-    /// Does it. Called by `execute`, only ever for an admitted call. Long work must watch
+    /// Runs the call. Called by `execute`, only for an admitted call. Long work must watch
     /// [`CallContext::cancel`] and return [`ToolError::Cancelled`].
     fn call(
         &self,
@@ -198,32 +202,33 @@ pub trait Tool: Send + Sync + 'static {
         cx: &CallContext,
     ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
 
-    /// What the model reads of the output. Called by `finish`. Default: its content as it is.
+    /// Converts the output into the content that the model reads. Called by `finish`. Default: the
+    /// content of the output, unchanged.
     fn to_model(&self, output: &ToolOutput) -> Vec<Content> {
         output.content.clone()
     }
 
-    /// The call as a person sees it, before it ran. Called by the one who shows or asks. `None`: a plain
-    /// card made from the name and the input.
+    /// Returns the card of the call, as shown before it runs. Called by front ends and approval
+    /// requests. `None`: a plain card made from the name and the input.
     fn render_use(&self, input: &Self::Input) -> Option<Card> {
         let _ = input;
         None
     }
 
-    /// The result as a person sees it. Called by the one who shows it. `None`: the text the model got.
+    /// Returns the card of the result. Called by front ends. `None`: the text that the model reads.
     fn render_result(&self, input: &Self::Input, output: &ToolOutput) -> Option<Card> {
         let _ = (input, output);
         None
     }
 
-    /// A failure as a person sees it. Called by the one who shows it. `None`: the error text.
+    /// Returns the card of a failure. Called by front ends. `None`: the error text.
     fn render_error(&self, input: &Self::Input, error: &ToolError) -> Option<Card> {
         let _ = (input, error);
         None
     }
 
-    /// A call that was not permitted, as a person sees it. Called by the one who shows it. `None`: the
-    /// call's card with the reason.
+    /// Returns the card of a call that was denied. Called by front ends. `None`: the call's card
+    /// with the reason.
     fn render_rejected(&self, input: &Self::Input, reason: &str) -> Option<Card> {
         let _ = (input, reason);
         None

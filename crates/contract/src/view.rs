@@ -1,54 +1,55 @@
-//! What a person is shown: parts of a card, without colours or widths. Who draws it decides those.
+//! Cards that are shown to users, without colours or widths: the front end that draws them decides
+//! those.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A call, or its result, as a person sees it.
+/// A call or its result, as shown to the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
-    /// The tool, as people call it.
+    /// The display name of the tool.
     pub title: String,
-    /// What it is about: a path, a pattern, a command.
+    /// The subject of the call: a path, a pattern, a command.
     pub subject: String,
-    /// One line of outcome, such as `12 lines`.
+    /// One line with the result, such as `12 lines`.
     pub summary: String,
-    /// The rest.
+    /// The sections of the body.
     pub body: Vec<CardPiece>,
 }
 
-/// A part of a card's body.
+/// A section of a card's body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CardPiece {
     /// Plain text, any number of lines.
     Text(String),
-    /// The same, less important.
+    /// Less important text.
     Muted(String),
-    /// Something went wrong.
+    /// Text about a failure.
     Alarm(String),
-    /// What changed in a file.
+    /// The changes of a file.
     Diff(Vec<DiffHunk>),
 }
 
-/// A run of changed lines with the lines around it.
+/// A range of changed lines with the lines around it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DiffHunk {
-    /// First line in the old file, from 1.
+    /// The first line in the old file, from 1.
     pub old_start: u64,
-    /// How many lines of the old file.
+    /// The number of lines in the old file.
     pub old_lines: u64,
-    /// First line in the new file, from 1.
+    /// The first line in the new file, from 1.
     pub new_start: u64,
-    /// How many lines of the new file.
+    /// The number of lines in the new file.
     pub new_lines: u64,
-    /// Each begins with a blank (both), `-` (old) or `+` (new).
+    /// The lines, each prefixed with a space (in both files), `-` (old) or `+` (new).
     pub lines: Vec<String>,
 }
 
 impl Card {
-    /// A card with a title and a subject.
+    /// Creates a card with a title and a subject.
     pub fn new(title: impl Into<String>, subject: impl Into<String>) -> Self {
         Self {
             title: title.into(),
@@ -57,14 +58,14 @@ impl Card {
         }
     }
 
-    /// The same with a line of outcome.
+    /// Sets the summary line.
     #[must_use]
     pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
         self.summary = summary.into();
         self
     }
 
-    /// The same with one more part.
+    /// Adds a section to the body.
     #[must_use]
     pub fn with(mut self, piece: CardPiece) -> Self {
         self.body.push(piece);
@@ -72,7 +73,7 @@ impl Card {
     }
 }
 
-/// Plain text: a heading, then the body. Who draws for a terminal does better.
+/// Plain text: a heading, then the body. A terminal front end can draw it better.
 impl fmt::Display for Card {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let heading = [&self.title, &self.subject, &self.summary].map(String::as_str);
@@ -97,14 +98,14 @@ impl fmt::Display for Card {
     }
 }
 
-/// The cards of calls whose tool draws none of its own.
+/// Plain cards for calls of tools that define no cards.
 pub mod plain {
     use serde_json::Value;
 
     use super::{Card, CardPiece};
     use crate::{Content, ToolError, ToolOutput, ToolSpec};
 
-    /// The call: its first argument is the subject.
+    /// Returns the card of a call, with its first argument as the subject.
     pub fn call(spec: &ToolSpec, input: &Value) -> Card {
         let subject = match input.as_object().and_then(|object| object.values().next()) {
             Some(Value::String(text)) => text.lines().next().unwrap_or_default().to_owned(),
@@ -114,7 +115,7 @@ pub mod plain {
         Card::new(spec.title(), subject)
     }
 
-    /// The call with what the model was given.
+    /// Adds the text that the model reads to the card of a call.
     pub fn result(call: Card, output: &ToolOutput) -> Card {
         let texts = output.content.iter().filter_map(Content::as_text);
         texts.fold(call, |card, text| {
@@ -122,13 +123,13 @@ pub mod plain {
         })
     }
 
-    /// The call with what went wrong.
+    /// Adds an error to the card of a call.
     pub fn error(call: Card, error: &ToolError) -> Card {
         call.with_summary("failed")
             .with(CardPiece::Alarm(error.to_string()))
     }
 
-    /// The call with why it was not permitted.
+    /// Adds the reason of a denial to the card of a call.
     pub fn rejected(call: Card, reason: &str) -> Card {
         call.with_summary("not permitted")
             .with(CardPiece::Alarm(reason.to_owned()))

@@ -1,68 +1,69 @@
-//! The web, for tools that bring no client of their own: pages, searches, and a small model that reads pages.
+//! The web, for tools without an HTTP client: pages, searches, and a small model that reads pages.
 
 use std::net::IpAddr;
 
 use crate::{BoxFuture, CancellationToken, HttpFailure, HttpResponse};
 
-/// A page that is asked for.
+/// A request for a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebRequest {
-    /// Where it is: http or https, without user information.
+    /// The URL: http or https, without user information.
     pub url: String,
-    /// The addresses of its host that were checked: the connection goes to one of them and nowhere else.
-    /// Empty: the name is not known here, and only a proxy may know it.
+    /// The checked addresses of its host: the connection goes only to one of these. Empty: the name
+    /// was not resolved, and only a proxy may resolve it.
     pub addresses: Vec<IpAddr>,
-    /// Names and values.
+    /// Header names and values.
     pub headers: Vec<(String, String)>,
 }
 
-/// Fetches pages. A service, as `Arc<dyn FetchWeb>`. Redirects are not followed, no cookie is kept, and no
-/// connection is used twice: the next request may not have been checked for where this one leads.
+/// Fetches pages. A service, as `Arc<dyn FetchWeb>`. Redirects are not followed, no cookies are
+/// stored, and no connection is reused, because the address of the next request may not have been
+/// checked.
 pub trait FetchWeb: Send + Sync {
-    /// Sends a request and waits for the head of its answer. There is no limit on the whole time: the one who
-    /// waits brings one. Dropped while it waits, it asks no more.
+    /// Sends a request and waits for the head of the response. It has no timeout: the caller must
+    /// set one. Dropping the future cancels the request.
     fn get(&self, request: WebRequest) -> BoxFuture<'_, Result<HttpResponse, HttpFailure>>;
 
-    /// Do requests go through a proxy? Then it is the proxy that resolves names.
+    /// Returns whether requests go through a proxy, which then resolves names.
     fn has_proxy(&self) -> bool;
 }
 
-/// What is searched for.
+/// A web search query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WebQuery {
-    /// The words.
+    /// The search terms.
     pub words: String,
-    /// Only on these hosts, if there are any.
+    /// Restricts the results to these hosts, unless it is empty.
     pub allowed_domains: Vec<String>,
-    /// Not on these hosts.
+    /// Excludes results from these hosts.
     pub blocked_domains: Vec<String>,
 }
 
-/// One result of a search.
+/// A result of a web search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WebHit {
-    /// What the page is called.
+    /// The title of the page.
     pub title: String,
-    /// Where it is.
+    /// Its URL.
     pub url: String,
-    /// Some of its text.
+    /// An excerpt of its text.
     pub snippet: Option<String>,
 }
 
-/// What a search found.
+/// The results of a web search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WebHits {
     /// The results, best first.
     pub hits: Vec<WebHit>,
-    /// What whoever searched says beside them; empty for nothing.
+    /// Additional text from the search backend; may be empty.
     pub text: String,
-    /// How many searches were made for it, where that is known.
+    /// The number of searches that the backend made, if known.
     pub searches: Option<u32>,
 }
 
 /// Searches the web.
 pub trait SearchWeb: Send + Sync {
-    /// Searches. The error is for the model.
+    /// Runs a search. The error is text for the model.
     fn search<'a>(
         &'a self,
         query: &'a WebQuery,
@@ -70,9 +71,9 @@ pub trait SearchWeb: Send + Sync {
     ) -> BoxFuture<'a, Result<WebHits, String>>;
 }
 
-/// Who searches the web in a session. A service.
+/// The search backend of a session. A service.
 pub enum WebSearcher {
-    /// This.
+    /// A built-in backend.
     Service(Box<dyn SearchWeb>),
     /// A tool of an MCP server, by its name in rules.
     Tool(String),
@@ -80,7 +81,8 @@ pub enum WebSearcher {
 
 /// A small, fast model that answers one question. A service, as `Arc<dyn SmallModel>`.
 pub trait SmallModel: Send + Sync {
-    /// Its answer. `instructions` are ours; `text` holds what was found somewhere, too. The error is for people.
+    /// Returns its answer. `instructions` come from this program; `text` may contain untrusted
+    /// content. The error is human-readable.
     fn ask<'a>(
         &'a self,
         instructions: &'a str,

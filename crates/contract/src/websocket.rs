@@ -1,48 +1,49 @@
-//! WebSockets that are listened to, for those who must not bring a client of their own.
+//! WebSocket connections for receiving messages, for crates without a client.
 
 use std::net::SocketAddr;
 
 use crate::BoxFuture;
 
-/// A WebSocket that is to be opened.
+/// A WebSocket to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebSocketRequest {
-    /// With TLS.
+    /// The connection uses TLS.
     pub is_secure: bool,
     /// The host, as in a URL.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// Path and query, with the slash at the beginning.
+    /// The path and query, with a leading slash.
     pub path: String,
-    /// Where the host is, checked: the connection goes to one of these and nowhere else.
+    /// The checked addresses of the host: the connection goes only to one of these.
     pub addresses: Vec<SocketAddr>,
-    /// Subprotocols that are offered.
+    /// The subprotocols to offer.
     pub protocols: Vec<String>,
-    /// The longest message, in bytes: a longer one ends the connection.
+    /// The maximum message length in bytes: a longer message closes the connection.
     pub longest: usize,
 }
 
 /// Opens WebSockets.
 pub trait OpenWebSockets: Send + Sync {
-    /// Opens one. The error is a sentence without a full stop, for people and models.
+    /// Opens a connection. The error is a sentence without a full stop, for users and models.
     fn open(
         &self,
         request: WebSocketRequest,
     ) -> BoxFuture<'_, Result<Box<dyn WebSocketMessages>, String>>;
 }
 
-/// What comes from an open WebSocket. It is closed when this is dropped.
+/// The messages of an open WebSocket. It is closed when this is dropped.
 pub trait WebSocketMessages: Send {
-    /// The next message; `None`: the server has closed it. The error is a sentence without a full stop.
+    /// Receives the next message; `None`: the server has closed the connection. The error is a
+    /// sentence without a full stop.
     fn next(&mut self) -> BoxFuture<'_, Result<Option<WebSocketMessage>, String>>;
 }
 
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebSocketMessage {
-    /// A text.
+    /// A text message.
     Text(String),
-    /// So many bytes.
+    /// A binary message, by its number of bytes.
     Binary(usize),
 }

@@ -1,5 +1,5 @@
-//! Copies of a project to work in beside it. Who makes them stands below; those who launch agents and end
-//! sessions know only this.
+//! Worktrees: copies of a project for agents to work in. They are implemented in another crate; the
+//! code that launches agents and ends sessions knows only these types.
 
 use std::{
     fmt,
@@ -9,24 +9,25 @@ use std::{
 
 use crate::{BoxFuture, CallContext, ToolError};
 
-/// Makes worktrees, and looks after those of one session.
+/// Creates worktrees, and manages those of one session.
 pub trait MakeWorktrees: Send + Sync {
-    /// A worktree of its own for an agent, by a name that no other has. If there is one of that name whose
-    /// work came back as a branch, it goes on from there.
+    /// Returns a worktree for one agent, with a unique name. If work under this name has already
+    /// come back as a branch, the worktree continues from that branch.
     fn for_agent<'a>(
         &'a self,
         name: &'a str,
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Arc<dyn AgentWorktree>, ToolError>>;
 
-    /// The one whose service this is works in this worktree, and makes no others.
+    /// Restricts the agent that owns this service to this worktree: it cannot create others.
     fn confine(&self, path: &Path);
 
-    /// The session ends: what is left of the worktree it is in, in words for people; `None` if nothing is.
+    /// Ends the session's worktree. Returns a human-readable text about what is left of it; `None`
+    /// if nothing is.
     fn close(&self) -> BoxFuture<'_, Option<String>>;
 }
 
-/// The service by which they are made.
+/// The service through which worktrees are created.
 #[derive(Clone)]
 pub struct Worktrees(pub Arc<dyn MakeWorktrees>);
 
@@ -36,25 +37,26 @@ impl fmt::Debug for Worktrees {
     }
 }
 
-/// A worktree that one agent works in.
+/// A worktree in which one agent works.
 pub trait AgentWorktree: Send + Sync {
-    /// The checkout it is a copy of.
+    /// Returns the path of the checkout that it is a copy of.
     fn main(&self) -> &Path;
 
-    /// Where it is.
+    /// Returns the path of the worktree.
     fn path(&self) -> &Path;
 
-    /// The agent is done: what it changed comes back as a branch, and nothing else is left.
+    /// Finishes the agent's work: its changes are stored in a branch, and everything else is
+    /// removed.
     fn finish(&self) -> BoxFuture<'_, WorktreeOutcome>;
 }
 
-/// What is left of a worktree when its agent is done.
+/// The state of a worktree after its agent has finished.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorktreeOutcome {
-    /// Where it still is; `None`: it is gone.
+    /// The path, if the worktree still exists.
     pub path: Option<PathBuf>,
-    /// The branch with what was changed; `None`: nothing was.
+    /// The branch with the changes; `None`: there were none.
     pub branch: Option<String>,
-    /// What the launcher of the agent should know of it; empty if nothing is left.
+    /// A note for the agent's launcher; empty if nothing is left.
     pub note: String,
 }
