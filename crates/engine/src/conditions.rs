@@ -1,7 +1,8 @@
-//! Where settings, permissions and hooks meet.
+//! Hook conditions, which connect settings, permissions and hooks.
 //!
-//! The `if` of a hook handler is one permission rule, read generously. A handler that runs for
-//! nothing is a nuisance, one that does not run when it should is a hole.
+//! The `if` of a hook handler is one permission rule. In doubt the condition is true: an
+//! unnecessary run of a handler costs little, but a handler that does not run when it should is a
+//! security hole.
 
 use std::path::PathBuf;
 
@@ -27,14 +28,14 @@ pub fn read(
     hooks::read(scope, file, value, bases, &check)
 }
 
-/// Can it be a condition? The error says why not.
+/// Checks whether a condition is valid. The error is the reason if it is not.
 fn check(condition: &Condition) -> Result<(), String> {
     rule(condition).map(|_| ())
 }
 
-/// Does it hold for this call?
+/// Returns whether a condition holds for this call.
 pub(crate) fn holds(condition: &Condition, facts: &Facts) -> bool {
-    // What cannot be read was left out when the handler was.
+    // Handlers with an invalid condition were dropped when the settings were read.
     let Ok(Some(rule)) = rule(condition) else {
         return false;
     };
@@ -47,7 +48,7 @@ pub(crate) fn holds(condition: &Condition, facts: &Facts) -> bool {
     if shell.analysis.unreadable.is_some() {
         return true;
     }
-    // What an expansion gives may be just what the rule speaks of.
+    // An expansion may produce exactly the text that the rule matches.
     let says_more = text.trim_end_matches(" *").contains(' ');
     says_more && shell.line.contains(['$', '`'])
 }
@@ -57,7 +58,7 @@ fn rule(condition: &Condition) -> Result<Option<Rule>, String> {
     let name = condition.rule.split('(').next().unwrap_or_default().trim();
     let list = match RuleClass::of(name) {
         RuleClass::Commands | RuleClass::Tool => List::Ask,
-        // A path without more is meant from the working directory, as in an allow rule.
+        // A relative path starts at the working directory, as in an allow rule.
         RuleClass::Reads | RuleClass::Edits | RuleClass::Hosts => List::Allow,
     };
     let source = RuleSource::of(Scope::Session);
@@ -66,8 +67,8 @@ fn rule(condition: &Condition) -> Result<Option<Rule>, String> {
     Ok(rules.iter().next().cloned())
 }
 
-/// Notes everything in settings that a start would warn of: rules that mean nothing to these tools, the
-/// sandbox, hooks.
+/// Collects all problems in settings that a session start would warn of: in rules that do not fit
+/// these tools, in the sandbox settings and in hooks.
 pub fn check_settings(settings: &mut Settings, tools: &[ToolSpec]) {
     let bases = Bases {
         cwd: settings.places.cwd.clone(),

@@ -1,4 +1,4 @@
-//! The parts of the engine, joined.
+//! The engine, which combines the pool, the layers, the hooks and the result store of a session.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,14 +23,14 @@ use crate::{
     settings::Watch,
 };
 
-/// How long a call may run where its tool does not say: longer than anything useful, so that only
-/// a dead file system is cut off.
+/// The default timeout of a call whose tool sets none. It is longer than any useful call, so that
+/// it only ends calls that hang, for example on a dead file system.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How many calls run at once, unless told otherwise.
+/// The default number of calls that run concurrently.
 pub const DEFAULT_CONCURRENCY: usize = 10;
 
-/// Everything that calls of one session share and none of them changes.
+/// The state that all calls of a session share. Calls do not change it.
 pub struct Engine {
     conversation: Arc<RwLock<ConversationPlace>>,
     pub(crate) pool: LivePool,
@@ -43,19 +43,20 @@ pub struct Engine {
     pub(crate) keeper: Option<Arc<dyn RuleStore>>,
     pub(crate) watch: Option<Watch>,
     pub(crate) hooks: Hooks,
-    /// Who measures calls.
+    /// Receives measurements of calls.
     pub(crate) listener: Option<Arc<dyn CallListener>>,
-    /// Calls can be put off: the one who runs the session ends it there.
+    /// Hooks can defer calls: the caller that runs the session ends it when that happens.
     pub(crate) defers: bool,
-    /// Refusals name flags of the command line.
+    /// Denial messages may name command-line flags.
     names_flags: bool,
-    /// Someone may look at the cards of results.
+    /// Cards of results are drawn, because a front end may show them.
     pub(crate) draws: bool,
     agent: Arc<RwLock<Identity>>,
     folder: PathBuf,
 }
 
-/// Which conversation goes on, and the folder beside its transcript. Shared by all agents of a session.
+/// The current conversation: its id, and the folder next to its transcript. Shared by all agents of
+/// a session.
 #[derive(Debug, Clone)]
 struct ConversationPlace {
     id: SessionId,
@@ -63,7 +64,7 @@ struct ConversationPlace {
 }
 
 impl Engine {
-    /// Sets one up.
+    /// Returns a builder.
     pub fn builder(registry: Registry, session_folder: impl Into<PathBuf>) -> EngineBuilder {
         EngineBuilder {
             registry,
@@ -91,23 +92,24 @@ impl Engine {
         }
     }
 
-    /// What hooks receive with every event.
+    /// Returns the fields that hooks receive with every event.
     pub(crate) fn common(&self) -> Common {
         common(&self.conversation, self.agent())
     }
 
-    /// The session's hooks: handlers can be added, and what runs beside it can be followed.
+    /// Returns the session's hooks. Handlers can be added, and background hooks can be followed.
     pub fn hooks(&self) -> &Hooks {
         &self.hooks
     }
 
-    /// Tells the hooks that the session waits for what a person says next (`Notification`, `idle_prompt`).
+    /// Notifies the hooks that the session waits for the next user message (`Notification`,
+    /// `idle_prompt`).
     pub async fn waits_for_person(&self, message: &str, cwd: &Path) {
         self.notify("idle_prompt", "Waiting for you", message, cwd)
             .await;
     }
 
-    /// Tells the hooks what a person is to know (`Notification`), by its kind.
+    /// Notifies the hooks of a message for the user (`Notification`), with its kind.
     pub async fn notify(&self, kind: &str, title: &str, message: &str, cwd: &Path) {
         let notice = pipeline::hooks::HookNotice {
             kind,
@@ -117,7 +119,8 @@ impl Engine {
         pipeline::hooks::notify(self, &notice, cwd).await;
     }
 
-    /// What would help, in the terms in which the session was set up: a flag of the command line, or words.
+    /// Returns a hint in the terms in which the session was configured: a command-line flag, or a
+    /// description.
     pub(crate) fn remedy<'a>(&self, flag: &'a str, words: &'a str) -> &'a str {
         match self.names_flags {
             true => flag,
@@ -125,18 +128,19 @@ impl Engine {
         }
     }
 
-    /// The session: the id of the conversation that goes on.
+    /// Returns the session id, which is the id of the current conversation.
     pub fn session(&self) -> SessionId {
         let place = self.conversation.read();
         place.unwrap_or_else(PoisonError::into_inner).id
     }
 
-    /// The folder beside the transcript of the conversation that goes on; transcripts of subagents are in it.
+    /// Returns the folder next to the transcript of the current conversation. It contains the
+    /// transcripts of subagents.
     pub fn conversation_folder(&self) -> PathBuf {
         place(&self.conversation).folder
     }
 
-    /// Another conversation goes on from now on, with the same files, tools and permissions.
+    /// Switches to another conversation with the same files, tools and permissions.
     pub fn begin_conversation(&self, id: SessionId) {
         let folder = self.folder.with_file_name(id.to_string());
         let mut place = self
@@ -146,8 +150,8 @@ impl Engine {
         *place = ConversationPlace { id, folder };
     }
 
-    /// Runs the hooks of an event that is about no call. `matched` is what matchers look at; the
-    /// permission mode is passed where the event has it.
+    /// Runs the hooks of an event that does not belong to a call. `matched` is the text that
+    /// matchers are compared with. The permission mode is passed if the event includes it.
     pub async fn fire(
         &self,
         event: HookMoment,
@@ -172,26 +176,27 @@ impl Engine {
         self.hooks.fire(&occasion, &common).await
     }
 
-    /// What its calls may reach.
+    /// Returns the services that its calls may use.
     pub fn services(&self) -> &Services {
         &self.services
     }
 
-    /// The tools as they are now. A turn keeps those it began with.
+    /// Returns the current tools. A turn uses the tools it started with until it ends.
     pub fn pool(&self) -> Arc<Pool> {
         self.pool.get()
     }
 
-    /// Offers further tools from the next turn on, behind those that are there. The answer names those that
-    /// were left out, and why. Subagents that run already do not get them.
+    /// Adds tools from the next turn on, after the existing ones. Returns the tools that were left
+    /// out, with the reasons. Running subagents do not get them.
     pub async fn add_tools(&self, tools: Vec<Arc<dyn DynTool>>) -> Vec<DefinitionError> {
         self.layers.expect(tools.iter().map(|tool| tool.spec()));
         self.pool.add(tools).await
     }
 
-    /// From the next turn on the server of this name has these tools and no others: it has come, has changed
-    /// its list, is there again, or (with none) has gone. What the model was sent stays so; a call of a tool
-    /// that is gone is answered by saying that.
+    /// Replaces the tools of a server from the next turn on, because the server has connected,
+    /// changed its list, reconnected or (with an empty list) disconnected. Definitions that the
+    /// model has already received stay unchanged. A call of a removed tool gets an error result
+    /// that says so.
     pub async fn replace_server_tools(
         &self,
         server: &str,
@@ -201,18 +206,19 @@ impl Engine {
         self.pool.replace_server(server, tools).await
     }
 
-    /// What the session permits.
+    /// Returns the permission policy of the session.
     pub fn policy(&self, context: &SessionContext) -> Policy {
         context.policy(self.results.real_folder())
     }
 
-    /// The same without the plan, for calls that are not about it.
+    /// Like [`policy`](Self::policy), but without the plan file, for calls that do not touch it.
     pub(crate) fn policy_but_plan(&self, context: &SessionContext) -> Policy {
         context.policy_but_plan(self.results.real_folder())
     }
 
-    /// What is known of a call before it is decided on, gathered as for a call that is about to run: it is
-    /// fitted to its tool, and nothing runs and no one is asked. The error says what is wrong with it.
+    /// Returns the facts that the permission decision on a call is based on. The call is matched
+    /// with its tool like a call that is about to run, but nothing runs and the user is not asked.
+    /// The error describes what is wrong with the call.
     pub async fn facts(
         &self,
         tool_use: ToolUse,
@@ -221,40 +227,40 @@ impl Engine {
         pipeline::facts(self, tool_use, context).await
     }
 
-    /// What the session keeps on disk is in here; the folder is made when first needed.
+    /// Returns the folder with the session's data on disk. It is created when it is first needed.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Do hooks of the user's have a say in what calls give back?
+    /// Returns whether the user has configured hooks that can change the results of calls.
     pub fn may_change_results(&self) -> bool {
         !self.hooks.is_silent(HookMoment::POST_TOOL_USE)
     }
 
-    /// The model whose calls these are, where known.
+    /// Returns the model that makes the calls, if known.
     pub fn model(&self) -> Option<&Arc<str>> {
         self.model.as_ref()
     }
 
-    /// Who acts, as hooks receive it.
+    /// Returns the identity of the agent, as hooks receive it.
     pub fn agent(&self) -> Identity {
         identity(&self.agent)
     }
 
-    /// Every tool of the session, those too that an agent of this kind does not have.
+    /// Returns all tools of the session, including those that an agent of this kind does not have.
     pub fn every_tool(&self) -> Arc<Pool> {
         self.pool.all()
     }
 
-    /// The agent is of this kind from now on, and has what the view leaves of the tools.
+    /// Sets the agent kind, and restricts the tools to those of the view.
     pub(crate) fn set_kind(&self, kind: Option<String>, view: Option<PoolView>) {
         let agent = self.agent.write();
         agent.unwrap_or_else(PoisonError::into_inner).kind = kind;
         self.pool.set_view(view, &self.services);
     }
 
-    /// The same session for a subagent: the same rules' enforcement, hooks, layers and kept results, with
-    /// the tools, services and identity it is given.
+    /// Creates the engine of a subagent. It shares the session's rules, hooks, layers and stored
+    /// results, but has the tools, services and identity in `part`.
     pub fn for_subagent(&self, part: EnginePart) -> Arc<Self> {
         let hooks = self.hooks.clone().with_handlers(part.handlers);
         let conversation = Arc::clone(&self.conversation);
@@ -268,8 +274,8 @@ impl Engine {
             pool,
             layers: Arc::clone(&self.layers),
             results: Arc::clone(&self.results),
-            // News of a subagent's calls would be taken for news of the main agent's, where calls are not told
-            // apart.
+            // A listener that does not distinguish subagents would take their progress for the main
+            // agent's.
             progress: self.progress.clone().filter(Progress::tells_calls_apart),
             model: Some(part.model),
             concurrency: self.concurrency,
@@ -277,7 +283,7 @@ impl Engine {
             watch: self.watch.clone(),
             hooks,
             listener: self.listener.clone(),
-            // A part cannot end the whole.
+            // A subagent cannot end the whole session.
             defers: false,
             names_flags: self.names_flags,
             draws: self.draws,
@@ -286,28 +292,28 @@ impl Engine {
         })
     }
 
-    /// A session's calls run here.
+    /// Creates the scheduler that runs the session's calls.
     pub fn scheduler(self: Arc<Self>, context: SessionContext) -> Scheduler {
         Scheduler::new(self, context)
     }
 }
 
-/// What a subagent has of its own.
+/// The parts of an engine that are specific to a subagent.
 #[derive(Debug)]
 pub struct EnginePart {
     /// Its tools: [`Pool::narrowed`].
     pub pool: Pool,
-    /// What its calls may reach.
+    /// The services that its calls may use.
     pub services: Services,
-    /// The model whose calls they are.
+    /// The model that makes the calls.
     pub model: Arc<str>,
-    /// Who it is.
+    /// Its identity.
     pub agent: Identity,
-    /// Hooks that hold for it alone.
+    /// Hook handlers that apply to it only.
     pub handlers: Vec<Handler>,
 }
 
-/// Sets an engine up.
+/// Configures an engine.
 pub struct EngineBuilder {
     registry: Registry,
     filters: Filters,
@@ -337,129 +343,131 @@ impl EngineBuilder {
         Ok(self)
     }
 
-    /// Which tools are offered.
+    /// Sets the filters for the offered tools.
     #[must_use]
     pub fn filters(mut self, filters: Filters) -> Self {
         self.filters = filters;
         self
     }
 
-    /// The session's id, where it is known already.
+    /// Sets the session id, if it is already known.
     #[must_use]
     pub fn session(mut self, session: SessionId) -> Self {
         self.session = session;
         self
     }
 
-    /// What calls may reach.
+    /// Sets the services that calls may use.
     #[must_use]
     pub fn services(mut self, services: Services) -> Self {
         self.services = services;
         self
     }
 
-    /// How the layers treat each tool.
+    /// Sets how the layers treat each tool.
     #[must_use]
     pub fn layer_settings(mut self, settings: LayerSettings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// One more layer, inside the standard ones: nearest to the tool.
+    /// Adds a layer inside the standard ones, closest to the tool.
     #[must_use]
     pub fn layer(mut self, layer: Arc<dyn Layer>) -> Self {
         self.more_layers.push(layer);
         self
     }
 
-    /// How much of long results is kept.
+    /// Sets the budget for long results.
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Who observes running calls.
+    /// Sets the receiver of progress updates.
     #[must_use]
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = Some(progress);
         self
     }
 
-    /// The model whose calls these are.
+    /// Sets the model that makes the calls.
     #[must_use]
     pub fn model(mut self, model: impl Into<Arc<str>>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// How many calls run at once; at least one.
+    /// Sets the number of calls that run concurrently; at least one.
     #[must_use]
     pub fn concurrency(mut self, most: usize) -> Self {
         self.concurrency = most.max(1);
         self
     }
 
-    /// Where rules are kept that a person agreed to, beyond the session.
+    /// Sets the store for rules that the user saves beyond the session.
     #[must_use]
     pub fn keeper(mut self, keeper: Arc<dyn RuleStore>) -> Self {
         self.keeper = Some(keeper);
         self
     }
 
-    /// Settings files that may tighten the rules while the session runs.
+    /// Sets the watch on settings files that may tighten the rules while the session runs.
     #[must_use]
     pub fn watch(mut self, watch: Watch) -> Self {
         self.watch = Some(watch);
         self
     }
 
-    /// Programs of the user's that have a say.
+    /// Sets the user's hooks.
     #[must_use]
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = hooks;
         self
     }
 
-    /// Hooks can put a call off: it is answered without having run, and says so
-    /// ([`Metadata::deferred`](crate::Metadata::deferred)). Otherwise a person is asked then.
+    /// Allows hooks to defer a call: it gets a result without having run, and the result is marked
+    /// ([`Metadata::deferred`](crate::Metadata::deferred)). Without this, the user is asked
+    /// instead.
     #[must_use]
     pub fn defers(mut self) -> Self {
         self.defers = true;
         self
     }
 
-    /// Who measures calls, those of subagents too.
+    /// Sets the receiver of measurements of calls, including those of subagents.
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn CallListener>) -> Self {
         self.listener = Some(listener);
         self
     }
 
-    /// Who acts, as hooks receive it.
+    /// Sets the identity of the agent, as hooks receive it.
     #[must_use]
     pub fn agent(mut self, agent: Identity) -> Self {
         self.agent = agent;
         self
     }
 
-    /// Refusals name flags of a command line, where that is how the session was set up.
+    /// Lets denial messages name command-line flags, for sessions that were configured with them.
     #[must_use]
     pub fn names_flags(mut self, names_flags: bool) -> Self {
         self.names_flags = names_flags;
         self
     }
 
-    /// No person sees what calls give back, so that no card of a result is drawn: each has its title alone.
+    /// Disables the cards of results, for sessions whose results no user sees: each card has only
+    /// its title.
     #[must_use]
     pub fn without_cards(mut self) -> Self {
         self.draws = false;
         self
     }
 
-    /// The engine, and the names its filters asked for that no tool has.
+    /// Builds the engine. Also returns the names in its filters that match no tool.
     ///
-    /// Boxed, so that its code is made once, here, and not in each crate that awaits it.
+    /// Boxed, so that its code is compiled once, here, and not in each crate that awaits it.
     pub fn build(self) -> BoxFuture<'static, (Arc<Engine>, Vec<String>)> {
         Box::pin(self.build_engine())
     }
@@ -521,7 +529,7 @@ fn common(conversation: &RwLock<ConversationPlace>, agent: Identity) -> Common {
     }
 }
 
-/// Events that tools bring about.
+/// Creates the service through which tools fire hook events.
 fn by_tools(
     hooks: Hooks,
     agent: Arc<RwLock<Identity>>,

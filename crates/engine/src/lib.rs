@@ -1,20 +1,20 @@
-//! How calls are run.
+//! Running tool calls.
 //!
-//! One tool call, start to finish, is four verbs ([`pipeline`]): `prepare` → `admit` → `execute` →
-//! `finish`. Each takes the type the step before it returns, so a call that was never admitted cannot
-//! be executed: it does not compile. The [`scheduler`] runs many of them, side by side where the
-//! outcome cannot differ from one after the other.
+//! One tool call has four steps ([`pipeline`]): `prepare` → `admit` → `execute` → `finish`. Each
+//! step takes the type that the step before it returns. Code that executes a call that was never
+//! admitted does not compile. The [`scheduler`] runs the calls of a batch, concurrently where the
+//! results cannot differ from running them one after the other.
 //!
 //! # Layout
-//! - [`pool`]: which tools there are, which the model sees, in what order
+//! - [`pool`]: the available tools, which of them the model sees, and in what order
 //! - [`pipeline`]: one call
-//! - [`scheduler`]: many calls, and the only owner of the session's context
-//! - [`permissions`], [`hooks`], [`settings`]: crates of their own; [`conditions`] joins them
-//! - [`layers`]: what stands around the execution of a call: timeout, cache, rate limit, trace
-//! - [`results`]: what is too long for the model is kept on disk
-//! - [`schema`]: whether a value has the shape that a JSON schema asks for
-//! - [`session`]: what later calls inherit from earlier ones
-//! - [`engine`]: these parts, joined
+//! - [`scheduler`]: batches of calls; the only owner of the session's context
+//! - [`permissions`], [`hooks`], [`settings`]: separate crates; [`conditions`] connects them
+//! - [`layers`]: wrappers around the execution of a call: timeout, cache, rate limit, trace
+//! - [`results`]: storage on disk for results that are too long for the model
+//! - [`schema`]: JSON schema validation
+//! - [`session`]: the context that later calls inherit from earlier ones
+//! - [`engine`]: combines these parts
 
 #![warn(missing_docs)]
 

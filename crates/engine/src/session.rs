@@ -1,4 +1,4 @@
-//! What later calls inherit from earlier ones.
+//! The session context, which later calls inherit from earlier ones.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,51 +20,52 @@ use crate::{
     settings::resolve,
 };
 
-/// Files that decide what other programs run; the same in every session.
+/// The filter for control files, which decide what other programs run; the same in every session.
 static CONTROL: LazyLock<Hidden> = LazyLock::new(control_names);
 
-/// The context of a session. Only the scheduler changes it, by [`ContextPatch`]es in call order.
+/// The context of a session. Only the scheduler changes it, with [`ContextPatch`]es in call order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionContext {
-    /// Where relative paths start; absolute.
+    /// The absolute directory that relative paths start from.
     pub cwd: Arc<Path>,
-    /// How much runs without asking.
+    /// The permission mode.
     pub mode: PermissionMode,
-    /// The mode to go back to when plan mode ends.
+    /// The mode to restore when plan mode ends.
     pub before_plan: Option<PermissionMode>,
-    /// Where the plan is written in plan mode; absolute.
+    /// The absolute path of the plan file in plan mode.
     pub plan_file: Option<Arc<Path>>,
     /// The directory the session started in, then the additional ones; absolute.
     pub directories: Arc<[PathBuf]>,
-    /// Deferred tools that are offered in full, in the order in which they came to be.
+    /// Deferred tools that are offered with their full definitions, in the order of their
+    /// activation.
     pub activated: Vec<String>,
     /// The permission rules in force.
     pub rules: Arc<Rules>,
-    /// The home directory, where there is one.
+    /// The home directory, if known.
     pub home: Option<PathBuf>,
-    /// How commands are confined.
+    /// The sandbox settings for commands.
     pub sandbox: Arc<SandboxSettings>,
-    /// The copy of a checkout that calls work in.
+    /// The worktree that calls work in.
     pub worktree: Option<WorktreePlace>,
-    /// Another model, until the person speaks again.
+    /// The model that is used until the next user message, if it differs.
     pub turn_model: Option<String>,
-    /// Another effort, until the person speaks again.
+    /// The effort that is used until the next user message, if it differs.
     pub turn_effort: Option<String>,
 }
 
-/// A copy of a checkout, to work in beside it.
+/// A worktree: a copy of a checkout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorktreePlace {
     /// The checkout.
     pub main: PathBuf,
     /// The copy.
     pub path: PathBuf,
-    /// It became a working directory with the first call in it.
+    /// It was not inside a working directory before, so that it was added as one.
     added: bool,
 }
 
 impl SessionContext {
-    /// A session that works in `cwd`, which must be absolute.
+    /// Creates the context of a session that works in `cwd`, which must be absolute.
     pub fn new(cwd: impl Into<PathBuf>) -> Self {
         let cwd = cwd.into();
         Self {
@@ -83,28 +84,28 @@ impl SessionContext {
         }
     }
 
-    /// The same with these rules.
+    /// Sets the permission rules.
     #[must_use]
     pub fn with_rules(mut self, rules: Rules) -> Self {
         self.rules = Arc::new(rules);
         self
     }
 
-    /// The same with commands confined like this.
+    /// Sets the sandbox settings.
     #[must_use]
     pub fn with_sandbox(mut self, sandbox: SandboxSettings) -> Self {
         self.sandbox = Arc::new(sandbox);
         self
     }
 
-    /// The same with a home directory.
+    /// Sets the home directory.
     #[must_use]
     pub fn with_home(mut self, home: Option<PathBuf>) -> Self {
         self.home = home;
         self
     }
 
-    /// Where calls are made.
+    /// Returns the directories that the paths of calls are resolved against.
     pub fn place(&self) -> PathContext {
         PathContext {
             cwd: self.cwd.to_path_buf(),
@@ -112,7 +113,7 @@ impl SessionContext {
         }
     }
 
-    /// Where the patterns of rules start that are made in this session.
+    /// Returns the base directories for the patterns of rules that are created in this session.
     pub fn bases(&self) -> Bases {
         let start = self.directories.first().cloned().unwrap_or_default();
         Bases {
@@ -122,33 +123,33 @@ impl SessionContext {
         }
     }
 
-    /// The same with one more working directory.
+    /// Adds a working directory.
     #[must_use]
     pub fn with_directory(mut self, path: PathBuf) -> Self {
         self.apply(&ContextPatch::AddDirectory { path });
         self
     }
 
-    /// The same in another mode.
+    /// Sets the permission mode.
     #[must_use]
     pub fn with_mode(mut self, mode: PermissionMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The same with a place for the plan.
+    /// Sets the path of the plan file.
     #[must_use]
     pub fn with_plan_file(mut self, path: Option<PathBuf>) -> Self {
         self.plan_file = path.map(Arc::from);
         self
     }
 
-    /// What it permits. `readable` must be a real path.
+    /// Returns the permission policy. `readable` must be a real path.
     pub fn policy(&self, readable: &Path) -> Policy {
         self.policy_but_plan(readable).with_plan(self.real_plan())
     }
 
-    /// The same without the plan, for calls that are not about it.
+    /// Like [`policy`](Self::policy), but without the plan file, for calls that do not touch it.
     pub(crate) fn policy_but_plan(&self, readable: &Path) -> Policy {
         Policy {
             mode: self.mode,
@@ -165,7 +166,8 @@ impl SessionContext {
         }
     }
 
-    /// May what a call touches be the plan? Where that really is takes many looks, and nearly no call is about it.
+    /// Returns whether a call might touch the plan file. Used to skip the many file system accesses
+    /// that resolving its real path takes, since almost no call touches it.
     pub(crate) fn may_be_plan(&self, facts: &Facts) -> bool {
         let Some(plan) = self.plan_file.as_deref() else {
             return false;
@@ -174,18 +176,18 @@ impl SessionContext {
         facts.has_command() || touched.any(|one| one.real.file_name() == plan.file_name())
     }
 
-    /// Where the plan really is.
+    /// Returns the real path of the plan file.
     pub(crate) fn real_plan(&self) -> Option<PathBuf> {
         self.plan_file.as_deref().and_then(unlinked)
     }
 
-    /// What a call knows about permissions.
+    /// Returns the permission snapshot for a call.
     pub fn permissions(&self) -> PermissionSnapshot {
         PermissionSnapshot {
             mode: self.mode,
             directories: Arc::clone(&self.directories),
             granted: Arc::default(),
-            // No path has been judged yet, so none may be opened.
+            // No path has been authorized yet, so none may be opened.
             judged: JudgedPaths::none(),
             stores: self.stores(),
             hidden: self.rules.keep_from(&[RuleClass::Reads]),
@@ -194,14 +196,14 @@ impl SessionContext {
                 PermissionMode::BypassPermissions => Hidden::default(),
                 _ => CONTROL.clone(),
             },
-            // Made for a call that starts a command, when it is admitted.
+            // Set when a call that starts a command is admitted.
             confinement: Confinement::default(),
             hosts: self.hosts(),
             plan_file: self.plan_file.clone(),
         }
     }
 
-    /// What rules say of hosts; looked up when it is asked for.
+    /// Returns the host policy. It evaluates the rules lazily.
     fn hosts(&self) -> Hosts {
         Hosts::by(HostsByPolicy {
             rules: Arc::clone(&self.rules),
@@ -210,7 +212,7 @@ impl SessionContext {
         })
     }
 
-    /// What is kept from calls that find their files by themselves.
+    /// Returns the paths that calls which find their files themselves must leave out.
     fn stores(&self) -> Arc<[PathBuf]> {
         if self.mode == PermissionMode::BypassPermissions {
             return Arc::from([]);
@@ -284,7 +286,7 @@ impl SessionContext {
                     }
                 }
             }
-            // A patch of a newer contract: better no change than half of one.
+            // A patch of a newer contract version: ignore it rather than apply it partly.
             _ => tracing::warn!(?patch, "unknown patch left out"),
         }
     }
@@ -305,19 +307,19 @@ impl SessionContext {
         self.follow_worktree();
     }
 
-    /// The same for an agent that works in a copy and nowhere else: what was a directory of the checkout is
-    /// that of the copy.
+    /// Moves the context into a worktree, for an agent that works only there: directories of the
+    /// checkout become those of the worktree.
     #[must_use]
     pub fn in_worktree(mut self, main: &Path, path: &Path) -> Self {
         let moved = |directory: &PathBuf| match directory.strip_prefix(main) {
             Ok(below) => path.join(below),
-            // A directory that holds the checkout would hold everything beside the copy too.
+            // A directory that contains the checkout would give access to more than the worktree.
             Err(_) if main.starts_with(directory) => path.to_path_buf(),
             Err(_) => directory.clone(),
         };
         let below = self.cwd.strip_prefix(main).unwrap_or(Path::new(""));
         let cwd = path.join(below);
-        // What git does not keep, such as an empty directory, is not in the copy.
+        // A directory that git does not track, such as an empty one, is missing in the worktree.
         let cwd = if cwd.is_dir() {
             cwd
         } else {
@@ -340,7 +342,7 @@ impl SessionContext {
         self
     }
 
-    /// What rules say of files of the checkout counts for those of its copy.
+    /// Extends rules for files of the checkout to the corresponding files of the worktree.
     pub(crate) fn follow_worktree(&mut self) {
         let Some(WorktreePlace { main, path, .. }) = &self.worktree else {
             return;
@@ -359,7 +361,8 @@ impl SessionContext {
     }
 }
 
-/// Where a file really is if it is no link itself: a link there would say what is written.
+/// Returns the real path of a file unless the file itself is a symlink, which could redirect
+/// writes.
 fn unlinked(path: &Path) -> Option<PathBuf> {
     Some(resolve::real(path.parent()?).join(path.file_name()?))
 }

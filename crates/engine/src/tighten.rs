@@ -1,9 +1,9 @@
-//! A session becomes as strict as settings files that change while it runs.
+//! Tightens the permissions of a running session when settings files change.
 //!
-//! A session may become stricter because a file changed, never looser. From the next turn on a rule
-//! counts that appears and denies or asks, and one that allowed no longer does if it disappears. What
-//! would loosen waits for the next session: rules that allow, the end of rules that deny. The same
-//! goes for how commands are confined.
+//! A change of a settings file can make a session stricter, never looser. From the next turn on,
+//! new rules that deny or ask apply, and allow rules that were removed from their files no longer
+//! apply. Changes that loosen (new allow rules, removed deny rules) wait for the next session. The
+//! same holds for the sandbox settings.
 
 use std::{collections::HashSet, path::Path, sync::Arc};
 
@@ -16,16 +16,16 @@ use crate::{
     settings::Settings,
 };
 
-/// Takes over what is stricter in what the files say now.
+/// Applies the parts of the current settings that are stricter.
 pub(crate) fn tighten(context: &mut SessionContext, mut settings: Settings) {
     let mut read = settings.rules(&[], &[]);
     let rules = Arc::make_mut(&mut context.rules);
-    // Whether a rule that allows still stands there is looked at, trusted or not: none is added.
+    // Whether an allow rule still exists is checked in untrusted files too, since none is added.
     let standing = Standing::of(&settings);
     rules.retain(|rule| rule.list != List::Allow || standing.has(rule));
     read.retain(|rule| rule.list != List::Allow);
     rules.extend(read);
-    // A file that is broken just now, in the middle of being edited, takes nothing away.
+    // A file that is currently invalid, because it is being edited, removes nothing.
     let whole = !settings.broken;
     let sandbox = settings.sandbox();
     Arc::make_mut(&mut context.sandbox).tighten(sandbox, whole);
@@ -35,7 +35,7 @@ pub(crate) fn tighten(context: &mut SessionContext, mut settings: Settings) {
     }
 }
 
-/// Rules that allow, as they are written now.
+/// The allow rules in the current settings files.
 struct Standing<'a> {
     files: HashSet<&'a Path>,
     rules: HashSet<(&'a Path, &'a str)>,
@@ -60,8 +60,8 @@ impl<'a> Standing<'a> {
         standing
     }
 
-    /// Is it still written where it was? A file that is broken just now, in the middle of being
-    /// edited, takes nothing away.
+    /// Returns whether an allow rule is still in its file. A file that is currently invalid,
+    /// because it is being edited, removes nothing.
     fn has(&self, rule: &Rule) -> bool {
         match rule.source.file.as_deref() {
             None => true,

@@ -1,7 +1,7 @@
-//! Answers that may be repeated.
+//! A cache for the results of read-only calls.
 //!
-//! Only read-only calls of tools that ask for it, only for as long as they say, and only until
-//! anything changes: every call that is not read-only empties the cache, before and after it runs.
+//! It covers only tools that request it, only for the time that they set, and only until anything
+//! changes: every call that is not read-only empties the cache, before and after it runs.
 
 use std::{
     collections::HashMap,
@@ -15,10 +15,10 @@ use tokio::time::Instant;
 use super::{Layer, LayerResult, LayerSettings, Next};
 use crate::pipeline::Admitted;
 
-/// Answers kept at most.
+/// The maximum number of cached results.
 const MOST_ENTRIES: usize = 256;
 
-/// Keeps answers.
+/// Caches results.
 #[derive(Debug)]
 pub struct Cache {
     settings: Arc<LayerSettings>,
@@ -28,15 +28,15 @@ pub struct Cache {
 #[derive(Debug, Default)]
 struct Entries {
     answers: HashMap<CacheKey, (Instant, ToolOutput)>,
-    /// Counts changes, so that an answer from before one is not kept after it.
+    /// The number of changes so far, so that a result from before a change is not stored after it.
     changes: u64,
 }
 
-/// Tool, input, and where it was asked from.
+/// The tool, the input and the working directory.
 type CacheKey = (String, String, Arc<Path>);
 
 impl Cache {
-    /// With these settings.
+    /// Creates a cache with these settings.
     pub fn new(settings: Arc<LayerSettings>) -> Self {
         Self {
             settings,
@@ -90,7 +90,7 @@ impl Layer for Cache {
             };
             let output = next.run(cx).await?;
             let mut entries = self.entries();
-            // A patch must be applied anew each time, so an answer with one is not repeatable.
+            // Patches must be applied each time, so a result with patches is not cached.
             if entries.changes == changes && output.patches.is_empty() && !output.failed {
                 if entries.answers.len() >= MOST_ENTRIES {
                     entries.answers.retain(|_, (until, _)| now < *until);

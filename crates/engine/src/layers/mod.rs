@@ -1,9 +1,9 @@
-//! What stands around the execution of a call.
+//! Layers around the execution of a call.
 //!
-//! A layer gets the call and the rest of the way ([`Next`]) and decides what to do with it: wait,
-//! answer by itself, cut it short, or write down what happened. The order is trace, rate limit,
-//! cache, timeout, tool: what the cache answers is traced, but neither waits nor times out. A layer stands
-//! around a call only where it has something to do.
+//! A layer receives the call and the rest of the chain ([`Next`]). It may wait, answer the call
+//! itself, cut it short, or log what happened. The order is trace, rate limit, cache, timeout,
+//! tool. A cached result is traced, but has no timeout. A layer is left out for calls on which it
+//! would have no effect.
 
 pub mod cache;
 pub mod rate_limit;
@@ -23,12 +23,12 @@ use haft_contract::{BoxFuture, CallContext, Rate, ToolError, ToolOutput, ToolSpe
 
 use crate::pipeline::Admitted;
 
-/// What a call comes to.
+/// The result of a call.
 pub type LayerResult = Result<ToolOutput, ToolError>;
 
-/// Something around the execution of every call.
+/// A wrapper around the execution of every call.
 pub trait Layer: Send + Sync {
-    /// Runs the call by `next`, or does not.
+    /// Runs the call with `next`, or answers it without running it.
     fn call<'a>(
         &'a self,
         call: &'a Admitted,
@@ -37,7 +37,7 @@ pub trait Layer: Send + Sync {
     ) -> BoxFuture<'a, LayerResult>;
 }
 
-/// The rest of the way to the tool.
+/// The rest of the chain up to the tool.
 #[derive(Clone, Copy)]
 pub struct Next<'a> {
     call: &'a Admitted,
@@ -49,7 +49,7 @@ impl<'a> Next<'a> {
         Self { call, rest: layers }
     }
 
-    /// Goes on, with this context.
+    /// Runs the rest of the chain with this context.
     pub fn run(self, cx: &'a CallContext) -> BoxFuture<'a, LayerResult> {
         match self.rest.split_first() {
             Some((layer, rest)) => layer.call(self.call, cx, Next { rest, ..self }),
@@ -58,23 +58,23 @@ impl<'a> Next<'a> {
     }
 }
 
-/// How the layers treat each tool: what is set here, else what the tool's profile says.
+/// The layer settings of the session, which override the profiles of the tools.
 #[derive(Debug, Clone, Default)]
 pub struct LayerSettings {
-    /// How long a call may run where neither its tool nor `tools` says; `None`: as long as it takes.
+    /// The timeout of calls for which neither the tool nor `tools` sets one; `None`: no timeout.
     pub timeout: Option<Duration>,
-    /// By tool name.
+    /// Settings by tool name.
     pub tools: HashMap<String, ToolSettings>,
 }
 
-/// How the layers treat one tool, where it differs from the tool's own profile.
+/// The layer settings of one tool, where they differ from its profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ToolSettings {
-    /// How long a call may run.
+    /// The timeout of a call.
     pub timeout: Option<Duration>,
-    /// How long a read-only answer may be served again.
+    /// The time for which a read-only result may be reused.
     pub cache: Option<Duration>,
-    /// How often it may be called.
+    /// The rate limit.
     pub rate: Option<Rate>,
 }
 
@@ -97,7 +97,8 @@ pub(crate) struct Layers {
     cache: Arc<dyn Layer>,
     timeout: Arc<dyn Layer>,
     more: Vec<Arc<dyn Layer>>,
-    /// Some tool of the session wants answers kept: every call that changes anything must be noticed.
+    /// At least one tool of the session uses the cache, so every call that changes anything must
+    /// empty it.
     keeps_answers: AtomicBool,
 }
 
@@ -116,14 +117,14 @@ impl Layers {
         }
     }
 
-    /// These tools may be called from now on.
+    /// Announces tools that may be called from now on.
     pub(crate) fn expect<'a>(&self, tools: impl IntoIterator<Item = &'a ToolSpec>) {
         if tools.into_iter().any(|spec| spec.profile.cache.is_some()) {
             self.keeps_answers.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Those that have something to do with a call of this tool, in their order.
+    /// Returns the layers that have an effect on calls of this tool, in order.
     pub(crate) fn around(&self, spec: &ToolSpec) -> Vec<Arc<dyn Layer>> {
         let is_traced = tracing::enabled!(target: trace::TARGET, tracing::Level::DEBUG);
         let is_limited = self.settings.tool(spec).rate.is_some();

@@ -1,4 +1,4 @@
-//! Calls that come too often wait their turn.
+//! A rate limit: calls that exceed it wait.
 
 use std::{
     collections::HashMap,
@@ -12,16 +12,17 @@ use tokio::time::{Instant, sleep_until};
 use super::{Layer, LayerResult, LayerSettings, Next};
 use crate::pipeline::Admitted;
 
-/// Spaces calls out: as many at once as the rate allows, then one each time its share has passed.
+/// Delays calls that exceed the rate. A burst of `calls` calls runs immediately; after that, one
+/// per interval of `per / calls`.
 #[derive(Debug)]
 pub struct RateLimit {
     settings: Arc<LayerSettings>,
-    /// By tool: when its whole allowance would be free again.
+    /// For each tool, the time at which its whole allowance is available again.
     booked: Mutex<HashMap<String, Instant>>,
 }
 
 impl RateLimit {
-    /// With these settings.
+    /// Creates a rate limit with these settings.
     pub fn new(settings: Arc<LayerSettings>) -> Self {
         Self {
             settings,
@@ -29,7 +30,7 @@ impl RateLimit {
         }
     }
 
-    /// Books the next free moment.
+    /// Reserves the next free time.
     fn book(&self, tool: &str, rate: Rate) -> Instant {
         let calls = rate.calls.max(1);
         let share = rate.per / calls;
@@ -39,7 +40,7 @@ impl RateLimit {
         let until = booked.entry(tool.to_owned()).or_insert(now);
         let start = (*until).max(now);
         *until = start + share;
-        // The allowance may be used up at once: only what is booked beyond it waits.
+        // A burst within the allowance starts immediately; only calls beyond it wait.
         start
             .checked_sub(ahead)
             .map_or(now, |moment| moment.max(now))

@@ -1,4 +1,4 @@
-//! A call that runs too long is asked to stop, and then left.
+//! Timeouts of calls: a call that runs too long is asked to stop, and abandoned if it does not.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use tokio::time;
 use super::{Layer, LayerResult, LayerSettings, Next};
 use crate::pipeline::{Admitted, execute};
 
-/// Ends calls that take longer than they may.
+/// Ends calls that exceed their timeout.
 #[derive(Debug)]
 pub struct Timeout {
     settings: Arc<LayerSettings>,
 }
 
 impl Timeout {
-    /// With these settings.
+    /// Creates a timeout layer with these settings.
     pub fn new(settings: Arc<LayerSettings>) -> Self {
         Self { settings }
     }
@@ -37,7 +37,8 @@ impl Layer for Timeout {
                 Ok(result) => result,
                 Err(_) if call.call().kind().may_be_dropped => Err(ToolError::TimedOut(limit)),
                 Err(_) => {
-                    // The token of this run alone: running out of time is not an interrupt by a person.
+                    // This token belongs to this run only: a timeout is not an interrupt by the
+                    // user.
                     cx.cancel.cancel();
                     match time::timeout(execute::WIND_DOWN, running).await {
                         Ok(Err(ToolError::Cancelled)) => Err(ToolError::TimedOut(limit)),

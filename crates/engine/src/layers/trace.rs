@@ -1,4 +1,4 @@
-//! One line a call in the log, for the one who listens to `tracing`.
+//! One `tracing` line per call.
 
 use std::time::Instant;
 
@@ -7,11 +7,11 @@ use haft_contract::{BoxFuture, CallContext, Content};
 use super::{Layer, LayerResult, Next};
 use crate::pipeline::Admitted;
 
-/// What listeners know these lines by.
+/// The tracing target of these lines.
 pub(super) const TARGET: &str = module_path!();
 
-/// Writes down what ran, how long it took and how it ended. Never what it was about: inputs and
-/// results may hold secrets.
+/// Logs the tool, the duration and the outcome of each call. It never logs inputs or results, which
+/// may contain secrets.
 #[derive(Debug)]
 pub struct Trace;
 

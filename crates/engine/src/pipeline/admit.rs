@@ -1,8 +1,8 @@
-//! The second verb: may it run?
+//! The second step: decides whether a call may run.
 //!
-//! Meaning first, then permission, so that a call that makes no sense never bothers a person. One
-//! exception: what lies outside the working directories is not even looked at before it is
-//! permitted.
+//! First the tool checks whether the call can succeed, then permissions are evaluated, so that the
+//! user is not asked about a call that would fail anyway. One exception: paths outside the working
+//! directories are not accessed at all before the call is permitted.
 
 use std::{
     collections::BTreeSet,
@@ -32,11 +32,11 @@ use crate::{
     scheduler::Slot,
 };
 
-/// What a model reads of a call that a hook has put off.
+/// The result that the model reads for a call that a hook has deferred.
 const DEFERRED: &str = "A hook has put this call off: it has not run. Make it again, by itself, once \
                         the conversation goes on.";
 
-/// A call that may run. Only `admit` makes one: its field is private to this file.
+/// A call that may run. Only `admit` creates one: its fields are private to this file.
 #[derive(Debug)]
 pub struct Admitted {
     prepared: Prepared,
@@ -44,43 +44,43 @@ pub struct Admitted {
     kept: JudgedState,
 }
 
-/// What a call may touch.
+/// The grants of a call: what it may touch.
 #[derive(Debug)]
 pub(super) struct Terms {
-    /// Outside the working directories, as real paths.
+    /// Permitted real paths outside the working directories.
     pub(super) granted: Arc<[PathBuf]>,
-    /// The paths the decision was about.
+    /// The paths that the decision covered.
     pub(super) judged: JudgedPaths,
-    /// How the command it starts is to be confined.
+    /// The confinement of the command it starts.
     pub(super) confinement: Confinement,
-    /// Why it may run, for people.
+    /// The human-readable reason why it may run.
     because: String,
-    /// The context that it was checked with, to be used again.
+    /// The context that it was checked with, to be reused.
     context: Option<CallContext>,
 }
 
 impl Admitted {
-    /// The call.
+    /// Returns the call.
     pub fn call(&self) -> &Prepared {
         &self.prepared
     }
 
-    /// Why it may run, for people.
+    /// Returns the human-readable reason why it may run.
     pub fn because(&self) -> &str {
         &self.terms.because
     }
 
-    /// What it may touch.
+    /// Returns its grants.
     pub(super) fn terms(&mut self) -> &mut Terms {
         &mut self.terms
     }
 
-    /// A copy of the call's context that no one needs any more; once.
+    /// Takes the context that the call was checked with, for reuse. Returns it only once.
     pub(crate) fn take_context(&mut self) -> Option<CallContext> {
         self.terms.context.take()
     }
 
-    /// What is to be kept of the judging; once.
+    /// Takes the effects of the admission. Returns them only once.
     pub(crate) fn take_kept(&mut self) -> JudgedState {
         std::mem::take(&mut self.kept)
     }
@@ -90,8 +90,8 @@ impl Admitted {
     }
 }
 
-/// Checks the call's meaning, runs the hooks, and decides whether it may run, asking a person if
-/// need be.
+/// Checks the call with its tool, runs the hooks, and decides whether it may run. Asks the user if
+/// necessary.
 pub(crate) async fn admit(
     prepared: Prepared,
     cx: &CallContext,
@@ -129,18 +129,18 @@ pub(crate) async fn admit(
     }
 }
 
-/// What is to be kept of the judging, beyond the call.
+/// The effects of an admission beyond the call itself.
 #[derive(Debug, Default)]
 pub(crate) struct JudgedState {
-    /// Rules that a person wants from now on.
+    /// Rules that the user wants to save.
     pub(crate) rules: Vec<String>,
-    /// Where they want them.
+    /// The destination of these rules.
     pub(crate) scope: RuleScope,
-    /// Changes of the session that a hook wants.
+    /// Changes of the session that a hook requests.
     pub(crate) patches: Vec<ContextPatch>,
-    /// What hooks want said.
+    /// Notes by hooks.
     pub(crate) notes: Notes,
-    /// Who permitted it.
+    /// The source of the approval.
     pub(crate) approval: ApprovalSource,
 }
 
@@ -152,16 +152,17 @@ struct Judge<'a> {
     setting: PathContext,
     slot: &'a mut Slot,
     kept: JudgedState,
-    /// A hook has written the input anew: what still asks is put to a person, not to it again.
+    /// A hook has replaced the input. Any further question goes to the user, not to that hook
+    /// again.
     rewritten: bool,
-    /// The input is a person's own: what they wrote needs no second word of theirs. What they were asked
-    /// about.
+    /// The user has replaced the input and has approved it with that. Holds the reason they were
+    /// asked for.
     consented: Option<Because>,
-    /// Hooks want a person asked: which, and why.
+    /// A hook requires that the user is asked: its name and reason.
     hooks_ask: Option<String>,
-    /// Hooks have put the call off.
+    /// Hooks have deferred the call.
     deferred: bool,
-    /// The context that the call was checked with as it is now: it knows the paths it was judged by.
+    /// The context of the last check of the current input, with the paths that the decision covers.
     checked_with: Option<CallContext>,
 }
 
@@ -178,7 +179,8 @@ impl Judge<'_> {
             if self.policy.plan.is_none() && self.context.may_be_plan(&facts) {
                 self.policy = self.policy.clone().with_plan(self.context.real_plan());
             }
-            // What is denied or lies outside is not even looked at before it is permitted.
+            // A path that is denied or outside the working directories is not accessed before it is
+            // permitted.
             let early = decide(&self.policy, &facts);
             let unseen = early.behavior == Behavior::Deny
                 || matches!(early.because, Because::Outside(_) | Because::Sensitive(..));
@@ -187,7 +189,7 @@ impl Judge<'_> {
             } else {
                 Some(self.check(&prepared, &facts).await?)
             };
-            // Hooks and the reading of a command line side by side.
+            // Run the hooks and parse the command line concurrently.
             let before = if heard {
                 facts.read_command(&self.setting);
                 None
@@ -199,9 +201,10 @@ impl Judge<'_> {
                 } else {
                     let hooks = hooks::before(engine, &prepared, self.context, &self.setting);
                     let reading = read_command(facts, self.setting.clone());
-                    // In a box, as everything that few calls need: each call would be as large as the largest.
+                    // Boxed like everything that few calls need; otherwise the future of each call
+                    // would be as large as the largest.
                     let both = Box::pin(async { tokio::join!(hooks, reading) });
-                    // A hook may take minutes: who interrupts does not wait for it.
+                    // A hook may run for minutes: an interrupt does not wait for it.
                     let Some((before, read)) = self.cx.cancel.run_until_cancelled(both).await
                     else {
                         return Err(interrupted(&prepared));
@@ -269,7 +272,7 @@ impl Judge<'_> {
                     return Err(self.refused(&prepared, &facts, &because));
                 }
                 if let Some(input) = Box::pin(self.ask(&prepared, &facts, &because)).await? {
-                    // What a hook wrote is judged like any other call, but its consent stands.
+                    // Input from a hook is checked like any other, but the approval stays valid.
                     prepared = self.again(&prepared, input)?;
                     word = HookWord::Answer;
                     continue;
@@ -313,7 +316,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Why a call may run: what decided, or who agreed and what they were asked for.
+    /// Returns why a call may run: the deciding rule, or who approved it and why they were asked.
     fn why(&self, asked: Option<String>, permitted: String) -> String {
         let who = match self.kept.approval {
             ApprovalSource::Config => return permitted,
@@ -324,9 +327,9 @@ impl Judge<'_> {
         format!("{who}; asked because {}", asked.unwrap_or(permitted))
     }
 
-    /// A command that would run unasked is judged by how it would really be confined: its sandbox is made
-    /// ready, and where there is none, what counted on it is decided anew. Also how it is confined, if
-    /// that was looked up.
+    /// Re-evaluates a command that would run without asking, based on its real confinement. This
+    /// prepares its sandbox. If nothing can confine it here, the decision is made again without
+    /// relying on the sandbox. Also returns the confinement if it was computed.
     async fn confined(
         &mut self,
         decision: Decision,
@@ -347,22 +350,22 @@ impl Judge<'_> {
         (decision, Some(confinement))
     }
 
-    /// The same call with another input than the model's.
+    /// Prepares the same call with an input that replaces the model's.
     fn again(&self, prepared: &Prepared, input: Value) -> Result<Prepared, EarlyResult> {
         let call = hooks::again(prepared, input);
         let author = Author::Answer;
         super::prepare::fit(&prepared.tool, call, author, prepared.call, &self.setting)
     }
 
-    /// The call's context before it is permitted: it looks at the files the facts are about, not at what has
-    /// taken their place since.
+    /// Returns the context for checks before the call is permitted. It gives access only to the
+    /// files that the facts refer to, even if a path is swapped in the meantime.
     fn judging(&self, facts: &Facts) -> CallContext {
         let mut cx = self.cx.clone();
         cx.permissions.judged = facts.judged();
         cx
     }
 
-    /// Does it make sense?
+    /// Checks whether the call can succeed.
     async fn check(&mut self, prepared: &Prepared, facts: &Facts) -> Result<Check, EarlyResult> {
         let cx = self.judging(facts);
         let cx = &*self.checked_with.insert(cx);
@@ -383,8 +386,8 @@ impl Judge<'_> {
         })
     }
 
-    /// Puts the question to the hooks, then to a person. `Some`: a hook agrees, with another input.
-    /// Waiting for a person holds no slot.
+    /// Requests approval from the hooks, then from the user. Returns the input if it was replaced.
+    /// The call occupies no slot while it waits for the user.
     async fn ask(
         &mut self,
         prepared: &Prepared,
@@ -393,7 +396,8 @@ impl Judge<'_> {
     ) -> Result<Option<Value>, EarlyResult> {
         match (&self.consented, because) {
             (None, _) => {}
-            // They were not asked about this, and no slip of a hand may do it.
+            // The user was not asked about this critical operation, and a typing error must not
+            // start it.
             (Some(asked), Because::Critical(_)) if asked != because => {
                 let name = prepared.name();
                 let message = format!(
@@ -421,9 +425,9 @@ impl Judge<'_> {
         };
         match requested {
             Requested::Silent => {}
-            // Only a person lets a command out of the sandbox.
+            // Only the user can let a command run outside the sandbox.
             Requested::Allow { .. } if *because == Because::Unconfined => {}
-            // What a person would have answered must be in it.
+            // The input must contain what the user would have answered.
             Requested::Allow {
                 updated_input: None,
                 ..
@@ -488,7 +492,8 @@ impl Judge<'_> {
                     biased;
                     answer = cx.services.approver().ask(question) => Some(answer),
                     () = cx.cancel.cancelled() => None,
-                    // Only where the answer does not come at once: then a person was asked.
+                    // Notifies the hooks only if the answer is not immediate, which means that the
+                    // user was asked.
                     never = hooks::asked(engine, &asked, &setting.cwd) => match never {},
                 }
             })
@@ -563,7 +568,7 @@ impl Judge<'_> {
         Err(rejected(prepared, denied, message))
     }
 
-    /// No one is asked: hooks learn of it.
+    /// Notifies the hooks that the call is denied without asking.
     async fn denied_unasked(&mut self, prepared: &Prepared, because: &Because) {
         let (engine, context, setting) = (self.engine, self.context, &self.setting);
         let (reason, notes) = (because.to_string(), &mut self.kept.notes);
@@ -571,14 +576,15 @@ impl Judge<'_> {
         self.cx.cancel.run_until_cancelled(told).await;
     }
 
-    /// Refused without a question.
+    /// Denies the call without asking.
     fn refused(&self, prepared: &Prepared, facts: &Facts, because: &Because) -> EarlyResult {
         let by_itself = match because {
             Because::Rule { list, .. } => *list == RuleList::Deny,
             Because::Tool(_) => matches!(facts.opinion, Permission::Deny(_)),
             _ => false,
         };
-        // What would only have asked is refused by the mode that never does.
+        // If the call would only have asked, the reason of the denial is the mode, which never
+        // asks.
         let kind = if by_itself { because.kind() } else { "mode" };
         let denied = unasked(kind, because);
         rejected(prepared, denied, denial(facts, because, &self.policy))

@@ -1,18 +1,18 @@
-//! Repairs of what models write, led by the schema.
+//! Schema-driven repairs of the arguments that models write.
 //!
-//! Models send `"10"` for 10, `"true"` for true, whole lists and objects as a string of JSON, and
-//! `null` for what they leave out. Where the schema wants the one thing and the other can only mean
-//! that, it is taken so, and noted. Nothing is guessed: what could mean two things is left for
-//! validation to refuse.
+//! Models send `"10"` for 10, `"true"` for true, whole lists and objects as a JSON string, and
+//! `null` for values they omit. If the schema requires one and the value can only mean that, the
+//! value is converted and the repair is recorded. Nothing is guessed: ambiguous values are left to
+//! the validation, which rejects them.
 
 use serde_json::{Map, Number, Value};
 
 use super::ArgumentRepair;
 
-/// How deep objects and lists are looked into.
+/// The maximum nesting depth that is repaired.
 const DEPTH: usize = 32;
 
-/// Repairs `input` in place; the answer says what was done.
+/// Repairs `input` in place and returns the repairs.
 pub(super) fn coerce(schema: &Value, input: &mut Value) -> Vec<ArgumentRepair> {
     let mut repairs = Vec::new();
     if input.is_null() {
@@ -78,14 +78,14 @@ fn walk(
     }
 }
 
-/// An optional parameter that is `null` was left out.
+/// Removes optional parameters that are `null`.
 fn drop_nulls(
     schema: &Value,
     object: &mut Map<String, Value>,
     path: &str,
     repairs: &mut Vec<ArgumentRepair>,
 ) {
-    // Nearly never there is one.
+    // The usual case: none is `null`.
     if !object.values().any(Value::is_null) {
         return;
     }
@@ -109,10 +109,10 @@ fn drop_nulls(
     });
 }
 
-/// The value as the schema wants it, where it is written as something else.
+/// Returns the value converted to the type that the schema expects, if it has another.
 fn reread(schema: &Value, value: &Value) -> Option<Value> {
     match value {
-        // A schema that takes strings gets the string, whatever else it takes.
+        // A schema that accepts strings gets the string, even if it accepts other types too.
         Value::String(text) if !wants(schema, "string") => {
             let text = text.trim();
             if wants(schema, "boolean") && text.eq_ignore_ascii_case("true") {
@@ -141,7 +141,7 @@ fn reread(schema: &Value, value: &Value) -> Option<Value> {
                 .then(|| serde_json::from_str(text).ok())??;
             fits(&parsed).then_some(parsed)
         }
-        // `10.0` is how some languages write the integer 10.
+        // Some languages write the integer 10 as `10.0`.
         Value::Number(number)
             if number.is_f64() && wants(schema, "integer") && !wants(schema, "number") =>
         {
@@ -151,7 +151,7 @@ fn reread(schema: &Value, value: &Value) -> Option<Value> {
     }
 }
 
-/// Beyond this a double no longer tells neighbouring integers apart.
+/// The largest magnitude up to which a double represents every integer exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 fn whole_number(number: f64) -> Option<Value> {

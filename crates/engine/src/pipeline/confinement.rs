@@ -1,4 +1,4 @@
-//! How the command of a call is confined: as it should be, and as it really is.
+//! The confinement of a call's command: the intended one, and its strength on this machine.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use haft_contract::{CallContext, Confinement, ConfinementStrength, ProbeConfinem
 
 use crate::permissions::{Facts, Policy, confine};
 
-/// How the command of a call is to be confined: looked up on a thread that may take its time. The strictest
-/// where that fails.
+/// Computes the confinement of a call's command, on a blocking thread. If that fails, it is the
+/// strictest.
 pub(super) async fn of(policy: &Policy, facts: Facts) -> Confinement {
     let policy = policy.clone();
     let looked_up = tokio::task::spawn_blocking(move || confine(&policy, &facts));
     looked_up.await.ok().flatten().unwrap_or_default()
 }
 
-/// How would it really be confined, if anything here can tell?
+/// Returns the real strength of the confinement, if the session has a probe.
 pub(super) async fn strength(
     confinement: &Confinement,
     cx: &CallContext,

@@ -1,4 +1,4 @@
-//! The third verb: run it, inside its layers, until it is done or someone interrupts.
+//! The third step: runs the call inside its layers, until it finishes or is interrupted.
 
 use std::{mem, sync::Arc, time::Duration};
 
@@ -12,8 +12,8 @@ use crate::{
     schema::SchemaValidator,
 };
 
-/// How long a call that changes things, or that must not be made twice, may take to wind down after an
-/// interrupt. What only reads is dropped at once.
+/// The time that a call that changes things, or must not be repeated, has to stop after an
+/// interrupt. Read-only calls are dropped immediately.
 pub(crate) const WIND_DOWN: Duration = Duration::from_secs(5);
 
 /// A call that ran.
@@ -23,19 +23,19 @@ pub struct ExecutedCall {
     pub(super) result: Result<ToolOutput, ToolError>,
 }
 
-/// Runs an admitted call. A call that finished keeps its real result, also when the interrupt came
+/// Runs an admitted call. A call that finished keeps its real result, even if the interrupt arrived
 /// while it was finishing.
 pub(crate) async fn execute(
     mut admitted: Admitted,
     mut cx: CallContext,
     layers: &Layers,
 ) -> ExecutedCall {
-    // The tool learns what it was permitted, so that it can hold itself to it.
+    // Passes the grants to the tool, so that it can respect them.
     let terms = admitted.terms();
     cx.permissions.granted = Arc::clone(&terms.granted);
     cx.permissions.judged = terms.judged.clone();
     cx.permissions.confinement = mem::take(&mut terms.confinement);
-    // A token of its own: a layer that ends the call does not interrupt it, as a person does.
+    // A separate token: a layer that ends the call must not look like an interrupt by the user.
     let own = cx.cancel.child_token();
     let interrupt = mem::replace(&mut cx.cancel, own);
     let cx = &cx;
@@ -61,7 +61,8 @@ pub(crate) async fn execute(
     ExecutedCall { call, result }
 }
 
-/// What a tool says of the values that programs get is true of each of them. Tests run every tool through here.
+/// Asserts that the structured output of a tool matches its declared schema. All tests of tools run
+/// through here.
 fn hold_to_schema(call: &Prepared, result: &Result<ToolOutput, ToolError>) {
     let (Some(schema), Ok(output)) = (&call.spec().profile.output_schema, result) else {
         return;
@@ -76,7 +77,7 @@ fn hold_to_schema(call: &Prepared, result: &Result<ToolOutput, ToolError>) {
     assert!(problems.is_empty(), "{name}: {problems:?} in {structured}");
 }
 
-/// What is said of a call that changes things and did not stop when asked to.
+/// Returns the error for a call that changes things and did not stop when it was interrupted.
 pub(crate) fn lost() -> ToolError {
     ToolError::Failed(format!(
         "interrupted, and it did not stop within {} s: how far it got is not known. Look at what it \

@@ -1,4 +1,4 @@
-//! What is known of a call.
+//! The facts that the permission decision on a call is based on.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::{
     permissions::{Facts, PathContext},
 };
 
-/// For those who only want to know what would be decided: takes a call as far as the first look of
-/// [`admit`](super::admit), found, fitted to its tool, completed, and its facts gathered by the same functions.
+/// Gathers the facts of a call without running or deciding it. The call is found, matched with its
+/// tool and completed by the same functions as in [`admit`](super::admit).
 pub(crate) async fn facts(
     engine: &Engine,
     tool_use: ToolUse,
@@ -46,7 +46,7 @@ pub(crate) async fn facts(
     Ok(facts)
 }
 
-/// Reads the command line of a call, if it has one, on a thread that may take its time.
+/// Parses the command line of a call, if it has one, on a blocking thread.
 pub(super) async fn read_command(mut facts: Facts, setting: PathContext) -> Facts {
     if !facts.has_command() {
         return facts;
@@ -57,7 +57,7 @@ pub(super) async fn read_command(mut facts: Facts, setting: PathContext) -> Fact
         facts
     });
     read.await.unwrap_or_else(|_| {
-        // Nothing is known of it then.
+        // Nothing is known about the command in this case, so deny it.
         spare.opinion = Permission::Deny("its command could not be read".to_owned());
         spare
     })

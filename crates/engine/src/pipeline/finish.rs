@@ -1,4 +1,5 @@
-//! The last verb: what the model reads, what programs read, what a person sees.
+//! The last step: converts the outcome into the result, with parts for the model, programs and the
+//! user.
 
 use std::time::Duration;
 
@@ -7,8 +8,8 @@ use haft_contract::{Card, Content, ToolError, ToolOutput};
 use super::{CallResult, ExecutedCall, INTERRUPTED, Metadata, Prepared};
 use crate::results::ResultStore;
 
-/// Makes a result of an outcome. A text over the tool's cap is kept on disk, and the model reads
-/// where. The card is drawn where someone may look at it.
+/// Converts an outcome into a result. A text over the tool's cap is stored on disk, and the model
+/// gets its path. The card is drawn only if a front end may show it.
 pub(crate) fn finish(
     outcome: ExecutedCall,
     results: &ResultStore,
@@ -75,7 +76,7 @@ pub(crate) fn finish(
     }
 }
 
-/// Providers refuse empty blocks.
+/// Removes empty blocks, which providers reject.
 fn never_empty(content: &mut Vec<Content>, name: &str) {
     content.retain(|block| block.as_text().is_none_or(|text| !text.trim().is_empty()));
     if content.is_empty() {

@@ -1,4 +1,4 @@
-//! Where hooks have a say in a call.
+//! Hook events of a call.
 
 use std::{convert::Infallible, path::Path, sync::OnceLock};
 
@@ -14,46 +14,46 @@ use crate::{
     permissions::{Facts, HookWord, PathContext, suggest},
 };
 
-/// What hooks made of a call before it is judged.
+/// The merged output of the PreToolUse hooks, before permissions are evaluated.
 #[derive(Debug, Default)]
 pub(super) struct Before {
-    /// They refuse it: the text for the model.
+    /// The hooks deny the call: the text for the model.
     pub(super) denied: Option<String>,
     pub(super) word: HookWord,
-    /// The input they want in place of the one given.
+    /// The input that replaces the original one.
     pub(super) updated_input: Option<Value>,
-    /// They put it off.
+    /// The hooks defer the call.
     pub(super) defers: bool,
-    /// They want a person asked: which, and why.
+    /// A hook requires that the user is asked: its name and reason.
     pub(super) asks: Option<String>,
     pub(super) notes: Notes,
 }
 
-/// What hooks want said of a call, beside its result.
+/// Notes by hooks, in addition to the result of a call.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// To the model.
+    /// Notes for the model.
     pub(crate) context: Vec<String>,
-    /// To the person.
+    /// Messages for the user.
     pub(crate) messages: Vec<String>,
-    /// Everything should stop after this call: why.
+    /// The reason why a hook stops the turn after this call.
     pub(crate) stop: Option<String>,
 }
 
 impl Notes {
-    /// Adds what was said later. The first that wants everything to stop counts.
+    /// Adds later notes. The first reason to stop wins.
     pub(crate) fn extend(&mut self, later: Self) {
         self.context.extend(later.context);
         self.messages.extend(later.messages);
         self.stop = self.stop.take().or(later.stop);
     }
 
-    /// Did no hook say anything?
+    /// Returns whether the hooks produced no notes.
     pub(crate) fn is_empty(&self) -> bool {
         self.context.is_empty() && self.messages.is_empty() && self.stop.is_none()
     }
 
-    /// The same for those who know no more of calls than a tool does.
+    /// Converts the notes into the verdict that tools receive.
     pub(crate) fn verdict(&self) -> HookVerdict {
         HookVerdict {
             context: self.context.clone(),
@@ -77,8 +77,8 @@ impl Notes {
     }
 }
 
-/// Asks the PreToolUse hooks. Deny before defer before ask before allow; of several new inputs the
-/// last one counts.
+/// Runs the PreToolUse hooks. Deny overrides defer, defer overrides ask, and ask overrides allow.
+/// If several hooks replace the input, the last one wins.
 pub(super) async fn before(
     engine: &Engine,
     prepared: &Prepared,
@@ -120,26 +120,26 @@ pub(super) async fn before(
     before.word = match strictest {
         None | Some(HookDecision::Deny) => HookWord::Silent,
         Some(HookDecision::Allow) => HookWord::Allow,
-        // Where no one can put a call off, a person decides.
+        // If nothing can defer calls here, the user decides.
         Some(HookDecision::Ask | HookDecision::Defer) => HookWord::Ask,
     };
     before.defers = strictest == Some(HookDecision::Defer);
     before
 }
 
-/// What PermissionRequest hooks answer in a person's place.
+/// The answer of PermissionRequest hooks on the user's behalf.
 pub(super) enum Requested {
-    /// Nothing: the person is asked.
+    /// No answer: the user is asked.
     Silent,
     Allow {
         updated_input: Option<Value>,
         updates: Vec<Value>,
     },
-    /// What the model reads.
+    /// Denied; the text is for the model.
     Deny(String),
 }
 
-/// Asks the PermissionRequest hooks.
+/// Runs the PermissionRequest hooks.
 pub(super) async fn request(
     engine: &Engine,
     prepared: &Prepared,
@@ -178,7 +178,7 @@ pub(super) async fn request(
     }
 }
 
-/// Tells the hooks that a call was refused because no one is asked.
+/// Notifies the hooks that a call was denied without asking.
 pub(super) async fn denied(
     engine: &Engine,
     prepared: &Prepared,
@@ -203,7 +203,7 @@ pub(super) async fn denied(
     }
 }
 
-/// Tells the hooks that a person is asked, and then waits for ever: the one who asks ends it.
+/// Notifies the hooks that the user is asked, and then never returns: the caller drops the future.
 pub(crate) async fn asked(engine: &Engine, what: &str, cwd: &Path) -> Infallible {
     let notice = HookNotice {
         kind: "permission_prompt",
@@ -222,14 +222,14 @@ pub(crate) async fn asked(engine: &Engine, what: &str, cwd: &Path) -> Infallible
     std::future::pending().await
 }
 
-/// Something that a person is to hear of.
+/// A message for the user.
 pub(crate) struct HookNotice<'a> {
     pub(crate) kind: &'a str,
     pub(crate) title: &'a str,
     pub(crate) message: &'a str,
 }
 
-/// Tells the hooks what a person is to hear of.
+/// Runs the Notification hooks.
 pub(crate) async fn notify(engine: &Engine, notice: &HookNotice<'_>, cwd: &Path) {
     let event = HookMoment::NOTIFICATION;
     if engine.hooks.is_silent(event) {
@@ -250,7 +250,7 @@ pub(crate) async fn notify(engine: &Engine, notice: &HookNotice<'_>, cwd: &Path)
     engine.hooks.tell(&occasion, &engine.common()).await;
 }
 
-/// Tells the hooks that relative paths start elsewhere from now on, if a call has brought that about.
+/// Notifies the hooks if a call has changed the working directory.
 pub(crate) async fn moved(
     engine: &Engine,
     patches: &[ContextPatch],
@@ -287,7 +287,7 @@ async fn fire_moved(engine: &Engine, new: &Path, context: &SessionContext) -> Ve
     engine.fire(event, "", fields, &moved).await
 }
 
-/// Is there no hook that hears how a call ended?
+/// Returns whether no hook receives the result of this call.
 pub(crate) fn is_silent_after(engine: &Engine, outcome: &ExecutedCall) -> bool {
     engine.hooks.is_silent(event_after(outcome))
 }
@@ -299,8 +299,8 @@ fn event_after(outcome: &ExecutedCall) -> HookMoment {
     }
 }
 
-/// Tells the hooks how a call ended. They may add to what the model reads, and replace an output
-/// by another of the same shape.
+/// Runs the PostToolUse hooks. They may add to the text that the model reads, and replace an output
+/// with another of the same structure.
 pub(crate) async fn after(
     engine: &Engine,
     outcome: &mut ExecutedCall,
@@ -349,7 +349,7 @@ pub(crate) async fn after(
     notes
 }
 
-/// The beginning and the end of a text that is long.
+/// Returns a long text without its middle part.
 fn middle_cut(text: &str) -> String {
     const LONGEST: usize = 10_000;
     let length = text.chars().count();
@@ -380,7 +380,8 @@ fn text_of(output: &ToolOutput) -> String {
     texts.join("\n")
 }
 
-/// Takes over an output that has the shape of the tool's own; any other is left alone.
+/// Replaces the output if the new one has the structure of the tool's own; otherwise leaves it
+/// unchanged.
 fn replace(output: &mut ToolOutput, new: &Value) {
     if !fits(&response(output), new) {
         return;
@@ -399,7 +400,7 @@ fn replace(output: &mut ToolOutput, new: &Value) {
                 (None, _) => new.to_string(),
             }
         }
-        // Blocks, as servers answer them.
+        // Content blocks, as MCP servers return them.
         Value::Array(blocks) if blocks.iter().all(|block| block["type"] == "text") => {
             let texts: Vec<&str> = blocks
                 .iter()
@@ -415,7 +416,7 @@ fn replace(output: &mut ToolOutput, new: &Value) {
     }
 }
 
-/// The same kind of value, and for objects the same names.
+/// Returns whether both values have the same type and, for objects, the same keys.
 fn fits(old: &Value, new: &Value) -> bool {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {
@@ -432,7 +433,7 @@ fn same_kind(old: &Value, new: &Value) -> bool {
     std::mem::discriminant(old) == std::mem::discriminant(new)
 }
 
-/// What every event about a call says of it.
+/// Returns the fields that every event about a call contains.
 fn fields(prepared: &Prepared, with_id: bool) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("tool_name".to_owned(), prepared.name().into());
@@ -477,7 +478,7 @@ async fn fire(
     engine.hooks.fire(&occasion, &common).await
 }
 
-/// The call again, with another input.
+/// Returns the call with another input.
 pub(super) fn again(prepared: &Prepared, input: Value) -> ToolUse {
     ToolUse {
         id: prepared.id.clone(),

@@ -1,8 +1,8 @@
 //! One tool call, start to finish: `prepare` → `admit` → `execute` → `finish`.
 //!
-//! Each step takes the type the step before it returns, so a call that was never admitted cannot be
-//! executed: it does not compile. Any step may settle the call early, with an error *result* that
-//! the model reads.
+//! Each step takes the type that the step before it returns. Code that executes a call that was
+//! never admitted does not compile. Any step may end the call early with an error *result* that the
+//! model reads.
 
 pub mod admit;
 mod coerce;
@@ -34,37 +34,37 @@ pub(crate) use {
     prepare::{Author, prepare},
 };
 
-/// The marker that session readers look for where a person interrupted running tools.
+/// The marker that session readers search for where the user interrupted running tools.
 pub const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
 
-/// A call that is over: what the model reads, what programs read, what a person sees.
+/// The result of a finished call, with parts for the model, programs and the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallResult {
     /// Our id of the call.
     pub call: CallId,
     /// The provider's id.
     pub id: String,
-    /// The tool's own name, also where an alias was called.
+    /// The tool's own name, even if an alias was called.
     pub name: String,
-    /// It failed, in whatever way.
+    /// The call failed or did not run.
     pub is_error: bool,
-    /// What the model reads; never empty.
+    /// The content that the model reads; never empty.
     pub content: Vec<Content>,
-    /// What programs read.
+    /// The structured result that programs receive.
     pub structured: Option<Value>,
-    /// Messages for the conversation, after the result.
+    /// Messages to add to the conversation after the result.
     pub messages: Vec<InjectedMessage>,
     /// Changes of the session, applied by the scheduler.
     pub patches: Vec<ContextPatch>,
-    /// What else is worth knowing.
+    /// Further information about the call.
     #[serde(with = "WholeMetadata")]
     pub metadata: Metadata,
-    /// What a person is shown.
+    /// The card shown to the user.
     pub card: Card,
 }
 
 impl CallResult {
-    /// Adds what hooks want said.
+    /// Adds the notes by hooks.
     pub(crate) fn with_notes(mut self, notes: Notes) -> Self {
         for context in notes.context {
             let text = format!("<system-reminder>\n{context}\n</system-reminder>");
@@ -77,46 +77,47 @@ impl CallResult {
         self
     }
 
-    /// The text the model reads, blocks of other kinds left out.
+    /// Returns the text that the model reads, without blocks of other types.
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self.content.iter().filter_map(Content::as_text).collect();
         texts.join("\n")
     }
 }
 
-/// What is worth knowing of a finished call beyond its result.
+/// Further information about a finished call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Metadata {
-    /// How the arguments were repaired before they fitted the schema.
+    /// The repairs of the arguments that were necessary to match the schema.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<ArgumentRepair>,
-    /// Where the whole result is kept, if it was too long.
+    /// The path of the whole result, if it was too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<PathBuf>,
     /// Patches that were dropped because the call's effects did not announce any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dropped_patches: Vec<ContextPatch>,
-    /// What hooks want the person to know.
+    /// Messages by hooks for the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-    /// A hook wants everything to stop after this call: why.
+    /// The reason why a hook stops the turn after this call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
-    /// It was not permitted.
+    /// Set if the call was denied.
     #[serde(skip)]
     pub denied: Option<Denied>,
-    /// A hook has put it off: it has not run, and is to be made again later.
+    /// A hook has deferred the call: it has not run, and must be made again later.
     #[serde(skip)]
     pub deferred: bool,
-    /// From the call's turn to its result, waiting for a person included.
+    /// The time from the start of the call to its result, including the time spent waiting for the
+    /// user.
     #[serde(skip)]
     pub duration: Duration,
-    /// How much of that was waiting for the one who was asked.
+    /// The part of that time spent waiting for an approval.
     #[serde(skip)]
     pub waited: Duration,
 }
 
-/// The same with everything in it: what programs read of a call leaves some out.
+/// Serializes all fields of [`Metadata`], some of which its own serialization omits.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Metadata")]
 struct WholeMetadata {
@@ -132,42 +133,42 @@ struct WholeMetadata {
     waited: Duration,
 }
 
-/// Why a call was not permitted.
+/// The source of a denial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Denied {
-    /// No one was asked: a rule, the mode or a hook said no, or there was no one to ask.
+    /// Denied without asking: by a rule, the mode or a hook, or because no user can be asked.
     Unasked {
-        /// What sort of reason it is, as messages name it.
+        ///  The kind of the reason, as messages name it.
         kind: Cow<'static, str>,
-        /// The reason, for people.
+        ///  The human-readable reason.
         reason: String,
-        /// What would have allowed it, where something would.
+        ///  A change that would have allowed it, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remedy: Option<String>,
     },
-    /// A PreToolUse hook said no.
+    /// Denied by a PreToolUse hook.
     Hook,
-    /// The one who was asked said no.
+    /// Denied by the user, or by the program that answered for them.
     Person,
 }
 
-/// How a call came to be permitted.
+/// The source of an approval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ApprovalSource {
-    /// Rules, the mode, or that it is harmless: no one was asked.
+    /// Rules, the mode, or read-only effects: nothing was asked.
     #[default]
     Config,
-    /// A hook answered in the place of a person.
+    /// A hook answered instead of the user.
     Hook,
-    /// A person, this once.
+    /// The user, this once.
     Person,
-    /// A person, from now on.
+    /// The user, who also saved rules.
     PersonAlways,
 }
 
 impl ApprovalSource {
-    /// Its name in telemetry.
+    /// Returns its name in telemetry.
     pub fn name(self) -> &'static str {
         match self {
             Self::Config => "config",
@@ -178,33 +179,33 @@ impl ApprovalSource {
     }
 }
 
-/// One repair of the arguments.
+/// A repair of the arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArgumentRepair {
-    /// Which parameter; empty for the arguments as a whole.
+    /// The parameter; empty for the arguments as a whole.
     pub parameter: String,
-    /// What was done.
+    /// A description of the repair.
     pub note: String,
 }
 
-/// A call that ends before it ran.
+/// The result of a call that ended before it ran.
 #[derive(Debug)]
 pub(crate) struct EarlyResult {
     pub(crate) name: String,
     pub(crate) message: String,
-    // Boxed, so that the happy path does not carry the size of the unhappy one.
+    // Boxed, so that `Result`s with this error stay small.
     pub(crate) card: Box<Card>,
     pub(crate) repairs: Vec<ArgumentRepair>,
-    /// It was not permitted, as against: it made no sense.
+    /// The call was denied; `None` if it was invalid.
     pub(crate) denied: Option<Box<Denied>>,
-    /// A hook has put it off.
+    /// A hook has deferred it.
     pub(crate) deferred: bool,
-    /// What hooks want said.
+    /// Notes by hooks.
     pub(crate) notes: Box<Notes>,
 }
 
 impl EarlyResult {
-    /// A problem with the call itself, in the wrapper that models know.
+    /// Creates a result for an invalid call, in the markup that models know.
     pub(crate) fn misuse(
         name: &str,
         problem: &str,
@@ -223,7 +224,7 @@ impl EarlyResult {
         }
     }
 
-    /// A defect of the tool.
+    /// Creates a result for a defect of the tool.
     pub(crate) fn broken(name: &str, message: &str) -> Self {
         let card = Card::new(name, String::new()).with(CardPiece::Alarm(message.to_owned()));
         Self {
@@ -260,13 +261,13 @@ impl EarlyResult {
     }
 }
 
-/// A result for a call that no step could answer: it was interrupted before it began, or its tool
-/// panicked.
+/// Creates a result for a call without an outcome: it was interrupted before it started, or its
+/// tool panicked.
 pub(crate) fn without_outcome(call: CallId, id: &str, name: &str, message: &str) -> CallResult {
     EarlyResult::broken(name, message).finish(call, id.to_owned())
 }
 
-/// The card of a call whose input never fitted.
+/// Returns the card of a call whose input did not match the schema.
 fn misuse_card(spec: &haft_contract::ToolSpec, input: &Value, problem: &str) -> Card {
     plain::call(spec, input)
         .with_summary("invalid call")

@@ -1,4 +1,4 @@
-//! Paths in the input, made absolute before anyone judges them.
+//! Makes paths in the input absolute before permissions are evaluated.
 
 use std::{
     env,
@@ -9,8 +9,9 @@ use serde_json::Value;
 
 use crate::{permissions::PathContext, settings::resolve};
 
-/// Makes the named parameters absolute paths: `~` is the home directory, of the process where the session has
-/// none, and what is relative starts at the working directory. The answer says what cannot be a path.
+/// Makes the named parameters absolute paths. `~` is replaced with the session's home directory or,
+/// if it has none, that of the process. Relative paths start at the working directory. Returns the
+/// values that cannot be paths, if any.
 pub(super) fn make_absolute(
     parameters: &[&str],
     input: &mut Value,
@@ -50,8 +51,8 @@ fn expand(name: &str, path: &mut String, place: &PathContext, problems: &mut Vec
     }
 }
 
-/// The path without `~`, `.` and a relative start. `..` stays: after a link it leads elsewhere than
-/// it looks, so only the resolver that follows links may take it away.
+/// Resolves `~`, `.` and a relative start. `..` stays: after a symlink it leads to another place
+/// than its text suggests, so only the resolver that follows links may remove it.
 fn absolute(path: &Path, cwd: &Path, home: Option<&Path>) -> PathBuf {
     let path = match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => home.join(rest),

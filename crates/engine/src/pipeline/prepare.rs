@@ -1,6 +1,7 @@
-//! The first verb: from what the model wrote to a call that fits its tool.
+//! The first step: converts the model's request into a call that matches its tool.
 //!
-//! Name and alias, repair, filling in, validation, absolute paths, binding. No file is touched.
+//! It resolves the name or alias, repairs and completes the input, validates it, makes paths
+//! absolute and binds the tool. It accesses no file.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -18,7 +19,7 @@ use crate::{
     pool::{Forbidden, Pool, PoolTool},
 };
 
-/// A call that fits its tool, and that no one has permitted yet.
+/// A valid call whose permission is not decided yet.
 #[derive(Debug)]
 pub struct Prepared {
     pub(super) call: CallId,
@@ -26,25 +27,26 @@ pub struct Prepared {
     pub(super) tool: Arc<PoolTool>,
     pub(super) bound: Box<dyn BoundCall>,
     pub(super) repairs: Vec<ArgumentRepair>,
-    /// What holds of its effects whatever the files are at the moment.
+    /// The properties of its effects that must not change with the files.
     kind: OnceLock<EffectsKind>,
-    /// Its effects, as they were found last, for the one who judges it.
+    /// The effects that were computed last, to be reused by `admit`.
     found: Mutex<Option<Effects>>,
 }
 
-/// What kind of effects a call has, as it was when they were first asked for: its claims were made by that.
+/// The kind of a call's effects. It is computed once, because the claims of the call are based on
+/// it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EffectsKind {
-    /// It changes nothing.
+    /// The call changes nothing.
     pub(crate) is_read_only: bool,
-    /// It may be dropped at any time.
+    /// The call may be dropped at any time.
     pub(crate) may_be_dropped: bool,
-    /// It may change the session.
+    /// The call may change the session.
     pub(crate) patches: bool,
 }
 
 impl Prepared {
-    /// What the call touches.
+    /// Returns the effects of the call.
     pub fn effects(&self) -> Effects {
         let effects = self.bound.effects();
         self.kind.get_or_init(|| EffectsKind::of(&effects));
@@ -52,8 +54,9 @@ impl Prepared {
         effects
     }
 
-    /// What it touches, for the one who judges it. Where it changes nothing, what was found when it was its turn is good
-    /// enough, once: each path that it names is followed anew, and the tool holds itself to where they led.
+    /// Takes the effects for the permission decision. Those of a read-only call are reused once, as
+    /// computed when it was its turn: each of its paths is resolved again, and the tool opens only
+    /// what they resolve to.
     pub(super) fn take_effects(&self) -> Effects {
         let found = self.found().take().filter(Effects::is_read_only);
         found.unwrap_or_else(|| self.bound.effects())
@@ -63,18 +66,18 @@ impl Prepared {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What kind of effects it has; cheaper than the effects, for which files are looked at.
+    /// Returns the kind of its effects. Cheaper than the effects, which may access files.
     pub(crate) fn kind(&self) -> EffectsKind {
         let effects = || EffectsKind::of(&self.bound.effects());
         *self.kind.get_or_init(effects)
     }
 
-    /// The definition of its tool.
+    /// Returns the definition of its tool.
     pub fn spec(&self) -> &ToolSpec {
         self.tool.spec()
     }
 
-    /// Runs the tool; only [`Next`](crate::layers::Next) does, for an admitted call.
+    /// Runs the tool. Only [`Next`](crate::layers::Next) calls this, for an admitted call.
     pub(crate) fn run<'a>(
         &'a self,
         cx: &'a CallContext,
@@ -82,22 +85,22 @@ impl Prepared {
         self.bound.call(cx)
     }
 
-    /// Our id and the provider's.
+    /// Returns our id and the provider's.
     pub fn ids(&self) -> (CallId, String) {
         (self.call, self.id.clone())
     }
 
-    /// The tool's own name.
+    /// Returns the tool's own name.
     pub fn name(&self) -> &str {
         &self.tool.spec().name
     }
 
-    /// The call as a person sees it.
+    /// Returns the card of the call.
     pub fn card(&self) -> Card {
         self.bound.render_use()
     }
 
-    /// The input, valid and with everything filled in.
+    /// Returns the valid, completed input.
     pub fn input(&self) -> &Value {
         self.bound.input()
     }
@@ -113,16 +116,16 @@ impl EffectsKind {
     }
 }
 
-/// Who wrote an input.
+/// The author of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Author {
     /// The model.
     Model,
-    /// A person or a hook in answer to it, or the tool itself.
+    /// The user or a hook that answered the request, or the tool itself.
     Answer,
 }
 
-/// Makes a call ready to be judged, or says all that is wrong with it.
+/// Prepares a call for the permission decision, or returns everything that is wrong with it.
 pub(crate) fn prepare(
     pool: &Pool,
     tool_use: ToolUse,
@@ -141,7 +144,7 @@ pub(crate) fn prepare(
     fit(tool, tool_use, author, call, place)
 }
 
-/// The same for a call of a tool that is found already.
+/// Like [`prepare`], but for a tool that has already been found.
 pub(super) fn fit(
     tool: &Arc<PoolTool>,
     tool_use: ToolUse,
@@ -152,7 +155,7 @@ pub(super) fn fit(
     let ToolUse { id, mut input, .. } = tool_use;
     let spec = tool.spec();
 
-    // No schema speaks of these; the type does.
+    // Reserved parameters are not part of the schema; only the input type knows them.
     let reserved = take(spec.profile.reserved, &mut input);
     let repairs = coerce::coerce(&spec.input_schema, &mut input);
     tool.tool().backfill(&mut input);
@@ -177,12 +180,12 @@ pub(super) fn fit(
                 found: Mutex::default(),
             })
         }
-        // The schema let it pass and the type did not: still one problem of the input.
+        // The schema accepted it, but the type did not: that is also a problem with the input.
         Err(error) => Err(invalid(tool, &Value::Null, &[error.to_string()], repairs)),
     }
 }
 
-/// Takes parameters out of an input.
+/// Removes parameters from an input and returns them.
 fn take(names: &[&str], input: &mut Value) -> Vec<(String, Value)> {
     let Some(input) = input.as_object_mut() else {
         return Vec::new();
@@ -193,7 +196,7 @@ fn take(names: &[&str], input: &mut Value) -> Vec<(String, Value)> {
     names.collect()
 }
 
-/// A tool that is there, and that a rule keeps out.
+/// Returns the result for a tool that a rule bans.
 fn banned(forbidden: &Forbidden) -> EarlyResult {
     let message = by_rule(&forbidden.name, &forbidden.rule, "");
     let card = Card::new(forbidden.name.clone(), String::new());
@@ -212,7 +215,7 @@ fn banned(forbidden: &Forbidden) -> EarlyResult {
     }
 }
 
-/// A tool that was there, and whose server has it no longer.
+/// Returns the result for a tool that its server has removed.
 fn gone(name: &str, server: &str) -> EarlyResult {
     let problem = format!(
         "{name} is gone: the server {server} is not there any more, or does not offer it any more. Go on \

@@ -1,4 +1,4 @@
-//! The words of a refusal: why a call may not run, and what would allow it.
+//! The texts of denials: why a call may not run, and what would allow it.
 
 use haft_contract::{Permission, RuleList};
 
@@ -8,7 +8,7 @@ use crate::{
     permissions::{Bases, Because, Facts, Policy, is_systems_own, suggest},
 };
 
-/// A call that was refused without a question.
+/// Creates the source of a denial without asking.
 pub(super) fn unasked(kind: &'static str, reason: impl ToString) -> Denied {
     Denied::Unasked {
         kind: kind.into(),
@@ -17,10 +17,10 @@ pub(super) fn unasked(kind: &'static str, reason: impl ToString) -> Denied {
     }
 }
 
-/// How a remedy begins.
+/// The prefix of a remedy.
 pub(super) const WOULD_ALLOW: &str = "What would allow it: ";
 
-/// What would have allowed it, for the person who set the session up.
+/// Returns what would have allowed the call, as text for the user who configured the session.
 pub(super) fn remedy(
     engine: &Engine,
     policy: &Policy,
@@ -74,7 +74,7 @@ pub(super) fn remedy(
     }
 }
 
-/// What a model reads of a call that is refused and of which no one is asked.
+/// Returns the text that the model reads if a call is denied without asking.
 pub(super) fn denial(facts: &Facts, because: &Because, policy: &Policy) -> String {
     let name = &facts.tool;
     match because {
@@ -100,7 +100,8 @@ pub(super) fn denial(facts: &Facts, because: &Because, policy: &Policy) -> Strin
     }
 }
 
-/// What a model reads of a call that a rule forbids. The first sentence is looked for by others.
+/// Returns the text that the model reads if a rule denies a call. Other programs search for the
+/// first sentence.
 pub(super) fn by_rule(tool: &str, rule: &str, on: &str) -> String {
     let on = match on {
         "" => String::new(),
@@ -123,7 +124,7 @@ pub(super) fn interrupted(prepared: &Prepared) -> EarlyResult {
     stopped(prepared, super::INTERRUPTED.to_owned())
 }
 
-/// A call that ends here, with this message.
+/// Returns the result of a call that ends here with this message.
 pub(super) fn stopped(prepared: &Prepared, message: String) -> EarlyResult {
     EarlyResult {
         name: prepared.name().to_owned(),

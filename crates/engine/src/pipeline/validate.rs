@@ -1,4 +1,4 @@
-//! Validation that tells everything at once, in words a model can act on.
+//! Validation messages that list all problems of an input, as text that a model can act on.
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use crate::{
     settings::nearby,
 };
 
-/// After this many problems the rest adds nothing.
+/// The maximum number of reported problems.
 const MOST_PROBLEMS: usize = 8;
-/// How much of a value is repeated in a message.
+/// The maximum number of characters of a value that are repeated in a message.
 const MOST_SHOWN: usize = 60;
 
-/// Everything that is wrong with the input, or `None`.
+/// Returns all problems of the input, or `None`.
 pub(super) fn problems(
     validator: &SchemaValidator,
     schema: &Value,
@@ -38,7 +38,7 @@ pub(super) fn problems(
     Some(problems)
 }
 
-/// Whole numbers that no integer holds: to a schema `1e30` is one.
+/// Finds whole numbers that are too large for an integer. For a schema, `1e30` is an integer.
 fn too_large(schema: &Value, input: &Value) -> Vec<String> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let given = input.as_object().into_iter().flatten();
@@ -105,7 +105,7 @@ fn unexpected_parameter(
     else {
         return format!("`{full}` is not a parameter");
     };
-    // A name that was sent already cannot be what this one was meant to be.
+    // A name that was also sent cannot be the intended one.
     let sent = input.pointer(pointer).and_then(Value::as_object);
     let free = properties
         .keys()
@@ -126,7 +126,7 @@ fn unexpected_parameter(
     }
 }
 
-/// `/edits/0/old_string` as `edits[0].old_string`.
+/// Converts `/edits/0/old_string` to `edits[0].old_string`.
 fn readable(pointer: &str) -> String {
     let mut path = String::new();
     for part in pointer.split('/').skip(1) {
@@ -148,7 +148,7 @@ fn joined(path: &str, name: &str) -> String {
     }
 }
 
-/// The part of the schema that speaks of this place, where `properties` and `items` lead there.
+/// Returns the part of the schema for this location, if only `properties` and `items` lead to it.
 fn subschema<'a>(schema: &'a Value, pointer: &str) -> Option<&'a Value> {
     pointer.split('/').skip(1).try_fold(schema, |schema, part| {
         let part = part.replace("~1", "/").replace("~0", "~");
@@ -162,7 +162,7 @@ fn subschema<'a>(schema: &'a Value, pointer: &str) -> Option<&'a Value> {
     })
 }
 
-/// What a schema wants, in a few words.
+/// Describes what a schema expects.
 fn expected(schema: &Value) -> String {
     if let Some(Value::Array(options)) = schema.get("enum") {
         let options: Vec<_> = options.iter().map(Value::to_string).collect();
@@ -237,7 +237,8 @@ fn bounds(schema: &Value) -> String {
     }
 }
 
-/// Where a string should have been JSON (arguments cut off, a quote too few): what is wrong with it.
+/// Describes the syntax error in a string that should have been JSON (truncated arguments, a
+/// missing quote).
 fn broken_json(value: &Value) -> String {
     match value {
         Value::String(text) if text.trim_start().starts_with(['{', '[']) => {
@@ -250,7 +251,7 @@ fn broken_json(value: &Value) -> String {
     }
 }
 
-/// A value with its kind, shortened.
+/// Returns a shortened value with its type.
 fn shown(value: &Value) -> String {
     let kind = match value {
         Value::Null => return "null".to_owned(),

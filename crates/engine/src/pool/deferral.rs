@@ -1,8 +1,9 @@
-//! Which tools are sent by name only, until something activates them.
+//! Deferral: sending only the names of some tools until they are activated.
 //!
-//! Those that say so of themselves, as tools of servers do, as long as there is a tool that finds them. Beyond
-//! that, where definitions would cost more than a session wants to spend on each request, the largest. What was
-//! sent once is not deferred later: a definition that is taken out costs the provider's cache.
+//! Tools whose profile requests it, such as those of MCP servers, are deferred if the session has a
+//! tool that finds them. If the remaining definitions exceed the token budget of a request, the
+//! largest are deferred too. A definition that was already sent is not deferred later, since
+//! removing it would invalidate the provider's cache.
 
 use std::{
     cmp::Reverse,
@@ -14,31 +15,31 @@ use haft_contract::{ToolRole, ToolSpec};
 
 use super::{Filters, PoolTool, definitions::estimated_tokens};
 
-/// Whether tools are sent by name only.
+/// The deferral of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Deferral {
-    /// Those that can be are.
+    /// Tools that can be deferred are.
     #[default]
     On,
-    /// None is; and nothing is offered that would find them.
+    /// No tool is deferred, and the tool that finds deferred ones is not offered.
     Off,
-    /// Those that can be are, as soon as their definitions reach this many tokens.
+    /// Tools that can be deferred are, as soon as their definitions reach this number of tokens.
     At(usize),
 }
 
-/// What decides.
+/// The input of the decision.
 pub(super) struct DeferralInput<'a> {
     pub(super) tools: &'a [Arc<PoolTool>],
     pub(super) filters: &'a Filters,
-    /// Those that someone asked for by name.
+    /// Tools that were requested by name.
     pub(super) named: &'a BTreeSet<String>,
-    /// Tools that were there before: was each of them deferred? Empty at the start.
+    /// The tools that existed before, and whether each of them was deferred. Empty at the start.
     pub(super) before: &'a BTreeMap<String, bool>,
 }
 
 impl DeferralInput<'_> {
-    /// The names of tools that are deferred. The tool that finds them is among them as long as there is nothing
-    /// to find.
+    /// Returns the names of the deferred tools. The tool that finds them is deferred too while it
+    /// has nothing to find.
     pub(super) fn decide(&self) -> BTreeSet<String> {
         let is_off = self.filters.deferral == Deferral::Off;
         let mut deferred: BTreeSet<String> = match is_off {
@@ -55,12 +56,12 @@ impl DeferralInput<'_> {
         deferred
     }
 
-    /// Those that can be, whatever the rest costs.
+    /// Returns the tools that can be deferred, regardless of the budget.
     fn by_themselves(&self) -> BTreeSet<String> {
         let (is_start, has_finder) = (self.before.is_empty(), self.has_finder());
         let can_be = |spec: &&ToolSpec| {
             let by_server = spec.profile.origin.server().is_some();
-            // An embedder may activate tools of its own without a tool that finds them.
+            // An embedder may activate its own tools without a tool that finds them.
             let is_found = has_finder || (!by_server && (is_start || self.was_deferred(spec)));
             spec.profile.deferred && !self.is_core(spec) && is_found
         };
@@ -79,7 +80,7 @@ impl DeferralInput<'_> {
         able.map(|spec| spec.name.clone()).collect()
     }
 
-    /// Defers the largest of the rest, until what is sent fits.
+    /// Defers the largest remaining tools until the rest fits into the budget.
     fn hold_budget(&self, deferred: &mut BTreeSet<String>) {
         let Some(budget) = self.filters.budget else {
             return;
@@ -101,10 +102,10 @@ impl DeferralInput<'_> {
         }
     }
 
-    /// One that is never deferred.
+    /// Returns whether a tool is never deferred.
     fn is_core(&self, spec: &ToolSpec) -> bool {
         let profile = &spec.profile;
-        // A server whose tools are not to be deferred was told so by a person.
+        // A server's tools can be deferred unless the user has configured the server otherwise.
         let by_wish = profile.origin.server().is_some() && !profile.deferred;
         let is_named = self.named.contains(&spec.name);
         profile.basic || profile.always_sent || by_wish || is_named || is_finder(spec)

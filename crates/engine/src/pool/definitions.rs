@@ -1,11 +1,11 @@
-//! Definitions as providers want them.
+//! Tool definitions in the formats of providers.
 
 use haft_contract::{Access, ToolSpec};
 use serde_json::{Value, json};
 
 use super::{Pool, ToolOffer};
 
-/// Whose shape.
+/// The format of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `{name, description, input_schema}`.
@@ -17,7 +17,7 @@ pub enum Format {
 }
 
 impl Pool {
-    /// The definitions the model is sent, in the pool's order.
+    /// Returns the definitions that the model receives, in the pool's order.
     pub fn definitions(&self, format: Format, activated: &[String]) -> Vec<Value> {
         self.offered(activated)
             .map(|tool| definition(tool.spec(), format))
@@ -26,7 +26,7 @@ impl Pool {
 }
 
 impl ToolOffer {
-    /// The definitions the model is sent, in the order in which it was first sent them.
+    /// Returns the definitions that the model receives, in the order in which they were first sent.
     pub fn definitions(&self, format: Format) -> Vec<Value> {
         self.iter()
             .map(|tool| definition(tool.spec(), format))
@@ -34,7 +34,7 @@ impl ToolOffer {
     }
 }
 
-/// One definition.
+/// Returns the definition of a tool.
 pub fn definition(spec: &ToolSpec, format: Format) -> Value {
     let ToolSpec {
         name,
@@ -70,8 +70,8 @@ pub fn definition(spec: &ToolSpec, format: Format) -> Value {
     }
 }
 
-/// About how many tokens a definition costs in every request: a token is a little under four bytes
-/// of JSON for the tokenisers in use.
+/// Estimates the tokens that a definition costs in every request. With current tokenizers, a token
+/// is a little less than four bytes of JSON.
 pub fn estimated_tokens(spec: &ToolSpec) -> usize {
     let bytes = definition(spec, Format::Anthropic).to_string().len();
     bytes.div_ceil(4)

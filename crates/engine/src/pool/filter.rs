@@ -1,4 +1,4 @@
-//! The run-time layer: which of the tools that exist this session offers.
+//! Run-time filters: the tools that this session offers.
 
 use std::sync::Arc;
 
@@ -11,39 +11,39 @@ use super::{
 };
 use crate::permissions::Rules;
 
-/// What a session asks for.
+/// The filters of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
-    /// `--tools`: limits the built-ins only.
+    /// `--tools`: limits only the built-in tools.
     pub tools: Selection,
-    /// Only the few built-ins whose profile says that they are [basic](haft_contract::Profile::basic).
+    /// Offers only the built-in tools whose profile is [basic](haft_contract::Profile::basic).
     pub simple: bool,
-    /// Tools banned as a whole, built-in or not.
+    /// Tools that are banned, built-in or not.
     pub deny: Vec<String>,
-    /// Whether tools are sent by name only.
+    /// The deferral of tools.
     pub deferral: Deferral,
-    /// About this many tokens may go to the definitions that are sent with every request: beyond it tools are
-    /// deferred. None: as many as there are.
+    /// The approximate token budget for the definitions sent with every request; tools beyond it
+    /// are deferred. `None`: unlimited.
     pub budget: Option<usize>,
-    /// Permission rules: those that deny a tool as a whole keep it out.
+    /// Permission rules: a rule that denies a whole tool bans it.
     pub rules: Arc<Rules>,
 }
 
-/// Which built-ins.
+/// A selection of built-in tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Selection {
-    /// Every one.
+    /// Every built-in tool that is not optional.
     #[default]
     All,
-    /// Every one, and these that are only offered by name.
+    /// Like [`All`](Self::All), and these optional tools, which are only offered by name.
     AllAnd(Vec<String>),
-    /// These; names or aliases.
+    /// Only these, by name or alias.
     Only(Vec<String>),
 }
 
 impl Selection {
-    /// Reads the value of `--tools`: names separated by commas or blanks, of which `default` means all;
-    /// nothing for none.
+    /// Parses the value of `--tools`: names separated by commas or spaces. `default` means all; an
+    /// empty list means none.
     pub fn parse(list: &str) -> Self {
         let names = list.split([',', ' ']).map(str::trim);
         let (all, names): (Vec<_>, Vec<_>) = names
@@ -57,7 +57,7 @@ impl Selection {
         }
     }
 
-    /// Is this one asked for by its name?
+    /// Returns whether this tool is requested by name.
     pub(super) fn names(&self, spec: &ToolSpec) -> bool {
         match self {
             Self::All => false,
@@ -75,7 +75,7 @@ impl Selection {
     }
 }
 
-/// Keeps what passes. The second part names what was asked for and no one has.
+/// Applies the filters. Also returns the names that match no tool.
 pub(super) async fn apply(registry: Registry, filters: &Filters) -> (Registry, Vec<String>) {
     let asked = match &filters.tools {
         Selection::All => &[][..],
@@ -89,7 +89,7 @@ pub(super) async fn apply(registry: Registry, filters: &Filters) -> (Registry, V
         .cloned()
         .collect();
 
-    // One question to all at once: a tool may have to look at the world to answer.
+    // Ask all tools concurrently: some need to inspect the environment to answer.
     let enabled: Vec<bool> = join_all(everything().map(|tool| tool.is_enabled())).await;
     let mut enabled = enabled.into_iter();
     let mut keep = |spec: &ToolSpec, built_in: bool| {
@@ -112,7 +112,7 @@ pub(super) async fn apply(registry: Registry, filters: &Filters) -> (Registry, V
     (Registry { built_in, external }, unknown)
 }
 
-/// Is it banned as a whole?
+/// Returns whether the tool is banned.
 pub(super) fn is_denied(spec: &ToolSpec, filters: &Filters) -> bool {
     filters.deny.iter().any(|name| answers_to(spec, name)) || filters.rules.bans(spec).is_some()
 }

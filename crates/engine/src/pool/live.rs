@@ -1,8 +1,8 @@
-//! The tools of a session as they are now: servers come late, go, and change what they offer.
+//! The current tools of a session: servers connect late, disconnect, and change what they offer.
 //!
-//! A pool never changes. What changes is which one the next turn takes: the one who holds one keeps it, so that a
-//! turn ends with the tools it began with. What is new goes behind what was there, sorted among itself, so that
-//! definitions that were sent stay a prefix of those that are sent next.
+//! A pool itself never changes; the next turn gets a new one. A turn uses the pool it started with
+//! until it ends. New tools are sorted and added after the existing ones, so that the definitions
+//! sent so far stay a prefix of those sent next.
 
 use std::{
     collections::BTreeMap,
@@ -19,24 +19,24 @@ use super::{
     registry::{check, own_names},
 };
 
-/// What a main agent of some kind has of the tools of its session.
+/// Selects the tools of a session that a main agent of some kind has.
 pub type PoolView = Arc<dyn Fn(&Pool) -> Pool + Send + Sync>;
 
-/// The pool of a session, which can be exchanged.
+/// The exchangeable pool of a session.
 pub(crate) struct LivePool {
     state: Mutex<PoolState>,
-    /// What keeps tools out, those that come late too.
+    /// The filters, which also apply to tools that are added later.
     filters: Filters,
-    /// The same tools, for those that look for deferred ones.
+    /// The deferred tools, shared with the tool that finds them.
     deferred: Arc<DeferredTools>,
 }
 
 struct PoolState {
-    /// Every tool of the session.
+    /// All tools of the session.
     all: Arc<Pool>,
-    /// Those of them that the agent has.
+    /// The tools that the agent has.
     now: Arc<Pool>,
-    /// What makes the second of the first; `None`: they are the same.
+    /// Derives the agent's tools from all tools; `None`: it has all of them.
     view: Option<PoolView>,
 }
 
@@ -66,17 +66,17 @@ impl LivePool {
         }
     }
 
-    /// The pool as it is now.
+    /// Returns the current pool of the agent.
     pub(crate) fn get(&self) -> Arc<Pool> {
         Arc::clone(&self.lock().now)
     }
 
-    /// The same with those that the agent does not have.
+    /// Returns the pool of the session, including tools that the agent does not have.
     pub(crate) fn all(&self) -> Arc<Pool> {
         Arc::clone(&self.lock().all)
     }
 
-    /// From now on the agent has what this leaves of the tools; `None`: all of them.
+    /// Sets the view that selects the agent's tools; `None`: all of them.
     pub(crate) fn set_view(&self, view: Option<PoolView>, services: &Services) {
         let mut state = self.lock();
         let mut all = Pool::clone(&state.all);
@@ -84,28 +84,28 @@ impl LivePool {
             Some(view) => view(&all).deferred(),
             None => all.deferred(),
         };
-        // Once: what the model is sent of it stays the same when tools come and go.
+        // Done only once, so that its definition stays the same when tools are added and removed.
         all.fit_finder(findable, services);
         state.view = view;
         state.set(all, &self.deferred);
     }
 
-    /// The service by which deferred tools are found.
+    /// Returns the service through which deferred tools are found.
     pub(crate) fn deferred(&self) -> Arc<DeferredTools> {
         Arc::clone(&self.deferred)
     }
 
-    /// The filters it was made with.
+    /// Returns the filters.
     pub(crate) fn filters(&self) -> &Filters {
         &self.filters
     }
 
-    /// Puts tools behind those that are there.
+    /// Adds tools after the existing ones.
     pub(crate) async fn add(&self, tools: Vec<Arc<dyn DynTool>>) -> Vec<DefinitionError> {
         self.change(None, tools).await
     }
 
-    /// From now on a server has these tools and no others.
+    /// Replaces the tools of a server.
     pub(crate) async fn replace_server(
         &self,
         server: &str,
@@ -137,8 +137,8 @@ impl LivePool {
     }
 }
 
-/// The pool with these tools too, in place of all that the server had. One that is there already keeps its
-/// place.
+/// Returns the pool with these tools, which replace all tools of the server. A tool that exists
+/// already keeps its position.
 fn changed(
     pool: &Pool,
     filters: &Filters,
@@ -181,7 +181,7 @@ fn changed(
         withdrawn,
         ..Pool::of(kept, pool.forbidden.clone())
     };
-    // The tool that finds others is offered as soon as there is something to find.
+    // The tool that finds others is offered as soon as it has something to find.
     let before = pool.iter().map(|tool| tool.spec());
     let before = before.filter(|spec| !is_finder(spec));
     let before = before.map(|spec| (spec.name.clone(), pool.is_deferred(&spec.name)));

@@ -1,4 +1,4 @@
-//! The last layer: one order, the same bytes for the same session.
+//! A deterministic order of tools, so that the same session always sends the same bytes.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -6,8 +6,8 @@ use haft_contract::DynTool;
 
 use super::registry::own_names;
 
-/// Built-ins sorted by name as one block, then the others sorted by name. A built-in wins a clash,
-/// whether by name or by alias, so that nothing from outside can take the place of `Read`.
+/// Merges the built-in tools, sorted by name, and the others, sorted by name. If names or aliases
+/// clash, the built-in tool wins, so that an external tool cannot replace `Read`.
 pub(super) fn merge(
     mut built_in: Vec<Arc<dyn DynTool>>,
     mut external: Vec<Arc<dyn DynTool>>,

@@ -1,9 +1,10 @@
-//! Which tools there are, and which of them the model sees.
+//! The pool: the available tools, and which of them the model sees.
 //!
-//! Three layers. What is compiled in is decided by the cargo features of the tool families, in the
-//! crate that lists them; [`filter`] decides at run time; [`merge`] puts what is left into one order
-//! that the session keeps, because the model's provider caches by prefix. What comes later goes behind it:
-//! `live` exchanges the pool as a whole between turns, [`offer`] is what the model has been sent so far.
+//! It is determined in three layers. The cargo features of the tool families decide what is
+//! compiled in, in the crate that lists them. [`filter`] decides at run time. [`merge`] puts the
+//! remaining tools into one order, which does not change during the session because providers cache
+//! by prefix. Tools that are added later come after them: `live` exchanges the whole pool between
+//! turns, and [`offer`] records what the model has received so far.
 
 pub mod deferral;
 pub mod definitions;
@@ -35,27 +36,27 @@ use crate::{schema::SchemaValidator, settings::nearby};
 #[derive(Debug, Clone)]
 pub struct Pool {
     tools: Vec<Arc<PoolTool>>,
-    /// Names and aliases; a name wins over an alias.
+    /// Tools by name and alias; a name overrides an alias.
     by_name: HashMap<String, usize>,
-    /// Those that are sent by name only.
+    /// The deferred tools.
     deferred: BTreeSet<String>,
-    /// Those that someone asked for by name.
+    /// Tools that were requested by name.
     named: BTreeSet<String>,
     forbidden: Vec<Forbidden>,
-    /// Tools that were there, each with the server that had it.
+    /// Removed tools, each with the server that had it.
     withdrawn: BTreeMap<String, String>,
 }
 
-/// A tool that a rule keeps out.
+/// A tool that a rule bans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forbidden {
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// Its other names.
+    /// Its aliases.
     pub aliases: Vec<Cow<'static, str>>,
     /// The rule.
     pub rule: String,
-    /// Where the rule stands.
+    /// The source of the rule.
     pub source: String,
 }
 
@@ -63,7 +64,7 @@ pub struct Forbidden {
 #[derive(Debug)]
 pub struct PoolTool {
     tool: Arc<dyn DynTool>,
-    /// Compiled when first needed: most sessions use few of their tools.
+    /// Compiled when first needed, because most sessions use few of their tools.
     validator: OnceLock<SchemaValidator>,
 }
 
@@ -75,12 +76,12 @@ impl PoolTool {
         }
     }
 
-    /// The tool itself.
+    /// Returns the tool itself.
     pub fn tool(&self) -> &Arc<dyn DynTool> {
         &self.tool
     }
 
-    /// Its definition.
+    /// Returns its definition.
     pub fn spec(&self) -> &ToolSpec {
         self.tool.spec()
     }
@@ -139,15 +140,15 @@ impl Pool {
         }
     }
 
-    /// Only those of the tools that this keeps, in the same order. They are the same tools: nothing is
-    /// compiled again.
+    /// Returns a pool with the tools for which `keep` returns `true`, in the same order. The tools
+    /// are shared, so no schema is compiled again.
     #[must_use]
     pub fn narrowed(&self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
         let kept = self.tools.iter().filter(|tool| keep(tool.spec()));
         let kept: Vec<_> = kept.cloned().collect();
         let mut deferred = self.deferred.clone();
         if !kept.iter().any(|tool| is_finder(tool.spec())) {
-            // There is no way to them.
+            // Without the tool that finds them they could not be used.
             let of_servers = kept.iter().map(|tool| tool.spec());
             let of_servers = of_servers.filter(|spec| spec.profile.origin.server().is_some());
             of_servers.for_each(|spec| {
@@ -162,7 +163,7 @@ impl Pool {
         }
     }
 
-    /// The same, with nothing deferred: for the one who has named each of them.
+    /// Returns the pool without deferral, for callers that have named each tool.
     #[must_use]
     pub fn in_full(self) -> Self {
         Self {
@@ -171,36 +172,36 @@ impl Pool {
         }
     }
 
-    /// Tools that a rule keeps out.
+    /// Returns the tools that a rule bans.
     pub fn all_forbidden(&self) -> &[Forbidden] {
         &self.forbidden
     }
 
-    /// The tool of this name or alias, if a rule keeps it out.
+    /// Returns the tool with this name or alias, if a rule bans it.
     pub fn forbidden(&self, name: &str) -> Option<&Forbidden> {
         self.forbidden
             .iter()
             .find(|tool| tool.name == name || tool.aliases.iter().any(|alias| alias == name))
     }
 
-    /// The server that had a tool of this name, if the tool is gone.
+    /// Returns the server of a tool with this name that was removed.
     pub fn withdrawn(&self, name: &str) -> Option<&str> {
         self.withdrawn.get(name).map(String::as_str)
     }
 
-    /// The tool that has this role.
+    /// Returns the tool with this role.
     pub fn with_role(&self, role: ToolRole) -> Option<&Arc<PoolTool>> {
         self.tools
             .iter()
             .find(|tool| tool.spec().profile.role == Some(role))
     }
 
-    /// The tool of this name or alias.
+    /// Returns the tool with this name or alias.
     pub fn find(&self, name: &str) -> Option<&Arc<PoolTool>> {
         self.by_name.get(name).map(|index| &self.tools[*index])
     }
 
-    /// Up to three names much like one that is not there.
+    /// Returns up to three names that are similar to an unknown one.
     pub fn near(&self, name: &str) -> Vec<&str> {
         nearby::names(
             name,
@@ -209,25 +210,25 @@ impl Pool {
         )
     }
 
-    /// All tools, in order.
+    /// Returns all tools, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<PoolTool>> {
         self.tools.iter()
     }
 
-    /// Is the tool of this name sent by name only?
+    /// Returns whether the tool with this name is deferred.
     pub fn is_deferred(&self, name: &str) -> bool {
         self.deferred.contains(name)
     }
 
-    /// The tools that something must activate first.
+    /// Returns the tools that must be activated before use.
     pub fn deferred(&self) -> Vec<Arc<dyn DynTool>> {
         let waiting = |spec: &ToolSpec| self.is_deferred(&spec.name) && !is_finder(spec);
         let deferred = self.iter().filter(|tool| waiting(tool.spec()));
         deferred.map(|tool| Arc::clone(tool.tool())).collect()
     }
 
-    /// The tools whose definitions the model is sent: those that were activated in the order in which they
-    /// were, then all that are not deferred.
+    /// Returns the tools whose definitions the model receives: the activated ones in the order of
+    /// their activation, then all that are not deferred.
     pub fn offered<'a>(
         &'a self,
         activated: &'a [String],
@@ -240,15 +241,15 @@ impl Pool {
         first.chain(rest)
     }
 
-    /// The same with the tool that finds others as it is for these services: its definition names what there
-    /// is to find.
+    /// Adapts the tool that finds others to these services: its definition names the tools it can
+    /// find.
     pub(crate) fn with_fitted_finder(mut self, services: &Services) -> Self {
         let findable = self.deferred();
         self.fit_finder(findable, services);
         self
     }
 
-    /// Makes the tool that finds others one that finds these.
+    /// Adapts the tool that finds others to a list of tools.
     fn fit_finder(&mut self, findable: Vec<Arc<dyn DynTool>>, services: &Services) {
         let findable = Arc::new(DeferredTools::of(findable));
         let services = services.clone().with(findable);

@@ -1,9 +1,10 @@
-//! What the model has been sent so far.
+//! The tools that the model has been offered so far.
 //!
-//! Providers cache by prefix, so a definition stays where it was first sent: what is activated or comes late
-//! goes behind it, and a tool that is gone stays in the list, since taking it out would cost the cache of
-//! everything behind it; a call of it is answered by saying that it is gone. Only a tool whose definition has
-//! changed is sent anew, in its place: a model that knows an old schema makes wrong calls.
+//! Providers cache by prefix, so a definition keeps the position where it was first sent. Tools
+//! that are activated or added later come after it. A removed tool stays in the list, because
+//! removing it would invalidate the cache of everything after it; a call of it gets an error
+//! result. Only a tool whose definition has changed is sent again, at its position, because a model
+//! that knows an old schema makes invalid calls.
 
 use std::sync::Arc;
 
@@ -11,14 +12,14 @@ use haft_contract::ToolSpec;
 
 use super::{Pool, PoolTool};
 
-/// The tools that a model has been offered, in the order in which they first were.
+/// The tools that a model has been offered, in the order in which they were first sent.
 #[derive(Debug, Default, Clone)]
 pub struct ToolOffer {
     tools: Vec<Arc<PoolTool>>,
 }
 
 impl ToolOffer {
-    /// Takes over what is offered now. Is it another list than before?
+    /// Updates the list to the tools offered now. Returns whether it has changed.
     pub fn update(&mut self, pool: &Pool, activated: &[String]) -> bool {
         let mut changed = false;
         for tool in pool.offered(activated) {
@@ -38,7 +39,7 @@ impl ToolOffer {
         changed
     }
 
-    /// The tools, in order.
+    /// Returns the tools, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<PoolTool>> {
         self.tools.iter()
     }
@@ -53,7 +54,7 @@ impl PartialEq for ToolOffer {
 
 impl Eq for ToolOffer {}
 
-/// Do both have the same definition?
+/// Returns whether both tools have the same definition.
 fn is_same(sent: &ToolSpec, now: &ToolSpec) -> bool {
     sent.description == now.description && sent.input_schema == now.input_schema
 }

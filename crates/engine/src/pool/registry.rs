@@ -1,4 +1,4 @@
-//! Where tools are registered, and where a bad definition is refused.
+//! The registry of tools, which rejects invalid definitions.
 
 use std::sync::Arc;
 
@@ -8,94 +8,94 @@ use serde_json::Value;
 use super::{Filters, Forbidden, Pool, filter, merge};
 use crate::schema::SchemaValidator;
 
-/// The tools that could be offered, before filters.
+/// The registered tools, before filters.
 #[derive(Debug, Default)]
 pub struct Registry {
     pub(super) built_in: Vec<Arc<dyn DynTool>>,
     pub(super) external: Vec<Arc<dyn DynTool>>,
 }
 
-/// Why a tool was not registered. Its author reads this.
+/// The reason why a tool was not registered, as text for its author.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DefinitionError {
-    /// No name at all.
+    /// The tool has no name.
     #[error("a tool without a name (its description begins {description:?})")]
     NoName {
-        /// The beginning of its description, to find it by.
+        ///  The beginning of its description, to identify it.
         description: String,
     },
-    /// A name providers refuse.
+    /// The name is not one that providers accept.
     #[error(
         "tool {name:?}: a name has 1 to 64 characters, each a letter, a digit, `_` or `-`, since \
          providers refuse others"
     )]
     BadName {
-        /// The name.
+        ///  The name.
         name: String,
     },
-    /// Nothing for the model to read.
+    /// The tool has no description.
     #[error("tool {name}: no description; write a doc comment on its input type")]
     NoDescription {
-        /// The tool.
+        ///  The tool.
         name: String,
     },
-    /// Not the schema of an object.
+    /// The input schema does not describe an object.
     #[error("tool {name}: the input schema must have `\"type\": \"object\"`, not {found}")]
     NotAnObject {
-        /// The tool.
+        ///  The tool.
         name: String,
-        /// What stands there instead.
+        ///  The type that the schema has instead.
         found: String,
     },
-    /// Not a schema, or one with references.
+    /// The input schema is invalid or contains references.
     #[error("tool {name}: the input schema cannot be used: {problem}")]
     BadSchema {
-        /// The tool.
+        ///  The tool.
         name: String,
-        /// What is wrong with it.
+        ///  The problem.
         problem: String,
     },
-    /// Two tools of one name.
+    /// Another tool has the same name.
     #[error("tool {name}: the name {taken:?} is already taken by the tool {by}")]
     NameTaken {
-        /// The tool.
+        ///  The tool.
         name: String,
-        /// Its name or alias that clashes.
+        ///  The name or alias that clashes.
         taken: String,
-        /// Who has it.
+        ///  The tool that has it.
         by: String,
     },
 }
 
 impl Registry {
-    /// No tools.
+    /// Creates an empty registry.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a tool of ours.
+    /// Adds a built-in tool.
     pub fn add(&mut self, tool: impl Tool) -> Result<&mut Self, DefinitionError> {
         self.add_erased(erase(tool))
     }
 
-    /// Adds a tool of ours that is already erased.
+    /// Adds a built-in tool that is already erased.
     pub fn add_erased(&mut self, tool: Arc<dyn DynTool>) -> Result<&mut Self, DefinitionError> {
         check(tool.spec(), &self.built_in)?;
         self.built_in.push(tool);
         Ok(self)
     }
 
-    /// Adds a tool that comes from elsewhere, such as an MCP server. It stands behind ours in the
-    /// order, and gives way where a name of ours clashes with it.
+    /// Adds a tool from elsewhere, such as an MCP server. It comes after the built-in tools, and is
+    /// left out if its name clashes with a built-in one.
     pub fn add_external(&mut self, tool: Arc<dyn DynTool>) -> Result<&mut Self, DefinitionError> {
         check(tool.spec(), &self.external)?;
         self.external.push(tool);
         Ok(self)
     }
 
-    /// The pool of a session: what passes the filters, in its final order. The second part names
-    /// what the filters asked for and no one has.
+    /// Creates the pool of a session: the tools that pass the filters, in their final order. Also
+    /// returns the names in the filters that match no tool.
     pub async fn pool(self, filters: &Filters) -> (Pool, Vec<String>) {
         let tools = self.built_in.iter().chain(&self.external);
         let forbidden = tools.filter_map(|tool| {
@@ -163,7 +163,7 @@ pub(super) fn check<'a>(
     Ok(())
 }
 
-/// Everything a tool answers to.
+/// Returns the name and the aliases of a tool.
 pub(super) fn own_names(spec: &ToolSpec) -> impl Iterator<Item = &str> {
     std::iter::once(spec.name.as_str()).chain(spec.profile.aliases.iter().map(AsRef::as_ref))
 }

@@ -1,4 +1,5 @@
-//! What is too long for the model is kept on disk, whole, and the model reads where.
+//! Storage on disk for results that are too long for the model. The whole text is stored, and the
+//! model reads its path.
 
 mod preview;
 mod store;

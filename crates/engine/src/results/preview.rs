@@ -1,9 +1,9 @@
-//! The beginning and the end of a long text, cut at line ends.
+//! A preview of a long text: its beginning and end, cut at line ends.
 
-/// Characters of head and of tail.
+/// The number of characters in each of the two parts.
 const EACH: usize = 1_000;
 
-/// Head and tail of a text that is longer than both, with what lies between counted.
+/// Returns the beginning and the end of a text that is longer than both, and the size of the gap.
 pub(super) fn preview(text: &str) -> String {
     let head = head(text, EACH);
     let tail = tail(&text[head.len()..], EACH);
@@ -20,7 +20,7 @@ pub(super) fn preview(text: &str) -> String {
     )
 }
 
-/// At most `most` characters from the start, whole lines where there are any.
+/// Returns at most `most` characters from the start, in whole lines if possible.
 fn head(text: &str, most: usize) -> &str {
     let end = text
         .char_indices()
@@ -32,7 +32,7 @@ fn head(text: &str, most: usize) -> &str {
     }
 }
 
-/// At most `most` characters up to the end, whole lines where there are any.
+/// Returns at most `most` characters up to the end, in whole lines if possible.
 fn tail(text: &str, most: usize) -> &str {
     let start = text
         .char_indices()
@@ -40,7 +40,7 @@ fn tail(text: &str, most: usize) -> &str {
         .nth(most.saturating_sub(1))
         .map_or(0, |(at, _)| at);
     let within = &text[start..];
-    // The text may itself end in a line end; the cut must leave a line behind it.
+    // The text may end with a line end itself; the cut must leave a line after it.
     match within.strip_suffix('\n').unwrap_or(within).find('\n') {
         Some(line_end) if start > 0 => &within[line_end + 1..],
         _ => within,

@@ -1,4 +1,5 @@
-//! The folder of kept results: named by content, readable by the owner alone, bounded.
+//! The folder of stored results. Files are named by their content, readable only by the owner, and
+//! bounded in number and size.
 
 use std::{
     collections::VecDeque,
@@ -14,12 +15,12 @@ use haft_contract::Content;
 use super::preview::preview;
 use crate::{hooks::KeepText, settings::resolve};
 
-/// How much is kept; the oldest goes first.
+/// The budget of stored results; the oldest are removed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// In bytes.
+    /// The maximum number of bytes.
     pub bytes: u64,
-    /// In files.
+    /// The maximum number of files.
     pub files: usize,
 }
 
@@ -32,18 +33,18 @@ impl Default for Budget {
     }
 }
 
-/// Where results too long for the model are kept. Nothing is made on disk before the first one.
+/// Stores results that are too long for the model. Creates nothing on disk before the first one.
 #[derive(Debug)]
 pub struct ResultStore {
     folder: PathBuf,
-    /// Where it really is; looked up once, since every call is judged by it.
+    /// The real path of the folder, resolved only once because every permission decision needs it.
     real: OnceLock<PathBuf>,
     budget: Budget,
     kept: Mutex<VecDeque<(PathBuf, u64)>>,
 }
 
 impl ResultStore {
-    /// A store in this folder, such as `SESSION/tool-results`.
+    /// Creates a store in this folder, such as `SESSION/tool-results`.
     pub fn new(folder: PathBuf, budget: Budget) -> Self {
         Self {
             folder,
@@ -53,21 +54,21 @@ impl ResultStore {
         }
     }
 
-    /// Where it keeps them.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The same after all links.
+    /// Returns the folder with all symlinks resolved.
     pub(crate) fn real_folder(&self) -> &Path {
         self.real.get_or_init(|| resolve::real(&self.folder))
     }
 
-    /// Where the texts together are longer than `cap` characters, keeps them whole and puts size,
-    /// path and a preview in their place.
+    /// If the texts together are longer than `cap` characters, stores them and replaces them with
+    /// their size, the path and a preview.
     pub(crate) fn shorten(&self, content: &mut Vec<Content>, cap: usize) -> Option<PathBuf> {
         let texts = || content.iter().filter_map(Content::as_text);
-        // Bytes are never fewer than characters: the usual short result needs no counting.
+        // There are never fewer bytes than characters, so the usual short result needs no counting.
         let bytes: usize = texts().map(str::len).sum();
         if bytes <= cap {
             return None;
@@ -98,7 +99,7 @@ impl ResultStore {
         path
     }
 
-    /// Keeps a text; the same text is kept once.
+    /// Stores a text; the same text is stored only once.
     fn keep(&self, text: &str) -> io::Result<PathBuf> {
         let name = format!("{}.txt", &blake3::hash(text.as_bytes()).to_hex()[..32]);
         let path = self.folder.join(name);
@@ -107,7 +108,7 @@ impl ResultStore {
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(at) = kept.iter().position(|(known, _)| *known == path) {
-            // Wanted again: it is now the newest.
+            // The text was stored again: it is now the newest.
             let entry = kept.remove(at);
             kept.extend(entry);
             return Ok(path);
@@ -144,7 +145,7 @@ impl KeepText for ResultStore {
     }
 }
 
-/// Under a name of its own first, so that a reader never meets half a result.
+/// Writes to a temporary file first, so that a reader never sees an incomplete result.
 fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let partial = path.with_extension("partial");
     let written = (|| {

@@ -1,8 +1,9 @@
-//! One call, from its judging to its result: the same for the calls of a reply and for those made inside a
-//! call or beside the conversation.
+//! One call, from its permission decision to its result. The code is the same for the calls of a
+//! reply and for nested calls, which are made inside a call or outside any turn.
 //!
-//! Of the latter no one is asked, and no message or patch of theirs reaches the conversation or the session. What
-//! hooks say of one that was made inside a call is reported with that call's result; what they want kept is kept.
+//! Nested calls never ask the user, and their messages and patches do not reach the conversation or
+//! the session. The hook notes of a call made inside another call are reported with that call's
+//! result. The permission updates of its hooks are applied.
 
 use std::{
     any::Any,
@@ -27,28 +28,29 @@ use crate::{
     },
 };
 
-/// So long hooks that come after a call have once it is interrupted.
+/// The time that hooks which run after a call have left once the call is interrupted.
 const AFTER_INTERRUPT: Duration = Duration::from_secs(1);
 
-/// How a call is run.
+/// One call to run, with its environment.
 pub(super) struct CallRun<'a> {
     pub(super) shared: &'a Shared,
     pub(super) cx: &'a CallContext,
-    /// What it is judged by.
+    /// The context that its permission is evaluated with.
     pub(super) context: &'a SessionContext,
     pub(super) slot: &'a mut Slot,
-    /// When it was its turn.
+    /// The time at which its turn came.
     pub(super) started: Instant,
-    /// Who learns that it starts.
+    /// The observer to notify when it starts.
     pub(super) observer: Option<&'a dyn CallObserver>,
-    /// What hooks said of calls that it made itself.
+    /// The hook notes of calls that it made itself.
     pub(super) inner: Option<&'a NestedNotes>,
-    /// Its patches count: relative paths may start elsewhere afterwards.
+    /// Its patches are applied: it may change the working directory.
     pub(super) patches: bool,
 }
 
 impl CallRun<'_> {
-    /// Judges it, runs it if it may, and makes its result. What hooks want said of it comes beside.
+    /// Decides whether the call may run, runs it if so, and creates its result. Also returns the
+    /// notes by its hooks.
     pub(super) async fn run(self, prepared: Prepared) -> (CallResult, Notes) {
         let Self {
             shared,
@@ -84,7 +86,8 @@ impl CallRun<'_> {
         if let Some(inner) = self.inner {
             notes.extend(inner.take());
         }
-        // In boxes, as everything that few calls need: each call would be as large as the largest.
+        // Boxed like everything that few calls need; otherwise the future of each call would be as
+        // large as the largest.
         if !hooks::is_silent_after(engine, &outcome) {
             let after = Box::pin(hooks::after(engine, &mut outcome, cx, context, duration));
             notes.extend(heard_in_time(after, cx).await);
@@ -103,8 +106,9 @@ impl CallRun<'_> {
     }
 }
 
-/// Hooks may take minutes. Those that come after a call learn also that it was interrupted; then they have only a
-/// moment, and what the call came to stays as it is.
+/// Runs the hooks after a call, which are notified even if the call was interrupted. Since hooks
+/// may run for minutes, they are dropped one second after an interrupt. Then the result of the call
+/// stays unchanged.
 async fn heard_in_time(hooks: impl Future<Output = Notes>, cx: &CallContext) -> Notes {
     let late = async {
         cx.cancel.cancelled().await;
@@ -117,7 +121,7 @@ async fn heard_in_time(hooks: impl Future<Output = Notes>, cx: &CallContext) -> 
     }
 }
 
-/// What a listener is told of a call beside its result; nothing where no one listens.
+/// The data that a listener receives about a call besides its result; `None` without a listener.
 struct CallEnding<'a>(Option<(&'a Shared, Value, SystemTime)>);
 
 impl<'a> CallEnding<'a> {
@@ -144,7 +148,7 @@ impl<'a> CallEnding<'a> {
     }
 }
 
-/// What hooks said of the calls that a call made itself, for its own result.
+/// The hook notes of the calls that a call made itself, for its own result.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NestedNotes(Arc<Mutex<Notes>>);
 
@@ -160,7 +164,7 @@ impl NestedNotes {
     }
 }
 
-/// The way to calls beside the model's own, outside any call.
+/// Returns access to nested calls outside any call.
 pub(super) fn beside(shared: &Arc<Shared>) -> NestedCalls {
     NestedCalls::by(Arc::new(Runner {
         shared: Arc::downgrade(shared),
@@ -168,7 +172,7 @@ pub(super) fn beside(shared: &Arc<Shared>) -> NestedCalls {
     }))
 }
 
-/// The same for one call, whose result tells what hooks say of them.
+/// Returns access to nested calls inside one call, whose result includes their hook notes.
 pub(super) fn inside(shared: &Arc<Shared>, outer: &NestedNotes) -> NestedCalls {
     NestedCalls::by(Arc::new(Runner {
         shared: Arc::downgrade(shared),
@@ -176,7 +180,7 @@ pub(super) fn inside(shared: &Arc<Shared>, outer: &NestedNotes) -> NestedCalls {
     }))
 }
 
-/// Keeps no session alive: what it is handed to may outlive it.
+/// Runs nested calls. Holds only a weak reference, because the receiver may outlive the session.
 struct Runner {
     shared: Weak<Shared>,
     outer: Option<NestedNotes>,
@@ -269,7 +273,7 @@ async fn run_nested(
 }
 
 impl Shared {
-    /// What a call knows about its surroundings.
+    /// Creates the context of a call.
     pub(super) fn call_context(
         &self,
         call: CallId,
@@ -296,7 +300,8 @@ impl Shared {
         }
     }
 
-    /// Keeps rules that a person agreed to: for the session at once, and where the session says.
+    /// Applies rules and patches that the user agreed to: to the session immediately, and in the
+    /// store of the chosen scope.
     fn keep(&self, rules: &[String], scope: RuleScope, patches: &[ContextPatch]) {
         if rules.is_empty() && patches.is_empty() {
             return;
@@ -321,7 +326,7 @@ impl Shared {
     }
 }
 
-/// What is said of a call whose tool panicked.
+/// Returns the error text of a call whose tool panicked.
 pub(super) fn panicked(name: &str, panic: &(dyn Any + Send)) -> String {
     let said = panic
         .downcast_ref::<&str>()

@@ -1,4 +1,4 @@
-//! Memory of calls that are over, for those that come.
+//! A pool of reusable task allocations for calls.
 
 use std::{
     convert::Infallible,
@@ -9,16 +9,17 @@ use std::{
     task::{Context, Poll},
 };
 
-/// So many are kept.
+/// The maximum number of allocations that are kept for reuse.
 const MOST_KEPT: usize = 16;
 
-/// What a box can do.
+/// A task that the pool can run.
 pub(super) trait BoxedWork: Send + 'static {
     fn run(self) -> impl Future<Output = ()> + Send;
 }
 
-/// Boxes of calls that are over. What runs a call is large: to allocate and free as much for each, or to copy it into a
-/// box, costs more than many a call does. So a box runs one call after the other, and is only handed what each needs.
+/// A pool of allocations for call tasks. The future that runs a call is large. Allocating and
+/// freeing it for each call, or copying it into a box, costs more than many calls themselves.
+/// Therefore one allocation runs one call after the other and only receives the data of each.
 pub(super) struct CallBoxes<W>(Mutex<Vec<CallBox<W>>>);
 
 impl<W> Default for CallBoxes<W> {
@@ -28,7 +29,8 @@ impl<W> Default for CallBoxes<W> {
 }
 
 impl<W: BoxedWork> CallBoxes<W> {
-    /// The work in a box that is given back when it is done. What is dropped before that takes its box along.
+    /// Wraps a task in a pooled allocation, which returns to the pool when the task is finished. If
+    /// the wrapper is dropped earlier, the allocation is dropped with it.
     pub(super) fn boxed(self: &Arc<Self>, work: W) -> BoxedCall<W> {
         let kept = self.kept().pop();
         let own = kept.unwrap_or_else(CallBox::new);
@@ -44,13 +46,13 @@ impl<W: BoxedWork> CallBoxes<W> {
     }
 }
 
-/// What lies between a box and those who use it.
+/// The slot through which a task is handed to an allocation.
 enum Desk<W> {
-    /// It is to be done.
+    /// A task waits to run.
     Given(W),
-    /// It is being done.
+    /// The task is running.
     Taken,
-    /// Everything that was given is done, and dropped.
+    /// The last task has finished and was dropped.
     Empty,
 }
 
@@ -65,7 +67,7 @@ impl<W: BoxedWork> CallBox<W> {
         let own = Arc::clone(&desk);
         let runs = Box::pin(async move {
             loop {
-                // It is polled when something was given, so there is no one to wake.
+                // It is only polled after a task was put into the slot, so it needs no waker.
                 let work = poll_fn(|_| take(&own)).await;
                 work.run().await;
                 *locked(&own) = Desk::Empty;
@@ -94,9 +96,9 @@ fn take<W>(desk: &Mutex<Desk<W>>) -> Poll<W> {
     }
 }
 
-/// A call in its box.
+/// A call that runs in a pooled allocation.
 pub(super) struct BoxedCall<W> {
-    /// Until it is done.
+    /// `None` once it has finished.
     own: Option<CallBox<W>>,
     boxes: Arc<CallBoxes<W>>,
 }

@@ -1,8 +1,8 @@
-//! Can two calls meet?
+//! The paths and state that calls claim, to find out whether two calls conflict.
 //!
-//! Reads never conflict, unless both must be answered in order or stand in one queue. A write conflicts with any read or
-//! write that may touch the same file: the same real path, a path above or below it, or another name
-//! of the same file. What is exclusive conflicts with everything.
+//! Reads do not conflict, unless both calls require their order or have the same queue. A write
+//! conflicts with any read or write that may touch the same file: the same real path, a path above
+//! or below it, or a hard link to the same file. An exclusive call conflicts with every other.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use haft_contract::{Effects, Reach};
 
 use crate::settings::resolve;
 
-/// The effects of a call, with paths resolved when a comparison needs them.
+/// The effects of a call, with paths that are resolved when a comparison first needs them.
 #[derive(Debug)]
 pub struct Claims {
     effects: Effects,
@@ -23,7 +23,7 @@ pub struct Claims {
     writes: OnceLock<Vec<Place>>,
 }
 
-/// Where a path really is, and which file stands there.
+/// A real path, and the device and inode of the file there.
 #[derive(Debug)]
 struct Place {
     real: PathBuf,
@@ -31,7 +31,7 @@ struct Place {
 }
 
 impl Claims {
-    /// Nothing is looked at yet.
+    /// Creates claims without accessing any file.
     pub fn new(effects: Effects) -> Self {
         Self {
             effects,
@@ -40,12 +40,12 @@ impl Claims {
         }
     }
 
-    /// The effects.
+    /// Returns the effects.
     pub fn effects(&self) -> &Effects {
         &self.effects
     }
 
-    /// Must one wait for the other?
+    /// Returns whether one of the calls must wait for the other.
     pub fn conflict(&self, other: &Self) -> bool {
         let (a, b) = (&self.effects, &other.effects);
         if a.exclusive || b.exclusive {

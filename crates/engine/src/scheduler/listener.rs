@@ -1,4 +1,4 @@
-//! Who measures what runs.
+//! Measurement of calls, for telemetry.
 
 use std::time::SystemTime;
 
@@ -6,31 +6,32 @@ use serde_json::Value;
 
 use crate::{CallResult, hooks::Identity, pipeline::ApprovalSource};
 
-/// Learns of every call that was judged, once it is over: those of a reply, of subagents, those that people make and
-/// those that calls make themselves.
+/// Receives every call whose permission was decided, once it has finished: the calls of a reply, of
+/// subagents, of the user, and nested calls.
 ///
-/// Called from the call's own task: be quick, and do not panic.
+/// Called from the call's own task: implementations must be quick and must not panic.
 pub trait CallListener: Send + Sync {
-    /// One is over.
+    /// Called when a call has finished.
     fn on_call_ended(&self, ended: &EndedCall<'_>);
 
-    /// One was answered before anything could be decided about it: it fits no tool.
+    /// Called for a call that was answered before its permission was evaluated, because it is
+    /// invalid.
     fn on_call_unjudged(&self, result: &CallResult) {
         let _ = result;
     }
 }
 
-/// A call that is over.
+/// A finished call.
 #[derive(Debug)]
 pub struct EndedCall<'a> {
-    /// What came of it.
+    /// The result.
     pub result: &'a CallResult,
-    /// What the model sent, with everything filled in. It may hold secrets.
+    /// The completed input. It may contain secrets.
     pub input: &'a Value,
-    /// Who made it.
+    /// The agent that made it.
     pub agent: &'a Identity,
-    /// When it was its turn.
+    /// The time at which its turn came.
     pub began: SystemTime,
-    /// How it came to be permitted, if it was.
+    /// The source of the approval, if it was permitted.
     pub approval: Option<ApprovalSource>,
 }

@@ -1,12 +1,14 @@
-//! Many calls: side by side where the outcome cannot differ from one after the other.
+//! Batches of calls, which run concurrently where the results cannot differ from running them one
+//! after the other.
 //!
-//! Calls are pushed as they complete in the model's reply and prepared at once. A call starts when
-//! it conflicts with no earlier unfinished call ([`claims`]), so its checks see the files a serial
-//! run would see. Results come back in the order of the calls, whatever order they end in.
+//! Calls are pushed as they complete in the model's reply, and prepared immediately. A call starts
+//! when it conflicts with no earlier unfinished call ([`claims`]), so its checks see the files that
+//! a serial run would see. Results are returned in the order of the calls, regardless of the order
+//! in which they end.
 //!
-//! The scheduler is the only owner of the session's context. [`ContextPatch`]es apply in the order
-//! of the calls; a call behind one that may patch waits for it, and is prepared anew if the context
-//! changed, so it never acts on a stale directory or mode.
+//! The scheduler is the only owner of the session's context. [`ContextPatch`]es are applied in the
+//! order of the calls. A call that follows one that may patch waits for it, and is prepared again
+//! if the context has changed. So it never uses an outdated directory or mode.
 
 mod call;
 mod call_boxes;
@@ -48,13 +50,13 @@ pub struct Scheduler {
     shared: Arc<Shared>,
 }
 
-/// What the tasks of all turns share.
+/// The state that the tasks of all turns share.
 struct Shared {
     engine: Arc<Engine>,
     context: Mutex<Versioned>,
-    /// The model whose calls these are, where known.
+    /// The model that makes the calls, if known.
     model: Mutex<Option<Arc<str>>>,
-    /// What the model has been sent so far.
+    /// The tools that the model has been offered so far.
     offer: Mutex<ToolOffer>,
     slots: Arc<Semaphore>,
     cancel: CancellationToken,
@@ -62,7 +64,7 @@ struct Shared {
     boxes: Arc<CallBoxes<SpawnedCall>>,
 }
 
-/// The context, and how often it was patched.
+/// The context and its number of changes.
 struct Versioned {
     context: SessionContext,
     version: u64,
@@ -89,22 +91,22 @@ impl Scheduler {
         }
     }
 
-    /// The engine.
+    /// Returns the engine.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.shared.engine
     }
 
-    /// The session's context as it is now.
+    /// Returns the current context of the session.
     pub fn context(&self) -> SessionContext {
         self.shared.context().context.clone()
     }
 
-    /// A look at the context that keeps nothing alive.
+    /// Returns a view of the context that does not keep the session alive.
     pub fn view(&self) -> ContextView {
         ContextView(Arc::downgrade(&self.shared))
     }
 
-    /// Changes the context between two turns, as a person asked.
+    /// Changes the context between two turns, at the user's request.
     pub fn apply(&mut self, patch: &ContextPatch) {
         let mut context = self.shared.context();
         context.context.apply(patch);
@@ -113,21 +115,21 @@ impl Scheduler {
         self.shared.engine.hooks.moved();
     }
 
-    /// From now on, calls are this model's.
+    /// Sets the model that makes the calls.
     pub fn set_model(&mut self, model: impl Into<Arc<str>>) {
         *self.shared.model() = Some(model.into());
     }
 
-    /// From now on the agent is of this kind, and has what the view leaves of the tools. What the model is
-    /// sent begins anew: a tool that it no longer has is not offered to it.
+    /// Sets the agent kind, and restricts the tools to those of the view. The list of offered tools
+    /// starts again, so that the model is not offered tools that it no longer has.
     pub fn set_kind(&mut self, kind: Option<String>, view: Option<PoolView>) {
         self.shared.engine.set_kind(kind, view);
         let offer = self.shared.offer.lock();
         *offer.unwrap_or_else(PoisonError::into_inner) = ToolOffer::default();
     }
 
-    /// The tools whose definitions the model is sent now: what it was sent before comes first, unchanged, so
-    /// that the provider's cache of it holds.
+    /// Returns the tools whose definitions the model receives now. Those it has already received
+    /// come first, unchanged, so that the provider's cache stays valid.
     pub fn offer(&self) -> ToolOffer {
         let mut offer = self
             .shared
@@ -138,24 +140,25 @@ impl Scheduler {
         offer.clone()
     }
 
-    /// Calls beside the model's own.
+    /// Returns access to nested calls outside any call.
     pub fn aside(&self) -> NestedCalls {
         call::beside(&self.shared)
     }
 
-    /// Fires to end the whole session: every turn and every call in it.
+    /// Returns the token that ends the whole session: every turn and every call in it.
     pub fn cancel_token(&self) -> CancellationToken {
         self.shared.cancel.clone()
     }
 
-    /// Begins a turn: the calls of one reply. Waits for calls of an abandoned turn to wind down, so
-    /// that no two turns ever touch the same files.
+    /// Starts a batch for the calls of one reply. Waits until all calls of an abandoned batch have
+    /// stopped, so that two batches never touch the same files.
     pub async fn turn(&mut self) -> CallBatch<'_> {
         let cancel = self.shared.cancel.child_token();
         self.turn_until(cancel).await
     }
 
-    /// The same, which this token interrupts too; it should be a child of the session's.
+    /// Like [`turn`](Self::turn), but `cancel` interrupts the batch too. It should be a child of
+    /// the session's token.
     pub async fn turn_until(&mut self, cancel: CancellationToken) -> CallBatch<'_> {
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
@@ -166,8 +169,8 @@ impl Scheduler {
 }
 
 impl Scheduler {
-    /// Takes over what has become stricter in settings files that have changed, unless hooks object to
-    /// all of it. To what the administrator wants no one objects.
+    /// Applies the stricter parts of settings files that have changed, unless hooks block all of
+    /// the changes. Hooks cannot block changes of the administrator's settings.
     async fn tighten(&self) {
         let engine = &self.shared.engine;
         let Some(watch) = &engine.watch else { return };
@@ -199,12 +202,12 @@ impl Scheduler {
     }
 }
 
-/// A look at a session's context, from outside its scheduler.
+/// A view of a session's context from outside its scheduler.
 #[derive(Clone)]
 pub struct ContextView(Weak<Shared>);
 
 impl ContextView {
-    /// The context as it is now; `None` once the session is gone.
+    /// Returns the current context; `None` once the session has been dropped.
     pub fn get(&self) -> Option<SessionContext> {
         let shared = self.0.upgrade()?;
         let context = shared.context().context.clone();

@@ -1,4 +1,4 @@
-//! Questions that a tool puts itself while it runs: hooks learn of them as of any other.
+//! Notifies hooks of approval requests that a tool makes while it runs.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -12,7 +12,8 @@ struct NotifyingApprover {
     cwd: PathBuf,
 }
 
-/// What a tool gets, where hooks want to know that a person is asked; `None`: none of them does.
+/// Returns a context whose approver notifies the hooks that the user is asked; `None` if no hook
+/// handles notifications.
 pub(super) fn notifying(engine: &Arc<Engine>, cx: &CallContext) -> Option<CallContext> {
     if engine.hooks().is_silent(HookMoment::NOTIFICATION) {
         return None;

@@ -1,31 +1,34 @@
-//! Who records what runs.
+//! Observation of running calls, for recording them.
 
 use crate::{
     CallResult,
     pipeline::{Admitted, Prepared},
 };
 
-/// Observes calls as they start and end, in whatever order that happens: results are handed back in
-/// the order of the calls, so a call that ended may otherwise wait unseen behind an earlier one.
+/// Observes calls as they start and end, in the order in which that happens. Results are returned
+/// in the order of the calls, so a call that has ended may otherwise stay unnoticed until the
+/// earlier ones end.
 ///
-/// Called from the call's own task, between its steps: be quick, and do not panic.
+/// Called from the call's own task, between its steps: implementations must be quick and must not
+/// panic.
 pub trait CallObserver: Send + Sync {
-    /// The call fits its tool. It has not been permitted, and may wait for others. Called from where it
-    /// was pushed, before anything else happens to it.
+    /// Called when a call is valid, but not yet permitted; it may still wait for others. Called by
+    /// the code that pushes the call, before anything else happens to it.
     fn bound(&self, call: &Prepared) {
         let _ = call;
     }
 
-    /// The call is permitted and its tool is run as soon as this returns. A call that is refused or
-    /// makes no sense never gets here.
+    /// Called when a call is permitted, right before its tool runs. Calls that are denied or
+    /// invalid do not get here.
     fn started(&self, call: &Admitted);
 
-    /// The call is over: this is its result. Also for calls that never started, unless they were
-    /// settled the moment they were pushed.
+    /// Called with the result of a call that has ended. This includes calls that never started,
+    /// unless they ended immediately when they were pushed.
     fn ended(&self, finished: &CallResult);
 
-    /// May keep the result of a call that changes nothing of the session, the moment it is there: it is not handed
-    /// out then. Only for turns whose results are taken by [`next_ended`](super::CallBatch::next_ended).
+    /// May take the result of a call without patches as soon as it ends. The batch does not return
+    /// it then. Only for batches whose results are read with
+    /// [`next_ended`](super::CallBatch::next_ended).
     fn take(&self, finished: CallResult) -> Option<CallResult> {
         Some(finished)
     }

@@ -1,5 +1,5 @@
-//! A call that a person made themselves, beside the model's: no one is asked whether it may run, deny rules
-//! hold, and what a sandbox keeps it from is still put to them.
+//! A call that the user makes directly. It runs without asking whether it may run, but deny rules
+//! apply, and the user is still asked about anything that the sandbox blocks.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
@@ -17,8 +17,8 @@ use super::{
 use crate::pipeline::{Author, CallResult, prepare, without_outcome};
 
 impl Scheduler {
-    /// Runs a call that a person made themselves, between two turns of the model's. Where relative paths
-    /// start may be another place afterwards.
+    /// Runs a call that the user makes directly, between two turns. It may change the working
+    /// directory.
     pub async fn run_for_person(
         &mut self,
         tool_use: ToolUse,
@@ -47,7 +47,7 @@ impl Scheduler {
     ) -> CallResult {
         let shared = &self.shared;
         let mut context = self.context();
-        // What would be refused because no one may be asked was asked for.
+        // Modes that never ask must not deny a call that the user requested.
         if matches!(context.mode, PermissionMode::DontAsk | PermissionMode::Plan) {
             context.apply(&ContextPatch::SetMode {
                 mode: PermissionMode::Default,
@@ -81,12 +81,12 @@ impl Scheduler {
     }
 }
 
-/// The person has typed it: that is their word on whether it may run.
+/// An approver that allows a call because the user has typed it.
 struct TypedByPerson(Arc<dyn Approver>);
 
 impl Approver for TypedByPerson {
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-        // Questions of a running command, about a host or about its sandbox, have no reason of ours.
+        // Requests of a running command, about a host or its sandbox, have no reasons.
         match question.because.is_empty() {
             true => self.0.ask(question),
             false => Box::pin(async { ApprovalAnswer::Allow }),

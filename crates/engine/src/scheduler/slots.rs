@@ -1,4 +1,4 @@
-//! How many calls run at once.
+//! Slots that limit the number of concurrent calls.
 
 use std::{
     sync::Arc,
@@ -7,12 +7,12 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A call's right to run. Given back while it waits for a person.
+/// A call's slot. It is released while the call waits for the user.
 #[derive(Debug)]
 pub(crate) struct Slot {
     slots: Arc<Semaphore>,
     permit: Option<OwnedSemaphorePermit>,
-    /// How long it was given back.
+    /// The time for which it was released.
     waited: Duration,
 }
 
@@ -28,8 +28,8 @@ impl Slot {
         slot
     }
 
-    /// The right to run inside a call that has one: it takes none away from others, and cannot wait for
-    /// the one that waits for it.
+    /// Returns a slot for a call inside another call. It does not count towards the limit:
+    /// otherwise it could wait for the slot of the call that waits for it.
     pub(crate) fn inner() -> Self {
         Self {
             slots: Arc::new(Semaphore::new(1)),
@@ -38,7 +38,7 @@ impl Slot {
         }
     }
 
-    /// Waits for something that is none of our work, with the slot free for others.
+    /// Releases the slot while a future runs that is not our own work.
     pub(crate) async fn without<T>(&mut self, waiting: impl Future<Output = T>) -> T {
         self.permit = None;
         let since = Instant::now();
@@ -48,7 +48,7 @@ impl Slot {
         answer
     }
 
-    /// How long it was free for others so far.
+    /// Returns the time for which it was released so far.
     pub(crate) fn waited(&self) -> Duration {
         self.waited
     }

@@ -26,18 +26,18 @@ use crate::{
     pipeline::{Author, CallResult, EarlyResult, INTERRUPTED, Prepared, prepare, without_outcome},
 };
 
-/// The calls of one reply, from the first push to the last result. Dropping it interrupts what
-/// still runs.
+/// The calls of one reply, from the first push to the last result. Dropping it interrupts the calls
+/// that are still running.
 pub struct CallBatch<'a> {
     inner: Arc<Inner>,
     delivered: usize,
-    // One turn at a time: the borrow keeps a second one from being begun.
+    // The borrow ensures that only one batch exists at a time.
     _scheduler: &'a mut Scheduler,
 }
 
 struct Inner {
     shared: Arc<Shared>,
-    /// The tools as they were when the turn began.
+    /// The tools at the start of the batch.
     pool: Arc<Pool>,
     cancel: CancellationToken,
     state: Mutex<TurnState>,
@@ -48,32 +48,32 @@ struct Inner {
 #[derive(Default)]
 struct TurnState {
     calls: Vec<Call>,
-    /// Every call before this one is over, and its patches are applied.
+    /// The number of leading calls that have ended and whose patches are applied.
     applied: usize,
-    /// Exclusive calls that are over. Links and files may be others after each, so claims of
-    /// waiting calls from before it are looked at anew.
+    /// The number of exclusive calls that have ended. Links and files may have changed after each
+    /// of them, so older claims of waiting calls are computed again.
     fences: u64,
-    /// The turn was given up: what still ends changes nothing.
+    /// The batch was dropped: calls that still end change nothing.
     abandoned: bool,
 }
 
 struct Call {
     id: CallId,
-    /// Fires to cancel it, alone or with the turn.
+    /// Cancels it, alone or with the batch.
     cancel: CancellationToken,
     /// The provider's id and the name as called, for a result without an outcome.
     tool_use: (String, String),
     stage: Stage,
     claims: Claims,
-    /// The fences when the claims were made.
+    /// The value of `fences` when the claims were made.
     claimed_at: u64,
-    /// The context's version when it was prepared.
+    /// The version of the context when it was prepared.
     prepared_at: u64,
-    /// As it was pushed; kept only where an earlier call may still patch the context.
+    /// The original request, stored only if an earlier call may still patch the context.
     original: Option<ToolUse>,
-    /// It had to wait once, so what was known of it when it was pushed may be out of date.
+    /// It had to wait, so what was determined when it was pushed may be outdated.
     waited: bool,
-    /// Earlier calls that must end first, and later ones that wait for this one.
+    /// The number of earlier calls that must end first, and the later calls that wait for this one.
     waits_for: usize,
     waited_for_by: Vec<usize>,
 }
@@ -117,7 +117,7 @@ impl<'a> CallBatch<'a> {
         }
     }
 
-    /// Who observes the turn's calls from now on as they start and end, in place of any other.
+    /// Sets the observer of calls that start and end from now on, replacing any other.
     pub fn witnessed_by(&mut self, witness: Arc<dyn CallObserver>) {
         let mut current = self
             .inner
@@ -127,13 +127,14 @@ impl<'a> CallBatch<'a> {
         *current = Some(witness);
     }
 
-    /// Adds a call. It is prepared at once and starts as soon as nothing before it is in its way.
-    /// Must be called inside a tokio runtime. The token cancels this call alone.
+    /// Adds a call. It is prepared immediately and starts as soon as it conflicts with no earlier
+    /// call. Must be called inside a tokio runtime. Returns a token that cancels only this call.
     pub fn push(&mut self, tool_use: ToolUse) -> CancellationToken {
         self.inner.push(tool_use)
     }
 
-    /// The next result, in the order of the calls; `None` once every call pushed so far is answered.
+    /// Waits for the next result, in the order of the calls; `None` once every call pushed so far
+    /// has been returned.
     pub async fn next(&mut self) -> Option<CallResult> {
         loop {
             {
@@ -148,14 +149,14 @@ impl<'a> CallBatch<'a> {
                     return Some(*finished);
                 }
             }
-            // A permit is stored when no one waits, so an end between the two is not missed.
+            // A permit is stored if no task is waiting, so an end between the two is not missed.
             self.inner.settled.notified().await;
         }
     }
 
-    /// The next result, in the order in which calls end; `None` once every call pushed so far is answered. For
-    /// callers whose calls are on their own: use either this or [`next`](Self::next) in a turn, not both. May be
-    /// dropped at any time.
+    /// Waits for the next result, in the order in which calls end; `None` once every call pushed so
+    /// far has been returned. For callers whose calls are independent: a batch must use either this
+    /// or [`next`](Self::next), not both. Cancel-safe.
     pub async fn next_ended(&mut self) -> Option<CallResult> {
         loop {
             {
@@ -167,7 +168,8 @@ impl<'a> CallBatch<'a> {
                 if open.is_empty() {
                     return None;
                 }
-                // What changes the session stays until that was done, in the order of the calls.
+                // A result with patches stays until they have been applied, in the order of the
+                // calls.
                 let ripe = |at: usize, call: &Call| match &call.stage {
                     Stage::Over(finished) => {
                         finished.patches.is_empty() || self.delivered + at < applied
@@ -189,16 +191,17 @@ impl<'a> CallBatch<'a> {
         }
     }
 
-    /// Calls that are pushed from now on work in these directories, as those say who may decide it. Relative paths
-    /// start in the first one, unless they start in one of them already.
+    /// Sets the working directories of calls that are pushed from now on, as decided by the client.
+    /// Relative paths start in the first one, unless the current directory is already inside one of
+    /// them.
     pub fn set_directories(&mut self, directories: Vec<PathBuf>) {
         let mut context = self.inner.shared.context();
         context.context.set_directories(directories);
         context.version += 1;
     }
 
-    /// Fires to interrupt the turn: what runs is asked to stop, what waits never starts, and every
-    /// call still gets its result.
+    /// Returns the token that interrupts the batch: running calls are asked to stop, waiting calls
+    /// never start, and every call still gets its result.
     pub fn cancel_token(&self) -> CancellationToken {
         self.inner.cancel.clone()
     }
@@ -230,14 +233,14 @@ impl Inner {
         let original = behind_a_patch.then(|| tool_use.clone());
         let (prepared, prepared_at) = self.prepare(id, tool_use);
         if let (Ok(prepared), Some(witness)) = (&prepared, self.witness()) {
-            // A tool that cannot draw its call is no reason not to make it.
+            // A tool that panics while it draws the call does not prevent the call.
             let _ = caught(|| witness.bound(prepared));
         }
         let claims = Claims::new(effects_of(&prepared));
         let claimed_at = state.fences;
         let cancel = self.cancel.child_token();
         if index == 0 {
-            // Many a turn has one call, and room for more is large.
+            // Many batches have only one call, and room for more is large.
             state.calls.reserve_exact(1);
         }
         state.calls.push(Call {
@@ -269,7 +272,7 @@ impl Inner {
         (prepared, version)
     }
 
-    /// Starts a call if nothing is in its way, and whatever that sets free.
+    /// Starts a call if it need not wait, and all calls that become ready because of it.
     fn start(self: &Arc<Self>, state: &mut TurnState, index: usize) {
         let mut ready = VecDeque::from([index]);
         while let Some(index) = ready.pop_front() {
@@ -279,7 +282,7 @@ impl Inner {
         }
     }
 
-    /// Starts one call, or makes it wait. `Some`: it is over without having run.
+    /// Starts one call, or lets it wait. Returns its result if it has ended without running.
     fn start_one(self: &Arc<Self>, state: &mut TurnState, index: usize) -> Option<CallResult> {
         if state.calls[index].cancel.is_cancelled() {
             return Some(state.calls[index].without_outcome(INTERRUPTED));
@@ -325,7 +328,7 @@ impl Inner {
         }
     }
 
-    /// Looks at a waiting call anew, where the context or the files may have changed under it.
+    /// Prepares a waiting call again if the context has changed, and computes its claims again.
     fn refresh(&self, state: &mut TurnState, index: usize) {
         let fences = state.fences;
         let call = &mut state.calls[index];
@@ -358,7 +361,8 @@ impl Inner {
             self.shared
                 .call_context(id, tool_use_id, context, cancel, nested)
         };
-        // In a box: what is moved into a task is copied more than once, and what runs a call is large.
+        // Boxed: a future that is moved into a task is copied more than once, and the one that runs
+        // a call is large.
         let call = self.shared.boxes.boxed(SpawnedCall {
             inner: Arc::clone(self),
             index,
@@ -391,7 +395,8 @@ impl Inner {
         }
     }
 
-    /// Writes a result down, applies what is due in call order, and says who is free to start.
+    /// Stores a result, applies the patches that are due in call order, and collects the calls that
+    /// are ready to start.
     fn settle(
         &self,
         state: &mut TurnState,
@@ -434,7 +439,7 @@ impl Inner {
     }
 }
 
-/// A call that is started, until it is over.
+/// A started call, until it has ended.
 pub(super) struct SpawnedCall {
     inner: Arc<Inner>,
     index: usize,
@@ -494,8 +499,8 @@ impl Call {
     }
 }
 
-/// What a call touches, as far as it got: one that is settled already touches nothing, and a tool
-/// that cannot even say runs alone.
+/// Returns the effects of a call. A call that failed to prepare touches nothing. A tool that panics
+/// here runs alone.
 fn effects_of(prepared: &Result<Prepared, EarlyResult>) -> Effects {
     match prepared {
         Ok(prepared) => caught(|| prepared.effects()).unwrap_or(Effects::EXCLUSIVE),

@@ -1,4 +1,4 @@
-//! Holds a value against the nodes of a schema.
+//! Checks a value against the nodes of a schema.
 
 use std::cmp::Ordering;
 
@@ -229,7 +229,8 @@ impl SchemaValidator {
         self.check(target, value, at, notes)
     }
 
-    /// Whether a schema accepts the value; only if so, what it saw counts.
+    /// Returns whether a schema accepts the value. Only if it does, the parts it evaluated are
+    /// recorded.
     fn accepts<'v>(
         &self,
         id: NodeId,

@@ -1,4 +1,4 @@
-//! Makes nodes of a schema, and says what is wrong with it.
+//! Compiles a schema into nodes, and reports what is wrong with it.
 
 use std::collections::HashMap;
 
@@ -15,13 +15,13 @@ use super::{
 pub(super) struct Compiler<'s> {
     index: Index<'s>,
     nodes: Vec<Node>,
-    /// The node of each schema, by where it lies in memory.
+    /// The node of each schema, by its memory address.
     made: HashMap<*const Value, NodeId>,
-    /// Whether references are followed: not where only the shape of a schema is asked for.
+    /// References are followed; not set if only the structure of a schema is checked.
     follow: bool,
 }
 
-/// Where in the schema we are.
+/// The current location in the schema.
 #[derive(Clone, Copy)]
 struct Here<'a> {
     pointer: &'a str,
@@ -62,7 +62,7 @@ impl<'s> Compiler<'s> {
         })
     }
 
-    /// Whether a value is a schema of a draft, wherever its references lead.
+    /// Checks whether a value is a valid schema of a draft, without following its references.
     pub(super) fn is_schema(value: &'s Value, draft: Draft) -> Result<(), SchemaError> {
         Self::new(value, draft, false).node(value, 0, "#").map(drop)
     }
@@ -124,7 +124,7 @@ impl<'s> Compiler<'s> {
         here: Here<'_>,
         node: &mut Node,
     ) -> Result<(), SchemaError> {
-        // Every schema within is one, also where nothing refers to it.
+        // Every nested schema must be valid, even if nothing refers to it.
         let alone = here.draft.reference_alone() && keywords.contains_key("$ref");
         for (keyword, value) in keywords {
             if here.draft.holds(keyword).is_some() {
@@ -213,7 +213,7 @@ impl<'s> Compiler<'s> {
                 None
             }
             "properties" => self.properties(all, here)?,
-            // Without `properties`, the first of these stands for all three.
+            // Without `properties`, the first of the other keywords represents all three.
             "patternProperties" if !all.contains_key("properties") => self.properties(all, here)?,
             "additionalProperties"
                 if !all.contains_key("properties") && !all.contains_key("patternProperties") =>
@@ -289,7 +289,7 @@ impl<'s> Compiler<'s> {
             .transpose()
     }
 
-    /// The nodes of schemas whose shape was looked at before.
+    /// Compiles a list of schemas whose structure was checked before.
     fn list(&mut self, value: &'s Value, here: Here<'_>) -> Result<Vec<NodeId>, SchemaError> {
         let schemas = value.as_array().map(Vec::as_slice).unwrap_or_default();
         schemas
@@ -322,7 +322,7 @@ impl<'s> Compiler<'s> {
             patterns.push((regex, self.node(schema, here.resource, "#")?));
         }
         let others = match all.get("additionalProperties") {
-            // In draft 4 a boolean is none but here.
+            // In draft 4 only these keywords may be booleans.
             Some(Value::Bool(true)) if here.draft == Draft::Four => None,
             Some(value) => Some(self.others(value, here)?),
             None => None,
@@ -369,7 +369,7 @@ impl<'s> Compiler<'s> {
         Ok(Some(Keyword::Items { first, others }))
     }
 
-    /// `additionalItems: false` in draft 4, which has no schema `false`.
+    /// Compiles `additionalItems: false` in draft 4, where `false` is not a schema.
     fn never(&mut self, schema: &'s Value, here: Here<'_>) -> NodeId {
         let id = self.nodes.len();
         self.nodes.push(Node {
@@ -427,17 +427,18 @@ impl<'s> Compiler<'s> {
     }
 }
 
-/// Draft 4 has no schemas `true` and `false`, but in these places flags.
+/// Returns whether a value is a flag. Draft 4 has no schemas `true` and `false`, but allows
+/// booleans in these places.
 fn flag_in_four(keyword: &str, value: &Value, draft: Draft) -> bool {
     draft == Draft::Four
         && value.is_boolean()
         && matches!(keyword, "additionalItems" | "additionalProperties")
 }
 
-/// Whether what stands under a keyword that holds schemas can hold them.
+/// Checks whether the value of a keyword that contains schemas has the right type.
 fn holder(keyword: &str, value: &Value, here: Here<'_>) -> Result<(), SchemaError> {
     let fits = match here.draft.holds(keyword) {
-        // Where a schema should stand and none does, the schema itself says so.
+        // If a single value is not a schema, compiling it reports the problem.
         None | Some(Holds::Schema | Holds::SchemaOrList) => true,
         Some(Holds::List) => value.as_array().is_some_and(|list| !list.is_empty()),
         Some(Holds::Map | Holds::MapOrNames) => value.is_object(),
@@ -458,7 +459,7 @@ fn text<'v>(keyword: &str, value: &'v Value, here: Here<'_>) -> Result<&'v str, 
         .ok_or_else(|| here.error(keyword, format!("it must be a string, not {value}")))
 }
 
-/// A keyword that only must be words.
+/// Checks a keyword that only needs to be a string.
 fn words(keyword: &str, value: &Value, here: Here<'_>) -> Result<Option<Keyword>, SchemaError> {
     text(keyword, value, here).map(|_| None)
 }
@@ -484,7 +485,7 @@ fn list<'v>(
         .ok_or_else(|| here.error(keyword, format!("it must be a list, not {value}")))
 }
 
-/// Names, none twice.
+/// Returns a list of names without duplicates.
 fn names(keyword: &str, value: &Value, here: Here<'_>) -> Result<Vec<String>, SchemaError> {
     let mut names = Vec::new();
     for name in list(keyword, value, here)? {
@@ -512,7 +513,7 @@ fn bound(
     all: &Map<String, Value>,
     here: Here<'_>,
 ) -> Result<Option<Keyword>, SchemaError> {
-    // In draft 4 `exclusiveMinimum` is a flag beside `minimum`.
+    // In draft 4 `exclusiveMinimum` is a flag next to `minimum`.
     let exclusive = |name: &str| {
         here.draft == Draft::Four && all.get(name).and_then(Value::as_bool) == Some(true)
     };
@@ -544,7 +545,7 @@ fn size(keyword: &str, value: &Value, of: Counted, here: Here<'_>) -> Result<Key
     })
 }
 
-/// Both keywords at once, where the first of them stands.
+/// Compiles both content keywords together, at the first of them.
 fn content(
     keyword: &str,
     value: &Value,

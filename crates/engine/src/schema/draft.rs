@@ -1,4 +1,4 @@
-//! What the drafts have in common, and what not.
+//! The differences between the drafts of JSON Schema.
 
 use serde_json::{Map, Value};
 
@@ -11,19 +11,19 @@ pub(super) enum Draft {
     Of2020,
 }
 
-/// What stands under a keyword that holds schemas.
+/// The structure of the value of a keyword that contains schemas.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Holds {
     Schema,
     List,
     Map,
     SchemaOrList,
-    /// Schemas by name, or lists of names.
+    /// A map of schemas, or of lists of names.
     MapOrNames,
 }
 
 impl Draft {
-    /// The draft whose meta-schema has this address (no fragment).
+    /// Returns the draft whose meta-schema has this URI (without a fragment).
     pub(super) fn of_uri(uri: &str) -> Option<Self> {
         let uri = uri.strip_suffix('#').unwrap_or(uri);
         let rest = uri
@@ -39,7 +39,8 @@ impl Draft {
         })
     }
 
-    /// What `$schema` says; where it says nothing that is known, the draft around it.
+    /// Returns the draft in `$schema`. If it is missing or unknown, returns the draft of the
+    /// enclosing schema.
     pub(super) fn of(schema: &Map<String, Value>, around: Self) -> Self {
         schema
             .get("$schema")
@@ -48,7 +49,7 @@ impl Draft {
             .unwrap_or(around)
     }
 
-    /// Up to draft 7, what stands beside a `$ref` does not count.
+    /// Returns whether the keywords next to a `$ref` are ignored: up to draft 7.
     pub(super) fn reference_alone(self) -> bool {
         self <= Self::Seven
     }
@@ -84,7 +85,7 @@ impl Draft {
         (since <= self && self <= until).then_some(holds)
     }
 
-    /// The schemas directly within one, each with the way to it.
+    /// Returns the direct subschemas, each with its path.
     pub(super) fn within(
         self,
         schema: &Map<String, Value>,
@@ -116,7 +117,7 @@ impl Draft {
     }
 }
 
-/// A name as a part of a JSON pointer.
+/// Escapes a name for a JSON pointer.
 pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

@@ -1,4 +1,5 @@
-//! `format`, which binds up to draft 7: dates, addresses, names of hosts and the like.
+//! The keyword `format`, which is enforced up to draft 7: dates, addresses, host names and the
+//! like.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -24,7 +25,7 @@ pub(super) enum StringFormat {
 }
 
 impl StringFormat {
-    /// The formats that bind in a draft; an unknown one binds nothing.
+    /// Returns the format that a draft enforces; `None` for an unknown one.
     pub(super) fn binding(name: &str, draft: Draft) -> Option<Self> {
         let (since, format) = match name {
             "date" => (Draft::Four, Self::Date),
@@ -47,7 +48,7 @@ impl StringFormat {
         (since <= draft && draft <= Draft::Seven).then_some(format)
     }
 
-    /// As people say it.
+    /// Returns a description for error messages.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Date => "a date (2026-01-31)",
@@ -91,7 +92,7 @@ impl StringFormat {
     }
 }
 
-/// This many digits and nothing else.
+/// Parses exactly `count` digits.
 fn digits(text: &str, count: usize) -> Option<u32> {
     let fits = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     fits.then(|| text.parse().ok()).flatten()
@@ -151,7 +152,7 @@ fn time(text: &str) -> bool {
     };
     match offset {
         None => false,
-        // A leap second ends a day in Greenwich.
+        // A leap second is at the end of a UTC day.
         Some(offset) if seconds == 60 => (minutes - offset).rem_euclid(24 * 60) == 24 * 60 - 1,
         Some(_) => seconds < 60,
     }
@@ -231,14 +232,14 @@ fn has_scheme(text: &str) -> bool {
     })
 }
 
-/// A URI or a relative one (RFC 3986); with `wide`, an IRI (RFC 3987).
+/// Checks a URI or relative reference (RFC 3986); with `wide`, an IRI (RFC 3987).
 fn address(text: &str, wide: bool) -> bool {
     let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let rest = if has_scheme(rest) {
         rest.split_once(':').map_or(rest, |(_, rest)| rest)
     } else {
-        // A colon in the first part would be that of a scheme.
+        // A colon in the first segment would end a scheme.
         if rest
             .split('/')
             .next()
@@ -279,7 +280,7 @@ fn authority(text: &str, wide: bool) -> bool {
         && port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Letters that may stand anywhere, those named, and percent signs with their two digits.
+/// Checks that a text has only unreserved characters, those in `more`, and percent-encoded bytes.
 fn letters(text: &str, more: &str, wide: bool) -> bool {
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
@@ -299,7 +300,7 @@ fn letters(text: &str, more: &str, wide: bool) -> bool {
     true
 }
 
-/// RFC 6570: text with expressions in braces.
+/// Checks a URI template (RFC 6570): text with expressions in braces.
 fn uri_template(text: &str) -> bool {
     let mut rest = text;
     loop {

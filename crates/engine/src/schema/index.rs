@@ -1,4 +1,4 @@
-//! The resources and anchors of a schema, and where a reference leads.
+//! The resources and anchors of a schema, and the resolution of references.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use super::{
     uri::{decoded, resolved, split},
 };
 
-/// The address of a schema that gives itself none.
+/// The base URI of a schema that has none.
 const NAMELESS: &str = "json-schema:///";
 
-/// A part of a schema with an address of its own.
+/// A part of a schema with its own URI.
 #[derive(Debug)]
 pub(super) struct Resource<'s> {
     uri: String,
@@ -27,17 +27,17 @@ pub(super) struct Resource<'s> {
 pub(super) struct Index<'s> {
     pub(super) resources: Vec<Resource<'s>>,
     by_uri: HashMap<String, usize>,
-    /// The resource of each schema, by where it lies in memory.
+    /// The resource of each schema, by its memory address.
     owners: HashMap<*const Value, usize>,
 }
 
-/// Where a reference leads.
+/// The target of a reference.
 #[derive(Debug)]
 pub(super) enum Target<'s> {
     Schema {
         schema: &'s Value,
         resource: usize,
-        /// The dynamic anchor that was named.
+        ///  The dynamic anchor that the reference names.
         dynamic: Option<String>,
     },
     Meta(Draft),
@@ -68,7 +68,7 @@ impl<'s> Index<'s> {
         let mut owner = around;
         if let Value::Object(keywords) = schema {
             let mut draft = self.resources[around].draft;
-            // A resource may be of another draft, and have its id as that draft has it.
+            // A resource may use another draft, and then has its id in the form of that draft.
             let its_own = Draft::of(keywords, draft);
             if let Some(id) = its_own.id(keywords) {
                 let uri = resolved(&self.resources[around].uri, id);
@@ -109,7 +109,7 @@ impl<'s> Index<'s> {
         self.owners.insert(schema, owner);
     }
 
-    /// The resource that a schema belongs to.
+    /// Returns the resource that a schema belongs to.
     pub(super) fn owner(&self, schema: &Value, around: usize) -> usize {
         self.owners
             .get(&std::ptr::from_ref(schema))
@@ -117,7 +117,7 @@ impl<'s> Index<'s> {
             .unwrap_or(around)
     }
 
-    /// Follows a reference that stands in a resource.
+    /// Resolves a reference in a resource.
     pub(super) fn target(&self, reference: &str, from: usize) -> Result<Target<'s>, String> {
         let uri = resolved(&self.resources[from].uri, reference);
         let (address, fragment) = split(&uri);

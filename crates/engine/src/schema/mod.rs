@@ -1,12 +1,14 @@
-//! JSON Schema: does a value have the shape that a schema asks for, and if not, where and why not.
+//! JSON Schema validation: checks whether a value matches a schema, and reports each mismatch with
+//! its location.
 //!
-//! Drafts 4, 6, 7, 2019-09 and 2020-12, by a schema's `$schema` (without one: 2020-12). A schema is
-//! compiled into `Node`s once; references lead from node to node. Nothing is ever fetched: a
-//! reference that leaves the schema is refused, save those to the drafts' own meta-schemas. As the
-//! drafts have it, `format` and `contentEncoding` bind up to draft 7 and only describe after that.
+//! The supported drafts are 4, 6, 7, 2019-09 and 2020-12, selected by `$schema` (default: 2020-12).
+//! A schema is compiled into `Node`s once, and references point from node to node. Nothing is ever
+//! fetched: a reference out of the schema is an error, except to the drafts' own meta-schemas. As
+//! the drafts specify, `format` and `contentEncoding` are enforced up to draft 7, and only describe
+//! values after that.
 //!
-//! It is our own because the library that did this was a ninth of the work of building the product.
-//! The tests hold it to the official test suite of JSON Schema.
+//! We have our own implementation because the library we used before took a ninth of the build time
+//! of the product. The tests run the official test suite of JSON Schema.
 
 mod check;
 mod compile;
@@ -30,27 +32,28 @@ use serde_json::{Number, Value};
 
 use self::{compile::Compiler, draft::Draft, format::StringFormat};
 
-/// A schema, compiled.
+/// A compiled schema.
 #[derive(Debug)]
 pub struct SchemaValidator {
     nodes: Vec<Node>,
     root: NodeId,
-    /// Where `$dynamicRef` may lead, by resource and anchor; `$recursiveRef` has the empty one.
+    /// The targets of `$dynamicRef`, by resource and anchor; those of `$recursiveRef` have an empty
+    /// anchor.
     dynamic: HashMap<(usize, String), NodeId>,
 }
 
 impl SchemaValidator {
-    /// Compiles a schema, or says what is wrong with it.
+    /// Compiles a schema, or returns what is wrong with it.
     pub fn new(schema: &Value) -> Result<Self, SchemaError> {
         Compiler::whole(schema)
     }
 
-    /// Whether the value has the shape.
+    /// Returns whether the value matches the schema.
     pub fn is_valid(&self, value: &Value) -> bool {
         self.check_all(value, None)
     }
 
-    /// Everything that is wrong with the value, in the order of the schema.
+    /// Returns all problems of the value, in the order of the schema.
     pub fn problems<'v>(&self, value: &'v Value) -> Vec<SchemaProblem<'v>> {
         let mut problems = Vec::new();
         self.check_all(value, Some(&mut problems));
@@ -58,35 +61,35 @@ impl SchemaValidator {
     }
 }
 
-/// Why a schema is none.
+/// The reason why a schema is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("at `{pointer}`: {problem}")]
 pub struct SchemaError {
-    /// Where in the schema, as a JSON pointer with `#` before it.
+    /// The location in the schema, as a JSON pointer prefixed with `#`.
     pub pointer: String,
-    /// What is wrong there.
+    /// The problem.
     pub problem: String,
 }
 
-/// One thing that is wrong with a value.
+/// A problem with a value.
 #[derive(Debug)]
 pub struct SchemaProblem<'v> {
-    /// Where in the value, as a JSON pointer.
+    /// The location in the value, as a JSON pointer.
     pub pointer: String,
-    /// What stands there.
+    /// The value at this location.
     pub value: &'v Value,
-    /// What is wrong with it.
+    /// The kind of the problem.
     pub kind: SchemaProblemKind,
 }
 
-/// What is wrong with a value.
+/// The kind of a problem with a value.
 #[derive(Debug, PartialEq)]
 pub enum SchemaProblemKind {
-    /// A property is missing.
+    /// A required property is missing.
     Missing(String),
-    /// Properties that the schema does not know, and it allows no others.
+    /// Properties that the schema does not allow.
     Unexpected(Vec<String>),
-    /// Anything else, in words.
+    /// Any other problem, as text.
     Other(String),
 }
 
@@ -108,13 +111,14 @@ impl fmt::Display for SchemaProblem<'_> {
 
 type NodeId = usize;
 
-/// One schema within the schema.
+/// A schema or subschema.
 #[derive(Debug, Default)]
 struct Node {
-    /// The resource (a part with an `$id` of its own) that it belongs to.
+    /// The resource (a part with its own `$id`) that it belongs to.
     resource: usize,
     keywords: Vec<Keyword>,
-    /// These look at what the others left: they come last.
+    /// The `unevaluated…` keywords, which apply to what the others did not evaluate, and so come
+    /// last.
     leftovers: Vec<Leftover>,
 }
 
@@ -132,7 +136,7 @@ enum Keyword {
         least: Option<u64>,
         most: Option<u64>,
     },
-    /// With the words it was written in.
+    /// The compiled pattern, and its source text.
     Pattern(Regex, String),
     Format(StringFormat),
     Content {
@@ -140,12 +144,12 @@ enum Keyword {
         json: bool,
     },
     Reference(NodeId),
-    /// The outermost resource on the way here that has this anchor decides.
+    /// The target is in the outermost resource on the dynamic path that has this anchor.
     DynamicReference {
         otherwise: NodeId,
         anchor: String,
     },
-    /// The value must be a schema itself: a reference to a meta-schema.
+    /// A reference to a meta-schema: the value must be a schema itself.
     IsSchema(Draft),
     AllOf(Vec<NodeId>),
     AnyOf(Vec<NodeId>),
@@ -163,7 +167,7 @@ enum Keyword {
     },
     Required(Vec<String>),
     Names(NodeId),
-    /// Where the first is there, the others must be.
+    /// If the first property is present, the others must be too.
     Dependent(String, Vec<String>),
     DependentSchema(String, NodeId),
     Items {
@@ -174,7 +178,7 @@ enum Keyword {
         item: NodeId,
         least: u64,
         most: Option<u64>,
-        /// Since 2020-12, an item that is contained counts as looked at.
+        ///  Items that match are evaluated, since draft 2020-12.
         marks: bool,
     },
     Unique,
@@ -214,8 +218,8 @@ struct Types {
     object: bool,
     array: bool,
     number: bool,
-    /// Since draft 6, 1.0 is an integer too.
     integer: bool,
+    /// 1.0 is an integer too, since draft 6.
     whole_floats: bool,
     string: bool,
 }
@@ -234,7 +238,7 @@ impl Types {
         }
     }
 
-    /// As people write it.
+    /// Returns the allowed types as text for error messages.
     fn names(&self) -> String {
         let names: BTreeSet<_> = [
             (self.null, "null"),

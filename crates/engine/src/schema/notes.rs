@@ -1,4 +1,5 @@
-//! What is found out while a value is held against a schema, and where we are in both.
+//! The context of a check: the problems and evaluated parts collected so far, and the current
+//! location.
 
 use std::collections::HashSet;
 
@@ -6,10 +7,10 @@ use serde_json::Value;
 
 use super::{NodeId, SchemaProblem, SchemaProblemKind, draft::escaped};
 
-/// How much of a value is repeated in a message.
+/// The maximum number of characters of a value that are repeated in a message.
 const MOST_SHOWN: usize = 60;
 
-/// The way to where we are, and the resources and references that led there.
+/// The current path in the value, and the resources and references that led to it.
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
     pub(super) path: Option<&'a Step<'a>>,
@@ -30,12 +31,12 @@ pub(super) enum Part<'a> {
 pub(super) struct Scope<'a> {
     pub(super) up: Option<&'a Scope<'a>>,
     pub(super) resource: usize,
-    /// The node that a reference led to, and the value it was held against.
+    /// The target node of a reference, and the value it was checked against.
     pub(super) node: NodeId,
     pub(super) value: *const Value,
 }
 
-/// Which parts of a value some schema has looked at.
+/// The parts of a value that some schema has evaluated.
 #[derive(Default)]
 pub(super) struct Seen<'v> {
     pub(super) names: HashSet<&'v str>,
@@ -55,11 +56,11 @@ impl<'v> Seen<'v> {
 
 pub(super) type Problems<'p, 'v> = Option<&'p mut Vec<SchemaProblem<'v>>>;
 
-/// What a check finds out beside its answer.
+/// The results that a check collects besides its verdict.
 pub(super) struct SchemaNotes<'n, 'v> {
-    /// Only the answer is wanted where there are none.
+    /// `None` if only the verdict is needed.
     pub(super) problems: Problems<'n, 'v>,
-    /// Only kept where `unevaluated…` asks for it.
+    /// Recorded only if an `unevaluated…` keyword needs it.
     pub(super) seen: Option<&'n mut Seen<'v>>,
 }
 
@@ -89,7 +90,8 @@ impl<'v> SchemaNotes<'_, 'v> {
         self.fail(at, value, || SchemaProblemKind::Other(words()))
     }
 
-    /// For a part of the value: its problems count, what was seen of it does not.
+    /// Returns the context for a part of the value. Its problems are collected, but not its
+    /// evaluated parts.
     pub(super) fn inner(&mut self) -> SchemaNotes<'_, 'v> {
         SchemaNotes {
             problems: self.problems.as_deref_mut(),
@@ -117,7 +119,7 @@ fn pointer(path: Option<&Step<'_>>) -> String {
     parts.iter().rev().map(|part| format!("/{part}")).collect()
 }
 
-/// A value, shortened.
+/// Returns a shortened value.
 pub(super) fn shown(value: &Value) -> String {
     let text = value.to_string();
     if text.chars().count() <= MOST_SHOWN {

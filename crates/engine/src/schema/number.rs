@@ -1,4 +1,4 @@
-//! Numbers as JSON means them: exact, and 1 is 1.0.
+//! Exact numbers of JSON, where 1 and 1.0 are the same.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 
 pub(super) fn is_integer(number: &Number, whole_floats: bool) -> bool {
     match number.as_f64() {
-        // What is too large for an integer of ours is kept as a float.
+        // An integer that is too large for 64 bits is stored as a float.
         Some(float) if number.is_f64() => {
             float.fract() == 0.0 && (whole_floats || float.abs() >= 9_223_372_036_854_775_808.0)
         }
@@ -14,12 +14,12 @@ pub(super) fn is_integer(number: &Number, whole_floats: bool) -> bool {
     }
 }
 
-/// A whole number from nought, as counts are written.
+/// Parses a non-negative whole number, such as a length.
 pub(super) fn count(value: &Value) -> Option<u64> {
     let number = value.as_number()?;
     match (number.as_u64(), number.as_f64()) {
         (Some(count), _) => Some(count),
-        // Whatever is larger than `u64::MAX` is as good as that.
+        // Anything larger than `u64::MAX` is treated like it.
         (None, Some(float)) if float >= 0.0 && float.fract() == 0.0 => Some(float as u64),
         _ => None,
     }
@@ -44,13 +44,14 @@ pub(super) fn compare(a: &Number, b: &Number) -> Ordering {
     let float = |number: &Number| number.as_f64().unwrap_or(f64::NAN);
     let (left, right) = (float(a), float(b));
     match left.partial_cmp(&right) {
-        // A large integer and a fraction: the integer was rounded, but no fraction is that large.
+        // A large integer was rounded in this comparison, but no number with a fraction is that
+        // large.
         Some(ordering) => ordering,
         None => Ordering::Equal,
     }
 }
 
-/// Whether one is a multiple of the other, reckoned in decimal digits.
+/// Returns whether one number is a multiple of the other, computed with decimal digits.
 pub(super) fn is_multiple(number: &Number, of: &Number) -> bool {
     let (Some((digits, exponent)), Some((unit, unit_exponent))) = (decimal(number), decimal(of))
     else {
@@ -76,12 +77,12 @@ pub(super) fn is_multiple(number: &Number, of: &Number) -> bool {
         .and_then(|scale| scale.checked_mul(unit))
     {
         Some(unit) => digits % unit == 0,
-        // Larger than any number of ours that is not nought.
+        // The scaled unit overflows, so it is larger than `digits`, which is not zero here.
         None => false,
     }
 }
 
-/// The number without its sign, as digits and a power of ten.
+/// Returns the absolute value as digits and a power of ten.
 fn decimal(number: &Number) -> Option<(u128, i32)> {
     let text = number.to_string();
     let text = text.trim_start_matches('-');
@@ -95,7 +96,7 @@ fn decimal(number: &Number) -> Option<(u128, i32)> {
     Some((digits, exponent - i32::try_from(after.len()).ok()?))
 }
 
-/// Equal as JSON means it: numbers by value, objects in any order.
+/// Compares values as JSON does: numbers by value, objects in any order.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare(a, b) == Ordering::Equal,

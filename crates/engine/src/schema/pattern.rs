@@ -1,8 +1,8 @@
-//! Regular expressions of ECMAScript, as JSON Schema has them, for our engine of regular expressions.
+//! Translation of ECMAScript regular expressions, which JSON Schema uses, for our regex engine.
 
 use fancy_regex::Regex;
 
-/// What `\s` means in ECMAScript, within a class.
+/// The characters of `\s` in ECMAScript, inside a class.
 const SPACES: &str = r"\t\n\x0B\f\r \u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF";
 
 pub(super) fn compiled(pattern: &str) -> Result<Regex, String> {
@@ -12,7 +12,7 @@ pub(super) fn compiled(pattern: &str) -> Result<Regex, String> {
         .map_err(|error| format!("`{pattern}` is not a regular expression: {error}"))
 }
 
-/// Whether it matches; an expression that takes too long does not.
+/// Returns whether the regex matches; one that takes too long does not.
 pub(super) fn matches(regex: &Regex, text: &str) -> bool {
     regex.is_match(text).unwrap_or(false)
 }
@@ -20,7 +20,7 @@ pub(super) fn matches(regex: &Regex, text: &str) -> bool {
 fn translated(pattern: &str) -> Option<String> {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern;
-    // Directly after the opening of a class, and anywhere in one.
+    // The position is inside a character class.
     let mut class = false;
     while let Some(c) = rest.chars().next() {
         let tail = &rest[c.len_utf8()..];
@@ -30,7 +30,7 @@ fn translated(pattern: &str) -> Option<String> {
             '[' if class => out.push_str(r"\["),
             '[' => {
                 class = true;
-                // A class of nothing, and one of everything, which are empty classes elsewhere.
+                // An empty class, and one of everything, which ECMAScript allows.
                 if let Some(after) = tail.strip_prefix("^]") {
                     (rest, class) = (after, false);
                     out.push_str(r"(?s:.)");
@@ -49,13 +49,13 @@ fn translated(pattern: &str) -> Option<String> {
                 out.push(']');
             }
             '(' if !class && !group_is_known(tail) => return None,
-            // Two of them are operators on classes elsewhere.
+            // Two of these in a row are operators in the classes of our engine.
             '&' | '~' | '#' | ' ' if class => {
                 out.push('\\');
                 out.push(c);
             }
             '-' if class && tail.starts_with('-') => out.push_str(r"\-"),
-            // Every end of a line that ECMAScript knows, not only `\n`.
+            // ECMAScript has more line ends than `\n`.
             '.' if !class => out.push_str(r"[^\n\r\u2028\u2029]"),
             c => out.push(c),
         }
@@ -63,13 +63,14 @@ fn translated(pattern: &str) -> Option<String> {
     (!class).then_some(out)
 }
 
-/// ECMAScript has no flags or comments in groups, and names them in one way.
+/// Returns whether ECMAScript has this kind of group: it has no comment groups and only one syntax
+/// for names.
 fn group_is_known(tail: &str) -> bool {
     match tail.strip_prefix('?') {
         None => true,
         Some(kind) => {
             kind.starts_with([':', '=', '!', '<'])
-                // Flags for a group alone are in ECMAScript since 2025.
+                // ECMAScript has flags for a group since 2025.
                 || kind
                     .trim_start_matches(['i', 'm', 's', '-'])
                     .starts_with(':')
@@ -77,7 +78,7 @@ fn group_is_known(tail: &str) -> bool {
     }
 }
 
-/// Reads what stands after a backslash.
+/// Translates an escape sequence after its backslash.
 fn escape<'p>(tail: &'p str, class: bool, out: &mut String) -> Option<&'p str> {
     let c = tail.chars().next()?;
     let rest = &tail[c.len_utf8()..];
@@ -117,7 +118,7 @@ fn escape<'p>(tail: &'p str, class: bool, out: &mut String) -> Option<&'p str> {
             out.push('\\');
             out.push(c);
         }
-        // No other letter has a meaning; those that have one in our engine would deceive.
+        // ECMAScript defines no other letters, and some of them have another meaning in our engine.
         c if c.is_ascii_alphabetic() => return None,
         c if c.is_ascii_punctuation() => {
             out.push('\\');
@@ -128,7 +129,7 @@ fn escape<'p>(tail: &'p str, class: bool, out: &mut String) -> Option<&'p str> {
     Some(rest)
 }
 
-/// `\u0041`, `\u{41}`, or two halves of one character.
+/// Translates `\u0041`, `\u{41}`, or a surrogate pair.
 fn unicode<'p>(rest: &'p str, out: &mut String) -> Option<&'p str> {
     let four = |text: &'p str| {
         let digits = text.get(..4)?;

@@ -1,6 +1,6 @@
-//! Addresses of schemas: a reference is resolved against the address it stands under (RFC 3986 §5).
+//! Resolution of schema URIs: a reference is resolved against its base URI (RFC 3986 §5).
 
-/// The absolute address, with its fragment.
+/// Returns the absolute URI, with its fragment.
 pub(super) fn resolved(base: &str, reference: &str) -> String {
     let (reference, fragment) = split(reference);
     let address = if reference.is_empty() {
@@ -16,7 +16,7 @@ pub(super) fn resolved(base: &str, reference: &str) -> String {
     }
 }
 
-/// The address and the fragment.
+/// Splits a URI into the part before the fragment and the fragment.
 pub(super) fn split(uri: &str) -> (&str, Option<&str>) {
     match uri.split_once('#') {
         Some((address, fragment)) => (address, Some(fragment)),
@@ -81,7 +81,7 @@ fn without_dots(path: &str) -> String {
     format!("/{}{end}", parts.join("/"))
 }
 
-/// A fragment with its percent signs read; `None` where they are wrong.
+/// Decodes the percent-encoding of a fragment; `None` if it is invalid.
 pub(super) fn decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.as_bytes();
