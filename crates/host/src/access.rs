@@ -1,4 +1,4 @@
-//! What may be asked of a session while it runs: how full it is, and its files as they were.
+//! Queries about a running session: its context usage, and its files at earlier points.
 
 use std::{
     collections::HashMap,
@@ -22,16 +22,16 @@ use uuid::Uuid;
 
 use crate::{Environment, Haft, moment};
 
-/// Files are taken back only where this is `true`.
+/// The variable that must be `true` or `1` for files to be rewound.
 const CHECKPOINTS: &str = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
 
-/// The session, as far as requests may look at it. Empty until it is set up.
+/// Access to the session for queries. Empty until the session is set up.
 #[derive(Default)]
 pub(crate) struct SessionAccess {
     transcript: Mutex<Option<Arc<Transcript>>>,
-    /// Hooks that ran before there was one.
+    /// Hooks that ran before there was a transcript.
     first_hooks: Mutex<Vec<HookRun>>,
-    /// What the session's calls may reach.
+    /// The services that the session's calls may use.
     services: OnceLock<Services>,
     engine: OnceLock<(Arc<Engine>, ContextView)>,
     used: Mutex<Option<ContextUsage>>,
@@ -39,104 +39,104 @@ pub(crate) struct SessionAccess {
     id: Mutex<Option<SessionId>>,
 }
 
-/// How full the model's window is, in tokens.
+/// The usage of the model's context window, in tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContextUsage {
-    /// The model that is asked.
+    /// The name of the model.
     pub model: String,
-    /// How much it can read.
+    /// The size of the window.
     pub window: u64,
-    /// All of it together; as the provider counted it, or the messages only.
+    /// The total: as counted by the provider, or an estimate of the messages only.
     pub total: u64,
     /// The system prompt.
     pub system: u64,
     /// The tools.
     pub tools: u64,
-    /// Tools of MCP servers, by name.
+    /// The tools of MCP servers, by name.
     pub servers: Vec<(String, u64)>,
-    /// The conversation is not summarized unasked.
+    /// Automatic compaction is off.
     pub keeps_everything: bool,
-    /// What people wrote for the model to know, and reminders.
+    /// Memory files, and reminders.
     pub memory: u64,
-    /// What was said.
+    /// The messages.
     pub messages: u64,
-    /// Results of calls.
+    /// The results of calls.
     pub results: u64,
-    /// The longest result: the call, and how long.
+    /// The longest result: its call, and its size.
     pub largest: Option<(String, u64)>,
 }
 
-/// What going back to a message changed, or would change.
+/// The changes of a rewind, made or planned.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RewoundFiles {
-    /// The files. Empty: nothing was changed since.
+    /// The files. Empty: nothing has changed since then.
     pub files: Vec<PathBuf>,
-    /// Lines that come back…
+    /// The number of restored lines.
     pub insertions: u64,
-    /// …and lines that go.
+    /// The number of removed lines.
     pub deletions: u64,
-    /// Files that stay as they are, and why.
+    /// Files that were left unchanged, with the reasons.
     pub left: Vec<(PathBuf, String)>,
 }
 
 impl SessionAccess {
-    /// It is set up.
+    /// Stores the services and the engine when the session is set up.
     pub(crate) fn has(&self, haft: &Haft) {
         let _ = self.services.set(haft.services().clone());
         let engine = (Arc::clone(haft.engine()), haft.scheduler.view());
         let _ = self.engine.set(engine);
     }
 
-    /// What its calls may reach, once it is set up.
+    /// Returns the services that its calls may use, once it is set up.
     pub(crate) fn services(&self) -> Option<&Services> {
         self.services.get()
     }
 
-    /// The file of the conversation.
+    /// Returns the path of the transcript.
     pub(crate) fn transcript_path(&self) -> Option<PathBuf> {
         Some(self.lock_transcript().as_ref()?.path()?.to_path_buf())
     }
 
-    /// The last message of the conversation as it stands.
+    /// Returns the id of the last message in the conversation.
     pub(crate) fn last_message(&self) -> Option<Uuid> {
         self.lock_transcript().as_ref()?.last()
     }
 
-    /// Which conversation it is.
+    /// Returns the id of the conversation.
     pub(crate) fn session_id(&self) -> Option<SessionId> {
         *self.id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was spent so far.
+    /// Returns the usage and cost so far.
     pub(crate) fn ledger(&self) -> Option<UsageLedger> {
         let spending = self.spending.lock();
         let spending = spending.unwrap_or_else(PoisonError::into_inner);
         Some(spending.as_ref()?.ledger())
     }
 
-    /// What runs its calls, and where it is now.
+    /// Returns the engine and the current context.
     pub(crate) fn engine(&self) -> Option<(Arc<Engine>, SessionContext)> {
         let (engine, context) = self.engine.get()?;
         Some((Arc::clone(engine), context.get()?))
     }
 
-    /// A path as the session means it.
+    /// Resolves a path relative to the session's current directory.
     pub(crate) fn absolute(&self, path: &Path) -> Option<PathBuf> {
         Some(self.engine()?.1.cwd.join(path))
     }
 
-    /// What its calls may reach, by type.
+    /// Returns a service by its type.
     pub(crate) fn service<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.services.get()?.get::<T>().ok()
     }
 
-    /// A file counts as read.
+    /// Marks a file as read.
     pub(crate) fn note_read(&self, path: &Path) -> Result<(), String> {
         let services = self.services.get().ok_or(NOT_BEGUN)?;
         note_read(services, path)
     }
 
-    /// Ends a task in the background.
+    /// Stops a background task.
     pub(crate) fn stop(&self, task: &str) -> Result<(), String> {
         let notices = self
             .services
@@ -148,8 +148,8 @@ impl SessionAccess {
         }
     }
 
-    /// Lets a command that is waited for go on in the background; all of them where none is named. How many
-    /// there were.
+    /// Moves a command that a call waits for to the background, or all of them if none is named.
+    /// Returns the number of moved commands.
     pub(crate) fn background(&self, tool_use_id: Option<&str>) -> usize {
         #[cfg(feature = "shell")]
         if let Some(Ok(shell)) = self.services.get().map(|services| services.get::<Shell>()) {
@@ -159,11 +159,11 @@ impl SessionAccess {
         0
     }
 
-    /// A hook has run: people find it in the transcript.
+    /// Records a hook run in the transcript.
     pub(crate) fn hook_ran(&self, run: HookRun) {
         match &*self.lock_transcript() {
             Some(transcript) => transcript.hook_ran(&run),
-            // A session in which nothing is said leaves no file.
+            // A session without messages leaves no transcript.
             None => self.first_hooks().push(run),
         }
     }
@@ -173,7 +173,7 @@ impl SessionAccess {
         first.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A run begins or has ended: takes over how things are.
+    /// Updates the state from the agent, when a run starts or has ended.
     pub(crate) fn look(&self, agent: &Agent) {
         *self.lock_transcript() = Some(Arc::clone(agent.transcript()));
         for run in mem::take(&mut *self.first_hooks()) {
@@ -204,19 +204,19 @@ impl SessionAccess {
         });
     }
 
-    /// What a person calls the session from now on.
+    /// Sets the title of the session.
     pub(crate) fn rename(&self, title: &str) -> Result<(), String> {
         let transcript = self.lock_transcript().clone().ok_or(NOT_BEGUN)?;
         transcript.set_title(title);
         Ok(())
     }
 
-    /// How full the window is; none of it before the first run.
+    /// Returns the context usage; `None` before the first run.
     pub(crate) fn usage(&self) -> Option<ContextUsage> {
         self.used().clone()
     }
 
-    /// Makes the files what they were when a message came, or says what that would do.
+    /// Restores the files as they were when a message was sent, or reports what that would change.
     pub(crate) fn rewind(
         &self,
         environment: &Environment,
@@ -232,7 +232,7 @@ impl SessionAccess {
         rewind(services, since, preview)
     }
 
-    /// When a message of the session came.
+    /// Returns the time at which a message of the session was sent.
     fn time_of(&self, message: &str) -> Result<SystemTime, String> {
         let transcript = self.lock_transcript().clone().ok_or(NOT_BEGUN)?;
         let path = transcript.path().ok_or("the session is not saved")?;
@@ -259,7 +259,7 @@ impl SessionAccess {
     }
 }
 
-/// What a conversation is made of, about, in tokens.
+/// The approximate sizes of the parts of a conversation, in tokens.
 #[derive(Default)]
 struct ConversationSizes {
     memory: u64,

@@ -1,4 +1,4 @@
-//! What runs in the background, and how long it is waited for.
+//! Background tasks of a session, and the timeouts for waiting on them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,25 +7,26 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::{Environment, SessionEvent, event::Events};
 
-/// How long subagents are waited for when nothing more comes in, in milliseconds; 0: without end.
+/// The variable with the maximum time in milliseconds to wait for subagents when no more input
+/// comes; 0: unlimited.
 const CEILING: &str = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS";
 const LONGEST_AGENTS: u32 = 600_000;
-/// How long commands are.
+/// The maximum time to wait for commands.
 const LONGEST_SHELLS: Duration = Duration::from_secs(5);
-/// How long a task that is asked to end may take.
+/// The time in which a task must end after it was asked to stop.
 const WIND_DOWN: Duration = Duration::from_secs(5);
 
-/// What runs in the background of a session.
+/// Watches the background tasks of a session.
 pub(crate) struct Background {
     notices: Arc<BackgroundTasks>,
-    /// How long subagents are waited for.
+    /// The maximum time to wait for subagents.
     ceiling: Option<Duration>,
-    /// Until when; known once nothing more comes in.
+    /// The deadline; set once no more input comes.
     until: Option<Instant>,
 }
 
 impl Background {
-    /// From now on, each step is reported.
+    /// Starts to report each step of the tasks as an event.
     pub(crate) fn follow(
         notices: Arc<BackgroundTasks>,
         events: &Arc<Events>,
@@ -41,22 +42,23 @@ impl Background {
         })
     }
 
-    /// Neither does a subagent run, nor is there anything the model should read.
+    /// Returns whether no subagent is running and no notice is waiting for the model.
     pub(crate) fn is_quiet(&self) -> bool {
         !self.notices.is_waiting() && !self.has_agents()
     }
 
-    /// Returns when the model should read something.
+    /// Waits until there is a notice for the model.
     pub(crate) async fn has_news(&self) {
         self.notices.changed().await;
     }
 
-    /// Returns when no subagent runs.
+    /// Waits until no subagent is running.
     pub(crate) async fn agents_are_over(&self) {
         self.notices.over(TaskKind::Agent).await;
     }
 
-    /// Nothing more comes in: waits for subagents. `true`: the model should read about one.
+    /// Waits for subagents, when no more input comes. Returns whether there is a notice for the
+    /// model.
     pub(crate) async fn news_of_agents(&mut self) -> bool {
         let until = match self.ceiling {
             None => None,
@@ -78,7 +80,7 @@ impl Background {
         }
     }
 
-    /// The end is near: commands may come to theirs, then everything is stopped.
+    /// Waits briefly for commands, then stops all tasks, before the session ends.
     pub(crate) async fn close(&self) {
         self.stop(TaskKind::Monitor).await;
         let _ = timeout(LONGEST_SHELLS, self.notices.over(TaskKind::Shell)).await;

@@ -1,4 +1,4 @@
-//! Which browser a session has, and which secrets may be typed into its pages.
+//! The browser of a session, and the secrets that may be typed into its pages.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,10 +13,11 @@ use serde_json::Value;
 use crate::{Environment, key_helper::printed_by};
 
 const SETTING: &str = "browser";
-/// `off`: none, whatever is installed.
+/// `off` disables the browser.
 const VARIABLE: &str = "HAFT_BROWSER";
 
-/// The program by the user's own settings, else the one that is installed. What a project says does not count.
+/// Returns the browser set in the user's own settings, or otherwise the installed one. Project
+/// settings are ignored.
 pub fn browser_program(
     settings: &Settings,
     environment: &Environment,
@@ -38,7 +39,7 @@ pub fn browser_program(
     Some(program)
 }
 
-/// What the user's own settings say of the browser, the strongest first.
+/// Returns the browser settings in the user's own files, those with the highest rank first.
 fn of_user(settings: &Settings) -> Vec<&Value> {
     let users = settings.layers.iter();
     let users = users.filter(|layer| !layer.from_workspace && layer.scope.is_users());
@@ -47,8 +48,8 @@ fn of_user(settings: &Settings) -> Vec<&Value> {
         .collect()
 }
 
-/// The secrets of the user's own settings, and what is wrong with those that cannot be used. What a project says does
-/// not count: the one who names the command reads the secret.
+/// Returns the secrets in the user's own settings, and the problems with those that cannot be used.
+/// Project settings are ignored, because their commands could read the secrets.
 pub(crate) fn browser_secrets(
     settings: &Settings,
     environment: &Environment,
@@ -100,7 +101,7 @@ pub(crate) fn browser_secrets(
     (secrets, problems)
 }
 
-/// Commands of the user's that print secrets.
+/// The user's commands that print secrets.
 struct SecretCommands {
     commands: Vec<(String, String)>,
     environment: Environment,

@@ -1,4 +1,4 @@
-//! A limit in money, and models whose price is not known.
+//! Warnings about models that a budget in USD does not cover, because their price is unknown.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,7 @@ use haft_models::Prices;
 
 use crate::{SessionConfig, event::Events, model::Chosen};
 
-/// Says once of each model that the budget does not cover it. Cheap to clone.
+/// Warns once about each model that the budget does not cover. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Budget(Option<Arc<Limited>>);
 
@@ -20,7 +20,7 @@ struct Limited {
 }
 
 impl Budget {
-    /// That of a session; without a limit there is nothing to say.
+    /// Creates the warning for a session; without a budget it does nothing.
     pub(crate) fn of(config: &SessionConfig, chosen: &Chosen, events: &Arc<Events>) -> Self {
         let limited = config.max_budget_usd.map(|_| {
             Arc::new(Limited {
@@ -32,7 +32,7 @@ impl Budget {
         Self(limited)
     }
 
-    /// A model will be asked: is its price known?
+    /// Warns if the price of a model that will be used is unknown.
     pub(crate) fn covers(&self, model: &str) {
         let Some(limited) = &self.0 else {
             return;

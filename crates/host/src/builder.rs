@@ -1,4 +1,4 @@
-//! Setting a session up.
+//! The builder of a session of tools.
 
 use std::{
     io,
@@ -19,30 +19,30 @@ use haft_engine::{
 
 use crate::{Environment, Haft};
 
-/// Why a session could not be set up.
+/// The reason why a session could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A tool's definition is bad.
+    /// A tool has an invalid definition.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
-    /// A working directory is none.
+    /// A working directory is missing or not a directory.
     #[error("{path} cannot be a working directory: {source}", path = path.display())]
     Directory {
-        /// Which.
+        ///  The path.
         path: PathBuf,
-        /// Why not.
+        ///  The error.
         source: io::Error,
     },
-    /// Commands are to be confined or not run at all, and cannot be.
+    /// Settings require commands to be confined, but the sandbox is not available.
     #[error("{missing}, and sandbox.failIfUnavailable says not to start then")]
     Unconfined {
-        /// What is missing.
+        ///  The missing part.
         missing: &'static str,
     },
 }
 
-/// Sets a session up: [`Haft::builder`].
+/// Configures a session of tools: [`Haft::builder`].
 #[must_use]
 pub struct HaftBuilder {
     cwd: PathBuf,
@@ -107,180 +107,186 @@ impl HaftBuilder {
         }
     }
 
-    /// One more working directory.
+    /// Adds a working directory.
     pub fn directory(mut self, path: impl Into<PathBuf>) -> Self {
         self.directories.push(path.into());
         self
     }
 
-    /// How much runs without asking. Default: only what reads inside the working directories.
+    /// Sets the permission mode. Default: only reads inside the working directories run without
+    /// asking.
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Permission rules. Those that deny a tool as a whole also keep it from being offered.
+    /// Sets the permission rules. A rule that denies a whole tool also removes it from the offered
+    /// tools.
     pub fn rules(mut self, rules: Rules) -> Self {
         self.rules = rules;
         self
     }
 
-    /// The variables that say where the home directory and the sessions are. Default: those of the process.
+    /// Sets the variables that determine the home directory and the folders of sessions. Default:
+    /// those of the process.
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
         self
     }
 
-    /// The home directory, for rules and command lines. Default: `$HOME`.
+    /// Sets the home directory, for rules and command lines. Default: `$HOME`.
     pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
         self.home = Some(home.into());
         self
     }
 
-    /// Where rules are kept that a person agreed to, beyond the session.
+    /// Sets the store for rules that the user saves beyond the session.
     pub fn keeper(mut self, keeper: Arc<dyn RuleStore>) -> Self {
         self.keeper = Some(keeper);
         self
     }
 
-    /// Settings files that may tighten the rules while the session runs.
+    /// Sets the watch on settings files that may tighten the rules while the session runs.
     pub fn watch(mut self, watch: Watch) -> Self {
         self.watch = Some(watch);
         self
     }
 
-    /// Programs of the user's that have a say in calls.
+    /// Sets the user's hooks.
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = hooks;
         self
     }
 
-    /// Hooks can put a call off: it is answered without having run, and says so in its metadata.
+    /// Lets hooks defer calls: a deferred call gets a result without having run, and its metadata
+    /// says so.
     pub fn defers(mut self, defers: bool) -> Self {
         self.defers = defers;
         self
     }
 
-    /// How commands are confined. Default: files as the verdict on a command says, the network not at
-    /// all, and no command is let through because of it.
+    /// Sets the confinement of commands. Default: files as the decision on the command requires, no
+    /// network, and no command runs without asking because it is confined.
     pub fn sandbox(mut self, sandbox: SandboxSettings) -> Self {
         self.sandbox = sandbox;
         self
     }
 
-    /// The directory that plans are written to, one file a session: the only file that may be written
-    /// in plan mode. Default: none, and a plan is an argument.
+    /// Sets the directory of plan files, one per session: the only file that may be written in plan
+    /// mode. Default: no directory, and a plan is an argument of the call.
     pub fn plans(mut self, directory: impl Into<PathBuf>) -> Self {
         self.plans = Some(directory.into());
         self
     }
 
-    /// A tool of your own.
+    /// Adds your own tool.
     pub fn tool(self, tool: impl Tool) -> Self {
         self.dyn_tool(erase(tool))
     }
 
-    /// A tool of your own that is already erased.
+    /// Adds your own tool that is already erased.
     pub fn dyn_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// A tool that comes from elsewhere, such as an MCP server. It stands behind the others in the order
-    /// and gives way where a name clashes; one whose definition is bad is left out
+    /// Adds a tool from elsewhere, such as an MCP server. It comes after the other tools, and is
+    /// left out if its name clashes with one of them or its definition is invalid
     /// ([`Haft::unusable_tools`]).
     pub fn external_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
         self.external.push(tool);
         self
     }
 
-    /// Only the tools added here: none of the built-in ones.
+    /// Offers only the tools added here, without the built-in ones.
     pub fn without_built_ins(mut self) -> Self {
         self.built_ins = false;
         self
     }
 
-    /// No person sees what calls give back, so that no card of a result is drawn.
+    /// Disables the cards of results, for sessions whose results no user sees.
     pub fn without_cards(mut self) -> Self {
         self.without_cards = true;
         self
     }
 
-    /// Which tools are offered.
+    /// Sets the filters for the offered tools.
     pub fn filters(mut self, filters: Filters) -> Self {
         self.filters = filters;
         self
     }
 
-    /// Who asks the person. Default: no one can be asked, and what needs asking is refused.
+    /// Sets the approver, which asks the user. Default: no user can be asked, and calls that need
+    /// approval are denied.
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.services = self.services.with_approver(approver);
         self
     }
 
-    /// A service for tools of your own, found by its type.
+    /// Adds a service for your own tools, found by its type.
     pub fn service<T: Send + Sync + 'static>(mut self, service: Arc<T>) -> Self {
         self.services = self.services.with(service);
         self
     }
 
-    /// One more layer around the execution of every call.
+    /// Adds a layer around the execution of every call.
     pub fn layer(mut self, layer: Arc<dyn Layer>) -> Self {
         self.layers.push(layer);
         self
     }
 
-    /// Timeouts, caching and rates, for all tools or by name.
+    /// Sets timeouts, caching and rate limits, for all tools or by name.
     pub fn layer_settings(mut self, settings: LayerSettings) -> Self {
         self.layer_settings = Some(settings);
         self
     }
 
-    /// How many calls run at once.
+    /// Sets the number of calls that run concurrently.
     pub fn concurrency(mut self, most: usize) -> Self {
         self.concurrency = Some(most);
         self
     }
 
-    /// The session's id. Default: a new one.
+    /// Sets the session id. Default: a new one.
     pub fn session(mut self, session: SessionId) -> Self {
         self.session = session;
         self
     }
 
-    /// Where what the session keeps on disk goes. Default: [`Environment::session_folder`].
+    /// Sets the folder for the session's data on disk. Default: [`Environment::session_folder`].
     pub fn session_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Refusals name flags of `haft`'s command line, where that is how the session was set up.
+    /// Lets denial messages name flags of the `haft` command line, for sessions that were
+    /// configured with them.
     pub fn names_flags(mut self, names_flags: bool) -> Self {
         self.names_flags = names_flags;
         self
     }
 
-    /// Who observes running calls.
+    /// Sets the receiver of progress updates.
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = Some(progress);
         self
     }
 
-    /// Who measures calls, those of subagents too.
+    /// Sets the receiver of measurements of calls, including those of subagents.
     pub fn listener(mut self, listener: Arc<dyn CallListener>) -> Self {
         self.listener = Some(listener);
         self
     }
 
-    /// The model whose calls these are, for tools that care.
+    /// Sets the model that makes the calls, for tools that depend on it.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// The session.
+    /// Builds the session.
     ///
-    /// Boxed, so that its code is made once, here, and not in each crate that awaits it.
+    /// Boxed, so that its code is compiled once, here, and not in each crate that awaits it.
     pub fn build(self) -> BoxFuture<'static, Result<Haft, BuildError>> {
         Box::pin(self.build_session())
     }
@@ -377,7 +383,7 @@ impl HaftBuilder {
     }
 }
 
-/// The plan of this session, in a directory that need not exist yet.
+/// Returns the path of the session's plan file, in a directory that may not exist yet.
 fn plan_file(plans: Option<PathBuf>, session: SessionId) -> Result<Option<PathBuf>, BuildError> {
     let Some(plans) = plans else {
         return Ok(None);
@@ -389,7 +395,8 @@ fn plan_file(plans: Option<PathBuf>, session: SessionId) -> Result<Option<PathBu
     Ok(Some(absolute.join(format!("{session}.md"))))
 }
 
-/// An existing directory as an absolute path. Links in it are kept: people know it by that name.
+/// Returns an existing directory as an absolute path. Symlinks stay, because users know the
+/// directory by this path.
 fn directory(path: &Path) -> Result<PathBuf, BuildError> {
     let failed = |source| BuildError::Directory {
         path: path.to_path_buf(),

@@ -1,7 +1,8 @@
-//! The models that a provider lists: asked for when they are needed, and kept for a day.
+//! The list of models from a provider, fetched when needed and cached for a day.
 //!
-//! Nothing is asked while a session names its model: the list costs a request, and the start of a session
-//! none. How much a model can read is asked for when the conversation has grown enough for it to matter.
+//! A session that names its model fetches nothing, because starting a session should cost no
+//! request. The size of the model's context window is fetched when the conversation has grown
+//! enough for it to matter.
 
 use std::{
     fs, io,
@@ -26,18 +27,18 @@ use tokio::{sync::OnceCell, time::timeout};
 
 use crate::Environment;
 
-/// A list is used for this long.
+/// The time for which a list is used.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// No one waits longer for a list.
+/// The timeout for fetching a list.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
-/// From this many tokens on it matters how much the model can read: where nothing is known of a server…
+/// The number of tokens from which the window size matters if nothing is known about the server.
 const MATTERS: u64 = 4_000;
-/// …and where what is usual is near.
+/// The number of tokens from which it matters at a provider whose usual window size is known.
 const MATTERS_AT_PROVIDER: u64 = 100_000;
 
-/// Who is asked for the list.
+/// The client that fetches the list.
 #[derive(Debug, Clone)]
 pub(crate) enum ListSource {
     Anthropic(Anthropic),
@@ -48,29 +49,31 @@ pub(crate) enum ListSource {
 #[derive(Debug)]
 pub(crate) struct Catalog {
     source: ListSource,
-    /// Where the list comes from, for people.
+    /// The origin of the list, as human-readable text.
     pub(crate) place: String,
     cache: Option<PathBuf>,
     listed: OnceCell<Result<Vec<ModelInfo>, ListFailure>>,
 }
 
-/// Why there is no list.
+/// The reason why the list is not available.
 #[derive(Debug, Clone)]
 pub(crate) struct ListFailure {
     pub(crate) text: String,
-    /// The provider was not asked, or lets no one in: nothing else could be had from it either.
+    /// The provider was not asked or denied access, so that nothing else is available from it
+    /// either.
     pub(crate) no_access: bool,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    /// In seconds since 1970.
+    /// The time of the request, in seconds since 1970.
     asked: u64,
     models: Vec<ModelInfo>,
 }
 
 impl Catalog {
-    /// `identity`: what the list depends on, such as address and key; only a hash of it is kept.
+    /// Creates a catalog. `identity` is what the list depends on, such as the address and key; only
+    /// a hash of it is stored.
     pub(crate) fn new(
         source: ListSource,
         place: String,
@@ -87,7 +90,7 @@ impl Catalog {
         }
     }
 
-    /// The list: the one of this day, or a new one. The error says why there is none.
+    /// Returns the cached list if it is less than a day old, or fetches a new one.
     pub(crate) async fn list(&self) -> Result<&[ModelInfo], ListFailure> {
         let listed = self.listed.get_or_init(|| async {
             match self.kept() {
@@ -98,13 +101,14 @@ impl Catalog {
         listed.await.as_deref().map_err(Clone::clone)
     }
 
-    /// A new list, whatever is kept; unless this was asked already.
+    /// Fetches a new list, regardless of the cache on disk; a list already fetched by this catalog
+    /// is reused.
     pub(crate) async fn list_anew(&self) -> Result<&[ModelInfo], ListFailure> {
         let listed = self.listed.get_or_init(|| self.ask());
         listed.await.as_deref().map_err(Clone::clone)
     }
 
-    /// What is known of a model without asking anyone.
+    /// Returns the cached data of a model without a request.
     pub(crate) fn known(&self, id: &str) -> Option<ModelInfo> {
         let listed = self.listed.get().and_then(|listed| listed.as_ref().ok());
         let find = |models: &[ModelInfo]| models.iter().find(|model| model.id == id).cloned();
@@ -114,13 +118,13 @@ impl Catalog {
         }
     }
 
-    /// The list, as far as it is known without asking anyone.
+    /// Returns the cached list without a request.
     pub(crate) fn all_known(&self) -> Option<Vec<ModelInfo>> {
         let listed = self.listed.get().and_then(|listed| listed.as_ref().ok());
         listed.cloned().or_else(|| self.kept())
     }
 
-    /// Its short names are those of families.
+    /// Returns whether short names denote model families.
     pub(crate) fn has_families(&self) -> bool {
         matches!(self.source, ListSource::Anthropic(_))
     }
@@ -161,7 +165,7 @@ impl Catalog {
                 asked: now(),
                 models: models.clone(),
             };
-            // A list that cannot be kept is asked for again.
+            // A list that cannot be stored is fetched again next time.
             if let Err(error) = keep(cache, &kept) {
                 tracing::debug!(%error, "the list of models cannot be kept");
             }
@@ -170,7 +174,7 @@ impl Catalog {
     }
 }
 
-/// Replaces the file as a whole: another process may be reading it.
+/// Replaces the file atomically, because another process may be reading it.
 fn keep(file: &Path, kept: &Kept) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
@@ -187,7 +191,7 @@ fn now() -> u64 {
     since.map_or(0, |since| since.as_secs())
 }
 
-/// Asks how much the model can read once that matters, beside everything else.
+/// Fetches the size of the model's window in the background, once it matters.
 #[derive(Debug)]
 pub(crate) struct LearnsWindow {
     inner: Arc<dyn Model>,

@@ -1,19 +1,20 @@
-//! The directories that an MCP client says it works in, and what they mean for its session: they narrow what the
-//! person permitted who started haft, and never widen it.
+//! The directories that an MCP client reports as its roots. They narrow the directories that the
+//! user who started haft permitted, and never widen them.
 
 use std::path::{Path, PathBuf};
 
-/// What a session works in.
+/// The directories in which a session works.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NarrowedRoots {
-    /// In the order of the client's roots; empty where none of them is permitted.
+    /// In the order of the client's roots; empty if none of them is permitted.
     pub(crate) directories: Vec<PathBuf>,
-    /// Roots that were not permitted.
+    /// Roots that are not permitted.
     pub(crate) refused: Vec<PathBuf>,
 }
 
-/// The part of the permitted directories that the roots of a client name: a root inside of one counts itself, and of a
-/// root around one that one counts. Links are followed before anything is compared.
+/// Returns the part of the permitted directories that the client's roots cover. If a root is inside
+/// a permitted directory, the root is used; if it contains a permitted directory, that directory is
+/// used. Symlinks are resolved before the comparison.
 pub(crate) fn narrowed(permitted: &[PathBuf], roots: &[PathBuf]) -> NarrowedRoots {
     let permitted: Vec<(&PathBuf, PathBuf)> = permitted
         .iter()

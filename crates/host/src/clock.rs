@@ -1,4 +1,4 @@
-//! What time it is, for everything that happens at a time.
+//! The clock of a session, for everything that happens at a set time.
 
 use std::{
     sync::Arc,
@@ -8,16 +8,17 @@ use std::{
 use haft_contract::BoxFuture;
 use tokio::sync::watch;
 
-/// A clock that a session goes by. One of your own makes time pass as you like.
+/// The clock that a session uses. Your own implementation can control the time.
 pub trait SessionClock: Send + Sync {
-    /// What time it is.
+    /// Returns the current time.
     fn now(&self) -> SystemTime;
 
-    /// Waits until then; it may return earlier, and never much later.
+    /// Waits until a time; it may return earlier, but never much later.
     fn until(&self, moment: SystemTime) -> BoxFuture<'_, ()>;
 }
 
-/// So often the clock of the machine is looked at: it may be set, and a machine that slept does not count.
+/// The interval at which the machine's clock is read again: it may be changed, and the time that a
+/// machine sleeps is not measured otherwise.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// The clock of the machine.
@@ -35,27 +36,27 @@ impl SessionClock for MachineClock {
     }
 }
 
-/// The same, to share.
+/// Returns the machine's clock, for sharing.
 pub(crate) fn of_machine() -> Arc<dyn SessionClock> {
     Arc::new(MachineClock)
 }
 
-/// A clock that stands still until it is set: for tests.
+/// A clock that stands still until it is set, for tests.
 #[derive(Debug)]
 pub struct ManualClock(watch::Sender<SystemTime>);
 
 impl ManualClock {
-    /// It shows this.
+    /// Creates a clock that shows this time.
     pub fn new(now: SystemTime) -> Self {
         Self(watch::Sender::new(now))
     }
 
-    /// From now on it shows this, be it earlier or later.
+    /// Sets the time, which may be earlier or later than before.
     pub fn set(&self, now: SystemTime) {
         self.0.send_replace(now);
     }
 
-    /// Time passes.
+    /// Advances the time.
     pub fn advance(&self, span: Duration) {
         self.0.send_modify(|now| *now += span);
     }
@@ -70,7 +71,7 @@ impl SessionClock for ManualClock {
         let mut shown = self.0.subscribe();
         Box::pin(async move {
             let before = *shown.borrow();
-            // One that is put back is worth a look, too.
+            // Return also if the clock is set back.
             let _ = shown.wait_for(|now| *now >= moment || *now < before).await;
         })
     }

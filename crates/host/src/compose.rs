@@ -1,4 +1,4 @@
-//! The parts, joined: from a configuration to the tools of a session.
+//! Assembles the tools of a session from its configuration.
 
 use std::{path::Path, sync::Arc};
 
@@ -32,55 +32,57 @@ use crate::{
     subagents::Kinds,
 };
 
-/// What a model adds to a session of tools.
+/// The parts that a session with a model adds to a session of tools.
 #[derive(Default)]
 pub(crate) struct Additions {
-    /// The session's id. Default: a new one.
+    /// The session id. Default: a new one.
     pub(crate) id: Option<SessionId>,
-    /// Further hooks.
+    /// Additional hook handlers.
     pub(crate) handlers: Vec<Handler>,
-    /// The model whose calls these are.
+    /// The model that makes the calls.
     pub(crate) model: Option<String>,
-    /// How many tokens it can read.
+    /// The size of its context window in tokens.
     pub(crate) window: Option<u64>,
-    /// Whom hooks may ask.
+    /// The model that hooks may ask.
     pub(crate) judge: Option<Arc<dyn AskModel>>,
-    /// Servers whose tools hooks may call.
+    /// The servers whose tools hooks may call.
     pub(crate) servers: Option<Arc<Servers>>,
-    /// Who observes hooks as they run.
+    /// The receiver of hook events.
     pub(crate) ear: Option<Arc<dyn HearHooks>>,
-    /// Hooks may put a call off.
+    /// Hooks may defer calls.
     pub(crate) defers: bool,
-    /// Tools of the embedder's.
+    /// The embedder's tools.
     pub(crate) own: Vec<Arc<dyn DynTool>>,
     /// Tools of MCP servers.
     pub(crate) external: Vec<Arc<dyn DynTool>>,
-    /// How an answer with a shape is given.
+    /// The tool for an answer with an output schema.
     pub(crate) answer: Option<AnswerTool>,
-    /// Where calls report their progress.
+    /// The receiver of progress updates.
     pub(crate) progress: Option<Progress>,
-    /// Who tasks can be given to.
+    /// The service that launches subagents.
     pub(crate) subagents: Option<Arc<Subagents>>,
-    /// Who keeps what is said later.
+    /// The service for schedules.
     pub(crate) schedules: Option<Arc<Schedules>>,
-    /// The skills there are.
+    /// The skills.
     pub(crate) skills: Option<Arc<SkillBook>>,
-    /// Servers whose tools are still to come.
+    /// The servers that are still connecting.
     pub(crate) pending_servers: Option<Arc<dyn PendingServers>>,
-    /// How the model gets a person's attention.
+    /// The notifier through which the model notifies the user.
     pub(crate) notifier: Option<Arc<dyn PersonNotifier>>,
     /// The editor whose files the session sees.
     pub(crate) editor: Option<Arc<dyn EditorFiles>>,
-    /// Who measures calls.
+    /// The receiver of measurements of calls.
     pub(crate) listener: Option<Arc<dyn CallListener>>,
-    /// Who reads pages, and who searches.
+    /// The small model that reads pages, and the search backend.
     #[cfg(feature = "web")]
     pub(crate) web: crate::web::WebParts,
-    /// Learns that commands are less confined than they should be. Default: it is a warning.
+    /// Receives a warning if commands are confined less than they should be. Default: a warning
+    /// event.
     pub(crate) on_weak_sandbox: Option<OnWeakSandbox>,
 }
 
-/// The tools of a session of this configuration, without a model: for those who bring calls.
+/// Opens a session of tools with this configuration, without a model, for callers that make the
+/// calls themselves.
 pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<Haft, OpenError> {
     #[cfg_attr(
         not(feature = "code"),
@@ -115,7 +117,7 @@ pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<H
     Ok(haft)
 }
 
-/// The same for a client of another program's, and the skills that people at it may call.
+/// Like [`open_tools`], but for an MCP client, and with the skills that its users may call.
 pub(crate) async fn open_served_tools(
     config: &SessionConfig,
     parts: SessionParts,
@@ -127,7 +129,7 @@ pub(crate) async fn open_served_tools(
     };
     let extensions = Extensions::load(&own, &permitted);
     let book = extensions.book(SessionId::new(), None);
-    // What a model reads of them is not known here.
+    // The model's use of skills is not known here, so they are not counted.
     let book = book.map(|book| SkillBook {
         counts: false,
         ..book
@@ -135,7 +137,7 @@ pub(crate) async fn open_served_tools(
     Ok((open_tools(config, parts).await?, book))
 }
 
-/// The same with those tools that only an agent has: for people who look at what there is.
+/// Like [`open_tools`], but with the tools that only an agent has, to show them to the user.
 pub async fn open_agent_tools(
     config: &SessionConfig,
     parts: SessionParts,
@@ -168,7 +170,7 @@ pub async fn open_agent_tools(
     Ok(build(config, permitted, approver, &events, additions).await?)
 }
 
-/// A proxy finds hosts itself, and says what may be reached.
+/// Returns whether requests go through a proxy, which resolves and checks hosts itself.
 #[cfg(feature = "shell")]
 fn goes_through_proxy(environment: &crate::Environment) -> bool {
     let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
@@ -181,9 +183,9 @@ fn goes_through_proxy(environment: &crate::Environment) -> bool {
     })
 }
 
-/// The same from settings that are loaded already.
+/// Like [`open_tools`], but with settings that are already loaded.
 ///
-/// Boxed, so that its code is made once, here, and not in each crate that awaits it.
+/// Boxed, so that its code is compiled once, here, and not in each crate that awaits it.
 pub(crate) fn build<'a>(
     config: &'a SessionConfig,
     permitted: Permitted,
@@ -204,7 +206,7 @@ async fn build_tools(
     for warning in permitted.warnings() {
         events.warn(warning);
     }
-    // Where it must be had, there is no session to tell this of.
+    // If the sandbox is required, building the session fails instead.
     let sandbox = &permitted.sandbox;
     if let Some(missing) = sandbox.missing().filter(|_| !sandbox.required) {
         events.warn(format!(
@@ -257,7 +259,7 @@ async fn build_tools(
         hooks = hooks.heard_by(ear);
     }
     let mut offered = filters(config, additions.window)?;
-    // It is no tool that someone chooses: without it there is no answer.
+    // Not a tool that the user selects: without it there is no answer.
     if let (Some(answer), Selection::Only(names)) = (&additions.answer, &mut offered.tools) {
         names.push(answer.name().to_owned());
     }
@@ -386,7 +388,7 @@ async fn build_tools(
     Ok(haft)
 }
 
-/// The program confines commands and reads PDFs.
+/// Lets the program confine commands and read PDFs.
 fn lend(builder: HaftBuilder, program: &Path, on_weak_sandbox: OnWeakSandbox) -> HaftBuilder {
     #[cfg(feature = "pdf")]
     let builder = builder.service(Arc::new(haft_tools::PdfReader::new(program.into())));
@@ -401,11 +403,11 @@ fn lend(builder: HaftBuilder, program: &Path, on_weak_sandbox: OnWeakSandbox) ->
     builder
 }
 
-/// How many percent of what a model can read may go to tools…
+/// The usual share of the model's window for the definitions of tools, in percent.
 const USUAL_SHARE: u64 = 10;
-/// …and at least this many tokens: a model that reads little needs its tools all the same.
+/// The minimum token budget for definitions: a model with a small window needs its tools too.
 const LEAST_BUDGET: usize = 8_000;
-/// What a model can read, where it is not known which one reads.
+/// The assumed window of an unknown model.
 const USUAL_WINDOW: u64 = 200_000;
 
 fn filters(config: &SessionConfig, window: Option<u64>) -> anyhow::Result<Filters> {
@@ -442,7 +444,8 @@ fn filters(config: &SessionConfig, window: Option<u64>) -> anyhow::Result<Filter
     })
 }
 
-/// What the configuration says, our own variable, the one of the common convention, in this order.
+/// Returns the concurrency from the configuration, our own variable, or the variable of the common
+/// convention, in this order.
 fn concurrency(config: &SessionConfig) -> anyhow::Result<Option<usize>> {
     if config.concurrency.is_some() {
         return Ok(config.concurrency);

@@ -1,4 +1,4 @@
-//! What a session is set up with: plain data, from flags, an editor or an embedder.
+//! The configuration of a session: plain data, from flags, an editor or an embedder.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -8,100 +8,103 @@ use serde_json::{Map, Value};
 
 use crate::Environment;
 
-/// What a session is set up with. Everything but the directory has a default that means "as the settings
-/// say, else as usual".
+/// The configuration of a session. Everything except the directory has a default: the value in the
+/// settings, or otherwise the usual one.
 #[derive(Debug, Clone, Default)]
 pub struct SessionConfig {
-    /// The directory to work in; absolute.
+    /// The absolute path of the working directory.
     pub cwd: PathBuf,
-    /// The variables it goes by. Default: those of the process.
+    /// The environment variables. Default: those of the process.
     pub environment: Environment,
     /// The program that confines commands and reads PDFs when it is started again, such as
-    /// [`std::env::current_exe`]; it must call [`haft_tools::serve_child`] first thing in `main`. None: no
-    /// command can run.
+    /// [`std::env::current_exe`]. It must call [`haft_tools::serve_child`] first in `main`. None:
+    /// no command can run.
     pub program: Option<PathBuf>,
-    /// Settings that are given, and which settings files count.
+    /// Additional settings, and which settings files are read.
     pub settings: Flags,
-    /// What is wrong with what was given; reported with the problems of the settings.
+    /// Problems with these settings, reported with the problems of settings files.
     pub problems: Vec<Problem>,
-    /// How much runs without asking.
+    /// The permission mode.
     pub permission_mode: Option<PermissionMode>,
-    /// A later switch to `bypassPermissions` is allowed.
+    /// The mode may be switched to `bypassPermissions` later.
     pub allow_bypass: bool,
-    /// Rules that let calls through, such as `Bash(npm test *)`.
+    /// Allow rules, such as `Bash(npm test *)`.
     pub allow: Vec<String>,
-    /// Rules that refuse calls, such as `Read(./.env)`.
+    /// Deny rules, such as `Read(./.env)`.
     pub deny: Vec<String>,
-    /// Further directories that calls may read and edit; absolute.
+    /// Additional directories that calls may read and edit; absolute.
     pub directories: Vec<PathBuf>,
-    /// Only these built-in tools, by name, separated by commas. None: all of them.
+    /// The built-in tools to offer, by name, separated by commas. None: all of them.
     pub tools: Option<String>,
-    /// About this many tokens may go to the definitions of tools in each request; beyond it tools are sent by
-    /// name only. None: a tenth of what the model can read, and at least 8,000.
+    /// The approximate token budget for definitions of tools in each request; tools beyond it are
+    /// deferred. None: a tenth of the model's window, but at least 8,000.
     pub tool_budget: Option<usize>,
-    /// Calls come from a program that may serve many conversations: no tool is sent by name only, no answer
-    /// points to an earlier one, and no card of a result is drawn.
+    /// Calls come from a program that may serve many conversations: no tool is deferred, no result
+    /// refers to an earlier one, and no card of a result is drawn.
     pub for_programs: bool,
-    /// Only the few tools an agent cannot do without, and nothing that people put in folders.
+    /// Offers only the basic tools, and loads no extensions.
     pub bare: bool,
-    /// The search engine, to share with those who list files beside the session; it is made with the settings of
-    /// the first session. None: each session has its own.
+    /// The search engine, to share it with other code that lists files. It is created with the
+    /// settings of the first session. None: each session has its own.
     #[cfg(feature = "search")]
     pub search: Option<haft_tools::SharedEngine>,
-    /// How many calls run at once.
+    /// The number of calls that run concurrently.
     pub concurrency: Option<usize>,
-    /// Who answers.
+    /// The choice of the model.
     pub model: ModelChoice,
-    /// The system prompt.
+    /// The texts of the system prompt.
     pub prompts: PromptTexts,
-    /// Which conversation.
+    /// The choice of the conversation.
     pub conversation: ConversationChoice,
-    /// The most rounds of tools.
+    /// The maximum number of turns.
     pub max_turns: Option<u32>,
-    /// The most money, in USD.
+    /// The maximum cost in USD.
     pub max_budget_usd: Option<f64>,
-    /// The answer must be JSON of this schema, a JSON text.
+    /// The JSON schema, as JSON text, that the answer must match.
     pub output_schema: Option<String>,
-    /// Kinds of subagents, by name, beside those in folders.
+    /// Additional agent kinds, by name.
     pub agents: Map<String, Value>,
-    /// The main agent is of this kind.
+    /// The kind of the main agent.
     pub agent: Option<String>,
     /// Folders of plugins; absolute.
     pub plugins: Vec<PathBuf>,
-    /// No skills and no commands: a prompt that begins with a slash is a prompt.
+    /// Disables skills and commands: a prompt that begins with a slash is an ordinary prompt.
     pub without_slash_commands: bool,
-    /// MCP servers: files, or JSON itself.
+    /// MCP servers, as files or JSON.
     pub mcp_servers: Vec<String>,
-    /// Only those: none of the project's, none of plugins.
+    /// Uses only these servers, not those of the project or of plugins.
     pub strict_mcp: bool,
-    /// The tool of a server that is asked for permission, as the pool names it. It is not offered to the
-    /// model, and the session does not begin without it.
+    /// The server's tool, by its name in the pool, that answers permission requests. It is not
+    /// offered to the model, and the session does not start without it.
     pub permission_tool: Option<String>,
-    /// Hooks that make the project ready before it begins.
+    /// The Setup hooks that run before the session starts.
     pub setup: SetupHooks,
-    /// Hooks may bring the first words where the input is closed without a message.
+    /// Hooks may provide the first prompt if the input is closed without a message.
     pub hooks_may_begin: bool,
-    /// One result in all: what subagents come to in the background belongs to the message that launched
-    /// them.
+    /// Reports only one result: the results of background subagents belong to the message that
+    /// launched them.
     pub one_result: bool,
-    /// Hooks learn when nothing was said for a minute after a turn (`Notification`, `idle_prompt`). Off where the face
-    /// reports it itself ([`SessionInput::waits_for_person`](crate::SessionInput::waits_for_person)).
+    /// Notifies hooks when no message arrives for a minute after a turn (`Notification`,
+    /// `idle_prompt`). Off if the front end does so itself
+    /// ([`SessionInput::waits_for_person`](crate::SessionInput::waits_for_person)).
     pub reports_idle: bool,
-    /// The first turn waits no longer than this for MCP servers, wherever they are named; their tools come when they are there.
-    /// None: servers that were named for this very session are waited for until they are there or have failed.
+    /// The maximum time that the first turn waits for MCP servers; tools of slower servers are
+    /// added later. None: servers that were named for this session are waited for until they are
+    /// connected or have failed.
     pub longest_server_wait: Option<Duration>,
-    /// What a person chooses with `/model` and `/effort` is saved in their settings, for later sessions too.
+    /// Saves the user's choices with `/model` and `/effort` in their settings, for later sessions.
     pub saves_choices: bool,
-    /// Where the session keeps its state. None: in the folder of its project.
+    /// The folder for the session's state. None: a folder in that of its project.
     pub state_folder: Option<PathBuf>,
-    /// What is said about this configuration names flags of `haft`'s command line: it was made from them.
+    /// Messages about this configuration name flags of the `haft` command line, because it was made
+    /// from them.
     pub names_flags: bool,
-    /// The version that transcripts name. Empty: ours.
+    /// The version recorded in transcripts. Empty: ours.
     pub version: String,
 }
 
 impl SessionConfig {
-    /// A session that works in this directory; an absolute path.
+    /// Creates the configuration of a session that works in this directory; an absolute path.
     pub fn new(cwd: impl Into<PathBuf>) -> Self {
         Self {
             cwd: cwd.into(),
@@ -110,103 +113,104 @@ impl SessionConfig {
     }
 }
 
-/// Who answers.
+/// The choice of the model.
 #[derive(Debug, Clone, Default)]
 pub struct ModelChoice {
-    /// The model, as its provider or the settings name it.
+    /// The model's name, as known to its provider or the settings.
     pub name: Option<String>,
-    /// Models that take over when the first is overloaded or does not exist.
+    /// Fallback models, if the first is overloaded or does not exist.
     pub fallbacks: Vec<String>,
-    /// Where the model is asked.
+    /// The base URL of the provider.
     pub base_url: Option<String>,
-    /// How the model is asked. None: as the base URL or the environment says.
+    /// The API of the provider. None: determined by the base URL or the environment.
     pub provider: Option<ModelProvider>,
-    /// Prices in USD for a million tokens, by the beginning of a model's name.
+    /// Prices in USD per million tokens, by prefix of the model's name.
     pub prices: Option<Value>,
-    /// Whether the model thinks first.
+    /// The thinking mode of the model.
     pub thinking: Option<ThinkingChoice>,
-    /// In at most this many tokens; 0: it does not.
+    /// The maximum number of thinking tokens; 0 disables thinking.
     pub max_thinking_tokens: Option<u32>,
-    /// How much work the model puts in.
+    /// The effort of the model.
     pub effort: Option<String>,
-    /// Features of the provider that are not for everyone yet.
+    /// Beta features of the provider.
     pub betas: Vec<String>,
-    /// Everything the model is asked and says is kept in this file.
+    /// Records all requests and replies in this file.
     pub record: Option<PathBuf>,
-    /// No model is asked: what was recorded in this file is said again.
+    /// Replays the replies recorded in this file, without a model.
     pub replay: Option<PathBuf>,
-    /// No model is asked: this script says what it says.
+    /// Takes the replies from this script, without a model.
     pub script: Option<PathBuf>,
 }
 
-/// How providers are asked.
+/// The API of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelProvider {
     /// The Messages API.
     Anthropic,
-    /// Chat completions, as OpenAI and many servers speak them.
+    /// The chat completions API of OpenAI and many other servers.
     OpenAi,
 }
 
-/// Whether a model thinks first.
+/// The thinking mode of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThinkingChoice {
-    /// As it sees fit.
+    /// The model decides.
     Adaptive,
-    /// Not at all.
+    /// The model does not think.
     Disabled,
 }
 
-/// The system prompt.
+/// The texts of the system prompt.
 #[derive(Debug, Clone, Default)]
 pub struct PromptTexts {
-    /// In place of our own system prompt; empty for none.
+    /// Replaces our own system prompt; empty for none.
     pub system: Option<String>,
-    /// Behind the system prompt.
+    /// A text appended to the system prompt.
     pub append: Option<String>,
-    /// Behind the system prompt of every subagent.
+    /// A text appended to the system prompt of every subagent.
     pub append_subagent: Option<String>,
-    /// The description of the environment goes into the first message, not into the system prompt.
+    /// Puts the description of the environment into the first message instead of the system prompt.
     pub environment_in_message: bool,
 }
 
-/// Which conversation a session belongs to.
+/// The conversation that a session belongs to.
 #[derive(Debug, Clone, Default)]
 pub struct ConversationChoice {
-    /// One that is gone on with. None: a new one.
+    /// The conversation to resume. None: a new one.
     pub from: Option<EarlierConversation>,
-    /// Under a new id; the old one stays as it is.
+    /// Copies the conversation under a new id; the old one stays unchanged.
     pub fork: bool,
-    /// From this message on, as if what came after it had not been said.
+    /// Resumes after this message, without the messages that follow it.
     pub until: Option<String>,
-    /// Of what came after that message, only the turn of this prompt may fall away; else it does not begin.
+    /// Of the messages that follow, only the turn of this prompt may be dropped; otherwise the
+    /// session does not start.
     pub drops_turn: Option<String>,
     /// The id of a new conversation.
     pub id: Option<SessionId>,
-    /// Nothing of it is kept.
+    /// Stores nothing of the conversation.
     pub forget: bool,
-    /// Each line of it is reported as it is written.
+    /// Reports each line of the transcript as it is written.
     pub mirror: bool,
-    /// Its title.
+    /// The title.
     pub title: Option<String>,
 }
 
-/// A conversation that is gone on with.
+/// A conversation to resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EarlierConversation {
-    /// The newest of the directory, if there is one.
+    /// The newest of the directory, if any.
     Newest,
-    /// The one of this id or title.
+    /// The one with this id or title.
     Named(String),
 }
 
-/// Which Setup hooks run before the session begins.
+/// The Setup hooks that run before the session starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SetupHooks {
-    /// Those that make the project ready.
+    /// Runs the `init` hooks.
     pub init: bool,
-    /// The same, and the session ends then.
+    /// Runs the `init` hooks and ends the session after that.
     pub init_only: bool,
-    /// Those that put it in order.
+    /// Runs the `maintenance` hooks.
     pub maintenance: bool,
 }

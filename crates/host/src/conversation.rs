@@ -1,4 +1,4 @@
-//! Which conversation a run belongs to.
+//! The conversation of a session: new, resumed or forked.
 
 use std::{
     fs, io,
@@ -15,13 +15,13 @@ use crate::{
     event::Events,
 };
 
-/// The conversations of a directory.
+/// Returns the conversations of a directory.
 pub fn conversations(environment: &Environment, cwd: &Path) -> Sessions {
     let folder = environment.project_folder(cwd);
     Sessions::new(folder.unwrap_or_else(|| environment.temporary_folder()))
 }
 
-/// Those of all directories, each directory's by themselves.
+/// Returns the conversations of all directories, grouped by directory.
 pub fn all_conversations(environment: &Environment, cwd: &Path) -> io::Result<Vec<Sessions>> {
     let folder = environment.project_folder(cwd);
     match folder.as_deref().and_then(Path::parent) {
@@ -30,7 +30,7 @@ pub fn all_conversations(environment: &Environment, cwd: &Path) -> io::Result<Ve
     }
 }
 
-/// Takes up the one that is meant.
+/// Opens the chosen conversation.
 pub(crate) fn choose(
     choice: &ConversationChoice,
     environment: &Environment,
@@ -41,7 +41,7 @@ pub(crate) fn choose(
     let until = choice.until.as_deref();
     let from = match &choice.from {
         Some(EarlierConversation::Named(name)) => Some(find(&here, name, environment, cwd)?),
-        // The newest may be none at all: then this is the first.
+        // If there is no newest conversation, a new one is started.
         Some(EarlierConversation::Newest) => {
             here.newest()?.map(|Listed { id, .. }| (here.clone(), id))
         }
@@ -67,9 +67,9 @@ pub(crate) fn choose(
     })
 }
 
-/// The conversation that will be gone on with, as far as that is known before anything begins; from now on it is
-/// the one that is meant, whichever is the newest when the first message comes. The folder where what belongs to
-/// it is kept; `None`: there is none, or someone else has it open.
+/// Determines the conversation to resume before the session starts, and fixes the choice: a newer
+/// conversation no longer changes it. Returns the folder with its data. `None`: no conversation is
+/// resumed, or another process has it open.
 pub(crate) fn settle(config: &mut SessionConfig) -> Option<PathBuf> {
     let choice = &config.conversation;
     if choice.fork || choice.id.is_some() || choice.forget {
@@ -81,7 +81,7 @@ pub(crate) fn settle(config: &mut SessionConfig) -> Option<PathBuf> {
             let id = here.newest().ok()??.id;
             (here, id)
         }
-        // What is wrong with the name is said when it is taken up.
+        // A problem with the name is reported when the conversation is opened.
         EarlierConversation::Named(name) => {
             find(&here, name, &config.environment, &config.cwd).ok()?
         }
@@ -106,7 +106,7 @@ fn another(choice: &ConversationChoice, here: &Sessions, id: SessionId) -> anyho
     })
 }
 
-/// A conversation that begins in the place of another, kept like that.
+/// Starts a new conversation that replaces the current one, stored in the same way.
 pub(crate) fn successor(config: &SessionConfig, events: &Arc<Events>) -> anyhow::Result<Session> {
     let here = conversations(&config.environment, &config.cwd);
     let session = another(&config.conversation, &here, SessionId::new())?;
@@ -116,7 +116,7 @@ pub(crate) fn successor(config: &SessionConfig, events: &Arc<Events>) -> anyhow:
     }
 }
 
-/// A conversation that is gone on with in the place of another, by its id or title.
+/// Resumes a conversation by its id or title, to replace the current one.
 pub(crate) fn take_up(
     config: &SessionConfig,
     name: &str,
@@ -131,7 +131,7 @@ pub(crate) fn take_up(
     }
 }
 
-/// In this project, then in all of them.
+/// Finds a conversation in this project, or otherwise in all projects.
 fn find(
     here: &Sessions,
     name: &str,
@@ -156,7 +156,7 @@ fn find(
     Err(unknown.into())
 }
 
-/// Reports lines as they are written.
+/// Returns a callback that reports transcript lines as events.
 pub(crate) fn mirror(events: &Arc<Events>) -> impl Fn(&Path, &str) + Send + Sync + 'static {
     let events = Arc::clone(events);
     move |path, line| {
@@ -167,7 +167,7 @@ pub(crate) fn mirror(events: &Arc<Events>) -> impl Fn(&Path, &str) + Send + Sync
     }
 }
 
-/// The same, whose lines are reported as they are written.
+/// Reports the lines of a conversation as they are written.
 pub(crate) fn mirrored(
     session: Session,
     config: &SessionConfig,
@@ -181,9 +181,9 @@ pub(crate) fn mirrored(
     Ok(session.heard_by(move |line| mirror(&path, line))?)
 }
 
-/// What the session takes over from when it last ran. Whatever the configuration says counts
-/// instead, rules that deny or ask count beside it as they always do, and in another directory than it
-/// started in nothing is taken over.
+/// Returns the permission state to restore from the last run of the conversation. Values in the
+/// configuration override it, deny and ask rules still apply, and if the start directory differs,
+/// only activated tools are restored.
 pub(crate) fn taken_over(session: &Session, config: &SessionConfig) -> Vec<ContextPatch> {
     let cwd = config.cwd.as_path();
     let loaded = session.loaded();
@@ -196,7 +196,7 @@ pub(crate) fn taken_over(session: &Session, config: &SessionConfig) -> Vec<Conte
     let mut directories = vec![cwd.to_path_buf()];
     if terms.start == cwd {
         let is_said = config.permission_mode.is_some();
-        // A transcript may say anything; these two are never taken over.
+        // A transcript is untrusted input, so these two modes are never restored.
         let never = [PermissionMode::Plan, PermissionMode::BypassPermissions];
         let mode = terms.mode.filter(|mode| !is_said && !never.contains(mode));
         patches.extend(mode.map(|mode| ContextPatch::SetMode { mode }));
@@ -213,7 +213,7 @@ pub(crate) fn taken_over(session: &Session, config: &SessionConfig) -> Vec<Conte
         .environment
         .is_on("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR");
     let inside = |path: &Path| {
-        // As it really is: a link may lead out by now.
+        // Compare real paths: a symlink may point outside by now.
         let real = |path: &Path| fs::canonicalize(path).ok();
         real(path).is_some_and(|path| {
             let mut directories = directories.iter().filter_map(|one| real(one));
@@ -230,7 +230,8 @@ pub(crate) fn taken_over(session: &Session, config: &SessionConfig) -> Vec<Conte
     patches
 }
 
-/// The worktree around a directory, if it is one that sessions make: rules about the checkout count there.
+/// Returns the patch to enter the worktree around a directory, if a session created that worktree:
+/// rules for the checkout apply there.
 fn worktree_of(path: &Path) -> Option<ContextPatch> {
     let root = path.ancestors().find(|above| {
         let folder = above.parent();
@@ -241,7 +242,7 @@ fn worktree_of(path: &Path) -> Option<ContextPatch> {
     Some(ContextPatch::EnterWorktree { main, path })
 }
 
-/// Removes what a session that is not to be kept has left.
+/// Removes the data of a session that must not be stored.
 pub(crate) fn forget(config: &SessionConfig, id: SessionId, events: &Events) {
     let folder = config.environment.session_folder(&config.cwd, id);
     if folder.exists()

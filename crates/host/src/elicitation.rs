@@ -1,4 +1,4 @@
-//! Questions to the person at an MCP client, as forms.
+//! Questions to the user of an MCP client, as elicitation forms.
 
 use haft_contract::{ApprovalAnswer, ApprovalRequest, BoxFuture, ContextPatch, RuleList};
 use haft_mcp::{
@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 
 use crate::{Questions, UserQuestion, UserQuestions};
 
-/// At most this much of what a call wants to do is shown.
+/// The maximum number of characters of a request that are shown.
 const LONGEST: usize = 4_000;
 
 const ONCE: &str = "Allow once";
 const SESSION: &str = "Allow for this session";
 const DENY: &str = "Deny";
 
-/// Asks the client that made a call; one without forms cannot be asked.
+/// Asks the client that made a call. A client without forms cannot be asked.
 pub(crate) struct ElicitedQuestions {
     calls: OpenCalls,
 }
@@ -26,7 +26,7 @@ impl ElicitedQuestions {
         Self { calls }
     }
 
-    /// The client that made a call, if its person can be asked.
+    /// Returns the client that made a call, if its user can be asked.
     fn client(&self, request: &ApprovalRequest) -> Option<RequestContext> {
         let cx = self.calls.find(&request.asked.as_ref()?.id)?;
         cx.client.has_forms().then_some(cx)
@@ -75,11 +75,11 @@ impl Questions for ElicitedQuestions {
     }
 }
 
-/// What became of a form.
+/// The outcome of a form.
 enum FormAnswer {
     Filled(Map<String, Value>),
     Declined,
-    /// There is no one, after all.
+    /// No user answered.
     Failed,
 }
 
@@ -191,7 +191,7 @@ fn question_form(questions: &[UserQuestion], revision: Revision) -> Value {
     form(&message, properties, &[], revision)
 }
 
-/// By the questions' own words; one without an answer is left out.
+/// Returns the answers by the text of their questions; unanswered questions are left out.
 fn answers(questions: &[UserQuestion], fields: &Map<String, Value>) -> Map<String, Value> {
     let mut answers = Map::new();
     for (number, question) in (1..).zip(questions) {
@@ -211,7 +211,7 @@ fn answers(questions: &[UserQuestion], fields: &Map<String, Value>) -> Map<Strin
     answers
 }
 
-/// Of bounded length, and without what acts on a terminal.
+/// Limits the length of a text, and removes control characters.
 fn shown(text: &str) -> String {
     let plain = |letter: &char| !letter.is_control() || matches!(letter, '\n' | '\t');
     let mut letters = text.chars().filter(plain);

@@ -1,4 +1,4 @@
-//! The environment that a session goes by.
+//! The environment variables of a session.
 
 use std::{
     collections::BTreeMap,
@@ -14,17 +14,17 @@ use haft_engine::settings::{SettingsPlaces, files};
 
 use crate::folder;
 
-/// The variables that a session goes by: those of the process, or given ones, so that many sessions in
-/// one process need not share them.
+/// The environment variables of a session: those of the process, or given ones, so that sessions in
+/// one process can have different ones.
 #[derive(Clone, Default)]
 pub struct Environment {
-    /// None: those of the process.
+    /// None: the variables of the process.
     given: Option<Arc<BTreeMap<String, String>>>,
-    /// What the settings say of them; it comes first.
+    /// Variables from the settings, which override the others.
     settings: Arc<BTreeMap<String, String>>,
 }
 
-// By hand, so that no key ends in a log.
+// Implemented by hand, so that no key is logged.
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.given.as_ref().map(|given| given.keys());
@@ -35,12 +35,12 @@ impl fmt::Debug for Environment {
 }
 
 impl Environment {
-    /// The variables of the process, keys that were taken out of it included.
+    /// Returns the variables of the process, including keys that were removed from its environment.
     pub fn of_process() -> Self {
         Self::default()
     }
 
-    /// These and no others.
+    /// Returns an environment with only these variables.
     pub fn given<N: Into<String>, V: Into<String>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
@@ -52,8 +52,9 @@ impl Environment {
         }
     }
 
-    /// The same with what `env` of the settings says: it comes first, and an empty value takes a variable
-    /// away. Where settings and sessions are kept stays what it was: these were found there.
+    /// Adds the variables of `env` in the settings. They override the others, and an empty value
+    /// removes a variable. The locations of settings and sessions do not change, because these
+    /// settings were read from there.
     #[must_use]
     pub(crate) fn with_settings(&self, env: &Arc<BTreeMap<String, String>>) -> Self {
         Self {
@@ -62,7 +63,7 @@ impl Environment {
         }
     }
 
-    /// What a variable says; one that says nothing is as good as none.
+    /// Returns the value of a variable; `None` if it is empty or not set.
     pub fn variable(&self, name: &str) -> Option<String> {
         let value = match (self.settings.get(name), &self.given) {
             (Some(value), _) => Some(value.clone()),
@@ -72,7 +73,7 @@ impl Environment {
         value.filter(|value| !value.trim().is_empty())
     }
 
-    /// What a variable says, be it nothing.
+    /// Returns the value of a variable, even if it is empty.
     pub(crate) fn raw_variable(&self, name: &str) -> Option<String> {
         match (self.settings.get(name), &self.given) {
             (Some(value), _) => Some(value.clone()),
@@ -81,7 +82,8 @@ impl Environment {
         }
     }
 
-    /// All of them, keys that were taken out of the process included: for a child that is to inherit them.
+    /// Returns all variables for a child process, including keys that were removed from the
+    /// environment of this process.
     pub(crate) fn all(&self) -> BTreeMap<OsString, OsString> {
         let mut all: BTreeMap<OsString, OsString> = match &self.given {
             Some(given) => {
@@ -105,13 +107,13 @@ impl Environment {
         all
     }
 
-    /// Has a program of the user's inherit these variables.
+    /// Passes these variables to a command of the user.
     pub(crate) fn give(&self, command: &mut tokio::process::Command) {
         match &self.given {
             Some(given) => {
                 command.env_clear().envs(given.iter());
             }
-            // As they were when we were started.
+            // The removed keys are passed on too.
             None => {
                 command.envs(secrets::taken());
             }
@@ -124,12 +126,12 @@ impl Environment {
         }
     }
 
-    /// Does a variable say `1`?
+    /// Returns whether a variable is `1`.
     pub fn is_on(&self, name: &str) -> bool {
         self.variable(name).is_some_and(|value| value == "1")
     }
 
-    /// A variable that must be a number where it is set.
+    /// Parses a variable that must be a number if it is set.
     pub(crate) fn number(&self, name: &str) -> anyhow::Result<Option<u32>> {
         self.variable(name)
             .map(|value| value.trim().parse())
@@ -137,7 +139,7 @@ impl Environment {
             .with_context(|| format!("{name}: expected a number"))
     }
 
-    /// A path; it need not be text.
+    /// Returns a variable as a path, which may not be UTF-8.
     fn path(&self, name: &str) -> Option<PathBuf> {
         let value = match &self.given {
             Some(given) => given.get(name).map(OsString::from),
@@ -146,12 +148,13 @@ impl Environment {
         value.filter(|value| !value.is_empty()).map(PathBuf::from)
     }
 
-    /// The home directory. One that is no absolute path would be one of the workspace, and is none.
+    /// Returns the home directory. A relative path is ignored, because it would be inside the
+    /// workspace.
     pub fn home(&self) -> Option<PathBuf> {
         self.path("HOME").filter(|home| home.is_absolute())
     }
 
-    /// Where settings files are for a session in `cwd`.
+    /// Returns the locations of settings files for a session in `cwd`.
     pub fn settings_places(&self, cwd: &Path) -> SettingsPlaces {
         if self.given.is_none() {
             return SettingsPlaces::of_process(cwd);
@@ -167,7 +170,7 @@ impl Environment {
         }
     }
 
-    /// The folder of all sessions of a directory; `None` without a home.
+    /// Returns the folder of all sessions of a directory; `None` without a home directory.
     pub fn project_folder(&self, cwd: &Path) -> Option<PathBuf> {
         let config = match (self.path("CLAUDE_CONFIG_DIR"), self.home()) {
             (Some(config), _) => config,
@@ -178,29 +181,29 @@ impl Environment {
         Some(config.join("projects").join(slug))
     }
 
-    /// `CONFIG/projects/SLUG/SESSION`, as the common convention has it: `CONFIG` is `CLAUDE_CONFIG_DIR`
-    /// or `~/.claude`, the slug is made of the directory's path. Nothing is created. Without a home, a
-    /// folder of its own among the temporary files.
+    /// Returns `CONFIG/projects/SLUG/SESSION`, as in the common convention: `CONFIG` is
+    /// `CLAUDE_CONFIG_DIR` or `~/.claude`, and the slug is derived from the directory's path.
+    /// Creates nothing. Without a home directory, it is a folder in the temporary directory.
     pub fn session_folder(&self, cwd: &Path, session: SessionId) -> PathBuf {
         match self.project_folder(cwd) {
             Some(project) => project.join(session.to_string()),
-            // The session's id is random, so no one can have put a folder of that name there.
+            // The session id is random, so an attacker cannot create this folder in advance.
             None => self
                 .temporary_folder()
                 .join(format!("haft-session-{session}")),
         }
     }
 
-    /// Where notes are kept that outlive a session: `memory` in the folder of all sessions of the
-    /// repository that a directory lies in, or of the directory itself outside of any; `None` without a
-    /// home.
+    /// Returns the folder for notes that outlive a session: `memory` in the sessions folder of the
+    /// repository that contains `cwd`, or of `cwd` itself outside a repository; `None` without a
+    /// home directory.
     pub fn memory_folder(&self, cwd: &Path) -> Option<PathBuf> {
         let root = files::repository_root(cwd);
         let project = self.project_folder(root.as_deref().unwrap_or(cwd))?;
         Some(project.join("memory"))
     }
 
-    /// Where what can be found out again is kept; `None` without a home.
+    /// Returns the cache folder; `None` without a home directory.
     pub(crate) fn cache_folder(&self) -> Option<PathBuf> {
         let given = self
             .path("XDG_CACHE_HOME")
@@ -209,7 +212,7 @@ impl Environment {
         Some(folder.join("haft"))
     }
 
-    /// Where what is not kept goes.
+    /// Returns the folder for temporary files.
     pub(crate) fn temporary_folder(&self) -> PathBuf {
         let given = self.path("TMPDIR").filter(|_| self.given.is_some());
         given.unwrap_or_else(std::env::temp_dir)

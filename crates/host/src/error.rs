@@ -1,8 +1,8 @@
-//! Why a session cannot be had.
+//! Errors of setting up a session.
 
 use std::fmt;
 
-/// Why a session cannot be set up; it prints as one line.
+/// The reason why a session cannot be set up; prints as one line.
 #[derive(Debug)]
 pub struct OpenError(anyhow::Error);
 
@@ -18,7 +18,7 @@ impl fmt::Display for OpenError {
     }
 }
 
-/// An error and its causes in one line; a cause that was named already is not named again.
+/// Formats an error and its causes as one line, without repeating a cause.
 pub fn error_in_words(error: &anyhow::Error) -> String {
     let mut words = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -1,4 +1,4 @@
-//! What comes out of a session, in one order.
+//! The events of a session, in one order.
 
 use std::{
     path::PathBuf,
@@ -21,101 +21,101 @@ use crate::{
     progress::OpenCalls, telemetry::SessionTelemetry,
 };
 
-/// Something that happened in a session.
+/// An event of a session.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum SessionEvent {
-    /// Something is not as it should be; for a person, at once.
+    /// A warning that the user should see immediately.
     Warning(String),
-    /// Something worth knowing, for the one who follows the session.
+    /// A notice for a client that follows the session.
     Notice {
-        /// How much it matters.
+        ///  The level of the notice.
         level: NoticeLevel,
-        /// What.
+        ///  The text.
         text: String,
     },
-    /// The model wants a person to see this now, wherever they look.
+    /// A notification by the model that the user should see now.
     Notification {
-        /// What, one line.
+        ///  The text, one line.
         text: String,
-        /// How things stand, in a word.
+        ///  The status, in a word.
         status: Option<String>,
     },
-    /// Rules that a person agreed to were kept in a file, or could not be.
+    /// Rules that the user approved were saved in a file, or could not be.
     RulesKept {
-        /// Where.
+        ///  The file.
         file: PathBuf,
-        /// Why not; they count for this session all the same.
+        ///  The error; the rules apply to this session nevertheless.
         problem: Option<String>,
     },
-    /// It is known which session this is, and what it has.
+    /// The properties of the session are known.
     Ready(Box<SessionFacts>),
-    /// The conversation was cleared: another begins in its place, under this id.
+    /// The conversation was cleared; a new one with this id replaces it.
     Reset(SessionId),
-    /// The MCP servers are connected, or could not be.
+    /// The state of the MCP servers has changed.
     Servers(ServerList),
-    /// It works, or waits for input.
+    /// The session has started to work, or waits for input.
     Activity(SessionActivity),
-    /// What the agent does.
+    /// An event of the agent.
     Agent(AgentEvent),
-    /// What happens to a task in the background.
+    /// An event of a background task.
     Task(TaskEvent),
-    /// What happens to a hook.
+    /// An event of a hook.
     Hook(HookNews),
-    /// A line of the conversation was written; only where a mirror is asked for.
+    /// A line of the transcript was written. Only if a mirror was requested.
     TranscriptLine {
-        /// The file it stands in.
+        ///  The transcript.
         path: PathBuf,
-        /// The line, a JSON text.
+        ///  The line, as JSON text.
         line: String,
     },
-    /// A question, where the session was given no one else to ask; answered by
+    /// A question, if the session has no other approver. Answer it with
     /// [`SessionInput::answer`](crate::SessionInput::answer).
     Question {
-        /// By which it is answered.
+        ///  The id for the answer.
         id: u64,
-        /// What is asked.
+        ///  The request.
         request: Box<ApprovalRequest>,
     },
-    /// The question of this id is not waited for any longer.
+    /// The session no longer waits for the answer to a question.
     QuestionOver {
-        /// Which.
+        ///  The id of the question.
         id: u64,
     },
-    /// A message that waited is answered from now on. One that steers a run comes as
+    /// A queued message is answered from now on. A message that steers a run is reported as
     /// [`AgentEvent::Added`] instead, under its id.
     Delivered(Box<QueuedMessage>),
-    /// A prompt whose time has come is answered from now on, under this id.
+    /// A scheduled prompt is due and is answered from now on.
     Scheduled {
-        /// The prompt.
+        ///  The prompt.
         prompt: Box<ScheduledPrompt>,
-        /// The id of the message.
+        ///  The id of the message.
         uuid: Uuid,
     },
-    /// A command that begins with a slash was answered without the model; a result follows.
+    /// A slash command was answered without the model; a result follows.
     CommandAnswered {
-        /// As it was typed.
+        ///  The line, as typed.
         line: String,
-        /// The answer, or what is wrong.
+        ///  The answer or the error.
         answer: Result<String, String>,
     },
-    /// The conversation goes on from an earlier message, or its files are what they were then.
+    /// The conversation or the files were rewound to an earlier message.
     Rewound {
-        /// Before this message.
+        ///  The message before which they are restored.
         to: Uuid,
-        /// What went back.
+        ///  The parts that were rewound.
         kind: RewindKind,
     },
-    /// The next run is still about the same message.
+    /// The next run continues to answer the same message.
     Continues,
-    /// A message is answered.
+    /// A message was answered.
     Result(Box<TurnResult>),
-    /// The session is over, however that came: the last event.
+    /// The session has ended, for any reason: the last event.
     Over,
 }
 
 impl SessionEvent {
-    /// A piece of the main agent's reply, as the model says it.
+    /// Returns a part of the main agent's reply, as the model streams it.
     pub fn reply_text(&self) -> Option<&str> {
         match self {
             Self::Agent(AgentEvent::Model(ModelEvent::Text { text, .. })) => Some(text),
@@ -123,7 +123,7 @@ impl SessionEvent {
         }
     }
 
-    /// A call that was answered, by the main agent's hand.
+    /// Returns the result of a call, if it was made by the main agent.
     pub fn call_result(&self) -> Option<&CallResult> {
         match self {
             Self::Agent(AgentEvent::Answered { finished, .. }) => Some(finished),
@@ -132,57 +132,57 @@ impl SessionEvent {
     }
 }
 
-/// Does it work, or wait?
+/// The activity of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionActivity {
-    /// It works.
+    /// It is working.
     Running,
-    /// Nothing more happens until something comes in.
+    /// It waits for input.
     Idle,
 }
 
-/// How a message was answered.
+/// The result of a message.
 #[derive(Debug, Clone)]
 pub struct TurnResult {
-    /// How the run ended.
+    /// The result of the run.
     pub run: RunResult,
-    /// Where answers must have a shape: the value, or why there is none.
+    /// With an output schema: the value, or the reason why there is none.
     pub structured: Option<Result<Value, String>>,
-    /// Where the message came from, as its sender said.
+    /// The origin of the message, as reported by its sender.
     pub origin: Option<Value>,
 }
 
 impl TurnResult {
-    /// Did it fail?
+    /// Returns whether the run failed or its answer does not match the schema.
     pub fn is_error(&self) -> bool {
         self.run.is_error() || matches!(self.structured, Some(Err(_)))
     }
 }
 
-/// What is known when a session begins.
+/// The properties of a session that are known at its start.
 #[derive(Debug, Clone)]
 pub struct SessionFacts {
-    /// Which session.
+    /// The session id.
     pub id: SessionId,
-    /// Where the provider's key comes from, as messages name it.
+    /// The origin of the provider's key, as named in messages.
     pub key_source: &'static str,
-    /// How many tokens the model can read…
+    /// The size of the model's window in tokens.
     pub window: u64,
-    /// …and how many it may write in a reply.
+    /// The maximum number of tokens in a reply.
     pub max_tokens: u32,
-    /// What was left out because no one trusts the directory.
+    /// A description of what was ignored because the directory is untrusted.
     pub untrusted: Option<String>,
-    /// Commands are less confined than they should be: in what.
+    /// A warning if commands are confined less than they should be.
     pub sandbox_warning: Option<String>,
-    /// What people put in folders.
+    /// The names of the extensions.
     pub names: ExtensionNames,
 }
 
-/// Gets the events of a session, in their order.
+/// Receives the events of a session, in order.
 pub trait EventSink: Send + Sync {
-    /// Something happened. The session waits until this returns, so nothing may be waited for here.
-    /// Prompts, answers, interrupts, changes and the end may be given from here; tasks in the background
-    /// are not stopped from here, because that is an event itself.
+    /// Called for each event. The session waits until this returns, so it must not wait for
+    /// anything. It may submit prompts, answers, interrupts and changes, and end the session. It
+    /// must not stop background tasks, because that itself emits an event.
     fn on_event(&self, event: &SessionEvent);
 }
 
@@ -192,8 +192,8 @@ impl<F: Fn(&SessionEvent) + Send + Sync> EventSink for F {
     }
 }
 
-/// The events of a session as a stream, for those who take them in a task of their own. What is not taken
-/// is kept: who stops reading drops it.
+/// The events of a session as a stream, for a client that reads them in its own task. Unread events
+/// are queued: a client that stops reading must drop the stream.
 #[derive(Debug)]
 pub struct SessionEvents(UnboundedReceiver<SessionEvent>);
 
@@ -206,7 +206,7 @@ impl SessionEvents {
         (sink, Self(receiver))
     }
 
-    /// The next event; `None` when the session is over.
+    /// Returns the next event; `None` when the session has ended.
     pub async fn next(&mut self) -> Option<SessionEvent> {
         match self.0.recv().await? {
             SessionEvent::Over => None,
@@ -215,7 +215,7 @@ impl SessionEvents {
     }
 }
 
-/// Tells that the session is over when it is dropped.
+/// Emits the end of the session when it is dropped.
 pub(crate) struct TellsEnd(pub(crate) Arc<Events>);
 
 impl Drop for TellsEnd {
@@ -224,7 +224,7 @@ impl Drop for TellsEnd {
     }
 }
 
-/// Puts the events of all tasks of a session in one order.
+/// Puts the events of all tasks of a session into one order.
 pub(crate) struct Events {
     sink: Arc<dyn EventSink>,
     one_at_a_time: Mutex<()>,
@@ -242,12 +242,12 @@ impl Events {
         }
     }
 
-    /// Has what happens recorded from now on.
+    /// Sets the telemetry that records events.
     pub(crate) fn recorded_by(&self, telemetry: Arc<SessionTelemetry>) {
         let _ = self.telemetry.set(telemetry);
     }
 
-    /// Who records what happens, if anyone does.
+    /// Returns the telemetry, if it is on.
     pub(crate) fn telemetry(&self) -> Option<&Arc<SessionTelemetry>> {
         self.telemetry.get()
     }
@@ -286,10 +286,10 @@ impl HearHooks for Events {
     }
 }
 
-/// Hears what happens to hooks, for the face and for the transcript.
+/// Forwards hook events to the front end and the transcript.
 pub(crate) struct HookEar {
     pub(crate) events: Arc<Events>,
-    /// The engine that reports to this belongs to it.
+    /// Weak, because the shared state owns the engine that reports to this.
     pub(crate) shared: Weak<SharedState>,
 }
 

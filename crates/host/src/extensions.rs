@@ -1,4 +1,4 @@
-//! What people put in folders: skills, commands, agents, memory files, output styles.
+//! Extensions: skills, commands, agents, memory files and output styles in folders.
 
 use std::{
     collections::BTreeSet,
@@ -26,23 +26,23 @@ use crate::{
     settings::Permitted,
 };
 
-/// What people put in folders.
+/// The extensions of a session.
 pub(crate) struct Extensions {
-    /// None if they are switched off.
+    /// None if they are disabled.
     pub(crate) skills: Option<Arc<Skills>>,
-    /// Where they are.
+    /// The folders of extensions.
     pub(crate) places: ExtensionPlaces,
     pub(crate) style: Option<OutputStyle>,
     styles: Vec<String>,
     memory: Option<memory::MemoryOptions>,
     trusts_project: bool,
-    /// An output style was asked for that is not there.
+    /// The name of an output style that was requested but does not exist.
     unknown_style: Option<String>,
     warnings: Vec<Warning>,
 }
 
 impl Extensions {
-    /// Finds them. A bare session has none.
+    /// Loads the extensions. A bare session has none.
     pub(crate) fn load(config: &SessionConfig, permitted: &Permitted) -> Self {
         let environment = &config.environment;
         let settings = permitted.settings.merged();
@@ -92,14 +92,15 @@ impl Extensions {
         }
     }
 
-    /// What memory files of the project import from outside of it, and no one has agreed to.
+    /// Returns the files outside the project that its memory files import without the user's
+    /// approval.
     pub(crate) fn left_out_imports(&self) -> BTreeSet<PathBuf> {
         let options = self.memory.clone();
         let memory = options.map(|options| Memory::new(self.places.clone(), options));
         memory.map_or_else(BTreeSet::new, |memory| memory.left_out_imports())
     }
 
-    /// What is wrong with what was found.
+    /// Returns the problems of the extensions.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let style = self.unknown_style.iter();
         let style =
@@ -109,7 +110,7 @@ impl Extensions {
             .collect()
     }
 
-    /// The service by which skills are called.
+    /// Returns the service through which skills are called.
     pub(crate) fn book(&self, session: SessionId, effort: Option<String>) -> Option<SkillBook> {
         Some(SkillBook {
             skills: Arc::clone(self.skills.as_ref()?),
@@ -121,7 +122,7 @@ impl Extensions {
         })
     }
 
-    /// The folders of the user's own skills may be read without asking.
+    /// Allows reading the folders of the user's own skills without asking.
     pub(crate) fn open_folders(&self, rules: &mut Rules, bases: &Bases) {
         let folders = self
             .skills
@@ -129,7 +130,7 @@ impl Extensions {
             .flat_map(|skills| skills.readable_folders());
         for folder in folders {
             let path = folder.to_string_lossy();
-            // A name that would be read as a pattern opens nothing.
+            // A path that would be parsed as a pattern is skipped.
             if path.contains(['*', '?', '[', ']', '{', '}', '(', ')', '!', '\\']) {
                 continue;
             }
@@ -142,8 +143,8 @@ impl Extensions {
         }
     }
 
-    /// What the model reads about them before the first words; `None` if nothing. Skills only where it has
-    /// the tool to call them.
+    /// Returns the knowledge that the model reads before the first message; `None` if there is
+    /// nothing. Skills are included only if the model has the tool to call them.
     pub(crate) fn knowledge(&mut self, has_skill_tool: bool) -> Option<Knowledge> {
         let options = self.memory.take()?;
         let knowledge = Knowledge::new(Memory::new(self.places.clone(), options));
@@ -153,7 +154,7 @@ impl Extensions {
         })
     }
 
-    /// Their names, as init tells them.
+    /// Returns the names of the extensions, as reported at the start of a session.
     pub(crate) fn names(&self) -> ExtensionNames {
         let all = self.skills.iter().flat_map(|skills| skills.all());
         let all: Vec<_> = all.collect();
@@ -174,14 +175,14 @@ impl Extensions {
             plugins: self.places.plugins.iter().map(PluginDetails::of).collect(),
             output_style: match (&self.style, &self.unknown_style) {
                 (Some(style), _) => style.name.clone(),
-                // As it was given: the one who set it looks for it.
+                // The name as given, so that the user recognizes it.
                 (None, Some(name)) => name.clone(),
                 (None, None) => styles::DEFAULT.to_owned(),
             },
         }
     }
 
-    /// The same in full.
+    /// Returns the details of the extensions.
     pub(crate) fn described(&self) -> ExtensionDetails {
         let mut styles = vec![styles::DEFAULT.to_owned()];
         styles.extend(self.styles.iter().cloned());
@@ -192,7 +193,7 @@ impl Extensions {
         }
     }
 
-    /// Where all of it is looked for again.
+    /// Returns the data that is needed to reload the extensions.
     pub(crate) fn reload(
         &self,
         config: &SessionConfig,
@@ -211,7 +212,7 @@ impl Extensions {
     }
 }
 
-/// Slash commands, in full.
+/// Returns all slash commands.
 pub(crate) fn commands(skills: Option<&Skills>) -> Vec<CommandDetails> {
     let Some(skills) = skills else {
         return Vec::new();
@@ -225,7 +226,7 @@ pub(crate) fn commands(skills: Option<&Skills>) -> Vec<CommandDetails> {
     own.chain(built_in).collect()
 }
 
-/// Those that people put in folders.
+/// Returns the slash commands from folders.
 pub(crate) fn own_commands(skills: &Skills) -> Vec<CommandDetails> {
     let all = skills.all();
     let own = all.iter().filter(|skill| skill.user_invocable);
@@ -237,7 +238,7 @@ pub(crate) fn own_commands(skills: &Skills) -> Vec<CommandDetails> {
     own.collect()
 }
 
-/// All output styles, by name.
+/// Returns the names of all output styles.
 pub(crate) fn style_names(found: &[OutputStyle]) -> Vec<String> {
     let names = found.iter().map(|style| style.name.clone());
     std::iter::once(styles::DEFAULT.to_owned())
@@ -245,14 +246,14 @@ pub(crate) fn style_names(found: &[OutputStyle]) -> Vec<String> {
         .collect()
 }
 
-/// A plugin that is loaded.
+/// A loaded plugin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PluginDetails {
     /// Its name.
     pub name: String,
     /// Its folder.
     pub path: PathBuf,
-    /// Its version, as its manifest says.
+    /// Its version, from its manifest.
     pub version: Option<String>,
 }
 
@@ -266,27 +267,27 @@ impl PluginDetails {
     }
 }
 
-/// The names of what people put in folders.
+/// The names of the extensions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExtensionNames {
     /// Slash commands.
     pub commands: Vec<String>,
     /// Skills.
     pub skills: Vec<String>,
-    /// Kinds of subagents.
+    /// Agent kinds.
     pub agents: Vec<String>,
-    /// The output style that was chosen.
+    /// The active output style.
     pub output_style: String,
     /// Plugins.
     pub plugins: Vec<PluginDetails>,
 }
 
-/// What people put in folders, for a program that shows it.
+/// The details of the extensions, for a front end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExtensionDetails {
     /// Slash commands.
     pub commands: Vec<CommandDetails>,
-    /// The output style that was chosen.
+    /// The active output style.
     pub output_style: String,
     /// All output styles.
     pub styles: Vec<String>,
@@ -297,9 +298,9 @@ pub struct ExtensionDetails {
 pub struct CommandDetails {
     /// Its name, without the slash.
     pub name: String,
-    /// What it does.
+    /// A description of what it does.
     pub description: String,
-    /// What may stand behind it; empty if nothing is said of that.
+    /// A hint about its arguments; empty if it has none.
     pub argument_hint: String,
 }
 
@@ -368,7 +369,7 @@ fn memory_options(
     }
 }
 
-/// The file that models keep themselves, if that is not switched off.
+/// Returns the memory file that the model maintains, unless it is disabled.
 fn kept(permitted: &Permitted, places: &ExtensionPlaces) -> Option<PathBuf> {
     let folder = permitted.memory.as_ref().filter(|_| places.sources.user)?;
     Some(folder.join("MEMORY.md"))

@@ -1,4 +1,4 @@
-//! Files that hooks want to know of, watched as long as the session lives.
+//! Watching the files that hooks request, for the lifetime of a session.
 
 use std::{
     path::PathBuf,
@@ -19,7 +19,7 @@ use crate::event::Events;
 pub(crate) struct WatchesFiles(JoinHandle<()>);
 
 impl WatchesFiles {
-    /// Ends it, and waits until hooks that it started are gone.
+    /// Stops watching, and waits until hooks that it started have ended.
     pub(crate) async fn end(mut self) {
         self.0.abort();
         let _ = (&mut self.0).await;
@@ -32,7 +32,7 @@ impl Drop for WatchesFiles {
     }
 }
 
-/// Tells the hooks of files that change.
+/// Notifies the hooks of changed files.
 pub(crate) fn watch(engine: &Arc<Engine>, view: ContextView, events: &Arc<Events>) -> WatchesFiles {
     let hooks = engine.hooks().clone();
     let teller = ChangeTeller {
@@ -50,7 +50,7 @@ pub(crate) fn watch(engine: &Arc<Engine>, view: ContextView, events: &Arc<Events
     }))
 }
 
-/// Who is told of a change.
+/// Reports changed files to the hooks.
 #[derive(Clone)]
 struct ChangeTeller {
     engine: Weak<Engine>,

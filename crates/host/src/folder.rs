@@ -1,4 +1,4 @@
-//! Where a session keeps what must outlive a call, as the environment of the process says.
+//! The folders for data that must outlive a call, as set by the environment of the process.
 
 use std::path::{Path, PathBuf};
 
@@ -6,25 +6,25 @@ use haft_contract::SessionId;
 
 use crate::Environment;
 
-/// Longer slugs than this are cut, and told apart by a hash.
+/// The maximum length of a slug; longer ones are cut, and a hash keeps them unique.
 const LONGEST_SLUG: usize = 200;
 
-/// [`Environment::session_folder`] of the process.
+/// Returns [`Environment::session_folder`] for the process environment.
 pub fn session_folder(cwd: &Path, session: SessionId) -> PathBuf {
     Environment::of_process().session_folder(cwd, session)
 }
 
-/// [`Environment::project_folder`] of the process.
+/// Returns [`Environment::project_folder`] for the process environment.
 pub fn project_folder(cwd: &Path) -> Option<PathBuf> {
     Environment::of_process().project_folder(cwd)
 }
 
-/// [`Environment::memory_folder`] of the process.
+/// Returns [`Environment::memory_folder`] for the process environment.
 pub fn memory_folder(cwd: &Path) -> Option<PathBuf> {
     Environment::of_process().memory_folder(cwd)
 }
 
-/// The path with everything but letters and digits as `-`.
+/// Replaces everything in a path except letters and digits with `-`.
 pub(crate) fn slug(path: &str) -> String {
     let slug: String = path
         .chars()

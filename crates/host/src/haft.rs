@@ -1,4 +1,4 @@
-//! A session of tools alone: the engine with the built-in tools, for those who bring their own loop.
+//! A session of tools only: the engine with the built-in tools, for callers with their own loop.
 
 use std::sync::Arc;
 
@@ -13,81 +13,82 @@ use crate::{
     messages::{MessageError, Messages},
 };
 
-/// A session: its tools, and what its calls inherit from each other.
+/// A session of tools, and the context that its calls inherit from each other.
 pub struct Haft {
     pub(crate) scheduler: Scheduler,
-    /// Of the turn that begins next.
+    /// The token of the next batch.
     pub(crate) next: CancellationToken,
     pub(crate) unknown_tools: Vec<String>,
     pub(crate) unusable_tools: Vec<DefinitionError>,
 }
 
 impl Haft {
-    /// Sets up a session that works in `cwd`.
+    /// Returns a builder for a session that works in `cwd`.
     pub fn builder(cwd: impl Into<std::path::PathBuf>) -> HaftBuilder {
         HaftBuilder::new(cwd.into())
     }
 
-    /// The tools.
+    /// Returns the tools.
     pub fn pool(&self) -> Arc<Pool> {
         self.scheduler.engine().pool()
     }
 
-    /// What the model should be sent: the definitions of the tools, in a provider's shape. What was sent
-    /// before comes first, unchanged.
+    /// Returns the definitions of the tools for the model, in a provider's format. Those that were
+    /// sent before come first, unchanged.
     pub fn definitions(&self, format: Format) -> Vec<Value> {
         self.scheduler.offer().definitions(format)
     }
 
-    /// Names that the filters asked for and no tool has.
+    /// Returns the names in the filters that match no tool.
     pub fn unknown_tools(&self) -> &[String] {
         &self.unknown_tools
     }
 
-    /// Tools from elsewhere that were left out, and why.
+    /// Returns the external tools that were left out, with the reasons.
     pub fn unusable_tools(&self) -> &[DefinitionError] {
         &self.unusable_tools
     }
 
-    /// The session's context as it is now.
+    /// Returns the current context of the session.
     pub fn context(&self) -> SessionContext {
         self.scheduler.context()
     }
 
-    /// What its calls may reach, by type: the undo journal, the commands in the background.
+    /// Returns the services by type, such as the undo journal and the background commands.
     pub fn services(&self) -> &Services {
         self.scheduler.engine().services()
     }
 
-    /// Fires to interrupt the turn that begins next: what runs in it is asked to stop, what waits never
-    /// starts, and every call still gets its result. The turn after that has a token of its own.
+    /// Returns the token that interrupts the next batch: running calls are asked to stop, waiting
+    /// calls never start, and every call still gets its result. Later batches have their own
+    /// tokens.
     pub fn cancel_token(&self) -> CancellationToken {
         self.next.clone()
     }
 
-    /// Fires to end the session: no call of it runs any more.
+    /// Returns the token that ends the session: after that, no call runs.
     pub fn session_token(&self) -> CancellationToken {
         self.scheduler.cancel_token()
     }
 
-    /// The engine: tools can be added to it while the session goes on.
+    /// Returns the engine. Tools can be added to it during the session.
     pub fn engine(&self) -> &Arc<Engine> {
         self.scheduler.engine()
     }
 
-    /// The scheduler, for the one who runs turns themselves.
+    /// Returns the scheduler, for callers that run the batches themselves.
     pub fn into_scheduler(self) -> Scheduler {
         self.scheduler
     }
 
-    /// Begins a turn: push calls as they come, take results in the same order.
+    /// Starts a batch: push calls as they arrive, and take the results in the same order.
     pub async fn turn(&mut self) -> CallBatch<'_> {
         let next = self.scheduler.cancel_token().child_token();
         let cancel = std::mem::replace(&mut self.next, next);
         self.scheduler.turn_until(cancel).await
     }
 
-    /// Runs calls, side by side where that is harmless; the results come in their order.
+    /// Runs calls, concurrently where that is safe; the results are in the order of the calls.
     pub async fn run(&mut self, calls: impl IntoIterator<Item = ToolUse>) -> Vec<CallResult> {
         let mut turn = self.turn().await;
         for call in calls {
@@ -110,8 +111,8 @@ impl Haft {
         self.run([call]).await.pop().expect("one call, one result")
     }
 
-    /// Runs the tool calls of an assistant message, in the shape of any known provider, and makes
-    /// the message or messages that answer it.
+    /// Runs the tool calls of an assistant message, in the format of any known provider, and
+    /// returns the message or messages that answer it.
     pub async fn answer(&mut self, message: &Value) -> Result<Value, MessageError> {
         let messages = Messages::read(message)?;
         let results = self.run(messages.calls().iter().cloned()).await;

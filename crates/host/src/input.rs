@@ -1,4 +1,4 @@
-//! What goes into a session.
+//! The input of a session.
 
 use std::{
     path::{Path, PathBuf},
@@ -33,49 +33,49 @@ use crate::{
     subagents::Kinds,
 };
 
-/// The way into a session, from any task, at any time. Cheap to clone; every clone means the same session.
-/// Nothing here waits, except where it says so.
+/// The input of a session, usable from any task at any time. Cheap to clone; all clones control the
+/// same session. Nothing here waits unless documented.
 #[derive(Clone)]
 pub struct SessionInput(pub(crate) Arc<SharedState>);
 
-/// What a session and those who drive it share.
+/// The state that a session shares with its clients.
 pub(crate) struct SharedState {
     pub(crate) queue: Queue,
     pub(crate) control: Control,
     pub(crate) stop: Stop,
     pub(crate) servers: Arc<Servers>,
-    /// The directories it works in, as servers see them.
+    /// The working directories, as reported to servers.
     pub(crate) roots: Arc<Mutex<Vec<PathBuf>>>,
     pub(crate) access: SessionAccess,
     pub(crate) questions: Arc<EventQuestions>,
-    /// What kinds of subagents there are.
+    /// The agent kinds.
     pub(crate) kinds: Mutex<Kinds>,
-    /// What people put in folders.
+    /// The details of the extensions.
     pub(crate) extensions: ExtensionDetails,
     pub(crate) reload: ExtensionReload,
-    /// The model that was chosen at the start, and how much it can read.
+    /// The initial model and the size of its window.
     pub(crate) current: Mutex<(String, u64)>,
     pub(crate) names: Names,
     pub(crate) budget: Budget,
-    /// May the mode become bypassPermissions? The error says why not.
+    /// Whether the mode may become bypassPermissions. The error is the reason if not.
     pub(crate) bypass: Result<(), String>,
     pub(crate) environment: Environment,
-    /// What it was set up with.
+    /// The configuration of the session.
     pub(crate) config: SessionConfig,
     pub(crate) permitted: Permitted,
-    /// The model answers what came of command lines that a person types.
+    /// The model answers the output of command lines that the user types.
     pub(crate) answers_shell: bool,
-    /// What a person calls `/doctor` for, where the face can tell.
+    /// The report for `/doctor`, if the front end provides one.
     pub(crate) doctor: Option<DoctorReport>,
-    /// What is said later; `None` where nothing may be.
+    /// The schedules; `None` if they are disabled.
     pub(crate) schedules: Option<Arc<ScheduleBook>>,
     pub(crate) clock: Arc<dyn SessionClock>,
-    /// No one follows the session any longer.
+    /// No client follows the session any longer.
     pub(crate) is_abandoned: AtomicBool,
 }
 
 impl SharedState {
-    /// This is the model of the start.
+    /// Sets the initial model.
     pub(crate) fn starts_with(&self, settings: &ModelSettings) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         *current = (settings.name.clone(), settings.window);
@@ -89,13 +89,13 @@ impl SharedState {
         }
     }
 
-    /// Are there hooks that might want to know that nothing is said?
+    /// Returns whether any hook handles notifications.
     pub(crate) fn has_idle_hooks(&self) -> bool {
         let engine = self.access.engine();
         engine.is_some_and(|(engine, _)| !engine.hooks().is_silent(HookMoment::NOTIFICATION))
     }
 
-    /// Hooks learn that what is said next is waited for.
+    /// Notifies the hooks that the session waits for the next message.
     pub(crate) async fn report_idle(&self) {
         if let Some((engine, context)) = self.access.engine() {
             let message = "Nothing was said for a minute; haft waits for you";
@@ -103,14 +103,15 @@ impl SharedState {
         }
     }
 
-    /// Another conversation may go on than before: schedules follow it.
+    /// Moves the schedules to the current conversation, which may have changed.
     pub(crate) fn conversation_changed(&self) {
         if let (Some(schedules), Some((engine, _))) = (&self.schedules, self.access.engine()) {
             schedules.follow(&engine.conversation_folder());
         }
     }
 
-    /// Takes a scheduled prompt that is due. From then on an interrupt is one of the run that it begins.
+    /// Takes a scheduled prompt that is due. From then on, an interrupt applies to the run that it
+    /// starts.
     pub(crate) fn take_due(&self) -> Option<NextMessage> {
         let schedules = self.schedules.as_ref()?;
         self.control.expect_run();
@@ -121,7 +122,7 @@ impl SharedState {
         Some(due?.into())
     }
 
-    /// Servers may look at this directory too.
+    /// Adds a directory to the roots that servers see.
     pub(crate) fn add_root(&self, directory: &Path) {
         let mut roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
         if !roots.iter().any(|root| root == directory) {
@@ -131,7 +132,7 @@ impl SharedState {
         }
     }
 
-    /// The kinds of subagents there are.
+    /// Returns the agent kinds.
     pub(crate) fn kinds(&self) -> MutexGuard<'_, Kinds> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,38 +144,39 @@ impl SharedState {
 }
 
 impl SessionInput {
-    /// Says something, after everything that was said before. Words that begin with a slash may be a command.
+    /// Submits a prompt after all earlier ones. A prompt that begins with a slash may be a command.
     pub fn prompt(&self, prompt: impl Into<Prompt>) {
         self.0.queue.push(prompt.into());
     }
 
-    /// Says something now: to the run that is under way between two rounds, without one before all that waits.
+    /// Submits a prompt that is delivered immediately: to the current run between two turns, or
+    /// without one before all queued prompts.
     pub fn steer(&self, prompt: impl Into<Prompt>) {
         self.0.queue.push_now(prompt.into(), &self.0.control);
     }
 
-    /// Says something that is not to be answered by itself: it goes with the next message.
+    /// Adds content that gets no answer itself: it is sent with the next message.
     pub fn aside(&self, content: Vec<Content>) {
         self.0.queue.push_beside(content);
     }
 
-    /// The messages that wait for their turn, by their ids.
+    /// Returns the ids of the queued messages.
     pub fn waiting(&self) -> Vec<Option<Uuid>> {
         self.0.queue.waiting()
     }
 
-    /// Withdraws a message that waits. Says whether there was one.
+    /// Withdraws a queued message. Returns whether there was one.
     pub fn take_back(&self, uuid: &str) -> bool {
         self.0.queue.forget(uuid)
     }
 
-    /// Withdraws all messages that wait, and names them.
+    /// Withdraws all queued messages and returns their ids.
     pub fn take_back_all(&self) -> Vec<Option<Uuid>> {
         self.0.queue.forget_all()
     }
 
-    /// Says something that is followed until it is delivered; its id. Commands that begin with a slash are
-    /// never said to a run that is under way.
+    /// Submits a prompt that is tracked until it is delivered, and returns its id. Slash commands
+    /// are never delivered to a current run.
     pub fn say(&self, prompt: impl Into<Prompt>, delivery: Delivery) -> Uuid {
         let mut prompt = prompt.into();
         let uuid = *prompt.uuid.get_or_insert_with(random_id);
@@ -189,9 +191,9 @@ impl SessionInput {
         uuid
     }
 
-    /// Runs a command line that a person typed, after what is under way: they are not asked whether it may
-    /// run, and deny rules hold. The model reads what came of it, and answers unless the settings say
-    /// otherwise (`respondToBashCommands`). Its id.
+    /// Runs a command line that the user typed, after the current run. It runs without asking, but
+    /// deny rules apply. The model reads the output, and answers unless the settings say otherwise
+    /// (`respondToBashCommands`). Returns the id.
     pub fn run_shell(&self, command: impl Into<String>) -> Uuid {
         let mut prompt = Prompt::from(command.into());
         let uuid = *prompt.uuid.get_or_insert_with(random_id);
@@ -200,62 +202,64 @@ impl SessionInput {
         uuid
     }
 
-    /// What was said with [`say`](Self::say) and not delivered yet, in the order in which it will be.
+    /// Returns the prompts submitted with [`say`](Self::say) that are not delivered yet, in the
+    /// order of their delivery.
     pub fn queued(&self) -> Vec<QueuedMessage> {
         self.0.queue.queued(&self.0.control)
     }
 
-    /// Withdraws a message that was not delivered yet. `None`: it was, or there is no such message.
+    /// Withdraws a prompt that is not delivered yet. `None`: it was delivered or does not exist.
     pub fn take_back_message(&self, uuid: Uuid) -> Option<QueuedMessage> {
         self.0.queue.take_back(uuid, &self.0.control)
     }
 
-    /// The same for the one that was given last.
+    /// Withdraws the prompt that was submitted last, if it is not delivered yet.
     pub fn take_back_newest(&self) -> Option<QueuedMessage> {
         self.0.queue.take_back_newest(&self.0.control)
     }
 
-    /// Interrupts what goes on, and withdraws everything that was not delivered, the oldest first: nothing of
-    /// it is said by itself.
+    /// Interrupts the current run and withdraws all undelivered prompts, the oldest first.
     pub fn interrupt_and_take_back(&self) -> Vec<QueuedMessage> {
         let taken = self.0.queue.take_back_all(&self.0.control);
         self.interrupt();
         taken
     }
 
-    /// Interrupts what goes on; what waits comes next.
+    /// Interrupts the current run; queued prompts come next.
     pub fn interrupt(&self) {
         self.0.queue.interrupt();
         self.0.control.interrupt();
     }
 
-    /// Nothing more comes: the session ends when everything is answered.
+    /// Closes the input: the session ends when everything is answered.
     pub fn close(&self) {
         self.0.queue.close();
     }
 
-    /// What comes cannot be read: the session ends with this problem.
+    /// Ends the session with an error, because its input cannot be read.
     pub fn broken(&self, problem: impl Into<String>) {
         self.0.queue.broken(problem.into());
     }
 
-    /// Ends the session, whatever goes on.
+    /// Ends the session, even during a run.
     pub fn stop(&self, kind: StopKind) {
         self.0.stop.request(kind);
     }
 
-    /// No one follows the session any longer: what goes on is interrupted, and it ends.
+    /// Interrupts and ends the session, because no client follows it any longer.
     pub fn abandon(&self) {
         self.0.is_abandoned.store(true, Ordering::Relaxed);
         self.0.control.interrupt();
     }
 
-    /// Answers a question that came as an event. Says whether it was waited for.
+    /// Answers a question that was reported as an event. Returns whether the session was waiting
+    /// for it.
     pub fn answer(&self, id: u64, answer: ApprovalAnswer) -> bool {
         self.0.questions.answer(id, answer)
     }
 
-    /// From the next request on, this permission mode. The error says why it cannot be had.
+    /// Sets the permission mode from the next request on. The error is the reason if it is not
+    /// allowed.
     pub fn set_permission_mode(&self, mode: PermissionMode) -> Result<(), String> {
         if mode == PermissionMode::BypassPermissions {
             self.0.bypass.clone()?;
@@ -264,8 +268,8 @@ impl SessionInput {
         Ok(())
     }
 
-    /// From the next request on, another model; `None`: the one of the start. Waits for the provider's list
-    /// where a short name is given. The error says why it cannot be had.
+    /// Sets the model from the next request on; `None`: the initial one. If a short name is given,
+    /// waits for the provider's list. The error is the reason why the model is not available.
     pub async fn set_model(&self, name: Option<&str>) -> Result<(), String> {
         let (at_start, window) = self.0.at_start();
         let (name, window) = match name {
@@ -283,19 +287,19 @@ impl SessionInput {
         Ok(())
     }
 
-    /// From the next request on, the model thinks like this.
+    /// Sets the thinking mode from the next request on.
     pub fn set_thinking(&self, thinking: Thinking) {
         self.0.control.set_thinking(thinking);
     }
 
-    /// Tells the hooks that it waits for what the person says next, who looks elsewhere. Waits for them.
+    /// Notifies the hooks that the session waits for the user, and waits for the hooks.
     pub async fn waits_for_person(&self, message: &str) {
         if let Some((engine, context)) = self.0.access.engine() {
             engine.waits_for_person(message, &context.cwd).await;
         }
     }
 
-    /// From the next request on, calls may read and edit this directory too; an absolute path.
+    /// Adds a directory that calls may read and edit from the next request on; an absolute path.
     pub fn add_directory(&self, directory: impl Into<PathBuf>) -> Result<(), String> {
         let directory = directory.into();
         if !directory.is_absolute() || !directory.is_dir() {
@@ -306,8 +310,8 @@ impl SessionInput {
         Ok(())
     }
 
-    /// Says what the session is set up with beside its configuration, before the first message. The error
-    /// says what makes no sense or comes too late.
+    /// Sets options besides the configuration, before the first message. The error says if they are
+    /// invalid or too late.
     pub fn configure(&self, options: StartOptions) -> Result<(), String> {
         let shape = match &options.output_schema {
             None => None,
@@ -323,52 +327,53 @@ impl SessionInput {
         })
     }
 
-    /// The kinds of subagents there are, with these beside them.
+    /// Returns the agent kinds, including additional ones.
     pub fn agents(&self, more: &Map<String, Value>) -> Vec<AgentDetails> {
         self.0.kinds().with(more).details()
     }
 
-    /// What people put in folders.
+    /// Returns the details of the extensions.
     pub fn extensions(&self) -> &ExtensionDetails {
         &self.0.extensions
     }
 
-    /// The MCP servers.
+    /// Returns the MCP servers.
     pub fn servers(&self) -> ServerList {
         self.0.servers.list()
     }
 
-    /// Is there a server of this name?
+    /// Returns whether there is a server with this name.
     pub fn has_server(&self, name: &str) -> bool {
         self.0.servers.has(name)
     }
 
-    /// Puts these servers in the place of those that were set before.
+    /// Replaces the servers that were set before.
     pub async fn set_servers(&self, servers: &Map<String, Value>) -> ServerChanges {
         self.0.servers.set(servers).await
     }
 
-    /// Connects a server again, and waits for that. The error says why it is not connected.
+    /// Reconnects a server, and waits for it. The error is the reason why it is not connected.
     pub async fn reconnect_server(&self, name: &str) -> Result<(), String> {
         self.0.servers.reconnect(name).await
     }
 
-    /// Switches a server on or off for this session.
+    /// Enables or disables a server for this session.
     pub async fn toggle_server(&self, name: &str, enabled: bool) -> Result<(), String> {
         self.0.servers.toggle(name, enabled).await
     }
 
-    /// Calls a tool of a server by its name in the pool, and waits for the answer as the server gives it.
+    /// Calls a tool of a server by its name in the pool, and returns the server's unprocessed
+    /// result.
     pub async fn call_server_tool(&self, name: &str, arguments: &Value) -> Result<Value, String> {
         self.0.servers.call(name, arguments).await
     }
 
-    /// The models that can be chosen, as far as that is known without asking the provider.
+    /// Returns the models that can be chosen, without a request to the provider.
     pub fn models(&self) -> Vec<ModelOption> {
         self.0.names.choices(&self.0.at_start().0)
     }
 
-    /// How full the model's window is.
+    /// Returns the usage of the model's context window.
     pub fn context_usage(&self) -> ContextUsage {
         self.0.access.usage().unwrap_or_else(|| {
             let (model, window) = self.0.at_start();
@@ -380,12 +385,12 @@ impl SessionInput {
         })
     }
 
-    /// Is a message being answered?
+    /// Returns whether a message is being answered.
     pub fn is_running(&self) -> bool {
         self.0.queue.is_running()
     }
 
-    /// Ends a task in the background, or forgets a scheduled prompt. It may wait for the disk.
+    /// Stops a background task, or deletes a scheduled prompt. May block on disk I/O.
     pub fn stop_task(&self, task: &str) -> Result<(), String> {
         if let Some(schedules) = &self.0.schedules
             && schedules.forget(task).is_ok()
@@ -395,8 +400,8 @@ impl SessionInput {
         self.0.access.stop(task)
     }
 
-    /// Lets a command or a subagent that is waited for go on in the background; all of them where no call is
-    /// named.
+    /// Moves a command or subagent that a call waits for to the background, or all of them if no
+    /// call is named.
     pub fn move_to_background(&self, tool_use_id: Option<&str>) -> Result<(), String> {
         let commands = self.0.access.background(tool_use_id);
         let subagents = self.0.reload.subagents.get();
@@ -409,13 +414,14 @@ impl SessionInput {
         }
     }
 
-    /// What a person calls the session from now on.
+    /// Sets the title of the session.
     pub fn rename(&self, title: &str) -> Result<(), String> {
         self.0.access.rename(title)
     }
 
-    /// Makes the files what they were when a message came, or with `preview` says what that would do. It may
-    /// take its time: not for a task that others wait for.
+    /// Restores the files as they were when a message was sent, or with `preview` reports what that
+    /// would change. May block for a long time: do not call it on an async task that others wait
+    /// for.
     pub fn rewind(&self, message: &str, preview: bool) -> Result<RewoundFiles, String> {
         self.0.access.rewind(&self.0.environment, message, preview)
     }

@@ -1,4 +1,4 @@
-//! `apiKeyHelper`: a command of the user's that prints the key, run when a key is needed.
+//! `apiKeyHelper`: the user's command that prints the API key, run when a key is needed.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,15 +14,15 @@ use tokio::{process::Command, sync::Mutex, time::timeout};
 
 use crate::Environment;
 
-/// A key is used for this long.
+/// The time for which a key is used.
 const USUAL_AGE: Duration = Duration::from_secs(5 * 60);
-/// No one waits longer for a key.
+/// The timeout of the command.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// The setting.
+/// The name of the setting.
 pub(crate) const SETTING: &str = "apiKeyHelper";
 
-/// Runs the command, and keeps what it printed for a while.
+/// Runs the command and caches its output.
 pub(crate) struct KeyCommand {
     command: String,
     environment: Environment,
@@ -32,7 +32,8 @@ pub(crate) struct KeyCommand {
 }
 
 impl KeyCommand {
-    /// The one of the settings. Only files of the user's count: the one who names the command reads the key.
+    /// Returns the command in the settings. Only the user's files are used, because whoever chooses
+    /// the command receives the key.
     pub(crate) fn of(settings: &Settings, environment: &Environment) -> Option<Arc<dyn KeyHelper>> {
         let mut users = settings.layers.iter();
         let command = users.find_map(|layer| {
@@ -58,7 +59,7 @@ impl KeyCommand {
     }
 }
 
-/// What a command of the user's prints, without the space around it; an error where that is nothing.
+/// Returns the trimmed output of a user's command; an error if it is empty.
 pub(crate) async fn printed_by(
     line: &str,
     environment: &Environment,
@@ -95,7 +96,7 @@ pub(crate) async fn printed_by(
 impl KeyHelper for KeyCommand {
     fn key(&self, is_refused: bool) -> BoxFuture<'_, Result<String, String>> {
         Box::pin(async move {
-            // Others that come in the meantime wait, and get the same key.
+            // Concurrent callers wait, and get the same key.
             let mut kept = self.kept.lock().await;
             if let Some((key, since)) = &*kept
                 && !is_refused

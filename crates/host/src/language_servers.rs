@@ -1,4 +1,4 @@
-//! What a session says of its language servers.
+//! The language servers of a session.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 
 use crate::{SessionConfig, extensions, plugins, settings::Permitted};
 
-/// How long a server may take to answer a call.
+/// The timeout of a request to a server.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// What counts for a session of this configuration.
+/// Returns the setup of language servers for a session with this configuration.
 pub(crate) fn setup(config: &SessionConfig, permitted: &Permitted) -> CodeSetup {
     let policy = permitted.policy();
     let environment = &config.environment;
     let cache = environment.cache_folder();
     let workspace = config.cwd.canonicalize();
     let workspace = workspace.unwrap_or_else(|_| config.cwd.clone());
-    // The same folder that is trusted.
+    // The same folder that trust applies to.
     let top = trust::directory(&permitted.settings.places);
     CodeSetup {
         top: match workspace.starts_with(&top) {
@@ -41,18 +41,19 @@ pub(crate) fn setup(config: &SessionConfig, permitted: &Permitted) -> CodeSetup 
     }
 }
 
-/// The language servers that a session of this configuration would find.
+/// The language servers that a session with this configuration would find.
 #[derive(Debug)]
 pub struct FoundLanguageServers {
-    /// By name, each with its program.
+    /// The programs, by name of the server.
     pub servers: Vec<(String, PathBuf)>,
     /// The session would start them.
     pub trusted: bool,
-    /// What is wrong with those that settings and plugins name.
+    /// Problems with the servers that settings and plugins name.
     pub problems: Vec<String>,
 }
 
-/// The servers that a session of this configuration would find, with their places, and whether it would start them.
+/// Finds the servers for a session with this configuration, with their programs, and whether it
+/// would start them.
 pub fn found_language_servers(
     config: &SessionConfig,
     permitted: &Permitted,
@@ -67,22 +68,22 @@ pub fn found_language_servers(
     }
 }
 
-/// Takes over the language servers that plugins bring, for tools without a conversation: of all that plugins have,
-/// these are the only part that tools need.
+/// Adds the language servers of plugins to a session of tools. Tools need no other part of plugins.
 pub(crate) fn take_plugins(config: &SessionConfig, permitted: &mut Permitted) {
     if config.bare {
         return;
     }
-    // What else is wrong with plugins is no matter of these tools.
+    // Other problems of plugins do not affect these tools.
     let places = extensions::places(config, permitted, &mut Vec::new());
     permitted.plugin_servers = plugins::additions(&places, permitted).language_servers;
 }
 
-/// `lsp` of the settings. What a project names to be started counts once it is trusted; what would let servers take
-/// more or run unconfined is said by the user alone.
+/// Returns the merged `lsp` settings. A project's servers are used only if the project is trusted.
+/// Settings that give servers more access, or let them run unconfined, are only read from the
+/// user's files.
 fn settings(permitted: &Permitted) -> Value {
     let mut merged = json!({});
-    // The highest rank first: what is there stays.
+    // The layer with the highest rank comes first, and its values are not overwritten.
     for layer in &permitted.settings.layers {
         let said = match &layer.document.value["lsp"] {
             Value::Bool(false) => return Value::Bool(false),

@@ -1,33 +1,40 @@
-//! A whole session without a face.
+//! Sessions of the agent without a front end.
 //!
-//! A face turns its own input (a command line, messages of an editor, an embedder's calls) into a
-//! [`SessionConfig`] and calls on a [`SessionInput`], and the [`SessionEvent`]s of the session into its own
-//! output. Everything between them is here: settings, the choice of a model, what people put in folders, MCP
-//! servers, subagents, slash commands, turns, and what goes on in the background.
+//! A front end converts its own input (a command line, messages of an editor, an embedder's calls)
+//! into a [`SessionConfig`] and calls of a [`SessionInput`]. It converts the [`SessionEvent`]s of
+//! the session into its own output. Everything in between is in this crate: settings, the choice of
+//! a model, extensions (skills, commands, agents, memory files), MCP servers, subagents, slash
+//! commands, turns and background tasks.
 //!
 //! # Layout
-//! - [`config`], [`parts`], `environment`: what a session is given
-//! - [`session`]: its life, step by step; `setup`: from the first message to an agent; `compose`: the tools
-//! - `input`, `queue`, `stop`: what goes in; [`event`], [`questions`]: what comes out
-//! - `turns`: one message after the other; `slash`: those that are commands, `commands`: ours; `shell_line`:
-//!   command lines that people type; `schedules`: prompts that are said later, by the `clock`; `structured_output`: answers that must fit a schema; `background`: what
-//!   runs beside them; `progress`: news of calls
-//! - `data`: what a session can be asked for: changes, conversations, tasks, costs, rules, trust, keys
-//! - `notifications`: how the model calls a person
-//! - `settings`: what counts; `model`, `names`, `pace`: who answers; `conversation`: what was said before
-//! - `extensions`: what people put in folders; `plugins`: what else plugins bring; `subagents`: who tasks can be given to; `main_agent`: who the main agent is; `judge`: models that
-//!   hooks ask; `mcp`: which MCP servers there are, and what they may ask
-//! - `access`, `live_changes`: what may be asked of a session and changed in it while it runs
-//! - `haft`, `builder`, [`messages`]: a session of tools alone, for those who bring their own loop
-//! - `tool_server`, `elicitation`: sessions of tools for MCP clients, and what their people are asked; `client_roots`,
-//!   `served_prompts`: the directories of such a client, and what people at it may call
-//! - [`export`]: a session as a page or as Markdown
-//! - `explain`: what would be decided about a call, for those who ask first
-//! - `telemetry`: what a session does, as OpenTelemetry (feature `otel`)
-//! - `folder`: where a session keeps its state; [`moment`]: moments as people write them
+//! - [`config`], [`parts`], `environment`: the inputs of a session
+//! - [`session`]: its lifecycle, step by step; `setup`: the steps from the first message to an
+//!   agent; `compose`: the tools
+//! - `input`, `queue`, `stop`: the input side; [`event`], [`questions`]: the output side
+//! - `turns`: the loop over turns; `slash`: slash commands; `commands`: the built-in ones;
+//!   `shell_line`: command lines that the user types; `schedules`: prompts that are submitted
+//!   later, by the `clock`; `structured_output`: answers that must match a schema; `background`:
+//!   background tasks; `progress`: progress of calls
+//! - `data`: queries about a session: changes, conversations, tasks, costs, rules, trust, keys
+//! - `notifications`: notifications by the model for the user
+//! - `settings`: the settings in force; `model`, `names`, `pace`: the model; `conversation`: the
+//!   earlier conversation
+//! - `extensions`: skills, commands, agents, memory files and styles; `plugins`: the other parts of
+//!   plugins; `subagents`: the agent kinds; `main_agent`: the kind of the main agent; `judge`:
+//!   models that hooks ask; `mcp`: the MCP servers and their requests
+//! - `access`, `live_changes`: queries and changes of a running session
+//! - `haft`, `builder`, [`messages`]: a session of tools only, for callers with their own loop
+//! - `tool_server`, `elicitation`: sessions of tools for MCP clients, and questions to the users of
+//!   these clients; `client_roots`, `served_prompts`: the directories of an MCP client, and the
+//!   prompts that its users can call
+//! - [`export`]: export of a session as an HTML page or Markdown
+//! - `explain`: explains the permission decision on a call without running it
+//! - `telemetry`: OpenTelemetry export (feature `otel`)
+//! - `folder`: the folders in which a session stores its state; [`moment`]: human-readable times
 //!
-//! **Invariants.** Events come in one order. Nothing here writes to a terminal, changes the process's
-//! environment or directory, or handles a signal: sessions in one process share nothing but what they are given.
+//! **Invariants.** All events of a session have one order. Nothing here writes to a terminal,
+//! changes the environment or directory of the process, or handles signals. Sessions in one process
+//! share only what they are explicitly given.
 
 #![warn(missing_docs)]
 
@@ -138,13 +145,13 @@ pub use haft_models as models;
 #[cfg(feature = "fs")]
 pub use haft_tools::{image_content, image_pixels};
 
-/// Pictures are read by the file tools.
+/// The file tools decode images.
 #[cfg(not(feature = "fs"))]
 pub fn image_content(_: &[u8]) -> Result<haft_contract::Content, String> {
     Err("this build has no file tools, so that it cannot read pictures".to_owned())
 }
 
-/// Pictures are decoded by the file tools.
+/// The file tools decode images.
 #[cfg(not(feature = "fs"))]
 pub fn image_pixels(
     _: &haft_contract::Content,

@@ -1,4 +1,4 @@
-//! What a program that drives a session may change and look up in it while it goes on.
+//! Changes of a running session, and queries, for programs that drive it.
 
 use std::{
     fs::{self, File},
@@ -29,73 +29,73 @@ use crate::{
     subagents::Kinds,
 };
 
-/// At most this much of a file is returned at once.
+/// The maximum number of bytes of a file that are returned.
 const LONGEST_FILE: u64 = 10 << 20;
 
-/// Settings that take effect in a session that goes on.
+/// The settings that take effect in a running session.
 const APPLIED: &str = "model, effortLevel, alwaysThinkingEnabled, permissions.defaultMode, permissions.allow, permissions.ask, \
                        permissions.deny and permissions.additionalDirectories";
 
-/// A file, as a program is given it.
+/// The contents of a file, for a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileContents {
-    /// Where it really is.
+    /// Its real path.
     pub path: PathBuf,
-    /// Its bytes, or the first of them.
+    /// All of its bytes, or the first ones.
     pub bytes: Vec<u8>,
-    /// There are more.
+    /// The file has more bytes.
     pub is_truncated: bool,
 }
 
-/// What was found when everything was looked for again.
+/// The result of reloading the extensions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReloadedExtensions {
-    /// Skills and commands that a person can call.
+    /// The skills and commands that the user can call.
     pub commands: Vec<CommandDetails>,
-    /// Output styles.
+    /// The output styles.
     pub styles: Vec<String>,
-    /// Plugins.
+    /// The plugins.
     pub plugins: Vec<PluginDetails>,
-    /// Kinds of subagents, where they were looked for again.
+    /// The agent kinds, if they were reloaded.
     pub agents: Option<Vec<AgentDetails>>,
-    /// What is wrong with what was found.
+    /// The problems of the extensions.
     pub problems: Vec<String>,
 }
 
-/// What is looked for again, and where that is put.
+/// The state that reloading updates.
 pub(crate) struct ExtensionReload {
     pub(crate) config: SessionConfig,
-    /// The name of the main agent's kind, as it was last looked for.
+    /// The name of the main agent's kind, as determined last.
     pub(crate) main_name: Mutex<Option<String>>,
-    /// Once the session has one.
+    /// Set once the session has its main agent.
     pub(crate) main: OnceLock<MainAgent>,
     pub(crate) skills: Option<Arc<Skills>>,
     pub(crate) hooks: Hooks,
-    /// As they were found last.
+    /// The folders, as determined last.
     pub(crate) places: Mutex<ExtensionPlaces>,
-    /// Once the session has them.
+    /// Set once the session has its subagents.
     pub(crate) subagents: OnceLock<(Kinds, SubagentPool)>,
 }
 
 impl ExtensionReload {
-    /// The session has begun, with these subagents.
+    /// Stores the subagents when the session starts.
     pub(crate) fn runs(&self, kinds: &Kinds, pool: &SubagentPool) {
         let _ = self.subagents.set((kinds.clone(), pool.clone()));
     }
 
-    /// Commands that people put in folders.
+    /// Returns the commands from folders.
     pub(crate) fn own_commands(&self) -> Vec<CommandDetails> {
         let skills = self.skills.as_deref();
         skills.map(extensions::own_commands).unwrap_or_default()
     }
 
-    /// Is there one of this name?
+    /// Returns whether the user can call a command with this name.
     pub(crate) fn has_command(&self, name: &str) -> bool {
         let skills = self.skills.as_ref();
         skills.is_some_and(|skills| skills.get(name).is_some_and(|one| one.user_invocable))
     }
 
-    /// All skills and commands: name, description and file.
+    /// Returns the name, description and file of all skills and commands.
     pub(crate) fn own_skills(&self) -> Vec<(String, String, PathBuf)> {
         let all = self.skills.iter().flat_map(|skills| skills.all());
         let all = all.map(|one| (one.name.clone(), one.description.clone(), one.file.clone()));
@@ -128,14 +128,14 @@ impl ExtensionReload {
         }
     }
 
-    /// The name of the main agent's kind.
+    /// Returns the name of the main agent's kind.
     pub(crate) fn main_name(&self) -> MutexGuard<'_, Option<String>> {
         self.main_name
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads plugins anew, and everything they bring; the kinds of agents there are now.
+    /// Reloads the plugins and all of their parts. Also returns the new agent kinds.
     async fn plugins_again(
         &self,
         kinds: &Kinds,
@@ -171,14 +171,15 @@ impl ExtensionReload {
 }
 
 impl SessionInput {
-    /// Looks again for skills, commands and output styles, including those of plugins.
+    /// Reloads skills, commands and output styles, including those of plugins.
     pub fn reload_extensions(&self) -> ReloadedExtensions {
         self.0.reload.again()
     }
 
-    /// Reads plugins anew, those that the settings have enabled meanwhile included: their skills, commands,
-    /// output styles, agents, hooks and MCP servers. The style stays what it was; the main agent becomes what
-    /// settings and plugins now say it is, from the next request on.
+    /// Reloads the plugins, including those that the settings have enabled since: their skills,
+    /// commands, output styles, agents, hooks and MCP servers. The active output style does not
+    /// change. From the next request on, the main agent has the kind that settings and plugins now
+    /// name.
     pub async fn reload_plugins(&self) -> Result<ReloadedExtensions, String> {
         let state = &self.0;
         let kinds = state.kinds().clone();
@@ -191,8 +192,9 @@ impl SessionInput {
         Ok(found)
     }
 
-    /// Settings as if they had been given with the configuration. The error says which of them cannot be
-    /// changed while a session goes on; nothing is changed then. The answer names those that change nothing.
+    /// Applies settings as if they were given with the configuration. If one of them cannot be
+    /// changed in a running session, the error names it and nothing is changed. Returns the
+    /// settings without effect.
     pub async fn apply_settings(
         &self,
         settings: &Map<String, Value>,
@@ -217,7 +219,7 @@ impl SessionInput {
                 }
             }
         }
-        // What may be refused comes first, so that nothing is done by halves.
+        // Changes that may be refused come first, so that none is applied if one is.
         changes.sort_by_key(|change| !matches!(change, Change::Mode(_) | Change::Model(_)));
         for change in changes {
             match change {
@@ -232,8 +234,8 @@ impl SessionInput {
         Ok(unused)
     }
 
-    /// Writes a setting into one of the user's files: `localSettings` takes `outputStyle`, `userSettings`
-    /// takes `effortLevel`. It counts from the next session on; how hard the model works, from now on.
+    /// Writes a setting into one of the user's files: `localSettings` accepts `outputStyle`, and
+    /// `userSettings` accepts `effortLevel`. It applies from the next session on.
     pub fn update_settings(
         &self,
         source: &str,
@@ -263,8 +265,8 @@ impl SessionInput {
         written.map(drop)
     }
 
-    /// A file counts as read, if it still is what it was at that time (milliseconds since 1970). Says whether
-    /// it is.
+    /// Marks a file as read, unless it has changed since this time (milliseconds since 1970).
+    /// Returns whether it was marked.
     pub fn seed_read(&self, path: &Path, modified: f64) -> Result<bool, String> {
         let path = self.0.access.absolute(path).ok_or(NOT_BEGUN)?;
         let is = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -273,7 +275,7 @@ impl SessionInput {
             .ok()
             .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let millis = since.map_or(0.0, |since| since.as_secs_f64() * 1000.0);
-        // Clients know milliseconds, some of them whole ones only.
+        // Clients use milliseconds, and some of them only whole ones.
         if millis.floor() > modified.floor() + 1.0 {
             return Ok(false);
         }
@@ -281,7 +283,7 @@ impl SessionInput {
         Ok(true)
     }
 
-    /// What is in a file that the session may read without asking.
+    /// Returns the contents of a file that the session may read without asking.
     pub async fn read_file(&self, path: &Path, most: Option<u64>) -> Result<FileContents, String> {
         let (engine, context) = self.0.access.engine().ok_or(NOT_BEGUN)?;
         let path = context.cwd.join(path);
@@ -305,8 +307,8 @@ impl SessionInput {
     }
 }
 
-/// Settings about how things look elsewhere, or that count from the next session on: they harm nothing,
-/// and change nothing now.
+/// Settings that concern the appearance or apply from the next session on. They are accepted but
+/// have no effect now.
 const LOOKS: [&str; 9] = [
     "attribution",
     "editorMode",

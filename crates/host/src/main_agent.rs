@@ -1,5 +1,5 @@
-//! Who the main agent is: of the kind that the configuration, the settings or a plugin names, or of none. A session
-//! that goes on can change it.
+//! The kind of the main agent, as named by the configuration, the settings or a plugin. It can
+//! change in a running session.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,7 +15,8 @@ use crate::{
     subagents::Kinds,
 };
 
-/// The name of its kind: the configuration's word first, then the settings', then that of plugins.
+/// Returns the name of its kind: from the configuration, otherwise the settings, otherwise a
+/// plugin.
 pub(crate) fn name(
     config: &SessionConfig,
     permitted: &Permitted,
@@ -29,7 +30,8 @@ pub(crate) fn name(
     named.or_else(|| of_plugins.map(str::to_owned))
 }
 
-/// How the model is asked for an agent of this kind. A model that cannot be had gives way to the session's.
+/// Returns the model settings for an agent of this kind. If its model is not available, the
+/// session's is used.
 pub(crate) async fn model_settings(
     kind: Option<&AgentDefinition>,
     config: &SessionConfig,
@@ -56,7 +58,7 @@ pub(crate) async fn model_settings(
     settings
 }
 
-/// How many rounds an agent of this kind has, where the configuration does not say.
+/// Returns the limits for an agent of this kind. The configuration overrides the kind.
 pub(crate) fn limits(
     kind: Option<&AgentDefinition>,
     config: &SessionConfig,
@@ -70,14 +72,14 @@ pub(crate) fn limits(
     limits
 }
 
-/// What the system prompt is made of beside the words of a kind.
+/// The parts of the system prompt besides the prompt of a kind.
 pub(crate) struct PromptParts {
     pub(crate) plain: SystemPrompt,
     pub(crate) style: Option<OutputStyle>,
 }
 
 impl PromptParts {
-    /// The system prompt of an agent of this kind, with the output style that was chosen.
+    /// Returns the system prompt of an agent of this kind, with the active output style.
     pub(crate) fn of(&self, kind: Option<&AgentDefinition>) -> SystemPrompt {
         let mut system = self.plain.clone();
         system.base = system.base.or_else(|| Some(kind?.prompt.clone()));
@@ -94,19 +96,19 @@ impl PromptParts {
     }
 }
 
-/// The main agent of a session that has begun, and what another in its place is made of.
+/// The main agent of a running session, and the parts needed to change its kind.
 pub(crate) struct MainAgent {
     pub(crate) kind: Mutex<Option<AgentDefinition>>,
     pub(crate) prompt: PromptParts,
-    /// Those of an agent of no kind.
+    /// The limits of an agent without a kind.
     pub(crate) limits: RunLimits,
     pub(crate) settings: ModelSettings,
     pub(crate) servers: AgentServers,
 }
 
 impl SessionInput {
-    /// Makes the main agent what the settings and plugins now say it is, from the next request on. The error
-    /// says why it stays what it was.
+    /// Sets the main agent's kind to the one with this name, from the next request on. The error is
+    /// the reason why it stays unchanged.
     pub(crate) async fn follow_main_agent(
         &self,
         name: Option<String>,
@@ -134,7 +136,7 @@ impl SessionInput {
         let (config, names) = (&state.config, &state.names);
         let was = model_settings(before.as_ref(), config, names, &main.settings).await;
         let is = model_settings(kind.as_ref(), config, names, &main.settings).await;
-        // A model that a person has chosen meanwhile stays, where the kinds do not differ in theirs.
+        // If both kinds use the same model, a model that the user has chosen since stays.
         let model = (was != is).then(|| MainAgentModel {
             window: names.window_of(&is.name),
             name: is.name.clone(),

@@ -1,5 +1,5 @@
-//! Files and folders that a prompt names with `@`: they come with it, read by the tools of the session,
-//! under its rules.
+//! Files and folders that a prompt mentions with `@`. They are attached to the prompt, read by the
+//! session's tools under its rules.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,22 +16,22 @@ use serde_json::{Value, json};
 
 use crate::event::Events;
 
-/// At most this many of them come with one prompt.
+/// The maximum number of attachments per prompt.
 const MOST: usize = 20;
-/// So much of a resource comes with a prompt, in characters.
+/// The maximum number of characters of an attached resource.
 const LONGEST_RESOURCE: usize = 100_000;
 
-/// What a mention stands for.
+/// The target of a mention.
 #[derive(Debug, PartialEq, Eq)]
 struct Mentioned {
     path: PathBuf,
-    /// Only these lines, from 1; the last may be open.
+    /// Only these lines, from 1; without an end, up to the last line.
     lines: Option<(u64, Option<u64>)>,
     is_folder: bool,
 }
 
-/// The prompt, with what it mentions behind it. A name that is none of a file is left as it is: people write
-/// `@someone`, too.
+/// Attaches the mentioned files to the prompt. A mention that names no file stays unchanged,
+/// because users also write `@name`.
 pub(crate) async fn attach(
     mut prompt: Prompt,
     nested: &NestedCalls,
@@ -52,7 +52,8 @@ pub(crate) async fn attach(
     prompt
 }
 
-/// The same for messages that come during a run, when an agent takes them.
+/// Returns the function with which an agent attaches the files of messages that arrive during a
+/// run.
 pub(crate) fn attaches(
     home: Option<PathBuf>,
     servers: Arc<Servers>,
@@ -66,7 +67,7 @@ pub(crate) fn attaches(
     })
 }
 
-/// A resource of a server, `@server:uri`.
+/// Reads a resource of a server, `@server:uri`.
 async fn resource(mention: &str, servers: &Servers, events: &Events) -> Option<Content> {
     let (server, uri) = mention.split_once(':')?;
     if uri.is_empty() || !servers.has(server) {
@@ -95,7 +96,7 @@ async fn resource(mention: &str, servers: &Servers, events: &Events) -> Option<C
     }
 }
 
-/// As much of a resource as one result may have.
+/// Cuts a resource to the maximum length.
 fn short(text: &str) -> String {
     match text.char_indices().nth(LONGEST_RESOURCE) {
         None => text.to_owned(),
@@ -178,7 +179,7 @@ async fn read(mentioned: &Mentioned, nested: &NestedCalls, events: &Events) -> V
     std::iter::once(text).chain(picture(&ran)).collect()
 }
 
-/// The picture that was read, if it was one.
+/// Returns the image that was read, if it was one.
 fn picture(ran: &NestedResult) -> Option<Content> {
     let structured = ran.structured.as_ref()?;
     let file = &structured["file"];
@@ -186,7 +187,7 @@ fn picture(ran: &NestedResult) -> Option<Content> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     is_picture.then_some(())?;
     let data = text(&file["base64"])?;
-    // What is no data would be refused by the provider, and the whole conversation with it.
+    // The provider would reject invalid data, and with it the whole conversation.
     BASE64.decode(data.as_bytes()).ok()?;
     Some(Content::Image {
         source: MediaSource::Base64 {

@@ -1,4 +1,4 @@
-//! Who answers: a provider, a script or a recording.
+//! The model of a session: a provider, a script or a recording.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -22,36 +22,36 @@ use crate::{
     names::{self, Names},
 };
 
-/// How often an overloaded model is asked again before another takes over.
+/// The number of retries of an overloaded model before a fallback is used.
 const PATIENCE: u32 = 3;
 
-/// Who answers.
+/// The selected model.
 pub(crate) struct Chosen {
     pub(crate) model: Arc<dyn Model>,
     /// Its name is the provider's once it is [resolved](Self::resolve).
     pub(crate) settings: ModelSettings,
     pub(crate) prices: Prices,
-    /// Those that take over, as the provider names them once they are resolved.
+    /// The fallback models, by the provider's names once they are resolved.
     pub(crate) fallbacks: Vec<String>,
     pub(crate) names: Names,
-    /// Where the key comes from, as messages name it.
+    /// The origin of the key, as named in messages.
     pub(crate) key_source: &'static str,
-    /// A provider that searches the web, and whether it is known to.
+    /// A provider that can search the web, and whether it is known to support it.
     #[cfg(feature = "web")]
     pub(crate) searches: Option<(Anthropic, bool)>,
-    /// A recording that is played: in the end it tells where it was asked otherwise.
+    /// The recording that is replayed. At the end it reports requests that differ from it.
     pub(crate) replay: Option<Replay>,
-    /// Where everything is recorded.
+    /// The file in which everything is recorded.
     record: Option<PathBuf>,
     retries: RetryPolicy,
-    /// The model was brought by the embedder, who knows its name.
+    /// The embedder provided the model and knows its name.
     is_given: bool,
-    /// No provider is asked.
+    /// No provider is used.
     is_offline: bool,
 }
 
-/// Chooses by the configuration, then the settings, then the environment. `given`: who answers in place of
-/// a provider. No one is asked yet.
+/// Selects the model by the configuration, the settings and the environment, in this order. `given`
+/// is a model that replaces the provider. Makes no request.
 pub(crate) fn choose(
     config: &SessionConfig,
     settings: &Settings,
@@ -117,7 +117,8 @@ pub(crate) fn choose(
 }
 
 impl Chosen {
-    /// Finds out what the names mean, which may ask the provider, and puts together who answers.
+    /// Resolves the names of the models, which may require a request to the provider, and assembles
+    /// the model with its retries and fallbacks.
     pub(crate) async fn resolve(&mut self, control: &Control) -> anyhow::Result<()> {
         if !self.is_given {
             let wanted = self.settings.name.clone();
@@ -155,7 +156,7 @@ impl Chosen {
         Ok(())
     }
 
-    /// Who answers, as the conventions of telemetry name it.
+    /// Returns the name of the provider in the conventions of telemetry.
     pub(crate) fn provider_name(
         &self,
         choice: &ModelChoice,
@@ -168,7 +169,8 @@ impl Chosen {
         }
     }
 
-    /// How much the model can read and write, as far as it is known. Says whether that is known.
+    /// Sets the limits of the model's input and output, as far as they are known. Returns whether
+    /// the window is known.
     fn measure(&mut self) -> bool {
         let settings = &mut self.settings;
         let (id, said) = split_window(&settings.name);
@@ -177,7 +179,7 @@ impl Chosen {
         let window = said.or_else(|| listed.as_ref()?.window);
         if let Some(window) = window {
             settings.window = window;
-            // A reply that may fill the window leaves no room for what it answers.
+            // A reply that may fill the window would leave no space for the input.
             if u64::from(settings.max_tokens) > window / 2 {
                 settings.max_tokens = u32::try_from(window / 4).unwrap_or(u32::MAX).max(1);
             }
@@ -189,7 +191,7 @@ impl Chosen {
     }
 }
 
-/// Who is asked.
+/// The client of the provider.
 pub(crate) enum ProviderClient {
     Anthropic(Http, AnthropicOptions),
     OpenAi(Http, OpenAiOptions),
@@ -203,7 +205,7 @@ impl ProviderClient {
         }
     }
 
-    /// Its list of models.
+    /// Returns its model catalog.
     pub(crate) fn catalog(&self, environment: &Environment) -> Catalog {
         let (kind, base, key) = match self {
             Self::Anthropic(_, options) => {
@@ -233,17 +235,17 @@ fn or<'a>(given: &'a str, usual: &'a str) -> &'a str {
     if given.is_empty() { usual } else { given }
 }
 
-/// The host of an address: the rest of it may hold secrets.
+/// Returns the host of a URL; the other parts may contain secrets.
 fn place(base: &str) -> String {
     let host = base.split_once("://").map_or(base, |(_, rest)| rest);
     let host = host.split(['/', '?']).next().unwrap_or(host);
     host.rsplit('@').next().unwrap_or(host).to_owned()
 }
 
-/// The source of a key that a person gave us.
+/// The name of the key source for a stored key.
 const STORED: &str = "haft login";
 
-/// Where a model is asked, without what may be secret.
+/// Returns the host of the provider, without parts of the URL that may be secret.
 pub(crate) fn base_url(
     choice: &ModelChoice,
     provider: ModelProvider,
@@ -261,7 +263,7 @@ pub(crate) fn base_url(
     }
 }
 
-/// Who is asked, and where the key comes from.
+/// Returns the client of the provider, and the origin of the key.
 pub(crate) fn ask(
     choice: &ModelChoice,
     settings: &Settings,
@@ -283,7 +285,7 @@ pub(crate) fn ask(
                 (None, None) if options.key_helper.is_some() => key_helper::SETTING,
                 (None, None) => "none",
             };
-            // It was given for the provider's own address, and goes nowhere else.
+            // The stored key belongs to the provider's own URL, and is never sent elsewhere.
             if source == "none" && options.base_url.is_empty() {
                 options.api_key = stored_key(environment);
                 if options.api_key.is_some() {
@@ -330,7 +332,7 @@ pub(crate) fn provider(choice: &ModelChoice, environment: &Environment) -> Model
     }
 }
 
-/// The name that someone chose, if anyone did.
+/// Returns the model name that the user chose, if any.
 pub(crate) fn name(
     choice: &ModelChoice,
     settings: &Value,
@@ -369,7 +371,7 @@ fn thinking(
     })
 }
 
-/// Whether and when a conversation is summarized unasked.
+/// Returns whether and when a conversation is compacted automatically.
 fn auto_compact(settings: &Value, environment: &Environment) -> anyhow::Result<AutoCompact> {
     let window = environment.number("CLAUDE_CODE_AUTO_COMPACT_WINDOW")?;
     let window = window.map(u64::from);
@@ -396,8 +398,9 @@ fn fallbacks(choice: &ModelChoice, settings: &Value) -> Vec<String> {
     }
 }
 
-/// The public list, below it those of the settings, `modelPrices`, then the flag's; a workspace has no say
-/// in them, or it could void a budget.
+/// Returns the prices: the public list, overridden by `modelPrices` in the user's settings,
+/// overridden by the given ones. Workspace settings are ignored, because they could make a budget
+/// ineffective.
 pub(crate) fn prices(choice: &ModelChoice, settings: &Settings) -> anyhow::Result<Prices> {
     let mut prices = Prices::listed();
     for layer in settings.layers.iter().rev() {

@@ -1,4 +1,4 @@
-//! Which models can be had here, for people: what the provider lists, and which one a session would ask.
+//! The available models, for users: the provider's list, and the model that a session would use.
 
 use std::path::PathBuf;
 
@@ -14,25 +14,25 @@ use crate::{
     settings::known_tools,
 };
 
-/// What a session of some configuration would find.
+/// The models available to a session with some configuration.
 pub struct AvailableModels {
-    /// Who is asked.
+    /// The provider.
     pub provider: ModelProvider,
-    /// Where, without what may be secret.
+    /// The host of the provider, without parts of the URL that may be secret.
     pub place: String,
-    /// The variable the key comes from, or `none`.
+    /// The origin of the key, such as a variable, or `none`.
     pub key_source: &'static str,
-    /// What the provider lists; or why it lists nothing.
+    /// The provider's list, or the error.
     pub listed: Result<Vec<ModelInfo>, String>,
-    /// The model that is asked where the command line names none; or why there is none.
+    /// The model that is used if none is named, or the error.
     pub default: Result<String, String>,
-    /// Why that one.
+    /// The reason for this model.
     pub because: String,
-    /// What models cost.
+    /// The prices of models.
     pub prices: Prices,
 }
 
-/// Asks the provider which models there are, and finds out which one a session would ask.
+/// Fetches the provider's list of models, and determines the model that a session would use.
 pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels, OpenError> {
     let permitted = Permitted::load(config)?;
     let environment = &permitted.environment;
@@ -64,7 +64,7 @@ pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels,
     })
 }
 
-/// Where a name comes from.
+/// Describes the origin of a name.
 fn because(
     name: &str,
     config: &SessionConfig,
@@ -91,7 +91,7 @@ fn because(
     }
 }
 
-/// Saves a choice in the user's settings, as `model`; which file that is.
+/// Saves a model as `model` in the user's settings. Returns the path of the file.
 pub fn save_model(config: &SessionConfig, name: &str) -> Result<PathBuf, OpenError> {
     let permitted = Permitted::load(config)?;
     let files = SettingsFiles {

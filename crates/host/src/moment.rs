@@ -1,4 +1,4 @@
-//! Moments as people write them, in UTC.
+//! Human-readable times, in UTC.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,14 +6,14 @@ use haft_contract::CalendarTime;
 
 const DAY: u64 = 86_400;
 
-/// `2026-01-31 12:00`.
+/// Formats a time as `2026-01-31 12:00`.
 pub fn show(time: SystemTime) -> String {
     let time = CalendarTime::of(time.max(UNIX_EPOCH));
     format!("{} {}", time.to_date(), time.to_clock())
 }
 
-/// A span before now (`90s`, `10m`, `2h`, `1d`) or a moment (`2026-01-31`, `2026-01-31T12:00`,
-/// `2026-01-31T12:00:00.000Z`).
+/// Parses a duration before now (`90s`, `10m`, `2h`, `1d`) or a time (`2026-01-31`,
+/// `2026-01-31T12:00`, `2026-01-31T12:00:00.000Z`).
 pub fn parse(text: &str, now: SystemTime) -> Option<SystemTime> {
     let text = text.trim();
     if let Some((at, unit)) = text.char_indices().last()

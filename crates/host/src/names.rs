@@ -1,8 +1,9 @@
-//! What models are called here, and by their provider.
+//! The names of models, here and at their provider.
 //!
-//! No name of a provider's is built in: they change. A short name (`opus`, `default`, …) means what
-//! `ANTHROPIC_DEFAULT_OPUS_MODEL` and its like say, else the newest of that family in the provider's list;
-//! it is never sent as it is. `modelOverrides` of the settings, a map from name to name, has the last word.
+//! No provider's names are built in, because they change. A short name (`opus`, `default`, …) means
+//! the value of `ANTHROPIC_DEFAULT_OPUS_MODEL` and the like, or otherwise the newest model of that
+//! family in the provider's list; it is never sent unresolved. `modelOverrides` in the settings, a
+//! map from name to name, overrides all of this.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,55 +17,55 @@ use crate::{
     catalog::{Catalog, ListFailure},
 };
 
-/// Families of models that scripts name.
+/// The model families that have short names.
 const FAMILIES: [&str; 4] = ["fable", "haiku", "opus", "sonnet"];
 
-/// What stands for no choice.
+/// The name for the default model.
 pub(crate) const DEFAULT: &str = "default";
 
-/// One family plans, another one does the work.
+/// The name for planning with one family and working with another.
 const OPUS_PLAN: &str = "opusplan";
 
-/// How many names an error lists.
+/// The maximum number of names that an error lists.
 const MOST_LISTED: usize = 20;
 
-/// What models are called.
+/// The names of models.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
-    /// What short names mean.
+    /// The meanings of short names.
     short: BTreeMap<&'static str, String>,
     overrides: BTreeMap<String, String>,
-    /// Only these may be chosen, by either name.
+    /// The only models that may be chosen, by short name or the provider's name.
     available: Option<Vec<String>>,
-    /// Whom to ask for the rest. None: no provider is asked, and any name will do.
+    /// The catalog for other names. None: there is no provider, and any name is accepted.
     pub(crate) catalog: Option<Arc<Catalog>>,
-    /// Errors name flags of the command line.
+    /// Errors may name command-line flags.
     pub(crate) names_flags: bool,
 }
 
 /// A model that can be chosen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelOption {
-    /// What it is chosen by.
+    /// The name to choose it by.
     pub value: String,
-    /// The name people know.
+    /// The display name.
     pub display_name: String,
-    /// More about it: what a short name means, how much the model can read.
+    /// A description: the meaning of a short name, or the size of the window.
     pub description: String,
 }
 
-/// What a name means.
+/// The meaning of a name.
 enum Meaning<'a> {
-    /// This, as far as the variables and the settings say.
+    /// This name, from the variables and the settings.
     Name(&'a str),
-    /// The newest of a family.
+    /// The newest model of a family.
     Newest(&'static str),
-    /// Whatever is asked where nothing is named.
+    /// The default model.
     Default,
 }
 
 impl Names {
-    /// As the environment and the settings say.
+    /// Creates the names from the environment and the settings.
     pub(crate) fn of(settings: &Value, environment: &Environment) -> Self {
         let short = FAMILIES.into_iter().filter_map(|name| {
             let meant = environment.variable(&variable_of(name))?;
@@ -86,10 +87,10 @@ impl Names {
         }
     }
 
-    /// The provider's name of a model that someone chose; a suffix such as `[1m]` stays. The error says why
-    /// it cannot be had.
+    /// Returns the provider's name of a chosen model; a suffix such as `[1m]` stays. The error is
+    /// the reason why the model is not available.
     ///
-    /// Boxed, so that its code is made once, here, and not in each crate that awaits it.
+    /// Boxed, so that its code is compiled once, here, and not in each crate that awaits it.
     pub(crate) fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(self.resolve_here(name))
     }
@@ -114,13 +115,13 @@ impl Names {
                     available.join(", ")
                 ))
             }
-            // What it means may have a suffix of its own.
+            // The resolved name may have its own suffix.
             _ if listing::split_window(&meant).1.is_some() => Ok(meant),
             _ => Ok(format!("{meant}{suffix}")),
         }
     }
 
-    /// How much a model can read, as far as it is known without asking.
+    /// Returns the size of a model's window, as far as it is known without a request.
     pub(crate) fn window_of(&self, name: &str) -> u64 {
         let (id, said) = listing::split_window(name);
         let listed = || self.catalog.as_ref()?.known(id)?.window;
@@ -128,7 +129,8 @@ impl Names {
         said.or_else(listed).unwrap_or(usual)
     }
 
-    /// What can be chosen, as far as it is known without asking anyone; `current`: what no choice means.
+    /// Returns the models that can be chosen, as far as they are known without a request. `current`
+    /// is the default.
     pub(crate) fn choices(&self, current: &str) -> Vec<ModelOption> {
         let option = |value: &str, name: &str, description: String| ModelOption {
             value: value.to_owned(),
@@ -166,7 +168,7 @@ impl Names {
         options
     }
 
-    /// The model that plans, where a name stands for two of them.
+    /// Returns the model for planning, if the name means two models.
     pub(crate) async fn planner(&self, name: &str) -> Option<String> {
         let (base, _) = listing::split_window(name.trim());
         if !base.eq_ignore_ascii_case(OPUS_PLAN) || self.overrides.contains_key(base) {
@@ -199,7 +201,7 @@ impl Names {
             return Meaning::Name(meant);
         }
         let is = |word: &str| name.eq_ignore_ascii_case(word);
-        // What is asked by default is of this family, as far as the variables say.
+        // The default model is of this family, if a variable sets it.
         let usual = || self.short.get("sonnet").map(|meant| Meaning::Name(meant));
         if is(DEFAULT) {
             return usual().unwrap_or(Meaning::Default);

@@ -1,4 +1,4 @@
-//! How the model gets a person's attention: through the events, to whatever face there is.
+//! Notifications by the model for the user, sent through the events to the front end.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{SessionEvent, event::Events};
 
-/// What the settings say where a person wants none.
+/// The value of the setting if the user has disabled notifications.
 const OFF: &str = "notifications_disabled";
 
 pub(crate) struct Notifications {
@@ -16,7 +16,7 @@ pub(crate) struct Notifications {
 }
 
 impl Notifications {
-    /// As these settings have it.
+    /// Creates a notifier with these settings.
     pub(crate) fn of(settings: &Value, events: &Arc<Events>) -> Arc<dyn PersonNotifier> {
         Arc::new(Self {
             events: Arc::clone(events),

@@ -1,4 +1,4 @@
-//! A model that speaks as fast as people can follow.
+//! A model that replies at a pace that viewers can follow, for demos.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,17 +6,17 @@ use futures_util::{StreamExt, stream};
 use haft_contract::CancellationToken;
 use haft_models::{EventStream, Model, ModelEvent, ModelRequest};
 
-/// How long a model takes, for people who watch.
+/// The pace of a model's replies.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SpeakingPace {
-    /// Before it says anything.
+    /// The delay before a reply.
     pub thought: Duration,
-    /// For each word.
+    /// The delay for each word.
     pub word: Duration,
 }
 
 impl SpeakingPace {
-    /// The same model, speaking at this pace.
+    /// Wraps a model so that it replies at this pace.
     pub(crate) fn around(self, model: impl Model + 'static) -> Arc<dyn Model> {
         Arc::new(Paced {
             model: Arc::new(model),
@@ -57,7 +57,7 @@ impl Model for Paced {
     }
 }
 
-/// Each with the blank behind it.
+/// Splits a text into words, each with the space after it.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let words: Vec<String> = text.split_inclusive(' ').map(str::to_owned).collect();
     words.into_iter()

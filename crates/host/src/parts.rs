@@ -1,5 +1,5 @@
-//! What a session is given that is code and not data: who follows it, who answers, and what an embedder
-//! brings.
+//! The parts of a session that are code, not data: the event sink, the approver, the model, tools
+//! and clock.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     ToolTelemetry, clock,
 };
 
-/// What a session is given beside its [`SessionConfig`](crate::SessionConfig).
+/// The parts of a session besides its [`SessionConfig`](crate::SessionConfig).
 #[must_use]
 pub struct SessionParts {
     pub(crate) events: Arc<dyn EventSink>,
@@ -28,25 +28,25 @@ pub struct SessionParts {
     pub(crate) telemetry: Option<ToolTelemetry>,
 }
 
-/// Looks at everything there is to look at, and reports it as a text.
+/// Runs all checks and returns their report as text.
 pub(crate) type DoctorReport = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
 
-/// Who is asked.
+/// The target of approval requests.
 pub(crate) enum Asked {
-    /// No one: what needs asking is refused.
+    /// None: calls that need approval are denied.
     NoOne,
     Face(Arc<dyn Questions>),
-    /// Anyone who follows the events.
+    /// Events, which any client can answer.
     Events,
 }
 
 impl SessionParts {
-    /// A session that is followed by this; no one is asked.
+    /// Creates the parts with an event sink and without an approver.
     pub fn new(events: impl EventSink + 'static) -> Self {
         Self::shared(Arc::new(events))
     }
 
-    /// The same for one that is shared.
+    /// Like [`new`](Self::new), but with a shared sink.
     pub fn shared(events: Arc<dyn EventSink>) -> Self {
         Self {
             events,
@@ -63,61 +63,62 @@ impl SessionParts {
         }
     }
 
-    /// The same for one that takes the events as a stream.
+    /// Like [`new`](Self::new), but returns the events as a stream.
     pub fn stream() -> (Self, SessionEvents) {
         let (sink, events) = SessionEvents::new();
         (Self::new(sink), events)
     }
 
-    /// Who is asked for permission, for answers, and about plans.
+    /// Sets the handler of approval requests, questions and plans.
     pub fn questions(mut self, questions: impl Questions + 'static) -> Self {
         self.asked = Asked::Face(Arc::new(questions));
         self
     }
 
-    /// Questions are events, answered by [`SessionInput::answer`](crate::SessionInput::answer).
+    /// Reports questions as events, answered by
+    /// [`SessionInput::answer`](crate::SessionInput::answer).
     pub fn questions_as_events(mut self) -> Self {
         self.asked = Asked::Events;
         self
     }
 
-    /// The way to MCP servers that the other side runs.
+    /// Sets the link to MCP servers that the client runs.
     pub fn servers(mut self, link: Arc<dyn ServerLink>) -> Self {
         self.servers = Some(link);
         self
     }
 
-    /// Who is asked what MCP servers want to know, before those who answer questions.
+    /// Sets the host of requests by MCP servers, which is asked before the question handler.
     pub fn elicitations(mut self, host: Arc<dyn ElicitationHost>) -> Self {
         self.elicitations = Some(host);
         self
     }
 
-    /// The editor whose files the session sees as the person does.
+    /// Sets the editor whose files the session sees as the user does.
     pub fn editor(mut self, editor: Arc<dyn EditorFiles>) -> Self {
         self.editor = Some(editor);
         self
     }
 
-    /// Who answers, in place of a provider; sessions may share it. Names, fallbacks and prices are
-    /// those of the configuration.
+    /// Sets the model, which replaces the provider; sessions may share it. Names, fallbacks and
+    /// prices are those of the configuration.
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
         self.model = Some(model);
         self
     }
 
-    /// This script in place of a model, at a pace that people can follow.
+    /// Replaces the model with a script, at a pace that viewers can follow.
     pub fn scripted(self, script: ModelScript, pace: SpeakingPace) -> Self {
         self.model(pace.around(Scripted::new(script)))
     }
 
-    /// Where calls of tools report their progress.
+    /// Sets the receiver of progress updates from tool calls.
     pub fn progress(mut self, progress: Progress) -> Self {
         self.progress = Some(progress);
         self
     }
 
-    /// What `/doctor` answers.
+    /// Sets the report for `/doctor`.
     pub fn doctor(
         mut self,
         report: impl Fn() -> BoxFuture<'static, String> + Send + Sync + 'static,
@@ -126,24 +127,24 @@ impl SessionParts {
         self
     }
 
-    /// The clock that schedules go by. Default: that of the machine.
+    /// Sets the clock for schedules. Default: that of the machine.
     pub fn clock(mut self, clock: Arc<dyn SessionClock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Sends what a session of tools does. Default: nothing is sent.
+    /// Sets the telemetry of a session of tools. Default: none.
     pub fn telemetry(mut self, telemetry: ToolTelemetry) -> Self {
         self.telemetry = Some(telemetry);
         self
     }
 
-    /// A tool of your own.
+    /// Adds your own tool.
     pub fn tool(self, tool: impl Tool) -> Self {
         self.dyn_tool(erase(tool))
     }
 
-    /// A tool of your own that is already erased.
+    /// Adds your own tool that is already erased.
     pub fn dyn_tool(mut self, tool: Arc<dyn DynTool>) -> Self {
         self.tools.push(tool);
         self

@@ -1,5 +1,5 @@
-//! What plugins bring beside skills, commands and agents: hooks, MCP servers, settings. What is
-//! not taken is reported.
+//! The parts of plugins besides skills, commands and agents: hooks, MCP servers, settings. Ignored
+//! parts are reported.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::{SessionConfig, settings::Permitted};
 
-/// What the plugins of a session bring.
+/// The parts of a session's plugins.
 #[derive(Default)]
 pub(crate) struct PluginAdditions {
     pub(crate) handlers: Vec<Handler>,
@@ -25,12 +25,12 @@ pub(crate) struct PluginAdditions {
     pub(crate) servers: Map<String, Value>,
     /// Language servers, by their full names.
     pub(crate) language_servers: Map<String, Value>,
-    /// The kind of the main agent, where nothing else says it.
+    /// The kind of the main agent, unless the configuration or settings name one.
     pub(crate) agent: Option<String>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// The folders of plugins: those that were named, and those that are installed and enabled.
+/// Returns the folders of plugins: those that were named, and those that are installed and enabled.
 pub(crate) fn folders(
     config: &SessionConfig,
     permitted: &Permitted,
@@ -40,7 +40,7 @@ pub(crate) fn folders(
     let settings = &permitted.settings;
     let user = &settings.places.user;
     let mut enabled: BTreeMap<String, bool> = BTreeMap::new();
-    // From weak to strong.
+    // From the lowest rank to the highest.
     for layer in settings.layers.iter().rev() {
         let Some(named) = layer.document.value["enabledPlugins"].as_object() else {
             continue;
@@ -68,7 +68,7 @@ pub(crate) fn folders(
     folders
 }
 
-/// Reads what plugins bring.
+/// Reads the parts of the plugins.
 pub(crate) fn additions(places: &ExtensionPlaces, permitted: &Permitted) -> PluginAdditions {
     let mut found = PluginAdditions::default();
     let hooks_are_off = permitted.settings.hooks_are_off();
@@ -120,7 +120,7 @@ pub(crate) fn additions(places: &ExtensionPlaces, permitted: &Permitted) -> Plug
         for (key, value) in &parts.settings {
             match (key.as_str(), value.as_str()) {
                 ("agent", Some(agent)) => {
-                    // Its own agents go by its name.
+                    // The plugin's own agents are prefixed with its name.
                     let own = format!("{}:{agent}", plugin.name);
                     found.agent.get_or_insert(own);
                 }

@@ -1,4 +1,5 @@
-//! News of running calls, as events: whose call it is becomes known as calls are reported.
+//! Progress of running calls, as events. The agent of a call is known from the events that report
+//! the call.
 
 use std::{
     collections::HashMap,
@@ -11,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::{SessionEvent, event::Events};
 
-/// Calls that are bound and not answered.
+/// Calls that have started and are not answered.
 #[derive(Default)]
 pub(crate) struct OpenCalls(Mutex<HashMap<CallId, OpenCall>>);
 
@@ -22,7 +23,7 @@ struct OpenCall {
 }
 
 impl OpenCalls {
-    /// Learns from an event which calls there are.
+    /// Updates the calls from an event.
     pub(crate) fn note(&self, event: &AgentEvent) {
         self.note_of(event, None);
     }
@@ -46,7 +47,7 @@ impl OpenCalls {
         }
     }
 
-    /// News of a call, as the event it is. `None`: no one knows the call (any longer).
+    /// Returns the event for a progress update. `None`: the call is not open.
     fn event(&self, call: CallId, update: Update) -> Option<AgentEvent> {
         let OpenCall { tool_use_id, agent } = self.calls().get(&call).cloned()?;
         let event = AgentEvent::Progress {
@@ -68,7 +69,7 @@ impl OpenCalls {
     }
 }
 
-/// Passes news on until it is dropped.
+/// Forwards updates until it is dropped.
 pub(crate) struct PassesProgress(JoinHandle<()>);
 
 impl Drop for PassesProgress {
@@ -77,8 +78,8 @@ impl Drop for PassesProgress {
     }
 }
 
-/// Where calls report, and what passes it on: as events, and to the embedder's listener, which gets those of
-/// the main agent only.
+/// Returns a sender for the progress of calls, and the guard of the task that forwards it: as
+/// events, and to the embedder's receiver, which gets only updates of the main agent.
 pub(crate) fn follow(events: &Arc<Events>, given: Option<Progress>) -> (Progress, PassesProgress) {
     let (progress, mut updates) = progress::channel(CallId::new());
     let events = Arc::clone(events);

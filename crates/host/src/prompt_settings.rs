@@ -1,12 +1,12 @@
-//! What settings add to the system prompt: the language, and how commits are signed.
+//! The settings that add to the system prompt: the language, and the signatures of commits.
 
 use haft_engine::settings::Settings;
 use serde_json::Value;
 
-/// A longer text is no signature.
+/// The maximum length of a value.
 const LONGEST: usize = 2_000;
 
-/// A paragraph for the system prompt; `None`: the settings have nothing said.
+/// Returns a paragraph for the system prompt; `None` if the settings add nothing.
 pub(crate) fn paragraph(settings: &Settings) -> Option<String> {
     let text = |pointer: &str| {
         let value = value(settings, pointer)?.as_str()?.trim();
@@ -34,7 +34,8 @@ pub(crate) fn paragraph(settings: &Settings) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n\n"))
 }
 
-/// What the strongest file says; one of a workspace that is not trusted has nothing to say to the model.
+/// Returns the value from the file with the highest rank. Files of an untrusted workspace must not
+/// influence the model, so they are ignored.
 fn value<'a>(settings: &'a Settings, pointer: &str) -> Option<&'a Value> {
     let mut layers = settings.layers.iter();
     layers.find_map(|layer| {

@@ -1,4 +1,4 @@
-//! Questions to the one who is at the other end of a session: for permission, for an answer, about a plan.
+//! Questions of a session to its user: approval requests, questions of the model, and plans.
 
 use std::{
     collections::HashMap,
@@ -18,30 +18,31 @@ use tokio::sync::oneshot;
 
 use crate::{SessionEvent, event::Events, parts::Asked};
 
-/// Answers the questions of a session. Any of them may be dropped while it waits: then no one wants the
-/// answer any longer.
+/// Answers the questions of a session. The session may drop any of these futures while it waits, if
+/// the answer is not needed any longer.
 pub trait Questions: Send + Sync {
-    /// May this call run?
+    /// Asks whether a call may run.
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer>;
 
-    /// The model wants to know something. Default: there is no one to ask.
+    /// Asks the model's questions. Default: no user can be asked.
     fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
         let _ = asked;
         Box::pin(async { ApprovalAnswer::Nobody })
     }
 
-    /// The model has made a plan and wants to go ahead. Default: asked like any permission.
+    /// Asks for approval of a plan. Default: asked like a permission.
     fn plan(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         self.permission(request)
     }
 
-    /// Is there someone to ask? Where not, what only makes sense with a person is refused beforehand.
+    /// Returns whether a user can be asked. If not, calls that need a user are denied without
+    /// asking.
     fn is_there(&self) -> bool {
         true
     }
 }
 
-/// A function that decides at once.
+/// A function that decides immediately.
 impl<F: Fn(&ApprovalRequest) -> ApprovalAnswer + Send + Sync> Questions for F {
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         let answer = self(&request);
@@ -49,42 +50,42 @@ impl<F: Fn(&ApprovalRequest) -> ApprovalAnswer + Send + Sync> Questions for F {
     }
 }
 
-/// Questions of the model's, put together.
+/// The model's questions in one call.
 #[derive(Debug, Clone)]
 pub struct UserQuestions {
-    /// What is asked.
+    /// The questions.
     pub questions: Vec<UserQuestion>,
-    /// How long an answer is waited for; then it is [`unanswered`](Self::unanswered).
+    /// The timeout for the answer, after which it is [`unanswered`](Self::unanswered).
     pub patience: Option<Duration>,
     /// The call that asks.
     pub request: ApprovalRequest,
 }
 
-/// One question.
+/// A question.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserQuestion {
-    /// The question itself.
+    /// The text of the question.
     pub question: String,
-    /// What it is about, in a word or two.
+    /// The topic, in a word or two.
     #[serde(default)]
     pub header: String,
-    /// Answers to choose from; others are possible too.
+    /// Suggested answers; others are possible too.
     pub options: Vec<AnswerOption>,
-    /// Several may be chosen.
+    /// Several answers may be chosen.
     #[serde(default)]
     pub multi_select: bool,
 }
 
-/// An answer to choose.
+/// A suggested answer.
 #[derive(Debug, Clone, Deserialize)]
 pub struct AnswerOption {
-    /// What is chosen.
+    /// The label of the answer.
     pub label: String,
-    /// What it means.
+    /// A description of the answer.
     #[serde(default)]
     pub description: String,
-    /// What it would look like.
+    /// A preview of the result.
     pub preview: Option<String>,
 }
 
@@ -100,12 +101,13 @@ impl UserQuestions {
         }
     }
 
-    /// The answers, by the questions' own words; one without an answer is left out.
+    /// Returns the approval with the answers, by the text of the questions; unanswered questions
+    /// are left out.
     pub fn answered(&self, answers: Map<String, Value>) -> ApprovalAnswer {
         self.with([("answers", Value::Object(answers))])
     }
 
-    /// No answer came in time: the model goes on without one.
+    /// Returns the approval without answers after a timeout: the model continues without them.
     pub fn unanswered(&self) -> ApprovalAnswer {
         let waited = self.patience.unwrap_or_default().as_millis();
         let waited = u64::try_from(waited).unwrap_or(u64::MAX);
@@ -122,7 +124,7 @@ impl UserQuestions {
     }
 }
 
-/// Who the engine asks.
+/// Returns the approver of the session.
 pub(crate) fn approver(
     asked: &Asked,
     events: &Arc<EventQuestions>,
@@ -138,7 +140,7 @@ pub(crate) fn approver(
     }
 }
 
-/// Puts each question to the face as what it is.
+/// Passes each request to the question handler, by its kind.
 pub(crate) struct FaceApprover {
     pub(crate) questions: Arc<dyn Questions>,
     pub(crate) patience: Option<Duration>,
@@ -161,7 +163,7 @@ impl Approver for FaceApprover {
     }
 }
 
-/// Questions as events, answered by their ids.
+/// Reports questions as events, which are answered by their ids.
 pub(crate) struct EventQuestions {
     events: Arc<Events>,
     next: AtomicU64,
@@ -177,7 +179,7 @@ impl EventQuestions {
         }
     }
 
-    /// Says whether anyone waited for it.
+    /// Answers a question. Returns whether the session was waiting for it.
     pub(crate) fn answer(&self, id: u64, answer: ApprovalAnswer) -> bool {
         let waiting = self.waiting().remove(&id);
         waiting.is_some_and(|waiting| waiting.send(answer).is_ok())

@@ -1,4 +1,4 @@
-//! Messages that wait for their turn.
+//! The queue of messages to a session.
 
 use std::{
     collections::VecDeque,
@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::{ScheduledPrompt, structured_output::Shape};
 
-/// Messages that wait for their turn.
+/// The queue of messages.
 #[derive(Default)]
 pub(crate) struct Queue {
     state: Mutex<QueueState>,
@@ -25,63 +25,63 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct QueueState {
     messages: VecDeque<WaitingMessage>,
-    /// Ids of messages that are followed, in the order in which they came; some may be delivered already.
+    /// The ids of tracked messages, in the order of their arrival; some may already be delivered.
     given: Vec<Uuid>,
-    /// Said, but not to be answered by itself: goes with the next.
+    /// Content that gets no answer itself and is sent with the next message.
     beside: Vec<Content>,
-    /// Nothing more comes.
+    /// The input is closed.
     closed: bool,
-    /// Something came that cannot be read.
+    /// The error if the input cannot be read.
     broken: Option<String>,
-    /// What the session is to be set up with.
+    /// The start options.
     initial: Initial,
     /// The session is set up.
     begun: bool,
-    /// The session is being set up for its first message; an interrupt ends that.
+    /// Interrupts the setup of the session for its first message.
     setting_up: Option<CancellationToken>,
-    /// A run is under way.
+    /// A run is in progress.
     running: bool,
 }
 
-/// When a message is delivered.
+/// The time of a message's delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// Between two rounds of the run that is under way; without one, next.
+    /// Between two turns of the current run; without a run, next.
     Steer,
-    /// After the run, when all that waits before it is answered.
+    /// After the run, when all earlier messages are answered.
     AfterRun,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueuedKind {
-    /// Something said to the model, or a command that begins with a slash.
+    /// A prompt for the model, or a slash command.
     Said,
-    /// A command line for the shell that a person typed.
+    /// A shell command line that the user typed.
     Shell,
 }
 
-/// A message that was given and not delivered yet.
+/// A message that is not delivered yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueuedMessage {
     /// Its id.
     pub uuid: Uuid,
-    /// What it says.
+    /// Its content.
     pub prompt: Prompt,
-    /// When it is to be delivered.
+    /// The time of its delivery.
     pub delivery: Delivery,
-    /// What it is.
+    /// Its kind.
     pub kind: QueuedKind,
 }
 
-/// A message in the queue.
+/// An entry of the queue.
 struct WaitingMessage {
     prompt: Prompt,
     delivery: Delivery,
     kind: QueuedKind,
     /// Its delivery is reported.
     is_followed: bool,
-    /// It is said because its time has come.
+    /// The schedule that submitted it, if any.
     scheduled: Option<Box<ScheduledPrompt>>,
 }
 
@@ -95,7 +95,8 @@ impl WaitingMessage {
         })
     }
 
-    /// It may be delivered together with the one before it: both came too late for a run.
+    /// Returns whether it can be merged with the message before it: both were sent to a run but
+    /// came too late.
     fn joins(&self) -> bool {
         self.delivery == Delivery::Steer && self.kind == QueuedKind::Said
     }
@@ -113,13 +114,13 @@ impl From<Prompt> for WaitingMessage {
     }
 }
 
-/// A message whose turn it is.
+/// The next message to answer.
 pub(crate) struct NextMessage {
     pub(crate) prompt: Prompt,
     pub(crate) kind: QueuedKind,
-    /// Those of which this is to be reported.
+    /// The messages whose delivery must be reported.
     pub(crate) delivered: Vec<QueuedMessage>,
-    /// It is said because its time has come.
+    /// The schedule that submitted it, if any.
     pub(crate) scheduled: Option<Box<ScheduledPrompt>>,
 }
 
@@ -144,28 +145,28 @@ impl From<Prompt> for NextMessage {
     }
 }
 
-/// What can still be said of a session before its first message.
+/// Options of a session that can be set before its first message.
 #[derive(Default)]
 pub struct StartOptions {
-    /// Hooks that the other side runs.
+    /// Hooks that the client runs.
     pub hooks: Vec<Handler>,
-    /// In place of our own system prompt, where the configuration has none.
+    /// Replaces our own system prompt, unless the configuration has one.
     pub system_prompt: Option<String>,
-    /// Behind the system prompt, where the configuration has nothing.
+    /// A text appended to the system prompt, unless the configuration has one.
     pub append_system_prompt: Option<String>,
-    /// A title, where the configuration has none.
+    /// A title, unless the configuration has one.
     pub title: Option<String>,
-    /// The description of the environment goes into the first message, not into the system prompt.
+    /// Puts the description of the environment into the first message instead of the system prompt.
     pub environment_in_message: bool,
-    /// The answer must be JSON of this schema, where the configuration has none.
+    /// The JSON schema that the answer must match, unless the configuration has one.
     pub output_schema: Option<Value>,
-    /// Further kinds of subagents, by name.
+    /// Additional agent kinds, by name.
     pub agents: Map<String, Value>,
-    /// MCP servers that the other side runs, by name.
+    /// MCP servers that the client runs, by name.
     pub servers: Vec<String>,
 }
 
-/// The same, checked.
+/// The start options, checked.
 #[derive(Default)]
 pub(crate) struct Initial {
     pub(crate) options: StartOptions,
@@ -178,7 +179,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// The same, for one who follows what becomes of it: it has an id.
+    /// Adds a message that is tracked by its id until it is delivered.
     pub(crate) fn push_followed(
         &self,
         prompt: Prompt,
@@ -203,7 +204,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// What was given and not delivered yet, in the order in which it will be.
+    /// Returns the undelivered messages, in the order of their delivery.
     pub(crate) fn queued(&self, control: &Control) -> Vec<QueuedMessage> {
         let state = self.state();
         let steered = control.said().into_iter().filter_map(steered);
@@ -211,7 +212,7 @@ impl Queue {
         steered.chain(waiting).collect()
     }
 
-    /// Withdraws a message that was not delivered yet.
+    /// Withdraws an undelivered message.
     pub(crate) fn take_back(&self, uuid: Uuid, control: &Control) -> Option<QueuedMessage> {
         let mut state = self.state();
         if let Some(prompt) = control.take_back(uuid) {
@@ -222,7 +223,7 @@ impl Queue {
         state.messages.remove(at)?.described()
     }
 
-    /// Withdraws everything that was not delivered yet, the oldest first.
+    /// Withdraws all undelivered messages, the oldest first.
     pub(crate) fn take_back_all(&self, control: &Control) -> Vec<QueuedMessage> {
         let mut state = self.state();
         let mut taken: Vec<QueuedMessage> = control
@@ -237,7 +238,7 @@ impl Queue {
         taken
     }
 
-    /// Withdraws the message that came last, of those that were not delivered yet.
+    /// Withdraws the newest undelivered message.
     pub(crate) fn take_back_newest(&self, control: &Control) -> Option<QueuedMessage> {
         loop {
             let newest = self.state().given.pop()?;
@@ -247,7 +248,7 @@ impl Queue {
         }
     }
 
-    /// Puts a message back whose turn it was already, before all others.
+    /// Puts a message that was already taken back to the front.
     pub(crate) fn push_back_in_front(&self, next: NextMessage) {
         let message = WaitingMessage {
             kind: next.kind,
@@ -259,7 +260,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Says it to the run that is under way; without one it comes next.
+    /// Sends a prompt to the current run; without one, it comes next.
     pub(crate) fn push_now(&self, prompt: Prompt, control: &Control) {
         let mut state = self.state();
         if state.running {
@@ -270,25 +271,25 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Said, but not to be answered by itself: goes with the next message.
+    /// Adds content that gets no answer itself and is sent with the next message.
     pub(crate) fn push_beside(&self, content: Vec<Content>) {
         self.state().beside.extend(content);
     }
 
-    /// Nothing more comes.
+    /// Closes the input.
     pub(crate) fn close(&self) {
         self.state().closed = true;
         self.changed.notify_one();
     }
 
-    /// Something came that cannot be read.
+    /// Records that the input cannot be read.
     pub(crate) fn broken(&self, problem: String) {
         self.state().broken = Some(problem);
         self.changed.notify_one();
     }
 
-    /// The next message; `None` when nothing more comes. From then on an interrupt is one of the run that it
-    /// begins.
+    /// Waits for the next message; `None` when the input is closed and the queue is empty. From
+    /// then on, an interrupt applies to the run that the message starts.
     pub(crate) async fn next(&self, control: &Control) -> anyhow::Result<Option<NextMessage>> {
         loop {
             {
@@ -297,7 +298,7 @@ impl Queue {
                     anyhow::bail!("{what}");
                 }
                 if let Some(next) = state.pop() {
-                    // While no one can take it back.
+                    // Done under the lock, so that the message cannot be withdrawn in between.
                     control.expect_run();
                     return Ok(Some(next));
                 }
@@ -309,7 +310,7 @@ impl Queue {
         }
     }
 
-    /// A run begins: what must be said now is said to it.
+    /// Marks the start of a run: steering messages go to it.
     pub(crate) fn run_begins(&self) {
         let mut state = self.state();
         state.running = true;
@@ -320,21 +321,21 @@ impl Queue {
         self.state().running
     }
 
-    /// The session is set up from now on; the token fires when someone interrupts that.
+    /// Marks the start of the session's setup. Returns the token that interrupts it.
     pub(crate) fn set_up_begins(&self) -> CancellationToken {
         let token = CancellationToken::new();
         self.state().setting_up = Some(token.clone());
         token
     }
 
-    /// Interrupts the setting up of the session, if that is under way.
+    /// Interrupts the setup of the session, if it is in progress.
     pub(crate) fn interrupt(&self) {
         if let Some(setting_up) = &self.state().setting_up {
             setting_up.cancel();
         }
     }
 
-    /// Withdraws a message that waits. Says whether there was one.
+    /// Withdraws a queued message. Returns whether there was one.
     pub(crate) fn forget(&self, uuid: &str) -> bool {
         let mut state = self.state();
         let before = state.messages.len();
@@ -343,19 +344,19 @@ impl Queue {
         state.messages.len() < before
     }
 
-    /// The messages that wait, by their ids.
+    /// Returns the ids of the queued messages.
     pub(crate) fn waiting(&self) -> Vec<Option<Uuid>> {
         let state = self.state();
         state.messages.iter().map(|one| one.prompt.uuid).collect()
     }
 
-    /// Withdraws all messages that wait, and names them.
+    /// Withdraws all queued messages and returns their ids.
     pub(crate) fn forget_all(&self) -> Vec<Option<Uuid>> {
         let messages = mem::take(&mut self.state().messages);
         messages.iter().map(|one| one.prompt.uuid).collect()
     }
 
-    /// A run has ended: what was said to it too late comes next.
+    /// Marks the end of a run: messages that reached it too late come next.
     pub(crate) fn run_ended(&self, control: &Control) {
         let mut state = self.state();
         state.running = false;
@@ -380,7 +381,7 @@ impl Queue {
         }
     }
 
-    /// Nothing more comes than what is here.
+    /// Returns whether the input is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.state().closed
     }
@@ -389,7 +390,7 @@ impl Queue {
         self.state().messages.is_empty()
     }
 
-    /// Takes over what is still to be said of the session. `more` is done with it, and may refuse.
+    /// Stores the start options. `more` processes them further, and may refuse them.
     pub(crate) fn configure(
         &self,
         initial: Initial,
@@ -404,7 +405,7 @@ impl Queue {
         Ok(())
     }
 
-    /// What was said of the session so far; from now on it is too late to say more.
+    /// Takes the start options when the session starts; they cannot be changed after that.
     pub(crate) fn begin(&self) -> Initial {
         let mut state = self.state();
         state.begun = true;
@@ -416,7 +417,7 @@ impl Queue {
     }
 }
 
-/// A message that steers, as it is listed.
+/// Describes a steering message.
 fn steered(prompt: Prompt) -> Option<QueuedMessage> {
     Some(QueuedMessage {
         uuid: prompt.uuid?,
@@ -427,7 +428,7 @@ fn steered(prompt: Prompt) -> Option<QueuedMessage> {
 }
 
 impl QueueState {
-    /// A message came; those that were delivered are forgotten.
+    /// Adds the id of a new message, and removes the ids of delivered ones.
     fn remember(&mut self, uuid: Option<Uuid>, control: &Control) {
         let steering = control.said();
         let messages = &self.messages;
@@ -438,11 +439,11 @@ impl QueueState {
         self.given.extend(uuid);
     }
 
-    /// The next message, with what goes with it.
+    /// Takes the next message, merged with those that belong to it.
     fn pop(&mut self) -> Option<NextMessage> {
         let first = self.messages.pop_front()?;
         let mut parts = vec![first];
-        // What came too late for a run is one message.
+        // Messages that came too late for a run are merged into one.
         while parts[0].joins()
             && let Some(next) = self.messages.pop_front_if(|next| next.joins())
         {

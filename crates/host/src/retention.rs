@@ -1,4 +1,4 @@
-//! `cleanupPeriodDays`: sessions that were not written to for this long are removed.
+//! `cleanupPeriodDays`: removes sessions that were not written to for this period.
 
 use std::{
     path::Path,
@@ -12,11 +12,11 @@ use crate::Environment;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The setting.
+/// The name of the setting.
 const SETTING: &str = "cleanupPeriodDays";
 
-/// How long sessions are kept; `None`: for good. Files that come with a workspace have no say: what is
-/// removed is the user's, of all projects.
+/// Returns the retention period of sessions; `None`: unlimited. Files of a workspace are ignored,
+/// because the setting removes the user's sessions in all projects.
 pub(crate) fn period(settings: &mut Settings) -> Option<Duration> {
     let mut users = settings.layers.iter();
     let value = users.find_map(|layer| {
@@ -36,10 +36,11 @@ pub(crate) fn period(settings: &mut Settings) -> Option<Duration> {
     }
 }
 
-/// Sessions that were deleted are kept as long as others, or so long where those are kept for good.
+/// Deleted sessions are kept for the same period, or for this one if sessions are kept
+/// indefinitely.
 const DELETED: Duration = DAY.saturating_mul(30);
 
-/// Removes, beside everything else, what is older.
+/// Removes older sessions in the background.
 pub(crate) fn remove_old(period: Option<Duration>, environment: &Environment, cwd: &Path) {
     let project = environment.project_folder(cwd);
     if let Some(aside) = project
@@ -65,7 +66,7 @@ pub(crate) fn remove_old(period: Option<Duration>, environment: &Environment, cw
     });
 }
 
-/// One that is at work, or cannot be removed, stays.
+/// Removes sessions of all projects. Sessions that are in use, or cannot be removed, stay.
 fn remove_before(projects: &Path, before: SystemTime) -> usize {
     let all = Sessions::of_all_projects(projects).unwrap_or_default();
     all.iter().map(|sessions| remove_of(sessions, before)).sum()

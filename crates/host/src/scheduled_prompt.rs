@@ -1,23 +1,23 @@
-//! A prompt whose time has come.
+//! A scheduled prompt that is due.
 
 use haft_agent::{Prompt, random_id};
 use serde_json::{Value, json};
 
-/// A prompt whose time has come.
+/// A scheduled prompt that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledPrompt {
     /// The id of the schedule or wake-up.
     pub id: String,
-    /// When it is said, in words.
+    /// The time, as human-readable text.
     pub words: String,
-    /// What it says.
+    /// The prompt.
     pub prompt: String,
-    /// It was the last time.
+    /// It does not fire again.
     pub is_last: bool,
 }
 
 impl ScheduledPrompt {
-    /// As it is said to the model.
+    /// Returns the text that the model reads.
     pub fn text(&self) -> String {
         let last = match self.is_last {
             true => " This was the last time.",
@@ -29,13 +29,13 @@ impl ScheduledPrompt {
         )
     }
 
-    /// Where it comes from, for programs.
+    /// Returns the origin of the message, for programs.
     pub fn origin(&self) -> Value {
         json!({"kind": "schedule", "id": self.id})
     }
 
-    /// The message. It never counts as something that a person typed: no command in it is carried out, and no
-    /// file that it names is read.
+    /// Returns the message. It is never treated as user input: commands in it are not run, and
+    /// files that it mentions are not read.
     pub(crate) fn to_prompt(&self) -> Prompt {
         Prompt {
             origin: Some(self.origin()),

@@ -1,4 +1,4 @@
-//! A build without schedules: there are none.
+//! Replaces `schedules` in a build without them.
 
 use std::{path::Path, sync::Arc};
 
@@ -6,7 +6,7 @@ use haft_contract::{ScheduleInfo, Schedules};
 
 use crate::{ScheduledPrompt, SessionClock, SessionConfig, event::Events};
 
-/// The schedules of a session: there is no such thing here.
+/// The schedules of a session, which cannot exist in this build.
 pub(crate) enum NoSchedules {}
 
 pub(crate) use NoSchedules as ScheduleBook;

@@ -1,4 +1,4 @@
-//! Skills and commands as prompts for people at MCP clients.
+//! Skills and commands as prompts for users of MCP clients.
 
 use haft_contract::{BoxFuture, NestedCalls};
 use haft_extensions::Skill;
@@ -6,10 +6,11 @@ use haft_mcp::server::{PromptDefinition, PromptSource, RequestContext};
 use haft_tools::{Caller, SkillBook};
 use serde_json::{Map, Value};
 
-/// What is behind the name, where a skill has no names for its parts.
+/// The name of the argument, for a skill that names none.
 const ALL: &str = "arguments";
 
-/// The skills that a person may call. Commands in their texts run as calls of the session, by its rules.
+/// The skills that the client's user may call. Commands in their texts run as calls of the session,
+/// under its rules.
 pub(crate) struct ServedPrompts {
     pub(crate) book: SkillBook,
     pub(crate) calls: NestedCalls,
@@ -63,7 +64,7 @@ fn arguments(skill: &Skill) -> Vec<(String, String)> {
     names.map(|name| (name.clone(), hint.clone())).collect()
 }
 
-/// The arguments as they would be typed.
+/// Returns the arguments as the user would type them.
 fn line(skill: &Skill, given: &Map<String, Value>) -> String {
     let text = |name: &str| given.get(name).and_then(Value::as_str);
     if skill.arguments.is_empty() {

@@ -1,4 +1,4 @@
-//! A whole session: opened from a configuration, driven by its input, followed by its events.
+//! A whole session: opened from a configuration, driven by its input, and reported by its events.
 
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
@@ -33,9 +33,9 @@ use crate::{
     turns::Turns,
 };
 
-/// A session without a face. [`open`](Self::open) reads settings, chooses the model and finds what people
-/// put in folders; [`run`](Self::run) waits for the first message, sets up everything else for it and
-/// answers message after message until the input is closed.
+/// A session without a front end. [`open`](Self::open) reads the settings, chooses the model and
+/// finds the extensions. [`run`](Self::run) waits for the first message, sets up everything else,
+/// and answers messages until the input is closed.
 pub struct AgentSession {
     pub(crate) config: SessionConfig,
     pub(crate) permitted: Permitted,
@@ -54,41 +54,42 @@ pub struct AgentSession {
     pub(crate) doubts: Doubts,
 }
 
-/// How a session came to its end.
+/// The end of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionEnd {
-    /// It was ended from outside: how.
+    /// The kind of stop, if it was stopped from outside.
     pub stopped: Option<StopKind>,
-    /// The last message was not answered as it should be.
+    /// The last message was not answered successfully.
     pub has_failed: bool,
-    /// Calls were refused.
+    /// Calls were denied.
     pub has_denials: bool,
-    /// No message came, and no hook had one.
+    /// No message arrived, and no hook provided one.
     pub was_silent: bool,
 }
 
 impl AgentSession {
-    /// Reads what there is to know before the first message. Nothing of the workspace runs yet. Needs a
-    /// tokio runtime.
+    /// Reads everything that is needed before the first message. Nothing from the workspace runs
+    /// yet. Needs a tokio runtime.
     pub fn open(config: SessionConfig, parts: SessionParts) -> Result<Self, OpenError> {
         Ok(open(config, parts)?)
     }
 
-    /// The way into it.
+    /// Returns the input of the session.
     pub fn input(&self) -> SessionInput {
         SessionInput(Arc::clone(&self.shared))
     }
 
-    /// Can it begin without a message? Hooks may bring the first words, or all that is wanted is that they
-    /// make the project ready.
+    /// Returns whether the session can start without a message: hooks may provide the first prompt,
+    /// or the session only runs the setup hooks.
     pub fn begins_alone(&self) -> bool {
         let silent = self.permitted.hooks.is_silent(HookMoment::SESSION_START);
-        // A call that a hook has put off is made without another word.
+        // A resumed session may run a deferred call without another message.
         let resumes = self.config.conversation.from.is_some();
         self.config.setup.init_only || !silent || resumes
     }
 
-    /// Until the input is closed and everything is answered, or something ends it.
+    /// Runs the session until the input is closed and every message is answered, or until it is
+    /// stopped.
     pub async fn run(self) -> Result<SessionEnd, OpenError> {
         let events = Arc::clone(&self.events);
         let _over = TellsEnd(Arc::clone(&events));
@@ -100,7 +101,7 @@ impl AgentSession {
         Ok(end?)
     }
 
-    /// The same for one message, and the end.
+    /// Like [`run`](Self::run), but submits one message and closes the input.
     pub async fn answer(self, prompt: impl Into<Prompt>) -> Result<SessionEnd, OpenError> {
         let input = self.input();
         input.prompt(prompt);
@@ -108,12 +109,12 @@ impl AgentSession {
         self.run().await
     }
 
-    /// Boxed, so that its code is made once, here, and not in each crate that awaits it.
+    /// Boxed, so that its code is compiled once, here, and not in each crate that awaits it.
     fn boxed_life(self) -> BoxFuture<'static, anyhow::Result<SessionEnd>> {
         Box::pin(self.live())
     }
 
-    /// The life of a session, step by step.
+    /// Runs the lifecycle of the session, step by step.
     async fn live(mut self) -> anyhow::Result<SessionEnd> {
         let _servers = EndsServers(Arc::clone(&self.shared));
         let Some(first) = self.first_message().await? else {
@@ -137,7 +138,7 @@ impl AgentSession {
         let attach = mentions::attaches(home, servers, Arc::clone(&self.events));
         ready.agent.attach_with(attach);
         let first = self.first_words(first, &plan, &mut ready.agent).await;
-        // A call that was put off is made without another word.
+        // A deferred call runs without another message.
         let is_silent = first.is_none() && !ready.agent.has_deferred_call();
         if is_silent || (first.is_none() && self.config.setup.init_only) {
             ready.agent.end("other", &*self.events).await;
@@ -182,7 +183,7 @@ impl AgentSession {
         Ok(end)
     }
 
-    /// Has the model's replies recorded, where anything is.
+    /// Wraps the model so that telemetry records its replies, if telemetry is on.
     fn measure_model(&mut self) {
         if let Some(telemetry) = self.events.telemetry() {
             let (chosen, config) = (&mut self.chosen, &self.config);
@@ -192,19 +193,20 @@ impl AgentSession {
         }
     }
 
-    /// Makes conversations that begin where another is cleared.
+    /// Returns the function that starts a new conversation when the current one is cleared.
     fn successor(&self) -> Box<Successor> {
         let (config, events) = (self.config.clone(), Arc::clone(&self.events));
         Box::new(move || conversation::successor(&config, &events))
     }
 
-    /// Opens conversations that are gone on with in the place of another.
+    /// Returns the function that resumes another conversation instead of the current one.
     fn opens(&self) -> Box<OpensSession> {
         let (config, events) = (self.config.clone(), Arc::clone(&self.events));
         Box::new(move |name| conversation::take_up(&config, name, &events))
     }
 
-    /// The first message. The outer `None`: there is nothing to begin with.
+    /// Waits for the first message. The outer `None` means that the session ends without starting.
+    /// The inner `None` means that it starts without a message.
     async fn first_message(&self) -> anyhow::Result<Option<Option<NextMessage>>> {
         let SharedState {
             queue,
@@ -231,7 +233,7 @@ impl AgentSession {
         Ok((!is_over).then_some(first))
     }
 
-    /// What is said first: hooks come before everyone else.
+    /// Returns the first message of the session. A prompt by hooks comes before the user's message.
     async fn first_words(
         &self,
         first: Option<NextMessage>,
@@ -258,7 +260,8 @@ impl AgentSession {
                     .map_or(FirstWords::Silent, FirstWords::OfHooks),
             }
         });
-        // Anyone who ends it now ends a run, and learns of it.
+        // If the session was stopped here, the first run still starts, ends immediately and reports
+        // the stop.
         match begun.await.unwrap_or(FirstWords::Silent) {
             FirstWords::Over => None,
             FirstWords::Silent => first,
@@ -271,7 +274,8 @@ impl AgentSession {
         }
     }
 
-    /// A worktree that the session is in goes with it, unless there is work in it.
+    /// Removes the worktree that the session is in, unless it contains work, and reports what is
+    /// left.
     async fn leave_worktree(&self) {
         let worktrees = self.shared.access.service::<haft_contract::Worktrees>();
         if let Some(worktrees) = worktrees
@@ -281,7 +285,7 @@ impl AgentSession {
         }
     }
 
-    /// Ends hooks, and reports what is worth knowing at the end.
+    /// Runs the SessionEnd hooks, and reports the remaining warnings.
     async fn finish(&mut self, plan: &Plan, agent: &mut Agent) {
         agent.end("other", &*self.events).await;
         let replay = self.chosen.replay.iter();
@@ -306,7 +310,7 @@ impl AgentSession {
     }
 }
 
-/// However a session ends, its servers end with it, and caches that were made for nothing are removed.
+/// Shuts down the MCP servers and removes unused caches, however the session ends.
 struct EndsServers(Arc<SharedState>);
 
 impl Drop for EndsServers {
@@ -319,11 +323,11 @@ impl Drop for EndsServers {
     }
 }
 
-/// How a session begins.
+/// The opening of a session.
 enum FirstWords {
-    /// It ends here.
+    /// The session ends here.
     Over,
-    /// Hooks want this said first.
+    /// A prompt by hooks comes first.
     OfHooks(String),
     Silent,
 }
@@ -332,7 +336,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     let doubts = Doubts::of(&config);
     let events = Arc::new(Events::new(parts.events));
     let mut permitted = Permitted::load(&config).map_err(OpenError::into_inner)?;
-    // Before anyone is asked: the settings may say where.
+    // Set this first: the settings may set variables that determine the provider.
     config.environment = permitted.environment.clone();
     let environment = config.environment.clone();
     if let Some(telemetry) = SessionTelemetry::of(&environment, &events) {
@@ -357,7 +361,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     let user_folder = &permitted.settings.places.user;
     let clock = Arc::clone(&parts.clock);
     let schedules = ScheduleBook::open(&config, user_folder, parts.clock, &events);
-    // What it had scheduled comes back at once, not with the first message: that may be long in coming.
+    // Restore the schedules of the conversation now, because the first message may come much later.
     let earlier = conversation::settle(&mut config);
     if let (Some(schedules), Some(folder)) = (&schedules, earlier) {
         schedules.take_up(&folder);
@@ -405,7 +409,8 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     })
 }
 
-/// Takes over what plugins bring beside skills; their servers, and the kind that they make the main agent.
+/// Applies the plugins' hooks and language servers. Returns their MCP servers, and the agent kind
+/// that they set for the main agent.
 fn take_plugins(
     permitted: &mut Permitted,
     extensions: &Extensions,
@@ -420,7 +425,8 @@ fn take_plugins(
     (brought.servers, brought.agent)
 }
 
-/// May a later message switch to bypassPermissions? The error says why not.
+/// Checks whether the mode may be switched to bypassPermissions later. The error is the reason if
+/// not.
 fn bypass(config: &SessionConfig, permitted: &Permitted) -> Result<(), String> {
     if permitted.mode == PermissionMode::BypassPermissions {
         return Ok(());
@@ -439,7 +445,7 @@ fn bypass(config: &SessionConfig, permitted: &Permitted) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// When a run ends though the model would go on.
+/// Returns the limits at which a run ends even if the model would continue.
 pub(crate) fn limits(config: &SessionConfig) -> anyhow::Result<RunLimits> {
     let mut limits = RunLimits::default();
     limits.max_turns = match config.max_turns {
@@ -460,7 +466,7 @@ pub(crate) fn limits(config: &SessionConfig) -> anyhow::Result<RunLimits> {
 }
 
 impl Plan {
-    /// The first message, with what belongs before it.
+    /// Inserts the main agent's initial prompt and the environment before the first message.
     fn with_context(&mut self, mut next: NextMessage, environment: Option<String>) -> NextMessage {
         let first = &mut next.prompt;
         let main = self.main.take();

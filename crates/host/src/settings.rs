@@ -1,4 +1,4 @@
-//! What the configuration and settings files say together.
+//! The settings in force, from the configuration and the settings files.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,49 +15,49 @@ use haft_engine::{
 
 use crate::{Environment, OpenError, SessionConfig, SessionEvent, event::Events, retention};
 
-/// What a session is permitted.
+/// The resolved settings of a session.
 #[derive(Clone)]
 pub struct Permitted {
-    /// What the files say.
+    /// The settings files.
     pub settings: Settings,
-    /// What was given beside them.
+    /// The additional settings.
     pub flags: Flags,
-    /// The rules of all of them.
+    /// All permission rules.
     pub rules: Rules,
-    /// Directories beside the one it works in.
+    /// The additional working directories.
     pub directories: Vec<PathBuf>,
-    /// How much runs without asking.
+    /// The permission mode.
     pub mode: PermissionMode,
-    /// Hooks of the user's.
+    /// The user's hooks.
     pub hooks: Hooks,
-    /// Where hooks may send something.
+    /// The hosts to which hooks may send requests.
     pub http_hooks: HttpLimits,
-    /// How commands are confined.
+    /// The sandbox settings for commands.
     pub sandbox: SandboxSettings,
-    /// Where plans are written.
+    /// The directory of plan files.
     pub plans: PathBuf,
-    /// How long an answer to a question of the model's is waited for.
+    /// The timeout for answers to the model's questions.
     pub patience: Option<Duration>,
     /// The folder of notes that outlive a session.
     pub memory: Option<PathBuf>,
-    /// What searches keep between calls.
+    /// The settings of the search index.
     #[cfg(feature = "search")]
     pub search_index: haft_tools::IndexSettings,
-    /// How long sessions are kept; `None`: for good.
+    /// The retention period of sessions; `None`: unlimited.
     pub(crate) retention: Option<Duration>,
-    /// The variables the session goes by: what the settings say of them comes first.
+    /// The environment variables, including those in the settings.
     pub environment: Environment,
-    /// Language servers that plugins bring, once these are read.
+    /// The language servers of plugins, once these are read.
     pub(crate) plugin_servers: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Permitted {
-    /// Loads what counts for a session of this configuration.
+    /// Loads the settings for a session with this configuration.
     pub fn load(config: &SessionConfig) -> Result<Self, OpenError> {
         Ok(load(config)?)
     }
 
-    /// The policy that calls are decided by when such a session begins.
+    /// Returns the policy that decides on calls when the session starts.
     pub fn policy(&self) -> Policy {
         let places = &self.settings.places;
         let mut roots = vec![places.cwd.clone()];
@@ -69,19 +69,19 @@ impl Permitted {
         }
     }
 
-    /// What is wrong with the settings, and what was left out.
+    /// Returns the problems of the settings, and what was ignored.
     pub fn warnings(&self) -> Vec<String> {
         settings_warnings(&self.settings)
     }
 }
 
-/// The tools that rules may speak of: all of ours, whether the session has them or not.
+/// Returns the tools that rules may name: all built-in ones, whether the session has them or not.
 pub(crate) fn known_tools() -> Vec<ToolSpec> {
     let tools = haft_tools::all();
     tools.iter().map(|tool| tool.spec().clone()).collect()
 }
 
-/// Loads what counts.
+/// Loads the settings.
 fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     let (cwd, environment) = (&config.cwd, &config.environment);
     anyhow::ensure!(
@@ -92,7 +92,8 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     let flags = config.settings.clone();
     let places = environment.settings_places(cwd);
     if let Some(given) = &flags.settings {
-        // Anyone who names a file means it: a session without its rules would be another one.
+        // An error instead of a warning, because a session without the given settings could permit
+        // more.
         files::of_flag(&places, given).map_err(|problem| anyhow::anyhow!("{problem}"))?;
     }
     let mut settings = Settings::load(places, &flags, Trust::default());
@@ -101,7 +102,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     settings.understand(&mut rules, &known_tools());
     let mut directories = config.directories.clone();
     for directory in settings.directories() {
-        // One that is not there today is no reason to do nothing at all.
+        // A missing directory does not prevent the session.
         if directory.is_dir() {
             directories.push(directory);
         } else {
@@ -119,7 +120,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     let environment = &environment.with_settings(&env);
     let sandbox = settings.sandbox();
     let sandbox = SandboxSettings {
-        // It takes some milliseconds to find out, and only this asks for it.
+        // Only computed if needed, because it takes some milliseconds.
         available: sandbox.enabled == Some(true) && can_confine(config),
         env,
         ..sandbox
@@ -157,7 +158,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     })
 }
 
-/// May anything at all run without asking? The error says why not.
+/// Checks whether bypassPermissions is allowed. The error is the reason if not.
 pub(crate) fn may_bypass(settings: &Settings, environment: &Environment) -> anyhow::Result<()> {
     anyhow::ensure!(
         !settings.bypass_is_disabled(),
@@ -171,7 +172,7 @@ pub(crate) fn may_bypass(settings: &Settings, environment: &Environment) -> anyh
     Ok(())
 }
 
-/// Where notes are kept that outlive a session, unless that is switched off.
+/// Returns the folder of notes that outlive a session, unless it is disabled.
 fn memory_folder(memory: &AutoMemory, environment: &Environment, cwd: &Path) -> Option<PathBuf> {
     let is_off = environment.is_on("CLAUDE_CODE_DISABLE_AUTO_MEMORY");
     if is_off || memory.off {
@@ -181,7 +182,7 @@ fn memory_folder(memory: &AutoMemory, environment: &Environment, cwd: &Path) -> 
     directory.or_else(|| environment.memory_folder(cwd))
 }
 
-/// Anyone may switch it off: only speed depends on it.
+/// Any settings file may disable the index, because only speed depends on it.
 #[cfg(feature = "search")]
 fn search_index(settings: &Settings, environment: &Environment) -> haft_tools::IndexSettings {
     let mut layers = settings.layers.iter();
@@ -211,7 +212,7 @@ fn hooks(settings: &mut Settings) -> Hooks {
     Hooks::new(handlers, &settings.places.cwd)
 }
 
-/// Can commands really be confined on this machine?
+/// Returns whether commands can be confined on this machine.
 fn can_confine(config: &SessionConfig) -> bool {
     #[cfg(feature = "shell")]
     if let Some(program) = &config.program {
@@ -222,7 +223,7 @@ fn can_confine(config: &SessionConfig) -> bool {
     false
 }
 
-/// What was wrong with the settings, and what was left out.
+/// Returns the problems of the settings, and what was ignored.
 pub fn settings_warnings(settings: &Settings) -> Vec<String> {
     let problems = settings.problems.iter().map(ToString::to_string);
     problems
@@ -234,7 +235,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Writes rules that a person agreed to into the settings file they want.
+/// Saves rules that the user approved in the settings file of the chosen scope.
 pub(crate) struct LocalRuleStore {
     pub(crate) rules: LocalRules,
     pub(crate) events: Arc<Events>,

@@ -1,4 +1,4 @@
-//! The steps from the first message of a session to an agent that answers it.
+//! The steps from the first message of a session to an agent that can answer it.
 
 use std::{
     mem,
@@ -36,42 +36,42 @@ use crate::{
     structured_output::Shape,
 };
 
-/// Who works on what: all that can be said before anything is started.
+/// The plan of a session's start: everything that can be decided before anything is started.
 pub(crate) struct Plan {
-    /// What was said of the session before its first message.
+    /// The options that were set before the first message.
     pub(crate) options: StartOptions,
     pub(crate) shape: Option<Shape>,
-    /// The kind of the main agent, if it is of one.
+    /// The kind of the main agent, if it has one.
     pub(crate) main: Option<AgentDefinition>,
     pub(crate) limits: RunLimits,
     pub(crate) subagents: SubagentPool,
-    /// The names of the kinds of subagents.
+    /// The names of the agent kinds.
     pub(crate) agents: Vec<String>,
     pub(crate) id: SessionId,
-    /// How an agent of no kind is asked, its limits, and who connects the servers of one of a kind. Taken
-    /// when the agent is made.
+    /// The settings and limits of an agent without a kind, and the connector for the servers of an
+    /// agent kind. Taken when the agent is created.
     plain: Option<(ModelSettings, RunLimits, AgentServers)>,
-    /// Taken when the agent is made.
+    /// Taken when the agent is created.
     conversation: Option<Session>,
-    /// Who hooks ask: the model without the shape of answers.
+    /// The model that hooks ask, without the output schema.
     judges: Arc<dyn Model>,
     sandbox_warning: Option<String>,
 }
 
-/// The tools of servers, and what was taken over by that.
+/// The tools of MCP servers, and a record of the tools that were included.
 type ServerTools = (Vec<Arc<dyn DynTool>>, SeenTools);
 
-/// An agent, ready for its first message.
+/// An agent that is ready for its first message.
 pub(crate) struct ReadyAgent {
-    /// Files that hooks want to know of.
+    /// The watch on files that hooks request.
     pub(crate) watches: WatchesFiles,
     pub(crate) agent: Agent,
     pub(crate) skills: Option<Arc<SkillBook>>,
     /// Subagents can be launched.
     pub(crate) launches: bool,
-    /// Where what servers send is kept.
+    /// The folder for results of servers.
     pub(crate) folder: PathBuf,
-    /// Where it runs, if that goes with the first message.
+    /// The description of the environment, if it belongs into the first message.
     pub(crate) environment: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl Plan {
 }
 
 impl AgentSession {
-    /// Decides who works on what.
+    /// Decides on the models, limits, agent kinds and the conversation.
     pub(crate) async fn plan(&mut self) -> anyhow::Result<Plan> {
         let config = &self.config;
         let mut initial = self.shared.queue.begin();
@@ -139,7 +139,7 @@ impl AgentSession {
         })
     }
 
-    /// Announces which session this is.
+    /// Reports the session's id and properties.
     pub(crate) async fn announce(&mut self, plan: &mut Plan) -> anyhow::Result<()> {
         plan.sandbox_warning = mem::take(&mut self.doubts).settle().await?;
         if let Some(warning) = &plan.sandbox_warning {
@@ -164,7 +164,8 @@ impl AgentSession {
         Ok(())
     }
 
-    /// Connects the MCP servers; their tools. `None`: the session was ended meanwhile.
+    /// Connects the MCP servers and returns their tools. `None`: the session was stopped in the
+    /// meantime.
     pub(crate) async fn connect(
         &self,
         plan: &Plan,
@@ -208,12 +209,12 @@ impl AgentSession {
         if servers.have_resources() {
             tools.extend(resource_tools(servers, results));
         }
-        // The tool that permits is not for the model.
+        // The tool that answers permission requests is not offered to the model.
         if let Some(permits) = &config.permission_tool {
             tools.retain(|tool| tool.spec().name != *permits);
         }
         self.events.emit(&SessionEvent::Servers(servers.list()));
-        // No one else may stand in for it.
+        // No other approver may replace it.
         if let Some(permits) = &config.permission_tool {
             let found = servers.find(permits);
             found.map_err(|why| {
@@ -223,8 +224,8 @@ impl AgentSession {
         Ok(Some((tools, seen)))
     }
 
-    /// Which servers the first turn waits for, and how long: those that the person named for this very run, and
-    /// those whose tools are always sent.
+    /// Returns which servers the first turn waits for, and how long: those that the user named for
+    /// this run, and those whose tools are always sent.
     fn first_wait(
         &self,
         connect: Duration,
@@ -241,7 +242,7 @@ impl AgentSession {
         let is_named = servers
             .iter()
             .any(|server| server.entry().scope == ServerScope::Given);
-        // Each server has its own limit; this one is only for what comes on top of it.
+        // Each server has its own timeout; this one only limits the additional time.
         let limit = if is_named { connect * 2 } else { patience };
         let limit = limit.min(self.config.longest_server_wait.unwrap_or(limit));
         let waits = move |entry: &ServerEntry| {
@@ -250,7 +251,7 @@ impl AgentSession {
         Ok((waits, limit))
     }
 
-    /// Takes over what servers offer later, from the next turn on.
+    /// Adds tools that servers offer later, from the next turn on.
     fn follow_servers(&self, haft: &Haft, mut seen: SeenTools) {
         let (shared, engine) = (Arc::downgrade(&self.shared), Arc::downgrade(haft.engine()));
         let permits = self.config.permission_tool.clone();
@@ -284,7 +285,7 @@ impl AgentSession {
         });
     }
 
-    /// Joins model, tools, rules, hooks and what people put in folders to an agent.
+    /// Combines the model, tools, rules, hooks and extensions into an agent.
     pub(crate) async fn assemble(
         &mut self,
         plan: &mut Plan,
@@ -415,7 +416,7 @@ impl AgentSession {
         })
     }
 
-    /// Who answers what hooks ask.
+    /// Returns the model that answers questions of hooks.
     fn judge(&self, plan: &Plan) -> Judge {
         Judge {
             model: Arc::clone(&plan.judges),
@@ -429,7 +430,7 @@ impl AgentSession {
         }
     }
 
-    /// Who reads pages, and who searches where the provider does.
+    /// Returns the small model that reads pages, and the provider's search if it has one.
     #[cfg(feature = "web")]
     fn web(&self, plan: &Plan) -> crate::web::WebParts {
         use crate::web::{PageReader, ProviderSearch, WebParts, small_model_name};
@@ -458,7 +459,8 @@ impl AgentSession {
         }
     }
 
-    /// Reports that commands are less confined than they should be, once the first one finds it out.
+    /// Returns the callback that reports weak confinement of commands, unless it was already
+    /// reported at the start.
     fn on_weak_sandbox(&self, plan: &Plan) -> OnWeakSandbox {
         let (events, is_known) = (Arc::clone(&self.events), plan.sandbox_warning.is_some());
         Arc::new(move |warning: &str| {
@@ -469,14 +471,14 @@ impl AgentSession {
         })
     }
 
-    /// The system prompt, without the words of the main agent's kind.
+    /// Returns the system prompt, without the prompt of the main agent's kind.
     fn system_prompt(&self, plan: &Plan, context: &SessionContext) -> SystemPrompt {
         let (given, options) = (&self.config.prompts, &plan.options);
         let base = given.system.clone();
         let base = base.or_else(|| options.system_prompt.clone());
         let append = given.append.clone();
         let append = append.or_else(|| options.append_system_prompt.clone());
-        // Anyone who brings a prompt of their own says in it what they want said.
+        // A custom system prompt must contain everything itself.
         let environment = base.is_none().then(|| PromptEnvironment::look(context));
         let said = prompt_settings::paragraph(&self.permitted.settings);
         let said = said.filter(|_| base.is_none());
@@ -492,8 +494,8 @@ impl AgentSession {
     }
 }
 
-/// Whether commands can be confined as they should be, where there is reason for doubt: it is tried beside
-/// the rest of the start. Elsewhere the first command tells.
+/// Probes the sandbox in the background while the session starts. Runs only on machines where
+/// confinement may not work; elsewhere the first command reports a failure.
 #[derive(Default)]
 pub(crate) struct Doubts(Option<JoinHandle<Option<String>>>);
 
@@ -512,7 +514,7 @@ impl Doubts {
         Self(None)
     }
 
-    /// What is wrong.
+    /// Waits for the probe, and returns its warning if any.
     async fn settle(self) -> anyhow::Result<Option<String>> {
         match self.0 {
             Some(doubts) => Ok(doubts.await?),

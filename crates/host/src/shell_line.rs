@@ -1,5 +1,5 @@
-//! Command lines that a person types: run by the tool for commands, unasked, with deny rules in force. The
-//! model reads what came of them.
+//! Command lines that the user types. They are run by the tool for commands, without asking but
+//! with deny rules in force, and the model reads their output.
 
 use haft_agent::{Agent, AgentEvent, Prompt, random_id};
 use haft_contract::{Content, ToolUse};
@@ -10,7 +10,8 @@ use crate::{event::Events, slash::PromptMeaning};
 /// The tool for commands.
 const TOOL: &str = "Bash";
 
-/// Runs a command line, the last text of the prompt. The model answers what came of it only where it is to.
+/// Runs the command line in the last text of the prompt. The model answers only if `answers` is
+/// set.
 pub(crate) async fn run(
     mut prompt: Prompt,
     answers: bool,
@@ -52,7 +53,7 @@ pub(crate) async fn run(
     PromptMeaning::Answered(Box::new(agent.answer(Ok(String::new()))))
 }
 
-/// In the words that transcripts of others use, so that readers of transcripts know it.
+/// Formats the output like other transcripts do, so that their readers understand it.
 fn what_the_model_reads(command: &str, output: &str, failed: bool) -> String {
     let (out, err) = match failed {
         false => (output, ""),

@@ -1,4 +1,4 @@
-//! Hooks learn that a person has logged in, outside of any session (`Notification`, `auth_success`).
+//! Notifies hooks of a login, outside of any session (`Notification`, `auth_success`).
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use serde_json::{Map, json};
 
 use crate::{SessionConfig, settings::Permitted};
 
-/// Runs those hooks of the settings, and waits for them. They cannot undo it: what they say, and settings that cannot
-/// be read, are only traced.
+/// Runs the notification hooks in the settings, and waits for them. They cannot undo the login:
+/// their output, and settings that cannot be read, are only traced.
 pub async fn notify_login(config: &SessionConfig, message: &str) {
     let permitted = match Permitted::load(config) {
         Ok(permitted) => permitted,
@@ -40,7 +40,7 @@ pub async fn notify_login(config: &SessionConfig, message: &str) {
         call: None,
         cwd: &config.cwd,
     };
-    // There is no session, so there is no transcript.
+    // Outside of a session there is no transcript.
     let mut common = Common::of(SessionId::new(), &config.cwd);
     common.transcript_path.clear();
     for heard in hooks.fire(&occasion, &common).await {

@@ -1,4 +1,4 @@
-//! What a skill that is called brings beside its text: a model, and hooks.
+//! The effects of calling a skill besides its text: a model, and hooks.
 
 use std::{
     collections::HashSet,
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::AgentSession;
 
-/// What this session does for skills.
+/// Returns the functions that apply these effects in the session.
 pub(crate) fn of(session: &AgentSession) -> SkillEffects {
     let (names, budget) = (session.chosen.names.clone(), session.shared.budget.clone());
     let resolve = move |name: String| {
@@ -27,7 +27,7 @@ pub(crate) fn of(session: &AgentSession) -> SkillEffects {
         }) as _
     };
     let places = session.extensions.places.clone();
-    // What runs code needs more than allow rules do.
+    // Running code requires more trust than allow rules.
     let trusted = session.permitted.settings.trust.runs;
     let managed_only = session.permitted.settings.hooks_are_off();
     let hooks = session.permitted.hooks.clone();
@@ -72,7 +72,7 @@ pub(crate) fn of(session: &AgentSession) -> SkillEffects {
     }
 }
 
-/// Whose hooks they are; `None`: no one trusts them.
+/// Returns the scope of a skill's hooks; `None` if they are not trusted.
 fn scope(skill: &Skill, places: &ExtensionPlaces, trusted: bool) -> Option<Scope> {
     match skill.origin {
         ExtensionOrigin::Managed => Some(Scope::Managed),

@@ -1,4 +1,4 @@
-//! Prompts that begin with a slash: skills and commands that people wrote, and a few of our own.
+//! Prompts that begin with a slash: skills and commands from folders, and the built-in commands.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -15,38 +15,38 @@ use crate::{
     stop::Stop,
 };
 
-/// What a prompt means.
+/// The outcome of parsing a prompt for commands.
 pub(crate) enum PromptMeaning {
-    /// This is said to the model.
+    /// A prompt for the model.
     Said(Prompt),
-    /// It was answered without the model.
+    /// Answered without the model.
     Answered(Box<RunResult>),
 }
 
 pub(crate) type Successor = dyn Fn() -> anyhow::Result<Session> + Send + Sync;
 pub(crate) type OpensSession = dyn Fn(&str) -> anyhow::Result<Session> + Send + Sync;
 
-/// Prompts that begin with a slash.
+/// The slash commands of a session.
 #[derive(Default)]
 pub(crate) struct Commands {
-    /// None: a slash is a slash.
+    /// None: prompts are not parsed for commands.
     pub(crate) book: Option<Arc<SkillBook>>,
     /// Subagents can be launched.
     pub(crate) launches: bool,
-    /// Servers whose prompts are commands.
+    /// The servers whose prompts are commands.
     pub(crate) servers: Option<Arc<Servers>>,
-    /// Where what they send is kept.
+    /// The folder for the results of servers.
     pub(crate) folder: PathBuf,
-    /// Makes the conversation that begins when this one is cleared.
+    /// Starts the conversation that replaces a cleared one.
     pub(crate) successor: Option<Box<Successor>>,
-    /// Opens another conversation by its id or title.
+    /// Resumes another conversation by its id or title.
     pub(crate) opens: Option<Box<OpensSession>>,
-    /// The session that commands of ours are about.
+    /// The session that built-in commands control.
     pub(crate) input: Option<SessionInput>,
 }
 
 impl Commands {
-    /// What a prompt means. The last text in it is what was typed.
+    /// Parses a prompt for commands. The last text in it is the one that was typed.
     pub(crate) async fn read(
         &self,
         mut prompt: Prompt,
@@ -83,7 +83,8 @@ impl Commands {
                 return PromptMeaning::Said(prompt);
             }
             let line = typed.trim().to_owned();
-            // What asks the model itself is announced before; the rest as what it has made of the session.
+            // A command that calls the model is announced before it runs, the others after they
+            // have changed the session.
             let asks = matches!(command.name, "compact" | "rewind");
             if asks {
                 agent.announce(events);
@@ -150,14 +151,14 @@ impl Commands {
         PromptMeaning::Answered(Box::new(answer))
     }
 
-    /// The skills belong to this conversation from now on.
+    /// Assigns the skills to a conversation.
     pub(crate) fn begins(&self, id: SessionId) {
         if let Some(book) = &self.book {
             book.set_session(&id.to_string());
         }
     }
 
-    /// What a prompt of a server says.
+    /// Returns the content of a server's prompt.
     async fn server_prompt(&self, name: &str, arguments: &str) -> Result<Vec<Content>, String> {
         let given: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
         let said = match &self.servers {
@@ -174,7 +175,7 @@ fn reminder(text: &str) -> String {
     format!("<system-reminder>\n{text}\n</system-reminder>")
 }
 
-/// Whose a command is, for hooks.
+/// Returns the source of a command, as hooks receive it.
 fn source(skill: &Skill) -> &'static str {
     match skill.origin {
         ExtensionOrigin::Managed => "managed",
@@ -190,7 +191,7 @@ fn announced(agent: &Agent, events: &Events, answer: Result<String, String>) -> 
     agent.answer(answer)
 }
 
-/// What the skills say that were called; what they permit counts for the run that follows.
+/// Returns the texts of the called skills. Their permissions apply to the following run.
 async fn skills(
     book: &SkillBook,
     called: &Slash<'_>,
@@ -202,7 +203,7 @@ async fn skills(
     let mut said = Vec::new();
     let mut patches = Vec::new();
     for name in &called.names {
-        // Where a name is also ours, theirs is meant by a prefix.
+        // A prefix selects the user's skill if a built-in command has the same name.
         let name = &match book.skills.get(name) {
             Some(_) => *name,
             None => name.strip_prefix(THEIRS).unwrap_or(name),

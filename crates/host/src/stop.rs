@@ -1,4 +1,4 @@
-//! How a session is ended from outside.
+//! Stopping a session from outside.
 
 use std::sync::{
     Arc,
@@ -7,16 +7,16 @@ use std::sync::{
 
 use haft_contract::CancellationToken;
 
-/// How a session is to end.
+/// The kind of a stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopKind {
-    /// A person interrupts it: the run under way still has its result.
+    /// An interrupt by the user: the current run still has a result.
     Interrupt,
-    /// The system ends it: as soon as possible, without a result.
+    /// Termination by the system: as soon as possible, without a result.
     Terminate,
 }
 
-/// The way to end a session. Cheap to clone; every clone means the same.
+/// The signal that stops a session. Cheap to clone; all clones share the signal.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop {
     token: CancellationToken,
@@ -24,18 +24,18 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// It is to end. The last word on how counts.
+    /// Requests a stop. The last requested kind wins.
     pub(crate) fn request(&self, kind: StopKind) {
         self.kind.store(kind as u8, Ordering::Relaxed);
         self.token.cancel();
     }
 
-    /// Returns when it is to end.
+    /// Waits until a stop is requested.
     pub(crate) async fn wait(&self) {
         self.token.cancelled().await;
     }
 
-    /// How it is to end, if it is.
+    /// Returns the requested kind of stop, if any.
     pub(crate) fn requested(&self) -> Option<StopKind> {
         if !self.token.is_cancelled() {
             return None;
@@ -46,7 +46,7 @@ impl Stop {
         }
     }
 
-    /// Does this unless it is to end first.
+    /// Runs a future until a stop is requested.
     pub(crate) async fn until<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),

@@ -1,8 +1,8 @@
-//! Answers in a shape: `--json-schema`.
+//! Answers that must match a JSON schema: `--json-schema`.
 //!
-//! The model gives such an answer by calling `StructuredOutput`, whose input has the shape. A shape that no tool can
-//! have (a list, a choice) is asked of the provider instead, and the answer is its text. A text that fits is taken
-//! either way.
+//! The model gives such an answer by calling `StructuredOutput`, whose input has this schema. If
+//! the schema cannot be that of a tool (a list, a choice), the provider is asked for it instead,
+//! and the answer is the text. A text that matches the schema is accepted in both cases.
 
 use std::sync::Arc;
 
@@ -16,26 +16,26 @@ use haft_engine::{Registry, SchemaValidator};
 use haft_models::{EventStream, Model, ModelRequest, ToolChoice, Usage};
 use serde_json::Value;
 
-/// How many times the model is told what does not fit, where its text is the answer.
+/// The maximum number of times that the model is told about mismatches, if its text is the answer.
 const MOST_RETRIES: u32 = 3;
-/// How many times it is reminded of the tool.
+/// The maximum number of times that it is reminded of the tool.
 const MOST_REMINDERS: u32 = 1;
-/// So many calls of the tool may fail.
+/// The maximum number of failed calls of the tool.
 const MOST_TRIES: u32 = 5;
 
 const TOOL: &str = "StructuredOutput";
 const DESCRIPTION: &str = "Gives your final answer, as the one who asked wants it: the input is the answer. Call it \
     once, alone, when everything else is done; nothing is read after it. What you say in words does not count.";
 
-/// The shape that answers must have.
+/// The output schema.
 pub(crate) struct Shape {
     schema: Value,
     validator: Arc<SchemaValidator>,
-    /// How the model gives it, if it can be by a call.
+    /// The tool for the answer, if the schema can be that of a tool.
     pub(crate) tool: Option<AnswerTool>,
 }
 
-/// The tool that gives the answer, and where it notes it.
+/// The tool for the answer, and the place where it stores the answer.
 #[derive(Clone)]
 pub(crate) struct AnswerTool {
     pub(crate) tool: Arc<dyn DynTool>,
@@ -54,7 +54,7 @@ impl Shape {
         })
     }
 
-    /// The same model, asked for this shape where no tool has it.
+    /// Wraps the model so that it is asked for this schema, if there is no tool for it.
     pub(crate) fn around(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
         match &self.tool {
             Some(_) => model,
@@ -65,14 +65,14 @@ impl Shape {
         }
     }
 
-    /// Someone asks: nothing is answered yet.
+    /// Clears the answer before a new message.
     pub(crate) fn begin(&self) {
         if let Some(tool) = &self.tool {
             tool.answer.begin();
         }
     }
 
-    /// What a run that ended with this text has answered; or what to tell the model.
+    /// Returns the answer of a run that ended with this text, or a message to the model.
     pub(crate) fn answered(&self, text: &str) -> Result<Value, String> {
         let Some(tool) = &self.tool else {
             return self.fits(text);
@@ -89,7 +89,7 @@ impl Shape {
         self.fits(text).map_err(|_| why)
     }
 
-    /// May the model be told once more, after so many times?
+    /// Returns whether the model may be asked again after this number of retries.
     pub(crate) fn may_retry(&self, times: u32) -> bool {
         match &self.tool {
             Some(tool) => times < MOST_REMINDERS && !tool.answer.is_given_up(),
@@ -97,7 +97,7 @@ impl Shape {
         }
     }
 
-    /// The answer as a value; or what to tell the model.
+    /// Parses and validates a text as the answer, or returns a message to the model.
     fn fits(&self, text: &str) -> Result<Value, String> {
         let again = |why: String| {
             format!(
@@ -114,7 +114,7 @@ impl Shape {
     }
 }
 
-/// What is wrong with a value, the first few things.
+/// Returns the first five problems of a value, if any.
 fn problems(validator: &SchemaValidator, value: &Value) -> Option<Vec<String>> {
     let problems = validator.problems(value);
     let problems: Vec<String> = problems.iter().take(5).map(ToString::to_string).collect();
@@ -122,7 +122,7 @@ fn problems(validator: &SchemaValidator, value: &Value) -> Option<Vec<String>> {
 }
 
 impl AnswerTool {
-    /// The tool whose input has this shape; `None` where providers would not take it for one.
+    /// Creates the tool with this input schema; `None` if providers would reject it as a tool.
     fn of(schema: &Value, validator: &Arc<SchemaValidator>) -> Option<Self> {
         let choices = [
             "oneOf", "anyOf", "allOf", "not", "if", "$ref", "enum", "const",
@@ -191,7 +191,7 @@ impl BoundCall for AnswerCall {
     }
 
     fn effects(&self) -> Effects {
-        // Whatever is called before it is over when it is.
+        // Runs in order, so that earlier calls have ended before it.
         Effects {
             in_order: true,
             ..Effects::NONE
@@ -218,7 +218,7 @@ struct Shaped {
 
 impl Model for Shaped {
     fn stream(&self, mut request: ModelRequest, cancel: CancellationToken) -> EventStream {
-        // Where no tool may be used the conversation is summarized: that is no answer.
+        // A request without tools is a compaction, not an answer.
         if request.tool_choice != ToolChoice::None {
             request.output_schema = Some(self.schema.clone());
         }
@@ -226,7 +226,7 @@ impl Model for Shaped {
     }
 }
 
-/// What two runs for one message came to.
+/// Merges the results of two runs for one message.
 pub(crate) fn together(first: RunResult, mut last: RunResult) -> RunResult {
     last.num_turns += first.num_turns;
     last.duration += first.duration;

@@ -1,4 +1,4 @@
-//! The kinds of subagents, and all that the subagents of a session share.
+//! The agent kinds, and the pool that all subagents of a session share.
 
 use std::{fs, sync::Arc};
 
@@ -22,34 +22,34 @@ use crate::{
     model::Chosen, settings::known_tools,
 };
 
-/// The kinds of subagents there are.
+/// The agent kinds of a session.
 #[derive(Clone)]
 pub(crate) struct Kinds {
     places: ExtensionPlaces,
     options: AgentOptions,
     found: Agents,
-    /// What the project brings may run something.
+    /// Hooks of the project's agent kinds may run.
     trusted: bool,
-    /// Where it is reported what is wrong with them.
+    /// Receives warnings about invalid kinds.
     pub(crate) events: Arc<Events>,
 }
 
-/// A kind of subagents.
+/// An agent kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentDetails {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// The tasks it is suited for.
     pub description: String,
-    /// The model it wants.
+    /// The model it requests.
     pub model: Option<String>,
 }
 
-/// At most this much of what an agent remembers is sent to it, in lines.
+/// The maximum number of lines of an agent's memory that are sent to it.
 const MEMORY_LINES: usize = 200;
 
 impl Kinds {
-    /// Those in the folders, those of the flag, and our own.
+    /// Finds the kinds in folders, in the configuration, and the built-in ones.
     pub(crate) fn find(
         config: &SessionConfig,
         extensions: &Extensions,
@@ -58,7 +58,7 @@ impl Kinds {
     ) -> Self {
         let environment = &config.environment;
         let mut options = AgentOptions::of_environment(|name| environment.variable(name));
-        // Nothing is looked for, and there is no tool to launch any with.
+        // A bare session has no tool to launch subagents.
         options.without_built_ins |= config.bare;
         options.given.extend(config.agents.clone());
         let mut kinds = Self {
@@ -80,7 +80,7 @@ impl Kinds {
         self.found = found;
     }
 
-    /// The same, looked for again, with these plugins.
+    /// Returns the kinds, reloaded with these folders.
     pub(crate) fn again(&self, places: &ExtensionPlaces) -> Self {
         let mut kinds = self.clone();
         kinds.places = places.clone();
@@ -92,7 +92,7 @@ impl Kinds {
         self.found.list().iter().cloned()
     }
 
-    /// The same with those that the program at the other end brings.
+    /// Returns the kinds, including additional ones from the client.
     pub(crate) fn with(&self, more: &Map<String, Value>) -> Self {
         let mut kinds = self.clone();
         if !more.is_empty() {
@@ -107,7 +107,7 @@ impl Kinds {
         kinds.map(|kind| kind.name.clone()).collect()
     }
 
-    /// The same with what they are for.
+    /// Returns the kinds with their descriptions.
     pub(crate) fn details(&self) -> Vec<AgentDetails> {
         let kinds = self.found.list().iter();
         kinds
@@ -119,7 +119,7 @@ impl Kinds {
             .collect()
     }
 
-    /// The kind of this name.
+    /// Returns the kind with this name.
     pub(crate) fn named(&self, name: Option<&str>) -> anyhow::Result<Option<AgentDefinition>> {
         let Some(name) = name else {
             return Ok(None);
@@ -133,7 +133,8 @@ impl Kinds {
             .map(Some)
     }
 
-    /// What a kind brings: hooks, as far as they may run, and what it remembers.
+    /// Returns the function that provides the specific parts of a kind: its hooks, if they may run,
+    /// and its memory.
     fn own(&self) -> impl Fn(&AgentDefinition) -> Own + Send + Sync + use<> {
         let (places, trusted) = (self.places.clone(), self.trusted);
         let events = Arc::clone(&self.events);
@@ -143,7 +144,7 @@ impl Kinds {
         }
     }
 
-    /// All that the subagents of the session share.
+    /// Builds the pool that all subagents of the session share.
     pub(crate) fn crew(
         &self,
         config: &SessionConfig,
@@ -190,13 +191,14 @@ impl Kinds {
     }
 }
 
-/// Trust in the project says nothing about additional directories.
+/// Returns whether a kind belongs to the project. Trust in the project does not extend to
+/// additional directories.
 fn is_of_project(kind: &AgentDefinition, places: &ExtensionPlaces) -> bool {
     let file = kind.file.as_deref();
     file.is_some_and(|file| places.is_of_project(file))
 }
 
-/// The hooks of a kind. Those of a project run only where it is trusted.
+/// Returns the hooks of a kind. Those of a project run only if it is trusted.
 fn handlers(
     kind: &AgentDefinition,
     places: &ExtensionPlaces,
@@ -226,7 +228,7 @@ fn handlers(
     handlers
 }
 
-/// What a kind remembers, if it does.
+/// Returns the prompt about a kind's memory, if it has one.
 fn memory(kind: &AgentDefinition, places: &ExtensionPlaces) -> Option<String> {
     let folder = kind.memory_folder(places)?;
     let file = folder.join("MEMORY.md");

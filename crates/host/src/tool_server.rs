@@ -1,5 +1,5 @@
-//! The tools of sessions for MCP clients: each client has a session of its own, with its own directory, ledger
-//! and undo journal, set up like any other.
+//! Sessions of tools for MCP clients. Each client has its own session, with its own directory,
+//! ledger and undo journal.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     compose::open_served_tools, elicitation::ElicitedQuestions, served_prompts::ServedPrompts,
 };
 
-/// What clients read about how to use it.
+/// The instructions for clients.
 const INSTRUCTIONS: &str = "Tools that work on the files and with the commands of one project. Paths may be \
     relative to its directory. Read a file before you edit it. What is not permitted is refused with the rule \
     that would allow it; changes can be undone with Undo.";
@@ -27,9 +27,10 @@ pub struct ToolServer {
 }
 
 impl ToolServer {
-    /// Sessions of this configuration; `events` learns what a person must know of them.
+    /// Creates a server of sessions with this configuration; `events` receives messages for the
+    /// user.
     pub fn new(mut config: SessionConfig, events: impl EventSink + 'static) -> Self {
-        // A client has its own ways to find tools, and one connection for all its conversations.
+        // A client has its own tool search, and one connection for all its conversations.
         config.for_programs = true;
         Self {
             config,
@@ -38,7 +39,7 @@ impl ToolServer {
         }
     }
 
-    /// What its sessions send; to be closed when they are over.
+    /// Returns the telemetry of the sessions; close it when they have ended.
     pub fn telemetry(&self) -> ToolTelemetry {
         self.telemetry.clone()
     }
@@ -90,7 +91,8 @@ impl OpenSession for ToolServer {
     }
 }
 
-/// The directories to work in when a client works in these. The client is told what does not count.
+/// Returns the working directories for a client with these roots. The client is notified of roots
+/// that are ignored.
 fn work_in(permitted: &[PathBuf], roots: &[PathBuf], notifier: &SessionNotifier) -> Vec<PathBuf> {
     let found = narrowed(permitted, roots);
     let shown = |paths: &[PathBuf]| {
@@ -105,7 +107,8 @@ fn work_in(permitted: &[PathBuf], roots: &[PathBuf], notifier: &SessionNotifier)
         notifier.log(LogLevel::Warning, "haft", json!(text));
     }
     match found.directories.is_empty() {
-        // A client whose roots are all elsewhere, or that has none any more, has what is permitted.
+        // If none of the client's roots is permitted, or it has none, all permitted directories are
+        // used.
         true => permitted.to_vec(),
         false => found.directories,
     }

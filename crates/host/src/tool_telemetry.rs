@@ -1,15 +1,17 @@
-//! Telemetry of sessions of tools, which have no model and no runs: one for all sessions of a process.
+//! Telemetry of sessions of tools, which have no model and no runs. It is shared by all sessions of
+//! a process.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::{Environment, StopKind, event::Events, telemetry::SessionTelemetry};
 
-/// Sends what sessions of tools do, where the variables ask for it. Clones are the same.
+/// Exports telemetry of sessions of tools, if the variables request it. All clones share one
+/// exporter.
 #[derive(Clone, Default)]
 pub struct ToolTelemetry(Arc<OnceLock<Option<Arc<SessionTelemetry>>>>);
 
 impl ToolTelemetry {
-    /// That of one more session. The first decides where it goes.
+    /// Returns the telemetry of a session. The first session determines the exporter.
     pub(crate) fn of(
         &self,
         environment: &Environment,

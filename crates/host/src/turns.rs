@@ -1,4 +1,4 @@
-//! One message after the other, each with one result.
+//! The turn loop: answers one message after the other, with one result each.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -17,32 +17,32 @@ use crate::{
     structured_output::{self, Shape},
 };
 
-/// One message after the other.
+/// The loop over the turns of a session.
 pub(crate) struct Turns<'a> {
     pub(crate) agent: &'a mut Agent,
     pub(crate) shared: &'a SharedState,
     pub(crate) background: Background,
     pub(crate) events: &'a Events,
     pub(crate) shape: Option<&'a Shape>,
-    /// One result in all.
+    /// The session reports only one result.
     pub(crate) one_result: bool,
     pub(crate) commands: Commands,
-    /// Hooks learn that nothing is said for a while.
+    /// Hooks are notified when no message arrives for a minute.
     pub(crate) reports_idle: bool,
 }
 
-/// So long nothing is said before hooks learn that a person is waited for.
+/// The idle time after which hooks are notified that the session waits for the user.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Why the model is asked.
+/// The input of a turn: the reason why the model is called.
 pub(crate) enum Turn {
-    /// Someone said this.
+    /// A message.
     Message(Prompt),
-    /// A person typed this command line.
+    /// A command line that the user typed.
     Shell(Prompt),
-    /// The time of this prompt has come.
+    /// A scheduled prompt that is due.
     Scheduled(Prompt),
-    /// Something ended in the background.
+    /// Notices about background tasks.
     News,
 }
 
@@ -58,7 +58,7 @@ impl Turn {
 }
 
 impl Turns<'_> {
-    /// Until nothing more comes or something ends it.
+    /// Runs turns until no more input comes or the session is stopped.
     pub(crate) async fn run(&mut self, first: Option<NextMessage>) -> anyhow::Result<SessionEnd> {
         let (shared, events) = (self.shared, self.events);
         let mut next = Some(first.map_or(Turn::News, |first| self.delivered(first)));
@@ -100,7 +100,7 @@ impl Turns<'_> {
         Ok(end)
     }
 
-    /// A message whose turn it is.
+    /// Converts a delivered message into the input of a turn, and reports its delivery.
     fn delivered(&self, message: NextMessage) -> Turn {
         for one in message.delivered {
             self.events.emit(&SessionEvent::Delivered(Box::new(one)));
@@ -120,7 +120,7 @@ impl Turns<'_> {
         self.shared.is_abandoned.load(Ordering::Relaxed)
     }
 
-    /// What is next; `None`: nothing more comes.
+    /// Waits for the input of the next turn; `None`: no more input comes.
     async fn next(&mut self) -> anyhow::Result<Option<Turn>> {
         let (queue, stop) = (&self.shared.queue, &self.shared.stop);
         let mut idle = false;
@@ -165,8 +165,9 @@ impl Turns<'_> {
         }
     }
 
-    /// The answer to one message, asked for again while it has not the shape it must have; with it, that
-    /// shape or why there is none.
+    /// Answers one message. If the session has an output schema, the model is asked again until its
+    /// answer matches it; the second value is the parsed answer, or the reason why it does not
+    /// match.
     async fn answer(&mut self, turn: Turn) -> (RunResult, Option<Result<Value, String>>) {
         let turn = match turn {
             Turn::Message(prompt) => {
@@ -197,7 +198,7 @@ impl Turns<'_> {
                     PromptMeaning::Answered(ended) => return (*ended, None),
                 }
             }
-            // Not what a person typed: nothing in it is a command.
+            // These prompts were not typed by the user, so they are not parsed for commands.
             other @ (Turn::Scheduled(_) | Turn::News) => other,
         };
         if let Some(shape) = self.shape {
@@ -226,7 +227,8 @@ impl Turns<'_> {
         }
     }
 
-    /// Where there is to be one result, what subagents come to in the background belongs to it.
+    /// Runs a turn. If the session reports only one result, the results of background subagents are
+    /// included in it.
     async fn whole(&mut self, turn: Turn) -> RunResult {
         let mut ended = self.once(turn).await;
         while self.one_result && !ended.is_error() {
