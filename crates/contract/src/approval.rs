@@ -199,23 +199,23 @@ pub enum ApprovalAnswer {
     Always,
     /// Allowed, this once, with these arguments replacing those of the model.
     Changed {
-        ///  All arguments.
+        /// All arguments.
         input: Value,
     },
     /// Allowed, this once, with changes to the permissions that last longer.
     Updated {
-        ///  The arguments that replace the model's, if any.
+        /// The arguments that replace the model's, if any.
         input: Option<Value>,
-        ///  Changes that apply to the session.
+        /// Changes that apply to the session.
         patches: Vec<ContextPatch>,
-        ///  Allow rules to save beyond the session.
+        /// Allow rules to save beyond the session.
         keep: Vec<String>,
-        ///  The destination of the rules. `None`: the usual one, the local settings file.
+        /// The destination of the rules. `None`: the usual one, the local settings file.
         scope: Option<RuleScope>,
     },
     /// Denied. The model reads the reason, if one was given.
     Deny {
-        ///  The user's reason.
+        /// The user's reason.
         reason: Option<String>,
     },
     /// No user can be asked.

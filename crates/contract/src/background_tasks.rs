@@ -163,11 +163,11 @@ pub enum TaskEvent {
     Began(BackgroundTask),
     /// The task has made progress.
     Progress {
-        ///  The task.
+        /// The task.
         task: BackgroundTask,
-        ///  Its usage so far.
+        /// Its usage so far.
         usage: TaskUsage,
-        ///  The last tool it called.
+        /// The last tool it called.
         last_tool: Option<String>,
     },
     /// The call of the task no longer waits for it.

@@ -95,19 +95,19 @@ pub enum ControlAction<'a> {
     Change,
     /// Remove an existing file or directory, move it away with everything in it, or replace it.
     Remove {
-        ///  The command has created it.
+        /// The command has created it.
         made: bool,
     },
     /// Move a file here.
     MoveFile {
-        ///  Its current path.
+        /// Its current path.
         from: &'a Path,
-        ///  Its content, if it is not too long. The file is moved only with exactly this content.
+        /// Its content, if it is not too long. The file is moved only with exactly this content.
         contents: Option<&'a [u8]>,
     },
     /// Move a directory here with everything in it.
     MoveDirectory {
-        ///  Its current path.
+        /// Its current path.
         from: &'a Path,
     },
 }

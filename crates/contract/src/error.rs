@@ -20,9 +20,9 @@ pub enum ToolError {
     /// A file could not be read.
     #[error("cannot read {path}: {source}", path = path.display())]
     Read {
-        ///  The path of the file.
+        /// The path of the file.
         path: PathBuf,
-        ///  The error of the operating system.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The session does not have the named service.

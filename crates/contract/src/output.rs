@@ -78,12 +78,12 @@ pub enum Content {
     },
     /// An image.
     Image {
-        ///  Its bytes.
+        /// Its bytes.
         source: MediaSource,
     },
     /// A document, such as a PDF.
     Document {
-        ///  Its bytes.
+        /// Its bytes.
         source: MediaSource,
     },
 }
@@ -94,9 +94,9 @@ pub enum Content {
 pub enum MediaSource {
     /// Inline.
     Base64 {
-        ///  The media type, such as `image/png`.
+        /// The media type, such as `image/png`.
         media_type: String,
-        ///  The bytes in base 64.
+        /// The bytes in base 64.
         data: String,
     },
 }
@@ -178,7 +178,7 @@ impl RuleList {
 pub enum ContextPatch {
     /// Changes the directory that relative paths start from.
     SetCwd {
-        ///  An absolute directory.
+        /// An absolute directory.
         path: PathBuf,
     },
     /// Changes the permission mode.
@@ -195,24 +195,24 @@ pub enum ContextPatch {
     },
     /// Adds a permission rule for this session.
     AddRule {
-        ///  The list it is added to.
+        /// The list it is added to.
         list: RuleList,
-        ///  The rule, in the syntax of settings files.
+        /// The rule, in the syntax of settings files.
         rule: String,
     },
     /// Adds a permission rule until the next user message. It never allows more than a rule of the
     /// project could.
     AddRuleForTurn {
-        ///  The list it is added to.
+        /// The list it is added to.
         list: RuleList,
-        ///  The rule, in the syntax of settings files.
+        /// The rule, in the syntax of settings files.
         rule: String,
     },
     /// Uses another model or effort until the next user message.
     AskForTurn {
-        ///  The id of the model.
+        /// The id of the model.
         model: Option<String>,
-        ///  The reasoning effort.
+        /// The reasoning effort.
         effort: Option<String>,
     },
     /// Removes the rules and the model choice that last until the next user message.
@@ -220,19 +220,19 @@ pub enum ContextPatch {
     /// Moves the calls into a worktree: it becomes a working directory, relative paths start there,
     /// and rules about files of the checkout apply to the worktree's files too.
     EnterWorktree {
-        ///  The checkout; absolute.
+        /// The checkout; absolute.
         main: PathBuf,
-        ///  The worktree; absolute.
+        /// The worktree; absolute.
         path: PathBuf,
     },
     /// Leaves the worktree again.
     LeaveWorktree {
-        ///  The directory that relative paths start from; absolute.
+        /// The directory that relative paths start from; absolute.
         cwd: PathBuf,
     },
     /// Offers these deferred tools with their full definitions.
     ActivateTools {
-        ///  Their names.
+        /// Their names.
         names: Vec<String>,
     },
 }

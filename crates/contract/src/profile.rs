@@ -139,16 +139,16 @@ pub enum RuleMatch {
     Reads,
     /// The paths it writes, with rules for `Edit`. Rules under its own name are not used.
     Edits {
-        ///  A path that rules forbid to read may not be written either.
+        /// A path that rules forbid to read may not be written either.
         held_by_reads: bool,
     },
     /// The host of the URL in this parameter: `Tool(domain:HOST)`.
     Address(&'static str),
     /// The values of these parameters, joined by spaces; empty ones are left out.
     Text {
-        ///  The parameters.
+        /// The parameters.
         parameters: &'static [&'static str],
-        ///  The text that replaces the first value if it is empty.
+        /// The text that replaces the first value if it is empty.
         otherwise: &'static str,
     },
 }

@@ -17,19 +17,19 @@ const WAITING: usize = 256;
 pub enum Update {
     /// `done` of `total` steps are finished.
     Step {
-        ///  The number of finished steps.
+        /// The number of finished steps.
         done: u64,
-        ///  The number of all steps, if known.
+        /// The number of all steps, if known.
         total: Option<u64>,
     },
     /// A short description of the current activity.
     Note {
-        ///  The description.
+        /// The description.
         text: String,
     },
     /// Output as it arrives.
     Text {
-        ///  The next part of the output.
+        /// The next part of the output.
         text: String,
     },
 }

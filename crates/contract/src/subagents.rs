@@ -172,7 +172,7 @@ pub struct AgentMessage {
 pub enum MessageDelivery {
     /// The subagent is running and reads the message before its next request.
     Delivered {
-        ///  Its id.
+        /// Its id.
         agent: String,
     },
     /// The subagent had finished and has resumed its work.

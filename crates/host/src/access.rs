@@ -216,7 +216,8 @@ impl SessionAccess {
         self.used().clone()
     }
 
-    /// Restores the files as they were when a message was sent, or reports what that would change.
+    /// Restores the files to their state at the time of a message, or reports what that would
+    /// change.
     pub(crate) fn rewind(
         &self,
         environment: &Environment,

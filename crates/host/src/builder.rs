@@ -29,15 +29,15 @@ pub enum BuildError {
     /// A working directory is missing or not a directory.
     #[error("{path} cannot be a working directory: {source}", path = path.display())]
     Directory {
-        ///  The path.
+        /// The path.
         path: PathBuf,
-        ///  The error.
+        /// The error.
         source: io::Error,
     },
     /// Settings require commands to be confined, but the sandbox is not available.
     #[error("{missing}, and sandbox.failIfUnavailable says not to start then")]
     Unconfined {
-        ///  The missing part.
+        /// The missing part.
         missing: &'static str,
     },
 }

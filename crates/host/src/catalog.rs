@@ -33,7 +33,8 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The timeout for fetching a list.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
-/// The number of tokens from which the window size matters if nothing is known about the server.
+/// The number of tokens from which the window size matters if the usual window of the server is
+/// unknown.
 const MATTERS: u64 = 4_000;
 /// The number of tokens from which it matters at a provider whose usual window size is known.
 const MATTERS_AT_PROVIDER: u64 = 100_000;

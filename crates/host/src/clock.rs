@@ -41,7 +41,7 @@ pub(crate) fn of_machine() -> Arc<dyn SessionClock> {
     Arc::new(MachineClock)
 }
 
-/// A clock that stands still until it is set, for tests.
+/// A clock that advances only when it is set, for tests.
 #[derive(Debug)]
 pub struct ManualClock(watch::Sender<SystemTime>);
 

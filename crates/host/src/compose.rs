@@ -129,7 +129,7 @@ pub(crate) async fn open_served_tools(
     };
     let extensions = Extensions::load(&own, &permitted);
     let book = extensions.book(SessionId::new(), None);
-    // The model's use of skills is not known here, so they are not counted.
+    // The session has no model whose use of skills could be counted.
     let book = book.map(|book| SkillBook {
         counts: false,
         ..book
@@ -259,7 +259,7 @@ async fn build_tools(
         hooks = hooks.heard_by(ear);
     }
     let mut offered = filters(config, additions.window)?;
-    // Not a tool that the user selects: without it there is no answer.
+    // The user does not select this tool, but the model cannot answer without it.
     if let (Some(answer), Selection::Only(names)) = (&additions.answer, &mut offered.tools) {
         names.push(answer.name().to_owned());
     }

@@ -187,7 +187,7 @@ pub struct ConversationChoice {
     pub drops_turn: Option<String>,
     /// The id of a new conversation.
     pub id: Option<SessionId>,
-    /// Stores nothing of the conversation.
+    /// Does not store the conversation.
     pub forget: bool,
     /// Reports each line of the transcript as it is written.
     pub mirror: bool,

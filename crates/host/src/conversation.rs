@@ -41,7 +41,7 @@ pub(crate) fn choose(
     let until = choice.until.as_deref();
     let from = match &choice.from {
         Some(EarlierConversation::Named(name)) => Some(find(&here, name, environment, cwd)?),
-        // If there is no newest conversation, a new one is started.
+        // If the directory has no conversation yet, a new one is started.
         Some(EarlierConversation::Newest) => {
             here.newest()?.map(|Listed { id, .. }| (here.clone(), id))
         }

@@ -29,23 +29,23 @@ pub enum SessionEvent {
     Warning(String),
     /// A notice for a client that follows the session.
     Notice {
-        ///  The level of the notice.
+        /// The level of the notice.
         level: NoticeLevel,
-        ///  The text.
+        /// The text.
         text: String,
     },
     /// A notification by the model that the user should see now.
     Notification {
-        ///  The text, one line.
+        /// The text, one line.
         text: String,
-        ///  The status, in a word.
+        /// The status, as a short text.
         status: Option<String>,
     },
     /// Rules that the user approved were saved in a file, or could not be.
     RulesKept {
-        ///  The file.
+        /// The file.
         file: PathBuf,
-        ///  The error; the rules apply to this session nevertheless.
+        /// The error; the rules apply to this session nevertheless.
         problem: Option<String>,
     },
     /// The properties of the session are known.
@@ -64,22 +64,22 @@ pub enum SessionEvent {
     Hook(HookNews),
     /// A line of the transcript was written. Only if a mirror was requested.
     TranscriptLine {
-        ///  The transcript.
+        /// The transcript.
         path: PathBuf,
-        ///  The line, as JSON text.
+        /// The line, as JSON text.
         line: String,
     },
     /// A question, if the session has no other approver. Answer it with
     /// [`SessionInput::answer`](crate::SessionInput::answer).
     Question {
-        ///  The id for the answer.
+        /// The id for the answer.
         id: u64,
-        ///  The request.
+        /// The request.
         request: Box<ApprovalRequest>,
     },
     /// The session no longer waits for the answer to a question.
     QuestionOver {
-        ///  The id of the question.
+        /// The id of the question.
         id: u64,
     },
     /// A queued message is answered from now on. A message that steers a run is reported as
@@ -87,23 +87,23 @@ pub enum SessionEvent {
     Delivered(Box<QueuedMessage>),
     /// A scheduled prompt is due and is answered from now on.
     Scheduled {
-        ///  The prompt.
+        /// The prompt.
         prompt: Box<ScheduledPrompt>,
-        ///  The id of the message.
+        /// The id of the message.
         uuid: Uuid,
     },
     /// A slash command was answered without the model; a result follows.
     CommandAnswered {
-        ///  The line, as typed.
+        /// The line, as typed.
         line: String,
-        ///  The answer or the error.
+        /// The answer or the error.
         answer: Result<String, String>,
     },
     /// The conversation or the files were rewound to an earlier message.
     Rewound {
-        ///  The message before which they are restored.
+        /// The message before which they are restored.
         to: Uuid,
-        ///  The parts that were rewound.
+        /// The parts that were rewound.
         kind: RewindKind,
     },
     /// The next run continues to answer the same message.
@@ -146,7 +146,7 @@ pub enum SessionActivity {
 pub struct TurnResult {
     /// The result of the run.
     pub run: RunResult,
-    /// With an output schema: the value, or the reason why there is none.
+    /// With an output schema: the value, or the reason why the answer does not match.
     pub structured: Option<Result<Value, String>>,
     /// The origin of the message, as reported by its sender.
     pub origin: Option<Value>,

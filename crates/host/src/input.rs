@@ -419,9 +419,9 @@ impl SessionInput {
         self.0.access.rename(title)
     }
 
-    /// Restores the files as they were when a message was sent, or with `preview` reports what that
-    /// would change. May block for a long time: do not call it on an async task that others wait
-    /// for.
+    /// Restores the files to their state at the time of a message, or with `preview` reports what
+    /// that would change. May block for a long time: do not call it on an async task that others
+    /// wait for.
     pub fn rewind(&self, message: &str, preview: bool) -> Result<RewoundFiles, String> {
         self.0.access.rewind(&self.0.environment, message, preview)
     }

@@ -1,4 +1,4 @@
-//! Changes of a running session, and queries, for programs that drive it.
+//! Queries and changes of a running session by the program that drives it.
 
 use std::{
     fs::{self, File},
@@ -41,7 +41,7 @@ const APPLIED: &str = "model, effortLevel, alwaysThinkingEnabled, permissions.de
 pub struct FileContents {
     /// Its real path.
     pub path: PathBuf,
-    /// All of its bytes, or the first ones.
+    /// Its bytes, or the first ones if it is too long.
     pub bytes: Vec<u8>,
     /// The file has more bytes.
     pub is_truncated: bool,

@@ -169,8 +169,8 @@ impl Chosen {
         }
     }
 
-    /// Sets the limits of the model's input and output, as far as they are known. Returns whether
-    /// the window is known.
+    /// Sets the limits of the model's input and output, if they are known. Returns whether the
+    /// window is known.
     fn measure(&mut self) -> bool {
         let settings = &mut self.settings;
         let (id, said) = split_window(&settings.name);

@@ -37,7 +37,7 @@ pub(crate) struct Names {
     overrides: BTreeMap<String, String>,
     /// The only models that may be chosen, by short name or the provider's name.
     available: Option<Vec<String>>,
-    /// The catalog for other names. None: there is no provider, and any name is accepted.
+    /// The catalog for other names. None: the session has no provider, and any name is accepted.
     pub(crate) catalog: Option<Arc<Catalog>>,
     /// Errors may name command-line flags.
     pub(crate) names_flags: bool,
@@ -121,7 +121,7 @@ impl Names {
         }
     }
 
-    /// Returns the size of a model's window, as far as it is known without a request.
+    /// Returns the known size of a model's window, or the usual one, without a request.
     pub(crate) fn window_of(&self, name: &str) -> u64 {
         let (id, said) = listing::split_window(name);
         let listed = || self.catalog.as_ref()?.known(id)?.window;
@@ -129,8 +129,7 @@ impl Names {
         said.or_else(listed).unwrap_or(usual)
     }
 
-    /// Returns the models that can be chosen, as far as they are known without a request. `current`
-    /// is the default.
+    /// Returns the known models that can be chosen, without a request. `current` is the default.
     pub(crate) fn choices(&self, current: &str) -> Vec<ModelOption> {
         let option = |value: &str, name: &str, description: String| ModelOption {
             value: value.to_owned(),

@@ -67,7 +67,7 @@ pub struct UserQuestions {
 pub struct UserQuestion {
     /// The text of the question.
     pub question: String,
-    /// The topic, in a word or two.
+    /// The topic, as a very short text.
     #[serde(default)]
     pub header: String,
     /// Suggested answers; others are possible too.

@@ -248,7 +248,7 @@ impl Queue {
         }
     }
 
-    /// Puts a message that was already taken back to the front.
+    /// Returns a message that was already taken to the front of the queue.
     pub(crate) fn push_back_in_front(&self, next: NextMessage) {
         let message = WaitingMessage {
             kind: next.kind,

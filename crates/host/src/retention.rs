@@ -36,8 +36,8 @@ pub(crate) fn period(settings: &mut Settings) -> Option<Duration> {
     }
 }
 
-/// Deleted sessions are kept for the same period, or for this one if sessions are kept
-/// indefinitely.
+/// The period after which deleted sessions are removed permanently, if sessions are kept indefinitely.
+/// Otherwise the retention period applies to them too.
 const DELETED: Duration = DAY.saturating_mul(30);
 
 /// Removes older sessions in the background.

@@ -29,7 +29,7 @@ impl ScheduledPrompt {
         )
     }
 
-    /// Returns the origin of the message, for programs.
+    /// Returns the origin of the message in machine-readable form.
     pub fn origin(&self) -> Value {
         json!({"kind": "schedule", "id": self.id})
     }

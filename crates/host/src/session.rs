@@ -80,7 +80,7 @@ impl AgentSession {
     }
 
     /// Returns whether the session can start without a message: hooks may provide the first prompt,
-    /// or the session only runs the setup hooks.
+    /// or the session only has to run the setup hooks.
     pub fn begins_alone(&self) -> bool {
         let silent = self.permitted.hooks.is_silent(HookMoment::SESSION_START);
         // A resumed session may run a deferred call without another message.

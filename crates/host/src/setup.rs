@@ -224,8 +224,8 @@ impl AgentSession {
         Ok(Some((tools, seen)))
     }
 
-    /// Returns which servers the first turn waits for, and how long: those that the user named for
-    /// this run, and those whose tools are always sent.
+    /// Returns which servers the first turn waits for, and how long: servers that the user named
+    /// for this run, and servers whose tools are always sent.
     fn first_wait(
         &self,
         connect: Duration,

@@ -40,7 +40,7 @@ pub async fn notify_login(config: &SessionConfig, message: &str) {
         call: None,
         cwd: &config.cwd,
     };
-    // Outside of a session there is no transcript.
+    // Outside of a session no transcript exists.
     let mut common = Common::of(SessionId::new(), &config.cwd);
     common.transcript_path.clear();
     for heard in hooks.fire(&occasion, &common).await {

@@ -16,7 +16,7 @@ use haft_engine::{Registry, SchemaValidator};
 use haft_models::{EventStream, Model, ModelRequest, ToolChoice, Usage};
 use serde_json::Value;
 
-/// The maximum number of times that the model is told about mismatches, if its text is the answer.
+/// The maximum number of retries after a mismatch, if the model's text is the answer.
 const MOST_RETRIES: u32 = 3;
 /// The maximum number of times that it is reminded of the tool.
 const MOST_REMINDERS: u32 = 1;
@@ -54,7 +54,7 @@ impl Shape {
         })
     }
 
-    /// Wraps the model so that it is asked for this schema, if there is no tool for it.
+    /// Wraps the model so that it is asked for this schema, unless a tool has it.
     pub(crate) fn around(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
         match &self.tool {
             Some(_) => model,

@@ -107,7 +107,7 @@ fn work_in(permitted: &[PathBuf], roots: &[PathBuf], notifier: &SessionNotifier)
         notifier.log(LogLevel::Warning, "haft", json!(text));
     }
     match found.directories.is_empty() {
-        // If none of the client's roots is permitted, or it has none, all permitted directories are
+        // If all roots of the client are refused, or it has no roots, all permitted directories are
         // used.
         true => permitted.to_vec(),
         false => found.directories,

@@ -23,7 +23,7 @@ impl ToolTelemetry {
         all.as_ref().map(|all| all.of_tools())
     }
 
-    /// Sends what is left, for as long as there is time.
+    /// Sends the remaining data, if there is time.
     pub async fn close(&self, stopped: Option<StopKind>) {
         if let Some(Some(all)) = self.0.get() {
             all.close(stopped).await;

@@ -139,11 +139,11 @@ struct WholeMetadata {
 pub enum Denied {
     /// Denied without asking: by a rule, the mode or a hook, or because no user can be asked.
     Unasked {
-        ///  The kind of the reason, as messages name it.
+        /// The kind of the reason, as messages name it.
         kind: Cow<'static, str>,
-        ///  The human-readable reason.
+        /// The human-readable reason.
         reason: String,
-        ///  A change that would have allowed it, if any.
+        /// A change that would have allowed it, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remedy: Option<String>,
     },

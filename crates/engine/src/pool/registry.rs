@@ -22,7 +22,7 @@ pub enum DefinitionError {
     /// The tool has no name.
     #[error("a tool without a name (its description begins {description:?})")]
     NoName {
-        ///  The beginning of its description, to identify it.
+        /// The beginning of its description, to identify it.
         description: String,
     },
     /// The name is not one that providers accept.
@@ -31,39 +31,39 @@ pub enum DefinitionError {
          providers refuse others"
     )]
     BadName {
-        ///  The name.
+        /// The name.
         name: String,
     },
     /// The tool has no description.
     #[error("tool {name}: no description; write a doc comment on its input type")]
     NoDescription {
-        ///  The tool.
+        /// The tool.
         name: String,
     },
     /// The input schema does not describe an object.
     #[error("tool {name}: the input schema must have `\"type\": \"object\"`, not {found}")]
     NotAnObject {
-        ///  The tool.
+        /// The tool.
         name: String,
-        ///  The type that the schema has instead.
+        /// The type that the schema has instead.
         found: String,
     },
     /// The input schema is invalid or contains references.
     #[error("tool {name}: the input schema cannot be used: {problem}")]
     BadSchema {
-        ///  The tool.
+        /// The tool.
         name: String,
-        ///  The problem.
+        /// The problem.
         problem: String,
     },
     /// Another tool has the same name.
     #[error("tool {name}: the name {taken:?} is already taken by the tool {by}")]
     NameTaken {
-        ///  The tool.
+        /// The tool.
         name: String,
-        ///  The name or alias that clashes.
+        /// The name or alias that clashes.
         taken: String,
-        ///  The tool that has it.
+        /// The tool that has it.
         by: String,
     },
 }

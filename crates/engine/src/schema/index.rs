@@ -37,7 +37,7 @@ pub(super) enum Target<'s> {
     Schema {
         schema: &'s Value,
         resource: usize,
-        ///  The dynamic anchor that the reference names.
+        /// The dynamic anchor that the reference names.
         dynamic: Option<String>,
     },
     Meta(Draft),

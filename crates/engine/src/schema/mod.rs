@@ -178,7 +178,7 @@ enum Keyword {
         item: NodeId,
         least: u64,
         most: Option<u64>,
-        ///  Items that match are evaluated, since draft 2020-12.
+        /// Items that match are evaluated, since draft 2020-12.
         marks: bool,
     },
     Unique,

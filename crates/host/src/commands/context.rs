@@ -1,9 +1,9 @@
-//! `/context` and `/cost`: what is used, and what was spent.
+//! `/context` and `/cost`: the usage of the window, and the cost.
 
 use super::{Acts, BuiltIn, thousands};
 use crate::{ContextUsage, CostLine, CostReport};
 
-/// The bar has this many places.
+/// The width of the bar in characters.
 const BAR: u64 = 26;
 
 pub(super) static CONTEXT: BuiltIn = BuiltIn {
@@ -63,7 +63,7 @@ pub(super) fn cost(costs: &CostReport) -> String {
     };
     let mut text = format!("Spent so far: ${:.4}", costs.total_usd);
     text.extend(costs.models.iter().map(line));
-    // One agent spent all of it.
+    // A single agent has the same numbers as the total.
     if costs.agents.len() > 1 {
         text += "\nby agent:";
         text.extend(costs.agents.iter().map(line));

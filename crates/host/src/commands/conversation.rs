@@ -1,4 +1,4 @@
-//! `/clear`, `/compact`, `/resume`, `/rename`: which conversation it is.
+//! `/clear`, `/compact`, `/resume`, `/rename`: commands about the conversation.
 
 use haft_agent::Session;
 use haft_contract::SessionId;
@@ -6,7 +6,7 @@ use haft_contract::SessionId;
 use super::{Acts, BuiltIn, CommandAnswer, CommandContext, blocking, short, table};
 use crate::{SessionEvent, SessionInput, moment};
 
-/// At most this many conversations are listed.
+/// The maximum number of listed conversations.
 const LISTED: usize = 20;
 
 pub(super) static CLEAR: BuiltIn = BuiltIn {
@@ -45,10 +45,10 @@ async fn clear(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
     let id = next.id();
     let name = name.trim();
     if !name.is_empty() {
-        // The one that ends is found by it.
+        // The name is the title of the cleared conversation, so that it can be found.
         context.agent.transcript().set_title(name);
     }
-    // Still in the name of the conversation that ends.
+    // Emitted before the switch, while the cleared conversation is still current.
     context.events.emit(&SessionEvent::Reset(id));
     context.agent.clear(next, context.events).await;
     context.commands.begins(id);

@@ -1,4 +1,4 @@
-//! `/diff`: what changed since a message.
+//! `/diff`: the changes since a message.
 
 use super::{Acts, BuiltIn, CommandAnswer, blocking};
 use crate::{SessionInput, UndoWhich};
@@ -43,7 +43,7 @@ fn diff(input: &SessionInput, arguments: &str) -> CommandAnswer {
                 continue;
             };
             for hunk in hunks {
-                // The undo goes the other way.
+                // The cards show the undo, which is the inverse of the changes.
                 text += &format!(
                     "@@ -{},{} +{},{} @@\n",
                     hunk.new_start, hunk.new_lines, hunk.old_start, hunk.old_lines
@@ -58,7 +58,7 @@ fn diff(input: &SessionInput, arguments: &str) -> CommandAnswer {
     Ok(text.trim_end().to_owned())
 }
 
-/// The lines of a diff the other way round; of lines that changed, the old ones first.
+/// Inverts the lines of a diff; of changed lines, the old ones come first.
 fn turned(lines: &[String]) -> String {
     let (mut text, mut new) = (String::new(), String::new());
     for line in lines {

@@ -1,4 +1,4 @@
-//! `/export`: the conversation as a text, or as a page.
+//! `/export`: exports the conversation as Markdown or as an HTML page.
 
 use super::{Acts, BuiltIn, CommandAnswer, blocking};
 use crate::{
@@ -28,7 +28,7 @@ fn export(input: &SessionInput, file: &str) -> CommandAnswer {
     }
     let path = config.cwd.join(file);
     let format = ExportFormat::of_file(&path);
-    // What is there stays: a slip must not cost a file.
+    // An existing file is not overwritten, in case of a typing error.
     let written = write(&transcript, format, &prices, &path, ExistingFile::Keep);
     written.map_err(|error| error.to_string())?;
     Ok(format!("Written to {}.", path.display()))

@@ -1,4 +1,4 @@
-//! `/agents`, `/skills`, `/hooks`: what people put in folders and settings.
+//! `/agents`, `/skills`, `/hooks`: lists extensions and hooks.
 
 use haft_engine::{hooks::HookMoment, settings::Scope};
 use serde_json::{Map, Value};

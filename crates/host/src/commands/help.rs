@@ -1,9 +1,9 @@
-//! `/help`: what there is.
+//! `/help`: lists the commands.
 
 use super::{Acts, BuiltIn, CommandInfo, CommandSource, short};
 use crate::SessionInput;
 
-/// How wide names and what may stand behind them usually are.
+/// The usual width of a name with its arguments.
 const NAMES: usize = 24;
 
 pub(super) static HELP: BuiltIn = BuiltIn {
@@ -22,7 +22,7 @@ fn help(input: &SessionInput) -> String {
         let rows = list.into_iter().map(|command| {
             let called = format!("/{} {}", command.name, command.argument_hint);
             let said = short(&command.description, 80);
-            // A long one does not push all the others to the right.
+            // A long name does not move the column of the others.
             format!("{:NAMES$}  {said}", called.trim_end())
         });
         rows.collect::<Vec<_>>().join("\n")

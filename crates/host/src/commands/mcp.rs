@@ -1,4 +1,4 @@
-//! `/mcp`: servers.
+//! `/mcp`: lists and controls MCP servers.
 
 use super::{Acts, BuiltIn, CommandAnswer, short, table};
 use crate::SessionInput;

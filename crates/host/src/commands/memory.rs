@@ -1,4 +1,4 @@
-//! `/memory`: files that people write for the model to know.
+//! `/memory`: lists the memory files.
 
 use super::{Acts, BuiltIn, table};
 use crate::SessionInput;

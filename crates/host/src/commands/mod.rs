@@ -1,8 +1,10 @@
-//! Commands that begin with a slash and are ours: one file a command or a few that belong together, one list.
+//! The built-in slash commands: each file has one command or a few related ones, and this file has
+//! the list of all.
 //!
-//! A command answers with a text. Those that need nothing of a run act at any time, also in the middle of one;
-//! the others wait for their turn like a message. People's own commands and skills, and prompts of servers, are
-//! listed beside them; where a name is both, ours is meant, and `/user:name` means theirs.
+//! A command answers with a text. Commands that are independent of runs act at any time, even
+//! during a run. The others are queued like a message. The user's own commands and skills, and
+//! prompts of servers, are listed with them. If a name is used twice, the built-in command is run,
+//! and `/user:name` runs the user's.
 
 mod context;
 mod conversation;
@@ -30,13 +32,13 @@ pub use workspace::DirectoryFacts;
 
 use crate::{Delivery, SessionInput, event::Events, slash::Commands, stop::Stop};
 
-/// The prefix by which a command of a person's is meant where ours has the same name.
+/// The prefix that selects the user's command if a built-in one has the same name.
 pub(crate) const THEIRS: &str = "user:";
 
-/// What a command answers: a text, or what is wrong.
+/// The answer of a command: a text, or an error.
 pub(crate) type CommandAnswer = Result<String, String>;
 
-/// A command of ours.
+/// A built-in command.
 pub(crate) struct BuiltIn {
     pub(crate) name: &'static str,
     pub(crate) hint: &'static str,
@@ -44,15 +46,15 @@ pub(crate) struct BuiltIn {
     pub(crate) acts: Acts,
 }
 
-/// How a command acts.
+/// The way in which a command runs.
 pub(crate) enum Acts {
-    /// At any time: it changes nothing that a run relies on.
+    /// At any time: it changes nothing that a run depends on.
     Anytime(AnytimeCommand),
-    /// At any time with arguments for which this is true, else between two runs.
+    /// At any time if the function returns `true` for the arguments, otherwise between two runs.
     AnytimeIf(fn(&str) -> bool, AnytimeCommand),
     /// Between two runs.
     Between(BetweenCommand),
-    /// It stands for words to the model.
+    /// It becomes a prompt for the model.
     Says(fn(&str) -> String),
 }
 
@@ -61,7 +63,7 @@ pub(crate) type AnytimeCommand =
 pub(crate) type BetweenCommand =
     for<'a, 'c> fn(&'a mut CommandContext<'c>, &'a str) -> BoxFuture<'a, CommandAnswer>;
 
-/// What a command between two runs has.
+/// The context of a command between two runs.
 pub(crate) struct CommandContext<'c> {
     pub(crate) agent: &'c mut Agent,
     pub(crate) input: SessionInput,
@@ -70,7 +72,7 @@ pub(crate) struct CommandContext<'c> {
     pub(crate) stop: &'c Stop,
 }
 
-/// All of them, by name.
+/// All built-in commands, by name.
 pub(crate) static BUILT_IN: [&BuiltIn; 27] = [
     &workspace::ADD_DIR,
     &extensions::AGENTS,
@@ -101,44 +103,44 @@ pub(crate) static BUILT_IN: [&BuiltIn; 27] = [
     &undo::UNDO,
 ];
 
-/// A command, as people choose one.
+/// A command, for users to choose from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandInfo {
     /// Its name, without the slash.
     pub name: String,
-    /// What may stand behind it.
+    /// A hint about its arguments.
     pub argument_hint: String,
-    /// What it does.
+    /// A description of what it does.
     pub description: String,
-    /// Where it comes from.
+    /// Its source.
     pub source: CommandSource,
-    /// It may act while a run is under way, at least without arguments.
+    /// It can run during a run, at least without arguments.
     pub read_only: bool,
 }
 
-/// Where a command comes from.
+/// The source of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandSource {
-    /// It is ours.
+    /// Built in.
     BuiltIn,
-    /// A command or skill that people put in a folder.
+    /// A command or skill in a folder.
     Command,
     /// A prompt of this MCP server.
     Server(String),
 }
 
-/// What became of a line that begins with a slash.
+/// The outcome of a line that begins with a slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandOutcome {
     /// It was answered.
     Answered(Result<String, String>),
-    /// It waits for its turn, under this id.
+    /// It is queued under this id.
     Queued(Uuid),
-    /// It is no command.
+    /// It is not a command.
     Unknown,
 }
 
-/// Rows of columns that line up.
+/// Formats rows as aligned columns.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
@@ -159,7 +161,7 @@ fn table(rows: &[Vec<String>]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The first line of a text, shortened.
+/// Returns the first line of a text, shortened.
 fn short(text: &str, most: usize) -> String {
     let line = text.lines().next().unwrap_or_default().trim();
     match line.char_indices().nth(most) {
@@ -168,7 +170,7 @@ fn short(text: &str, most: usize) -> String {
     }
 }
 
-/// Tokens, as people read them.
+/// Formats a number of tokens.
 fn thousands(tokens: u64) -> String {
     match tokens {
         0..1_000 => tokens.to_string(),
@@ -179,7 +181,7 @@ fn thousands(tokens: u64) -> String {
     }
 }
 
-/// Runs something that waits for the disk.
+/// Runs a function that blocks on disk I/O.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
@@ -187,13 +189,14 @@ async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-/// The command of ours that has this name.
+/// Returns the built-in command with this name.
 pub(crate) fn built_in(name: &str) -> Option<&'static BuiltIn> {
     BUILT_IN.iter().find(|one| one.name == name).copied()
 }
 
 impl BuiltIn {
-    /// How it acts at any time, with these arguments; `None`: only between two runs.
+    /// Returns the function of a command that can run at any time with these arguments; `None`:
+    /// only between two runs.
     fn anytime(&self, arguments: &str) -> Option<AnytimeCommand> {
         match self.acts {
             Acts::Anytime(run) => Some(run),
@@ -202,7 +205,7 @@ impl BuiltIn {
         }
     }
 
-    /// Acts, between two runs. `None`: it stands for words to the model.
+    /// Runs the command between two runs. `None`: it becomes a prompt for the model.
     pub(crate) async fn act(
         &self,
         context: &mut CommandContext<'_>,
@@ -220,7 +223,8 @@ impl BuiltIn {
 }
 
 impl SessionInput {
-    /// The commands there are: ours, then those of people and of servers, each by name.
+    /// Returns the available commands: the built-in ones, then those of the user and of servers,
+    /// each sorted by name.
     pub fn commands(&self) -> Vec<CommandInfo> {
         if self.0.config.without_slash_commands || self.0.config.bare {
             return Vec::new();
@@ -262,8 +266,8 @@ impl SessionInput {
         ours.into_iter().chain(others).collect()
     }
 
-    /// Carries out a line that begins with a slash. What only reads is answered at once, also while a run is
-    /// under way; everything else waits for its turn.
+    /// Runs a line that begins with a slash. Read-only commands are answered immediately, even
+    /// during a run; the others are queued.
     pub async fn command(&self, line: &str) -> CommandOutcome {
         let is_theirs = |name: &str| self.0.reload.has_command(name);
         let called = slash(line, is_theirs);
@@ -285,7 +289,7 @@ impl SessionInput {
         CommandOutcome::Unknown
     }
 
-    /// Does a message call a command?
+    /// Returns whether a message calls a command.
     pub(crate) fn is_command(&self, prompt: &Prompt) -> bool {
         let mut texts = prompt.content.iter().rev().filter_map(Content::as_text);
         let is_known = |name: &str| self.0.reload.has_command(name);

@@ -1,11 +1,11 @@
-//! `/model` and `/effort`: who answers, and how much work it puts in.
+//! `/model` and `/effort`: the model and its effort.
 
 use serde_json::json;
 
 use super::{Acts, BuiltIn, CommandAnswer, blocking, table};
 use crate::SessionInput;
 
-/// How much work a model can put in.
+/// The effort levels.
 const LEVELS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
 pub(super) static MODEL: BuiltIn = BuiltIn {
@@ -33,7 +33,7 @@ async fn model(input: &SessionInput, name: &str) -> CommandAnswer {
         let rows: Vec<Vec<String>> = rows
             .map(|model| vec![format!("  {}", model.value), model.description])
             .collect();
-        // The one that is asked alone is no list.
+        // A list with only the current model is omitted.
         if rows.len() > 1 {
             text += &format!("\n{}", table(&rows));
         }
@@ -75,7 +75,7 @@ fn effort(input: &SessionInput, level: &str) -> CommandAnswer {
 }
 
 impl SessionInput {
-    /// From the next request on, the model puts this much work in; `None`: as much as it does by itself.
+    /// Sets the effort from the next request on; `None`: the model's default.
     pub fn set_effort(&self, level: Option<&str>) -> Result<(), String> {
         if let Some(level) = level.filter(|level| !LEVELS.contains(level)) {
             return Err(format!(

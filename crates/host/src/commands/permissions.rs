@@ -1,4 +1,4 @@
-//! `/permissions`: rules, and what they would do.
+//! `/permissions`: lists, changes and tests rules.
 
 use haft_contract::{RuleList, RuleScope};
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn permissions(input: &SessionInput, arguments: &str) -> CommandAnswer {
         "allow" => blocking(move || add(&shared, RuleList::Allow, &rest)).await,
         "ask" => blocking(move || add(&shared, RuleList::Ask, &rest)).await,
         "deny" => blocking(move || add(&shared, RuleList::Deny, &rest)).await,
-        // A rule alone is one that allows.
+        // A rule without a list is an allow rule.
         _ => blocking(move || add(&shared, RuleList::Allow, &arguments)).await,
     }
 }

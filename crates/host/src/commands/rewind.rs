@@ -1,4 +1,4 @@
-//! `/rewind`: goes back to before a message.
+//! `/rewind`: restores the state before a message.
 
 use haft_contract::Services;
 use uuid::Uuid;
@@ -33,7 +33,7 @@ async fn rewind(context: &mut CommandContext<'_>, arguments: &str) -> CommandAns
         let input = context.input.clone();
         return blocking(move || preview(&input, message)).await;
     };
-    // What was the last message before may be gone back to again.
+    // The message may be the end of a branch that an earlier rewind has left.
     if let Some(back) = talk_again(context, message, kind) {
         return back;
     }
@@ -78,7 +78,7 @@ async fn rewind(context: &mut CommandContext<'_>, arguments: &str) -> CommandAns
     Ok(told.join("\n"))
 }
 
-/// Goes on from a message that was left: not before it, but with all that was said to it.
+/// Returns to a message that an earlier rewind has left: the conversation continues after it.
 fn talk_again(
     context: &mut CommandContext<'_>,
     message: Uuid,
@@ -94,7 +94,7 @@ fn talk_again(
     })
 }
 
-/// Makes the files what they were; `None`: none had changed.
+/// Restores the files; `None`: none has changed.
 fn files(input: &SessionInput, message: Uuid) -> Result<Option<UndoReport>, String> {
     let _: &Services = input.0.access.services().ok_or(NOT_BEGUN)?;
     let points = input.rewind_points()?;

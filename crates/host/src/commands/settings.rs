@@ -1,4 +1,4 @@
-//! `/config`: single settings.
+//! `/config`: shows and changes single settings.
 
 use std::path::PathBuf;
 
@@ -27,12 +27,12 @@ async fn config(input: &SessionInput, arguments: &str) -> CommandAnswer {
         return blocking(move || show(&shared, &key)).await;
     };
     let (key, value) = (key.trim().to_owned(), value.trim());
-    // What is no JSON is a text.
+    // A value that is not JSON is a string.
     let value: Value =
         serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
     let (shared, named, given) = (input.clone(), key.clone(), value.clone());
     let file = blocking(move || shared.save_setting(&named, &given)).await?;
-    // What a running session can take over counts at once.
+    // A setting that a running session can apply takes effect immediately.
     let mut now = Map::new();
     now.insert(key.clone(), value);
     let counts = match input.apply_settings(&now).await {
@@ -58,8 +58,9 @@ fn show(input: &SessionInput, key: &str) -> CommandAnswer {
 }
 
 impl SessionInput {
-    /// Saves a setting in the user's own file, checked like one that is read; named with dots. Which file. Writes
-    /// a file: not for a task that others wait for.
+    /// Saves a setting, given as a dotted name, in the user's own file after validating it. Returns
+    /// the path of the file. Blocks on disk I/O: do not call it on an async task that others wait
+    /// for.
     pub fn save_setting(&self, key: &str, value: &Value) -> Result<PathBuf, String> {
         let files = self.files();
         if let SettingRisk::Unknown(why) = files.weigh(key) {
@@ -68,7 +69,8 @@ impl SessionInput {
         Ok(files.write_user(key, value)?.file.into())
     }
 
-    /// A setting as the files say it now, named with dots; `None` where no one has set it. Reads files.
+    /// Returns the current value of a setting, given as a dotted name, merged from all files;
+    /// `None` if it is not set. Reads files.
     pub fn setting(&self, key: &str) -> Option<Value> {
         let value = self.files().read(key).ok()?;
         (!value.is_null()).then_some(value)

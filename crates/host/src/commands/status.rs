@@ -1,4 +1,4 @@
-//! `/status` and `/doctor`: how things are.
+//! `/status` and `/doctor`: the state of the session and of the installation.
 
 use super::{Acts, BuiltIn, CommandAnswer, table};
 use crate::{SessionInput, key_report};

@@ -1,4 +1,4 @@
-//! `/tasks`: what runs beside the conversation.
+//! `/tasks`: lists and stops background tasks.
 
 use super::{Acts, BuiltIn, CommandAnswer, blocking, short, table};
 use crate::SessionInput;

@@ -1,9 +1,9 @@
-//! `/undo`: undoes what calls changed.
+//! `/undo`: undoes the changes of calls.
 
 use super::{Acts, BuiltIn, CommandAnswer, blocking, short, table};
 use crate::{ChangedFile, SessionInput, UndoReport, UndoWhich, moment};
 
-/// At most this many changes are listed.
+/// The maximum number of listed changes.
 const LISTED: usize = 30;
 
 pub(super) static UNDO: BuiltIn = BuiltIn {
@@ -34,7 +34,7 @@ fn undo(input: &SessionInput, arguments: &str) -> CommandAnswer {
     told(&report)
 }
 
-/// What an undo did, in words.
+/// Describes the result of an undo.
 pub(super) fn told(report: &UndoReport) -> CommandAnswer {
     if let Some(conflict) = &report.conflict {
         return Err(format!("nothing was undone: {conflict}"));
@@ -72,11 +72,11 @@ fn list(input: &SessionInput) -> CommandAnswer {
     Ok(table(&rows.collect::<Vec<_>>()))
 }
 
-/// Files that changed, in a few words.
+/// Describes changed files briefly.
 pub(super) fn files(files: &[ChangedFile]) -> String {
     let added: u64 = files.iter().map(|file| file.added).sum();
     let removed: u64 = files.iter().map(|file| file.removed).sum();
-    // What a command changed is not counted in lines.
+    // Lines are not counted for changes by commands.
     let lines = match (added, removed) {
         (0, 0) => String::new(),
         _ => format!(" +{added} -{removed}"),

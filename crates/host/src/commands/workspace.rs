@@ -1,4 +1,5 @@
-//! `/add-dir`, `/init`, `/plan`, `/exit`: where and how it works.
+//! `/add-dir`, `/init`, `/plan`, `/exit`: the working directories, planning, and the end of the
+//! session.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use haft_contract::PermissionMode;
 use super::{Acts, BuiltIn, CommandAnswer, CommandContext};
 use crate::{SessionConfig, SessionInput, trust_report};
 
-/// What `/init` means.
+/// The prompt of `/init`.
 const INIT_WORDS: &str = include_str!("../init.md");
 
 pub(super) static ADD_DIR: BuiltIn = BuiltIn {
@@ -58,17 +59,17 @@ pub(super) static EXIT: BuiltIn = BuiltIn {
     ),
 };
 
-/// A directory that calls could work in too, for the one who is asked whether they may.
+/// A directory that could be added, with the facts needed to approve it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryFacts {
-    /// Where it really is.
+    /// The real path.
     pub path: PathBuf,
-    /// What is in it that would run or loosen something in a session of its own.
+    /// Settings files in it that would run or loosen something in a session started there.
     pub uncounted: Vec<String>,
 }
 
 impl DirectoryFacts {
-    /// What it means to add it, line by line.
+    /// Describes the consequences of adding it, line by line.
     pub fn words(&self) -> Vec<String> {
         let may = "calls may read what is in it, and edit it as the mode permits";
         let mut words = vec![may.to_owned()];
@@ -81,7 +82,8 @@ impl DirectoryFacts {
 }
 
 impl SessionInput {
-    /// The directory that `/add-dir` means with these words. Waits for the disk. The error says what is wrong.
+    /// Returns the directory that the arguments of `/add-dir` name. Blocks on disk I/O. The error
+    /// says what is wrong.
     pub fn directory(&self, words: &str) -> Result<DirectoryFacts, String> {
         let cwd = match self.0.access.engine() {
             Some((_, context)) => context.cwd.to_path_buf(),

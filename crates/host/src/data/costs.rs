@@ -1,31 +1,31 @@
-//! What a session has spent.
+//! The usage and cost of a session.
 
 use haft_agent::{Spent, UsageLedger};
 use haft_contract::PermissionMode;
 
 use crate::SessionInput;
 
-/// What was spent.
+/// The usage and cost of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CostReport {
-    /// All of it, in USD.
+    /// The total in USD.
     pub total_usd: f64,
-    /// By model.
+    /// The usage by model.
     pub models: Vec<CostLine>,
-    /// By agent: the main agent, and each kind of subagent.
+    /// The usage by agent: the main agent, and each agent kind.
     pub agents: Vec<CostLine>,
 }
 
-/// What one of them spent.
+/// The usage and cost of one model or agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CostLine {
-    /// Who.
+    /// The name of the model or agent.
     pub name: String,
-    /// Tokens that were read.
+    /// The number of input tokens.
     pub input: u64,
-    /// Tokens that were written.
+    /// The number of output tokens.
     pub output: u64,
-    /// USD; nothing where the price is not known.
+    /// The cost in USD; 0 if the price is not known.
     pub usd: f64,
 }
 
@@ -38,7 +38,7 @@ impl CostReport {
             usd: spent.cost,
         };
         Self {
-            // Without this, nothing would be minus nothing.
+            // Avoids a sum of negative zero.
             total_usd: ledger.total_cost() + 0.0,
             models: ledger.models().map(line).collect(),
             agents: ledger.agents().map(line).collect(),
@@ -47,19 +47,19 @@ impl CostReport {
 }
 
 impl SessionInput {
-    /// What was spent so far, also by a run that is under way.
+    /// Returns the usage and cost so far, including those of the current run.
     pub fn costs(&self) -> CostReport {
         CostReport::of(&self.0.access.ledger().unwrap_or_default())
     }
 
-    /// How much runs without asking: as it is, or is asked to be from the next request on.
+    /// Returns the permission mode that applies from the next request on.
     pub fn mode(&self) -> PermissionMode {
         let asked = self.0.control.asked_mode();
         let now = || Some(self.0.access.engine()?.1.mode);
         asked.or_else(now).unwrap_or(self.0.permitted.mode)
     }
 
-    /// The model that is asked: as it is, or is asked to be from the next request on.
+    /// Returns the model that is used from the next request on.
     pub fn model(&self) -> String {
         let asked = self.0.control.asked_model();
         asked.unwrap_or_else(|| self.context_usage().model)

@@ -1,4 +1,4 @@
-//! What a person is asked and told before a session: whether the directory is trusted, and where the key is.
+//! Queries before a session starts: whether the directory is trusted, and which key is used.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,49 +16,49 @@ use crate::{
     key_helper, mcp::project_server_changes, model,
 };
 
-/// What of a directory would run or loosen something, and whether that is trusted.
+/// The items of a directory that need trust, and whether the directory is trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustReport {
-    /// The directory that is trusted: the root of the repository, or this one.
+    /// The directory that is trusted: the root of the repository, or the directory itself.
     pub directory: PathBuf,
-    /// It is, as it is now; also where there is nothing to trust.
+    /// The directory is trusted in its current state, or has nothing that needs trust.
     pub is_trusted: bool,
-    /// What has changed since it was trusted; lines below the first show how.
+    /// The changes since it was trusted, each followed by lines with the difference.
     pub changed: Vec<String>,
-    /// What would count.
+    /// The items that take effect if it is trusted.
     pub things: Vec<TrustedThing>,
 }
 
-/// Something that counts only in a directory that is trusted.
+/// An item that takes effect only in a trusted directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedThing {
-    /// What it is and where it stands, such as `.claude/settings.json hooks`.
+    /// Its kind and location, such as `.claude/settings.json hooks`.
     pub name: String,
-    /// What it says; empty where the name says it all.
+    /// Its contents; empty if the name is sufficient.
     pub contents: String,
 }
 
-/// Where a key was looked for.
+/// A place that was searched for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyPlace {
     /// A variable, a setting or a file.
     pub name: String,
-    /// It holds one.
+    /// It contains a key.
     pub is_set: bool,
 }
 
-/// Which key a session would use.
+/// The key that a session would use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyReport {
-    /// Where it comes from; `None`: there is none.
+    /// Its origin; `None`: no key was found.
     pub source: Option<String>,
-    /// Where it was looked for, in this order.
+    /// The places that were searched, in this order.
     pub looked_at: Vec<KeyPlace>,
-    /// Where the model is asked.
+    /// The host of the provider.
     pub base_url: String,
 }
 
-/// What of the directory of a session waits for trust.
+/// Returns the items in a session's directory that need trust.
 pub fn trust_report(config: &SessionConfig) -> Result<TrustReport, OpenError> {
     let settings = settings(config);
     let places = &settings.places;
@@ -97,8 +97,8 @@ pub fn trust_report(config: &SessionConfig) -> Result<TrustReport, OpenError> {
     })
 }
 
-/// What differs from what was trusted, of these things; `None` if the directory never was. Lines below the first show the
-/// difference, where it is known.
+/// Returns how these items differ from the trusted ones; `None` if the directory was never trusted.
+/// Further lines show the difference, if it is known.
 pub fn trust_changes(
     config: &SessionConfig,
     places: &SettingsPlaces,
@@ -121,7 +121,7 @@ pub fn trust_changes(
     Some(changed.into_iter().map(with_difference).collect())
 }
 
-/// Files outside of the project that its memory files import, and that no one has agreed to yet.
+/// Returns the files outside the project that its memory files import without the user's approval.
 pub fn outside_imports(config: &SessionConfig) -> Result<BTreeSet<PathBuf>, OpenError> {
     if config.bare {
         return Ok(BTreeSet::new());
@@ -130,7 +130,7 @@ pub fn outside_imports(config: &SessionConfig) -> Result<BTreeSet<PathBuf>, Open
     Ok(Extensions::load(config, &permitted).left_out_imports())
 }
 
-/// Trusts the directory of a session, with everything in it as it is now. Gives the directory.
+/// Trusts the directory of a session in its current state. Returns the directory.
 pub fn accept_trust(config: &SessionConfig) -> Result<PathBuf, OpenError> {
     let settings = settings(config);
     let imports = outside_imports(config)?;
@@ -140,13 +140,13 @@ pub fn accept_trust(config: &SessionConfig) -> Result<PathBuf, OpenError> {
     Ok(added.map_err(anyhow::Error::from)?)
 }
 
-/// Whatever the flags leave out: later sessions may not.
+/// Loads the settings independently of the flags, since later sessions may be started without them.
 fn settings(config: &SessionConfig) -> Settings {
     let places = config.environment.settings_places(&config.cwd);
     Settings::load(places, &Flags::default(), Trust::default())
 }
 
-/// Where the key of a session would come from, and where it was looked for.
+/// Returns the origin of the key that a session would use, and the places that were searched.
 pub fn key_report(config: &SessionConfig) -> Result<KeyReport, OpenError> {
     let permitted = Permitted::load(config)?;
     let environment = &permitted.environment;
@@ -178,13 +178,13 @@ pub fn key_report(config: &SessionConfig) -> Result<KeyReport, OpenError> {
     })
 }
 
-/// Where a key is kept that a person gave us.
+/// Returns the path of the stored key.
 fn key_file(environment: &Environment) -> PathBuf {
     let places = environment.settings_places(std::path::Path::new("/"));
     places.user.join("haft/key")
 }
 
-/// The key that a person gave us. A file that others can read is no place for one, and is not read.
+/// Returns the stored key. A key file that other users can read is ignored.
 pub(crate) fn stored_key(environment: &Environment) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
     let path = key_file(environment);
@@ -195,7 +195,7 @@ pub(crate) fn stored_key(environment: &Environment) -> Option<String> {
     (!key.is_empty()).then(|| key.to_owned())
 }
 
-/// Keeps a key in a file that only the user can read. Gives the file.
+/// Stores a key in a file that only the user can read. Returns the path of the file.
 pub fn store_key(environment: &Environment, key: &str) -> Result<PathBuf, OpenError> {
     let key = key.trim();
     let is_plain = !key.is_empty() && key.chars().all(|letter| letter.is_ascii_graphic());
@@ -207,7 +207,7 @@ pub fn store_key(environment: &Environment, key: &str) -> Result<PathBuf, OpenEr
     let write = || -> io::Result<()> {
         let folder = path.parent().unwrap_or(std::path::Path::new("/"));
         fs::create_dir_all(folder)?;
-        // Made anew: never readable by others for a moment, whatever stood there.
+        // A new file: an existing file could be readable by others.
         let partial = folder.join(format!(".key.{}.partial", std::process::id()));
         let _ = fs::remove_file(&partial);
         let mut options = fs::OpenOptions::new();
@@ -220,7 +220,7 @@ pub fn store_key(environment: &Environment, key: &str) -> Result<PathBuf, OpenEr
     Ok(path)
 }
 
-/// Forgets the key that a person gave us. Gives the file, if there was one.
+/// Deletes the stored key. Returns the path of the file, if it existed.
 pub fn remove_key(environment: &Environment) -> Result<Option<PathBuf>, OpenError> {
     let path = key_file(environment);
     match fs::remove_file(&path) {

@@ -1,4 +1,4 @@
-//! Files that people write for the model to know, as `#text` adds to them.
+//! The memory files, to which `#text` adds lines.
 
 use std::path::PathBuf;
 
@@ -6,19 +6,19 @@ use haft_contract::SessionId;
 
 use crate::SessionInput;
 
-/// Whose a memory file is.
+/// The scope of a memory file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryScope {
-    /// The project's.
+    /// All users of the project.
     Project,
-    /// The person's, in this project.
+    /// The user, in this project.
     Local,
-    /// The person's, everywhere.
+    /// The user, in all projects.
     User,
 }
 
 impl MemoryScope {
-    /// The word for it.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Project => "project",
@@ -28,19 +28,20 @@ impl MemoryScope {
     }
 }
 
-/// A memory file, whether it is there or not.
+/// A memory file, which may not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryPlace {
-    /// Whose it is.
+    /// Its scope.
     pub scope: MemoryScope,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// It is there.
+    /// The file exists.
     pub exists: bool,
 }
 
 impl SessionInput {
-    /// Where something can be remembered: for the project, for the person in it, for the person everywhere.
+    /// Returns the memory files of all scopes: for the project, for the user in the project, and
+    /// for the user everywhere.
     pub fn memory_files(&self) -> Vec<MemoryPlace> {
         let places = &self.0.permitted.settings.places;
         let beside = places.cwd.join(".claude/CLAUDE.md");
@@ -61,8 +62,8 @@ impl SessionInput {
         all.into()
     }
 
-    /// Puts a line at the end of a memory file, as a change that can be undone. Gives the file. Writes a file:
-    /// not for a task that others wait for.
+    /// Appends a line to a memory file, as a change that can be undone. Returns the path of the
+    /// file. Blocks on disk I/O: do not call it on an async task that others wait for.
     pub fn remember(&self, text: &str, scope: MemoryScope) -> Result<PathBuf, String> {
         let text = text.trim();
         if text.is_empty() {

@@ -1,5 +1,4 @@
-//! What a session can be asked for as data: what a face shows, and what the text answers of commands are made
-//! of.
+//! Queries about a session that return data. Front ends display it, and commands format it as text.
 
 mod costs;
 mod first_run;

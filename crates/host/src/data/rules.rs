@@ -1,4 +1,4 @@
-//! Permission rules: which there are, and where they are kept.
+//! The permission rules and the files they are saved in.
 
 use std::path::PathBuf;
 
@@ -11,23 +11,23 @@ use serde_json::Value;
 
 use crate::{Permitted, SessionInput, explain};
 
-/// A rule, and where it stands.
+/// A rule with its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleInfo {
-    /// What it does to calls.
+    /// The list it belongs to.
     pub list: RuleList,
-    /// As written.
+    /// The rule, as written.
     pub rule: String,
-    /// Who wrote it, in words.
+    /// The name of its scope.
     pub scope: String,
-    /// In which file.
+    /// Its file, if any.
     pub file: Option<PathBuf>,
-    /// On which line, from 1.
+    /// Its line in the file, from 1.
     pub line: Option<usize>,
 }
 
 impl SessionInput {
-    /// The rules in force, those of this session included.
+    /// Returns the rules in force, including those of this session.
     pub fn rules(&self) -> Result<Vec<RuleInfo>, String> {
         let info = |rules: &Rules| -> Vec<RuleInfo> {
             let all = rules.iter().map(|rule| RuleInfo {
@@ -42,7 +42,7 @@ impl SessionInput {
         let permitted = Permitted::load(&self.0.config).map_err(|error| error.to_string())?;
         let mut rules = info(&permitted.rules);
         if let Some((_, context)) = self.0.access.engine() {
-            // What was kept stands in a file now, and is named by it.
+            // A saved rule is listed with its file, not as a rule of the session.
             for rule in info(&context.rules) {
                 let is_known = |one: &RuleInfo| one.list == rule.list && one.rule == rule.rule;
                 if !rules.iter().any(is_known) {
@@ -54,8 +54,8 @@ impl SessionInput {
         Ok(rules)
     }
 
-    /// Adds a rule, which counts from the next request on, and keeps it. Gives the file, where there is one.
-    /// Writes a file: not for a task that others wait for.
+    /// Adds a rule that applies from the next request on, and saves it. Returns the path of the
+    /// file, if any. Blocks on disk I/O: do not call it on an async task that others wait for.
     pub fn keep_rule(
         &self,
         list: RuleList,
@@ -68,8 +68,7 @@ impl SessionInput {
         Ok(kept)
     }
 
-    /// Takes a rule out of a file. In this session it counts to its end: nothing is loosened or forgotten in
-    /// the middle of it.
+    /// Removes a rule from a file. It still applies to this session until its end.
     pub fn remove_rule(
         &self,
         list: RuleList,
@@ -80,7 +79,7 @@ impl SessionInput {
         removed.ok_or_else(|| "a rule of this session ends with it".to_owned())
     }
 
-    /// Is this a rule? The error says what is wrong with it.
+    /// Checks whether a rule is valid. The error says what is wrong with it.
     pub fn check_rule(&self, list: RuleList, rule: &str) -> Result<(), String> {
         let mut rules = Rules::default();
         let source = RuleSource::of(Scope::Session);
@@ -93,7 +92,7 @@ impl SessionInput {
         }
     }
 
-    /// What would be decided about a call, and why, in words.
+    /// Returns a text with the decision on a call and its reason.
     pub async fn explain(&self, tool: &str, input: Value) -> Result<String, String> {
         let parts = crate::SessionParts::new(|_: &crate::SessionEvent| {});
         let explained = explain::explain_call(&self.0.config, parts, tool, input);

@@ -1,4 +1,4 @@
-//! Conversations that were kept: which there are, and what was said in them.
+//! The stored conversations and their contents.
 
 use std::{
     borrow::Cow,
@@ -16,52 +16,52 @@ use uuid::Uuid;
 
 use crate::{Environment, SessionInput, conversations, moment};
 
-/// The kind of block that answers a call.
+/// The type of the block with the result of a call.
 const RESULT: &str = "tool_result";
 
-/// A conversation that can be taken up.
+/// A conversation that can be resumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionEntry {
     /// Its id.
     pub id: SessionId,
-    /// What a person calls it.
+    /// Its title, if the user has set one.
     pub title: Option<String>,
-    /// What was said first.
+    /// The first prompt.
     pub first_prompt: Option<String>,
-    /// When it was last changed.
+    /// The time of the last change.
     pub changed: SystemTime,
-    /// Its file.
+    /// The path of the transcript.
     pub path: PathBuf,
-    /// Where it was held, where that is known.
+    /// The directory of the session, if known.
     pub cwd: Option<PathBuf>,
 }
 
-/// What was said in a conversation, the end of it.
+/// The last exchanges of a conversation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Exchanges {
-    /// How many are not among these.
+    /// The number of earlier exchanges that are left out.
     pub earlier: usize,
-    /// The last ones, the oldest first.
+    /// The last exchanges, the oldest first.
     pub shown: Vec<Exchange>,
 }
 
-/// What a person said, and what was answered.
+/// A prompt of the user, and the reply.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Exchange {
     /// The id of the message.
     pub uuid: Option<Uuid>,
-    /// What it says.
+    /// The text of the prompt.
     pub prompt: String,
-    /// Pictures that go with it.
+    /// The images in the prompt.
     pub images: Vec<Content>,
-    /// The answer.
+    /// The parts of the reply.
     pub parts: Vec<ExchangePart>,
 }
 
-/// A part of an answer.
+/// A part of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExchangePart {
-    /// The model's words.
+    /// A text by the model.
     Text(String),
     /// A call.
     Call {
@@ -69,14 +69,14 @@ pub enum ExchangePart {
         name: String,
         /// Its arguments.
         input: Value,
-        /// Did it fail? `None`: it has no answer.
+        /// Whether it failed. `None`: it has no result.
         is_error: Option<bool>,
     },
-    /// A picture in what a call came to.
+    /// An image in the result of a call.
     Image(Content),
 }
 
-/// A message of a person's, and where it stands.
+/// A prompt of the user, with its position.
 #[derive(Debug, Clone)]
 pub(crate) struct TranscriptPrompt {
     pub(crate) uuid: Uuid,
@@ -86,7 +86,7 @@ pub(crate) struct TranscriptPrompt {
     pub(crate) text: String,
 }
 
-/// The conversations of a directory, or of all, the newest first.
+/// Returns the conversations of a directory, or of all directories, the newest first.
 pub fn session_entries(
     environment: &Environment,
     cwd: &Path,
@@ -121,7 +121,7 @@ pub fn session_entries(
     Ok(entries)
 }
 
-/// Where a conversation was held: its first lines say so.
+/// Returns the directory of a conversation, which its first lines contain.
 fn place(path: &Path) -> Option<PathBuf> {
     use std::io::BufRead;
     let file = fs::File::open(path).ok()?;
@@ -132,7 +132,7 @@ fn place(path: &Path) -> Option<PathBuf> {
         .find_map(|line| Some(PathBuf::from(line["cwd"].as_str()?)))
 }
 
-/// What was said in a conversation: the last exchanges of it, this many. Branches that were left do not count.
+/// Returns the last `most` exchanges of a conversation, without the branches that were left.
 pub fn exchanges(transcript: &Path, most: usize) -> io::Result<Exchanges> {
     let text = fs::read_to_string(transcript)?;
     let lines = chain(&text, None);
@@ -154,7 +154,7 @@ pub fn exchanges(transcript: &Path, most: usize) -> io::Result<Exchanges> {
                 images: images(&line["message"]["content"]),
                 parts: Vec::new(),
             });
-            // Only the end is wanted, and pictures are long.
+            // Only the last ones are needed, and images are large.
             if let Some(before) = all.len().checked_sub(most + 1) {
                 all[before] = Exchange::default();
             }
@@ -192,7 +192,8 @@ pub fn exchanges(transcript: &Path, most: usize) -> io::Result<Exchanges> {
     })
 }
 
-/// What a person has said in a conversation up to a message, the oldest first; `None`: up to the last.
+/// Returns the user's prompts in a conversation up to a message, the oldest first; `None`: up to
+/// the last message.
 pub(crate) fn prompts(transcript: &Path, leaf: Option<Uuid>) -> Vec<TranscriptPrompt> {
     let text = fs::read_to_string(transcript).unwrap_or_default();
     let now = SystemTime::now();
@@ -210,7 +211,8 @@ pub(crate) fn prompts(transcript: &Path, leaf: Option<Uuid>) -> Vec<TranscriptPr
     said.collect()
 }
 
-/// What places a line in its conversation. The rest of it, which may be long, is passed over.
+/// The fields of a line that determine its position in the conversation. The rest, which may be
+/// long, is skipped.
 #[derive(Deserialize)]
 struct LineHead<'t> {
     #[serde(borrow, rename = "type")]
@@ -236,8 +238,8 @@ impl LineHead<'_> {
     }
 }
 
-/// The lines of the conversation as it stands: from its last message back to the first. They stay as they are
-/// written: read all at once they would take several times as much memory.
+/// Returns the lines of the current conversation, from its last message back to the first. They are
+/// not parsed as a whole, because that would need several times as much memory.
 fn chain(text: &str, leaf: Option<Uuid>) -> Vec<&str> {
     let lines = text
         .lines()
@@ -262,7 +264,7 @@ fn chain(text: &str, leaf: Option<Uuid>) -> Vec<&str> {
         let parent = head.parent.as_deref().or(head.logical_parent.as_deref());
         at = parent.and_then(|parent| by_id.get(parent).copied());
     }
-    // Answers may stand beside the chain: they belong to the message before them.
+    // Results that are not on the chain belong to the message before them.
     for (index, (line, head)) in lines.iter().enumerate() {
         let parent = head.parent.as_deref();
         let parent = parent.and_then(|parent| by_id.get(parent).copied());
@@ -275,7 +277,7 @@ fn chain(text: &str, leaf: Option<Uuid>) -> Vec<&str> {
 }
 
 fn has_answer(line: &str) -> bool {
-    // Most lines are known without reading them whole.
+    // Rules out most lines without parsing them.
     line.contains(RESULT)
         && parsed(line).is_some_and(|line| blocks(&line).any(|block| block["type"] == RESULT))
 }
@@ -284,7 +286,7 @@ fn parsed(line: &str) -> Option<Value> {
     serde_json::from_str(line).ok()
 }
 
-/// The pictures in a content.
+/// Returns the images in a content.
 fn images(content: &Value) -> Vec<Content> {
     let blocks = content.as_array().into_iter().flatten();
     let images = blocks.filter(|block| block["type"] == "image");
@@ -297,7 +299,7 @@ fn blocks(line: &Value) -> impl Iterator<Item = &Value> {
     line["message"]["content"].as_array().into_iter().flatten()
 }
 
-/// What a person said in a line, if one did.
+/// Returns the user's prompt in a line, if it is one.
 fn prompt_text(line: &Value) -> Option<String> {
     let is_users = line["type"] == "user" && line["isMeta"] != true;
     if !is_users || line["isCompactSummary"] == true {
@@ -310,7 +312,7 @@ fn prompt_text(line: &Value) -> Option<String> {
             if all.iter().any(|block| block["type"] == "tool_result") {
                 return None;
             }
-            // What was typed comes last; before it stands what belongs to it.
+            // The typed text comes last, after the context that was added to it.
             let mut texts = all.iter().filter_map(|block| block["text"].as_str());
             texts.next_back()?.to_owned()
         }
@@ -326,17 +328,17 @@ fn prompt_text(line: &Value) -> Option<String> {
 }
 
 impl SessionInput {
-    /// The conversations of this directory, or of all, the newest first.
+    /// Returns the conversations of this directory, or of all directories, the newest first.
     pub fn session_entries(&self, all: bool) -> io::Result<Vec<SessionEntry>> {
         session_entries(&self.0.environment, &self.0.config.cwd, all)
     }
 
-    /// The file of the conversation; `None` before the first message, or where it is not kept.
+    /// Returns the path of the transcript; `None` before the first message, or if it is not stored.
     pub fn transcript_path(&self) -> Option<PathBuf> {
         self.0.access.transcript_path()
     }
 
-    /// Which conversation it is; `None` before the first message.
+    /// Returns the id of the conversation; `None` before the first message.
     pub fn session_id(&self) -> Option<SessionId> {
         self.0.access.session_id()
     }

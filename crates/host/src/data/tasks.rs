@@ -1,4 +1,4 @@
-//! Tasks that run beside the conversation.
+//! The background tasks of a session.
 
 use std::{
     fs::File,
@@ -10,28 +10,28 @@ use haft_contract::{BackgroundTasks, TaskKind};
 
 use crate::SessionInput;
 
-/// At most this much of the end of an output is given.
+/// The maximum number of bytes that are returned from the end of an output.
 const TAIL: u64 = 16 << 10;
 
-/// A task that runs.
+/// A running task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningTask {
     /// Its id.
     pub id: String,
-    /// A command, a subagent, a monitor; or a prompt that is said later.
+    /// Its kind: a command, a subagent, a monitor or a scheduled prompt.
     pub kind: TaskKind,
-    /// What it is for, in a few words.
+    /// A short description.
     pub description: String,
-    /// The call that started it, as the provider names it.
+    /// The provider's id of the call that started it.
     pub tool_use_id: Option<String>,
-    /// No one waits for it.
+    /// No call waits for it.
     pub in_background: bool,
-    /// Where its output goes, where it has one.
+    /// The file with its output, if any.
     pub output_file: Option<PathBuf>,
 }
 
 impl SessionInput {
-    /// The tasks that run, and what is said later.
+    /// Returns the running tasks and the scheduled prompts.
     pub fn tasks(&self) -> Vec<RunningTask> {
         let scheduled = self.0.schedules.iter().flat_map(|book| book.all());
         let scheduled = scheduled.map(|job| RunningTask {
@@ -61,7 +61,7 @@ impl SessionInput {
         running.chain(scheduled).collect()
     }
 
-    /// The end of what a task has printed, whether it still runs or not.
+    /// Returns the end of a task's output, whether it is still running or not.
     pub fn task_output(&self, id: &str) -> Result<String, String> {
         let mut scheduled = self.0.schedules.iter().flat_map(|book| book.all());
         if let Some(job) = scheduled.find(|job| job.id == id) {

@@ -1,30 +1,30 @@
-//! The list of tasks that the model keeps, as results of calls report it.
+//! The model's task list, as reported in the results of calls.
 
 use serde_json::Value;
 
-/// The tasks the model has set itself.
+/// The tasks that the model has set itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TodoBoard {
-    /// In their order.
+    /// The tasks, in order.
     pub todos: Vec<TodoEntry>,
 }
 
-/// One of them.
+/// A task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TodoEntry {
     id: String,
-    /// What is to be done.
+    /// A description of the task.
     pub text: String,
-    /// How far it is.
+    /// Its status.
     pub status: TodoStatus,
 }
 
-/// How far a task is.
+/// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TodoStatus {
-    /// Not begun.
+    /// Not started.
     Open,
-    /// Begun.
+    /// In progress.
     Doing,
     /// Done.
     Done,
@@ -41,7 +41,8 @@ impl TodoStatus {
 }
 
 impl TodoBoard {
-    /// What a result says of the list, if it says something; whether it did.
+    /// Updates the list from the structured result of a call. Returns whether the result was about
+    /// the list.
     pub fn note(&mut self, structured: &Value) -> bool {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         if let Some(all) = structured["newTodos"].as_array() {
@@ -84,7 +85,7 @@ impl TodoBoard {
         true
     }
 
-    /// All of it is done, or there is none.
+    /// Returns whether all tasks are done, or the list is empty.
     pub fn is_over(&self) -> bool {
         self.todos
             .iter()

@@ -1,4 +1,4 @@
-//! What calls changed, and how it is taken back.
+//! The changes of calls, and undoing them.
 
 use std::{collections::BTreeSet, path::PathBuf, time::SystemTime};
 
@@ -9,89 +9,89 @@ use uuid::Uuid;
 use super::prompts;
 use crate::{Delivery, SessionInput, access::NOT_BEGUN};
 
-/// A file that something changed.
+/// A changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedFile {
-    /// Which.
+    /// Its path.
     pub path: PathBuf,
-    /// What was done to it.
+    /// The kind of change.
     pub change: FileChangeKind,
-    /// Lines added.
+    /// The number of added lines.
     pub added: u64,
-    /// Lines removed.
+    /// The number of removed lines.
     pub removed: u64,
 }
 
-/// What was done to a file.
+/// The kind of change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileChangeKind {
-    /// It was not there before.
+    /// It was created.
     Created,
-    /// It holds something else.
+    /// Its contents were changed.
     Changed,
-    /// It is gone.
+    /// It was removed.
     Removed,
 }
 
-/// One change that a call made.
+/// A change by a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoEntry {
-    /// By which it is undone.
+    /// The id to undo it by.
     pub id: String,
-    /// When it was made.
+    /// The time of the change.
     pub time: SystemTime,
     /// The tool that made it.
     pub tool: String,
-    /// The command line, where it was one.
+    /// The command line, if it was a command.
     pub about: String,
     /// The files.
     pub files: Vec<ChangedFile>,
-    /// The person's message that was being answered: its id and what it says.
+    /// The id and text of the user's message that was being answered.
     pub message: Option<(Uuid, String)>,
     /// It is an undo itself.
     pub is_undo: bool,
-    /// Can it be undone now? The error says why not.
+    /// Whether it can be undone now. The error is the reason if not.
     pub undoable: Result<(), String>,
 }
 
-/// What is to be undone.
+/// The changes to undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UndoWhich {
-    /// The newest changes, this many.
+    /// The newest changes, up to this number.
     Newest(usize),
-    /// One, by its id.
+    /// One change, by its id.
     Entry(String),
-    /// Everything since a message.
+    /// All changes since a message.
     Since(Uuid),
 }
 
-/// What an undo did, or would do.
+/// The result of an undo, or of its preview.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UndoReport {
-    /// The files, each with how it becomes what it was.
+    /// The files, each with the changes that restore it.
     pub cards: Vec<Card>,
-    /// What is not as it was afterwards, and why.
+    /// The files that were left unchanged, with the reasons.
     pub left: Vec<(PathBuf, String)>,
-    /// Why it is refused; nothing is changed then.
+    /// The conflict, if any: nothing is changed then.
     pub conflict: Option<String>,
-    /// By which the undo is undone.
+    /// The id to undo the undo by.
     pub redo: Option<String>,
 }
 
-/// A message that can be gone back to.
+/// A message that can be rewound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RewindPoint {
     /// Its id.
     pub uuid: Uuid,
-    /// When it was said.
+    /// The time at which it was sent.
     pub time: Option<SystemTime>,
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// The files that were changed since.
     pub files: Vec<ChangedFile>,
 }
 
-/// What goes back.
+/// The parts that are rewound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RewindKind {
     /// The conversation and the files.
@@ -100,12 +100,12 @@ pub enum RewindKind {
     Talk,
     /// The files.
     Files,
-    /// What was said since becomes a summary.
+    /// The conversation since then is replaced with a summary.
     Summary,
 }
 
 impl RewindKind {
-    /// The word for it, as commands take it.
+    /// Returns its name, as used by commands.
     pub fn name(self) -> &'static str {
         match self {
             Self::Both => "both",
@@ -122,7 +122,8 @@ impl RewindKind {
 }
 
 impl SessionInput {
-    /// What calls of this session changed, the newest first. Reads files: not for a task that others wait for.
+    /// Returns the changes by calls of this session, the newest first. Blocks on disk I/O: do not
+    /// call it on an async task that others wait for.
     pub fn undo_list(&self) -> Result<Vec<UndoEntry>, String> {
         let services = self.0.access.services().ok_or(NOT_BEGUN)?;
         let mut entries = list(services)?;
@@ -135,7 +136,7 @@ impl SessionInput {
         Ok(entries)
     }
 
-    /// The files that calls of this session changed, each once, by their paths. Reads files.
+    /// Returns the files changed by calls of this session, without duplicates. Reads files.
     pub fn changed_files(&self) -> Result<Vec<PathBuf>, String> {
         let services = self.0.access.services().ok_or(NOT_BEGUN)?;
         let files = list(services)?.into_iter().flat_map(|entry| entry.files);
@@ -143,8 +144,8 @@ impl SessionInput {
         Ok(paths.into_iter().collect())
     }
 
-    /// Takes changes back, or with `preview` says what that would do. Reads and writes files: not for a task
-    /// that others wait for.
+    /// Undoes changes, or with `preview` reports what would be undone. Blocks on disk I/O: do not
+    /// call it on an async task that others wait for.
     pub fn undo(&self, which: &UndoWhich, preview: bool) -> Result<UndoReport, String> {
         let services = self.0.access.services().ok_or(NOT_BEGUN)?;
         let cwd = &self.0.config.cwd;
@@ -180,7 +181,8 @@ impl SessionInput {
         }
     }
 
-    /// The messages that can be gone back to, the oldest first, and which files changed since each.
+    /// Returns the messages that can be rewound to, the oldest first, with the files that were
+    /// changed since each.
     pub fn rewind_points(&self) -> Result<Vec<RewindPoint>, String> {
         let services = self.0.access.services().ok_or(NOT_BEGUN)?;
         let changes = list(services).unwrap_or_default();
@@ -211,20 +213,21 @@ impl SessionInput {
         Ok(points.collect())
     }
 
-    /// Goes back to before a message, after the run that is under way: as the command `/rewind` does. Its id.
+    /// Rewinds to before a message after the current run, like the command `/rewind`. Returns the
+    /// id of the queued command.
     pub fn rewind_to(&self, point: Uuid, kind: RewindKind) -> Uuid {
         let line = format!("/rewind {point} {}", kind.name());
         self.say(Prompt::from(line), Delivery::AfterRun)
     }
 
-    /// What the person has said in the conversation as it stands.
+    /// Returns the user's prompts in the current conversation.
     pub(crate) fn said(&self) -> Vec<super::TranscriptPrompt> {
         let leaf = self.0.access.last_message();
         let path = self.transcript_path();
         path.map(|path| prompts(&path, leaf)).unwrap_or_default()
     }
 
-    /// When a message came.
+    /// Returns the time at which a message was sent.
     pub(crate) fn time_of(&self, message: Uuid) -> Result<SystemTime, String> {
         let said = self.said();
         let found = said.iter().find(|one| one.uuid == message);
@@ -235,7 +238,7 @@ impl SessionInput {
     }
 }
 
-/// What is taken back, once it is looked up.
+/// The changes to undo, resolved.
 #[cfg_attr(
     not(feature = "fs"),
     expect(dead_code, reason = "without file tools nothing is changed")
@@ -245,7 +248,7 @@ pub(crate) enum Taken {
     Since(SystemTime),
 }
 
-/// How many changes are looked at.
+/// The maximum number of changes that are read.
 #[cfg(feature = "fs")]
 const MOST: usize = 1_000;
 

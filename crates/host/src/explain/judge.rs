@@ -1,5 +1,5 @@
-//! What is known of a call that is only asked about: bound by the real tools and examined by the same functions
-//! as one that is about to run.
+//! Explains calls that are not run. They are bound by the real tools and evaluated by the same
+//! functions as real calls.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -12,13 +12,14 @@ use serde_json::{Map, Value, json};
 
 use super::stand_in;
 
-/// Every tool that a question may be about, whatever the session forbids or cannot offer.
+/// A pool of all tools that a question may be about, including those that the session bans or
+/// cannot offer.
 pub struct CallJudge {
     engine: Arc<Engine>,
 }
 
 impl CallJudge {
-    /// One for a session with these services.
+    /// Creates a pool with the services of a session.
     pub(crate) async fn new(services: Services, folder: PathBuf) -> anyhow::Result<Self> {
         let mut all = haft_tools::usable(&services);
         let names: Vec<String> = all.iter().map(|tool| tool.spec().name.clone()).collect();
@@ -34,13 +35,14 @@ impl CallJudge {
         Ok(Self { engine })
     }
 
-    /// The definitions of the tools.
+    /// Returns the definitions of the tools.
     pub(crate) fn specs(&self) -> Vec<ToolSpec> {
         let pool = self.engine.pool();
         pool.iter().map(|tool| tool.spec().clone()).collect()
     }
 
-    /// What is known of a call. Parameters that are missing and decide nothing need not be given.
+    /// Returns the facts of a call. Required parameters that do not affect the decision may be
+    /// missing.
     pub(crate) async fn facts(
         &self,
         tool: &str,
@@ -71,15 +73,15 @@ impl CallJudge {
     }
 }
 
-/// A problem without the marks for a model.
+/// Returns a problem without the markup for models.
 fn plain(problem: String) -> String {
     let inner = problem.strip_prefix("<tool_use_error>");
     let inner = inner.and_then(|text| text.strip_suffix("</tool_use_error>"));
     inner.map_or(problem.clone(), str::to_owned)
 }
 
-/// The input with something in the place of every parameter that must be given and is not, unless it is a
-/// path: a question is about what decides, and the rest of a call may be long.
+/// Fills in values for missing required parameters, except paths: the decision does not depend on
+/// them.
 fn filled(spec: &ToolSpec, mut input: Map<String, Value>) -> Value {
     let required = spec.input_schema["required"].as_array();
     let names = required.into_iter().flatten().filter_map(Value::as_str);
@@ -95,7 +97,7 @@ fn filled(spec: &ToolSpec, mut input: Map<String, Value>) -> Value {
     Value::Object(input)
 }
 
-/// A value that fits a schema, where one is easily had.
+/// Returns a value that matches a schema, if that is simple.
 fn anything(schema: &Value) -> Option<Value> {
     if let Some(first) = schema["enum"].as_array().and_then(|all| all.first()) {
         return Some(first.clone());

@@ -1,7 +1,7 @@
-//! What would be decided about a call, and why: for people who ask before anything runs.
+//! Explains the decision on a call and its reasons, without running anything.
 //!
-//! Facts and decision come from the functions that judge real calls, so that an explanation cannot differ from
-//! what happens.
+//! The facts and the decision come from the functions that evaluate real calls, so that an
+//! explanation cannot differ from what happens.
 
 mod judge;
 mod question;
@@ -20,38 +20,38 @@ use serde_json::Value;
 pub use self::{judge::CallJudge, question::CallQuestion};
 use crate::{OpenError, Permitted, SessionConfig, SessionParts, open_tools};
 
-/// A call that was only asked about, and what would become of it.
+/// An explained call.
 pub struct ExplainedCall {
-    /// What is known of it.
+    /// The facts of the call.
     pub facts: Facts,
-    /// What may be done, and why.
+    /// The decision and its reason.
     pub decision: Decision,
-    /// Rules that would allow it, where it would be asked about.
+    /// The rules that would allow it, if it would ask.
     pub rules: Vec<String>,
-    /// The parts of its command line by their place, and what covers each.
+    /// The parts of its command line with their nesting depth, and what covers each.
     pub parts: Vec<(usize, Covered)>,
-    /// How its command would be confined. `None`: it has none, or would not run.
+    /// The confinement of its command. `None`: it has no command, or would not run.
     pub confinement: Option<ExplainedConfinement>,
-    /// Settings that wait for trust.
+    /// Settings that are ignored until the directory is trusted.
     pub left_out: Vec<String>,
-    /// What does not hold of the confinement on this machine.
+    /// The parts of the confinement that this machine cannot enforce.
     pub sandbox_warning: Option<String>,
 }
 
-/// How a command would be confined, and why.
+/// The confinement of a command, with reasons.
 pub struct ExplainedConfinement {
-    /// How.
+    /// The confinement.
     pub confinement: Confinement,
-    /// Why in this profile.
+    /// The reason for the profile.
     pub reason: ProfileReason,
     /// The hosts that settings and rules name.
     pub hosts: SettingsHosts,
-    /// What was asked for that this machine cannot do.
+    /// A setting that this machine cannot enforce.
     pub missing: Option<&'static str>,
 }
 
 impl ExplainedCall {
-    /// All of it, as a text.
+    /// Formats the explanation as text.
     pub fn in_words(&self) -> String {
         let Decision { behavior, because } = &self.decision;
         let mut text = format!("{}: {because}", behavior.name());
@@ -83,7 +83,7 @@ impl ExplainedCall {
     }
 }
 
-/// Judges a call as a session of this configuration would find it.
+/// Explains a call as a session with this configuration would decide it.
 pub async fn explain_call(
     config: &SessionConfig,
     parts: SessionParts,
@@ -91,7 +91,7 @@ pub async fn explain_call(
     input: Value,
 ) -> Result<ExplainedCall, OpenError> {
     let mut config = config.clone();
-    // A directory that is missing makes no session, and no difference here.
+    // A missing directory would prevent a session, but does not affect the explanation.
     config.directories.retain(|directory| directory.is_dir());
     let left_out = Permitted::load(&config)?.settings.left_out;
     let haft = open_tools(&config, parts).await?;
@@ -101,7 +101,7 @@ pub async fn explain_call(
     let judge = CallJudge::new(haft.services().clone(), folder).await?;
     let facts = judge.facts(tool, input, &context).await;
     let facts = facts.map_err(anyhow::Error::msg)?;
-    // As it would be decided: a command that counts on being confined is asked about where it is not.
+    // Decide as in a session: a command that relies on confinement asks if nothing confines it.
     let (unconfined, sandbox_warning) = match facts.shell {
         Some(_) => sandbox(&config),
         None => (false, None),
@@ -136,7 +136,8 @@ fn confinement(policy: &Policy, facts: &Facts) -> Option<ExplainedConfinement> {
     })
 }
 
-/// Whether nothing confines commands here, and what does not hold: by trying it.
+/// Probes the sandbox. Returns whether nothing confines commands here, and a warning about what is
+/// not enforced.
 #[cfg(feature = "shell")]
 fn sandbox(config: &SessionConfig) -> (bool, Option<String>) {
     let among = config.environment.temporary_folder();
@@ -145,7 +146,7 @@ fn sandbox(config: &SessionConfig) -> (bool, Option<String>) {
     (unconfined, mechanism.warning())
 }
 
-/// A build without commands confines none.
+/// A build without commands cannot confine any.
 #[cfg(not(feature = "shell"))]
 fn sandbox(_: &SessionConfig) -> (bool, Option<String>) {
     (true, None)

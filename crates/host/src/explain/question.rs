@@ -1,4 +1,5 @@
-//! A call with the rules to apply to it, as one line of `haft permissions check` gives them: no settings count.
+//! A question about a call, with its own rules: the format of one line for `haft permissions
+//! check`. Settings are ignored.
 
 use std::path::PathBuf;
 
@@ -16,7 +17,7 @@ use serde_json::Value;
 use super::CallJudge;
 use crate::{Environment, OpenError};
 
-/// A call, and everything its decision depends on.
+/// A call, and everything that its decision depends on.
 #[derive(Debug, Deserialize)]
 pub struct CallQuestion {
     #[serde(default)]
@@ -48,13 +49,14 @@ struct RuleTexts {
 }
 
 impl CallJudge {
-    /// One for questions that bring everything with them: no session's services, nothing kept.
+    /// Creates an explainer for questions that contain all rules, without the services of a
+    /// session.
     pub async fn of_questions() -> Result<Self, OpenError> {
         let folder = std::env::temp_dir().join(format!("haft-{}", SessionId::new()));
         Ok(Self::new(Services::none(), folder).await?)
     }
 
-    /// What would be decided, and why. An error says what is wrong with the question.
+    /// Returns the decision and its reason. The error says what is wrong with the question.
     pub async fn answer(&self, question: CallQuestion) -> Result<(Behavior, String), String> {
         if !question.cwd.is_absolute() {
             return Err("the line is not valid: `cwd` must be an absolute path".to_owned());
@@ -96,7 +98,7 @@ impl CallJudge {
 }
 
 impl CallQuestion {
-    /// Its rules, and what is wrong with them.
+    /// Returns the rules of the question, and their problems.
     fn rules(&self, home: Option<&PathBuf>) -> (Rules, Vec<RuleProblem>) {
         let scope = match self.rule_source.as_deref() {
             Some(source) if source.starts_with("user") => Scope::User,
@@ -126,7 +128,7 @@ impl CallQuestion {
     }
 }
 
-/// Takes over what the world would answer.
+/// Applies the simulated results of lookups to the facts.
 fn simulated(facts: &mut Facts, simulate: &Value) {
     let texts = |names: &[&str]| -> Vec<String> {
         let named = names.iter().filter_map(|name| simulate.get(name));

@@ -1,5 +1,6 @@
-//! Tools of the convention that this build does not have, for questions about permissions alone: settings
-//! and rules are shared with programs that have them. Nothing here can be called.
+//! Placeholders for tools of the common convention that this build does not have. They are only
+//! used to explain permissions, because settings and rules are shared with programs that have these
+//! tools. They cannot be called.
 
 use std::sync::Arc;
 
@@ -9,12 +10,12 @@ use haft_contract::{
 };
 use serde_json::{Value, json};
 
-/// Rules for edits.
+/// The rule matching of tools that edit.
 const EDITS: RuleMatch = RuleMatch::Edits {
     held_by_reads: true,
 };
 
-/// One for each name that is not taken, by a tool or another name of one.
+/// Returns a placeholder for each name that no tool uses as its name or alias.
 pub(super) fn missing(tools: &[Arc<dyn DynTool>]) -> Vec<Arc<dyn DynTool>> {
     let edits = |paths| Profile {
         rules: EDITS,
@@ -49,7 +50,7 @@ pub(super) fn missing(tools: &[Arc<dyn DynTool>]) -> Vec<Arc<dyn DynTool>> {
         .collect()
 }
 
-/// A tool of a server, by its name: `mcp__SERVER__TOOL`.
+/// Returns a placeholder for a server's tool, by its name: `mcp__SERVER__TOOL`.
 pub(super) fn of_server(name: &str) -> Option<Arc<dyn DynTool>> {
     let (server, _) = name.strip_prefix("mcp__")?.split_once("__")?;
     let profile = Profile {
@@ -59,7 +60,7 @@ pub(super) fn of_server(name: &str) -> Option<Arc<dyn DynTool>> {
     Some(Arc::new(StandIn::new(name, profile)))
 }
 
-/// One of which nothing is known but its name.
+/// Returns a placeholder for a tool of which only the name is known.
 pub(super) fn unknown(name: &str) -> Arc<dyn DynTool> {
     Arc::new(StandIn::new(name, Profile::default()))
 }

@@ -1,8 +1,8 @@
-//! Markdown that its content cannot break.
+//! Markdown output that its content cannot break.
 //!
-//! What people and models say is quoted: every line begins with `> `, so that a fence or a list that is never closed
-//! ends where the quote does; markup in it is shown and not obeyed, pictures are not loaded. Everything else
-//! is in fences that are longer than any inside them.
+//! Texts by users and models are quoted: every line begins with `> `, so that an unclosed fence or
+//! list ends with the quote. Markup inside is displayed but has no effect, and images are not
+//! loaded. All other content is in fences that are longer than any fence inside them.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use super::outline::{
     ItemKind, Outline, OutlineAgent, OutlineCall, OutlineItem, OutlineMedia, OutlinePatch,
 };
 
-/// More levels than Markdown has headings for are not told apart.
+/// The maximum heading level.
 const DEEPEST: usize = 6;
 
 pub(super) fn render(outline: &Outline) -> String {
@@ -34,7 +34,7 @@ struct MarkdownWriter<'a> {
 }
 
 impl MarkdownWriter<'_> {
-    /// One block; an empty line comes behind it.
+    /// Adds a block, followed by an empty line.
     fn block(&mut self, text: &str) {
         self.text += text.trim_end_matches('\n');
         self.text += "\n\n";
@@ -217,19 +217,19 @@ fn difference(patch: &OutlinePatch) -> String {
     text
 }
 
-/// A fence that nothing inside can end.
+/// Wraps a text in a fence that nothing inside can close.
 fn fence(kind: &str, text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     format!("{fence}{kind}\n{}\n{fence}", text.trim_end_matches('\n'))
 }
 
-/// How many backticks stand side by side at most.
+/// Returns the length of the longest run of backticks.
 fn longest_run(text: &str) -> usize {
     let runs = text.split(|mark| mark != '`').map(str::len);
     runs.max().unwrap_or_default()
 }
 
-/// A few words on one line, in code.
+/// Formats a short text as code on one line.
 fn code(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let marks = "`".repeat(longest_run(&text) + 1);
@@ -240,7 +240,7 @@ fn code(text: &str) -> String {
     format!("{marks}{space}{text}{space}{marks}")
 }
 
-/// A few words on one line in which no mark means anything.
+/// Formats a short text on one line, with all markup escaped.
 fn plain(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text
@@ -257,10 +257,10 @@ fn plain(text: &str) -> String {
     safe
 }
 
-/// What someone said, as a quote: its own marks count inside, and end with it.
+/// Quotes a message. Its own markup takes effect only inside the quote.
 fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + text.len() / 16);
-    // The fence that is open, and whether backticks of the paragraph were in pairs so far.
+    // The open fence, and whether the backticks of the paragraph were paired so far.
     let mut open: Option<(char, usize)> = None;
     let mut in_pairs = true;
     for line in text.trim_end().lines() {
@@ -276,8 +276,8 @@ fn quote(text: &str) -> String {
                 }
                 quoted += line;
             }
-            // One that stands further in may be part of a list, and end with it: what is in such a fence is spelled
-            // out like prose. What stands behind a fence of backticks has none.
+            // A more indented fence may be part of a list and end with it, so its contents are
+            // escaped like prose. A fence of backticks must not be followed by backticks.
             None if !line.starts_with(' ')
                 && marks.is_some_and(|(mark, _, rest)| mark == '~' || !rest.contains('`')) =>
             {
@@ -295,7 +295,7 @@ fn quote(text: &str) -> String {
     quoted
 }
 
-/// The marks of a fence that this line begins with, how many, and what follows.
+/// Returns the fence at the start of a line: its character, its length and the rest of the line.
 fn fence_marks(line: &str) -> Option<(char, usize, &str)> {
     let inner = line.trim_start_matches(' ');
     if line.len() - inner.len() > 3 {
@@ -307,9 +307,9 @@ fn fence_marks(line: &str) -> Option<(char, usize, &str)> {
     (run >= 3).then_some((mark, run, rest))
 }
 
-/// Adds a line in which markup (`<`), pictures (`![`) and links to anything but pages and files are spelled out, but for
-/// what is surely code. Says whether its
-/// backticks are in pairs, and those before it were: else a reader may see code where there is none here.
+/// Adds a line of prose. Markup (`<`), images (`![`) and links to anything except pages and files
+/// are escaped, except in text that is certainly code. Returns whether the backticks of this line
+/// and of those before it are paired; otherwise a Markdown reader could see code elsewhere.
 fn push_prose(quoted: &mut String, line: &str, mut in_pairs: bool) -> bool {
     let mut rest = line;
     while let Some(letter) = rest.chars().next() {
@@ -317,7 +317,7 @@ fn push_prose(quoted: &mut String, line: &str, mut in_pairs: bool) -> bool {
             let run = rest.len() - rest.trim_start_matches('`').len();
             let (marks, behind) = rest.split_at(run);
             let is_escaped = quoted.ends_with('\\');
-            // In a table, cells end inside code, too.
+            // In a table, cells end even inside code.
             let is_code = in_pairs && !is_escaped && !line.contains('|');
             let end = closing(behind, run).filter(|_| is_code);
             let Some(end) = end else {
@@ -342,7 +342,8 @@ fn push_prose(quoted: &mut String, line: &str, mut in_pairs: bool) -> bool {
     in_pairs
 }
 
-/// Does a link lead to a page, or to a file beside this one? Not so obvious that a reader takes it for anything else.
+/// Returns whether a link points to a web page or to a file next to the export. Strict, so that no
+/// Markdown reader can interpret it differently.
 fn is_harmless(target: &str) -> bool {
     let end = target.find([')', ' ', '\t']).unwrap_or(target.len());
     let target = &target[..end];
@@ -353,7 +354,7 @@ fn is_harmless(target: &str) -> bool {
     is_page || target.chars().all(is_plain)
 }
 
-/// Where code that this many backticks opened ends on this line.
+/// Returns the end of code on this line that `run` backticks have opened.
 fn closing(text: &str, run: usize) -> Option<usize> {
     let mut at = 0;
     while let Some(found) = text[at..].find('`') {

@@ -1,9 +1,10 @@
-//! A session as a file for people: one page that a browser shows, or Markdown.
+//! Exports a session as a file: one HTML page, or Markdown.
 //!
-//! What is in a transcript was said by a model, by tools and by whatever they read, so none of it is trusted:
-//! the page holds it as data that its script shows as text (`page`), Markdown holds it in quotes and fences that
-//! it cannot leave (`markdown`), and characters that change how others are shown are spelled out
-//! (`visible`). Nothing is exported that the transcript and those of its subagents do not hold.
+//! A transcript contains text from a model, from tools and from files and pages, so it is
+//! untrusted. The page stores it as data that its script displays as text (`page`). Markdown puts
+//! it in quotes and fences that it cannot leave (`markdown`). Characters that change the display of
+//! others are replaced with their code points (`visible`). The export contains only data from the
+//! transcript and those of its subagents.
 
 mod markdown;
 mod outline;
@@ -24,17 +25,17 @@ use haft_models::Prices;
 use self::outline::Outline;
 use crate::{Permitted, SessionConfig, model};
 
-/// What a session is written as.
+/// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// One page with everything in it.
+    /// One self-contained HTML page.
     Html,
-    /// Text with marks.
+    /// Markdown.
     Markdown,
 }
 
 impl ExportFormat {
-    /// By the end of a file's name: `.html` and `.htm` a page, anything else Markdown.
+    /// Returns the format for a file name: `.html` and `.htm` mean a page, all others Markdown.
     pub fn of_file(file: &Path) -> Self {
         let end = file.extension().map(|end| end.to_ascii_lowercase());
         match end.as_deref().and_then(|end| end.to_str()) {
@@ -44,50 +45,50 @@ impl ExportFormat {
     }
 }
 
-/// What becomes of a file that is there already.
+/// The handling of an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExistingFile {
-    /// It stays, and nothing is written.
+    /// It is kept, and nothing is written.
     Keep,
-    /// The new one takes its place.
+    /// It is replaced.
     Replace,
 }
 
-/// Why a session is not exported.
+/// The reason why a session could not be exported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// Nothing was said in it.
+    /// The session has no messages.
     #[error("the session has no messages")]
     Empty,
-    /// Its transcript cannot be read.
+    /// The transcript cannot be read.
     #[error(transparent)]
     Transcript(#[from] StoreError),
-    /// There is a file of this name.
+    /// The file already exists.
     #[error("{file} exists already and was not touched; name another file, or replace it explicitly", file = file.display())]
     Exists {
         /// The file.
         file: PathBuf,
     },
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("{file}: {source}", file = file.display())]
     Write {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
 }
 
-/// What models cost, as the settings of such a session say; where those cannot be read, by the public list.
+/// Returns the model prices from the settings, or the public list if the settings cannot be read.
 pub fn prices(config: &SessionConfig) -> Prices {
     let permitted = Permitted::load(config).ok();
     let prices = permitted.and_then(|one| model::prices(&config.model, &one.settings).ok());
     prices.unwrap_or_else(Prices::listed)
 }
 
-/// The session whose transcript this is, as text. Subagents are found beside the transcript. What it cost is worked
-/// out from what the transcript says of tokens.
+/// Renders the session of a transcript. The transcripts of subagents are found next to it. The cost
+/// is computed from the tokens in the transcript.
 pub fn render(
     transcript: &Path,
     format: ExportFormat,
@@ -106,7 +107,8 @@ pub fn render(
     })
 }
 
-/// The same into a file that only its owner may read. It is there as a whole or not at all.
+/// Like [`render`], but writes into a file that only its owner may read. The file is written
+/// completely or not at all.
 pub fn write(
     transcript: &Path,
     format: ExportFormat,
@@ -117,7 +119,7 @@ pub fn write(
     let exists = || ExportError::Exists {
         file: file.to_path_buf(),
     };
-    // Before the work, so that the answer comes at once; it is asked again when the file gets its name.
+    // Fails early; the check is repeated when the file is put in place.
     if existing == ExistingFile::Keep && fs::symlink_metadata(file).is_ok() {
         return Err(exists());
     }
@@ -142,21 +144,21 @@ fn put(file: &Path, text: &str, existing: ExistingFile) -> io::Result<()> {
     let partial = file.with_file_name(format!(".{}.{unique}", name.to_string_lossy()));
     let written = put_new(&partial, text).and_then(|()| match existing {
         ExistingFile::Replace => fs::rename(&partial, file),
-        // A link fails where a name is taken, in the same step in which it would take it.
+        // Creating a hard link fails atomically if the name is taken.
         ExistingFile::Keep => match fs::hard_link(&partial, file) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                // Some file systems have no links. This fails where a name is taken, too.
+                // Some file systems have no hard links. This also fails if the name is taken.
                 put_new(file, text)
             }
             linked => linked,
         },
     });
-    // Renamed, linked or of no use: the other name goes.
+    // The temporary name is removed in every case.
     let _ = fs::remove_file(&partial);
     written
 }
 
-/// Writes a file that is not there yet, or none.
+/// Creates a new file. On an error the file is removed again.
 fn put_new(file: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut open = options

@@ -1,7 +1,9 @@
-//! What an export shows of a session: its entries in order, with their times, for the session and each subagent.
+//! The outline of an exported session: its entries in order, with their times, for the session and
+//! each subagent.
 //!
-//! The fields are those that the page's script reads (`page/nodes.js`). Left out are proofs and ciphers of
-//! providers, contents of files as they were before a change, and lines that are about the session and not of it.
+//! The fields are those that the page's script reads (`page/nodes.js`). The outline omits
+//! signatures and encrypted data of providers, contents of files before a change, and lines about
+//! the session that are not part of the conversation.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,16 +14,16 @@ use serde_json::Value;
 
 use super::{reader, visible::visible};
 
-/// How much of the first prompt is a title.
+/// The maximum length of a title made from the first prompt.
 const TITLE: usize = 90;
 
-/// How many lines that could not be read are named.
+/// The maximum number of reported lines that could not be read.
 const MOST_REPAIRS: usize = 12;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Outline {
     pub(super) session: OutlineSession,
-    /// The first is the session's own.
+    /// The first is the main agent.
     pub(super) agents: Vec<OutlineAgent>,
     /// Subagents whose call is not in any transcript.
     pub(super) loose: Vec<usize>,
@@ -37,7 +39,7 @@ pub(super) struct OutlineSession {
     pub(super) cwd: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) branch: Option<String>,
-    /// Milliseconds since 1970, as all times here.
+    /// Times are in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) from: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,14 +55,14 @@ pub(super) struct OutlineAgent {
     pub(super) items: Vec<OutlineItem>,
 }
 
-/// One answer of the model.
+/// A reply of the model.
 #[derive(Debug, Serialize)]
 pub(super) struct OutlineReply {
     pub(super) model: String,
     pub(super) usage: OutlineUsage,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost: Option<f64>,
-    /// When it was asked for: the moment of what it answers.
+    /// The time of the request, which is that of the preceding entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) from: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,13 +78,13 @@ pub(super) struct OutlineUsage {
     pub(super) cache_write: u64,
 }
 
-/// What one model was paid.
+/// The usage and cost of one model.
 #[derive(Debug, Serialize)]
 pub(super) struct OutlineSpent {
     pub(super) model: String,
     #[serde(flatten)]
     pub(super) usage: OutlineUsage,
-    /// USD. None: its price is not known.
+    /// The cost in USD. None: the price is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost: Option<f64>,
 }
@@ -91,7 +93,7 @@ pub(super) struct OutlineSpent {
 pub(super) struct OutlineItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) time: Option<u64>,
-    /// Which reply it is part of.
+    /// The reply that it is part of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reply: Option<usize>,
     #[serde(flatten)]
@@ -122,7 +124,7 @@ pub(super) enum ItemKind {
     Failed {
         text: String,
     },
-    /// A block that is only named.
+    /// A block of which only the type is shown.
     Other {
         text: String,
     },
@@ -132,12 +134,12 @@ pub(super) enum ItemKind {
 pub(super) struct OutlineCall {
     pub(super) name: String,
     pub(super) input: Value,
-    /// When its tool began.
+    /// The start of its tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) started: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ended: Option<u64>,
-    /// How long a person was waited for, in milliseconds.
+    /// The time spent waiting for the user, in milliseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) waited: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -160,19 +162,19 @@ pub(super) struct OutlineCall {
 pub(super) struct OutlineMedia {
     #[serde(rename = "type")]
     pub(super) kind: String,
-    /// In base 64; none of what is only named.
+    /// The data in base 64; missing if the media is not shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) data: Option<String>,
 }
 
-/// How a call changed a file.
+/// The changes of a file by a call.
 #[derive(Debug, Serialize)]
 pub(super) struct OutlinePatch {
     pub(super) file: String,
     pub(super) hunks: Vec<OutlineHunk>,
 }
 
-/// Lines of a change, as results of file tools say them.
+/// A hunk of changed lines, in the format of the file tools.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OutlineHunk {
@@ -180,7 +182,7 @@ pub(super) struct OutlineHunk {
     pub(super) old_start: u64,
     #[serde(default)]
     pub(super) new_start: u64,
-    /// Each begins with a space, `+` or `-`.
+    /// The lines, each prefixed with a space, `+` or `-`.
     pub(super) lines: Vec<String>,
 }
 
@@ -239,8 +241,9 @@ impl Outline {
     }
 }
 
-/// Puts subagents to the calls that launched them, and says which have none. An id may come again, in a hostile
-/// transcript even inside the subagent that it launches: each subagent is put somewhere once.
+/// Assigns subagents to the calls that launched them, and returns those without a call. In a
+/// hostile transcript, an id may occur several times, even inside the subagent that it launches.
+/// Each subagent is assigned only once.
 fn link(agents: &mut [OutlineAgent], launched_by: &[String]) -> Vec<usize> {
     let mut by_call: HashMap<&str, VecDeque<usize>> = HashMap::new();
     for (agent, id) in launched_by.iter().enumerate().skip(1) {

@@ -1,9 +1,10 @@
-//! One page with everything in it: no file beside it, no request, nothing to build.
+//! One self-contained HTML page: it needs no other file, no request and no build.
 //!
-//! **Invariant:** what a transcript says is on the page once, as JSON in a script element that browsers do not
-//! run, with every character that could end that element escaped; the page's own script shows it through text nodes.
-//! The policy of the page names that script and its style by their hashes and allows nothing else, so that markup that
-//! got in all the same would neither run nor load anything.
+//! **Invariant:** the contents of the transcript are on the page only once, as JSON in a script
+//! element that browsers do not run, with every character escaped that could end this element. The
+//! page's own script displays them through text nodes. The page's content security policy allows
+//! only this script and the style, by their hashes. So even markup that got into the page could
+//! neither run nor load anything.
 
 use data_encoding::BASE64;
 use ring::digest::{SHA256, digest};
@@ -13,7 +14,7 @@ use super::outline::Outline;
 const HTML: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 
-/// The parts of the script, each using what stands before it.
+/// The parts of the script, in order of their dependencies.
 const SCRIPTS: [&str; 8] = [
     include_str!("page/base.js"),
     include_str!("page/nodes.js"),
@@ -42,7 +43,7 @@ pub(super) fn render(outline: &Outline) -> String {
         ("data", &data),
         ("script", &script),
     ];
-    // In one pass: a value may look like a place.
+    // In one pass, because a value may contain text that looks like a placeholder.
     let mut page = String::with_capacity(HTML.len() + data.len() + script.len() + STYLE.len());
     let mut rest = HTML;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -55,19 +56,19 @@ pub(super) fn render(outline: &Outline) -> String {
     page + rest
 }
 
-/// As a policy names what it allows.
+/// Returns the hash of a text in the format of a content security policy.
 fn hash(text: &str) -> String {
     let hash = digest(&SHA256, text.as_bytes());
     format!("sha256-{}", BASE64.encode(hash.as_ref()))
 }
 
-/// JSON that no reader of HTML mistakes for anything else.
+/// Returns JSON without characters that are special in HTML.
 fn data(outline: &Outline) -> String {
     let json = serde_json::to_string(outline).unwrap_or_else(|_| "null".to_owned());
     let mut data = String::with_capacity(json.len() + json.len() / 16);
     for letter in json.chars() {
         match letter {
-            // These stand in strings only, where an escape means the same.
+            // These characters occur only in strings, where an escape is equivalent.
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
                 data += &format!("\\u{:04x}", u32::from(letter));
             }

@@ -1,4 +1,4 @@
-//! From the records of a history to the entries of an outline.
+//! Converts the records of a history into the entries of an outline.
 
 use std::{collections::HashMap, time::UNIX_EPOCH};
 
@@ -19,10 +19,11 @@ use super::{
 };
 use crate::moment;
 
-/// Pictures that are shown; others are named. A drawing (SVG) is a program.
+/// The image types that are shown; others are only named. SVG is excluded because it can contain
+/// scripts.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// What an agent said and did.
+/// Converts the history of an agent.
 pub(super) fn read(
     kind: String,
     description: String,
@@ -50,11 +51,11 @@ pub(super) fn read(
 struct OutlineReader<'a> {
     prices: &'a Prices,
     agent: OutlineAgent,
-    /// Where each reply is.
+    /// The index of each reply.
     replies: HashMap<String, usize>,
-    /// Where the last call of each id is.
+    /// The index of the last call with each id.
     calls: HashMap<String, usize>,
-    /// When what came before was written.
+    /// The time of the preceding record.
     before: Option<u64>,
 }
 
@@ -141,7 +142,7 @@ impl OutlineReader<'_> {
         );
     }
 
-    /// The place of a reply.
+    /// Returns the index of a reply, which is added if it is new.
     fn reply(&mut self, id: &str, model: &str, usage: &Usage, time: Option<u64>) -> usize {
         let at = self.replies.get(id).copied().unwrap_or_else(|| {
             let at = self.agent.replies.len();
@@ -161,7 +162,7 @@ impl OutlineReader<'_> {
         at
     }
 
-    /// What a reply has cost so far: the last word on it counts.
+    /// Sets the usage and cost of a reply; later records override earlier ones.
     fn spend(&mut self, at: usize, usage: &Usage) {
         let reply = &mut self.agent.replies[at];
         if usage.output < reply.usage.output {
@@ -237,7 +238,7 @@ impl OutlineCall {
     }
 }
 
-/// What a result says of changed files: of one, or of several.
+/// Returns the changed files in a structured result, which has one or several.
 fn patches(structured: &Value) -> Vec<OutlinePatch> {
     let one = std::iter::once(structured);
     let several = structured["files"].as_array().into_iter().flatten();
@@ -260,7 +261,7 @@ fn patch(file: &Value) -> Option<OutlinePatch> {
     })
 }
 
-/// A file that was not there before has no difference to show: all its lines are new.
+/// Returns the patch of a new file, in which all lines are added.
 fn new_file(input: &Value, structured: Option<&Value>) -> Option<OutlinePatch> {
     if structured?["type"] != "create" {
         return None;
@@ -294,7 +295,7 @@ fn kind_of(block: &Block) -> String {
     visible(value["type"].as_str().unwrap_or("something"))
 }
 
-/// A line's time.
+/// Parses the time of a line.
 fn milliseconds(time: &str) -> Option<u64> {
     let time = moment::parse(time, UNIX_EPOCH)?;
     u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()

@@ -1,11 +1,13 @@
-//! Characters that change how others are shown, or that cannot be seen, spelled out.
+//! Replaces invisible characters, and those that change the display of others, with their code
+//! points.
 //!
-//! A line that reads backwards from its middle, or holds words that no one sees, shows a person something else than
-//! what a model read.
+//! A line with right-to-left overrides or invisible text would show the user something other than
+//! what the model read.
 
 use serde_json::Value;
 
-/// The same text, with `⟨U+202E⟩` in the place of such a character; without escape sequences of terminals.
+/// Returns the text with such characters replaced by `⟨U+202E⟩` and the like, and without terminal
+/// escape sequences.
 pub(super) fn visible(text: &str) -> String {
     if text.chars().all(is_plain) {
         return text.to_owned();
@@ -16,7 +18,7 @@ pub(super) fn visible(text: &str) -> String {
         match letter {
             '\r' if rest.peek() == Some(&'\n') => {}
             '\u{1b}' if rest.peek() == Some(&'[') => {
-                // Colours and movements: nothing to read.
+                // Skip colours and cursor movements, which contain no text.
                 rest.next();
                 while rest
                     .next_if(|letter| !('@'..='~').contains(letter))
@@ -25,7 +27,7 @@ pub(super) fn visible(text: &str) -> String {
                 rest.next();
             }
             letter if is_plain(letter) => shown.push(letter),
-            // These have pictures of their own.
+            // Unicode has symbols for control characters.
             letter @ '\0'..='\u{1f}' => {
                 let picture = char::from_u32(0x2400 + u32::from(letter));
                 shown.push(picture.unwrap_or(char::REPLACEMENT_CHARACTER));
@@ -36,7 +38,7 @@ pub(super) fn visible(text: &str) -> String {
     shown
 }
 
-/// All texts in a value, keys too.
+/// Applies [`visible`] to all texts in a value, including keys.
 pub(super) fn visible_value(value: &Value) -> Value {
     match value {
         Value::String(text) => visible(text).into(),
@@ -53,7 +55,8 @@ fn is_plain(letter: char) -> bool {
     match letter {
         '\n' | '\t' => true,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => false,
-        // Soft hyphen, marks of the Arabic and Mongolian scripts, zero widths, directions, what joins words, tags.
+        // The soft hyphen, Arabic and Mongolian marks, zero-width characters, direction marks,
+        // joiners and tags.
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => {
             false
         }

@@ -1,4 +1,4 @@
-//! Logging in to servers, and out.
+//! Login to MCP servers, and logout.
 
 use anyhow::Context;
 use haft_mcp::client::{
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{OpenError, SessionConfig};
 
-/// Logs in to a server; `visit` brings an address to the person's browser.
+/// Logs in to a server; `visit` opens a URL in the user's browser.
 pub async fn login_server(
     config: &SessionConfig,
     name: &str,
@@ -22,7 +22,7 @@ pub async fn login_server(
     Ok(log_in(config, name, visit).await?)
 }
 
-/// Forgets the token of a server. Says whether there was one.
+/// Deletes the token of a server. Returns whether there was a token.
 pub fn logout_server(config: &SessionConfig, name: &str) -> Result<bool, OpenError> {
     Ok(log_out(config, name)?)
 }

@@ -1,5 +1,6 @@
-//! Servers that a kind of agent names (`mcpServers`): by the name of one that the session has, or defined there. They
-//! go through the same door as all others: what settings deny, what a person approves, what waits for trust.
+//! The servers that an agent kind names (`mcpServers`), by the name of a session's server or with a
+//! definition. The same checks apply to them as to other servers: settings that deny them, the
+//! user's approval, and trust in the directory.
 
 use std::{
     collections::BTreeSet,
@@ -19,13 +20,13 @@ use crate::{SessionConfig, event::Events, settings::Permitted};
 /// Connects the servers of agents.
 #[derive(Clone)]
 pub(crate) struct AgentServers {
-    /// Those of the session.
+    /// The servers of the session.
     servers: Arc<Servers>,
     door: Arc<Door>,
     problems: Arc<SaidOnce>,
 }
 
-/// What cannot be used is said to people once, however many subagents want it.
+/// Warns about each problem only once, regardless of the number of subagents that have it.
 struct SaidOnce {
     events: Arc<Events>,
     said: Mutex<BTreeSet<String>>,
@@ -42,10 +43,10 @@ impl SaidOnce {
     }
 }
 
-/// What decides about servers that an agent defines.
+/// Decides which servers defined by agents may start.
 struct Door {
     policy: ServerPolicy,
-    /// Only other servers than those of agents may be used, and why.
+    /// The reason why only servers from other sources may be used, if so.
     exclusive: Option<&'static str>,
     is_strict: bool,
     trusted: bool,
@@ -53,13 +54,13 @@ struct Door {
     disabled: Vec<String>,
 }
 
-/// What an agent names, sorted.
+/// The servers that an agent names, by type.
 #[derive(Default)]
 struct NamedServers {
     /// Servers of the session.
     of_session: Vec<String>,
     own: Vec<ServerEntry>,
-    /// What cannot be used, and why.
+    /// Servers that cannot be used, with the reasons.
     refused: Vec<SkippedServer>,
 }
 
@@ -93,7 +94,7 @@ impl AgentServers {
         }
     }
 
-    /// The servers of a session whose main agent is of this kind are those of the session.
+    /// Adds the servers of the main agent's kind to the session.
     pub(crate) fn join(&self, main: &AgentDefinition) {
         let named = self.door.read(main);
         let unknown = named.of_session.iter();
@@ -111,7 +112,7 @@ impl AgentServers {
         self.problems.say(&problems);
     }
 
-    /// The tools of the servers that a kind names; `None`: it names none.
+    /// Returns the tools of the servers that a kind names; `None` if it names none.
     pub(crate) fn tools(&self, kind: &AgentDefinition) -> Option<BoxFuture<'static, OwnTools>> {
         if kind.mcp_servers.is_empty() {
             return None;
@@ -140,7 +141,7 @@ async fn connect(named: NamedServers, servers: Arc<Servers>) -> OwnTools {
     let all = named.of_session.iter().map(|name| (name, Some(&servers)));
     let own = own.iter();
     let all = all.chain(own.map(|name| (name, beside.as_ref().map(|beside| &beside.0))));
-    // Each waits for its own server only, and all at once.
+    // Connect concurrently: each server is waited for separately.
     let asked = all.map(|(name, servers)| async move {
         let tools = match servers {
             Some(servers) => servers.tools_of(name).await,
@@ -160,7 +161,7 @@ async fn connect(named: NamedServers, servers: Arc<Servers>) -> OwnTools {
     found
 }
 
-/// However a subagent ends, its servers end with it.
+/// Ends the servers of a subagent when it is dropped.
 struct EndsOwnServers(Arc<Servers>);
 
 impl Drop for EndsOwnServers {
@@ -237,7 +238,8 @@ impl Door {
         }
     }
 
-    /// Trust in the project says nothing about additional directories.
+    /// Returns whether a file of the project may start servers. Trust in the project does not
+    /// extend to additional directories.
     fn may_start_of(&self, file: Option<&Path>) -> bool {
         self.trusted && file.is_some_and(|file| self.places.is_of_project(file))
     }

@@ -1,15 +1,16 @@
-//! What servers were, and offered, when they were approved. A tool whose description or schema is another one since,
-//! or that is new, is asked about, with the difference; until then it is not offered.
+//! Approvals of servers and of their tools, stored as pins. A tool that is new, or whose
+//! description or schema has changed since it was approved, needs approval again, and the request
+//! shows the difference. Until then it is not offered.
 //!
-//! | Whose entry | Another command, address or variable | Another tool |
+//! | Source of the entry | Changed command, URL or variable | Changed tool |
 //! |---|---|---|
-//! | the project's | the trust in the directory ends | asked |
-//! | a plugin's | asked before it is started | asked |
-//! | the person's own | asked, or said where no one is there | asked |
-//! | given with this very run, an administrator's | – | – |
+//! | the project | ends the trust in the directory | asks |
+//! | a plugin | asks before it is started | asks |
+//! | the user | asks, or warns if no user can be asked | asks |
+//! | given for this run, or by an administrator | – | – |
 //!
-//! Lists of tools are pinned the first time they are seen: no one could say more of them before they were called, and
-//! each call is still asked about as rules say.
+//! The first list of tools is pinned without asking: a user could not evaluate it before any call,
+//! and each call still asks as the rules require.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,42 +34,43 @@ use serde_json::Value;
 use super::differences;
 use crate::SessionConfig;
 
-/// Entries of one name that are remembered: who goes from one to the other and back is not asked again.
+/// The maximum number of stored entries per name, so that switching between them does not ask
+/// again.
 const MOST_ENTRIES: usize = 8;
 
-/// A tool as it was approved.
+/// An approved tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct PinnedTool {
     hash: String,
-    /// What it said of itself, to show what is another one.
+    /// Its description and schema, to show differences.
     text: String,
 }
 
 type PinnedList = BTreeMap<String, PinnedTool>;
 
-/// A server as it was approved.
+/// An approved server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct PinnedServer {
-    /// Of the entry.
+    /// The hash of its entry.
     hash: String,
-    /// The entry, without what may be secret.
+    /// The entry, without possible secrets.
     text: String,
     tools: PinnedList,
 }
 
-/// By directory and server, the newest last.
+/// The pins by directory and server, the newest last.
 type Pins = BTreeMap<String, BTreeMap<String, Vec<PinnedServer>>>;
 
-/// Who decides about servers and tools that are others than they were.
+/// Decides about changed servers and tools.
 pub(crate) enum Decides {
-    /// A person, if there is one.
+    /// The user, if one can be asked. The function reports warnings.
     Person(Arc<dyn Approver>, Arc<dyn Fn(&str) + Send + Sync>),
-    /// Everything is approved as it is now; what differs from before is gathered here.
+    /// Approves the current state of everything. The differences are collected here.
     Approve(Arc<Mutex<Vec<String>>>),
 }
 
 impl Decides {
-    /// No one is asked, and nothing is said: what changed is left out.
+    /// Leaves out changed tools without asking or warning.
     pub(crate) fn no_one() -> Self {
         Self::Person(Arc::new(NobodyToAsk), Arc::new(|_| {}))
     }
@@ -87,12 +89,12 @@ impl Decides {
     }
 }
 
-/// The approvals of a person.
+/// The user's approvals.
 pub(crate) struct PinnedTools {
     pub(crate) file: PathBuf,
     pub(crate) directory: String,
     pub(crate) decides: Decides,
-    /// What was refused, or said, in this session: it is not asked again.
+    /// Changes that were denied or reported in this session, which are not asked about again.
     pub(crate) asked: Mutex<BTreeSet<String>>,
 }
 
@@ -116,9 +118,9 @@ impl ToolApprovals for PinnedTools {
                 "the MCP server {name} would be started or reached in another way than you approved"
             );
             match entry.scope {
-                // The trust in the directory knows it, and has asked.
+                // Trust in the directory covers the entry and has already asked.
                 ServerScope::Project => Ok(()),
-                // They wrote it themselves, or it was someone else: who is there is asked.
+                // The user may have written it, or another program: ask if possible.
                 ServerScope::Local | ServerScope::User if !self.decides.can_ask() => {
                     let said = other_entry(name, &last.text, &now.text);
                     self.decides.say(&format!("MCP server {name}: {said}"));
@@ -151,7 +153,7 @@ impl ToolApprovals for PinnedTools {
             let known = self.read(entry);
             let is_same = |one: &PinnedServer| one.hash == now.hash;
             let Some(before) = known.iter().find(|one| is_same(one)) else {
-                // What no person has seen is not approved by being used.
+                // A server is not approved by using it while no user can be asked.
                 let unseen = known.last().filter(|_| !self.decides.can_ask());
                 let unapproved = unseen
                     .filter(|_| entry.scope != ServerScope::Project)
@@ -170,7 +172,7 @@ impl ToolApprovals for PinnedTools {
                 "these tools are others than you approved, and are left out. Approve them with \
                  `haft mcp approve {name}`:\n{what}"
             );
-            // A server may say again and again that its list is another one.
+            // A server may report changes of its list repeatedly.
             let likeness = Self::likeness(&now);
             if !self.asked().contains(&likeness) {
                 let reason =
@@ -202,8 +204,8 @@ impl ToolApprovals for PinnedTools {
     }
 }
 
-/// Is it remembered what such a server was? Those that are named with a run, or by an administrator, were decided on
-/// just now, or by someone else.
+/// Returns whether servers of this scope are pinned. Servers given for a run or by an administrator
+/// have just been approved by their source.
 fn is_pinned(scope: ServerScope) -> bool {
     match scope {
         ServerScope::Project | ServerScope::Local | ServerScope::User | ServerScope::Plugin => true,
@@ -212,7 +214,7 @@ fn is_pinned(scope: ServerScope) -> bool {
 }
 
 impl PinnedTools {
-    /// The approvals for servers of this session's directory.
+    /// Creates the approvals for servers of this session's directory.
     pub(crate) fn of(config: &SessionConfig, decides: Decides) -> Self {
         let places = config.environment.settings_places(&config.cwd);
         Self {
@@ -223,7 +225,7 @@ impl PinnedTools {
         }
     }
 
-    /// What was asked about is known by this.
+    /// Returns a fingerprint of a server and its tools, to recognize what was already asked.
     fn likeness(server: &PinnedServer) -> String {
         let tools = server.tools.iter().map(|(name, pin)| (name, &pin.hash));
         format!("{} {:?}", server.hash, tools.collect::<Vec<_>>())
@@ -233,7 +235,7 @@ impl PinnedTools {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets what was approved of the servers of this directory. Says whether there was anything.
+    /// Deletes the approvals for this directory. Returns whether there were any.
     pub(crate) fn forget(&self) -> io::Result<bool> {
         let _lock = self.locked()?;
         let mut all = self.all();
@@ -243,7 +245,7 @@ impl PinnedTools {
         }
     }
 
-    /// Forgets one server: the person has just written it anew.
+    /// Deletes the approval of one server, because the user has just written its entry.
     pub(crate) fn forget_server(&self, entry: &ServerEntry) -> io::Result<()> {
         let _lock = self.locked()?;
         let mut all = self.all();
@@ -254,7 +256,8 @@ impl PinnedTools {
         }
     }
 
-    /// How an entry differs from the one that was used last; empty: it does not, or none was.
+    /// Returns how an entry differs from the one that was used last; empty if it does not, or none
+    /// was.
     pub(crate) fn entry_changes(&self, entry: &ServerEntry) -> String {
         let now = pinned_entry(entry);
         match self.read(entry).last() {
@@ -263,7 +266,7 @@ impl PinnedTools {
         }
     }
 
-    /// The right to change the file, across sessions and processes; one that dies lets go of it.
+    /// Locks the file across sessions and processes. The lock is released if its process dies.
     fn locked(&self) -> io::Result<fs::File> {
         if let Some(folder) = self.file.parent() {
             fs::DirBuilder::new()
@@ -295,7 +298,7 @@ impl PinnedTools {
         fs::rename(new, &self.file)
     }
 
-    /// Does the person agree, who sees what is another one?
+    /// Returns whether the user approves the change, which the request shows.
     async fn agrees(&self, server: &str, reason: String, what: &str) -> bool {
         let approver = match &self.decides {
             Decides::Approve(approved) => {
@@ -318,7 +321,7 @@ impl PinnedTools {
                 summary: String::new(),
                 body: vec![CardPiece::Text(what.to_owned())],
             },
-            // Programs that show no card show this.
+            // For front ends that show no card.
             reason: format!("{reason}:\n{what}"),
             because: vec![reason],
             ..ApprovalRequest::default()
@@ -334,7 +337,8 @@ impl PinnedTools {
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
-    /// Where the approvals of a server stand: those that it has everywhere in one place.
+    /// Returns the key for the approvals of a server. User and plugin servers have one for all
+    /// directories.
     fn place(&self, entry: &ServerEntry) -> &str {
         match entry.scope {
             ServerScope::User | ServerScope::Plugin => "everywhere",
@@ -371,7 +375,8 @@ fn hash(value: &Value) -> String {
     hash.to_hex().to_string()
 }
 
-/// An entry, without tools. Values of variables and headers may be secrets: their names are shown, and their change.
+/// Returns the pin of an entry, without tools. Variables and headers may contain secrets, so only
+/// their names and changes are shown.
 fn pinned_entry(entry: &ServerEntry) -> PinnedServer {
     let mut lines = vec![entry.in_short()];
     for key in ["env", "headers"] {
@@ -406,7 +411,7 @@ fn pins(tools: &[Value]) -> PinnedList {
     pins.collect()
 }
 
-/// How an entry is another one, for people.
+/// Describes a changed entry.
 fn other_entry(name: &str, before: &str, now: &str) -> String {
     let what = differences::lines(before, now);
     format!(
@@ -414,7 +419,7 @@ fn other_entry(name: &str, before: &str, now: &str) -> String {
     )
 }
 
-/// What a tool says of itself: its description first, the rest of it behind that.
+/// Returns the definition of a tool as text, with its description first.
 fn in_lines(tool: &Value) -> String {
     let mut text = tool["description"].as_str().unwrap_or_default().to_owned();
     for (key, value) in tool.as_object().into_iter().flatten() {
@@ -426,7 +431,7 @@ fn in_lines(tool: &Value) -> String {
     text
 }
 
-/// What is another one than it was, in words. A tool that is gone does no harm.
+/// Describes the changes of tools. A removed tool needs no approval.
 fn changes(before: &PinnedList, now: &PinnedList) -> Vec<String> {
     let mut changes = Vec::new();
     for (name, pin) in now {

@@ -1,4 +1,4 @@
-//! Looking at servers without a session: what is named, and what comes of connecting it.
+//! Inspection of servers without a session: lists them, and tries to connect them.
 
 use std::{
     path::PathBuf,
@@ -18,12 +18,13 @@ use super::{
 };
 use crate::{OpenError, SessionConfig, extensions::Extensions, plugins, settings::Permitted};
 
-/// The servers that a session of this configuration would have. Nothing is connected.
+/// Returns the servers that a session with this configuration would have, without connecting them.
 pub fn named_servers(config: &SessionConfig) -> Result<ServerList, OpenError> {
     Ok(named(config)?.2.list())
 }
 
-/// The same, with each of them connected, looked at and let go. Only this one, where one is named.
+/// Connects each server, or only the named one, and returns the servers with the results. They are
+/// disconnected after that.
 pub async fn check_servers(
     config: &SessionConfig,
     only: Option<&str>,
@@ -31,19 +32,21 @@ pub async fn check_servers(
     Ok(check(config, only).await?)
 }
 
-/// Approves a server and its tools as they are now. Says how they differ from what was approved before.
+/// Approves the current state of a server and its tools. Returns the differences from what was
+/// approved before.
 pub async fn approve_server(config: &SessionConfig, name: &str) -> Result<Vec<String>, OpenError> {
     Ok(approve(config, name).await?)
 }
 
-/// Forgets what was approved of the servers of this project: it is asked about, or pinned, anew. Says whether there was
-/// anything.
+/// Deletes the approvals for the servers of this project; they are asked about or pinned again.
+/// Returns whether there were any.
 pub fn forget_approvals(config: &SessionConfig) -> Result<bool, OpenError> {
     let forgotten = PinnedTools::of(config, Decides::no_one()).forget();
     Ok(forgotten.map_err(anyhow::Error::from)?)
 }
 
-/// How a server of the project differs from the one that was used last; empty: that is not known.
+/// Returns how a project's server differs from the one that was used last; empty if that is not
+/// known.
 pub(crate) fn project_server_changes(config: &SessionConfig, name: &str, entry: &Value) -> String {
     match ServerEntry::read(name, entry, ServerScope::Project) {
         Ok(entry) => PinnedTools::of(config, Decides::no_one()).entry_changes(&entry),
@@ -70,7 +73,7 @@ async fn check(config: &SessionConfig, only: Option<&str>) -> anyhow::Result<Ser
     Ok(list)
 }
 
-/// The servers, connected or failed.
+/// Returns the servers after each has connected or failed.
 pub(super) async fn checked(
     config: &SessionConfig,
     only: Option<&str>,
@@ -103,7 +106,7 @@ pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, Pe
     Ok((config, permitted, servers))
 }
 
-/// Nothing is reported: it is all in the list.
+/// Reports nothing, because the list contains everything.
 struct Silent {
     cwd: PathBuf,
 }

@@ -1,16 +1,16 @@
-//! How a text differs from what it was, line by line, for people.
+//! A line-by-line difference of two texts, for display.
 
-/// At most this much of a text is kept, in characters.
+/// The maximum number of characters of a text that are stored.
 const KEPT: usize = 4_000;
-/// At most this many lines of a difference are shown.
+/// The maximum number of lines of a difference that are shown.
 const SHOWN: usize = 40;
 
-/// As much of a text as is kept.
+/// Cuts a text to the length that is stored.
 pub(super) fn cut(text: &str) -> String {
     text.chars().take(KEPT).collect()
 }
 
-/// Lines that are gone, then lines that came; each kind in its order.
+/// Returns the removed lines, then the added lines, each in their order.
 pub(super) fn lines(before: &str, now: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     let differing = |text: &str, other: &str, sign: char| -> Vec<String> {

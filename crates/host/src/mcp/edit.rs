@@ -1,4 +1,5 @@
-//! Adding servers to the files where they are named, and removing them. Everything else in these files stays.
+//! Adds servers to configuration files and removes them. Everything else in these files stays
+//! unchanged.
 
 use std::{
     fs,
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::SessionConfig;
 
-/// Names a server in the file of a scope; the file.
+/// Adds a server to the file of a scope. Returns the path of the file.
 pub fn add_server(
     config: &SessionConfig,
     scope: ServerScope,
@@ -41,14 +42,15 @@ pub fn add_server(
     );
     servers.insert(name.to_owned(), entry.clone());
     write(&file, &document)?;
-    // Who writes an entry of their own has approved it. The project's are for others, too.
+    // Users approve an entry by writing it, except in the project's file, which is also for others.
     if scope != ServerScope::Project {
         PinnedTools::of(config, Decides::no_one()).forget_server(&named)?;
     }
     Ok(file)
 }
 
-/// Takes a server out of the file of this scope, or of the only one that names it; which, and the file.
+/// Removes a server from the file of this scope, or from the only file that names it. Returns the
+/// scope and the path of the file.
 pub fn remove_server(
     config: &SessionConfig,
     scope: Option<ServerScope>,
@@ -133,14 +135,14 @@ fn object<'a>(value: &'a mut Value, key: &str) -> anyhow::Result<&'a mut Value> 
     Ok(inner)
 }
 
-/// In one step, so that no one reads half of it.
+/// Writes atomically, so that no reader sees an incomplete file.
 fn write(file: &Path, document: &Value) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(document)?;
     text.push('\n');
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
-    // A link stays one.
+    // A symlink stays a symlink.
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
     let mode = fs::metadata(&target).map(|found| {
         use std::os::unix::fs::PermissionsExt;

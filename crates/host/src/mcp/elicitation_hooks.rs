@@ -1,5 +1,5 @@
-//! The hooks of what MCP servers want to know of a person: one may answer in their place (`Elicitation`), another
-//! changes what they answered (`ElicitationResult`).
+//! The hooks for requests of MCP servers to the user: a hook may answer instead of the user
+//! (`Elicitation`) or change the user's answer (`ElicitationResult`).
 
 use std::sync::{Arc, Weak};
 
@@ -13,19 +13,19 @@ use serde_json::{Map, Value, json};
 
 use crate::{event::Events, input::SharedState};
 
-/// The hooks of a session. Keeps no session alive.
+/// The elicitation hooks of a session. Holds only a weak reference to it.
 pub(crate) struct ElicitationHooks {
     session: Weak<SharedState>,
     events: Arc<Events>,
-    /// There are some already before the session is set up.
+    /// Hooks exist before the session is set up.
     is_expected: bool,
 }
 
-/// What is known of a session that has been set up.
+/// The engine and context of a session that is set up.
 type SetUp = (Arc<Engine>, SessionContext);
 
 impl ElicitationHooks {
-    /// `is_expected`: some were given with the first message.
+    /// Creates the hooks. `is_expected`: some were given with the first message.
     pub(crate) fn new(session: &Arc<SharedState>, events: &Arc<Events>, is_expected: bool) -> Self {
         Self {
             is_expected: is_expected || !session.permitted.hooks.is_silent(HookMoment::ELICITATION),
@@ -34,7 +34,7 @@ impl ElicitationHooks {
         }
     }
 
-    /// Is there one that may answer?
+    /// Returns whether a hook may answer.
     pub(crate) fn may_answer(&self) -> bool {
         match self.session() {
             Some((engine, _)) => !engine.hooks().is_silent(HookMoment::ELICITATION),
@@ -42,10 +42,10 @@ impl ElicitationHooks {
         }
     }
 
-    /// What hooks answer in the place of a person, if any does.
+    /// Returns the answer that hooks give on the user's behalf, if any.
     pub(crate) async fn before(&self, asked: &Elicitation) -> Option<ElicitationAnswer> {
         let Some(session) = self.session() else {
-            // It is too early to run them, and what they might forbid is not let pass.
+            // Hooks cannot run yet. Cancel the request, because they might deny it.
             return self.is_expected.then_some(ElicitationAnswer::Cancel);
         };
         let mut fields = Map::new();
@@ -64,7 +64,7 @@ impl ElicitationHooks {
         Some(in_place_of_a_person(answer.await?))
     }
 
-    /// What a server is told of what a person answered.
+    /// Returns the answer for the server, which hooks may change.
     pub(crate) async fn after(
         &self,
         asked: &Elicitation,
@@ -92,7 +92,7 @@ impl ElicitationHooks {
         let changed = self.fire(&session, HookMoment::ELICITATION_RESULT, asked, fields);
         match changed.await {
             None => answer,
-            // What it leaves out stays as the person wrote it.
+            // Fields that the hook omits keep the user's values.
             Some(HookFormAnswer {
                 action: HookFormAction::Accept,
                 content: None,
@@ -101,7 +101,7 @@ impl ElicitationHooks {
         }
     }
 
-    /// Hooks learn that a person is asked.
+    /// Notifies the hooks that the user is asked.
     pub(crate) async fn asked(&self, asked: &Elicitation) {
         let (kind, message) = match &asked.kind {
             ElicitationKind::Form { .. } => (
@@ -119,7 +119,7 @@ impl ElicitationHooks {
         self.notify(kind, "A server asks", &message).await;
     }
 
-    /// Hooks learn what a person answered.
+    /// Notifies the hooks of the user's answer.
     pub(crate) async fn answered(&self, asked: &Elicitation, answer: &ElicitationAnswer) {
         let action = match answer {
             ElicitationAnswer::Accept(_) => HookFormAction::Accept,
@@ -135,7 +135,7 @@ impl ElicitationHooks {
             .await;
     }
 
-    /// Hooks learn that what a server sent a person to an address for is done there.
+    /// Notifies the hooks that the user has completed a server's request at its URL.
     pub(crate) fn completed(&self, server: &str, id: &str) {
         let message = format!("What the MCP server {server} asked for is done ({id})");
         let (session, title) = (self.session.clone(), "A server has what it asked for");
@@ -178,7 +178,7 @@ impl ElicitationHooks {
     }
 }
 
-/// How it is asked.
+/// Returns the mode of a request.
 fn mode(asked: &Elicitation) -> &'static str {
     match &asked.kind {
         ElicitationKind::Form { .. } => "form",

@@ -1,4 +1,4 @@
-//! Hooks that call a tool of a server.
+//! Calls of server tools by hooks.
 
 use std::sync::Arc;
 

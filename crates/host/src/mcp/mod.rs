@@ -1,13 +1,16 @@
-//! The MCP servers of a session: where they are named, which of them may be used, and who they may ask.
+//! The MCP servers of a session: their sources, which of them may be used, and their requests to
+//! the session.
 //!
-//! - `sources`: the places where servers are named; `policy`, `approvals`: which of them, and which of their tools, may be used
-//! - `agent_servers`: servers that kinds of agents name
-//! - `session_host`: what servers may ask of this session; `elicitation_hooks`: hooks that have a say in it;
-//!   `pending`: those whose tools are still to come
-//! - `server_sandbox`: how their processes are confined
-//! - `edit`: files of servers, changed; `check`: servers, looked at without a session; `account`: logins
+//! - `sources`: the files and flags that name servers; `policy`, `approvals`: the servers, and
+//!   their tools, that may be used
+//! - `agent_servers`: servers that agent kinds name
+//! - `session_host`: requests of servers to the session; `elicitation_hooks`: the hooks for these
+//!   requests; `pending`: servers that are still connecting
+//! - `server_sandbox`: the confinement of server processes
+//! - `edit`: changes of server configuration files; `check`: inspection of servers without a
+//!   session; `account`: login and logout
 //!
-//! How they are connected and called is in `haft-mcp`.
+//! Connections and calls are implemented in `haft-mcp`.
 
 mod account;
 mod agent_servers;

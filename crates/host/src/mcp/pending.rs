@@ -1,4 +1,4 @@
-//! Servers whose tools are still to come, for tools that wait for them.
+//! Servers that are still connecting, for tools that wait for them.
 
 use std::{
     sync::{Arc, Weak},
@@ -9,14 +9,14 @@ use haft_contract::{BoxFuture, CancellationToken, PendingServers};
 
 use crate::input::SharedState;
 
-/// Each server is given up by itself before this has passed.
+/// The maximum waiting time. The timeout of each server is shorter.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Keeps no session alive.
+/// Holds only a weak reference to the session.
 pub(crate) struct PendingOf(Weak<SharedState>);
 
 impl PendingOf {
-    /// Those of a session, if it has any.
+    /// Returns the pending servers of a session, if it has any servers.
     pub(crate) fn servers(shared: &Arc<SharedState>) -> Option<Arc<dyn PendingServers>> {
         let has_any = !shared.servers.list().servers.is_empty();
         has_any.then(|| Arc::new(Self(Arc::downgrade(shared))) as _)

@@ -1,13 +1,13 @@
-//! Which servers may be used: what settings allow and deny of them.
+//! The policy for servers: which of them settings allow and deny.
 
 use haft_engine::{permissions::Scope, settings::Settings};
 use haft_mcp::client::{ServerEntry, ServerKind, SkippedServer};
 use serde_json::Value;
 
-/// What settings say of servers.
+/// The server rules in the settings.
 #[derive(Debug, Default)]
 pub(super) struct ServerPolicy {
-    /// `None`: all of them.
+    /// `None`: all servers are allowed.
     allowed: Option<Vec<Value>>,
     denied: Vec<Value>,
 }
@@ -24,7 +24,7 @@ impl ServerPolicy {
             if let Some(denied) = value["deniedMcpServers"].as_array() {
                 policy.denied.extend(denied.iter().cloned());
             }
-            // A workspace may narrow, and never widen.
+            // A workspace may only restrict the allowed servers.
             let counts = !managed_only || is_managed(layer.scope);
             if let (true, Some(allowed)) = (counts, value["allowedMcpServers"].as_array()) {
                 let all = policy.allowed.get_or_insert_default();
@@ -36,7 +36,7 @@ impl ServerPolicy {
         policy
     }
 
-    /// Why a server may not be used.
+    /// Returns the reason why a server may not be used.
     pub(super) fn refuses(&self, entry: &ServerEntry) -> Option<SkippedServer> {
         let why = if self
             .denied
@@ -56,7 +56,7 @@ impl ServerPolicy {
         let Some(allowed) = &self.allowed else {
             return true;
         };
-        // One rule about commands means that commands decide, and the same of addresses.
+        // If one rule names a command, only commands decide; likewise for URLs.
         let key = match entry.kind {
             ServerKind::Stdio { .. } => "serverCommand",
             ServerKind::Sdk => "",
@@ -93,7 +93,7 @@ fn is_reached(rule: &Value, entry: &ServerEntry) -> bool {
     }
 }
 
-/// `*` stands for anything.
+/// Returns whether a text matches a pattern, in which `*` matches anything.
 fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {

@@ -1,10 +1,10 @@
-//! How the process of a server is confined: as a command of the session would be.
+//! The confinement of server processes, which is that of a command of the session.
 
 use haft_mcp::client::SandboxOf;
 
 use crate::settings::Permitted;
 
-/// What such a process may touch.
+/// Returns the function that computes the confinement of a server process.
 #[cfg(feature = "shell")]
 pub(super) fn of(permitted: &Permitted) -> Option<SandboxOf> {
     use haft_contract::{Confined, NetworkAccess};
@@ -25,7 +25,7 @@ pub(super) fn of(permitted: &Permitted) -> Option<SandboxOf> {
     }))
 }
 
-/// A build without commands confines nothing, so that such a server is not started.
+/// A build without commands cannot confine a server, so it is not started.
 #[cfg(not(feature = "shell"))]
 pub(super) fn of(_: &Permitted) -> Option<SandboxOf> {
     None

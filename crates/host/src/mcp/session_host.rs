@@ -1,4 +1,4 @@
-//! What servers may ask of a session, and how they are connected for it.
+//! The host of MCP servers: it answers their requests, and configures their connections.
 
 use std::{
     collections::BTreeMap,
@@ -28,21 +28,21 @@ use super::{
 };
 use crate::{Environment, SessionConfig, event::Events, settings::Permitted};
 
-/// A character of a result is about a quarter of a token.
+/// The approximate number of characters per token.
 const TOKEN: usize = 4;
-/// The longest result, in tokens.
+/// The maximum length of a result in tokens.
 const RESULT_TOKENS: u32 = 25_000;
 
-/// A program that puts forms of servers to people as they are.
+/// A program that shows the unchanged forms of servers to its user.
 pub trait ElicitationHost: Send + Sync {
-    /// Can it be asked?
+    /// Returns whether it can be asked.
     fn is_there(&self) -> bool;
 
-    /// What a person answers; `None`: it cannot put such a thing to people.
+    /// Returns the user's answer; `None`: it cannot show such a form.
     fn elicit<'a>(&'a self, asked: &'a Elicitation) -> BoxFuture<'a, Option<ElicitationAnswer>>;
 }
 
-/// A session, as servers see it.
+/// The session, as seen by servers.
 pub(crate) struct SessionHost {
     pub(crate) events: Arc<Events>,
     pub(crate) approver: Arc<dyn Approver>,
@@ -87,7 +87,7 @@ impl ClientHost for SessionHost {
 }
 
 impl SessionHost {
-    /// Puts it to a person.
+    /// Asks the user.
     async fn ask(&self, asked: &Elicitation) -> ElicitationAnswer {
         if let Some(program) = self.program()
             && let Some(answer) = program.elicit(asked).await
@@ -133,7 +133,7 @@ struct Field {
     question: Value,
 }
 
-/// The fields of a form; an address is one that is visited or not.
+/// Returns the fields of a form. A URL becomes one question: whether to visit it.
 fn fields(asked: &Elicitation) -> Vec<Field> {
     let option =
         |label: &str, description: &str| json!({"label": label, "description": description});
@@ -188,7 +188,7 @@ fn fields(asked: &Elicitation) -> Vec<Field> {
 
 const VISITED: &str = "Opened";
 
-/// What may be chosen: how it is shown, and what is sent.
+/// Returns the choices: the label to show, and the value to send.
 fn choices(schema: &Value) -> Vec<(String, Value)> {
     if schema["type"] == "boolean" {
         return vec![
@@ -230,7 +230,7 @@ fn label(value: &Value) -> String {
     }
 }
 
-/// What a server is answered, from the answers by the questions' words.
+/// Returns the answer for the server, from the answers by the text of the questions.
 fn answered(asked: &Elicitation, fields: &[Field], answers: &Value) -> ElicitationAnswer {
     let given = |field: &Field| {
         let question = field.question["question"].as_str()?;
@@ -257,7 +257,7 @@ fn answered(asked: &Elicitation, fields: &[Field], answers: &Value) -> Elicitati
     }
 }
 
-/// An answer in words, as the form wants it.
+/// Converts an answer into the type that the form expects.
 fn value_of(schema: &Value, answer: &Value) -> Option<Value> {
     let choices = choices(schema);
     let chosen = |text: &str| {
@@ -281,7 +281,7 @@ fn value_of(schema: &Value, answer: &Value) -> Option<Value> {
     }
 }
 
-/// How servers of a session are connected.
+/// Returns the connection options for servers of a session.
 pub(crate) fn options(
     config: &SessionConfig,
     permitted: &Permitted,
@@ -289,7 +289,7 @@ pub(crate) fn options(
     decides: Decides,
 ) -> anyhow::Result<ClientOptions> {
     let environment = &config.environment;
-    // 0 is as good as nothing.
+    // 0 is treated as not set.
     let millis = |name: &str| -> anyhow::Result<Option<Duration>> {
         let given = environment.number(name)?.filter(|given| *given > 0);
         Ok(given.map(|given| Duration::from_millis(given.into())))
@@ -332,20 +332,20 @@ pub(crate) fn options(
     })
 }
 
-/// Who reaches addresses for servers.
+/// Returns the HTTP client for servers.
 pub(super) fn http(environment: &Environment) -> Arc<dyn HttpStreams> {
     Arc::new(Http::new(HttpOptions::from_variables(|name| {
         environment.variable(name)
     })))
 }
 
-/// The tokens of a person, for servers that want to know who asks.
+/// Returns the user's tokens, for servers that require a login.
 pub(super) fn token_store(environment: &Environment, cwd: &Path) -> TokenStore {
     let places = environment.settings_places(cwd);
     TokenStore::new(places.user.join("haft/mcp-tokens.json"), http(environment))
 }
 
-/// What a server inherits: everything, but keys only where the person wrote the entry.
+/// Returns the environment of a server. It includes keys only if the user wrote the entry.
 fn environment_of(environment: &Environment, scope: ServerScope) -> BTreeMap<OsString, OsString> {
     let mut all = environment.all();
     if scope.is_foreign() {

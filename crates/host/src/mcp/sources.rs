@@ -1,4 +1,4 @@
-//! The places where servers are named.
+//! The sources of MCP servers.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use crate::{SessionConfig, settings::Permitted};
 
 type Read = Vec<Result<ServerEntry, SkippedServer>>;
 
-/// All servers that a session of this configuration has, those of plugins included.
+/// Returns all servers of a session with this configuration, including those of plugins.
 pub(crate) fn gather(
     config: &SessionConfig,
     permitted: &Permitted,
@@ -27,7 +27,7 @@ pub(crate) fn gather(
     let servers = Servers::default();
     let places = &permitted.settings.places;
     let policy = ServerPolicy::of(&permitted.settings);
-    // The administrator's are the only ones, where there are any.
+    // If an administrator has configured servers, only these are used.
     if let Some(managed) = managed_file(places) {
         servers.add(of_file(&managed, ServerScope::Managed));
         servers.retain(|entry| policy.refuses(entry));
@@ -56,19 +56,20 @@ pub(crate) fn gather(
     Ok(servers)
 }
 
-/// The administrator's file, where there is one.
+/// Returns the path of the administrator's file, if it exists.
 pub(super) fn managed_file(places: &SettingsPlaces) -> Option<PathBuf> {
     let file = places.managed.join("managed-mcp.json");
     file.is_file().then_some(file)
 }
 
-/// Names of servers that are switched off here, wherever they are named.
+/// Returns the names of servers that are disabled here, regardless of their source.
 pub(super) fn disabled(config: &SessionConfig, permitted: &Permitted) -> Vec<String> {
     let places = &permitted.settings.places;
     UserFile::read(&places.home, &places.user, &config.cwd).disabled
 }
 
-/// Those of `--mcp-config`: files, or JSON itself. The same name again takes the place of the first.
+/// Reads the servers of `--mcp-config`: files, or JSON. A later server replaces an earlier one with
+/// the same name.
 fn given(given: &[String], cwd: &Path) -> anyhow::Result<Read> {
     let mut all: Map<String, Value> = Map::new();
     for text in given {
@@ -88,7 +89,7 @@ fn given(given: &[String], cwd: &Path) -> anyhow::Result<Read> {
     Ok(entries(&all, ServerScope::Given))
 }
 
-/// The servers of a file; what is wrong with it is said in the place of one.
+/// Reads the servers of a file. A problem with the file is reported as a skipped server.
 fn of_file(file: &Path, scope: ServerScope) -> Read {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let wrong = |why: String| vec![Err(SkippedServer::new(&name, "invalid_config", why))];
@@ -105,7 +106,7 @@ fn of_file(file: &Path, scope: ServerScope) -> Read {
     }
 }
 
-/// `.mcp.json` of the starting directory, or of the repository around it.
+/// Returns the path of `.mcp.json` in the starting directory, or in the root of its repository.
 pub(crate) fn project_file(cwd: &Path) -> Option<PathBuf> {
     let own = cwd.join(".mcp.json");
     if own.is_file() {
@@ -115,7 +116,7 @@ pub(crate) fn project_file(cwd: &Path) -> Option<PathBuf> {
     root.is_file().then_some(root)
 }
 
-/// The project's servers: used where the directory is trusted, named where not.
+/// Adds the project's servers: enabled if the directory is trusted, otherwise only listed.
 fn project(servers: &Servers, config: &SessionConfig, permitted: &Permitted) {
     let Some(file) = project_file(&config.cwd) else {
         return;
@@ -145,7 +146,7 @@ fn project(servers: &Servers, config: &SessionConfig, permitted: &Permitted) {
     servers.add(read);
 }
 
-/// Reads the servers of plugins again, by the rules that counted at the start.
+/// Reloads the servers of plugins, with the same rules as at the start.
 pub(crate) async fn replace_plugins(
     servers: &Servers,
     config: &SessionConfig,
@@ -168,7 +169,7 @@ pub(crate) async fn replace_plugins(
     servers.set_of_plugins(read.collect(), is_off).await;
 }
 
-/// Those of plugins: one that starts or reaches what another one does is that one.
+/// Reads the servers of plugins. Those with the same command or URL as another server are left out.
 fn entries_of_plugins(servers: &Servers, of_plugins: &Map<String, Value>) -> Read {
     let others = servers.all().into_iter();
     let others = others.filter(|server| server.entry().scope != ServerScope::Plugin);
@@ -184,16 +185,16 @@ fn entries_of_plugins(servers: &Servers, of_plugins: &Map<String, Value>) -> Rea
 /// The user's own file, `.claude.json`.
 #[derive(Debug, Default)]
 pub(crate) struct UserFile {
-    /// Servers everywhere.
+    /// Servers for all projects.
     pub(crate) servers: Map<String, Value>,
-    /// Servers of this project.
+    /// Servers for this project.
     pub(crate) local: Map<String, Value>,
-    /// Servers that are switched off in this project.
+    /// Servers that are disabled in this project.
     pub(crate) disabled: Vec<String>,
 }
 
 impl UserFile {
-    /// Where it is: in the home directory, or in what stands in for the settings folder.
+    /// Returns its path: in the home directory, or in the folder that replaces the settings folder.
     pub(crate) fn path(home: &Path, user: &Path) -> PathBuf {
         let moved = user.join(".claude.json");
         // With CLAUDE_CONFIG_DIR everything is in one folder.
@@ -228,7 +229,7 @@ impl UserFile {
     }
 }
 
-/// What a project is called in the user's file: its directory, or the repository around it.
+/// Returns the keys of a project in the user's file: its directory, and the root of its repository.
 pub(crate) fn project_keys(cwd: &Path) -> Vec<String> {
     let mut keys = vec![cwd.to_string_lossy().into_owned()];
     if let Some(root) = repository_root(cwd) {

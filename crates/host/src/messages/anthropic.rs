@@ -1,4 +1,4 @@
-//! Anthropic's shape: blocks in, one user message out.
+//! Anthropic's format: blocks in, one user message out.
 
 use haft_contract::{Content, ToolUse};
 use haft_engine::CallResult;
@@ -34,14 +34,14 @@ pub(super) fn calls(message: &Value) -> Result<Vec<ToolUse>, MessageError> {
 
 pub(super) fn answer(results: &[CallResult]) -> Value {
     let mut content: Vec<Value> = results.iter().map(tool_result).collect();
-    // Text may follow the results in the same message, never stand between them.
+    // Text may follow the results in the same message, but must not be between them.
     let messages = results.iter().flat_map(|finished| &finished.messages);
     content.extend(
         messages
             .flat_map(|message| &message.content)
             .map(|block| json!(block)),
     );
-    // Without a call there is nothing to answer, and providers refuse an empty message.
+    // A message without calls needs no answer, and providers reject an empty message.
     match content.is_empty() {
         true => Value::Null,
         false => json!({"role": "user", "content": content}),
@@ -60,7 +60,7 @@ fn tool_result(finished: &CallResult) -> Value {
     result
 }
 
-/// A string where one block of text is all there is.
+/// Returns a string if the content is a single text block.
 pub(crate) fn shortest(content: &[Content]) -> Value {
     match content {
         [Content::Text { text }] => json!(text),

@@ -1,4 +1,4 @@
-//! Assistant messages with tool calls, and the messages that answer them.
+//! Parses assistant messages with tool calls, and creates the messages that answer them.
 
 mod anthropic;
 mod openai;
@@ -8,7 +8,7 @@ use haft_contract::ToolUse;
 use haft_engine::CallResult;
 use serde_json::Value;
 
-/// The tool calls of one assistant message, and whose shape it has.
+/// The tool calls of one assistant message, and its format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Messages {
     provider: Provider,
@@ -22,15 +22,15 @@ enum Provider {
     Responses,
 }
 
-/// Why a message cannot be answered.
+/// The reason why a message cannot be answered.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct MessageError(String);
 
 impl Messages {
-    /// Reads an assistant message: Anthropic's (`content` with `tool_use` blocks), OpenAI's (`tool_calls`,
-    /// also inside a whole `ChatCompletion`), or what the Responses API puts out: a whole response, its
-    /// items, or one of them.
+    /// Parses an assistant message: Anthropic's (`content` with `tool_use` blocks), OpenAI's
+    /// (`tool_calls`, also inside a whole `ChatCompletion`), or the output of the Responses API: a
+    /// whole response, its items, or one item.
     pub fn read(message: &Value) -> Result<Self, MessageError> {
         if let Some(items) = responses::items(message) {
             return Ok(Self {
@@ -60,14 +60,14 @@ impl Messages {
         Ok(Self { provider, calls })
     }
 
-    /// The calls, in order.
+    /// Returns the calls, in order.
     pub fn calls(&self) -> &[ToolUse] {
         &self.calls
     }
 
-    /// The answer: Anthropic's is one user message, or `null` where there were no calls; OpenAI's a list of
-    /// `tool` messages; that of the Responses API a list of items. The results must be those of the calls, in
-    /// their order.
+    /// Creates the answer. For Anthropic it is one user message, or `null` without calls; for
+    /// OpenAI a list of `tool` messages; for the Responses API a list of items. The results must be
+    /// in the order of the calls.
     pub fn answer(&self, results: &[CallResult]) -> Value {
         match self.provider {
             Provider::Anthropic => anthropic::answer(results),

@@ -1,4 +1,4 @@
-//! OpenAI's shape: `tool_calls` in, a list of `tool` messages out.
+//! OpenAI's format: `tool_calls` in, a list of `tool` messages out.
 
 use haft_contract::{Content, ToolUse, output::MediaSource};
 use haft_engine::CallResult;
@@ -27,8 +27,8 @@ pub(super) fn calls(calls: &Value) -> Result<Vec<ToolUse>, MessageError> {
         .collect()
 }
 
-/// Arguments are JSON in a string. What does not parse goes on as that string: the pipeline refuses it in a
-/// result of its own, and the other calls are served.
+/// Parses the arguments, which are JSON in a string. Invalid JSON stays a string: the pipeline
+/// rejects it in the result of this call, and the other calls run.
 pub(super) fn arguments(function: &Value) -> Value {
     match function.get("arguments") {
         Some(Value::String(text)) if text.trim().is_empty() => json!({}),
@@ -43,13 +43,13 @@ pub(super) fn answer(results: &[CallResult]) -> Value {
         .iter()
         .map(|finished| {
             let texts: Vec<&str> = finished.content.iter().map(text_or_place).collect();
-            // There is no field for failure, so the text says it.
+            // The format has no field for a failure, so the text says it.
             let failed = if finished.is_error { "Error: " } else { "" };
             let content = format!("{failed}{}", texts.join("\n"));
             json!({"role": "tool", "tool_call_id": finished.id, "content": content})
         })
         .collect();
-    // A tool message takes text only; what else there is follows in a message of the user's.
+    // A tool message can only contain text; other content follows in a user message.
     let more = results.iter().flat_map(|finished| {
         let added = finished
             .messages

@@ -1,4 +1,4 @@
-//! The shape of OpenAI's Responses API: items in, items out.
+//! The format of OpenAI's Responses API: items in, items out.
 
 use haft_contract::{Content, ToolUse, output::MediaSource};
 use haft_engine::CallResult;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{MessageError, openai::arguments, text_of};
 
-/// The items of a whole response, of a list of items, or the one item that it is.
+/// Returns the items of a whole response, of a list of items, or of a single item.
 pub(super) fn items(message: &Value) -> Option<&[Value]> {
     if let Value::Array(items) = message {
         let is_item = |item: &Value| item["type"].is_string() || item["role"].is_string();
@@ -41,7 +41,7 @@ pub(super) fn answer(results: &[CallResult]) -> Value {
         .iter()
         .map(|finished| {
             let output = match finished.content.as_slice() {
-                // There is no field for failure, so the text says it.
+                // The format has no field for a failure, so the text says it.
                 [Content::Text { text }] if finished.is_error => json!(format!("Error: {text}")),
                 [Content::Text { text }] => json!(text),
                 blocks => blocks.iter().map(part).collect(),

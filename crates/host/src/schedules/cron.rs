@@ -1,8 +1,10 @@
-//! Times of a calendar, as cron writes them: five fields, local time.
+//! Cron expressions: five fields, local time.
 //!
-//! `*`, `n`, `*/n`, `a-b`, `a-b/n` and lists of these. Where day of month and day of week are both given, either
-//! will do. A time that a clock skips when it is put forward counts as the first moment after the gap; one that
-//! it shows twice counts once, unless the hours are open (`*`, `*/n`): then it is about intervals, and both count.
+//! `*`, `n`, `*/n`, `a-b`, `a-b/n` and lists of these. If day of month and day of week are both
+//! given, either one is sufficient. A time that is skipped when the clock is put forward fires at
+//! the first instant after the gap. A time that occurs twice when the clock is put back fires only
+//! once, unless the hours are open (`*`, `*/n`): then the expression describes intervals, and it
+//! fires both times.
 
 use jiff::{
     Timestamp, ToSpan,
@@ -10,12 +12,13 @@ use jiff::{
     tz::{AmbiguousOffset, TimeZone},
 };
 
-/// The longest that two times of one expression are apart: 29 February skips a leap year every hundred years.
+/// The maximum number of days between two times of an expression: 29 February is skipped in a
+/// century without a leap year.
 const HORIZON_DAYS: i32 = 9 * 366;
-/// No expression is longer.
+/// The maximum length of an expression.
 const LONGEST: usize = 1000;
 
-/// A cron expression that is one.
+/// A parsed cron expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CronExpression {
     minutes: u64,
@@ -29,7 +32,7 @@ pub(crate) struct CronExpression {
     fields: [String; 5],
 }
 
-/// A field: what it is called, and its least and greatest number.
+/// The fields, each with its name, minimum and maximum.
 const FIELDS: [(&str, u32, u32); 5] = [
     ("minute", 0, 59),
     ("hour", 0, 23),
@@ -39,7 +42,7 @@ const FIELDS: [(&str, u32, u32); 5] = [
 ];
 
 impl CronExpression {
-    /// Reads one. The error is for the model.
+    /// Parses an expression. The error is text for the model.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST {
             return Err("`cron` is too long.".to_owned());
@@ -75,14 +78,14 @@ impl CronExpression {
         })
     }
 
-    /// As it is written, with one blank between fields.
+    /// Returns the expression with single spaces between fields.
     pub(crate) fn text(&self) -> String {
         self.fields.join(" ")
     }
 
-    /// The first time after this one; `None`: there is none.
+    /// Returns the first time after this one; `None` if no later time exists.
     pub(crate) fn next_after(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
-        // A clock that is put back may show the day before once more.
+        // After a clock is put back, it may show the previous day again.
         let mut day = zone.to_datetime(after).date().checked_sub(1.day()).ok()?;
         for _ in 0..HORIZON_DAYS {
             if self.is_day(day)
@@ -117,7 +120,7 @@ impl CronExpression {
                         first = Some(moment);
                     }
                 }
-                // Later times of the day are later moments, but for those that the clock shows twice.
+                // Later times of the day are later instants, except those that occur twice.
                 if is_plain && first.is_some() {
                     return first;
                 }
@@ -126,14 +129,14 @@ impl CronExpression {
         first
     }
 
-    /// When a clock shows this; and whether that is simply once.
+    /// Returns the instants at which a clock shows this time, and whether it is exactly one.
     fn moments(&self, shown: DateTime, zone: &TimeZone) -> ([Option<Timestamp>; 2], bool) {
         let found = zone.to_ambiguous_timestamp(shown);
         match found.offset() {
             AmbiguousOffset::Unambiguous { .. } => ([found.compatible().ok(), None], true),
             AmbiguousOffset::Gap { .. } => {
                 let after_gap = found.compatible().ok().and_then(|after| {
-                    // One that lies at its very beginning is that moment already.
+                    // A time exactly at the start of the gap is already the first instant after it.
                     let after = after.checked_add(1.second()).ok()?;
                     Some(zone.preceding(after).next()?.timestamp())
                 });
@@ -146,7 +149,7 @@ impl CronExpression {
         }
     }
 
-    /// What it means, for people.
+    /// Describes the expression as human-readable text.
     pub(crate) fn words(&self) -> String {
         let [minute, hour, day, month, weekday] = self.fields.each_ref().map(String::as_str);
         let every = |field: &str, one: &str, many: &str| match field.strip_prefix("*/") {

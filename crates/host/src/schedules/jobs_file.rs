@@ -1,9 +1,10 @@
-//! Schedules on disk: those of a session in its folder, durable ones in the workspace.
+//! Schedules on disk: those of a session in its folder, and durable ones in the workspace.
 //!
-//! `.claude/scheduled_tasks.json` lies where anything that runs in the workspace, or came with it, may have made
-//! it, and what it says is said to the model without a person. So a job in it counts only if haft itself wrote
-//! it, for this user and this directory: that is known by a hash in the user's own folder. All other entries stay
-//! in the file as they are. No link is followed, neither when reading nor when writing.
+//! Any program that runs in the workspace, or the workspace's author, may have written
+//! `.claude/scheduled_tasks.json`, and its prompts reach the model without the user. So a job in
+//! the file is only used if haft itself wrote it, for this user and this directory. A hash of the
+//! job in the user's own folder proves that. All other entries are left unchanged. Symlinks are
+//! never followed, neither for reading nor for writing.
 
 use std::{
     collections::BTreeMap,
@@ -26,23 +27,23 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// A file of jobs that is longer is not read.
+/// The maximum size of a file of jobs in bytes.
 const LONGEST: u64 = 1 << 20;
-/// How often a lock is tried for that another session holds, and how long between.
+/// The number of attempts to take a lock that another session holds, and the pause between them.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
-/// Where durable jobs are, below the directory of the session.
+/// The location of durable jobs below the session's directory.
 const FOLDER: &str = ".claude";
 const FILE: &str = "scheduled_tasks.json";
 
-/// A job as it is written.
+/// A job as stored in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StoredJob {
     pub(crate) id: String,
     pub(crate) cron: String,
     pub(crate) prompt: String,
-    /// In milliseconds since 1970.
+    /// The time of creation, in milliseconds since 1970.
     pub(crate) created_at: i64,
     #[serde(default)]
     pub(crate) recurring: bool,
@@ -63,7 +64,7 @@ impl StoredJob {
     }
 }
 
-/// Reads the jobs of a session; without the file there are none.
+/// Reads the jobs of a session; none if the file does not exist.
 pub(crate) fn read_session_jobs(file: &Path) -> Result<Vec<StoredJob>, String> {
     let opened = match File::open(file) {
         Ok(opened) => opened,
@@ -74,7 +75,7 @@ pub(crate) fn read_session_jobs(file: &Path) -> Result<Vec<StoredJob>, String> {
     Ok(entries.iter().filter_map(stored).collect())
 }
 
-/// Writes the jobs of a session; without any there is no file.
+/// Writes the jobs of a session; removes the file if the list is empty.
 pub(crate) fn write_session_jobs(file: &Path, jobs: &[StoredJob]) -> io::Result<()> {
     if jobs.is_empty() {
         return match fs::remove_file(file) {
@@ -99,25 +100,25 @@ pub(crate) fn write_session_jobs(file: &Path, jobs: &[StoredJob]) -> io::Result<
 pub(crate) struct DurableJobs {
     /// The directory of the session.
     directory: PathBuf,
-    /// What haft wrote, in the user's own folder.
+    /// The record of the jobs that haft wrote, in the user's own folder.
     written: PathBuf,
-    /// Held by the one session of the directory that says what is due.
+    /// The lock held by the one session of the directory that fires its jobs.
     firing: Mutex<Option<OwnedFd>>,
 }
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct DurableContent {
-    /// Those that haft wrote.
+    /// The jobs that haft wrote.
     pub(crate) jobs: Vec<StoredJob>,
-    /// How many others there are.
+    /// The number of other jobs.
     pub(crate) foreign: usize,
 }
 
-/// What haft wrote: a hash of each job by its id, by the directory.
+/// The hashes of the jobs that haft wrote, by directory and id.
 type WrittenJobs = BTreeMap<String, BTreeMap<String, String>>;
 
-/// A file with jobs: everything in it but the jobs, and those.
+/// A file of jobs: the document without the jobs, and the jobs.
 type JobsDocument = (Map<String, Value>, Vec<Value>);
 
 impl DurableJobs {
@@ -129,12 +130,12 @@ impl DurableJobs {
         }
     }
 
-    /// Where they are.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.join(FOLDER).join(FILE)
     }
 
-    /// What there is.
+    /// Reads the file.
     pub(crate) fn read(&self) -> Result<DurableContent, String> {
         let Some((_, entries)) = self.document()? else {
             return Ok(DurableContent::default());
@@ -169,13 +170,14 @@ impl DurableJobs {
         })
     }
 
-    /// Is this the session that says what is due? Of those in one directory, one does, as long as it lives.
+    /// Returns whether this session fires the durable jobs. Only one session of each directory
+    /// does, for as long as it lives.
     pub(crate) fn is_mine(&self) -> bool {
         let mut firing = self.firing.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(folder) = open_folder(&self.directory.join(FOLDER)) else {
             return false;
         };
-        // The folder may have been removed and made anew: then the lock on the old one is worth nothing.
+        // If the folder was removed and created again, a lock on the old one is useless.
         let is_same = |held: &OwnedFd| match (fstat(held), fstat(&folder)) {
             (Ok(held), Ok(now)) => (held.st_dev, held.st_ino) == (now.st_dev, now.st_ino),
             _ => false,
@@ -203,14 +205,15 @@ impl DurableJobs {
         let mut written = self.written();
         let before = entries.clone();
         change(&mut entries, written.entry(self.key()).or_default());
-        // What no longer stands there was removed by someone else.
+        // A job that is no longer in the file was removed by another program.
         if let Some(known) = written.get_mut(&self.key()) {
             known.retain(|id, _| entries.iter().any(|entry| entry["id"] == **id));
             if known.is_empty() {
                 written.remove(&self.key());
             }
         }
-        // First what we remember: should we end in between, a job counts for less and not for more.
+        // Write the record first: after a crash in between, a job is ignored, and never trusted
+        // without cause.
         self.write_written(&written)
             .map_err(|error| format!("{}: {error}", self.written.display()))?;
         if entries == before {
@@ -223,7 +226,8 @@ impl DurableJobs {
         let folder = open_folder(&folder).map_err(put)?;
         if entries.is_empty() && document.len() <= 1 {
             let removed = unlinkat(&folder, FILE, AtFlags::empty());
-            // It was made for the file, or is of no use either; one that holds something else stays.
+            // The folder may have been created only for the file. It is kept if it contains other
+            // files.
             let _ = fs::remove_dir(self.directory.join(FOLDER));
             return match removed {
                 Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -235,7 +239,7 @@ impl DurableJobs {
         replace(&folder, FILE, &text).map_err(put)
     }
 
-    /// The whole of it, and the jobs in it; `None`: there is no file.
+    /// Reads the whole document and its jobs; `None` if the file does not exist.
     fn document(&self) -> Result<Option<JobsDocument>, String> {
         let put = |why: String| format!("{}: {why}", self.path().display());
         let folder = match open_folder(&self.directory.join(FOLDER)) {
@@ -243,7 +247,7 @@ impl DurableJobs {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(put(error.to_string())),
         };
-        // Not waited for, should it be a pipe.
+        // Non-blocking, in case the file is a pipe.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match openat(&folder, FILE, flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -255,7 +259,7 @@ impl DurableJobs {
     }
 
     fn written(&self) -> WrittenJobs {
-        // Without it, or where it is damaged, we wrote nothing.
+        // A missing or damaged record is treated as empty.
         let text = fs::read_to_string(&self.written).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
@@ -276,7 +280,7 @@ impl DurableJobs {
         real.to_string_lossy().into_owned()
     }
 
-    /// Two sessions that change something at once must both be remembered.
+    /// Takes a lock, so that concurrent changes of two sessions are both recorded.
     fn lock(&self) -> io::Result<OwnedFd> {
         let folder = self.written.parent().unwrap_or(Path::new("/"));
         DirBuilder::new()
@@ -336,7 +340,7 @@ fn open_folder(folder: &Path) -> io::Result<OwnedFd> {
     Ok(open(folder, flags, Mode::empty())?)
 }
 
-/// Puts a new file in the place of another, at once.
+/// Replaces a file atomically.
 fn replace(folder: &OwnedFd, name: &str, text: &str) -> io::Result<()> {
     let new = format!(".{name}.{}", haft_agent::random_id().simple());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

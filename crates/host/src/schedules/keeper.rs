@@ -1,4 +1,4 @@
-//! What calls may ask of the book.
+//! The schedule service that calls use.
 
 use haft_contract::{KeepSchedules, NewSchedule, NewWakeup, ScheduleInfo, ToolError, WakeupInfo};
 use jiff::Timestamp;

@@ -1,9 +1,11 @@
-//! Prompts that are said later, between turns: at times of a calendar ([`cron`]), or after a while.
+//! Scheduled prompts, which are submitted between turns: at calendar times ([`cron`]), or after a
+//! delay.
 //!
-//! What is due is asked of the [`ScheduleBook`] by the one who runs turns; nothing here says anything by itself.
-//! A job that was due while a turn ran is said once when it is over, however often it was due. Each is a little
-//! off its time, by its id, so that not everyone asks at the same moment: a recurring job late, one that is said
-//! once early, and then only at the full and the half hour.
+//! The turn loop asks the [`ScheduleBook`] for prompts that are due; nothing here submits a prompt
+//! itself. A job that was due during a turn fires once after it, regardless of how often it was
+//! due. Each job is shifted a little by a hash of its id, so that not all sessions send requests at
+//! the same time. Recurring jobs fire later. One-time jobs fire earlier, and only if they are set
+//! to the full or half hour.
 
 mod cron;
 #[cfg(test)]
@@ -30,17 +32,17 @@ use cron::CronExpression;
 use jobs_file::{DurableJobs, StoredJob, read_session_jobs, write_session_jobs};
 use zone::ScheduleZone;
 
-/// So many schedules there may be.
+/// The maximum number of schedules.
 const MOST: usize = 50;
-/// The longest prompt, in bytes.
+/// The maximum length of a prompt in bytes.
 const LONGEST_PROMPT: usize = 100_000;
-/// After so long a recurring job is said once more, and forgotten.
+/// The age at which a recurring job fires for the last time.
 const EXPIRES_MS: i64 = 7 * 24 * 3_600_000;
-/// A recurring job is at most so late…
+/// The maximum delay of a recurring job.
 const LATEST_MS: i64 = 30 * 60_000;
-/// …and one that is said once so early, at the full and the half hour.
+/// The maximum time by which a one-time job fires early, at the full and half hour.
 const EARLIEST_MS: i64 = 90_000;
-/// A clock that goes back by less is not worth a word, in milliseconds.
+/// A clock that is put back by fewer milliseconds is ignored.
 const WOBBLE_MS: i64 = 1_000;
 
 /// The schedules of a session.
@@ -56,11 +58,11 @@ pub(crate) struct ScheduleBook {
 #[derive(Default)]
 struct BookState {
     jobs: Vec<ScheduledJob>,
-    /// Where those of the session are kept, if they are.
+    /// The file for the jobs of the session, if they are stored.
     session_file: Option<PathBuf>,
-    /// What the clock said last, in milliseconds since 1970.
+    /// The last time read from the clock, in milliseconds since 1970.
     seen: i64,
-    /// It was said that the file holds jobs of others.
+    /// The user was warned that the file contains jobs of others.
     told_foreign: bool,
 }
 
@@ -69,19 +71,20 @@ struct ScheduledJob {
     stored: StoredJob,
     when: JobTime,
     durable: bool,
-    /// When it is said, in milliseconds since 1970.
+    /// The time it fires, in milliseconds since 1970.
     due: i64,
 }
 
 #[derive(Debug, Clone)]
 enum JobTime {
     Calendar(CronExpression),
-    /// Once, for this reason.
+    /// Once, with this reason.
     Wakeup(String),
 }
 
 impl ScheduleBook {
-    /// The book of a session, with the durable jobs of its directory; `None` where the environment wants none.
+    /// Opens the schedules of a session, with the durable jobs of its directory; `None` if the
+    /// environment disables schedules.
     pub(crate) fn open(
         config: &SessionConfig,
         user_folder: &Path,
@@ -109,19 +112,19 @@ impl ScheduleBook {
         Some(Arc::new(book))
     }
 
-    /// The service for calls.
+    /// Returns the service for calls.
     pub(crate) fn service(self: &Arc<Self>) -> Arc<Schedules> {
         Arc::new(Schedules(Arc::clone(self) as Arc<dyn KeepSchedules>))
     }
 
-    /// The session keeps what it keeps in this folder: takes over the jobs that it had before.
+    /// Sets the folder in which the session's jobs are stored, and restores the jobs in it.
     pub(crate) fn belongs_to(&self, session_folder: &Path) {
         self.take_up(session_folder);
-        // What is over by now is kept no longer.
+        // Expired jobs are removed from the file.
         self.save(&self.state());
     }
 
-    /// The same, when nothing of the session has begun: nothing is written.
+    /// Restores the jobs in a folder without writing anything, before the session starts.
     pub(crate) fn take_up(&self, session_folder: &Path) {
         let file = session_folder.join("schedules.json");
         if self.state().session_file.as_ref() == Some(&file) {
@@ -144,11 +147,12 @@ impl ScheduleBook {
         self.changed.notify_one();
     }
 
-    /// Another conversation goes on in the session: its schedules go with it, and those that the other had are
-    /// taken over. As long as nothing was said in it, it is not kept: then no later session would find them there.
+    /// Moves the schedules to another conversation of the session, and restores the jobs that it
+    /// had. Nothing happens while that conversation has no messages: it is not stored, so no later
+    /// session would find the jobs there.
     pub(crate) fn follow(&self, session_folder: &Path) {
         let file = self.state().session_file.clone();
-        // Where nothing is kept, nothing is to be moved.
+        // Without a stored file there is nothing to move.
         let Some(before) = file.filter(|file| !file.starts_with(session_folder)) else {
             return;
         };
@@ -156,7 +160,7 @@ impl ScheduleBook {
             return;
         }
         self.belongs_to(session_folder);
-        // The conversation that ended must not say them too when it is taken up again.
+        // The previous conversation must not fire the jobs too when it is resumed.
         if let Err(error) = write_session_jobs(&before, &[]) {
             self.events.warn(format!(
                 "scheduled prompts stay in {}: {error}",
@@ -165,7 +169,7 @@ impl ScheduleBook {
         }
     }
 
-    /// Waits until something is due.
+    /// Waits until a job is due.
     pub(crate) async fn wait(&self) {
         loop {
             let Some(due) = self.next_due() else {
@@ -183,7 +187,7 @@ impl ScheduleBook {
         }
     }
 
-    /// Takes what is due, if anything is: the job that has waited longest.
+    /// Takes the prompt of the job that has been due the longest, if any.
     pub(crate) fn take_due(&self) -> Option<ScheduledPrompt> {
         let now = self.now();
         let mut state = self.state();
@@ -200,7 +204,8 @@ impl ScheduleBook {
         }
     }
 
-    /// Is a durable job still there, and ours to say? If it is not, its next time is waited for.
+    /// Returns whether a durable job still exists and this session fires it. Otherwise the job is
+    /// rescheduled or removed.
     fn still_stands(&self, state: &mut BookState, job: &ScheduledJob, now: i64) -> bool {
         if let Err(why) = self.refresh(state, now) {
             self.events
@@ -213,7 +218,7 @@ impl ScheduleBook {
         if self.durable.is_mine() {
             return true;
         }
-        // Another session of the directory says it.
+        // Another session of the directory fires it.
         let due = self.due_of(&job.stored, &job.when, now);
         match (job.stored.recurring, due) {
             (true, Some(due)) => state.set_due(&job.stored.id, due),
@@ -258,7 +263,8 @@ impl ScheduleBook {
         state.jobs.iter().map(|job| job.due).min()
     }
 
-    /// A clock that was put back would keep jobs waiting for a time that it has shown already.
+    /// Adjusts the jobs if the clock was put back; otherwise they would wait for times that have
+    /// already passed.
     fn note_time(&self, state: &mut BookState, now: i64) {
         let before = std::mem::replace(&mut state.seen, now);
         if now + WOBBLE_MS >= before {
@@ -271,13 +277,13 @@ impl ScheduleBook {
                         job.due = job.due.min(due);
                     }
                 }
-                // After a while, whatever the clock shows.
+                // A delay is independent of the clock.
                 JobTime::Wakeup(_) => job.due -= before - now,
             }
         }
     }
 
-    /// Takes over what the file of the directory says.
+    /// Updates the durable jobs from the file of the directory.
     fn refresh(&self, state: &mut BookState, now: i64) -> Result<(), String> {
         let content = self.durable.read()?;
         if content.foreign > 0 && !std::mem::replace(&mut state.told_foreign, true) {
@@ -304,7 +310,8 @@ impl ScheduleBook {
         Ok(())
     }
 
-    /// Takes up a job of an earlier session. What was due meanwhile is not said; `false`: it is over.
+    /// Restores a job of an earlier session. Times that passed in between do not fire. Returns
+    /// `false` if the job has expired.
     fn restore(&self, state: &mut BookState, stored: StoredJob, durable: bool, now: i64) -> bool {
         let Ok(cron) = CronExpression::parse(&stored.cron) else {
             return false;
@@ -318,7 +325,7 @@ impl ScheduleBook {
             ));
             return false;
         }
-        // One that is said once keeps its time.
+        // A one-time job keeps its time.
         let from = match stored.recurring {
             true => now,
             false => stored.created_at.min(now),
@@ -326,7 +333,7 @@ impl ScheduleBook {
         let due = self.due_of(&stored, &when, from);
         match due {
             Some(due) if stored.recurring || due >= now => {
-                // A session that had more than that was not ours.
+                // Exceeding the limit means that haft did not write the file.
                 if state.jobs.len() < MOST {
                     state.jobs.push(ScheduledJob {
                         stored,
@@ -349,7 +356,7 @@ impl ScheduleBook {
         }
     }
 
-    /// When a job is said, after this moment.
+    /// Returns the next time a job fires after this time.
     fn due_of(&self, stored: &StoredJob, when: &JobTime, after: i64) -> Option<i64> {
         let JobTime::Calendar(cron) = when else {
             return None;
@@ -368,7 +375,7 @@ impl ScheduleBook {
         Some((base - early).max(after))
     }
 
-    /// Keeps the jobs of the session.
+    /// Stores the jobs of the session.
     fn save(&self, state: &BookState) {
         let Some(file) = &state.session_file else {
             return;
@@ -398,12 +405,12 @@ impl ScheduleBook {
         }
     }
 
-    /// All that is kept, wake-ups too: for people.
+    /// Returns all schedules and wake-ups, for display.
     pub(crate) fn all(&self) -> Vec<ScheduleInfo> {
         self.state().jobs.iter().map(|job| self.info(job)).collect()
     }
 
-    /// Forgets a schedule or wake-up; the error is for people.
+    /// Deletes a schedule or wake-up. The error is human-readable.
     pub(crate) fn forget(&self, id: &str) -> Result<(), String> {
         let mut state = self.state();
         let known = state.jobs.iter().find(|job| job.stored.id == id);
@@ -433,7 +440,7 @@ impl ScheduleBook {
         i64::try_from(since).unwrap_or(i64::MAX)
     }
 
-    /// A moment as ISO writes it, local time.
+    /// Formats a time in ISO 8601, local time.
     fn written(&self, milliseconds: i64) -> String {
         let moment = Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::UNIX_EPOCH);
         let shown = moment.to_zoned(self.zone.get());
@@ -478,7 +485,7 @@ impl ScheduledJob {
     }
 }
 
-/// What an id says of how far a job is off its time.
+/// Returns a hash of an id, which determines the shift of a job.
 fn share_of(id: &str) -> u32 {
     let hash = blake3::hash(id.as_bytes());
     let [a, b, c, d, ..] = *hash.as_bytes();

@@ -1,12 +1,12 @@
-//! Local time.
+//! The local time zone.
 
 use jiff::tz::TimeZone;
 
 use crate::{Environment, event::Events};
 
-/// Local time.
+/// The local time zone of schedules.
 pub(super) enum ScheduleZone {
-    /// Of the machine, which may change.
+    /// The zone of the machine, which may change.
     Machine,
     Given(TimeZone),
 }

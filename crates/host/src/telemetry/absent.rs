@@ -1,4 +1,4 @@
-//! In the place of telemetry in a build without it: nothing is there, and anyone who asks for it learns that.
+//! Replaces telemetry in a build without it. If telemetry is requested, the user is warned.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -8,7 +8,7 @@ use haft_models::{Model, Prices};
 
 use crate::{Environment, SessionEvent, StopKind, event::Events};
 
-/// None can be made.
+/// Cannot be created in this build.
 pub(crate) struct NoTelemetry(Infallible);
 
 pub(crate) use NoTelemetry as SessionTelemetry;

@@ -1,4 +1,4 @@
-//! Calls that are over: what ran, how it was permitted, how long it took and how it ended.
+//! Telemetry of finished calls: the tool, the decision, the duration and the outcome.
 
 use std::time::SystemTime;
 
@@ -50,7 +50,7 @@ impl CallListener for SessionTelemetry {
     }
 
     fn on_call_unjudged(&self, result: &CallResult) {
-        // Elsewhere it is recorded once it is answered, with what it belongs to.
+        // In sessions with an agent it is recorded when it is answered, with the right parent span.
         if self.is_of_tools {
             self.record_unjudged(result, None);
         }
@@ -58,7 +58,8 @@ impl CallListener for SessionTelemetry {
 }
 
 impl SessionTelemetry {
-    /// A call that was answered before anything could be decided about it: it fits no tool, or was interrupted.
+    /// Records a call that was answered before its permission was evaluated: it is invalid or was
+    /// interrupted.
     pub(super) fn record_unjudged(
         &self,
         result: &CallResult,
@@ -109,7 +110,7 @@ impl SessionTelemetry {
 }
 
 fn about(result: &CallResult) -> Vec<Attribute> {
-    // Ours are functions of this program; those of servers extend it.
+    // Built-in tools are functions of this program; tools of servers are extensions.
     let kind = match result.name.starts_with("mcp__") {
         true => "extension",
         false => "function",
@@ -122,7 +123,7 @@ fn about(result: &CallResult) -> Vec<Attribute> {
     ]
 }
 
-/// How a call ended, in a word.
+/// Returns the name of a call's outcome.
 fn outcome(result: &CallResult) -> &'static str {
     match (&result.metadata.denied, result.is_error) {
         (Some(_), _) => "refused",
@@ -132,14 +133,14 @@ fn outcome(result: &CallResult) -> &'static str {
     }
 }
 
-/// Was it permitted, and who decided that?
+/// Returns whether a call was permitted, and the source of the decision.
 fn decided(ended: &EndedCall<'_>) -> (&'static str, String) {
     match (&ended.result.metadata.denied, ended.approval) {
         (Some(Denied::Person), _) => ("reject", "user_reject".to_owned()),
         (Some(Denied::Hook), _) => ("reject", "hook".to_owned()),
         (Some(Denied::Unasked { kind, .. }), _) => ("reject", kind.clone().into_owned()),
         (None, Some(approval)) => ("accept", approval.name().to_owned()),
-        // It was put off, made no sense, or was interrupted while it was judged.
+        // It was deferred, invalid, or interrupted during admission.
         (None, None) => ("none", "none".to_owned()),
     }
 }

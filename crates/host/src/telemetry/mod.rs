@@ -1,10 +1,11 @@
-//! What a session does, as telemetry: which spans, numbers and events there are.
+//! Telemetry of a session: its spans, metrics and events.
 //!
-//! A run is a span; the model's replies, calls and hooks are spans in it, and calls of a subagent in that of the call
-//! that launched it. Names are those of the conventions for generative AI (`gen_ai.*`) where they have one. What was
-//! said, what tools are called with and what they answer is left out unless the variables ask for it.
+//! A run is a span. The model's replies, calls and hooks are child spans of it, and calls of a
+//! subagent are child spans of the call that launched it. Names follow the conventions for
+//! generative AI (`gen_ai.*`) where these define them. Prompts, replies, inputs and results of
+//! tools are omitted unless the variables request them.
 //!
-//! - this file: what happens in a session; `calls`: calls that are over; `replies`: what models say
+//! - this file: events of a session; `calls`: finished calls; `replies`: replies of models
 
 mod calls;
 mod replies;
@@ -31,20 +32,20 @@ use crate::{Environment, SessionActivity, SessionEvent, StopKind, TurnResult, ev
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// So much of a text is sent where texts are asked for, in bytes.
+/// The maximum number of bytes of a text, if texts are sent.
 const LONGEST_TEXT: usize = 16 << 10;
 
-/// A session that the system ends has no time to lose.
+/// The time for sending the remaining data when the system terminates the session.
 const TERMINATED: Duration = Duration::from_millis(500);
 
-/// So many calls and hooks are followed at once.
+/// The maximum number of calls and hooks that are tracked at the same time.
 const MOST_OPEN: usize = 10_000;
 
 /// The telemetry of a session.
 pub(crate) struct SessionTelemetry {
     telemetry: Telemetry,
     state: Mutex<TraceState>,
-    /// There are calls alone: no run, no model, and no event that a call is answered.
+    /// A session of tools has only calls: no runs, no model, and no events for answered calls.
     is_of_tools: bool,
 }
 
@@ -52,16 +53,16 @@ pub(crate) struct SessionTelemetry {
 struct TraceState {
     session: Option<String>,
     run: Option<RunSpan>,
-    /// Calls under way, by the provider's ids.
+    /// Running calls, by the provider's ids.
     calls: HashMap<String, CallId>,
-    /// The spans that calls of subagents are in, by the subagents' ids.
+    /// The parent spans for calls of subagents, by the subagents' ids.
     launches: HashMap<String, SpanId>,
-    /// Calls that were recorded, until they are answered.
+    /// Recorded calls that are not answered yet.
     recorded: HashSet<CallId>,
     hooks: HashMap<String, SystemTime>,
 }
 
-/// A run under way.
+/// The current run.
 #[derive(Clone)]
 struct RunSpan {
     trace: TraceId,
@@ -82,7 +83,8 @@ impl RunSpan {
 }
 
 impl SessionTelemetry {
-    /// As the variables say it. What is wrong with them, and that nothing arrives, is a warning.
+    /// Creates telemetry as configured by the variables. Problems with them, and failures to send
+    /// data, are reported as warnings.
     pub(crate) fn of(environment: &Environment, events: &Arc<Events>) -> Option<Arc<Self>> {
         let variable = |name: &str| environment.variable(name);
         let (config, warnings) = TelemetryConfig::from_variables(variable, VERSION);
@@ -90,7 +92,7 @@ impl SessionTelemetry {
             events.warn(warning);
         }
         let http = Arc::new(Http::new(HttpOptions::from_variables(variable)));
-        // The events know it, so it must not keep them.
+        // Weak, because the events own the telemetry.
         let warned = Arc::downgrade(events);
         let telemetry = Telemetry::start(config?, VERSION, http, move |text| {
             if let Some(events) = warned.upgrade() {
@@ -104,7 +106,7 @@ impl SessionTelemetry {
         }))
     }
 
-    /// That of a session of tools, which is sent with this one's.
+    /// Returns the telemetry of a session of tools, which shares this exporter.
     pub(crate) fn of_tools(&self) -> Arc<Self> {
         Arc::new(Self {
             telemetry: self.telemetry.clone(),
@@ -113,7 +115,7 @@ impl SessionTelemetry {
         })
     }
 
-    /// The session of tools has this name.
+    /// Sets the id of the session when it starts.
     pub(crate) fn begins(&self, session: SessionId) {
         self.state().session = Some(session.to_string());
         let of = self.with_session(Vec::new());
@@ -125,7 +127,7 @@ impl SessionTelemetry {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something happened in the session.
+    /// Records an event of the session.
     pub(crate) fn on_event(&self, event: &SessionEvent) {
         match event {
             SessionEvent::Ready(facts) => {
@@ -155,7 +157,8 @@ impl SessionTelemetry {
             } => self.state().calls(*call, tool_use_id),
             AgentEvent::Answered { finished, .. } => self.answered(finished, None),
             AgentEvent::Subagent { agent, event } => {
-                // Whatever it is: a call of its may end before it is reported that it begins.
+                // For every event, because a call of a subagent may end before its start is
+                // reported.
                 self.state().launched(&agent.id, &agent.tool_use_id);
                 match &**event {
                     AgentEvent::Calling {
@@ -187,7 +190,7 @@ impl SessionTelemetry {
         }
     }
 
-    /// A call has its answer. One that no tool has seen was not recorded before.
+    /// Records an answered call, unless it was already recorded when its tool ended.
     fn answered(&self, finished: &CallResult, agent: Option<&str>) {
         let (was_recorded, parent) = {
             let mut state = self.state();
@@ -279,7 +282,7 @@ impl SessionTelemetry {
         self.state().forget_run();
     }
 
-    /// A person, or a program in their name, said something.
+    /// Records a prompt of the user, or of a program on the user's behalf.
     pub(crate) fn on_prompt(&self, content: &[Content]) {
         let texts: Vec<&str> = content.iter().filter_map(Content::as_text).collect();
         let text = texts.join("\n");
@@ -294,7 +297,7 @@ impl SessionTelemetry {
             .count("haft.prompt.count", "{prompt}", none, 1.0);
     }
 
-    /// The same model, whose replies are recorded. `provider`: as the conventions name it.
+    /// Wraps a model so that its replies are recorded. `provider` is its name in the conventions.
     pub(crate) fn around(
         self: &Arc<Self>,
         model: Arc<dyn Model>,
@@ -304,12 +307,12 @@ impl SessionTelemetry {
         replies::around(self, model, provider, prices)
     }
 
-    /// Who is told of calls.
+    /// Returns the listener that records calls.
     pub(crate) fn listener(self: &Arc<Self>) -> Arc<dyn CallListener> {
         Arc::<Self>::clone(self)
     }
 
-    /// Sends what is left, for as long as there is time.
+    /// Sends the remaining data, if there is time.
     pub(crate) async fn close(&self, stopped: Option<StopKind>) {
         let bound = match stopped {
             Some(StopKind::Terminate) => TERMINATED,
@@ -326,7 +329,7 @@ impl SessionTelemetry {
         attributes
     }
 
-    /// A span of the run that is under way. Outside of one it stands alone.
+    /// Records a span of the current run, or a separate trace outside a run.
     fn span(&self, span: RecordedSpan) {
         let run = self.state().run.as_ref().map(|run| (run.trace, run.id));
         let (trace, parent) = match run {
@@ -361,14 +364,14 @@ impl SessionTelemetry {
 }
 
 impl TraceState {
-    /// A call begins.
+    /// Adds a call that has started.
     fn calls(&mut self, call: CallId, tool_use_id: &str) {
         if self.calls.len() < MOST_OPEN {
             self.calls.insert(tool_use_id.to_owned(), call);
         }
     }
 
-    /// There is a subagent, which this call launched.
+    /// Adds a subagent that this call launched.
     fn launched(&mut self, agent: &str, tool_use_id: &str) {
         if let Some(call) = self.calls.get(tool_use_id)
             && self.launches.len() < MOST_OPEN
@@ -378,7 +381,8 @@ impl TraceState {
         }
     }
 
-    /// What runs in the background goes on, and its calls are still to come: those of its launch are kept.
+    /// Ends the run. If calls are still running, background subagents may make further calls, so
+    /// their spans are kept.
     fn forget_run(&mut self) {
         self.run = None;
         if self.calls.is_empty() {
@@ -388,7 +392,7 @@ impl TraceState {
     }
 }
 
-/// What a span says, but for where it belongs.
+/// The data of a span without its trace.
 struct RecordedSpan {
     id: SpanId,
     parent: Option<SpanId>,
@@ -400,7 +404,7 @@ struct RecordedSpan {
     error: Option<String>,
 }
 
-/// The span of a call has the last half of its id, which is random.
+/// Returns the span id of a call: the last half of the call id, which is random.
 fn span_of(call: CallId) -> SpanId {
     let mut id = [0; 8];
     id.copy_from_slice(&call.0.as_bytes()[8..]);
@@ -413,7 +417,7 @@ fn usage_attributes(usage: &Usage) -> Vec<Attribute> {
         .saturating_add(usage.cache_read)
         .saturating_add(usage.cache_write);
     vec![
-        // With what came from the cache, as the conventions have it.
+        // Includes the tokens read from the cache, as the conventions require.
         ("gen_ai.usage.input_tokens", input.into()),
         ("gen_ai.usage.output_tokens", usage.output.into()),
         (
@@ -433,7 +437,7 @@ fn milliseconds(duration: Duration) -> AttributeValue {
         .into()
 }
 
-/// So much of a text as is sent.
+/// Returns a text, cut to the maximum length.
 fn shortened(text: &str) -> String {
     if text.len() <= LONGEST_TEXT {
         return text.to_owned();

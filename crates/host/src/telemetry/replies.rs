@@ -1,4 +1,4 @@
-//! What models say: requests, tokens, cost, retries and failures.
+//! Telemetry of model replies: requests, tokens, cost, retries and failures.
 
 use std::{
     fmt,
@@ -66,15 +66,15 @@ impl Model for MeasuredModel {
     }
 }
 
-/// A reply under way. It is over when its stream is dropped.
+/// A reply in progress. It is recorded when its stream is dropped.
 struct MeasuredReply {
     telemetry: Arc<SessionTelemetry>,
     provider: &'static str,
     prices: Prices,
-    /// That was asked.
+    /// The requested model.
     model: String,
     max_tokens: u32,
-    /// That answers, as its provider names it.
+    /// The model that answered, as named by its provider.
     answered: Option<String>,
     id: Option<String>,
     usage: Usage,
@@ -147,7 +147,7 @@ impl MeasuredReply {
 
 impl Drop for MeasuredReply {
     fn drop(&mut self) {
-        // Dropped before it stopped or failed: no one wanted the rest.
+        // Dropped before it stopped or failed: it was cancelled.
         let error = self.failure.take().or_else(|| {
             let is_cut = self.stop.is_none();
             is_cut.then(|| "cancelled".to_owned())
@@ -239,7 +239,7 @@ impl Drop for MeasuredReply {
     }
 }
 
-/// What went wrong, in a word: `rate_limited`.
+/// Returns the name of an error kind, such as `rate_limited`.
 fn kind_of(error: &ModelError) -> String {
     let mut word = String::new();
     for (at, c) in format!("{:?}", error.kind).char_indices() {

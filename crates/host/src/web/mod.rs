@@ -1,4 +1,5 @@
-//! What a session has of the web: who fetches pages, who reads them, who searches.
+//! The web services of a session: the page fetcher, the small model that reads pages, and the
+//! search backend.
 
 mod provider_search;
 mod searxng;
@@ -17,20 +18,21 @@ pub(crate) use provider_search::ProviderSearch;
 use searxng::Searxng;
 pub(crate) use small_model::{PageReader, small_model_name};
 
-/// Who searches, as settings name it.
+/// The setting for the search backend.
 const SETTING: &str = "webSearch";
 const VARIABLE: &str = "HAFT_SEARCH_URL";
 
-/// What a model adds to it.
+/// The web services that require a model.
 #[derive(Default)]
 pub(crate) struct WebParts {
-    /// Reads pages, where one is named.
+    /// The small model that reads pages, if one is configured.
     pub(crate) small: Option<Arc<dyn SmallModel>>,
-    /// Searches, where the provider does.
+    /// The search of the provider, if it has one.
     pub(crate) provider: Option<ProviderSearch>,
 }
 
-/// Who searches, by the settings. Only files of the user's count: whoever searches reads what is searched for.
+/// Returns the search backend in the user's own settings. Other files are ignored, because the
+/// backend sees the queries.
 pub(crate) fn setting(settings: &Settings) -> Option<String> {
     let mut layers = settings.layers.iter();
     layers.find_map(|layer| {
@@ -40,7 +42,7 @@ pub(crate) fn setting(settings: &Settings) -> Option<String> {
     })
 }
 
-/// A session with pages and, where anyone searches, with searches.
+/// Adds the page fetcher and, if a search backend is available, the search to a session.
 pub(crate) fn with_web(
     builder: HaftBuilder,
     environment: &Environment,
@@ -62,12 +64,12 @@ pub(crate) fn with_web(
     Ok(builder)
 }
 
-/// Who is to search.
+/// The choice of the search backend.
 #[derive(Debug, PartialEq, Eq)]
 enum SearchChoice {
     Searxng(String),
     Tool(String),
-    /// `is_named`: also where the provider is not known to.
+    /// The provider. `is_named`: even if it is not known to support search.
     Provider {
         is_named: bool,
     },
@@ -75,7 +77,8 @@ enum SearchChoice {
 }
 
 impl SearchChoice {
-    /// The variable, then the setting, then the provider, if it can.
+    /// Chooses the backend by the variable, the setting, and then the provider, if it supports
+    /// search.
     fn of(variable: Option<&str>, setting: Option<&str>) -> Result<Self, String> {
         let is_address = |text: &str| text.starts_with("http://") || text.starts_with("https://");
         let variable = variable.map(str::trim).filter(|text| !text.is_empty());

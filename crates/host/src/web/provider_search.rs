@@ -1,4 +1,4 @@
-//! Searches by the provider's own tool.
+//! Searches with the provider's own tool.
 
 use haft_agent::Control;
 use haft_contract::{BoxFuture, CancellationToken, SearchWeb, WebHits, WebQuery};
@@ -6,15 +6,15 @@ use haft_models::Anthropic;
 
 use crate::names::Names;
 
-/// Asks the provider.
+/// Uses the provider as the search backend.
 pub(crate) struct ProviderSearch {
     pub(crate) client: Anthropic,
     /// The model that searches.
     pub(crate) model: String,
     pub(crate) names: Names,
-    /// What is spent counts for the session.
+    /// Receives the usage, which counts towards the session.
     pub(crate) control: Control,
-    /// The provider is known to search: it is no server that only speaks like it.
+    /// The provider is known to support search: it is not another server with the same API.
     pub(crate) is_known: bool,
 }
 

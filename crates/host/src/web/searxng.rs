@@ -1,4 +1,4 @@
-//! Searches by a SearXNG instance, as its JSON interface has it.
+//! Searches with a SearXNG instance, through its JSON API.
 
 use std::{fmt::Write, sync::Arc, time::Duration};
 
@@ -9,18 +9,19 @@ use haft_contract::{
 use serde_json::Value;
 use tokio::time::timeout;
 
-/// For the whole of a search.
+/// The timeout of a search.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LONGEST: usize = 4 << 20;
 
 pub(super) struct Searxng {
-    /// Without a slash at its end.
+    /// The base URL, without a trailing slash.
     base: String,
     http: Arc<dyn HttpStreams>,
 }
 
 impl Searxng {
-    /// The instance at this address, which the person named: it may be anywhere.
+    /// Creates a backend with the instance at this URL. Any address is allowed, because the user
+    /// configured it.
     pub(super) fn new(base: &str, http: Arc<dyn HttpStreams>) -> Self {
         let base = base.trim().trim_end_matches('/');
         let base = base.strip_suffix("/search").unwrap_or(base).to_owned();
@@ -77,7 +78,7 @@ impl SearchWeb for Searxng {
     }
 }
 
-/// The words, with hosts as most engines understand them.
+/// Returns the query text, with hosts in the syntax of most engines.
 fn words(query: &WebQuery) -> String {
     let mut words = query.words.clone();
     let sites: Vec<String> = query
@@ -99,7 +100,7 @@ fn hits(answer: &Value, query: &WebQuery) -> WebHits {
     let results = answer["results"].as_array().into_iter().flatten();
     let hits = results.filter_map(|result| {
         let url = result["url"].as_str()?;
-        // Not every engine keeps to what it is asked.
+        // Not every engine respects the requested hosts.
         is_wanted(url, query).then(|| WebHit {
             title: text(&result["title"]),
             url: url.to_owned(),

@@ -8,10 +8,10 @@ use haft_models::{Conversation, Model, ModelRequest, Prefix, SystemBlock};
 
 use crate::{Environment, names::Names};
 
-/// More than this is no answer to a question about a page.
+/// The maximum number of tokens in an answer.
 const MOST_TOKENS: u32 = 4096;
 
-/// The small model that someone named, if anyone did.
+/// Returns the name of the small model, if it is configured.
 pub(crate) fn small_model_name(environment: &Environment) -> Option<String> {
     let named = |name: &str| {
         let value = environment.variable(name)?;
@@ -21,13 +21,13 @@ pub(crate) fn small_model_name(environment: &Environment) -> Option<String> {
     named("ANTHROPIC_SMALL_FAST_MODEL").or_else(|| named("ANTHROPIC_DEFAULT_HAIKU_MODEL"))
 }
 
-/// Asks the session's provider, by the name of the small model.
+/// Sends questions to the small model of the session's provider.
 pub(crate) struct PageReader {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) settings: ModelSettings,
     pub(crate) name: String,
     pub(crate) names: Names,
-    /// What is spent counts for the session.
+    /// Receives the usage, which counts towards the session.
     pub(crate) control: Control,
 }
 
