@@ -36,8 +36,8 @@ pub(crate) fn period(settings: &mut Settings) -> Option<Duration> {
     }
 }
 
-/// The period after which deleted sessions are removed permanently, if sessions are kept indefinitely.
-/// Otherwise the retention period applies to them too.
+/// The period after which deleted sessions are removed permanently, if sessions are stored
+/// indefinitely. Otherwise the retention period applies to them too.
 const DELETED: Duration = DAY.saturating_mul(30);
 
 /// Removes older sessions in the background.

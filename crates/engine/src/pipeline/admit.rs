@@ -152,8 +152,8 @@ struct Judge<'a> {
     setting: PathContext,
     slot: &'a mut Slot,
     kept: JudgedState,
-    /// A hook has replaced the input. Any further question goes to the user, not to that hook
-    /// again.
+    /// A hook or the user has replaced the input: further requests go to the user only, not to the
+    /// hooks again.
     rewritten: bool,
     /// The user has replaced the input and has approved it with that. Holds the reason they were
     /// asked for.
