@@ -1,22 +1,23 @@
-//! Where the disk may be waited for.
+//! Running blocking file access.
 
 use std::panic::resume_unwind;
 
 use haft_contract::ToolError;
 use tokio::task::spawn_blocking;
 
-/// Runs work that waits for the disk on a thread that may. Once begun it ends, even if no one waits
-/// for the answer any more: a write is never left half done.
+/// Runs blocking work on a thread for such work. Work that has started always runs to its end, even
+/// if the caller is dropped, so a write is never left half done.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ToolError> {
-    // Boxed: tokio's code for a task stands once for each answer, not for each piece of work.
+    // Boxed, so that tokio's code for a task is compiled once per result type and not once per
+    // closure.
     let work: Box<dyn FnOnce() -> T + Send> = Box::new(work);
     match spawn_blocking(work).await {
         Ok(done) => Ok(done),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
-            // The runtime is shutting down and never began it.
+            // The runtime is shutting down and did not start the work.
             Err(_) => Err(ToolError::Cancelled),
         },
     }

@@ -1,13 +1,13 @@
-//! Where a hook that is a server may be: names are resolved once, and every address is looked at, by the same
-//! table as the network of commands.
+//! Address checks for HTTP hooks: names are resolved once, and every address is checked with the
+//! same table that is used for the network of commands.
 
 use std::net::IpAddr;
 
 use haft_contract::{BoxFuture, ResolveHosts};
 use haft_sandbox::network::{Host, Resolve, Special, SystemResolver};
 
-/// Resolves hosts for hooks. A hook's address is its owner's own word, so one that is written as a number is
-/// taken at it; a name is not: where it leads is someone else's word.
+/// Resolves hosts for hooks. An address that the user wrote as a number is used as it is. A name is
+/// checked, because others control where it leads.
 pub struct HookAddresses<R = SystemResolver>(pub R);
 
 impl<R: Resolve> ResolveHosts for HookAddresses<R> {
@@ -40,7 +40,7 @@ impl<R: Resolve> HookAddresses<R> {
         if found.is_empty() {
             return Err(format!("{host} cannot be resolved: it has no addresses"));
         }
-        // One address out of bounds spoils them all.
+        // If one address is not allowed, none of them is used.
         for address in &found {
             match Special::of(*address) {
                 None if !is_local => {}

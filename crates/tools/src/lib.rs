@@ -1,24 +1,28 @@
-//! The built-in tools: one file each, one list.
+//! The built-in tools: one file for each, one list of all.
 //!
-//! A tool is a doc comment the model reads, an input type, and a few methods; what it does to files
-//! is the journal's work, what it finds is the search engine's. Here the call becomes a question to
-//! one of them, and the answer becomes text for the model, a value for programs and a card for people.
+//! A tool consists of a doc comment that the model reads, an input type, and a few methods. The
+//! journal does the work on files, and the search engine finds them. A tool turns the call into a
+//! request to one of them, and the response into text for the model, structured output, and a card
+//! for the user.
 //!
 //! # Layout
-//! - [`all`]: the one list; adding a tool is one file and one line in it
-//! - `browser`: `Browser`, pages in Chromium, over [`haft_browser`]
-//! - `agent`: `Agent`, `SendMessage`, over [`haft_contract::Subagents`]
-//! - `code`: `LSP`, and new problems after edits, over [`LanguageServers`]
-//! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, over [`haft_journal::Journal`]
-//! - `search`: `Glob`, `Grep`, over [`haft_search::SearchEngine`]
-//! - `plan`: the task list and plan mode, over [`haft_contract::SessionState`]; `memory`: notes that outlive
-//!   a session, over [`MemoryFolder`]; `session`: what touches nothing but the session and the person
-//! - `schedule`: prompts that are said later, over [`haft_contract::Schedules`]
-//! - `shell`: `Bash`, `Monitor`, `REPL`, `TaskOutput`, `TaskStop`, over [`Shell`]
-//! - [`sandbox`]: how well commands can be confined here; `rewind`: files as they were
-//! - `skill`: `Skill`, over [`SkillBook`]; `web`: `WebFetch`, `WebSearch`, over [`haft_contract::web`]
+//! - [`all`]: the list; adding a tool means one file and one line in this list
+//! - `browser`: `Browser`, pages in Chromium, based on [`haft_browser`]
+//! - `agent`: `Agent`, `SendMessage`, based on [`haft_contract::Subagents`]
+//! - `code`: `LSP`, and new problems after edits, based on [`LanguageServers`]
+//! - `fs`: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`, based on
+//!   [`haft_journal::Journal`]
+//! - `search`: `Glob`, `Grep`, based on [`haft_search::SearchEngine`]
+//! - `plan`: the task list and plan mode, based on [`haft_contract::SessionState`]; `memory`: notes
+//!   that outlive a session, based on [`MemoryFolder`]; `session`: tools that affect only the
+//!   session and the user
+//! - `schedule`: scheduled prompts, based on [`haft_contract::Schedules`]
+//! - `shell`: `Bash`, `Monitor`, `REPL`, `TaskOutput`, `TaskStop`, based on [`Shell`]
+//! - [`sandbox`]: the available confinement; `rewind`: restoring files to an earlier time
+//! - `skill`: `Skill`, based on [`SkillBook`]; `web`: `WebFetch`, `WebSearch`, based on
+//!   [`haft_contract::web`]
 //! - [`worktree`]: `EnterWorktree`, `ExitWorktree`, and the worktrees of subagents
-//! - `paths`, `words`: how paths and numbers are put; `blocking`: where the disk may be waited for
+//! - `paths`, `words`: formatting of paths and numbers; `blocking`: running blocking work
 
 #![warn(missing_docs)]
 
@@ -95,7 +99,7 @@ pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 pub use skill::{Caller, Invoked, SkillBook, SkillEffects};
 #[cfg(feature = "web")]
 pub use web::{WebLimits, WebSession, html_to_markdown};
-/// How a session finds out what names stand for, for those who bring a resolver of their own.
+/// Name resolution of a session, for callers that supply their own resolver.
 #[cfg(feature = "web")]
 pub mod web_resolver {
     pub use haft_sandbox::network::{GateFuture, Resolve};
@@ -107,7 +111,7 @@ pub mod fuzzing {
     pub use crate::fs::check_image;
 }
 
-/// Every built-in tool of this build, by name.
+/// Returns every built-in tool of this build, sorted by name.
 pub fn all() -> Vec<Arc<dyn DynTool>> {
     Vec::from([
         erase(agent::Agent::default()),
@@ -199,22 +203,21 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
     ])
 }
 
-/// A service: the one who calls may have forgotten what was answered before, as a program that serves many
-/// conversations has. So no answer points to an earlier one.
+/// A service that disables references to earlier results. For callers that may have forgotten
+/// earlier results, such as a program that serves many conversations.
 #[derive(Debug, Clone, Copy)]
 pub struct WholeAnswers;
 
-/// Those that can work with these services, as this session has them.
+/// Returns the tools that can work with these services, adapted to this session.
 pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
     fitted(all(), services)
 }
 
-/// Of these tools those whose needs are met: without what a tool needs there is nothing to offer. Each as the
-/// session has it.
+/// Returns the tools whose required services are available, adapted to the session.
 pub fn fitted(mut tools: Vec<Arc<dyn DynTool>>, services: &Services) -> Vec<Arc<dyn DynTool>> {
     tools.retain(|tool| tool.spec().profile.has_its_needs(services));
-    // What finds deferred tools knows which there are from the start. Not what only waits for something to
-    // do, which none of them says before it is fitted.
+    // The tool that finds deferred tools gets the list of them at the start. Tools that only wait
+    // for others are never deferred at this point.
     let deferred = tools.iter().filter(|tool| tool.spec().profile.deferred);
     let deferred = DeferredTools::of(deferred.cloned().collect());
     let services = services.clone().with(Arc::new(deferred));
@@ -224,8 +227,8 @@ pub fn fitted(mut tools: Vec<Arc<dyn DynTool>>, services: &Services) -> Vec<Arc<
         .collect()
 }
 
-/// The services of a subagent, made from those of its launcher: the same, but what it has seen of
-/// files, its task list and its pending input are its own.
+/// Returns the services of a subagent, based on those of its parent agent. It has its own read
+/// ledger, task list and pending input.
 pub fn for_subagent(services: &Services) -> Services {
     let services = services
         .clone()
@@ -256,7 +259,7 @@ pub fn for_subagent(services: &Services) -> Services {
     services
 }
 
-/// The same services with worktrees: for a session that says when it ends
+/// Adds worktrees to services, for a session that reports its end
 /// ([`close`](haft_contract::MakeWorktrees::close)).
 #[cfg(feature = "shell")]
 pub fn with_worktrees(services: Services) -> Services {
@@ -265,11 +268,12 @@ pub fn with_worktrees(services: Services) -> Services {
     services.with(service).with(Arc::new(maker))
 }
 
-/// The same services with those the built-in tools need. One that is already there stays, so that
-/// sessions may share a search engine and a subagent may have a journal of its own.
+/// Adds the services that the built-in tools need. Existing services are kept, so that sessions can
+/// share a search engine and a subagent can have its own journal.
 ///
-/// `session_folder` is where the undo journal goes, at the first change, and outputs that are too long;
-/// `cwd` is where files whose path is wrong are looked for by name.
+/// `session_folder` is the folder for the undo journal, which is created with the first change, and
+/// for outputs that are too long. `cwd` is searched for files with the right name if a path does
+/// not exist.
 pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> Services {
     let services = or_new(services, SessionState::default);
     let services = or_new(services, PendingInput::default);
@@ -320,7 +324,7 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
     services
 }
 
-/// The language servers of a session that says of them what it wants.
+/// Adds the language servers of a session that has settings for them.
 #[cfg(feature = "code")]
 fn with_language_servers(services: Services) -> Services {
     let (Ok(setup), Ok(shell)) = (services.get::<CodeSetup>(), services.get::<Shell>()) else {
@@ -338,9 +342,10 @@ fn with_language_servers(services: Services) -> Services {
     }
 }
 
-/// Where this program was started again to confine commands or to read a PDF, does that and ends; elsewhere
-/// nothing. A program that lends itself ([`ShellProgram`], [`PdfReader`]) calls it first thing in `main`,
-/// before it has a second thread.
+/// If this program was started as a child process, to confine commands or to read a PDF, does that
+/// and exits; otherwise does nothing. A program that provides itself as the child
+/// ([`ShellProgram`], [`PdfReader`]) must call this first in `main`, before it starts a second
+/// thread.
 pub fn serve_child() {
     #[cfg(feature = "shell")]
     haft_sandbox::child::run_if_asked();
@@ -353,12 +358,12 @@ pub fn serve_child() {
     }
 }
 
-/// Settles what sessions that were killed left half done. `project` is the folder of all sessions
-/// of a project, each with its session folder in it.
+/// Recovers the changes that killed sessions left incomplete. `project` is the folder of all
+/// sessions of a project, which contains their session folders.
 pub fn settle_crashed(project: &Path) {
     #[cfg(feature = "fs")]
     haft_journal::settle_crashed(project);
-    let _ = project; // a build without files has nothing to settle
+    let _ = project; // a build without files has nothing to recover
 }
 
 fn or_new<T: Send + Sync + 'static>(services: Services, make: impl FnOnce() -> T) -> Services {

@@ -1,5 +1,5 @@
-//! How a path that was left out is filled in, which file a path may open, and how paths are shown: short where
-//! that is clear, and never able to break a line.
+//! Paths: default values for missing path parameters, the files that a path may open, and
+//! formatting of paths, which are shortened where that is clear and never contain line breaks.
 
 use std::{ffi::OsStr, fmt::Write, os::unix::ffi::OsStrExt, path::Path};
 
@@ -8,7 +8,8 @@ use haft_contract::{CallContext, MustLead, ToolError};
 #[cfg(any(feature = "fs", feature = "search"))]
 use serde_json::Value;
 
-/// Where a path of the call must lead: what it led to when the call was judged. `None` where nothing was judged.
+/// Returns the real path that a path of the call must resolve to, as determined by the permission
+/// check; `None` if there was no check.
 #[cfg(any(feature = "fs", feature = "search"))]
 pub(crate) fn must_lead(
     path: &Path,
@@ -24,7 +25,8 @@ pub(crate) fn must_lead(
     }
 }
 
-/// The path as the model would write it: relative to `cwd` where it lies below, else as it is.
+/// Formats a path as the model would write it: relative to `cwd` if it is inside, otherwise
+/// unchanged.
 pub(crate) fn shown(path: &Path, cwd: &Path) -> String {
     match path.strip_prefix(cwd) {
         Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),
@@ -33,8 +35,7 @@ pub(crate) fn shown(path: &Path, cwd: &Path) -> String {
     }
 }
 
-/// A name with control characters and bytes that are no UTF-8 made visible; nearly always the name
-/// itself.
+/// Escapes control characters and bytes that are not UTF-8; nearly all names stay unchanged.
 pub(crate) fn escaped(name: &OsStr) -> String {
     if let Some(plain) = name.to_str()
         && !plain.contains(char::is_control)
@@ -58,7 +59,8 @@ pub(crate) fn escaped(name: &OsStr) -> String {
     text
 }
 
-/// A name letter by letter, as JSON writes it: shows what cannot be seen, and can be sent back so.
+/// Escapes all non-ASCII characters like JSON: this shows invisible ones, and the model can send
+/// the name back in this form.
 #[cfg(feature = "fs")]
 pub(crate) fn spelt(name: &str) -> String {
     let mut text = String::new();
@@ -75,8 +77,8 @@ pub(crate) fn spelt(name: &str) -> String {
     text
 }
 
-/// Fills in a `path` that was left out, also in the ways models leave things out, so that everyone
-/// after this sees which directory is meant.
+/// Fills in a missing `path`, including the values that models send for "none", so that all later
+/// steps see the directory.
 #[cfg(any(feature = "fs", feature = "search"))]
 pub(crate) fn fill_path(input: &mut Value) {
     let Some(input) = input.as_object_mut() else {
@@ -85,7 +87,7 @@ pub(crate) fn fill_path(input: &mut Value) {
     let given = match input.get("path") {
         None | Some(Value::Null) => false,
         Some(Value::String(path)) => !matches!(path.trim(), "" | "null" | "undefined"),
-        Some(_) => true, // validation says what it should have been
+        Some(_) => true, // validation reports what it should have been
     };
     if !given {
         input.insert("path".to_owned(), Value::from("."));

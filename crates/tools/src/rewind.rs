@@ -1,4 +1,4 @@
-//! The files of a session as they were at some time.
+//! Restoring the files of a session to an earlier time.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,36 +11,36 @@ use haft_journal::{
     Extent, Journal, JournalError, Mode, UndoError, Undone, UnitSummary, Which, WriteGrant,
 };
 
-/// A longer file than this is read by the tools only.
+/// The maximum size of files that are read here, in bytes; longer ones are read only by the tools.
 const LONGEST_SEEDED: u64 = 64 << 20;
 
 const NO_JOURNAL: &str = "the session keeps no journal of files";
 
-/// What going back changed, or would change.
+/// The result of a rewind or of its preview.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rewound {
-    /// The files.
+    /// The changed files.
     pub files: Vec<PathBuf>,
-    /// Lines that come back…
+    /// The number of lines that are added back.
     pub insertions: u64,
-    /// …and lines that go.
+    /// The number of lines that are removed.
     pub deletions: u64,
-    /// Files that stay as they are, and why.
+    /// Files that are not restored, with the reason.
     pub left: Vec<(PathBuf, String)>,
 }
 
-/// Why files cannot be made what they were.
+/// The reason why files cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RewindError {
-    /// The session keeps no journal.
+    /// The session has no journal.
     NoJournal,
     /// Nothing was changed since.
     Nothing,
-    /// Something else stands in the way.
+    /// Another error.
     Failed(String),
 }
 
-/// A file counts as read by the session, as it is now.
+/// Records the present content of a file as read by the session.
 pub fn note_read(services: &Services, path: &Path) -> Result<(), String> {
     let journal = services.get::<Journal>();
     let journal = journal.map_err(|_| NO_JOURNAL.to_owned())?;
@@ -50,7 +50,7 @@ pub fn note_read(services: &Services, path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes files what they were; with `preview` it only says what that would do. `by` names who asked.
+/// Restores files; with `preview` it only reports what that would do. `by` names the requester.
 pub fn rewind(
     services: &Services,
     since: SystemTime,
@@ -77,7 +77,7 @@ pub fn rewind(
     })
 }
 
-/// The changes of the session that its journal knows, the newest first.
+/// Returns the changes in the session's journal, the newest first.
 pub fn changes(services: &Services, most: usize) -> Result<Vec<UnitSummary>, String> {
     let journal = services.get::<Journal>();
     let journal = journal.map_err(|_| NO_JOURNAL.to_owned())?;
@@ -87,7 +87,7 @@ pub fn changes(services: &Services, most: usize) -> Result<Vec<UnitSummary>, Str
     history.list(most).map_err(|error| error.to_string())
 }
 
-/// Takes changes back; with `preview` it only says what that would do. `by` names who asked.
+/// Undoes changes; with `preview` it only reports what that would do. `by` names the requester.
 pub fn take_back(
     services: &Services,
     which: &Which,
@@ -102,8 +102,8 @@ pub fn take_back(
     undone.map_err(|error| error.to_string())
 }
 
-/// Puts a line at the end of a file, which is made if it is missing. Without services the change is recorded
-/// in `undo`, where `haft undo` finds it. `by` names who asked.
+/// Appends a line to a file, which is created if it is missing. Without services the change is
+/// recorded in `undo`, where `haft undo` finds it. `by` names the requester.
 pub fn append_line(
     services: Option<&Services>,
     undo: &Path,

@@ -1,4 +1,4 @@
-//! How well commands can be confined on this machine.
+//! The available confinement on this machine.
 
 use std::path::Path;
 
@@ -7,18 +7,18 @@ pub use haft_sandbox::{Mechanism, SandboxProfile, is_doubtful, network::SystemRe
 
 use crate::shell::profile;
 
-/// What a program with this confinement may touch, for one that starts it itself. It shares temporary files with
-/// the one who starts it, whatever it may change.
+/// Returns the sandbox profile for a confinement, for a program that starts processes itself. They
+/// share its temporary files, regardless of what else they may write.
 pub fn profile_of(confinement: &Confinement) -> SandboxProfile {
     profile::shared(confinement)
 }
 
-/// Can commands be confined by this program, found out by trying? `among`: where temporary files go.
+/// Tests whether this program can confine commands. `among` is the folder for temporary files.
 pub fn is_available(program: &Path, among: &Path) -> bool {
     haft_sandbox::available(program, among).is_some()
 }
 
-/// How well this program can confine commands, found out by trying.
+/// Tests how well this program can confine commands.
 pub fn strongest(program: Option<&Path>, among: &Path) -> Mechanism {
     match program {
         Some(program) => haft_sandbox::strongest(program, among),

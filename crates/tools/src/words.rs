@@ -1,4 +1,4 @@
-//! Numbers with their noun.
+//! Numbers with their nouns.
 
 /// `1 line`, `2 lines`, `3 entries`, `4 matches`.
 pub(crate) fn counted(number: u64, noun: &str) -> String {

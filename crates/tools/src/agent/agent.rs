@@ -13,10 +13,12 @@ use serde_json::{Value, json};
 
 use crate::words::counted;
 
-/// Longest final text that goes to the model inline, in characters, and what can be asked for at most.
+/// The default and (`HIGHEST_CAP`) the maximum length of the final text that the model gets inline,
+/// in characters.
 const CAP: usize = 32_000;
 const HIGHEST_CAP: usize = 160_000;
-/// A subagent ends by itself, by its limits or because someone stops it; this is for none of these.
+/// The maximum run time of a subagent. It only catches subagents that neither end, nor reach a
+/// limit, nor are stopped.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// Hands a task to a subagent: a model with tools of its own and an empty conversation, which answers with one
@@ -144,7 +146,8 @@ impl Tool for Agent {
     }
 
     fn backfill(&self, input: &mut Value) {
-        // Some send these; a subagent is never less strict than its launcher, and there are no teams.
+        // Some models send these parameters. They have no effect: a subagent is never less strict
+        // than its parent agent, and there are no teams.
         if let Some(input) = input.as_object_mut() {
             input.shift_remove("mode");
             input.shift_remove("team_name");
@@ -152,7 +155,8 @@ impl Tool for Agent {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        // What it does to files is judged and kept apart call by call, in its own engine.
+        // The effects of a subagent on files are checked and scheduled for each of its calls, in
+        // its own engine.
         Effects {
             repeat: Idempotency::Never,
             ..Effects::READS
@@ -203,7 +207,7 @@ impl Tool for Agent {
         let tokens = structured["totalTokens"].as_u64()?;
         let text = structured["content"][0]["text"].as_str()?;
         let card = card.with_summary(match tokens {
-            // Not every provider counts them.
+            // Not every provider counts tokens.
             0 => calls,
             tokens => format!("{calls}, {}", counted(tokens, "token")),
         });
@@ -211,7 +215,7 @@ impl Tool for Agent {
     }
 }
 
-/// The longest final text that is shown, as a variable says.
+/// Returns the maximum length of the final text, according to an environment variable.
 fn cap(variable: Option<&str>) -> usize {
     let said = variable.and_then(|text| text.trim().parse().ok());
     said.filter(|cap| *cap > 0).unwrap_or(CAP).min(HIGHEST_CAP)

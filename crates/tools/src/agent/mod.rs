@@ -1,4 +1,5 @@
-//! Other models that work for this one: `Agent`, `SendMessage`, over [`haft_contract::Subagents`].
+//! Tools for delegating work to other models: `Agent` and `SendMessage`, built on
+//! [`haft_contract::Subagents`].
 
 #[expect(
     clippy::module_inception,

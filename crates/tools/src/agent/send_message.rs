@@ -1,4 +1,4 @@
-//! `SendMessage`: says something to a subagent that was launched before.
+//! `SendMessage`: sends a message to a subagent that was launched before.
 
 use haft_contract::{
     Access, AgentMessage, CallContext, Card, CardPiece, Check, Effects, Idempotency,
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// The longest summary, in characters.
+/// The maximum length of a summary, in characters.
 const LONGEST_SUMMARY: usize = 200;
 
 /// Says something to a subagent that you launched before.
@@ -44,7 +44,7 @@ impl Tool for SendMessage {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        // Two messages to one subagent arrive in the order they are sent.
+        // Two messages to one subagent arrive in the order in which they are sent.
         Effects {
             repeat: Idempotency::Never,
             in_order: true,

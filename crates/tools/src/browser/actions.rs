@@ -1,4 +1,4 @@
-//! What each action does, and what is said of it.
+//! The actions of the Browser tool and their results.
 
 use std::time::Duration;
 
@@ -19,12 +19,14 @@ use super::{
 };
 use crate::{shell::host_questions::Named, web::PageAddress};
 
-/// Characters of a snapshot that was asked for, of one after a navigation, of a difference.
+/// The maximum number of characters of a requested snapshot, of one after a navigation, and of a
+/// difference.
 const WHOLE: usize = 20_000;
 const AFTER_NAVIGATION: usize = 6_000;
 const DIFFERENCE: usize = 4_000;
 pub(super) const LONGEST_VALUE: usize = 20_000;
-/// Errors of Chromium where no connection came about, and where one did or did not and nothing came of it.
+/// Chromium's errors if no connection was established (`NO_CONNECTION`), and if a connection failed
+/// or gave no answer (`NO_ANSWER`).
 const NO_CONNECTION: [&str; 2] = ["CONNECTION_REFUSED", "SOCKS"];
 const NO_ANSWER: [&str; 4] = [
     "CONNECTION_",
@@ -34,7 +36,7 @@ const NO_ANSWER: [&str; 4] = [
 ];
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// Reads an address that a model wrote.
+/// Checks a URL that a model wrote.
 pub(super) fn readable(url: &str) -> Result<(), ToolError> {
     if url == "about:blank" {
         return Ok(());
@@ -78,7 +80,7 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
         },
     };
     session.hosts.open_for(cx, &named).await;
-    // However this ends, no question is asked in its name afterwards.
+    // Drops `_closing` in any case, so that no question is asked for this call after its end.
     let _closing = ClosesQuestions(&session);
     let (browser, count) = session.browser(cx).await?;
     let parting = session.take_parting();
@@ -86,7 +88,7 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
     let tab = tabs.tab().await.map_err(failed)?;
     if let Some(page) = &input.page {
         let acts = !matches!(input.action, BrowserAction::Navigate | BrowserAction::Tabs);
-        // It was permitted for that page, and no other.
+        // The call was permitted for this page only.
         let now = session.page(cx).await.unwrap_or_default();
         if acts && host_of(page) != host_of(&now) {
             return Err(ToolError::Failed(format!(
@@ -284,20 +286,22 @@ impl Doing<'_> {
         })
     }
 
-    /// What is typed into a field: secrets that the text names are filled in, and not shown there.
+    /// Returns the text to type into a field. Secrets that the text names are filled in, and the
+    /// field is hidden from snapshots.
     async fn field_text(&self, into: u32, text: &str) -> Result<String, ToolError> {
         let secrets = self.secrets;
         let Some(secrets) = secrets.filter(|secrets| !secrets.named_in(text).is_empty()) else {
             return Ok(text.to_owned());
         };
-        // A ref that is used afterwards belongs to the document that is looked at here, or is gone.
+        // The ref that is used afterwards belongs to the document that is checked here, or no
+        // longer exists.
         let addresses = self.tab.addresses_around(into).await.map_err(failed)?;
         let text = secrets.fill_in(text, &addresses).await?;
         self.tab.conceal(into).await.map_err(failed)?;
         Ok(text)
     }
 
-    /// Copies files that may be read to where the program sees them.
+    /// Copies files that may be read into a folder that the browser can see.
     async fn handed_over(&self) -> Result<Vec<String>, ToolError> {
         let scratch = self
             .session
@@ -365,7 +369,7 @@ impl Doing<'_> {
         let hosts = &self.session.hosts;
         let said = match PageAddress::read(url) {
             Ok(address) if is_loopback_url(url) => {
-                // It may have begun or ended meanwhile.
+                // A server may have started or ended since the last check.
                 hosts.look().await;
                 let at = format!("{}:{}", address.host, address.port);
                 let is_any = |kinds: &[&str]| kinds.iter().any(|kind| error.contains(kind));
@@ -384,7 +388,7 @@ impl Doing<'_> {
         ToolError::Failed(said.unwrap_or_else(|| format!("{error} at {url}.")))
     }
 
-    /// The page after a navigation.
+    /// Adds a snapshot of the page after a navigation.
     async fn show(&self, tab: &Tab, mut answer: BrowserAnswer) -> Result<BrowserAnswer, ToolError> {
         let part = SnapshotPart {
             most: AFTER_NAVIGATION,

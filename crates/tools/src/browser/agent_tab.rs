@@ -1,4 +1,4 @@
-//! The tab of a subagent: the browser is one for all agents of a session, and each looks at its own page.
+//! The tab of a subagent: all agents of a session share one browser, but each has its own page.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -7,8 +7,8 @@ use haft_contract::CallContext;
 
 use super::BrowserSession;
 
-/// What a subagent has of the browser. A service of its own; an agent without it has the selected tab. Its tabs are
-/// closed with it.
+/// The tabs of a subagent. This is a separate service; an agent without it uses the selected tab.
+/// The tabs are closed when it is dropped.
 pub(crate) struct AgentTab {
     session: Weak<BrowserSession>,
     held: Mutex<Option<HeldTab>>,
@@ -16,9 +16,9 @@ pub(crate) struct AgentTab {
 
 #[derive(Clone, Copy)]
 struct HeldTab {
-    /// Which browser of the session: numbers begin anew with each.
+    /// The number of the browser in the session: tab numbers restart with each browser.
     browser: u64,
-    /// The number of its first tab, by which all of its tabs are known.
+    /// The number of its first tab, which identifies all of its tabs.
     owner: u32,
     current: u32,
 }
@@ -57,7 +57,7 @@ impl Drop for AgentTab {
 /// The tabs of the agent that makes a call.
 pub(super) struct AgentTabs<'a> {
     pub(super) browser: &'a Chromium,
-    /// Which browser of the session it is.
+    /// The number of the browser in the session.
     pub(super) count: u64,
     agent: Option<Arc<AgentTab>>,
 }
@@ -75,7 +75,7 @@ impl<'a> AgentTabs<'a> {
         self.agent.as_ref()?.held(self.count).map(|held| held.owner)
     }
 
-    /// Is the tab of this number, whose owner this is, this agent's?
+    /// Returns whether a tab with this owner belongs to this agent.
     pub(super) fn has(&self, owner: Option<u32>) -> bool {
         match &self.agent {
             None => owner.is_none(),
@@ -83,7 +83,7 @@ impl<'a> AgentTabs<'a> {
         }
     }
 
-    /// The number of the tab that actions go to, if there is one.
+    /// Returns the number of the agent's current tab, if any.
     pub(super) fn current(&self) -> Option<u32> {
         let tabs = self.browser.tabs();
         match &self.agent {
@@ -100,7 +100,7 @@ impl<'a> AgentTabs<'a> {
         }
     }
 
-    /// The tab that actions go to; one is opened if there is none.
+    /// Returns the agent's current tab; opens one if it has none.
     pub(super) async fn tab(&self) -> Result<Tab, ChromiumError> {
         match (self.current(), &self.agent) {
             (Some(number), _) => self.browser.tab(number).await,
@@ -109,7 +109,7 @@ impl<'a> AgentTabs<'a> {
         }
     }
 
-    /// Opens a tab, to which actions go from now on.
+    /// Opens a tab and makes it the current one.
     pub(super) async fn open(&self) -> Result<Tab, ChromiumError> {
         let Some(agent) = &self.agent else {
             return self.browser.open().await;
@@ -120,7 +120,7 @@ impl<'a> AgentTabs<'a> {
         Ok(tab)
     }
 
-    /// Actions go to this tab from now on.
+    /// Makes a tab the current one.
     pub(super) async fn select(&self, number: u32) -> Result<Tab, ChromiumError> {
         self.check(number)?;
         match (&self.agent, self.owner()) {
@@ -138,7 +138,7 @@ impl<'a> AgentTabs<'a> {
         self.browser.close_tab(number).await
     }
 
-    /// That a tab is not another agent's; what is not there is the browser's to report.
+    /// Fails if a tab belongs to another agent. A missing tab is reported by the browser.
     fn check(&self, number: u32) -> Result<(), ChromiumError> {
         let tabs = self.browser.tabs();
         let found = tabs.iter().find(|tab| tab.number == number);

@@ -1,4 +1,4 @@
-//! How a model reads what a page says: between marks, as data.
+//! The results of the Browser tool: page content is enclosed in marks and labelled as data.
 
 use haft_browser::Tab;
 use haft_contract::{Content, ToolError, ToolOutput};
@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use super::agent_tab::AgentTabs;
 use crate::web::harmless;
 
-/// What an action came to.
+/// The result of an action.
 #[derive(Default)]
 pub(super) struct BrowserAnswer {
-    /// Our own words.
+    /// Our own text.
     pub(super) said: Vec<String>,
-    /// The page's words.
+    /// Text from the page.
     pub(super) page: Option<String>,
     pub(super) status: Option<u16>,
-    /// Pictures.
+    /// Images.
     pub(super) blocks: Vec<Content>,
 }
 
@@ -40,7 +40,8 @@ impl BrowserAnswer {
         self
     }
 
-    /// As a result; what happened beside stands with the page's words, which it repeats.
+    /// Converts to a tool output. Notes about other events are enclosed with the page content,
+    /// because they contain text of pages.
     pub(super) fn output(
         self,
         notes: &[String],
@@ -74,7 +75,7 @@ impl BrowserAnswer {
     }
 }
 
-/// What happened beside, on a line; empty if nothing did.
+/// Formats notes about other events as one line; empty if there are none.
 fn meanwhile(notes: &[String]) -> String {
     match notes.is_empty() {
         true => String::new(),
@@ -82,7 +83,7 @@ fn meanwhile(notes: &[String]) -> String {
     }
 }
 
-/// An error with what happened beside.
+/// Adds notes about other events to an error.
 pub(super) fn failure(
     error: ToolError,
     notes: &[String],
@@ -111,7 +112,7 @@ fn list(tabs: &AgentTabs<'_>, masked: &dyn Fn(&str) -> String) -> Value {
     tabs.browser.tabs().iter().map(one).collect()
 }
 
-/// What a page says, between its marks.
+/// Encloses page content in marks.
 pub(super) fn marked(url: &str, text: &str) -> String {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = host.split(['/', '?', '#']).next().unwrap_or_default();

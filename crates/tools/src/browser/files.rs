@@ -1,4 +1,4 @@
-//! Files of the project for pages at `http://haft.localhost/`, under the rules for reading.
+//! Serves files of the project at `http://haft.localhost/`, subject to the rules for reading.
 
 use std::{
     fs,
@@ -10,10 +10,11 @@ use haft_browser::{SERVED_HOST, ServedFile};
 use haft_contract::PermissionSnapshot;
 use url::Url;
 
-/// Larger files are not handed to pages.
+/// The maximum size of a served file, in bytes.
 const LARGEST: u64 = 50 << 20;
 
-/// The file at the path of a URL, below `root`; 404 for all that may not be read, so that a page learns nothing of it.
+/// Returns the file at the path of a URL, below `root`. The answer is 404 for every file that may
+/// not be read, so that a page cannot find out whether it exists.
 pub(super) fn serve(root: &Path, url_path: &str, permissions: &PermissionSnapshot) -> ServedFile {
     let found = find(root, url_path, permissions).and_then(|path| {
         let mut bytes = Vec::new();
@@ -35,7 +36,8 @@ pub(super) fn serve(root: &Path, url_path: &str, permissions: &PermissionSnapsho
     }
 }
 
-/// Where a file of the project is served that was given as a path or a `file:` URL; none for all else.
+/// Returns the URL at which a file of the project is served, given its path or `file:` URL; `None`
+/// for everything else.
 pub(super) fn url_of(root: &Path, given: &str) -> Option<String> {
     let path = match given.strip_prefix("file:") {
         Some(_) => Url::parse(given).ok()?.to_file_path().ok()?,
@@ -61,7 +63,7 @@ pub(super) fn url_of(root: &Path, given: &str) -> Option<String> {
     Some(url.into())
 }
 
-/// The real path, links followed, that the rules let be read.
+/// Returns the real path of a file, if the rules permit reading it.
 fn find(root: &Path, url_path: &str, permissions: &PermissionSnapshot) -> Option<PathBuf> {
     let decoded = decoded(url_path)?;
     let relative = Path::new(decoded.trim_start_matches('/'));
@@ -85,7 +87,7 @@ fn find(root: &Path, url_path: &str, permissions: &PermissionSnapshot) -> Option
     let hidden = [&given, &real]
         .into_iter()
         .any(|path| permissions.hidden.hides(path) || permissions.locked.hides(path));
-    // What version control keeps holds addresses with keys in them.
+    // Git's own files may contain URLs with access tokens.
     let kept = real.components().any(|part| part.as_os_str() == ".git");
     let named = permissions
         .confinement

@@ -1,12 +1,14 @@
-//! Where pages go, and what they load.
+//! Permission for the hosts that pages open and load from.
 //!
-//! Two judges share one memory. [`BrowserRequest`]s of whole pages are judged before anything of them is sent, by the
-//! rules for hosts, else by the person, once a host. Every connection then comes to the gate, which knows only hosts:
-//! what pages load from public hosts passes, unless a rule denies it.
+//! Two checks share one state. The first handles [`BrowserRequest`]s for whole pages before
+//! anything is sent: host rules decide, otherwise the user is asked once per host. The second is
+//! the gate, which handles every connection and knows only hosts: pages may load from public hosts
+//! unless a rule denies it.
 //!
-//! That would let a page of the project, which may read files of the project, send them to any host. So once a page
-//! of the project or of this machine was shown, hosts without a rule are asked about too, but for the few that only
-//! hand out libraries. It holds until the browser is closed: what ran in such a page may still run.
+//! With this alone, a page of the project, which may read files of the project, could send them to
+//! any host. So after a page of the project or of this machine was shown, the user is also asked
+//! about hosts without a rule, except for a few that only serve libraries. This applies until the
+//! browser is closed, because scripts of such a page may still run.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -33,7 +35,7 @@ use crate::{
     web::{PageAddress, host_rules, is_named},
 };
 
-/// Chromium calls these by itself.
+/// Hosts that Chromium contacts on its own.
 const CALLS_HOME: [&str; 10] = [
     "accounts.google.com",
     "www.google.com",
@@ -47,7 +49,8 @@ const CALLS_HOME: [&str; 10] = [
     "edgedl.me.gvt1.com",
 ];
 
-/// They hand out libraries and fonts and take nothing: the author of a page cannot read there what it sent.
+/// Hosts that only serve libraries and fonts: the author of a page cannot read there what the page
+/// sent.
 const LIBRARIES: [&str; 10] = [
     "ajax.googleapis.com",
     "cdn.jsdelivr.net",
@@ -61,11 +64,11 @@ const LIBRARIES: [&str; 10] = [
     "unpkg.com",
 ];
 
-/// What a session knows of hosts.
+/// The state of host permissions in a session.
 #[derive(Default)]
 pub(super) struct PageHosts {
     known: Mutex<KnownPages>,
-    /// What the person said of pages, by host, and by port for this machine.
+    /// The user's answers about pages, by host, and by port for this machine.
     questions: HostQuestions,
 }
 
@@ -73,30 +76,30 @@ pub(super) struct PageHosts {
 struct KnownPages {
     permissions: Option<PermissionSnapshot>,
     cwd: PathBuf,
-    /// Hosts on whose pages something was done, with permission.
+    /// Hosts on whose pages actions were permitted.
     acted: HashSet<String>,
-    /// What commands of the session listened on when that was last looked at.
+    /// The ports on which commands of the session listened at the last check.
     ports: SessionPorts,
-    /// Who of them was the last to listen on a port.
+    /// The last command of the session that listened on each port.
     served: BTreeMap<u16, String>,
-    /// Knows what they listen on now.
+    /// The shell, which knows the ports of its commands.
     shell: Weak<Shell>,
-    /// A page that may have read files of the project was shown.
+    /// Whether a page was shown that may have read files of the project.
     project_shown: bool,
 }
 
-/// Where something is.
+/// The kind of an address.
 enum Place {
     Served,
     /// A port of this machine.
     Here(u16),
-    /// A private network and the like.
+    /// A private network or another special address.
     Special(Special),
     Public,
 }
 
 impl PageHosts {
-    /// From now on by the rules of this call, with questions in its name.
+    /// Uses the rules of this call from now on, and asks questions in its name.
     pub(super) async fn open_for(&self, cx: &CallContext, named: &Named) {
         let mut permissions = cx.permissions.clone();
         permissions.hosts = permissions.hosts.for_tool(NAME);
@@ -112,12 +115,12 @@ impl PageHosts {
         self.look().await;
     }
 
-    /// Takes note of what a shell's commands listen on now.
+    /// Updates the ports on which a shell's commands listen.
     pub(super) async fn look_at(&self, shell: &Shell) {
         self.note(shell.listening().await);
     }
 
-    /// The same for the shell of the calls.
+    /// Like [`Self::look_at`], for the shell of the calls.
     pub(super) async fn look(&self) -> SessionPorts {
         let shell = self.known().shell.upgrade();
         match shell {
@@ -126,8 +129,9 @@ impl PageHosts {
         }
     }
 
-    /// What is listened on, as far as it concerns this host and port. All of it is looked at again only where they are
-    /// not served any more as they were: every page is looked for anew, what it loads is where it was.
+    /// Returns the ports for this host and port. They are checked again only if the known server no
+    /// longer listens: this is for connections of a page, while every new page causes a complete
+    /// check.
     async fn ports_for(&self, host: &Host, port: u16) -> SessionPorts {
         let before = self.known().ports.clone();
         let (seen, host) = (before.clone(), host.clone());
@@ -145,8 +149,8 @@ impl PageHosts {
         ports
     }
 
-    /// Why nothing is to be found at an address of this machine where a command of the session was; `None` if there is
-    /// something, or never was.
+    /// Returns the reason why an address of this machine does not answer, if a command of the
+    /// session listened there before and nothing does now.
     pub(super) fn ended(&self, url: &str) -> Option<String> {
         let address = PageAddress::read(url).ok()?;
         let Place::Here(port) = place(&address.host, address.port) else {
@@ -158,12 +162,13 @@ impl PageHosts {
             let was = known.served.get(&port);
             was.filter(|_| matches!(now, PortServer::None)).cloned()?
         };
-        // Without the lock, which other requests wait for: this takes the kernel milliseconds.
+        // The lock is released first, because this check takes the kernel milliseconds and other
+        // requests wait for the lock.
         let is_free = !ports::is_taken_here(port);
         is_free.then(|| nothing_any_more(&address.host, port, &by))
     }
 
-    /// Who of the session listens at an address of this machine.
+    /// Returns the command of the session that listens at an address of this machine.
     pub(super) fn server(&self, url: &str) -> Option<String> {
         let address = PageAddress::read(url).ok()?;
         let known = self.known();
@@ -173,21 +178,22 @@ impl PageHosts {
         }
     }
 
-    /// The call is over: what pages do from now on is judged by its rules, and asks no one.
+    /// Ends a call: later requests of pages are decided by its rules, without asking the user.
     pub(super) fn close(&self) {
         self.questions.close();
     }
 
-    /// A new browser has shown nothing.
+    /// Resets the state for a new browser, which has shown no page yet.
     pub(super) fn begin(&self) {
         self.known().project_shown = false;
     }
 
-    /// A page at this address was permitted, by a rule or a person.
+    /// Records that a page at this address was permitted, by a rule or the user.
     pub(super) fn permit(&self, url: &str, acting: bool) {
         if let Ok(address) = PageAddress::read(url) {
             let name = name_of(&address);
-            // What is permitted because a command of the session is there is so as long as it is.
+            // If a page is permitted because a command of the session serves it, that ends with the
+            // command.
             let by_session = matches!(place(&address.host, address.port), Place::Here(port)
                 if self.is_served(&address.host, port));
             if !by_session {
@@ -199,7 +205,7 @@ impl PageHosts {
         }
     }
 
-    /// Is nothing more to be asked for opening this?
+    /// Returns whether this page may be opened without asking.
     pub(super) fn may_open(&self, url: &str, permissions: &PermissionSnapshot) -> bool {
         let Ok(address) = PageAddress::read(url) else {
             return url == "about:blank";
@@ -208,7 +214,7 @@ impl PageHosts {
         let was_allowed = self.questions.said(&name_of(&address)) == Some(true);
         match place(&address.host, address.port) {
             Place::Served => true,
-            // A rule for all hosts was not made with this machine in mind.
+            // A rule for all hosts is not meant for this machine.
             Place::Here(port) => {
                 was_allowed
                     || self.is_served(&address.host, port)
@@ -222,10 +228,10 @@ impl PageHosts {
         }
     }
 
-    /// Is nothing more to be asked for acting on this page?
+    /// Returns whether actions on this page are permitted without asking.
     pub(super) fn may_act(&self, url: &str) -> bool {
         let Ok(address) = PageAddress::read(url) else {
-            // Nothing is there, or it came from a page that was permitted.
+            // The page is empty, or it was opened by a page that was permitted.
             return url == "about:blank" || url.is_empty();
         };
         match place(&address.host, address.port) {
@@ -241,13 +247,13 @@ impl PageHosts {
         let address = match PageAddress::read(&request.url) {
             Ok(address) => address,
             Err(why) if request.is_page => return Verdict::Refuse(format!("{why}.")),
-            // The gate reads hosts just as strictly.
+            // The gate parses hosts just as strictly.
             Err(_) => return Verdict::Pass,
         };
         let host = address.host_in_rules();
         let by_rule = permissions.hosts.judge(&host, address.port);
         let place = place(&address.host, address.port);
-        // Files of the project are not on any network that a list of hosts could be about.
+        // Files of the project are not on a network, so a list of hosts does not apply to them.
         let is_closed = permissions.hosts.lists().closed;
         if by_rule == HostVerdict::Denied && !(is_closed && matches!(place, Place::Served)) {
             return Verdict::Refuse(match is_closed {
@@ -336,8 +342,9 @@ impl PageHosts {
         }
     }
 
-    /// What a page loads beside itself, of which the browser asks first: frames, and what is on this machine. Pages of
-    /// others have no business with servers of this machine, which often trust all who reach them.
+    /// Decides about parts of a page for which the browser asks first: frames, and requests to this
+    /// machine. Pages of other hosts must not reach servers of this machine, which often trust
+    /// every client.
     fn part(
         &self,
         request: &BrowserRequest,
@@ -397,7 +404,7 @@ impl PageHosts {
                         };
                     }
                 };
-                // It may show files of the project.
+                // The page may show files of the project.
                 self.known().project_shown = true;
                 GateVerdict::AllowAt {
                     because: "A command of this session listens there.".to_owned(),
@@ -439,7 +446,7 @@ impl PageHosts {
         }
     }
 
-    /// May a port of this machine be reached that no command of the session serves?
+    /// Returns whether a port of this machine may be reached that no command of the session serves.
     async fn is_opened(&self, request: &GateRequest, permissions: &PermissionSnapshot) -> bool {
         let port = request.port;
         let name = format!("localhost:{port}");
@@ -447,7 +454,8 @@ impl PageHosts {
             || is_named(&permissions.hosts.lists(), &request.host, port)
             || match self.questions.said(&name) {
                 Some(said) => said,
-                // A server that begins anew is not there for a moment, and no reason to ask.
+                // A server that is restarting is missing only for a short time, so the user is not
+                // asked.
                 None if self.known().served.contains_key(&port) => false,
                 None => {
                     let reason = format!(
@@ -458,7 +466,7 @@ impl PageHosts {
                 }
             };
         if is_open {
-            // It may show files of the project.
+            // The page may show files of the project.
             self.known().project_shown = true;
         }
         is_open
@@ -478,7 +486,7 @@ impl PageHosts {
     }
 }
 
-/// What answers are kept by.
+/// Returns the name under which answers are stored.
 fn name_of(address: &PageAddress) -> String {
     match place(&address.host, address.port) {
         Place::Here(port) => format!("localhost:{port}"),

@@ -1,4 +1,4 @@
-//! What a page said on its console and what it loaded, for the model.
+//! Console messages and network requests of a page, for the model.
 
 use haft_browser::{ConsoleLevel, one_line, visible};
 use haft_contract::ToolError;

@@ -1,15 +1,16 @@
-//! `Browser`: pages looked at and tested in Chromium.
+//! `Browser`: viewing and testing pages in Chromium.
 //!
-//! The program runs in a sandbox of its own: it sees neither the home nor the project, writes to its scratch folder
-//! alone, and its only way out is our gate (`hosts`), which judges each connection by the rules for hosts. What pages
-//! of the project need is handed to it file by file under the rules for reading (`files`), at
-//! `http://haft.localhost/`.
+//! The program runs in its own sandbox: it sees neither the home directory nor the project, writes
+//! only to its scratch folder, and its only connection to the network is our gate (`hosts`), which
+//! checks each connection against the host rules. Project files for pages are served one by one,
+//! subject to the rules for reading (`files`), at `http://haft.localhost/`.
 //!
-//! - `tool`: what a model calls, and what of it needs permission; `actions`, `logs`: what each action does
-//! - `session`: the one browser of a session; `agent_tab`: the tab that each agent has in it; `program`, `process`:
-//!   which program, and how it is started
-//! - `hosts`: where pages go and what they load; `answer`: how a model reads what a page says
-//! - `secrets`: what is typed into pages and shown to no one
+//! - `tool`: the tool's interface, and the permission that its calls need; `actions`, `logs`: the
+//!   actions
+//! - `session`: the one browser of a session; `agent_tab`: the tab of each agent; `program`,
+//!   `process`: the program and how it is started
+//! - `hosts`: permission for hosts; `answer`: results with page content
+//! - `secrets`: secrets that are typed into pages but never shown
 
 mod actions;
 mod agent_tab;

@@ -1,8 +1,9 @@
-//! The browser as a process: confined by us, or, where that cannot be had, in the sandbox that it has itself.
+//! The browser process: confined by haft, or, if that is not possible, in Chromium's own sandbox.
 //!
-//! Chromium's own sandbox holds pages, not the program around them: that sees what the user sees. It goes out through
-//! the same gate, because it is told to, not because there is no other way. So it is the second choice, said once, and
-//! none for root, for whom Chromium has no sandbox.
+//! Chromium's own sandbox confines pages, but not the program around them, which sees everything
+//! that the user sees. It uses the same gate because it is configured to, not because it has no
+//! other connection. So it is only the second choice, which is reported once. It is not available
+//! for root, for whom Chromium has no sandbox.
 
 use std::{
     env,
@@ -25,30 +26,30 @@ use haft_sandbox::{
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
-/// Its pipe is where it expects it, and it says nothing anywhere else. It ends when its pipe does, as when our process
-/// is killed; then its files are removed.
+/// Connects Chromium's control pipe and discards its other output. The shell ends when the pipe
+/// does, for example when our process is killed; then it removes Chromium's files.
 const WITH_ITS_PIPE: &str = "exec 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null; \"$@\" & exec 3<&- 4>&-; wait; \
      exec rm -rf -- \"$TMPDIR\"";
 
-/// A browser that runs; all of it ends when this is dropped.
+/// A running browser; all of its processes end when this is dropped.
 pub(super) enum BrowserProcess {
-    /// In our sandbox.
+    /// In haft's sandbox.
     Confined(ConfinedProcess),
-    /// In its own.
+    /// In Chromium's own sandbox.
     InItsOwn(OwnSandbox),
 }
 
-/// What must live as long as a browser in its own sandbox.
+/// A browser in Chromium's own sandbox, with everything that must live as long.
 pub(super) struct OwnSandbox {
     child: Child,
     scratch: PathBuf,
     _in_use: ScratchLease,
-    /// Its way out.
+    /// The proxy for its network connections.
     _proxy: Proxy,
 }
 
 impl BrowserProcess {
-    /// Where its files are: profile, downloads.
+    /// Returns the folder of its files: profile and downloads.
     pub(super) fn scratch(&self) -> &Path {
         match self {
             Self::Confined(process) => process.scratch(),
@@ -63,7 +64,7 @@ impl BrowserProcess {
         }
     }
 
-    /// All of its processes.
+    /// Returns the ids of all of its processes.
     pub(super) fn pids(&self) -> Vec<u32> {
         match self {
             Self::Confined(process) => process.processes().iter().map(|one| one.pid).collect(),
@@ -77,7 +78,8 @@ impl BrowserProcess {
 }
 
 impl OwnSandbox {
-    /// Starts a program in the sandbox that it makes itself. `arguments` is given the port of its proxy.
+    /// Starts a program that makes its own sandbox. `arguments` is called with the port of its
+    /// proxy.
     pub(super) fn start(
         program: &Path,
         scratch: PathBuf,
@@ -111,7 +113,7 @@ impl OwnSandbox {
         let child = match child {
             Ok(child) => child,
             Err(error) => {
-                let _ = fs::remove_dir_all(&scratch); // nothing is in it yet
+                let _ = fs::remove_dir_all(&scratch); // it is still empty
                 return Err(failed(error));
             }
         };
@@ -123,11 +125,11 @@ impl OwnSandbox {
         })
     }
 
-    /// Its processes end by themselves when the first of them is gone.
+    /// Kills the process group. Chromium's other processes exit when the first one does.
     fn kill(&self) {
         let leader = self.child.id().and_then(|id| i32::try_from(id).ok());
         if let Some(leader) = leader.and_then(Pid::from_raw) {
-            let _ = kill_process_group(leader, Signal::KILL); // it is gone
+            let _ = kill_process_group(leader, Signal::KILL); // it may have exited
         }
     }
 }
@@ -135,7 +137,7 @@ impl OwnSandbox {
 impl Drop for OwnSandbox {
     fn drop(&mut self) {
         self.kill();
-        // What still ends may write there.
+        // Processes that are still exiting may write there.
         for _ in 0..20 {
             if fs::remove_dir_all(&self.scratch).is_ok() || !self.scratch.exists() {
                 return;
@@ -145,7 +147,7 @@ impl Drop for OwnSandbox {
     }
 }
 
-/// A process and all that came of it.
+/// Returns a process and all of its descendants.
 fn below(first: u32) -> Vec<u32> {
     let parent = |pid: u32| -> Option<u32> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -170,7 +172,8 @@ fn below(first: u32) -> Vec<u32> {
     found
 }
 
-/// What of our environment it gets, with its home in its scratch folder.
+/// Returns the environment of the browser: a few of our variables, with the home directory in its
+/// scratch folder.
 pub(super) fn environment(scratch: &Path, headed: bool) -> Vec<(OsString, OsString)> {
     let mut all: Vec<(OsString, OsString)> = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"]
         .map(|name| (name.into(), scratch.into()))

@@ -1,4 +1,4 @@
-//! Which Chromium, and how it is started.
+//! Finding Chromium and starting it.
 
 use std::{
     env,
@@ -19,7 +19,7 @@ use tokio::net::unix::pipe;
 use super::process::{BrowserProcess, OwnSandbox, environment};
 use crate::shell::Shell;
 
-/// Looked for in this order.
+/// The program names, in order of preference.
 const NAMES: [&str; 4] = [
     "chromium",
     "chromium-browser",
@@ -27,23 +27,24 @@ const NAMES: [&str; 4] = [
     "google-chrome",
 ];
 
-/// The program, and how people want it. A service: without it there is no `Browser`.
+/// The browser program and its settings. This is a service: without it the `Browser` tool is not
+/// offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrowserProgram {
-    /// Where it is.
+    /// The path of the program.
     pub path: PathBuf,
-    /// It shows a window.
+    /// Whether it shows a window.
     pub headed: bool,
-    /// The memory of all its processes, above which it is closed, in MB.
+    /// The memory limit of all its processes in MB; above it, the browser is closed.
     pub memory_mb: u64,
 }
 
-/// What it may take where settings say nothing.
+/// The default memory limit in MB.
 const MEMORY_MB: u64 = 2_048;
 
 impl BrowserProgram {
-    /// The one at `path`, else the first in those of `folders` (a `PATH`) into which no one else can put programs.
-    /// `outside`: where none is looked for, such as the project.
+    /// Finds the program at `path`, otherwise the first one in those of `folders` (a `PATH`) that
+    /// other users cannot write to. Folders in `outside`, such as the project, are skipped.
     #[must_use]
     pub fn find(path: Option<&Path>, folders: &OsStr, outside: &[PathBuf]) -> Option<Self> {
         let found = match path {
@@ -70,7 +71,7 @@ fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
 }
 
-/// A folder into which no one else can put a program.
+/// Returns whether other users cannot put a program into this folder.
 fn is_trusted(folder: &Path, outside: &[PathBuf]) -> bool {
     folder.is_absolute()
         && !outside.iter().any(|other| folder.starts_with(other))
@@ -94,7 +95,7 @@ const FLAGS: [&str; 19] = [
     "--no-pings",
     "--mute-audio",
     "--password-store=basic",
-    // Loopback goes through the gate too.
+    // Loopback connections use the gate, too.
     "--proxy-bypass-list=<-loopback>",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--disable-features=IsolateOrigins,site-per-process,IsolateSandboxedIframes,AutofillServerCommunication,\
@@ -111,16 +112,16 @@ impl BrowserProgram {
         let mut folder = OsString::from("--user-data-dir=");
         folder.push(scratch.join("profile"));
         all.push(folder);
-        // Not the page that it shows in new tabs, which is its own.
+        // Chromium's default page for new tabs is not wanted.
         all.push("about:blank".into());
         all
     }
 }
 
-/// A browser that was started, what we read of it, and what we write to it.
+/// A started browser, with the pipe that we read from and the one that we write to.
 pub(super) type Started = (BrowserProcess, pipe::Receiver, pipe::Sender);
 
-/// Starts it with its pipe, in our sandbox, else in its own.
+/// Starts the browser with its pipe, in haft's sandbox if possible, otherwise in its own.
 pub(super) async fn start(
     program: &BrowserProgram,
     shell: &Shell,
@@ -129,7 +130,7 @@ pub(super) async fn start(
 ) -> Result<Started, ToolError> {
     let failed =
         |error: io::Error| ToolError::Failed(format!("The browser was not started: {error}"));
-    // A window needs the display, and our sandbox has no way to it.
+    // A window needs the display, which is not reachable from haft's sandbox.
     if program.headed {
         return in_its_own(program, shell, gate);
     }
@@ -140,10 +141,11 @@ pub(super) async fn start(
     } = Pipes::new().map_err(failed)?;
     let mut confined = ConfinedProgram::new(&program.path, "/");
     confined.arguments = program.arguments(&scratch, PROXY_PORT);
-    // Our own sandbox holds all of it; its own would need rights that it does not have in there.
+    // Haft's sandbox contains all of it; Chromium's own one would need privileges that it lacks
+    // inside.
     confined.arguments.push("--no-sandbox".into());
     confined.env = environment(&scratch, false);
-    // Nothing of what it says there is of use, and it would wait when a pipe is full.
+    // Its other output is useless, and a full pipe would block it.
     let nowhere = || {
         let null = fs::File::options().read(true).write(true).open("/dev/null");
         null.map(OwnedFd::from).map_err(failed)
@@ -170,7 +172,7 @@ pub(super) async fn start(
     in_its_own(program, shell, gate)
 }
 
-/// In the sandbox that Chromium has itself, which it does not have for root.
+/// Starts the browser in Chromium's own sandbox, which does not exist for root.
 fn in_its_own(
     program: &BrowserProgram,
     shell: &Shell,
@@ -206,10 +208,11 @@ fn in_its_own(
     Ok((BrowserProcess::InItsOwn(own), reader, writer))
 }
 
-/// Directories in which other programs listen on sockets.
+/// Directories with sockets of other programs.
 const SOCKET_DIRECTORIES: [&str; 3] = ["/run", "/tmp", "/var/tmp"];
 
-/// It sees neither the home nor the project, writes to its scratch folder alone, and goes out through the gate.
+/// Returns the sandbox profile: no access to the home directory and the project, writing only to
+/// the scratch folder, network only through the gate.
 fn profile(cx: &CallContext) -> SandboxProfile {
     let mut closed: Vec<PathBuf> = cx.permissions.directories.to_vec();
     closed.push(cx.cwd.to_path_buf());
@@ -232,7 +235,7 @@ fn profile(cx: &CallContext) -> SandboxProfile {
     })
 }
 
-/// The two pipes: what the browser reads from and writes to, and our ends of them.
+/// The control pipes: the browser's ends and our ends.
 struct Pipes {
     theirs: (OwnedFd, OwnedFd),
     ours: (pipe::Receiver, pipe::Sender),

@@ -1,8 +1,9 @@
-//! Secrets of the user's that are typed into pages of the hosts they are for, and shown to no one.
+//! The user's secrets that are typed into pages of certain hosts and never shown.
 //!
-//! A model writes `{{NAME}}`. What that stands for is asked for when it is typed, goes to the page alone, and is
-//! written as `{{NAME}}` again wherever a page, an error or a log repeats it. That is no wall against a page, which
-//! may send what it was given anywhere its host lets it: it is for hosts that the user trusts with it.
+//! A model writes `{{NAME}}`. The value is requested when it is typed and goes only to the page. If
+//! a page, an error or a log repeats the value, `{{NAME}}` is shown instead. This does not protect
+//! from the page itself, which can send the value to anywhere that its host permits: secrets are
+//! for hosts that the user trusts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,34 +13,34 @@ use haft_sandbox::network::HostPattern;
 
 use crate::web::PageAddress;
 
-/// Shorter values would be found in all sorts of words.
+/// The minimum length of a value; shorter ones would match ordinary text.
 const SHORTEST: usize = 4;
 
-/// Knows what a secret is; asked each time.
+/// Provides the values of secrets; asked each time.
 pub trait SecretSource: Send + Sync {
-    /// The value, or why there is none.
+    /// Returns the value; the error is the reason why there is none.
     fn value<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, String>>;
 }
 
-/// The secrets that may be typed into pages. A service; without it there are none.
+/// The secrets that may be typed into pages. A service; without it there are no secrets.
 pub struct PageSecrets {
     list: Vec<PageSecret>,
     source: Arc<dyn SecretSource>,
-    /// Those that were typed in this session, and what they are.
+    /// The names and values of secrets that were typed in this session.
     typed: Mutex<Vec<(String, String)>>,
 }
 
-/// One secret, and where it may be typed.
+/// A secret and the hosts for which it may be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageSecret {
     /// Its name.
     pub name: String,
-    /// `host`, `*.host`, each with a `:port` or for every port.
+    /// Host patterns: `host` or `*.host`, each with a `:port` or for all ports.
     pub hosts: Vec<String>,
 }
 
 impl PageSecrets {
-    /// These, of which the source knows the values.
+    /// Creates the service from a list of secrets; the source provides their values.
     #[must_use]
     pub fn new(list: Vec<PageSecret>, source: Arc<dyn SecretSource>) -> Self {
         Self {
@@ -49,13 +50,13 @@ impl PageSecrets {
         }
     }
 
-    /// Those that a text names, each once.
+    /// Returns the secrets that a text names, without duplicates.
     pub(super) fn named_in(&self, text: &str) -> Vec<&PageSecret> {
         let is_named = |secret: &&PageSecret| text.contains(&written(&secret.name));
         self.list.iter().filter(is_named).collect()
     }
 
-    /// The text with the secrets in it, for a field that documents at these addresses can read.
+    /// Fills secrets into a text for a field that documents at these addresses can read.
     pub(super) async fn fill_in(
         &self,
         text: &str,
@@ -88,12 +89,12 @@ impl PageSecrets {
                 typed.push(one);
             }
         }
-        // Of two that hold one another, the longer is found first.
+        // If one value contains another, the longer one is replaced first.
         typed.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
         Ok(text)
     }
 
-    /// The text without the values of secrets, however they are usually written.
+    /// Replaces the values of secrets in a text, in all usual spellings.
     pub(super) fn masked(&self, text: &str) -> String {
         let typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = text.to_owned();
@@ -109,7 +110,7 @@ impl PageSecrets {
 }
 
 impl PageSecret {
-    /// Can it be written among the hosts? All hosts at once are none.
+    /// Returns whether this is a valid host pattern. A pattern for all hosts is not accepted.
     #[must_use]
     pub fn is_host(text: &str) -> bool {
         !text.starts_with("*:") && text != "*" && HostPattern::parse(text).is_ok()
@@ -130,7 +131,7 @@ fn written(name: &str) -> String {
     format!("{{{{{name}}}}}")
 }
 
-/// As it is, in URLs and forms, in JSON, in HTML, in base64.
+/// Returns the spellings of a value: unchanged, in URLs and forms, in JSON, in HTML, in base64.
 fn spellings(value: &str) -> Vec<String> {
     let url: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
     let json = serde_json::to_string(value).unwrap_or_default();
@@ -149,7 +150,7 @@ fn spellings(value: &str) -> Vec<String> {
         value.replace('<', "&lt;"),
         BASE64.encode(value.as_bytes()),
     ];
-    // A line has no double spaces.
+    // Text in one line has no repeated spaces.
     all.push(value.split_whitespace().collect::<Vec<_>>().join(" "));
     all.retain(|spelling| spelling.len() >= SHORTEST);
     all.dedup();

@@ -1,4 +1,4 @@
-//! The one browser of a session and its subagents.
+//! The browser of a session, which its subagents share.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -18,37 +18,38 @@ use haft_contract::{CallContext, ToolError};
 use super::{agent_tab::AgentTabs, hosts::PageHosts, process::BrowserProcess, program};
 use crate::{BrowserProgram, blocking::blocking, shell::Shell};
 
-/// A browser that is not used this long is closed.
+/// The time without use after which the browser is closed.
 const IDLE: Duration = Duration::from_secs(600);
-/// The browser is told to break larger ones off; it may have gone beyond that when it does.
+/// The size limit of a download, in bytes. The browser aborts larger ones, possibly somewhat later.
 const LARGEST_DOWNLOAD: u64 = 101 << 20;
-/// How often its age and memory are looked at.
+/// The interval of checks for idle time and memory.
 const LOOKED_AT: Duration = Duration::from_secs(15);
 
-/// What a session keeps of its browser. A service. Everything of the browser ends with it.
+/// The state of the browser in a session. A service. The browser ends when it is dropped.
 pub struct BrowserSession {
-    /// Pictures and downloads go here.
+    /// The folder for screenshots and downloads.
     folder: PathBuf,
     pub(super) hosts: Arc<PageHosts>,
-    /// One call at a time, of whatever agent: what a page does meanwhile is judged by its rules.
+    /// Serializes the calls of all agents. The rules of the running call apply to everything that
+    /// pages do during it.
     pub(super) turn: tokio::sync::Mutex<()>,
     running: tokio::sync::Mutex<Option<Running>>,
-    /// How many browsers were started.
+    /// The number of browsers that were started.
     started: AtomicU64,
-    /// What the next answer says of a browser that is gone.
+    /// A note for the next result about a browser that has ended.
     parting: Mutex<Option<String>>,
 }
 
 struct Running {
     browser: Chromium,
-    /// How many browsers there were before it in this session, and it.
+    /// The number of this browser in the session, from 1.
     count: u64,
     process: BrowserProcess,
     used: Instant,
 }
 
 impl BrowserSession {
-    /// Files go to this folder, at the first one.
+    /// Creates the state; `folder` is created with the first file.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self {
@@ -61,7 +62,7 @@ impl BrowserSession {
         }
     }
 
-    /// The browser, started if there is none, and how many there were with it.
+    /// Returns the browser and its number in the session; starts one if none is running.
     pub(super) async fn browser(
         self: &Arc<Self>,
         cx: &CallContext,
@@ -123,8 +124,8 @@ impl BrowserSession {
         Ok((browser, count))
     }
 
-    /// Whose page actions of this call go to, by its address, if a browser runs: an empty page is that of the one
-    /// that opened it.
+    /// Returns the address of the page to which actions of this call go, if a browser runs. For an
+    /// empty page it is the address of the page that opened it.
     pub(super) async fn page(&self, cx: &CallContext) -> Option<String> {
         let running = self.running.lock().await;
         let one = running.as_ref()?;
@@ -133,9 +134,10 @@ impl BrowserSession {
         tabs.find(|tab| tab.number == current).map(whose)
     }
 
-    /// Closes the tabs of a subagent that is gone.
+    /// Closes the tabs of a subagent that has ended.
     pub(super) fn close_tabs_of(&self, count: u64, owner: u32) {
-        // Where a call holds it, it is that of another agent: the tabs stay until the browser is closed.
+        // If the lock is held, another agent's call is running: the tabs then stay open until the
+        // browser is closed.
         let Ok(running) = self.running.try_lock() else {
             return;
         };
@@ -144,7 +146,7 @@ impl BrowserSession {
         }
     }
 
-    /// Ends it. False if there was none.
+    /// Closes the browser; returns `false` if none was running.
     pub(super) async fn close(&self) -> bool {
         let running = self.running.lock().await.take();
         match running {
@@ -157,7 +159,7 @@ impl BrowserSession {
         }
     }
 
-    /// Where the program sees its own files.
+    /// Returns the folder of the browser's files.
     pub(super) async fn scratch(&self) -> Option<PathBuf> {
         let running = self.running.lock().await;
         running
@@ -180,7 +182,7 @@ impl BrowserSession {
         });
     }
 
-    /// Keeps bytes as a file of the session.
+    /// Stores bytes as a file of the session.
     pub(super) async fn keep(&self, name: String, bytes: Vec<u8>) -> Result<PathBuf, ToolError> {
         let folder = self.folder.clone();
         blocking(move || keep(&folder, &name, &mut bytes.as_slice()))
@@ -188,7 +190,7 @@ impl BrowserSession {
             .map_err(|error| ToolError::Failed(format!("it could not be kept: {error}")))
     }
 
-    /// Moves downloads that have ended to the session's folder; a sentence for each.
+    /// Moves finished downloads to the session's folder; returns a sentence for each.
     pub(super) async fn keep_downloads(&self, browser: &Chromium) -> Vec<String> {
         let mut told = Vec::new();
         for download in browser.take_downloads() {
@@ -205,7 +207,8 @@ impl BrowserSession {
         let Some(scratch) = self.scratch().await else {
             return format!("the download of \"{name}\" is lost");
         };
-        // The program names it, so nothing of a page is in this path; it may be a link all the same.
+        // The browser chooses the file name, so no text of a page is part of this path; but it may
+        // be a link.
         let from = scratch.join("downloads").join(&download.guid);
         let (folder, kept_as) = (
             self.folder.clone(),
@@ -236,7 +239,7 @@ impl BrowserSession {
     }
 }
 
-/// The address of a page, or of the page that opened it where it has none of its own.
+/// Returns the address of a page, or that of the page that opened it if it has none.
 pub(super) fn whose(tab: TabInfo) -> String {
     match tab.opened_by {
         Some(opener) if !tab.url.starts_with("http") => opener,
@@ -266,7 +269,7 @@ fn keep(folder: &Path, name: &str, from: &mut dyn io::Read) -> io::Result<PathBu
     Ok(path)
 }
 
-/// A name for a file: one part, nothing hidden, nothing that a shell or a terminal would take amiss.
+/// Returns a safe file name: a single component, not hidden, without special characters.
 fn clean_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain: String = last
@@ -287,14 +290,14 @@ fn clean_name(name: &str) -> String {
     }
 }
 
-/// Closes a browser that is idle or takes too much.
+/// Closes the browser when it is idle or uses too much memory.
 async fn attend(session: Weak<BrowserSession>, memory_mb: u64) {
     loop {
         tokio::time::sleep(LOOKED_AT).await;
         let Some(session) = session.upgrade() else {
             return;
         };
-        // A call that starts one holds it for seconds only.
+        // A call that starts a browser holds the lock only for seconds.
         let mut running = session.running.lock().await;
         let Some(one) = running.as_ref() else {
             return;
@@ -326,7 +329,7 @@ fn why_close(idle: Duration, used_mb: u64, memory_mb: u64) -> Option<String> {
     (used_mb > memory_mb).then(|| format!("it used {used_mb} MB (browser.memoryMb is {memory_mb})"))
 }
 
-/// What only this process has in memory.
+/// Returns the memory that only this process uses, in MB.
 fn resident_mb(pid: u32) -> u64 {
     let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     let mut fields = statm

@@ -1,4 +1,4 @@
-//! What a model calls, and what of it needs permission.
+//! The interface of the Browser tool, and the permission that its calls need.
 
 use std::path::Path;
 
@@ -146,7 +146,7 @@ pub(super) struct EmulatedDevice {
 }
 
 impl BrowserAction {
-    /// What it must have, and what it may have beside.
+    /// Returns the required and the optional parameters of an action.
     fn takes(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Self::Navigate => (&["url"], &["timeout"]),
@@ -173,7 +173,7 @@ impl BrowserAction {
         }
     }
 
-    /// It does something to the page, or lets the page do something.
+    /// Returns whether the action changes the page, or lets the page run code.
     fn acts(self) -> bool {
         matches!(
             self,
@@ -198,7 +198,7 @@ impl BrowserAction {
 }
 
 impl Input {
-    /// The parameters that were given, by name.
+    /// Returns the names of the given parameters.
     fn given(&self) -> Vec<String> {
         let whole = serde_json::to_value(self).unwrap_or_default();
         let names = whole
@@ -266,7 +266,7 @@ impl Tool for Browser {
             paths: &["save"],
             result_cap: Some(40_000),
             output_schema: Some(answer::output_schema()),
-            // A person may be asked about a host meanwhile.
+            // A call may ask the user about a host, so it has no timeout.
             timeout: None,
             ..Profile::default()
         }
@@ -313,7 +313,7 @@ impl Tool for Browser {
         if page == "about:blank" {
             return None;
         }
-        // A server that a command has started since is one of this session's.
+        // A server that a command has started since then belongs to this session, too.
         if haft_browser::is_loopback_url(&page)
             && let (Ok(session), Ok(shell)) = (
                 cx.services.get::<BrowserSession>(),
@@ -334,7 +334,7 @@ impl Tool for Browser {
             (input.action, &input.url)
         {
             actions::readable(url)?;
-            // There is nothing to be permitted.
+            // An ended server cannot be opened, so permission is not requested.
             if let Ok(session) = cx.services.get::<BrowserSession>()
                 && !session.hosts.may_open(url, &cx.permissions)
                 && let Some(ended) = session.hosts.ended(url)
@@ -367,7 +367,8 @@ impl Tool for Browser {
             return Permission::ByEffects;
         };
         let Some(page) = &input.page else {
-            // Looking is free, and so is what goes nowhere; a file that is written is the effects' matter.
+            // Actions that only read, or do not open a page, need no permission; for a written file
+            // the effects decide.
             return match input.save.is_some() {
                 true => Permission::ByEffects,
                 false => Permission::Allow,

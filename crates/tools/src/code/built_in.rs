@@ -1,6 +1,7 @@
-//! The servers that are known without a word of anyone.
+//! The built-in language servers, which need no configuration.
 
-/// Built in: name, programs, extensions with languages, markers, how it is installed.
+/// A built-in server: name, command lines, extensions with languages, markers of its root, and how
+/// to install it.
 pub(super) type BuiltInServer = (
     &'static str,
     &'static [&'static str],

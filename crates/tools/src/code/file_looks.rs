@@ -1,4 +1,4 @@
-//! What has become of files since they were last looked at.
+//! Detection of changes in files since they were last read.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,31 +14,33 @@ use super::{
     servers::text_of,
 };
 
-/// Tells whether a file is still the same.
+/// Identifies a state of a file: device, inode, size and times.
 pub(super) type FileStamp = (u64, u64, u64, i64, i64);
 
-/// What a file is now.
+/// The present state of a file.
 pub(super) enum Looked {
     Same,
     Text {
         stamp: FileStamp,
         text: String,
-        /// What it was before it was changed, where it was and no one had looked at it.
+        /// The text before the change, if the file changed before it was first read.
         base: Option<String>,
     },
     Gone,
 }
 
-/// What was found.
+/// The result of a check.
 pub(super) struct FileLooks {
-    /// Where the record of changes ends now.
+    /// The present end of the record of changes.
     pub(super) mark: HistoryMark,
-    /// What was recorded: calls and commands, also of files that no one follows. By path, as the protocol counts.
+    /// The recorded changes by calls and commands, also of files that are not followed. By path,
+    /// with the change kind of the protocol.
     pub(super) changed: BTreeMap<PathBuf, u32>,
     pub(super) looked: Vec<(PathBuf, Looked)>,
 }
 
-/// Looks at files, each with how it was last found, and at what was recorded since a mark.
+/// Checks files against their last known stamps, and reads the changes that were recorded since a
+/// mark.
 pub(super) fn look_at(
     known: Vec<(PathBuf, Option<FileStamp>)>,
     journal: &Journal,

@@ -1,4 +1,5 @@
-//! After the calls of a reply: servers get what was changed, and what that broke is reported, once.
+//! The report after the calls of a reply: language servers receive the changes, and new problems
+//! are reported once.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -22,47 +23,48 @@ use super::{
 };
 use crate::blocking::blocking;
 
-/// How long servers are waited for after edits, all together.
+/// The maximum time that all servers together are waited for after edits.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a server is waited for that had not come to rest the last time, where nothing changed since.
+/// The wait for a server that was not idle the last time, if nothing changed since.
 const LATE: Duration = Duration::from_millis(300);
-/// How long after a change new problems are taken for its consequences.
+/// The time after a change in which new problems are attributed to it.
 const AFTERMATH: Duration = Duration::from_secs(60);
-/// How long servers take to see that a file is there or gone: they look for that by themselves.
+/// The time that servers need to notice new and removed files, which they detect themselves.
 const NEW_FILES: Duration = Duration::from_millis(500);
-/// How many documents are open in a server.
+/// The maximum number of open documents in a server.
 const MOST_OPEN: usize = 50;
-/// How many changed files are reported to a server at once.
+/// The maximum number of changed files in one notification to a server.
 const MOST_WATCHED: usize = 1000;
 
-/// What is known of the files that the session has read or changed.
+/// The state of the files that the session has read or changed.
 #[derive(Default)]
 pub(crate) struct FollowState {
     documents: HashMap<PathBuf, Followed>,
-    /// Those that are not open any more, as they were then.
+    /// Stamps of files whose documents were closed.
     closed: HashMap<PathBuf, FileStamp>,
-    /// Up to where the record of changes is known.
+    /// The position in the record of changes up to which changes were processed.
     mark: Option<HistoryMark>,
-    /// Counts what was read or changed.
+    /// Counts reads and changes of files.
     clock: u64,
-    /// Servers that had not come to rest when they were last looked at.
+    /// Servers that were still busy at the last check.
     unsettled: BTreeSet<ServerKey>,
-    /// When a file last changed: what servers find long after that is not the edits'.
+    /// The time of the last file change. Problems that servers find long afterwards are not
+    /// attributed to edits.
     changed_at: Option<Instant>,
 }
 
 struct Followed {
     server: ServerKey,
-    /// When it was read or changed.
+    /// The value of the clock when it was last read or changed.
     used: u64,
     stamp: FileStamp,
     text: Arc<str>,
-    /// The text and the problems that later ones are compared with.
+    /// The text and the problems with which later ones are compared.
     base_text: Arc<str>,
     base: Option<Arc<[Diagnostic]>>,
-    /// It was changed, and no one knows yet what came of it.
+    /// It was changed, and the resulting problems are not known yet.
     changed: bool,
-    /// No server has been asked for it yet.
+    /// No server has been started for it yet.
     is_new: bool,
 }
 
@@ -73,7 +75,7 @@ impl FollowCalls for LanguageServers {
 }
 
 impl LanguageServers {
-    /// Gives servers what changed since the last time, and says what that broke.
+    /// Sends changes since the last call to servers, and reports new problems.
     async fn report(&self, services: &Services) -> Option<String> {
         let reported = self.setup.reported();
         if self.setup.is_off() || !self.setup.trusted || reported == Reported::Nothing {
@@ -81,7 +83,7 @@ impl LanguageServers {
         }
         let journal = services.get::<Journal>().ok()?;
         let mut state = self.follow.lock().await;
-        // Where no server is installed, files are not even looked at.
+        // If no server is installed for a file, it is not checked.
         let mut installed: BTreeMap<&str, bool> = BTreeMap::new();
         let mut paths: BTreeSet<PathBuf> = journal.ledger().paths().into_iter().collect();
         paths.retain(|path| {
@@ -113,7 +115,7 @@ impl LanguageServers {
         report.text(&self.setup.workspace)
     }
 
-    /// Takes what servers know of documents that did not change as what later problems are compared with.
+    /// Stores the present problems of unchanged documents as the baseline for later comparisons.
     fn note_settled(&self, state: &mut FollowState) {
         for server in self.started() {
             let ServerState::Ready(client) = server.state() else {
@@ -135,8 +137,8 @@ impl LanguageServers {
         }
     }
 
-    /// Asks servers about the documents whose problems are not known yet, before they learn what was changed: only so
-    /// can it be said what the change did to the others.
+    /// Requests the problems of documents without a baseline, before servers receive the changes:
+    /// otherwise the effect of the changes on other documents would be unknown.
     async fn learn_baselines(&self, state: &mut FollowState, until: Instant) {
         for server in self.started() {
             let ServerState::Ready(client) = server.state() else {
@@ -170,7 +172,8 @@ impl LanguageServers {
         }
     }
 
-    /// Looks at files and at what was recorded, and takes note of what changed: by path, as the protocol counts.
+    /// Checks files and recorded changes; returns the changes by path, with the change kind of the
+    /// protocol.
     async fn refresh(
         &self,
         state: &mut FollowState,
@@ -217,8 +220,8 @@ impl LanguageServers {
         changed
     }
 
-    /// A file has this text, of which nothing was known or something else; `base`: what it was before it was changed.
-    /// How it changed, if it did.
+    /// Records a text that is new or different; `base` is the text before the change, if known.
+    /// Returns the kind of change, if any.
     fn take_note(
         &self,
         state: &mut FollowState,
@@ -256,8 +259,8 @@ impl LanguageServers {
         Some(CHANGED)
     }
 
-    /// Opens documents and passes changes on to the servers that run. A server is started, and kept running, by a
-    /// document that was just read or changed.
+    /// Opens documents and sends changes to the running servers. A document that was just read or
+    /// changed starts its server, or keeps it running.
     fn give(&self, state: &mut FollowState, changed: &BTreeMap<PathBuf, u32>) -> Vec<ReadyServer> {
         let mut ready: Vec<ReadyServer> = Vec::new();
         let mut by_server: BTreeMap<ServerKey, Vec<(u64, PathBuf)>> = BTreeMap::new();
@@ -295,7 +298,7 @@ impl LanguageServers {
                     continue;
                 };
                 let language = server.entry.language(path).unwrap_or_default();
-                // A server that died meanwhile is started again, with its documents.
+                // If the server died in the meantime, it is restarted with its documents.
                 let _ = client.set_text(path, language, &followed.text);
             }
             for (path, kind) in &watched {
@@ -309,7 +312,7 @@ impl LanguageServers {
         ready
     }
 
-    /// Waits until servers have come to rest.
+    /// Waits until servers have finished their analysis.
     async fn wait(
         &self,
         state: &mut FollowState,
@@ -322,13 +325,13 @@ impl LanguageServers {
         for server in clients {
             let was_unsettled = state.unsettled.contains(&server.key) || server.client.knows_more();
             if changed.is_empty() && !was_unsettled {
-                // What later problems are compared with. No call waits for that.
+                // These results are the baseline for later problems; no call waits for them.
                 if let Some(known) = self.known(&server.key) {
                     known.look(&server.client);
                 }
                 continue;
             }
-            // What came late is looked at, and hardly waited for.
+            // Late results are collected, with only a short wait.
             let until = if changed.is_empty() {
                 Instant::now() + LATE
             } else {
@@ -339,7 +342,7 @@ impl LanguageServers {
             let waiting: Vec<PathBuf> = waiting.map(|(path, _)| path.clone()).collect();
             let mut is_settled = server.client.settled(&waiting, until).await;
             if is_settled && is_files && server.client.is_asked() {
-                // Which files there are is looked at a moment later.
+                // Servers notice new and removed files a little later.
                 tokio::time::sleep_until(files_until.min(until)).await;
                 is_settled = server.client.settled(&waiting, until).await;
             }
@@ -352,19 +355,20 @@ impl LanguageServers {
     }
 }
 
-/// As the protocol counts.
+/// The kinds of file changes in the protocol.
 pub(super) const CREATED: u32 = 1;
 pub(super) const CHANGED: u32 = 2;
 pub(super) const DELETED: u32 = 3;
 
-/// A server that can be asked.
+/// A server that is ready for requests.
 struct ReadyServer {
     key: ServerKey,
     client: LspClient,
 }
 
 impl FollowState {
-    /// The documents of a server as they were before they were changed: how they are opened first.
+    /// Returns the documents of a server with their texts before the changes, in which they are
+    /// opened first.
     fn before_changes(&self, server: &Server, paths: &[(u64, PathBuf)]) -> OpenDocuments {
         let known = paths.iter().rev().take(MOST_OPEN);
         known
@@ -376,7 +380,7 @@ impl FollowState {
             .collect()
     }
 
-    /// What is new in the documents of servers that came to rest.
+    /// Returns the new problems in the documents of servers that have finished.
     fn news(&mut self, clients: &[ReadyServer], reported: Reported) -> ProblemReport {
         let mut report = ProblemReport::default();
         for server in clients {

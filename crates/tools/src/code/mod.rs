@@ -1,11 +1,11 @@
-//! What a language server knows: the tool `LSP`, and new problems after edits.
+//! Language servers: the tool `LSP`, and the report of new problems after edits.
 //!
-//! - [`setup`]: what a session says of its servers; `table`, `built_in`: which there are
-//! - `server`: one that runs, confined; `servers`: those of a session, and the documents they have
-//! - `problems`: which problems are new; `follow`: the report after the calls of a reply, of `file_looks`;
-//!   `problem_report`: its words
-//! - `tool`, `operations`, `render`: the tool; `plan`, `wanted_files`: renames and code actions, for
-//!   `ReplaceInFiles` to carry out
+//! - [`setup`]: the settings of a session; `table`, `built_in`: the known servers
+//! - `server`: a running server, confined; `servers`: the servers of a session and their documents
+//! - `problems`: finding new problems; `follow`: the report after the calls of a reply, based on
+//!   `file_looks`; `problem_report`: its text
+//! - `tool`, `operations`, `render`: the tool; `plan`, `wanted_files`: renames and code actions,
+//!   which `ReplaceInFiles` applies
 
 mod built_in;
 mod file_looks;

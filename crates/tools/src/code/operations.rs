@@ -1,4 +1,4 @@
-//! What the tool asks a server, and what comes of it.
+//! The operations of the tool: requests to a server and their results.
 
 use std::{path::Path, time::Duration};
 
@@ -12,29 +12,29 @@ use serde_json::{Value, json};
 
 use super::{render, server::Server};
 
-/// How much of a hover is shown, in characters.
+/// The maximum length of a hover text, in characters.
 const MOST_HOVER: usize = 4000;
-/// How far from the line it was said to be on a name is looked for.
+/// The number of lines around the given one in which a symbol is searched.
 const NEAR: usize = 3;
 
-/// A server that is asked about a document, or about its workspace.
+/// A request to a server about a document or its workspace.
 pub(crate) struct Inquiry<'a> {
     pub(crate) server: &'a Server,
     pub(crate) client: &'a LspClient,
     pub(crate) cx: &'a CallContext,
-    /// How long the server may take to answer.
+    /// The timeout of each request.
     pub(crate) within: Duration,
 }
 
-/// Where a name was found.
+/// The location of a symbol.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FoundPlace {
     pub(crate) place: TextPosition,
-    /// What the model should know of it.
+    /// A note for the model, if the location differs from the given one.
     pub(crate) note: Option<String>,
 }
 
-/// The place that is meant: as it was given, or where the name stands near it.
+/// Returns the location that is meant: the given one, or where the symbol occurs near it.
 pub(crate) fn locate(
     text: &str,
     line: usize,
@@ -114,7 +114,7 @@ pub(crate) fn locate(
     })
 }
 
-/// The characters, from 1, at which a name stands in a line, as a word of its own.
+/// Returns the columns, from 1, at which a symbol occurs in a line as a whole word.
 fn occurrences(line: &str, symbol: &str) -> Vec<usize> {
     let is_word = |one: char| one.is_alphanumeric() || one == '_';
     let found = line.match_indices(symbol).filter(|(at, _)| {
@@ -128,7 +128,8 @@ fn occurrences(line: &str, symbol: &str) -> Vec<usize> {
 }
 
 impl Inquiry<'_> {
-    /// Asks. A server that died meanwhile has given no answer, which is not the same as an empty one.
+    /// Sends a request. If the server died in the meantime, that is an error and not an empty
+    /// result.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, ToolError> {
         let asking = self.client.request(method, params, self.within);
         let answer = tokio::select! {
@@ -164,7 +165,7 @@ impl Inquiry<'_> {
         }
     }
 
-    /// Definitions, implementations, references.
+    /// Returns definitions, implementations or references.
     pub(crate) async fn places(
         &self,
         method: &str,
@@ -205,7 +206,7 @@ impl Inquiry<'_> {
         Ok(self.list(render::workspace_symbols(&found, self.cx), "symbols"))
     }
 
-    /// Who calls, or is called by, what stands at a place.
+    /// Returns the callers or the callees of the symbol at a location.
     pub(crate) async fn calls(
         &self,
         params: Value,
@@ -235,7 +236,7 @@ impl Inquiry<'_> {
                 .to_owned();
             let answer = self.ask(method, json!({"item": item})).await?;
             for call in items::<HierarchyCall>(&answer) {
-                // The ranges are in the file of the one that calls.
+                // The ranges are in the file of the caller.
                 let uri = match method {
                     "callHierarchy/incomingCalls" => call.item.uri.clone(),
                     _ => own.clone(),
@@ -257,7 +258,7 @@ impl Inquiry<'_> {
         }
     }
 
-    /// An empty answer names who gave it, and whether it may know more later.
+    /// Reports an empty result, with the name of the server and whether it may know more later.
     fn nothing(&self, what: &str) -> String {
         let name = &self.server.entry.name;
         match self.client.busy_with() {

@@ -1,4 +1,4 @@
-//! What a server wants changed, as a plan that `ReplaceInFiles` carries out: all of it, or nothing.
+//! Changes proposed by a server, as a plan that `ReplaceInFiles` applies completely or not at all.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Inquiry<'_> {
-    /// A plan for a new name of what stands at a place.
+    /// Plans the renaming of the symbol at a location.
     pub(crate) async fn rename(&self, params: Value, name: &str) -> Result<ToolOutput, ToolError> {
         self.must_offer("renameProvider", "renaming")?;
         let failed = |text: String| ToolError::Failed(format!("Nothing to rename: {text}"));
@@ -33,8 +33,8 @@ impl Inquiry<'_> {
             .ok_or_else(|| failed(format!("{} names no place.", self.server.entry.name)))
     }
 
-    /// What the server offers to do at a place, numbered from 1; those that it cannot do without running something
-    /// are named only.
+    /// Lists the code actions at a location, numbered from 1, or plans the chosen one. Actions that
+    /// would run a command are only listed.
     pub(crate) async fn code_actions(
         &self,
         path: &Path,
@@ -96,7 +96,7 @@ impl Inquiry<'_> {
         Ok(actions.collect())
     }
 
-    /// Shows what would change and keeps it; `None` if nothing would.
+    /// Shows a planned change and stores it; `None` if it changes nothing.
     async fn plan(&self, edit: &Value) -> Result<Option<ToolOutput>, ToolError> {
         let refused = |text: &str| ToolError::Failed(format!("Refused whole: {text}."));
         let edits = PlannedEdits::of(edit).ok_or_else(|| refused("the change cannot be read"))?;

@@ -1,4 +1,4 @@
-//! New problems after edits, in words.
+//! The text about new problems after edits.
 
 use std::{
     collections::BTreeSet,
@@ -9,13 +9,14 @@ use haft_lsp::types::Diagnostic;
 
 use crate::{paths::shown, words::counted};
 
-/// How many problems are told, and how many of a file that was not edited.
+/// The maximum number of reported problems; `MOST_ELSEWHERE` is the maximum for a file that was not
+/// edited.
 const MOST_TOLD: usize = 20;
 const MOST_ELSEWHERE: usize = 5;
-/// How many characters of each.
+/// The maximum length of each problem, in characters.
 const MOST_CHARACTERS: usize = 300;
 
-/// What the model is told.
+/// The report for the model.
 #[derive(Default)]
 pub(super) struct ProblemReport {
     pub(super) servers: BTreeSet<String>,
@@ -27,7 +28,7 @@ pub(super) struct ProblemReport {
 pub(super) struct ReportedFile {
     pub(super) path: PathBuf,
     pub(super) edited: bool,
-    /// Line, character, problem.
+    /// Line, column, problem.
     pub(super) problems: Vec<(usize, usize, Diagnostic)>,
 }
 

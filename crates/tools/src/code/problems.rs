@@ -1,4 +1,4 @@
-//! Which problems are new, and which are gone.
+//! Comparison of problems before and after edits.
 
 use std::collections::BTreeSet;
 
@@ -7,32 +7,32 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::setup::Reported;
 
-/// What was known of a document, and what is.
+/// The problems and texts before and after edits.
 pub(crate) struct Comparison<'a> {
     /// The text before the edits.
     pub(crate) old_text: &'a str,
-    /// What was known of it; `None` if nothing was.
+    /// The problems before; `None` if they are not known.
     pub(crate) old: Option<&'a [Diagnostic]>,
     /// The text now.
     pub(crate) new_text: &'a str,
-    /// What is known of it.
+    /// The problems now.
     pub(crate) new: &'a [Diagnostic],
 }
 
-/// What came of it.
+/// The result of a comparison.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Difference {
-    /// Problems that were not there, errors first.
+    /// New problems, errors first.
     pub(crate) new: Vec<Diagnostic>,
-    /// How many that were there are not.
+    /// The number of resolved problems.
     pub(crate) gone: usize,
 }
 
-/// Where the lines of an old text are in the new one.
+/// Maps the lines of an old text to the new one.
 struct LineMap {
-    /// By old line; `None`: it was changed or removed.
+    /// By old line; `None` if it was changed or removed.
     to: Vec<Option<usize>>,
-    /// New lines that are none of the old.
+    /// New lines that do not exist in the old text.
     fresh: BTreeSet<usize>,
 }
 
@@ -43,7 +43,8 @@ impl LineMap {
         let mut fresh: BTreeSet<usize> = (0..new.len()).collect();
         let (mut old_at, mut new_at) = (0, 0);
         for operation in capture_diff_slices(Algorithm::Myers, &old, &new) {
-            // Only the lengths: where one side is empty, its place can be wrong in this version.
+            // Only the lengths are used: if one side is empty, its offset can be wrong in this
+            // version.
             let (old_length, new_length) =
                 (operation.old_range().len(), operation.new_range().len());
             if matches!(operation, DiffOp::Equal { .. }) {
@@ -58,7 +59,7 @@ impl LineMap {
     }
 }
 
-/// Is it one that people want to be told?
+/// Returns whether this problem is to be reported, according to the settings.
 pub(crate) fn counts(problem: &Diagnostic, reported: Reported) -> bool {
     let most = match reported {
         Reported::New => 2,
@@ -70,7 +71,7 @@ pub(crate) fn counts(problem: &Diagnostic, reported: Reported) -> bool {
     problem.severity.unwrap_or(1) <= most && !is_hint
 }
 
-/// Compares what was known with what is.
+/// Compares the problems before and now.
 pub(crate) fn compare(known: &Comparison<'_>, reported: Reported) -> Difference {
     let map = LineMap::of(known.old_text, known.new_text);
     let mut left: Vec<&Diagnostic> = known
@@ -81,7 +82,7 @@ pub(crate) fn compare(known: &Comparison<'_>, reported: Reported) -> Difference 
     let line = |problem: &Diagnostic| problem.range.start.line as usize;
     let mut gone = 0;
     match known.old {
-        // Only what was written just now can be said to be the edit's.
+        // Without a baseline, only problems in changed lines can be attributed to the edit.
         None => left.retain(|problem| map.fresh.contains(&line(problem))),
         Some(old) => {
             for problem in old.iter().filter(|problem| counts(problem, reported)) {

@@ -1,4 +1,4 @@
-//! How answers of servers are put.
+//! Formatting of server results.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ use haft_lsp::{
 use super::servers::text_of;
 use crate::{paths::shown, words::counted};
 
-/// How many places are shown, and how many symbols.
+/// The maximum numbers of locations and of symbols.
 const MOST_PLACES: usize = 200;
 const MOST_SYMBOLS: usize = 300;
-/// How much of a line.
+/// The maximum length of a line, in characters.
 const MOST_LINE: usize = 300;
 
-/// One problem without its place, in one line.
+/// Formats a problem without its location, in one line.
 pub(crate) fn problem(problem: &Diagnostic, most: usize) -> String {
     let severity = match problem.severity.unwrap_or(1) {
         1 => "error",
@@ -46,8 +46,8 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// Places by file, each with its line. Files that may not be read are left out, those outside of the working
-/// directories are named only.
+/// Formats locations by file, each with its line. Files that may not be read are omitted; of those
+/// outside the working directories only the name is shown.
 pub(crate) fn places(
     mut found: Vec<Location>,
     client: &LspClient,
@@ -120,7 +120,7 @@ fn place(
     )
 }
 
-/// Symbols of a file, indented by what they are in.
+/// Formats the symbols of a file, indented by nesting.
 pub(crate) fn symbols(found: &[Symbol]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut total = 0;
@@ -151,7 +151,7 @@ fn add(found: &[Symbol], depth: usize, lines: &mut Vec<String>, total: &mut usiz
     }
 }
 
-/// Symbols of a workspace, each with its file.
+/// Formats symbols of a workspace, each with its file.
 pub(crate) fn workspace_symbols(found: &[Symbol], cx: &CallContext) -> Vec<String> {
     let mut lines = Vec::new();
     for symbol in found {

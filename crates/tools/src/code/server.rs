@@ -1,4 +1,5 @@
-//! One server: started in its sandbox, started again when it dies, ended when no one needs it.
+//! A language server process: started in its sandbox, restarted when it dies, stopped when it is
+//! idle.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -27,44 +28,44 @@ use tokio::{
 use super::{setup::CodeSetup, table::ServerEntry};
 use crate::{blocking::blocking, shell::Shell};
 
-/// How long a server is kept that no one asks anything.
+/// The time without requests after which a server is stopped.
 const IDLE: Duration = Duration::from_secs(15 * 60);
-/// How long it is waited before a server that died is started again; then it is not.
+/// The waits before a server that died is restarted.
 const PAUSES: [Duration; 3] = [
     Duration::from_secs(1),
     Duration::from_secs(4),
     Duration::from_secs(15),
 ];
-/// Deaths that are longer ago do not count.
+/// Deaths before this time are ignored.
 const REMEMBERED: Duration = Duration::from_secs(600);
-/// How often it is looked how much memory a server takes.
+/// The interval of memory checks.
 const LOOKED_AT: Duration = Duration::from_secs(5);
-/// How long what a server said last may take to arrive.
+/// The time for a server's last output to arrive.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How long a server may take to look at the documents that it was given first.
+/// The time that a server may take to analyze its first documents.
 const FIRST_LOOK: Duration = Duration::from_secs(60);
-/// How much of what it writes to standard error is kept.
+/// The number of bytes of its standard error that are stored.
 const MOST_SAID: usize = 4096;
 
-/// What a server is called, and the folder it works on.
+/// The name of a server and the folder it works on.
 pub(crate) type ServerKey = (String, PathBuf);
 
-/// A server and what becomes of it.
+/// A language server and its state.
 pub(crate) struct Server {
     pub(crate) entry: ServerEntry,
     pub(crate) root: PathBuf,
     state: watch::Sender<ServerState>,
     used: Mutex<Instant>,
-    /// It is to be started again at once.
+    /// Requests an immediate restart.
     again: Notify,
-    /// It is to end.
+    /// Requests its end.
     end: Notify,
     said: Arc<Mutex<String>>,
-    /// Documents that it was given time to look at.
+    /// Documents that have had the longer wait for their first analysis.
     looked_at: Mutex<BTreeSet<PathBuf>>,
-    /// What is opened as soon as it can be.
+    /// Documents to open as soon as the server is ready.
     opened_first: Mutex<OpenDocuments>,
-    /// It is being asked about documents of which nothing is known.
+    /// Whether a background task is waiting for documents without results.
     is_looking: Arc<AtomicBool>,
 }
 
@@ -72,18 +73,18 @@ pub(crate) struct Server {
 pub(crate) enum ServerState {
     Starting,
     Ready(LspClient),
-    /// It died, and will be started again.
+    /// It died and will be restarted.
     Died(String),
-    /// It will not be started again by itself.
+    /// It will not be restarted automatically.
     Failed(String),
-    /// No one needed it.
+    /// It was stopped because it was idle.
     Idle,
-    /// It was ended for good.
+    /// It was ended permanently.
     Ended,
 }
 
 impl Server {
-    /// Starts it, in the background.
+    /// Starts it in the background.
     pub(crate) fn start(
         entry: ServerEntry,
         root: PathBuf,
@@ -121,7 +122,7 @@ impl Server {
         self.state.borrow().clone()
     }
 
-    /// Someone needs it now.
+    /// Records that it is needed now.
     pub(crate) fn touch(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         if matches!(self.state(), ServerState::Idle) {
@@ -133,7 +134,7 @@ impl Server {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts it again at once, whatever it is doing.
+    /// Restarts it immediately, in any state.
     pub(crate) fn restart(&self) {
         let was = self.state.send_replace(ServerState::Starting);
         if !matches!(was, ServerState::Starting) {
@@ -141,7 +142,7 @@ impl Server {
         }
     }
 
-    /// What is to be said of one that ended during a call.
+    /// Returns the reason why it ended during a call.
     pub(crate) async fn why_it_ended(&self) -> String {
         let mut state = self.state.subscribe();
         let known = state
@@ -156,23 +157,23 @@ impl Server {
         why.unwrap_or_else(|| format!("{} died and is being restarted.", self.entry.name))
     }
 
-    /// Waits until it is gone for good.
+    /// Waits until it has ended permanently.
     pub(crate) async fn gone(&self) {
         let mut state = self.state.subscribe();
         let ended = state.wait_for(|state| matches!(state, ServerState::Ended));
-        let _ = ended.await; // or no one is there to say so
+        let _ = ended.await; // or its task was dropped
     }
 
-    /// Ends it for good.
+    /// Ends it permanently.
     pub(crate) fn stop(&self) {
         self.end.notify_one();
     }
 
-    /// The server once it can be asked, or why it cannot.
+    /// Waits until it is ready; the error is the reason why it is not.
     pub(crate) async fn ready(&self, within: Duration) -> Result<LspClient, String> {
         self.touch();
         let mut state = self.state.subscribe();
-        // One that died may not be known as such yet.
+        // A server that died may not be marked as such yet.
         let settled = state.wait_for(|state| match state {
             ServerState::Ready(client) => !client.is_closed(),
             ServerState::Failed(_) | ServerState::Ended => true,
@@ -190,20 +191,20 @@ impl Server {
         }
     }
 
-    /// Is this document asked about for the first time?
+    /// Returns whether this document is requested for the first time.
     pub(crate) fn is_first_look(&self, path: &Path) -> bool {
         let looked_at = self.looked_at.lock();
         let mut looked_at = looked_at.unwrap_or_else(PoisonError::into_inner);
         looked_at.insert(path.to_path_buf())
     }
 
-    /// These documents are opened when it runs, so that it knows them before they are changed.
+    /// Opens these documents when it is ready, so that it knows them before they are changed.
     pub(crate) fn open_once_ready(&self, documents: OpenDocuments) {
         let first = self.opened_first.lock();
         *first.unwrap_or_else(PoisonError::into_inner) = documents;
     }
 
-    /// Asks it, in the background, about the open documents of which nothing is known yet.
+    /// Requests, in the background, the results of open documents that have none yet.
     pub(crate) fn look(&self, client: &LspClient) {
         let is_known = |(_, document): &(_, LspDocument)| document.report.version.is_some();
         if client.documents().iter().all(is_known) || self.is_looking.swap(true, Ordering::Relaxed)
@@ -213,7 +214,7 @@ impl Server {
         let (client, is_looking) = (client.clone(), Arc::clone(&self.is_looking));
         haft_contract::spawn_boxed(async move {
             let until = Instant::now() + FIRST_LOOK;
-            // More of them may be opened meanwhile.
+            // More documents may be opened in the meantime.
             while client.settled(&[], until).await
                 && client.is_asked()
                 && !client.documents().iter().all(is_known)
@@ -222,7 +223,7 @@ impl Server {
         });
     }
 
-    /// The last line it wrote to standard error.
+    /// Returns the last line that it wrote to standard error.
     fn last_words(&self) -> String {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let line = said.lines().rev().find(|line| !line.trim().is_empty());
@@ -230,7 +231,7 @@ impl Server {
     }
 }
 
-/// Its life, from start to start.
+/// The task that runs a server and restarts it.
 struct Life {
     server: Arc<Server>,
     program: (PathBuf, Vec<String>),
@@ -238,11 +239,11 @@ struct Life {
     shell: Arc<Shell>,
 }
 
-/// Why a server does not run any more.
+/// The reason why a server no longer runs.
 enum Over {
-    /// Or was given up, for what it wrote.
+    /// It died, or was given up because of its output.
     Died(Option<String>),
-    /// It took so many MB.
+    /// It used this many MB of memory.
     TooLarge(u64),
     Idle,
     Again,
@@ -262,7 +263,7 @@ impl Life {
         let server = &self.server;
         let mut deaths: VecDeque<Instant> = VecDeque::new();
         let mut was_too_large = false;
-        // What the one before had open.
+        // The documents that the previous process had open.
         let mut open = OpenDocuments::new();
         loop {
             server.state.send_replace(ServerState::Starting);
@@ -335,7 +336,8 @@ impl Life {
         }
     }
 
-    /// It does not run, and is not started again by itself. `false`: never again.
+    /// Marks the server as failed and waits for a requested restart. Returns `false` if it is to
+    /// end.
     async fn fail(&self, why: String) -> bool {
         self.server.state.send_replace(ServerState::Failed(why));
         tokio::select! {
@@ -344,7 +346,7 @@ impl Life {
         }
     }
 
-    /// Starts it and stays with it until it is over and nothing of it is left.
+    /// Starts the server and runs it until its process has ended.
     async fn run(&self, open: &mut OpenDocuments) -> Result<Over, String> {
         let server = &self.server;
         let (process, client) = tokio::select! {
@@ -354,7 +356,7 @@ impl Life {
         let first = server.opened_first.lock();
         let first = std::mem::take(&mut *first.unwrap_or_else(PoisonError::into_inner));
         for (path, language, text) in open.drain(..).chain(first) {
-            let _ = client.set_text(&path, &language, &text); // it may die at once
+            let _ = client.set_text(&path, &language, &text); // it may die immediately
         }
         server.look(&client);
         server
@@ -384,7 +386,7 @@ impl Life {
         .collect()
     }
 
-    /// Waits until it is over with a server that runs.
+    /// Waits for the end of a running server.
     async fn attend(&self, client: &LspClient, process: &ConfinedProcess) -> Over {
         let most = self.setup.memory_mb();
         let mut looks = interval_at(Instant::now() + LOOKED_AT, LOOKED_AT);
@@ -411,7 +413,7 @@ impl Life {
         }
     }
 
-    /// Starts it, and waits until it speaks.
+    /// Starts the process and waits until it is initialized.
     async fn begin(&self) -> Result<(ConfinedProcess, LspClient), String> {
         let server = &self.server;
         let name = &server.entry.name;
@@ -457,7 +459,7 @@ impl Life {
             Err(error) => {
                 process.kill(Duration::ZERO);
                 process.control().gone().await;
-                // What it said last may still be on its way.
+                // Its last output may not have arrived yet.
                 let _ = timeout(LAST_WORDS, listening).await;
                 let words = server.last_words();
                 let why = match words.is_empty() {
@@ -469,7 +471,8 @@ impl Life {
         }
     }
 
-    /// What it is told at the beginning: its own folder, too, where it does not go by variables.
+    /// Returns its initialization options, including its cache folder if it does not use
+    /// environment variables.
     fn initialization(&self, cache: &Path) -> Value {
         let mut told = self.server.entry.initialization.clone();
         if self.server.entry.name == "rust-analyzer" && told.is_null() {
@@ -508,7 +511,8 @@ impl Life {
     }
 }
 
-/// All files to be read but hidden ones, none to be changed but its cache, no one to be reached.
+/// Returns the sandbox profile: all files except hidden ones are readable, only its cache is
+/// writable, no network.
 fn profile(confinement: &haft_contract::Confinement, cache: &Path) -> SandboxProfile {
     let (hidden, closed) = match crate::shell::profile::of(confinement) {
         SandboxProfile::Workspace(workspace) => (workspace.hidden, workspace.closed),
@@ -525,7 +529,7 @@ fn profile(confinement: &haft_contract::Confinement, cache: &Path) -> SandboxPro
     })
 }
 
-/// Keeps the end of what a server writes to standard error.
+/// Stores the end of what a server writes to standard error.
 async fn listen(mut stderr: CommandOutput, said: Arc<Mutex<String>>) {
     let mut bytes = [0; 4096];
     while let Ok(count) = stderr.read(&mut bytes).await {
@@ -540,7 +544,7 @@ async fn listen(mut stderr: CommandOutput, said: Arc<Mutex<String>>) {
     }
 }
 
-/// What these processes have in memory, each what no other has.
+/// Returns the memory of these processes in MB, without shared pages.
 async fn resident_mb(pids: Vec<u32>) -> u64 {
     let resident = |pid: u32| {
         let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();

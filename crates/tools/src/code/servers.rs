@@ -1,4 +1,4 @@
-//! The servers of a session.
+//! The language servers of a session.
 
 use std::{
     collections::HashMap,
@@ -18,32 +18,33 @@ use super::{
 };
 use crate::shell::Shell;
 
-/// At most this many servers run; the least used one ends.
+/// The maximum number of running servers; if there are more, the least recently used one is
+/// stopped.
 const MOST_SERVERS: usize = 6;
-/// How long the end of a server is waited for.
+/// The time to wait for a server to exit.
 const GOODBYE: Duration = Duration::from_secs(5);
-/// A longer file is given to no server.
+/// The maximum size of a file that servers receive, in bytes.
 pub(crate) const MOST_BYTES: u64 = 2 << 20;
 
-/// The language servers of a session, shared by its subagents. They end with it.
+/// The language servers of a session, shared by its subagents. They are stopped when it is dropped.
 pub struct LanguageServers {
     pub(crate) setup: CodeSetup,
     shell: Arc<Shell>,
     entries: Vec<ServerEntry>,
-    /// Changes before that are none of this session's.
+    /// The start of the session; earlier changes are ignored.
     pub(super) began: SystemTime,
     servers: Mutex<Vec<Arc<Server>>>,
     programs: Mutex<HashMap<String, FoundProgram>>,
     pub(super) follow: tokio::sync::Mutex<FollowState>,
 }
 
-/// Where a program was found, and how the folders were then.
+/// A cached search result for a program, with the modification times of the folders.
 struct FoundProgram {
     stamps: Vec<Option<SystemTime>>,
     program: Option<(PathBuf, Vec<String>)>,
 }
 
-/// Each server whose program is there, with its place, for people who look at what there is.
+/// Returns the installed servers with the paths of their programs, for display.
 pub fn installed_servers(setup: &CodeSetup) -> Vec<(String, PathBuf)> {
     if setup.is_off() {
         return Vec::new();
@@ -56,11 +57,11 @@ pub fn installed_servers(setup: &CodeSetup) -> Vec<(String, PathBuf)> {
     found.map(|(path, name)| (name, path)).collect()
 }
 
-/// Why a file has no server.
+/// The reason why a file has no server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoServer {
     Off,
-    /// No one knows files of this extension.
+    /// No server is known for this extension.
     Unknown(String),
     Untrusted,
     NotInstalled {
@@ -104,7 +105,7 @@ impl Drop for LanguageServers {
 }
 
 impl LanguageServers {
-    /// None is started yet.
+    /// Creates the service; no server is started yet.
     pub fn new(setup: CodeSetup, shell: Arc<Shell>) -> Self {
         let (entries, _) = table::entries(&setup.settings, &setup.plugins);
         Self {
@@ -122,7 +123,7 @@ impl LanguageServers {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All servers that were started.
+    /// Returns all servers that were started.
     pub(crate) fn started(&self) -> Vec<Arc<Server>> {
         self.running().clone()
     }
@@ -132,7 +133,7 @@ impl LanguageServers {
         entries.find(|entry| entry.language(path).is_some())
     }
 
-    /// Which server a file has, started or not.
+    /// Returns the name and root of the server for a file, started or not.
     pub(super) fn key_of(&self, path: &Path) -> Option<ServerKey> {
         let entry = self.entry_of(path)?;
         Some((entry.name.clone(), self.root_of(entry, path)))
@@ -142,19 +143,20 @@ impl LanguageServers {
         entry.root(path, &self.setup.workspace, &self.setup.top)
     }
 
-    /// A server that was started, which this does not keep running.
+    /// Returns a server that was started, without marking it as used.
     pub(super) fn known(&self, key: &ServerKey) -> Option<Arc<Server>> {
         let running = self.running();
         let found = running.iter().find(|server| server.is(key));
         found.map(Arc::clone)
     }
 
-    /// The server of a file, started if need be.
+    /// Returns the server for a file; starts it if needed.
     pub(crate) fn server(&self, path: &Path) -> Result<Arc<Server>, NoServer> {
         if self.setup.is_off() {
             return Err(NoServer::Off);
         }
-        // First: servers that the project names are not in the table before it is trusted.
+        // Checked first: servers of the project's settings are not in the table until the project
+        // is trusted.
         if !self.setup.trusted {
             return Err(NoServer::Untrusted);
         }
@@ -181,7 +183,7 @@ impl LanguageServers {
         Ok(server)
     }
 
-    /// Looked for again only when one of the folders changed.
+    /// Finds a server's program; the result is cached until one of the folders changes.
     pub(super) fn program(&self, entry: &ServerEntry) -> Option<(PathBuf, Vec<String>)> {
         let folders = table::folders(self.setup.path.as_deref(), &self.setup.workspace);
         let stamp = |folder: &PathBuf| fs::metadata(folder).ok()?.modified().ok();
@@ -201,20 +203,20 @@ impl LanguageServers {
         program
     }
 
-    /// Ends all servers, and waits until they are gone.
+    /// Stops all servers and waits until they have exited.
     pub async fn close(&self) {
         let servers: Vec<_> = self.running().drain(..).collect();
         for server in &servers {
             server.stop();
         }
-        // All at once: each may take a while to say goodbye.
+        // All are stopped first, because each may take a while to exit.
         for server in servers {
             let _ = tokio::time::timeout(GOODBYE, server.gone()).await; // what is left ends with us
         }
     }
 }
 
-/// The text of a file as a server gets it; `None` for what is no text, or too long.
+/// Returns the text of a file as a server gets it; `None` if it is not text or too long.
 pub(crate) fn text_of(path: &Path) -> io::Result<Option<String>> {
     if fs::metadata(path)?.len() > MOST_BYTES {
         return Ok(None);

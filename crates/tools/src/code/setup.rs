@@ -1,4 +1,4 @@
-//! What a session says of its language servers.
+//! The settings of a session for language servers.
 
 use std::{
     fmt,
@@ -13,30 +13,31 @@ use serde_json::Value;
 
 use super::table;
 
-/// What a session says of its language servers. A service; without it there are none.
+/// The settings of a session for language servers. A service; without it there are no servers.
 #[derive(Clone)]
 pub struct CodeSetup {
-    /// The folder that the session works in.
+    /// The working directory of the session.
     pub workspace: PathBuf,
-    /// The folder up to which project files are looked for: the repository, or the workspace where there is none.
+    /// The folder up to which project files are searched: the root of the repository, or the
+    /// workspace outside of one.
     pub top: PathBuf,
-    /// The person trusts it: servers run code of the project.
+    /// Whether the user trusts the workspace: servers run code of the project.
     pub trusted: bool,
-    /// `lsp` of the settings.
+    /// The `lsp` object of the settings.
     pub settings: Value,
-    /// Servers that plugins bring, by name.
+    /// Servers of plugins, by name.
     pub plugins: Value,
-    /// Where servers keep what they may write.
+    /// The folder for the files that servers write.
     pub cache: PathBuf,
-    /// How a program that no call starts is confined. Looks at files.
+    /// Returns the confinement for programs that are not started by a call. Accesses files.
     pub confinement: Arc<dyn Fn() -> Confinement + Send + Sync>,
-    /// Where programs are looked for.
+    /// The `PATH` for finding programs.
     pub path: Option<std::ffi::OsString>,
-    /// How long a server may take to answer.
+    /// The timeout of requests to servers.
     pub answer_within: Duration,
 }
 
-/// What a server and all it started may take, in MB.
+/// The default memory limit of a server with its child processes, in MB.
 const MEMORY_MB: u64 = 2048;
 
 impl fmt::Debug for CodeSetup {
@@ -48,7 +49,7 @@ impl fmt::Debug for CodeSetup {
     }
 }
 
-/// Which problems are reported after edits.
+/// The problems that are reported after edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reported {
     /// New errors and warnings.
@@ -59,12 +60,12 @@ pub(crate) enum Reported {
 }
 
 impl CodeSetup {
-    /// `lsp: false` means that there are none.
+    /// Returns whether `lsp` is `false`, which disables all servers.
     pub fn is_off(&self) -> bool {
         self.settings == Value::Bool(false)
     }
 
-    /// What is wrong with the servers that settings and plugins name, in words.
+    /// Returns messages about errors in the server entries of settings and plugins.
     pub fn problems(&self) -> Vec<String> {
         if self.is_off() {
             return Vec::new();
@@ -72,13 +73,13 @@ impl CodeSetup {
         table::entries(&self.settings, &self.plugins).1
     }
 
-    /// What a server and all it started may take, in MB.
+    /// Returns the memory limit of a server with its child processes, in MB.
     pub(crate) fn memory_mb(&self) -> u64 {
         let set = self.settings.get("memoryMb").and_then(Value::as_u64);
         set.unwrap_or(MEMORY_MB)
     }
 
-    /// May servers run where nothing confines them?
+    /// Returns whether servers may run without a sandbox.
     pub(crate) fn allows_unsandboxed(&self) -> bool {
         self.settings.get("allowUnsandboxed") == Some(&Value::Bool(true))
     }
@@ -91,7 +92,7 @@ impl CodeSetup {
         }
     }
 
-    /// The folder of one server and root.
+    /// Returns the cache folder for a server and a root.
     pub(crate) fn cache_of(&self, server: &str, root: &Path) -> PathBuf {
         let mut hasher = DefaultHasher::new();
         root.hash(&mut hasher);

@@ -1,4 +1,5 @@
-//! Which server a file gets, where its program is, and which folder it works on.
+//! The table of language servers: the server for a file, its program, and the folder that it works
+//! on.
 
 use std::{
     collections::BTreeMap,
@@ -13,40 +14,40 @@ use serde_json::{Value, json};
 
 use super::built_in::{BUILT_IN, BuiltInServer};
 
-/// How a server is started and spoken to.
+/// The command and the configuration of a language server.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ServerEntry {
-    /// What people call it.
+    /// The name of the server.
     pub(crate) name: String,
-    /// Programs with their arguments; the first that is there counts.
+    /// Command lines; the first one whose program exists is used.
     pub(crate) commands: Vec<Vec<String>>,
-    /// Extensions without their dot, each with the name of its language.
+    /// Extensions without the dot, each with the name of its language.
     pub(crate) languages: Vec<(String, String)>,
-    /// Files that say where a project begins.
+    /// Files that mark the root of a project.
     pub(crate) markers: Vec<String>,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) initialization: Value,
     pub(crate) settings: Value,
     pub(crate) startup: Duration,
-    /// How long it may take to end when it is asked to.
+    /// The time to exit after a shutdown request.
     pub(crate) shutdown: Duration,
-    /// How often it is started again when it dies, within ten minutes.
+    /// The number of restarts within ten minutes after which a server that dies is given up.
     pub(crate) restarts: usize,
-    /// The folder it works on, where that is not to be found by markers.
+    /// The folder it works on, if it is not found by markers.
     pub(crate) folder: Option<PathBuf>,
-    /// How it is installed.
+    /// The installation instructions.
     pub(crate) install: String,
 }
 
 const STARTUP: Duration = Duration::from_secs(30);
 const SHUTDOWN: Duration = Duration::from_secs(2);
 const RESTARTS: usize = 3;
-/// No one waits longer than this, whatever an entry says.
+/// The upper limits of the configured startup and shutdown timeouts.
 const LONGEST_STARTUP: Duration = Duration::from_secs(600);
 const LONGEST_SHUTDOWN: Duration = Duration::from_secs(30);
 
-/// All servers that settings, plugins and the built-in table name, in this order: the first that knows a file counts.
-/// What is wrong with an entry comes along in words.
+/// Returns all servers of settings, plugins and the built-in table, in this order: the first that
+/// supports a file is used. Also returns messages about invalid entries.
 pub(crate) fn entries(settings: &Value, plugins: &Value) -> (Vec<ServerEntry>, Vec<String>) {
     let mut problems = Vec::new();
     let mut found: Vec<ServerEntry> = Vec::new();
@@ -66,7 +67,7 @@ pub(crate) fn entries(settings: &Value, plugins: &Value) -> (Vec<ServerEntry>, V
                 ));
                 continue;
             }
-            // Who is named first counts, and may be switched off by who is named first.
+            // Earlier sources have priority, and can also disable servers of later ones.
             if disabled.contains(name) || found.iter().any(|known| known.name == *name) {
                 continue;
             }
@@ -171,14 +172,15 @@ fn configured(name: &str, entry: &Value) -> Option<ServerEntry> {
 }
 
 impl ServerEntry {
-    /// The language of a file, if it is one of this server's.
+    /// Returns the language of a file, if this server supports it.
     pub(crate) fn language(&self, path: &Path) -> Option<&str> {
         let extension = path.extension().and_then(OsStr::to_str)?;
         let found = self.languages.iter().find(|(known, _)| known == extension);
         found.map(|(_, language)| language.as_str())
     }
 
-    /// Its program, looked for in these folders, with its arguments. A path is one from the workspace on.
+    /// Returns its program and arguments; searches these folders. A path is relative to the
+    /// workspace.
     pub(crate) fn find(
         &self,
         folders: &[PathBuf],
@@ -197,8 +199,9 @@ impl ServerEntry {
         })
     }
 
-    /// The folder it works on for a file: the outermost that has a marker, from the file up to `top`, which the
-    /// workspace is in. One server for each package would eat the memory.
+    /// Returns the folder it works on for a file: the outermost folder with a marker, between the
+    /// file and `top`, which contains the workspace. One server per package would use too much
+    /// memory.
     pub(crate) fn root(&self, path: &Path, workspace: &Path, top: &Path) -> PathBuf {
         if let Some(folder) = &self.folder {
             return workspace.join(folder);
@@ -215,8 +218,8 @@ fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Where programs of servers are looked for: absolute folders of `PATH` that are not in the workspace, and what a
-/// trusted project brings itself.
+/// Returns the folders to search for server programs: those of a trusted project, and the absolute
+/// folders of `PATH` that are not in the workspace.
 pub(crate) fn folders(path: Option<&OsStr>, workspace: &Path) -> Vec<PathBuf> {
     let listed = path.map(std::env::split_paths).into_iter().flatten();
     let outside = listed.filter(|folder| folder.is_absolute() && !folder.starts_with(workspace));

@@ -1,4 +1,4 @@
-//! `LSP`: what a language server knows of the code.
+//! `LSP`: queries language servers.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,9 +22,9 @@ use super::{
 use crate::{blocking::blocking, paths::shown};
 
 const NEEDS: [ServiceNeed; 1] = [ServiceNeed::of::<CodeSetup>()];
-/// How long a server that is starting is waited for.
+/// The time to wait for a server that is starting.
 const START: Duration = Duration::from_secs(30);
-/// How long a server may look at a document before it is asked about it, at most.
+/// The maximum time for a server to analyze a document before it is queried.
 const FIRST_LOOK: Duration = Duration::from_secs(25);
 
 /// Asks the language server of a file. New problems after your edits are reported without it.
@@ -186,7 +186,7 @@ impl Tool for Lsp {
             .set_text(&path, language, &text)
             .map_err(|_| ToolError::Failed(format!("{} died; try again.", server.entry.name)))?;
         refresh(&client, &server).await?;
-        // A server that has just got its first document knows nothing of the others yet.
+        // A server that has just got its first document does not know the other ones yet.
         let is_new = client
             .document(&path)
             .is_none_or(|document| document.report.version.is_none());
@@ -281,7 +281,7 @@ impl Tool for Lsp {
     }
 }
 
-/// Gives the server what has become of the other documents that it has open.
+/// Sends the present texts of the other open documents to the server.
 async fn refresh(client: &LspClient, server: &Server) -> Result<(), ToolError> {
     let open: Vec<PathBuf> = client
         .documents()
@@ -296,7 +296,7 @@ async fn refresh(client: &LspClient, server: &Server) -> Result<(), ToolError> {
         read.collect::<Vec<_>>()
     });
     for (path, text) in read.await? {
-        // One that died is noticed by the request.
+        // If the server died, the request reports it.
         let _ = match (text, server.entry.language(&path)) {
             (Some(text), Some(language)) => client.set_text(&path, language, &text).map(|_| ()),
             _ => client.close(&path),
@@ -306,7 +306,8 @@ async fn refresh(client: &LspClient, server: &Server) -> Result<(), ToolError> {
 }
 
 impl Inquiry<'_> {
-    /// The problems of a document. That there are none is only said by a server that has looked at it.
+    /// Returns the problems of a document. "No problems" is reported only if the server has
+    /// analyzed it.
     fn problems(&self, path: &Path) -> Result<String, ToolError> {
         let name = &self.server.entry.name;
         let found = problems_of(self.client, path, self.cx);

@@ -1,4 +1,4 @@
-//! What becomes of files by the steps of a server's plan, without touching one.
+//! Simulates the steps of a server's plan, without changing files.
 
 use std::{
     collections::BTreeMap,
@@ -12,12 +12,13 @@ use haft_lsp::{EditStep, LspClient, OnExisting, PlannedEdits, edits, types::LspT
 
 use crate::{fs::WantedChange, paths::shown};
 
-/// Larger files are not changed by a plan.
+/// The maximum size of a file that a plan may change, in bytes.
 const LARGEST: u64 = 50 << 20;
-/// So many files are.
+/// The maximum number of files in a plan.
 const MOST_FILES: usize = 2000;
 
-/// What every file holds after all steps, where it is not what it holds now. In words: why it cannot be done.
+/// Returns the new content of every file that changes. The error is the reason why the plan cannot
+/// be applied.
 pub(super) fn after(
     edits: &PlannedEdits,
     client: &LspClient,
@@ -34,18 +35,18 @@ pub(super) fn after(
     Ok(tree.changes())
 }
 
-/// The files that a plan names, as it leaves them.
+/// The files of a plan, in their present simulated state.
 struct PlannedTree<'a> {
     files: BTreeMap<PathBuf, PlannedState>,
     client: &'a LspClient,
     cx: &'a CallContext,
 }
 
-/// A file in the middle of a plan.
+/// The simulated state of a file.
 struct PlannedState {
-    /// What is on disk.
+    /// The content on disk.
     old: Option<Vec<u8>>,
-    /// What there would be.
+    /// The simulated content.
     now: Option<Vec<u8>>,
     places: usize,
     moved_from: Option<PathBuf>,
@@ -88,7 +89,7 @@ impl PlannedTree<'_> {
         }
     }
 
-    /// A file that may be changed.
+    /// Returns the path of a file, if it may be changed.
     fn path(&self, address: &str) -> Result<PathBuf, String> {
         let path = uri::path(address).ok_or_else(|| format!("{address} is no file"))?;
         let permissions = &self.cx.permissions;
@@ -122,7 +123,7 @@ impl PlannedTree<'_> {
         self.files.get_mut(path).ok_or_else(missing)
     }
 
-    /// May a file be put there?
+    /// Returns whether a file may be created at a path.
     fn is_free(&mut self, path: &Path, existing: OnExisting) -> Result<bool, String> {
         let name = shown(path, &self.cx.cwd);
         match (self.state(path)?.now.is_some(), existing) {
@@ -132,7 +133,7 @@ impl PlannedTree<'_> {
         }
     }
 
-    /// A link stands for another file, which a plan that moves or removes it does not mean.
+    /// Fails for links: a plan that moves or removes a link does not mean the link itself.
     fn refuse_link(&self, path: &Path) -> Result<(), String> {
         match fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
             true => Err(format!("{} is a link", shown(path, &self.cx.cwd))),
@@ -152,7 +153,7 @@ impl PlannedTree<'_> {
             return Err(format!("there is no {name} to rename"));
         };
         let places = std::mem::take(&mut from.places);
-        // One that was moved before comes from where it first was.
+        // If the file was moved before, the origin is its first location.
         let origin = from.moved_from.take();
         let origin = origin.or_else(|| from.old.is_some().then(|| old.to_path_buf()));
         let to = self.state(new)?;
@@ -212,7 +213,7 @@ impl PlannedTree<'_> {
     }
 }
 
-/// The content of a file; `None`: there is none.
+/// Returns the content of a file; `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

@@ -1,4 +1,4 @@
-//! `Edit`: one text of a file replaced by another.
+//! `Edit`: replaces one text of a file by another.
 
 use std::{fmt::Write, path::PathBuf};
 
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{paths::shown, words::counted};
 
-/// How many places an answer names.
+/// The maximum number of places that a result lists.
 const NAMED_PLACES: usize = 10;
 
 /// Replaces a text in a file by another, literally.
@@ -174,7 +174,7 @@ impl Tool for Edit {
     }
 }
 
-/// What is asked for, before anyone knows where in the file it is: the lines are counted from 1.
+/// Returns the requested change as a hunk before its location is known; lines are counted from 1.
 fn wish(input: &Input) -> DiffHunk {
     let old = input.old_string.lines().map(|line| format!("-{line}"));
     let new = input.new_string.lines().map(|line| format!("+{line}"));
@@ -187,7 +187,7 @@ fn wish(input: &Input) -> DiffHunk {
     }
 }
 
-/// What programs get.
+/// Returns the schema of the structured output.
 fn output_schema() -> Value {
     json!({
         "type": "object",
@@ -246,7 +246,7 @@ fn text(edited: &Edited, input: &Input, name: &str) -> String {
     text
 }
 
-/// How the place was found, if old_string is not exactly what the file says.
+/// Returns a note about how the place was found, if old_string does not match exactly.
 fn tolerance(tier: Tier) -> Option<&'static str> {
     Some(match tier {
         Tier::Typography => {
@@ -266,7 +266,7 @@ fn tolerance(tier: Tier) -> Option<&'static str> {
     })
 }
 
-/// `line 3`, `lines 1, 4–5 and 9`.
+/// Formats `line 3`, `lines 1, 4–5 and 9`.
 fn lines(ranges: &[LineRange]) -> String {
     let mut names: Vec<String> = ranges
         .iter()

@@ -1,7 +1,8 @@
-//! The editor that a session is driven by: what it has of a file and has not saved comes before the disk.
+//! Editors that drive a session (over ACP): their unsaved text has priority over the file on disk.
 //!
-//! `Read` shows it. `Edit`, `Write` and `NotebookEdit` have the editor save it before they change the file; `Undo` and
-//! `ReplaceInFiles` change no file that has unsaved changes: of many files no one could say which of them were saved.
+//! `Read` shows it. `Edit`, `Write` and `NotebookEdit` let the editor save it before they change
+//! the file. `Undo` and `ReplaceInFiles` refuse to change files with unsaved changes, because with
+//! many files it would be unclear which ones were saved.
 
 use std::{
     fmt,
@@ -23,13 +24,13 @@ fn editor(cx: &CallContext) -> Option<Editor> {
     Some(Arc::clone(&service))
 }
 
-/// The file a call may open by this name, as its editor has it where that is not saved.
+/// Returns the file that a call may open by this name, with the unsaved text of its editor, if any.
 pub(super) async fn shown_target(path: &Path, cx: &CallContext) -> Result<FileTarget, ToolError> {
     let target = target(path, cx)?;
     with_unsaved(target, cx).await
 }
 
-/// The same for one that is known already.
+/// Adds the unsaved text of the editor, if any, to a target.
 pub(super) async fn with_unsaved(
     target: FileTarget,
     cx: &CallContext,
@@ -45,14 +46,15 @@ pub(super) async fn with_unsaved(
     };
     let asked = target.clone();
     let unsaved = ask(cx, move |journal| journal.unsaved(&asked, &text)).await?;
-    // What cannot be judged is read from the disk, which says why.
+    // If the unsaved text cannot be checked, the file is read from disk, which reports the reason.
     Ok(match unsaved {
         Ok(Some(unsaved)) => target.unsaved(Arc::new(unsaved)),
         Ok(None) | Err(_) => target,
     })
 }
 
-/// The real path, if editors are asked about it: a short file in the working directories that may be read.
+/// Returns the real path if editors are asked about the file: a short file in the working
+/// directories that may be read.
 fn asked_about(target: &FileTarget, cx: &CallContext) -> Option<PathBuf> {
     let real = target.resolve().ok()?.real;
     let is_short = real
@@ -70,8 +72,8 @@ fn is_inside(real: &Path, cx: &CallContext) -> bool {
     inside && !permissions.hidden.hides(real)
 }
 
-/// Refuses what only the person can settle, before anyone is asked: unsaved changes that the editor cannot be asked to
-/// save, and a file that is only in the editor.
+/// Fails, before permission is requested, if only the user can resolve the problem: if the editor
+/// cannot be asked to save its changes, or the file exists only in the editor.
 pub(super) async fn refuse_unsaved(target: &FileTarget, cx: &CallContext) -> Result<(), ToolError> {
     let Some(editor) = editor(cx) else {
         return Ok(());
@@ -102,23 +104,23 @@ fn unsaved_words(path: &Path, cx: &CallContext) -> String {
     )
 }
 
-/// Is there one?
+/// Returns whether an editor drives the session.
 pub(super) fn is_there(cx: &CallContext) -> bool {
     editor(cx).is_some()
 }
 
-/// Did the editor save the person's changes before the file was changed?
+/// Whether the editor saved the user's changes before the file was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SavedFirst {
     Yes,
     No,
 }
 
-/// What a person and the model read of it.
+/// The text about this for the user and the model.
 pub(super) const SAVED_FIRST: &str = "saved your changes first";
 
 impl SavedFirst {
-    /// For the model.
+    /// Returns the note for the model.
     pub(super) fn note(self) -> &'static str {
         match self {
             Self::Yes => {
@@ -130,8 +132,8 @@ impl SavedFirst {
     }
 }
 
-/// The file a call may change by this name. Where its editor has unsaved changes these are saved first, if the change
-/// could be made then: `would_do` says so.
+/// Returns the file that a call may change by this name. Unsaved changes of its editor are saved
+/// first, but only if `would_do` confirms that the change can be made then.
 pub(super) async fn saved_target(
     path: &Path,
     ticket: &WriteGrant,
@@ -172,8 +174,8 @@ pub(super) async fn saved_target(
     Ok((target(path, cx)?, SavedFirst::Yes))
 }
 
-/// The ticket of a call whose file an editor writes, where the person wants to review it there and nothing else may
-/// change it at the same time.
+/// Lets an editor write the file of a call, if the user reviews changes there and no command could
+/// change the file concurrently.
 pub(super) fn reviewed(ticket: WriteGrant, cx: &CallContext) -> WriteGrant {
     let Some(editor) = editor(cx).filter(|editor| editor.reviews() && editor.can_write()) else {
         return ticket;
@@ -190,7 +192,7 @@ pub(super) fn reviewed(ticket: WriteGrant, cx: &CallContext) -> WriteGrant {
     }))
 }
 
-/// Writes by an editor, for one that may wait.
+/// Calls an asynchronous editor from blocking code.
 struct EditorWriter {
     editor: Editor,
     runtime: Handle,
@@ -221,7 +223,7 @@ impl WriteThrough for EditorWriter {
     }
 }
 
-/// Refuses to change any of these files, as real paths, while the editor has unsaved changes in it.
+/// Fails if the editor has unsaved changes in any of these files, given as real paths.
 pub(super) async fn refuse_any_unsaved(
     files: Vec<PathBuf>,
     cx: &CallContext,

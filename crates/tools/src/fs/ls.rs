@@ -1,4 +1,4 @@
-//! `LS`: what is in a directory, one level.
+//! `LS`: lists a directory, one level.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -24,7 +24,7 @@ use crate::{
     words::counted,
 };
 
-/// More entries than this are only counted.
+/// The maximum number of listed entries; more are only counted.
 const MAX_ENTRIES: usize = 500;
 
 /// Lists one directory: its directories first, then everything else, by name.
@@ -59,7 +59,7 @@ impl Input {
             let invalid = |error: globset::Error| {
                 format!("`ignore`: invalid glob `{glob}`: {}", error.kind())
             };
-            // `name/` means a directory of that name; at one level the name says enough.
+            // `name/` means a directory; at one level the name is sufficient.
             set.add(Glob::new(glob.trim_end_matches('/')).map_err(invalid)?);
         }
         set.build().map_err(|error| format!("`ignore`: {error}"))
@@ -90,7 +90,7 @@ impl Tool for Ls {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        // Ignore files of any directory above decide what is marked.
+        // Ignore files in any ancestor directory affect the marks.
         Effects::READS
     }
 
@@ -146,7 +146,7 @@ impl Tool for Ls {
         let card = self
             .render_use(input)?
             .with_summary(counted(total, "entry"));
-        // The heading line is the card's own subject and summary.
+        // The first line repeats the card's subject and summary.
         let text = output.content.first()?.as_text()?;
         Some(match text.split_once('\n') {
             Some((_, rows)) => card.with(CardPiece::Text(rows.to_owned())),
@@ -155,7 +155,7 @@ impl Tool for Ls {
     }
 }
 
-/// Why it is not listed.
+/// Returns the error text for a directory that cannot be listed.
 fn problem(path: &Path, cwd: &Path, error: SearchError) -> String {
     match error {
         SearchError::PathMissing { .. } => missing(path, cwd),
@@ -227,7 +227,7 @@ impl Listing {
     }
 }
 
-/// What names are sorted by: byte order after case folding.
+/// Returns the sort key of a name: byte order after case folding.
 fn folded(name: &OsStr) -> String {
     name.to_string_lossy().to_lowercase()
 }
@@ -268,7 +268,7 @@ fn row(entry: &ListedEntry) -> String {
     row
 }
 
-/// What programs get.
+/// Returns the schema of the structured output.
 fn output_schema() -> Value {
     json!({
         "type": "object",
@@ -310,7 +310,7 @@ fn value(entry: &ListedEntry) -> Value {
     value
 }
 
-/// `2026-01-31 12:00`, UTC.
+/// Formats a time as `2026-01-31 12:00`, UTC.
 fn to_minute(time: SystemTime) -> String {
     let time = CalendarTime::of(time);
     format!("{} {}", time.to_date(), time.to_clock())

@@ -1,6 +1,7 @@
-//! Files: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`.
+//! The file tools: `Read`, `Write`, `Edit`, `NotebookEdit`, `LS`, `Undo`.
 //!
-//! `editor`: what an editor has of a file comes before the disk. What is done to bytes is the journal's; here are the words around it.
+//! The journal does the work on bytes; this module contains the tools' interfaces and texts.
+//! `editor`: unsaved text of an editor has priority over the file on disk.
 
 mod edit;
 mod editor;
@@ -43,12 +44,13 @@ use crate::{
     paths::{must_lead, shown, spelt},
 };
 
-/// Rules for `Edit` hold what it writes, and so do those that keep from reading.
+/// The matching of permission rules for `Edit` and similar tools: they apply to written files; deny
+/// rules for reading apply, too.
 const EDITS: RuleMatch = RuleMatch::Edits {
     held_by_reads: true,
 };
 
-/// What the tools of this family have in common.
+/// The common profile of the file tools.
 fn profile(access: Access, paths: &'static [&'static str], search_hint: &'static str) -> Profile {
     Profile {
         family: "files".into(),
@@ -59,7 +61,7 @@ fn profile(access: Access, paths: &'static [&'static str], search_hint: &'static
     }
 }
 
-/// What the journal is shown before it changes a file: whose call it is, and where it may write.
+/// Returns the write grant of a call: its id, its tool, and where it may write.
 fn ticket(tool: &str, cx: &CallContext) -> WriteGrant {
     let call = cx.call.to_string();
     let permissions = &cx.permissions;
@@ -73,7 +75,7 @@ fn ticket(tool: &str, cx: &CallContext) -> WriteGrant {
     shown_to_searches(ticket, cx)
 }
 
-/// A search that follows need not read again what was just written.
+/// Passes written contents on to the search engine, so that the next search need not read them.
 #[cfg(feature = "search")]
 fn shown_to_searches(ticket: WriteGrant, cx: &CallContext) -> WriteGrant {
     let Ok(engine) = cx.services.get::<haft_search::SearchEngine>() else {
@@ -94,7 +96,7 @@ fn shown_to_searches(ticket: WriteGrant, _: &CallContext) -> WriteGrant {
     ticket
 }
 
-/// The file a call may open by this name.
+/// Returns the file that a call may open by this name.
 fn target(path: &Path, cx: &CallContext) -> Result<FileTarget, ToolError> {
     Ok(match must_lead(path, cx)? {
         Some(real) => FileTarget::judged(path, real),
@@ -102,7 +104,7 @@ fn target(path: &Path, cx: &CallContext) -> Result<FileTarget, ToolError> {
     })
 }
 
-/// Creates a file of bytes that a call of this tool may write.
+/// Creates a file with these bytes, for a tool that may write there.
 #[cfg(feature = "browser")]
 pub(crate) async fn create(
     tool: &str,
@@ -121,8 +123,8 @@ pub(crate) async fn create(
     }
 }
 
-/// Asks the journal, on a thread that may wait for the disk. Its error comes as text: before a call is
-/// permitted it is a refusal, afterwards a failure.
+/// Runs a journal function on a thread for blocking work. Its error is returned as text: before
+/// permission is granted it is a refusal, afterwards a failure.
 async fn ask<T: Send + 'static>(
     cx: &CallContext,
     question: impl FnOnce(&Journal) -> Result<T, JournalError> + Send + 'static,
@@ -132,8 +134,8 @@ async fn ask<T: Send + 'static>(
     blocking(move || question(&journal).map_err(|error| explain(error, &cwd))).await
 }
 
-/// The text of a journal's error, completed with what only a tool knows: the working directory, and
-/// which tool to use instead. Looks for near names, so it may wait for the disk.
+/// Returns the text of a journal error, completed with what only the tools know: the working
+/// directory, and which tool to use instead. Searches similar names, so it accesses the disk.
 fn explain(error: JournalError, cwd: &Path) -> String {
     match error {
         JournalError::DoesNotExist { path, .. } => missing(&path, cwd),
@@ -155,19 +157,19 @@ fn explain(error: JournalError, cwd: &Path) -> String {
     }
 }
 
-/// A notebook is text as well, so it is known by its name.
+/// A notebook is text, too, so it is detected by its extension.
 fn is_notebook(path: &Path) -> bool {
     let extension = path.extension();
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))
 }
 
-/// Is nothing there? Below a file there is nothing either.
+/// Returns whether the path does not exist; a path below a regular file does not exist either.
 fn is_missing(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory)
 }
 
-/// A missing file, with the names that may have been meant.
+/// Returns the error text for a missing file, with similar names.
 fn missing(path: &Path, cwd: &Path) -> String {
     if let Some(alike) = respelt(path) {
         return format!(
@@ -177,7 +179,7 @@ fn missing(path: &Path, cwd: &Path) -> String {
             spelt(&alike.to_string_lossy())
         );
     }
-    // A link is there, but what it names is not: a closed stdin, or a file that was moved.
+    // The link exists, but its target does not: a closed stdin, or a file that was moved.
     if let Ok(target) = std::fs::read_link(path) {
         return format!(
             "{} is a symbolic link to {}, which does not exist or cannot be opened by its name. \

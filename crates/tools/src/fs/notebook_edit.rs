@@ -1,4 +1,4 @@
-//! `NotebookEdit`: one cell of a notebook replaced, inserted or deleted.
+//! `NotebookEdit`: replaces, inserts or deletes one cell of a notebook.
 
 use std::{fmt::Write, path::PathBuf};
 
@@ -193,7 +193,7 @@ impl Tool for NotebookEdit {
         let source = source_patch(&spliced, input);
         let card = self.render_use(input)?;
         let summary = format!("{} {}", card.summary, patch::summary(&source));
-        // The outputs go, too, where the source stays as it is.
+        // The outputs are removed even if the source does not change.
         Some(patch::preview(card, &source)?.with_summary(summary))
     }
 
@@ -224,14 +224,14 @@ impl Tool for NotebookEdit {
     }
 }
 
-/// The change of the source, not of the JSON around it.
+/// Returns the change of the source, not of the JSON around it.
 fn source_patch(spliced: &Spliced, input: &Input) -> Patch {
     let old = spliced.old_source.as_deref().unwrap_or_default();
     let new = match input.edit_mode {
         Mode::Delete => "",
         Mode::Replace | Mode::Insert => input.new_source.as_str(),
     };
-    // A cell seldom ends in a line break; that is no news.
+    // Cells seldom end with a line break, so a missing one is not reported.
     let lines = |source: &str| match source.trim_end_matches('\n') {
         "" => String::new(),
         source => format!("{source}\n"),
@@ -239,7 +239,7 @@ fn source_patch(spliced: &Spliced, input: &Input) -> Patch {
     Patch::between(lines(old).as_bytes(), lines(new).as_bytes())
 }
 
-/// What the model reads.
+/// Returns the text for the model.
 fn text(edited: &NotebookEdited, input: &Input, name: &str) -> String {
     let spliced = &edited.spliced;
     let source = source_patch(spliced, input);
@@ -256,7 +256,7 @@ fn text(edited: &NotebookEdited, input: &Input, name: &str) -> String {
     if input.edit_mode != Mode::Replace && spliced.cell.starts_with("cell-") {
         text.push_str("; the cells after it have other places now (cell-N)");
     }
-    // What was just sent in full need not be sent back.
+    // The model has just sent the new source, so it is not repeated.
     if input.edit_mode != Mode::Insert && !source.is_empty() {
         let _ = write!(text, "\n{}", patch::text(&source));
     }

@@ -1,4 +1,4 @@
-//! What changed in a file, for the model, for programs and for people.
+//! Diffs of files: for the model, for structured output, and for users.
 
 use std::path::Path;
 
@@ -8,33 +8,33 @@ use serde_json::{Value, json};
 
 use super::editor::SAVED_FIRST;
 
-/// How much of a diff an answer carries (spec file-tools.md §2.4).
+/// The maximum length of a diff in a result, in characters (spec file-tools.md §2.4).
 const DIFF_CHARS: usize = 4_000;
-/// How much of all hunks together programs get.
+/// The maximum size of all hunks in structured output, in bytes.
 pub(super) const HUNK_BYTES: usize = 256 << 10;
-/// How much of one line of them.
+/// The maximum length of one of their lines, in characters.
 const LINE_CHARS: usize = 4_000;
-/// How much of a file as it was before.
+/// The maximum size of a previous file content in structured output, in bytes.
 const FILE_BYTES: usize = 1 << 20;
 
-/// `(+3 −2)`.
+/// Formats the numbers of added and removed lines: `(+3 −2)`.
 pub(super) fn summary(patch: &Patch) -> String {
     format!("(+{} −{})", patch.added, patch.removed)
 }
 
-/// The diff as text, bounded; empty if nothing changed.
+/// Formats the diff as text within the limit; empty if nothing changed.
 pub(super) fn text(patch: &Patch) -> String {
     patch.render(DIFF_CHARS)
 }
 
-/// Names one state of a file; enough of the hash to tell any two states apart.
+/// Formats a tag that identifies a state of a file; the shortened hash is long enough to be unique.
 fn etag(hash: &ContentHash) -> String {
     let mut hash = hash.to_string();
     hash.truncate(16);
     format!("[etag {hash}]")
 }
 
-/// The last line of an answer: what the file is now, and how to take the change back.
+/// Formats the last lines of a result: the state of the file, and the id for undo.
 pub(super) fn footer(hash: &ContentHash, unit: Option<&str>) -> String {
     let etag = etag(hash);
     match unit {
@@ -43,8 +43,8 @@ pub(super) fn footer(hash: &ContentHash, unit: Option<&str>) -> String {
     }
 }
 
-/// A card that shows a change to a file as it would be made, at its real lines; `None` where nothing of a
-/// file would change.
+/// Returns a card that shows a planned change at its real line numbers; `None` if the file would
+/// not change.
 pub(super) fn preview(card: Card, patch: &Patch) -> Option<Card> {
     if patch.hunks.is_empty() {
         return None;
@@ -56,13 +56,13 @@ pub(super) fn preview(card: Card, patch: &Patch) -> Option<Card> {
     Some(card.with_summary(summary(patch)))
 }
 
-/// The hunks in the shape programs read, within a bound: a change of one line may be a change of
-/// millions of characters.
+/// Returns the hunks for structured output, within a limit: a change of one line may have millions
+/// of characters.
 pub(super) fn hunks(patch: &Patch) -> Vec<DiffHunk> {
     hunks_within(patch, &mut HUNK_BYTES.clone())
 }
 
-/// The schema of [`hunks`].
+/// Returns the schema of [`hunks`].
 pub(super) fn hunks_schema() -> Value {
     let number = || json!({"type": "integer"});
     json!({"type": "array", "items": {
@@ -78,8 +78,8 @@ pub(super) fn hunks_schema() -> Value {
     }})
 }
 
-/// As [`hunks`], for one of several files that share the room. Lines that are too long are cut
-/// and say so; hunks for which no room is left are missing.
+/// Like [`hunks`], but for one of several files that share a limit. Lines that are too long are cut
+/// and marked; hunks beyond the limit are omitted.
 pub(super) fn hunks_within(patch: &Patch, room: &mut usize) -> Vec<DiffHunk> {
     let mut hunks = Vec::new();
     for hunk in &patch.hunks {
@@ -112,7 +112,7 @@ fn cut_line(line: &str) -> String {
     }
 }
 
-/// A whole file as programs read it, within a bound.
+/// Returns a whole file for structured output, within a limit.
 pub(super) fn whole_file(text: String) -> String {
     if text.len() <= FILE_BYTES {
         return text;
@@ -121,7 +121,7 @@ pub(super) fn whole_file(text: String) -> String {
     format!("{}\n[cut: {} bytes in all]", &text[..end], text.len())
 }
 
-/// The hunks of an output made with [`hunks`], and how many lines they add and remove.
+/// Returns the hunks of an output made with [`hunks`], and the numbers of added and removed lines.
 pub(super) fn of_output(output: &ToolOutput) -> (Vec<DiffHunk>, String) {
     let hunks: Vec<DiffHunk> = output
         .structured
@@ -136,7 +136,8 @@ pub(super) fn of_output(output: &ToolOutput) -> (Vec<DiffHunk>, String) {
     (hunks, summary)
 }
 
-/// What an editor changed on top of a change when it wrote the file, for the model; empty for nothing.
+/// Returns a note for the model about changes that an editor added when it wrote the file; empty if
+/// there are none.
 pub(super) fn formatted(formatted: Option<&Patch>) -> String {
     match formatted {
         Some(patch) => format!(
@@ -147,7 +148,7 @@ pub(super) fn formatted(formatted: Option<&Patch>) -> String {
     }
 }
 
-/// What a change is about, as a person reads it.
+/// Returns the subject of a card: the path, with a note if the editor saved changes first.
 pub(super) fn subject(path: &Path, output: &ToolOutput) -> String {
     let saved = output
         .structured

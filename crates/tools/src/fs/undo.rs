@@ -1,4 +1,4 @@
-//! `Undo`: a change of this session taken back.
+//! `Undo`: undoes a change of this session.
 
 use std::{
     fmt::Write,
@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use super::{EDITS, ask, editor, patch, profile, ticket};
 use crate::{paths::shown, words::counted};
 
-/// How many files a question names.
+/// The maximum number of files that a question lists.
 const NAMED_FILES: usize = 10;
-/// How many an answer does: a command may have changed thousands.
+/// The maximum number of files that a result lists: a command may have changed thousands.
 const TOLD_FILES: usize = 50;
 
 /// Takes back a change that a file tool or a command made in this session.
@@ -80,7 +80,7 @@ impl Tool for Undo {
         if input.preview {
             return Effects::READS;
         }
-        // Which files it is about only the journal knows.
+        // Only the journal knows which files change.
         Effects {
             patches: false,
             repeat: Idempotency::Never,
@@ -102,7 +102,7 @@ impl Tool for Undo {
         if let Some(conflict) = undone.conflict {
             return Err(ToolError::Refused(conflict));
         }
-        // These modes ask anyway: then with the names of the files.
+        // These modes ask anyway; this question lists the files.
         match cx.permissions.mode {
             PermissionMode::BypassPermissions | PermissionMode::DontAsk => Ok(Check::Pass),
             PermissionMode::AcceptEdits if self.stays_inside(input, cx) => Ok(Check::Pass),
@@ -113,7 +113,7 @@ impl Tool for Undo {
     }
 
     fn permission(&self, input: &Input, cx: &CallContext) -> Permission {
-        // What rules keep from being changed, or from being seen, an undo does not reach either.
+        // An undo must not change files that rules protect, nor show files that rules hide.
         let kept_from = if input.preview {
             &cx.permissions.hidden
         } else {
@@ -128,7 +128,7 @@ impl Tool for Undo {
             let file = shown(&file, &cx.cwd);
             return Permission::Deny(format!("it is about {file}, which a rule denies"));
         }
-        // Where edits are accepted an undo is one more, of files only the journal can name.
+        // If edits are accepted, an undo is one, too; but only the journal knows its files.
         let accepted = cx.permissions.mode == PermissionMode::AcceptEdits;
         if accepted && self.stays_inside(input, cx) {
             Permission::Allow
@@ -147,7 +147,8 @@ impl Tool for Undo {
             editor::refuse_any_unsaved(files, cx).await?;
         }
         let mut ticket = ticket(Self::NAME, cx);
-        // A person was shown these very files and agreed; "the last" may have become another.
+        // The user has approved these files. Without an id this does not hold: "the last change"
+        // may be another one now.
         let shown = input.undo_id.is_some() && cx.permissions.mode != PermissionMode::DontAsk;
         let undone = ask(cx, move |journal| {
             if mode == Mode::Preview {
@@ -199,14 +200,14 @@ impl Tool for Undo {
 }
 
 impl Undo {
-    /// Does it touch only files in the working directories?
+    /// Returns whether it changes only files in the working directories.
     fn stays_inside(&self, input: &Input, cx: &CallContext) -> bool {
         let ticket = ticket(Self::NAME, cx);
         self.files(input, cx)
             .is_some_and(|files| files.iter().all(|file| ticket.covers(file)))
     }
 
-    /// The files it is about, as far as the journal knows.
+    /// Returns the files that it would change, if the journal knows them.
     fn files(&self, input: &Input, cx: &CallContext) -> Option<Vec<PathBuf>> {
         let journal = cx.services.get::<Journal>().ok()?;
         let history = journal.required_history().ok()?;
@@ -229,7 +230,7 @@ fn question(undone: &Undone, cwd: &Path) -> String {
     format!("it undoes {} in {}{more}", calls(undone), names.join(", "))
 }
 
-/// `Edit 0190…`, `Edit 0190… and Write 0190…`.
+/// Formats the undone calls: `Edit 0190…`, `Edit 0190… and Write 0190…`.
 fn calls(undone: &Undone) -> String {
     let names: Vec<String> = undone
         .undid

@@ -1,4 +1,4 @@
-//! `Write`: the whole content of a file, new or replaced.
+//! `Write`: creates a file or replaces its whole content.
 
 use std::{fmt::Write as _, path::PathBuf};
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{paths::shown, words::counted};
 
-/// How many lines of the content a person sees before they decide.
+/// The number of lines of the content that the user sees before deciding.
 const PREVIEW_LINES: usize = 20;
 
 /// Writes a whole file: creates it, with any missing directories, or replaces all of its content.
@@ -143,7 +143,7 @@ impl Tool for Write {
     }
 }
 
-/// What programs get.
+/// Returns the schema of the structured output.
 fn output_schema() -> Value {
     json!({
         "type": "object",

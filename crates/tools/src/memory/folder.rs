@@ -1,7 +1,7 @@
-//! The folder of notes, and nothing outside of it.
+//! The folder of notes. Accesses never leave it.
 //!
-//! Every directory on the way is opened by its name from the one above, and a link is refused wherever
-//! it stands, so what is read and written is below the folder whatever others do meanwhile.
+//! Every directory in a path is opened by name inside the previous one, and links are refused
+//! everywhere, so reads and writes stay below the folder, regardless of concurrent changes.
 
 use std::{
     fs::{self, File},
@@ -13,16 +13,16 @@ use std::{
 use haft_contract::CallId;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
 
-/// One note.
+/// The maximum size of one note, in bytes.
 pub(super) const LONGEST: u64 = 64 * 1024;
-/// All of them together.
+/// The maximum size of all notes together, in bytes.
 pub(super) const LARGEST: u64 = 1024 * 1024;
-/// At most this many there may be…
+/// The maximum number of notes.
 const MOST: usize = 500;
-/// …so deep.
+/// The maximum folder depth.
 const DEEPEST: usize = 5;
 
-/// Where notes are kept that outlive a session. A service; it need not exist yet.
+/// The folder of notes that outlive a session. A service; the folder need not exist yet.
 #[derive(Debug, Clone)]
 pub struct MemoryFolder {
     root: PathBuf,
@@ -36,12 +36,12 @@ pub(super) struct Note {
 }
 
 impl MemoryFolder {
-    /// This one; absolute.
+    /// Creates the service for this folder, an absolute path.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Every note, by its path.
+    /// Returns all notes, sorted by path.
     pub(super) fn list(&self) -> io::Result<Vec<Note>> {
         let mut notes = Vec::new();
         if let Some(root) = self.open(&[], Make::No)? {
@@ -51,7 +51,7 @@ impl MemoryFolder {
         Ok(notes)
     }
 
-    /// What a note says; `None` if there is no such note.
+    /// Returns the text of a note; `None` if it does not exist.
     pub(super) fn read(&self, path: &Inside) -> io::Result<Option<String>> {
         let (folder, name) = path.split();
         let Some(folder) = self.open(folder, Make::No)? else {
@@ -77,7 +77,7 @@ impl MemoryFolder {
         Ok(Some(text))
     }
 
-    /// Puts a text in place of a note, whole or not at all.
+    /// Replaces a note atomically.
     pub(super) fn write(&self, path: &Inside, text: &str) -> io::Result<()> {
         let (folder, name) = path.split();
         let Some(folder) = self.open(folder, Make::Yes)? else {
@@ -98,7 +98,7 @@ impl MemoryFolder {
         })
     }
 
-    /// Takes a note away; `false` if there is no such note.
+    /// Removes a note; returns `false` if it does not exist.
     pub(super) fn remove(&self, path: &Inside) -> io::Result<bool> {
         let (folder, name) = path.split();
         let Some(folder) = self.open(folder, Make::No)? else {
@@ -111,7 +111,8 @@ impl MemoryFolder {
         Ok(true)
     }
 
-    /// Does a plain file stand there? What is anything else stays.
+    /// Returns whether a regular file exists there. Anything else is an error and is never
+    /// replaced.
     fn is_replaceable(&self, folder: &OwnedFd, name: &str) -> io::Result<bool> {
         match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(rustix::io::Errno::NOENT) => Ok(false),
@@ -121,7 +122,7 @@ impl MemoryFolder {
         }
     }
 
-    /// Opens a directory of the folder. `None`: it is not there.
+    /// Opens a directory of the folder; `None` if it does not exist.
     fn open(&self, parts: &[String], make: Make) -> io::Result<Option<OwnedFd>> {
         if make == Make::Yes {
             fs::create_dir_all(&self.root)?;
@@ -155,7 +156,7 @@ enum Make {
     No,
 }
 
-/// What the system says where a link or a file stands in the way, in words.
+/// Converts the errors for links and files in a path into readable ones.
 fn refused(error: rustix::io::Errno) -> io::Error {
     match error {
         rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR => {
@@ -197,7 +198,7 @@ fn walk(folder: &OwnedFd, above: &str, depth: usize, notes: &mut Vec<Note>) -> i
 pub(super) struct Inside(Vec<String>);
 
 impl Inside {
-    /// The error says what such a path looks like.
+    /// Parses a path; the error explains valid paths.
     pub(super) fn parse(path: &str) -> Result<Self, String> {
         let problem = |what: &str| {
             Err(format!(

@@ -1,4 +1,4 @@
-//! `MemoryRead`: a note of an earlier session, or which there are.
+//! `MemoryRead`: shows a note of an earlier session, or lists all notes.
 
 use haft_contract::{
     Access, CallContext, Card, Effects, Profile, ServiceNeed, Tool, ToolError, ToolOutput,

@@ -1,4 +1,4 @@
-//! `MemoryWrite`: a note for later sessions.
+//! `MemoryWrite`: writes a note for later sessions.
 
 use haft_contract::{
     Access, CallContext, Card, CardPiece, Check, Effects, Idempotency, Profile, ServiceNeed, Tool,

@@ -1,6 +1,6 @@
 //! Notes that outlive a session: `MemoryRead`, `MemoryWrite`.
 //!
-//! Both work in one folder and nowhere else: `folder` opens it part by part and follows no link.
+//! Both access only one folder: `folder` opens paths component by component and follows no link.
 
 mod folder;
 mod memory_read;

@@ -1,4 +1,4 @@
-//! `EnterPlanMode`: look and think first, change nothing.
+//! `EnterPlanMode`: starts plan mode, in which nothing is changed.
 
 use haft_contract::{
     Access, AgentAccess, CallContext, Card, Check, ContextPatch, Effects, Permission,
@@ -37,7 +37,7 @@ impl Tool for EnterPlanMode {
     }
 
     fn permission(&self, _: &Input, cx: &CallContext) -> Permission {
-        // It only tightens; but the one who cannot be asked cannot let the model out again.
+        // Plan mode is only a restriction; but without a user it could never be left again.
         if cx.permissions.mode == PermissionMode::DontAsk || !cx.services.approver().is_there() {
             return Permission::Deny(
                 "there is no one to approve a plan. Continue without one.".to_owned(),

@@ -1,4 +1,4 @@
-//! `ExitPlanMode`: the plan goes to the person, who approves it or says what is wrong with it.
+//! `ExitPlanMode`: shows the plan to the user, who approves it or requests changes.
 
 use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::blocking::blocking;
 
-/// More than this is no plan that a person reads.
+/// The maximum length of a plan, in bytes.
 const LONGEST: u64 = 256 * 1024;
 
 /// Shows the plan to the person for approval and, if they agree, ends plan mode. Only in plan mode.
@@ -45,7 +45,7 @@ impl Tool for ExitPlanMode {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        // After whatever still writes the plan.
+        // Waits for calls that still write the plan.
         Effects {
             patches: true,
             ..Effects::READS
@@ -54,7 +54,7 @@ impl Tool for ExitPlanMode {
 
     async fn complete(&self, input: &Input, cx: &CallContext) -> Option<Value> {
         let mut whole = input.rest.clone();
-        // A path that a model names would be shown as ours.
+        // A path from the model would be displayed as the real plan file.
         whole.shift_remove("planFilePath");
         let mut plan = given(input).map(str::to_owned);
         if let Some(file) = &cx.permissions.plan_file {
@@ -129,11 +129,11 @@ fn given(input: &Input) -> Option<&str> {
     plan.filter(|plan| !plan.trim().is_empty())
 }
 
-/// What stands in the plan file; `None` if there is none, or nothing in it.
+/// Returns the content of the plan file; `None` if it is missing or empty.
 async fn written(file: &Path) -> Result<Option<String>, ToolError> {
     let file = file.to_path_buf();
     blocking(move || {
-        // A link, or a pipe, is not what was written there.
+        // A link or a pipe is not the written plan.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let opened = OpenOptions::new()
             .read(true)

@@ -1,24 +1,24 @@
-//! Where hooks have a say in the task list.
+//! Hooks on changes of the task list.
 
 use haft_contract::{CallContext, Content, HookEvent, HookFire, ToolOutput};
 use serde_json::json;
 
 use super::list::ListedTask;
 
-/// What the user's programs said of a task.
+/// The output of hooks about a task.
 #[derive(Debug, Default)]
 pub(super) struct HookReport {
-    /// They object: why.
+    /// The reason why they object.
     pub(super) objection: Option<String>,
     context: Vec<String>,
 }
 
-/// Tells them that a task is about to be created.
+/// Fires the event before a task is created.
 pub(super) async fn created(cx: &CallContext, task: &ListedTask) -> HookReport {
     fire(cx, "TaskCreated", task).await
 }
 
-/// Tells them that a task is about to be completed.
+/// Fires the event before a task is completed.
 pub(super) async fn completed(cx: &CallContext, task: &ListedTask) -> HookReport {
     fire(cx, "TaskCompleted", task).await
 }
@@ -36,7 +36,7 @@ async fn fire(cx: &CallContext, event: &str, task: &ListedTask) -> HookReport {
 }
 
 impl HookReport {
-    /// The output with what they want the model to know.
+    /// Adds the hooks' text for the model to an output.
     pub(super) fn beside(self, mut output: ToolOutput) -> ToolOutput {
         let texts = self.context.iter();
         let texts = texts.map(|text| format!("<system-reminder>\n{text}\n</system-reminder>"));

@@ -7,21 +7,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Calls on the list run in their order.
+/// Calls that use the list run in order.
 pub(super) const EFFECTS: Effects = Effects::queueing("tasks");
 
-/// Longer lists are a sign that something goes wrong.
+/// The maximum number of tasks; more are a sign of an error.
 const MOST: usize = 1000;
 
-/// The list.
+/// A task list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct List {
-    /// The number of the newest task, also of one that is gone.
+    /// The number of the newest task, even if it was removed.
     last: u64,
     tasks: Vec<ListedTask>,
 }
 
-/// One thing to do.
+/// A task.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ListedTask {
     pub(super) id: String,
@@ -95,7 +95,7 @@ impl List {
             .ok_or_else(|| self.unknown(id))
     }
 
-    /// A task with the next number. It is not in the list yet.
+    /// Returns a task with the next number. It is not added to the list.
     pub(super) fn draft(&self, subject: &str, description: &str) -> Result<ListedTask, String> {
         if self.tasks.len() >= MOST {
             return Err(format!(
@@ -110,7 +110,7 @@ impl List {
         })
     }
 
-    /// Adds a task, or puts it in the place of the one with its id.
+    /// Adds a task, or replaces the one with the same id.
     pub(super) fn put(&mut self, task: ListedTask) {
         if let Ok(number) = task.id.parse::<u64>() {
             self.last = self.last.max(number);
@@ -121,7 +121,7 @@ impl List {
         }
     }
 
-    /// Takes a task out, and with it what it holds up.
+    /// Removes a task, also from the blockers of others.
     pub(super) fn remove(&mut self, id: &str) {
         self.tasks.retain(|task| task.id != id);
         for task in &mut self.tasks {
@@ -129,7 +129,7 @@ impl List {
         }
     }
 
-    /// In place of all there were.
+    /// Replaces all tasks.
     pub(super) fn replace(&mut self, tasks: impl IntoIterator<Item = ListedTask>) {
         self.tasks.clear();
         for mut task in tasks {
@@ -138,7 +138,8 @@ impl List {
         }
     }
 
-    /// `first` must be done before `then`. The error says why that cannot be.
+    /// Records that `first` must be done before `then`. The error is the reason why that is
+    /// impossible.
     pub(super) fn order(&mut self, first: &str, then: &str) -> Result<(), String> {
         self.get(first)?;
         self.get(then)?;
@@ -157,7 +158,7 @@ impl List {
         Ok(())
     }
 
-    /// Does one wait for the other, by whatever way?
+    /// Returns whether one task waits for the other, directly or indirectly.
     fn waits(&self, task: &str, other: &str) -> bool {
         let mut seen = BTreeSet::new();
         let mut next = vec![task];
@@ -174,7 +175,7 @@ impl List {
         false
     }
 
-    /// Tasks that wait for this one, in the order of the list.
+    /// Returns the tasks that wait for this one, in the order of the list.
     pub(super) fn blocks(&self, id: &str) -> Vec<&str> {
         let waiting = self
             .tasks
@@ -183,14 +184,14 @@ impl List {
         waiting.map(|task| task.id.as_str()).collect()
     }
 
-    /// What it waits for and is not done, in the order of the list.
+    /// Returns the open tasks that it waits for, in the order of the list.
     pub(super) fn open_blockers(&self, task: &ListedTask) -> Vec<&str> {
         let open = self.tasks.iter().filter(|other| other.is_open());
         let blockers = open.filter(|other| task.blocked_by.contains(&other.id));
         blockers.map(|other| other.id.as_str()).collect()
     }
 
-    /// A task as the model reads it.
+    /// Formats a task for the model.
     pub(super) fn line(&self, task: &ListedTask) -> String {
         let mut line = format!("{}. [{}] {}", task.id, task.status.name(), task.subject);
         if let Some(owner) = &task.owner {
@@ -212,12 +213,12 @@ impl List {
     }
 }
 
-/// Where the list of a session is kept.
+/// Returns the service that stores the list of a session.
 pub(super) fn kept(cx: &CallContext) -> Result<Arc<SessionState>, ToolError> {
     cx.services.get::<SessionState>()
 }
 
-/// A task as people see it.
+/// Returns the symbol of a status.
 pub(super) fn mark(status: Status) -> &'static str {
     match status {
         Status::Pending => "☐",
@@ -226,7 +227,7 @@ pub(super) fn mark(status: Status) -> &'static str {
     }
 }
 
-/// The list as people see it.
+/// Formats the list for display.
 pub(super) fn drawn(tasks: &[ListedTask]) -> String {
     let lines: Vec<String> = tasks
         .iter()

@@ -1,10 +1,13 @@
-//! What is to be done, and in which order: the task list and plan mode.
+//! Planning: the task list and plan mode.
 //!
 //! # Layout
-//! - `list`: the task list of a session, which outlives a summary and a resume; `hooks`: who has a say
-//! - `task_create`, `task_get`, `task_list`, `task_update`: the tools that work on it; `todo_write`: the
-//!   older one that replaces it as a whole; `offered`: which of the two a session has
-//! - `enter_plan_mode`, `exit_plan_mode`: into the mode in which nothing is changed, and out of it
+//! - `list`: the task list of a session, which survives compaction and resuming; `hooks`: hooks on
+//!   its changes
+//! - `task_create`, `task_get`, `task_list`, `task_update`: the tools for single tasks;
+//!   `todo_write`: the older tool that replaces the whole list; `offered`: which of the two
+//!   interfaces a session has
+//! - `enter_plan_mode`, `exit_plan_mode`: starting and ending plan mode, in which nothing is
+//!   changed
 
 mod enter_plan_mode;
 mod exit_plan_mode;

@@ -1,18 +1,18 @@
-//! Which tools for the task list a session has.
+//! The choice of the tools for the task list.
 
 use std::env;
 
-/// The two ways to keep a list.
+/// The two interfaces of the task list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// One tool that replaces the list.
     Todo,
-    /// A tool for each thing that can be done to a task.
+    /// A tool for each operation on a task.
     Tasks,
 }
 
 impl Way {
-    /// Is this the one that the environment asks for?
+    /// Returns whether the environment selects this one.
     pub(super) fn is_asked_for(self) -> bool {
         let value = |name: &str| env::var(name).ok();
         let asked = asked(

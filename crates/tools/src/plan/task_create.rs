@@ -1,4 +1,4 @@
-//! `TaskCreate`: one more thing to do.
+//! `TaskCreate`: adds a task.
 
 use haft_contract::{
     Access, AgentAccess, CallContext, Card, Effects, Profile, Tool, ToolError, ToolOutput,
@@ -55,7 +55,7 @@ impl Tool for TaskCreate {
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let kept = list::kept(cx)?;
-        // Calls on the list run one after the other, so the number is still free at the end.
+        // Calls that use the list run one after the other, so the number is still free at the end.
         let draft = kept
             .read::<List>()
             .draft(&input.subject, &input.description);

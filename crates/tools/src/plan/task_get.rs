@@ -1,4 +1,4 @@
-//! `TaskGet`: everything about one task.
+//! `TaskGet`: shows one task.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! `TaskList`: what is to be done.
+//! `TaskList`: shows all tasks.
 
 use haft_contract::{
     Access, AgentAccess, CallContext, Card, CardPiece, Effects, Profile, Tool, ToolError,

@@ -1,4 +1,4 @@
-//! `TaskUpdate`: a task goes on, changes, or goes away.
+//! `TaskUpdate`: changes or removes a task.
 
 use std::fmt::Write;
 
@@ -49,7 +49,7 @@ enum NewStatus {
 }
 
 impl NewStatus {
-    /// `None`: it goes away.
+    /// Returns the status; `None` if the task is to be removed.
     fn status(self) -> Option<Status> {
         match self {
             Self::Pending => Some(Status::Pending),
@@ -62,14 +62,14 @@ impl NewStatus {
 
 pub(crate) struct TaskUpdate;
 
-/// What a change comes to.
+/// The result of a change.
 #[derive(Debug, Default)]
 struct Done {
     fields: Vec<&'static str>,
-    /// From and to.
+    /// The previous and the new status.
     status: Option<(Status, Option<Status>)>,
     subject: String,
-    /// Tasks that can be begun now and could not before.
+    /// Tasks that became unblocked.
     freed: Vec<String>,
 }
 
@@ -155,7 +155,7 @@ impl Tool for TaskUpdate {
     }
 }
 
-/// All of it or nothing: the caller drops the list if this fails.
+/// Applies a change. If it fails, the caller discards the list, so nothing is changed.
 fn change(list: &mut List, input: &Input) -> Result<Done, String> {
     let before = list.get(&input.task_id)?.clone();
     let mut done = Done {
@@ -228,7 +228,7 @@ fn change(list: &mut List, input: &Input) -> Result<Done, String> {
     Ok(done)
 }
 
-/// Those that wait for it now.
+/// Returns the tasks that wait for this one now.
 fn waiting(list: &List, task: &ListedTask) -> Vec<String> {
     if !task.is_open() {
         return Vec::new();

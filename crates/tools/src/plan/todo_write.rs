@@ -1,4 +1,4 @@
-//! `TodoWrite`: the list as a whole, written anew.
+//! `TodoWrite`: replaces the whole list.
 
 use haft_contract::{
     Access, CallContext, Card, CardPiece, Effects, Profile, Tool, ToolError, ToolOutput,

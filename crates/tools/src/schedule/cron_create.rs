@@ -1,4 +1,4 @@
-//! `CronCreate`: a prompt that is said at times of a calendar.
+//! `CronCreate`: schedules a prompt at calendar times.
 
 use haft_contract::{
     Access, AgentAccess, CallContext, Card, CardPiece, Check, Effects, NewSchedule, Permission,
@@ -65,7 +65,7 @@ impl Tool for CronCreate {
     }
 
     fn permission(&self, _: &Input, _: &CallContext) -> Permission {
-        // What the prompt leads to is judged then.
+        // The calls that the prompt leads to are evaluated when they are made.
         Permission::Allow
     }
 

@@ -1,4 +1,4 @@
-//! `CronDelete`: ends a schedule.
+//! `CronDelete`: deletes a schedule.
 
 use haft_contract::{
     Access, AgentAccess, CallContext, Card, Effects, Permission, Profile, Schedules, ServiceNeed,
@@ -44,7 +44,7 @@ impl Tool for CronDelete {
     }
 
     fn permission(&self, _: &Input, _: &CallContext) -> Permission {
-        // Only what a session has scheduled.
+        // This affects only schedules of a session.
         Permission::Allow
     }
 

@@ -1,4 +1,4 @@
-//! `CronList`: the schedules there are.
+//! `CronList`: lists the schedules.
 
 use haft_contract::{
     Access, AgentAccess, CallContext, Card, CardPiece, Effects, Permission, Profile, Schedules,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{ask, described};
 use crate::words::counted;
 
-/// So much of a prompt is listed, in characters.
+/// The maximum length of a listed prompt, in characters.
 const PROMPT: usize = 200;
 
 /// Lists the schedules that CronCreate made.

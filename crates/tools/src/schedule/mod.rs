@@ -1,4 +1,4 @@
-//! Prompts that are said later: `CronCreate`, `CronDelete`, `CronList`, `ScheduleWakeup`, over
+//! Scheduled prompts: `CronCreate`, `CronDelete`, `CronList`, `ScheduleWakeup`, based on
 //! [`haft_contract::Schedules`].
 
 mod cron_create;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::blocking::blocking;
 
-/// Asks the one who keeps schedules, where the disk may be waited for.
+/// Calls the schedule store on a thread for blocking work.
 async fn ask<T: Send + 'static>(
     cx: &CallContext,
     work: impl FnOnce(&dyn KeepSchedules) -> Result<T, ToolError> + Send + 'static,
@@ -27,7 +27,7 @@ async fn ask<T: Send + 'static>(
     blocking(move || work(&*keeper)).await?
 }
 
-/// A schedule, for programs.
+/// Returns a schedule for structured output.
 fn described(job: &ScheduleInfo) -> Value {
     let mut described = json!({
         "id": job.id,

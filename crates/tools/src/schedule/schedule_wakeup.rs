@@ -1,4 +1,4 @@
-//! `ScheduleWakeup`: a prompt that is said after a while.
+//! `ScheduleWakeup`: schedules a prompt after a delay.
 
 use haft_contract::{
     Access, AgentAccess, CallContext, Card, Check, Effects, NewWakeup, Permission, Profile,
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::ask;
 use crate::words::counted;
 
-/// The shortest and the longest wait, in seconds.
+/// The minimum and maximum delay, in seconds.
 const SHORTEST: f64 = 60.0;
 const LONGEST: f64 = 3600.0;
 

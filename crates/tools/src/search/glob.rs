@@ -1,4 +1,4 @@
-//! `Glob`: which files have a name that fits a pattern.
+//! `Glob`: finds files by name.
 
 use std::{
     env,
@@ -21,9 +21,9 @@ use crate::{
     words::counted,
 };
 
-/// Further files are only counted.
+/// The maximum number of returned files; more are only counted.
 const MAX_FILES: usize = 100;
-/// How long a search may take in the Windows subsystem for Linux, whose file system is slow.
+/// The time limit in the Windows Subsystem for Linux, whose file system is slow.
 const WSL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Finds files by name and returns their paths, the most recently modified first.
@@ -44,7 +44,7 @@ pub(crate) struct Input {
     path: Option<PathBuf>,
 }
 
-/// What the surroundings say.
+/// The settings from the environment.
 #[derive(Debug, PartialEq, Eq)]
 struct GlobSettings {
     respect_ignore: bool,
@@ -108,7 +108,8 @@ impl Tool for Glob {
         }
     }
 
-    /// Moves what the pattern says of the place to look into `path`, which is what is permitted.
+    /// Moves the directory part of the pattern into `path`, because permission is checked for
+    /// `path`.
     fn backfill(&self, input: &mut Value) {
         fill_path(input);
         if let (Some(pattern), Some(path)) = (input["pattern"].as_str(), input["path"].as_str())
@@ -120,7 +121,7 @@ impl Tool for Glob {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        // Ignore files of any directory above decide what is found.
+        // Ignore files in any ancestor directory affect the result.
         Effects::READS
     }
 
@@ -179,8 +180,8 @@ impl Tool for Glob {
     }
 }
 
-/// Splits a pattern that is an absolute path or starts with `../` or `~/`. The path may be relative:
-/// `..` is left in it for the caller, who resolves it.
+/// Splits a pattern that is an absolute path or starts with `../` or `~/`. The path may be
+/// relative; the caller resolves `..` in it.
 fn place_in_path(pattern: &str, path: &str) -> Option<(String, String)> {
     if let Some(rest) = pattern.strip_prefix("~/") {
         return Some(("~".to_owned(), format!("./{rest}")));
@@ -189,7 +190,8 @@ fn place_in_path(pattern: &str, path: &str) -> Option<(String, String)> {
     if Path::new(pattern).is_absolute() {
         return Some((base.to_str()?.to_owned(), rest));
     }
-    // Below `/` every `../` leads to `/` again; what was taken off the pattern shows how many.
+    // Below `/` every `../` leads to `/` again; the part that was removed from the pattern shows
+    // how many there are.
     let climbs = pattern.len().checked_sub(rest.strip_prefix("./")?.len())?;
     let up = pattern[..climbs].split('/').filter(|part| *part == "..");
     let climbed = up.fold(PathBuf::from(path), |path, part| path.join(part));
@@ -214,7 +216,7 @@ fn rows(report: &GlobReport, cwd: &Path) -> Vec<String> {
     rows
 }
 
-/// What programs get.
+/// Returns the schema of the structured output.
 fn output_schema() -> Value {
     json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! `Grep`: which lines, files or counts match a regular expression.
+//! `Grep`: searches lines, files or counts by regular expression.
 
 use std::{
     collections::BTreeSet,
@@ -21,9 +21,9 @@ use crate::{
     words::counted,
 };
 
-/// How many rows are given unless `head_limit` says otherwise.
+/// The default number of returned rows.
 const HEAD_LIMIT: u64 = 250;
-/// Longest result that goes to the model inline (spec tools.md §0.6).
+/// The maximum length of a result that the model gets inline (spec tools.md §0.6).
 const RESULT_CAP: usize = 20_000;
 
 /// Searches file contents for a regular expression, as ripgrep does.
@@ -171,7 +171,7 @@ impl Tool for Grep {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        // Ignore files of any directory above decide what is searched.
+        // Ignore files in any ancestor directory affect the result.
         Effects::READS
     }
 
@@ -225,7 +225,7 @@ impl Tool for Grep {
     }
 }
 
-/// One string for each row of the answer.
+/// Returns one string for each row of the result.
 fn rows(found: &Found, line_numbers: bool, cwd: &Path) -> Vec<String> {
     match found {
         Found::Rows(rows) => rows
@@ -259,7 +259,7 @@ fn content_row(row: &Row, line_numbers: bool, cwd: &Path) -> String {
     text
 }
 
-/// The rows with what is said around them.
+/// Returns the rows with the lines around them: totals and how to continue.
 fn page(rows: Vec<String>, input: &Input, report: &GrepReport) -> Vec<String> {
     let mode = input.output_mode;
     if rows.is_empty() && report.tally.rows > 0 {
@@ -299,7 +299,7 @@ fn page(rows: Vec<String>, input: &Input, report: &GrepReport) -> Vec<String> {
     lines
 }
 
-/// What programs get.
+/// Returns the schema of the structured output.
 fn output_schema() -> Value {
     let number = || json!({"type": "integer"});
     json!({
@@ -324,7 +324,7 @@ fn output_schema() -> Value {
 fn structured(input: &Input, report: &GrepReport, rows: &[String]) -> Value {
     let paths: Vec<&Path> = match &report.found {
         Found::Rows(rows) => {
-            // In path order already; a file has many rows.
+            // Sorted by path already; a file may have many rows.
             let paths: BTreeSet<&Path> = rows.iter().map(|row| &*row.path).collect();
             paths.into_iter().collect()
         }
@@ -342,7 +342,7 @@ fn structured(input: &Input, report: &GrepReport, rows: &[String]) -> Value {
     if input.output_mode == OutputMode::Content {
         value["numLines"] = json!(rows.len());
     }
-    // What a search that ended at its limit has counted is not the whole.
+    // If the search stopped at a limit, its counts are incomplete and not reported.
     if let Some(totals) = report.totals() {
         if let Some(matches) = totals.matches {
             value["numMatches"] = json!(matches);

@@ -1,6 +1,6 @@
 //! Searching: `Glob` by name, `Grep` by content.
 //!
-//! What is found is the search engine's business; here are the words around it.
+//! The search engine does the work; this module contains the tools' interfaces and texts.
 
 mod glob;
 mod grep;
@@ -20,13 +20,13 @@ pub(crate) use grep::Grep;
 
 use crate::{blocking::blocking, paths::shown, words::counted};
 
-/// How long one search may take; what was found until then is the answer.
+/// The time limit of a search; the result then has what was found so far.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How many files of each kind of trouble are named.
+/// The number of skipped files that are named for each reason.
 const NAMED_SKIPS: usize = 3;
 
-/// What the tools of this family have in common.
+/// The common profile of the search tools.
 fn profile(search_hint: &'static str) -> Profile {
     Profile {
         family: "search".into(),
@@ -39,15 +39,15 @@ fn profile(search_hint: &'static str) -> Profile {
     }
 }
 
-/// Ends a search when its time is over or the call is cancelled.
+/// Returns a stop condition: the time limit is reached or the call is cancelled.
 pub(crate) fn stop(cx: &CallContext, timeout: Duration) -> Stop {
     let cancel = cx.cancel.clone();
     Stop::after(timeout).or_when(move || cancel.is_cancelled())
 }
 
-/// What a search below `root` must not look at, by the name it is found under and by its real one:
-/// what rules hide, and stores of keys, unless it was permitted to begin inside one. `real` is where
-/// the root leads.
+/// Returns a filter for paths that a search below `root` must skip, by their names and their real
+/// paths: paths that rules hide, and stores of keys, unless the search was permitted to begin
+/// inside one. `real` is the real path of the root.
 pub(crate) fn leave_out(
     hidden: &Hidden,
     stores: &[PathBuf],
@@ -58,7 +58,7 @@ pub(crate) fn leave_out(
         Some(real) => real.to_path_buf(),
         None => root.canonicalize().unwrap_or_else(|_| root.to_path_buf()),
     };
-    // Only what is below the root can be met: nearly always none.
+    // Only stores below the root can be found; mostly there are none.
     let below = |store: &&PathBuf| store.starts_with(&real) && **store != real;
     let stores: Vec<PathBuf> = stores.iter().filter(below).cloned().collect();
     if hidden.is_empty() && stores.is_empty() {
@@ -76,7 +76,7 @@ pub(crate) fn leave_out(
     })
 }
 
-/// Is it this one? Some disks do not tell capitals from small letters.
+/// Returns whether a path is in this store. Some file systems ignore case.
 fn is_store(path: &Path, store: &Path) -> bool {
     let folded = |path: &Path| path.to_string_lossy().to_lowercase();
     let same = |path: &Path| path.as_os_str().len() == store.as_os_str().len();
@@ -87,8 +87,8 @@ fn is_store(path: &Path, store: &Path) -> bool {
             .is_some_and(|above| folded(above) == folded(store))
 }
 
-/// Asks the search engine, on a thread that may wait for the disk. Its error comes as text: before a
-/// call is permitted it is a refusal, afterwards a failure.
+/// Calls the search engine on a thread for blocking work. Its error is returned as text: before
+/// permission is granted it is a refusal, afterwards a failure.
 async fn ask<T: Send + 'static>(
     cx: &CallContext,
     question: impl FnOnce(&SearchEngine) -> Result<T, SearchError> + Send + 'static,
@@ -98,7 +98,7 @@ async fn ask<T: Send + 'static>(
     Ok(answer.map_err(|error| explain(error, &cx.cwd)))
 }
 
-/// The text of an error, completed with what only a tool knows.
+/// Returns the text of an error, completed with what only a tool knows.
 fn explain(error: SearchError, cwd: &Path) -> String {
     match error {
         SearchError::PathMissing { .. } => {
@@ -108,7 +108,7 @@ fn explain(error: SearchError, cwd: &Path) -> String {
     }
 }
 
-/// Did the time run out? A cancelled search has no answer at all.
+/// Returns whether the time limit was reached. A cancelled search has no result.
 pub(crate) fn timed_out(completion: Completion) -> Result<bool, ToolError> {
     match completion {
         Completion::Stopped(SearchStop::Cancelled) => Err(ToolError::Cancelled),
@@ -117,7 +117,8 @@ pub(crate) fn timed_out(completion: Completion) -> Result<bool, ToolError> {
     }
 }
 
-/// What an answer does not cover, one line each: skipped files, and whether the time ran out.
+/// Returns the limitations of a result, one line each: skipped files, and whether the time limit
+/// was reached.
 fn caveats(skipped: &Skipped, cwd: &Path, timed_out: bool, timeout: Duration) -> Vec<String> {
     let mut lines = Vec::new();
     if skipped.binary > 0 {

@@ -1,7 +1,7 @@
-//! `AskUserQuestion`: something only the person can decide.
+//! `AskUserQuestion`: asks the user for a decision.
 //!
-//! The person is asked while the call is admitted, like for any call that needs them; what they say
-//! comes back as `answers`, which no model can set.
+//! The user is asked while the call is admitted, like for any call that needs approval. The answers
+//! come back as `answers`, which a model cannot set.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -107,7 +107,7 @@ impl Tool for AskUserQuestion {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        // One question at a time, in their order.
+        // One question at a time, in order.
         Effects::queueing("person")
     }
 
@@ -202,7 +202,7 @@ impl Tool for AskUserQuestion {
     }
 }
 
-/// An answer: a label or words of their own, or several labels.
+/// Returns an answer as text: a label, the user's own text, or several labels.
 fn said(answer: &Value) -> Option<String> {
     let text = match answer {
         Value::String(text) => text.trim().to_owned(),

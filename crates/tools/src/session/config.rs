@@ -24,7 +24,7 @@ pub(crate) struct Input {
     value: Option<Value>,
 }
 
-/// `null` is no value: the engine takes it for one that was left out.
+/// Treats `null` as a missing value, as the engine does.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok((!value.is_null()).then_some(value))
@@ -62,7 +62,7 @@ impl Tool for Config {
             return Permission::ByEffects;
         };
         match settings.weigh(&input.setting) {
-            // In every mode: a person, and nothing in their place.
+            // In every mode the user decides, and no rule or hook instead.
             SettingRisk::Heavy(why) => Permission::Ask(why),
             SettingRisk::Light | SettingRisk::Unknown(_) => Permission::ByEffects,
         }

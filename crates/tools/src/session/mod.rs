@@ -1,5 +1,5 @@
-//! Tools that touch nothing but the session and the person: `AskUserQuestion`, `Config`, `PushNotification`,
-//! `ReportFindings`, `Sleep`, `Think`, `ToolSearch`, `WaitForMcpServers`.
+//! Tools that affect only the session and the user: `AskUserQuestion`, `Config`,
+//! `PushNotification`, `ReportFindings`, `Sleep`, `Think`, `ToolSearch`, `WaitForMcpServers`.
 
 mod ask_user_question;
 mod config;

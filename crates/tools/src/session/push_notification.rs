@@ -1,7 +1,7 @@
-//! `PushNotification`: a line for a person who looks elsewhere.
+//! `PushNotification`: notifies a user who is not looking at the session.
 //!
-//! It goes to wherever the session is followed: a terminal rings and shows it, a program gets it as a message. Nothing
-//! is sent over a network, so `pushSent` is always false.
+//! The front end shows the notification: a terminal rings and displays it, a program gets it as a
+//! message. Nothing is sent over a network, so `pushSent` is always false.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,7 +27,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// One line, whatever the model wrote.
+    /// Returns the message as one line.
     fn line(&self) -> String {
         let words: Vec<&str> = self.message.split_whitespace().collect();
         words.join(" ")
@@ -49,7 +49,7 @@ impl Tool for PushNotification {
             access: Access::Reads,
             agents: AgentAccess::Main,
             needs: const { &[ServiceNeed::of::<Arc<dyn PersonNotifier>>()] },
-            // One who is called all the time stops listening.
+            // Frequent notifications would be ignored.
             rate: Some(Rate {
                 calls: 6,
                 per: Duration::from_secs(60),

@@ -1,7 +1,8 @@
-//! `ReportFindings`: what a review found, one finding each, so that people and programs need not read prose.
+//! `ReportFindings`: reports the findings of a review as a list, so that neither the user nor
+//! programs need to parse prose.
 //!
-//! Nothing happens to the files that are named. What is reported comes back as the structured result, and a person
-//! sees it as a list.
+//! The named files are not accessed. The findings are returned as structured output, and the user
+//! sees them as a list.
 
 use std::fmt::Write;
 

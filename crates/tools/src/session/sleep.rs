@@ -1,4 +1,4 @@
-//! `Sleep`: nothing, for a while.
+//! `Sleep`: waits.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// The longest sleep.
+/// The maximum duration, in seconds.
 const LONGEST: u64 = 3600;
 
 /// Waits. Ends early when the person says something.
@@ -39,7 +39,7 @@ impl Tool for Sleep {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        // Whatever is called after it is meant to happen after it.
+        // Later calls must run after this one.
         Effects {
             patches: true,
             ..Effects::NONE

@@ -1,4 +1,4 @@
-//! `Think`: a place to think.
+//! `Think`: records a thought.
 
 use haft_contract::{
     Access, CallContext, Card, CardPiece, Effects, Profile, Tool, ToolError, ToolOutput,
@@ -34,7 +34,7 @@ impl Tool for Think {
     }
 
     async fn call(&self, input: &Input, _: &CallContext) -> Result<ToolOutput, ToolError> {
-        // The model has its own words before it already.
+        // The model's thought is already in its context.
         Ok(ToolOutput::text("Noted.").with_structured(json!({"thought": input.thought})))
     }
 

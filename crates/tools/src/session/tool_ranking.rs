@@ -1,21 +1,21 @@
-//! Which deferred tools a query means, the best first.
+//! Ranking of deferred tools for a query.
 
 use haft_contract::ToolSpec;
 
-/// At most this many tools are looked at; no session has more that make sense.
+/// The maximum number of tools that are searched, more than any session needs.
 const CATALOGUE: usize = 10_000;
 
-/// What a query found.
+/// The result of a query.
 #[derive(Debug)]
 pub(super) struct ToolMatches<'a> {
     pub(super) tools: Vec<&'a ToolSpec>,
-    /// Names that were asked for and no tool has.
+    /// Requested names that no tool has.
     pub(super) unknown: Vec<&'a str>,
 }
 
-/// `select:A,B` takes tools by their names, as many as are named. Anything else is words: at most `most` tools
-/// that have any of them, those that have more of them in better places first, equals by name. A tool without a
-/// `+word` in its name is none.
+/// Searches tools. `select:A,B` selects tools by name, without a limit. Any other query is a list
+/// of words: returns at most `most` tools that contain any of them, sorted by how many words match
+/// and how well, then by name. A tool must contain every `+word` in its name.
 pub(super) fn search<'a>(specs: &[&'a ToolSpec], query: &'a str, most: usize) -> ToolMatches<'a> {
     let specs = &specs[..specs.len().min(CATALOGUE)];
     if let Some(list) = query.trim().strip_prefix("select:") {
@@ -59,7 +59,7 @@ fn select<'a>(specs: &[&'a ToolSpec], list: &'a str) -> ToolMatches<'a> {
 /// A word of a query.
 struct SearchWord {
     text: String,
-    /// It must be in the name.
+    /// The tool's name must contain it.
     required: bool,
 }
 
@@ -76,7 +76,7 @@ impl SearchWord {
     }
 }
 
-/// How well a tool fits. `None`: a word that must be in its name is not.
+/// Returns how well a tool matches; `None` if its name lacks a required word.
 fn points(spec: &ToolSpec, words: &[SearchWord]) -> Option<usize> {
     let name = spec.name.to_lowercase();
     let parts = name_parts(&spec.name);
@@ -105,7 +105,7 @@ fn points(spec: &ToolSpec, words: &[SearchWord]) -> Option<usize> {
     Some(points)
 }
 
-/// `mcp__files__readFile` → mcp, files, read, file.
+/// Splits a name: `mcp__files__readFile` → mcp, files, read, file.
 fn name_parts(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut after_lower = false;

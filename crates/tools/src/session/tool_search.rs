@@ -1,4 +1,4 @@
-//! `ToolSearch`: tools that are there and not loaded yet.
+//! `ToolSearch`: finds and loads deferred tools.
 
 use std::{
     sync::Arc,
@@ -16,9 +16,10 @@ use serde_json::json;
 use super::tool_ranking::search;
 use crate::words::counted;
 
-/// At most this many are loaded unless more are asked for.
+/// The default number of tools to load.
 const USUAL: u64 = 5;
-/// How long servers are waited for that may have what is asked for.
+/// The time to wait for MCP servers that may have the requested tools; `MOMENT` is the wait for
+/// their tools to be listed.
 const PATIENCE: Duration = Duration::from_secs(5);
 const MOMENT: Duration = Duration::from_millis(200);
 
@@ -35,8 +36,9 @@ pub(crate) struct Input {
 
 #[derive(Debug, Default)]
 pub(crate) struct ToolSearch {
-    /// Tools of ours that are not loaded, for the model to know. Those of servers come and go, and a definition
-    /// must not: the model is told of them elsewhere.
+    /// The names of deferred tools of this program, for the tool's description. Tools of servers
+    /// are not included, because they come and go, and a description must not change; the model is
+    /// notified of them separately.
     names: Vec<String>,
 }
 
@@ -57,7 +59,7 @@ impl Tool for ToolSearch {
         let deferred = services.get::<DeferredTools>().ok()?.tools();
         let specs = deferred.iter().map(|tool| tool.spec());
         let ours = specs.filter(|spec| spec.profile.origin == ToolOrigin::Program);
-        // What has a role only waits for something to do.
+        // Tools with a role only wait for other tools.
         let ours = ours.filter(|spec| spec.profile.role.is_none());
         Some(Self {
             names: ours.map(|spec| spec.name.clone()).collect(),
@@ -83,7 +85,7 @@ impl Tool for ToolSearch {
         let mut tools = catalogue.tools();
         let is_missing = |tools: &[_]| is_missing_something(tools, &input.query, most);
         if is_missing(&tools) && wait_for_servers(cx).await? {
-            // What came is in the catalogue a moment later.
+            // Tools of new servers appear in the catalogue a little later.
             let until = Instant::now() + MOMENT;
             tools = catalogue.tools();
             while is_missing(&tools) && Instant::now() < until {
@@ -151,14 +153,15 @@ fn specs(tools: &[Arc<dyn DynTool>]) -> Vec<&ToolSpec> {
     tools.iter().map(|tool| tool.spec()).collect()
 }
 
-/// Is a tool asked for that is not there?
+/// Returns whether the query requests a tool that does not exist.
 fn is_missing_something(tools: &[Arc<dyn DynTool>], query: &str, most: usize) -> bool {
     let specs = specs(tools);
     let found = search(&specs, query, most);
     found.tools.is_empty() || !found.unknown.is_empty()
 }
 
-/// Gives servers that are being connected a moment: what is asked for may be theirs. Were there any?
+/// Waits a short time for servers that are being connected, because they may have the requested
+/// tools. Returns whether there were any.
 async fn wait_for_servers(cx: &CallContext) -> Result<bool, ToolError> {
     let Ok(servers) = cx.services.get::<Arc<dyn PendingServers>>() else {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! `WaitForMcpServers`: servers that are still being connected.
+//! `WaitForMcpServers`: waits for servers that are being connected.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Tool for WaitForMcpServers {
         let servers = cx.services.get::<Arc<dyn PendingServers>>()?;
         let before = servers.pending();
         let wanted = input.servers.clone().unwrap_or_default();
-        // No longer than a server may take to be connected (MCP_TIMEOUT): then it is given up.
+        // This takes at most as long as the connection timeout of servers (MCP_TIMEOUT).
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),

@@ -1,4 +1,4 @@
-//! `Skill`: instructions that people wrote for kinds of tasks.
+//! `Skill`: instructions for kinds of tasks.
 
 mod skill_service;
 mod tool;

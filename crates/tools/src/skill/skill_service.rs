@@ -1,4 +1,5 @@
-//! Calling a skill: its text is read anew, filled in, and what its commands print is put in their place.
+//! Calling a skill: reads its text, fills in its placeholders, and replaces its commands by their
+//! output.
 
 use std::{
     fmt,
@@ -17,33 +18,34 @@ use haft_extensions::{
 };
 use serde_json::json;
 
-/// At most this many files one command may mention.
+/// The maximum number of files that one command may mention.
 const MOST_MENTIONS: usize = 20;
 
-/// The skills of a session, as a service for `Skill` and for faces that read what a person types.
+/// The skills of a session, as a service for `Skill` and for front ends that parse user input.
 #[derive(Debug, Clone)]
 pub struct SkillBook {
     /// The skills.
     pub skills: Arc<Skills>,
-    /// The directory is trusted, so that the project's skills may permit what they say.
+    /// Whether the directory is trusted, so that the permissions in the project's skills apply.
     pub trusts_project: bool,
-    /// The id of the conversation; another one may begin in the same session.
+    /// The id of the conversation; another one may start in the same session.
     pub session: Arc<RwLock<String>>,
-    /// How hard the model tries.
+    /// The effort level of the model.
     pub effort: Option<String>,
-    /// It is kept count of what the model has read of them. Not for a subagent: its conversation is
-    /// another.
+    /// Whether to record which skills the model has read. Not for a subagent, which has its own
+    /// conversation.
     pub counts: bool,
-    /// What a skill brings beside its text.
+    /// The effects of a skill besides its text.
     pub effects: SkillEffects,
 }
 
-/// What the session does for a skill that is called: it knows models and hooks, which tools do not.
+/// The effects of a called skill that only the session can provide, because tools do not know
+/// models and hooks.
 #[derive(Clone, Default)]
 pub struct SkillEffects {
-    /// The id of a model, out of what people call it; the error says why it cannot be asked.
+    /// Resolves a model name to its id; the error is the reason why the model cannot be used.
     pub model: Option<Arc<ResolveModel>>,
-    /// Its hooks run from now on, until the session ends. What is wrong with them.
+    /// Registers the skill's hooks until the session ends; returns problems.
     pub hooks: Option<Arc<RegisterHooks>>,
 }
 
@@ -56,38 +58,39 @@ impl fmt::Debug for SkillEffects {
     }
 }
 
-/// Who calls a skill.
+/// The caller of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// The model, by the tool.
+    /// The model, with the tool.
     Model,
-    /// A person, by `/name`.
+    /// The user, with `/name`.
     Person,
 }
 
 /// A skill that was called.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Invoked {
-    /// As it is on disk now.
+    /// The skill as it is on disk now.
     pub skill: Skill,
-    /// What it says.
+    /// Its rendered text.
     pub text: String,
-    /// The model has these very words before it already.
+    /// Whether the same text is already in the model's context.
     pub is_known: bool,
-    /// What it permits until the person speaks again.
+    /// The permission rules that apply until the next user prompt.
     pub allowed: Vec<String>,
-    /// It would permit more, but the directory is not trusted.
+    /// Whether it would permit more if the directory were trusted.
     pub is_held_back: bool,
-    /// The model that is asked until the person speaks again, by its id.
+    /// The id of the model until the next user prompt.
     pub model: Option<String>,
-    /// What it wants and does not get, and why.
+    /// Requests of the skill that cannot be fulfilled, with the reason.
     pub warnings: Vec<String>,
-    /// What hooks said of its commands and files. Where the model called it, they are reported already.
+    /// The output of hooks about its commands and files. If the model called the skill, it is
+    /// already reported.
     pub hooks: HookVerdict,
 }
 
 impl Invoked {
-    /// What changes in the session while it is at work.
+    /// Returns the changes to the session while the skill is active.
     pub fn patches(&self) -> Vec<ContextPatch> {
         let rules = |list, rules: &[String]| {
             let rules = rules.iter().cloned();
@@ -105,7 +108,7 @@ impl Invoked {
 }
 
 impl SkillBook {
-    /// Another conversation begins.
+    /// Sets the id of a new conversation.
     pub fn set_session(&self, id: &str) {
         let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
         id.clone_into(&mut session);
@@ -116,12 +119,13 @@ impl SkillBook {
         session.clone()
     }
 
-    /// Is there one that the model may call?
+    /// Returns whether there is a skill that the model may call.
     pub(crate) fn has_any(&self) -> bool {
         self.skills.all().iter().any(|skill| skill.model_invocable)
     }
 
-    /// The skill, if this caller may call it. The error says why not, and what there is instead.
+    /// Returns the skill, if this caller may call it. The error is the reason why not, with
+    /// suggestions.
     pub fn find(&self, name: &str, caller: Caller) -> Result<Arc<Skill>, String> {
         let name = name.trim().trim_start_matches('/');
         let Some(skill) = self.skills.get(name) else {
@@ -149,8 +153,9 @@ impl SkillBook {
         }
     }
 
-    /// Calls a skill. Commands in its text, and files that a command mentions, go through `aside`. The
-    /// error is for the caller; nothing of the skill has been said then.
+    /// Calls a skill. Commands in its text, and files that a command mentions, run as nested calls
+    /// through `aside`. After an error, which is for the caller, nothing of the skill was sent to
+    /// the model.
     pub async fn invoke(
         &self,
         name: &str,
@@ -187,7 +192,8 @@ impl SkillBook {
         for part in render(&skill, &body, given) {
             match part {
                 SkillPart::Text(said) => {
-                    // Only the flat form has them: a skill names its files to be read when needed.
+                    // Only commands (single files) include mentioned files: skills refer to files
+                    // that are read when needed.
                     if skill.folder.is_none() {
                         mentioned.extend(mentions(&said).into_iter().map(str::to_owned));
                     }
@@ -219,7 +225,7 @@ impl SkillBook {
                 text += &content(&file, ran);
             }
         }
-        // What a subagent reads, the model does not.
+        // The model does not see what a subagent reads.
         let counts = self.counts && skill.fork.is_none();
         let is_known = counts && !self.skills.note_read(&skill.name, &text);
         let is_held_back = allowed.len() < skill.allowed_tools.len();
@@ -254,7 +260,7 @@ impl SkillBook {
         })
     }
 
-    /// Where a file is that a command mentions.
+    /// Returns the path of a file that a command mentions.
     fn mentioned(&self, path: &str) -> PathBuf {
         let places = self.skills.places();
         match path.strip_prefix("~/") {
@@ -264,7 +270,7 @@ impl SkillBook {
     }
 }
 
-/// The call that runs a command of a skill's text.
+/// Returns the call that runs a command of a skill's text.
 fn command(skill: &Skill, line: &str) -> Result<ToolUse, String> {
     let name = &skill.name;
     if let Some(shell) = skill.shell.as_deref().filter(|shell| *shell != "bash") {
@@ -278,7 +284,7 @@ fn command(skill: &Skill, line: &str) -> Result<ToolUse, String> {
     })
 }
 
-/// What it printed.
+/// Returns the output of a command.
 fn printed(skill: &Skill, line: &str, ran: NestedResult) -> Result<String, String> {
     if !ran.is_error {
         let printed = ran.structured.as_ref().map(|value| &value["stdout"]);
@@ -297,11 +303,11 @@ fn not_loaded(skill: &Skill, why: &str) -> String {
     format!("The skill {:?} was not loaded: {why}.", skill.name)
 }
 
-/// What a file says that a command mentions; nothing, if there is none.
+/// Returns the content of a mentioned file; empty if it does not exist.
 fn content(file: &Path, ran: NestedResult) -> String {
     match (ran.is_error, ran.denied) {
         (false, _) => format!("\n\nContents of {}:\n{}", file.display(), ran.text),
-        // Words like `@someone` name no file. What may not be read is worth a word.
+        // Text like `@someone` is not a file; but a file that may not be read is reported.
         (true, false) => String::new(),
         (true, true) => format!("\n\n{} may not be read here.", file.display()),
     }

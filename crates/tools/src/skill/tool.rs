@@ -1,4 +1,4 @@
-//! `Skill`: the model reads instructions that were written for the task at hand.
+//! `Skill`: gives the model instructions that were written for the current task.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Caller, Invoked, SkillBook};
 
-/// A subagent may take its time.
+/// Long, because a subagent may run the skill.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Loads a skill: instructions written for a kind of task.
@@ -33,7 +33,7 @@ pub(crate) struct Input {
 
 #[derive(Default)]
 pub(crate) struct Skill {
-    /// There is none to call yet; they may come to light.
+    /// No skill can be called yet; one may be found later.
     is_idle: bool,
 }
 
@@ -80,7 +80,8 @@ impl Tool for Skill {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        // Commands in its text run while it is loaded, and what it permits counts from then on.
+        // Commands in the skill's text run while it is loaded, and its permissions apply from then
+        // on.
         Effects::EXCLUSIVE
     }
 
@@ -88,7 +89,7 @@ impl Tool for Skill {
         let book = cx.services.get::<SkillBook>();
         let found = book.map(|book| book.find(&input.skill, Caller::Model));
         match found {
-            // It is text and nothing more.
+            // The skill consists only of text.
             Ok(Ok(skill)) if skill.is_plain() => Permission::Allow,
             _ => Permission::ByEffects,
         }
@@ -186,7 +187,7 @@ impl Tool for Skill {
     }
 }
 
-/// The subagent that carries a skill out.
+/// Returns the request to launch the subagent that runs a skill.
 fn launch(skill: &haft_extensions::Skill, prompt: String) -> LaunchRequest {
     LaunchRequest {
         kind: skill.fork.clone(),
@@ -200,7 +201,7 @@ fn launch(skill: &haft_extensions::Skill, prompt: String) -> LaunchRequest {
     }
 }
 
-/// Hands a skill to a subagent; its final words are the answer.
+/// Runs a skill in a subagent, whose final message is the result.
 async fn fork(invoked: Invoked, cx: &CallContext) -> Result<ToolOutput, ToolError> {
     let subagents = cx.services.get::<Subagents>()?;
     let name = &invoked.skill.name;

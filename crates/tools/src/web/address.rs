@@ -1,7 +1,7 @@
-//! Addresses of pages, read so strictly that no two programs could read one differently.
+//! Strict reading of page addresses, so that no two programs can interpret one differently.
 //!
-//! Rules judge the host as it stands in the text; the connection goes to the host that the URL parser finds. Here
-//! both are held against each other, before anyone judges.
+//! Rules check the host in the written text; the connection goes to the host that the URL parser
+//! finds. Both are compared here, before any rule is checked.
 
 use haft_sandbox::network::{Host, Special};
 use url::Url;
@@ -9,7 +9,7 @@ use url::Url;
 /// An address that can be fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PageAddress {
-    /// Without fragment; the host is in its one spelling.
+    /// Without a fragment, and with the normalized host.
     pub(crate) url: Url,
     pub(crate) host: Host,
     pub(crate) port: u16,
@@ -18,7 +18,7 @@ pub(crate) struct PageAddress {
 const LONGEST: usize = 4_000;
 
 impl PageAddress {
-    /// Reads what a model wrote. The error says what to write instead.
+    /// Reads an address that a model wrote. The error says what to write instead.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.len() > LONGEST {
@@ -49,7 +49,7 @@ impl PageAddress {
         Ok(address)
     }
 
-    /// Where a page points to.
+    /// Resolves a link or redirect against this address.
     pub(crate) fn join(&self, location: &str) -> Result<Self, String> {
         let location = location.trim();
         if location.len() > LONGEST || location.chars().any(char::is_control) {
@@ -80,14 +80,14 @@ impl PageAddress {
         if port == 0 {
             return Err("the URL names port 0, where nothing can listen".to_owned());
         }
-        // One spelling: without a final dot, and an address that is written inside another as itself.
+        // Normalized: without a final dot, and an address embedded in another one as itself.
         url.set_host(Some(&host.to_string()))
             .map_err(|error| format!("{host}: {error}"))?;
         url.set_fragment(None);
         Ok(Self { url, host, port })
     }
 
-    /// The same over https, unless it is on this machine or at a port that someone chose.
+    /// Changes http to https, except for a local host or an explicit port.
     pub(crate) fn upgraded(mut self) -> Self {
         let is_upgraded = self.url.scheme() == "http"
             && self.url.port().is_none()
@@ -99,7 +99,7 @@ impl PageAddress {
         self
     }
 
-    /// It names this machine, or an address that is not public.
+    /// Returns the kind of a non-public address, if this is one or names this machine.
     pub(crate) fn special(&self) -> Option<Special> {
         match self.host.address() {
             Some(address) => Special::of(address),
@@ -116,7 +116,7 @@ impl PageAddress {
         self.special().is_some() || self.host.name().is_some_and(|name| !name.contains('.'))
     }
 
-    /// The same host, but for `www.`?
+    /// Tests whether the hosts are equal, ignoring `www.`.
     pub(crate) fn is_host_of(&self, other: &Self) -> bool {
         fn bare(host: &Host) -> String {
             let text = host.to_string();
@@ -125,7 +125,7 @@ impl PageAddress {
         self.host == other.host || bare(&self.host) == bare(&other.host)
     }
 
-    /// As rules are asked: an address without brackets.
+    /// The host as rules expect it: an IP address without brackets.
     pub(crate) fn host_in_rules(&self) -> String {
         match self.host.address() {
             Some(address) => address.to_string(),
@@ -134,7 +134,7 @@ impl PageAddress {
     }
 }
 
-/// The host as it stands in the text: behind the scheme, before port and path.
+/// Returns the host in the written text: after the scheme, before port and path.
 fn written_host(text: &str) -> &str {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());

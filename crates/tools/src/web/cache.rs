@@ -1,6 +1,6 @@
-//! Pages that were fetched before.
+//! A cache of fetched pages.
 //!
-//! In memory, and of one session: what one session was shown reaches no other.
+//! It is kept in memory for one session, so that no other session can see its pages.
 
 use std::{
     collections::VecDeque,
@@ -10,7 +10,7 @@ use std::{
 
 use super::page::Page;
 
-/// So many pages, and so many bytes of them.
+/// The maximum number of cached pages, and of their bytes.
 const MOST_PAGES: usize = 64;
 const MOST_BYTES: usize = 32 << 20;
 
@@ -33,7 +33,7 @@ impl PageCache {
         }
     }
 
-    /// The page of exactly this address.
+    /// Returns the page with exactly this address.
     pub(super) fn find(&self, url: &str) -> Option<Arc<Page>> {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.retain(|kept| kept.since.elapsed() < self.lasts);

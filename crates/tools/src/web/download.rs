@@ -1,4 +1,5 @@
-//! From an address to bytes: judged, resolved once, checked, bounded; redirects only within the same host.
+//! Downloads: an address is checked, resolved once and checked again, and the size is limited.
+//! Redirects are followed only within the same host.
 
 use std::{
     collections::HashMap,
@@ -17,41 +18,41 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{WebFetch, WebSession, address::PageAddress};
 
-/// Redirects that are followed.
+/// The maximum number of redirects.
 const MOST_HOPS: usize = 10;
-/// For finding the addresses of a name.
+/// The time limit for resolving a name.
 const RESOLVING: Duration = Duration::from_secs(10);
 
-/// What came of it.
+/// The result of a download.
 pub(super) enum Fetched {
     Answer(Download),
-    /// The page is on another host, which no one was asked about.
+    /// The page is on another host, which was not approved.
     Moved {
         status: u16,
         to: String,
     },
 }
 
-/// An answer, whole.
+/// A complete response.
 pub(super) struct Download {
-    /// Where it was in the end.
+    /// The address after all redirects.
     pub(super) address: PageAddress,
     pub(super) status: u16,
     pub(super) media_type: String,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Who fetches, and how far it may reach.
+/// Downloads pages, within the addresses that are allowed.
 pub(super) struct Downloader<'a> {
     pub(super) client: &'a dyn FetchWeb,
     pub(super) web: &'a WebSession,
     pub(super) cx: &'a CallContext,
-    /// The call, for the question whether an address that is not public may be reached.
+    /// The call, for the question whether a non-public address is allowed.
     pub(super) asked: ToolUse,
 }
 
 impl Downloader<'_> {
-    /// Fetches it. Time counts only while the network is waited for.
+    /// Downloads a page. The time limit counts only while waiting for the network.
     pub(super) async fn download(&self, start: PageAddress) -> Result<Fetched, ToolError> {
         let mut left = self.web.limits.whole;
         let mut known = HashMap::new();
@@ -151,7 +152,7 @@ impl Downloader<'_> {
             ))
         };
         if let Some(encoding) = response.header("content-encoding") {
-            // What was asked for is unpacked by now.
+            // Requested encodings are already unpacked here.
             if !encoding.trim().eq_ignore_ascii_case("identity") {
                 let plain = |byte: u8| byte.is_ascii_alphanumeric() || b", -".contains(&byte);
                 let named = match encoding.len() <= 30 && encoding.bytes().all(plain) {
@@ -189,8 +190,8 @@ impl Downloader<'_> {
         ))
     }
 
-    /// Is a redirect followed? The decision for its host must be the same: that of another host is for those who
-    /// decided about this one.
+    /// Tests whether a redirect is followed: only to the same host (ignoring `www.`), and only if
+    /// the rules require no new decision for it.
     fn follows(&self, from: &PageAddress, to: &PageAddress) -> Result<bool, ToolError> {
         if from.host == to.host {
             return Ok(true);
@@ -212,14 +213,14 @@ impl Downloader<'_> {
         })
     }
 
-    /// Where a host is: every address that its name stands for, once each of them was found to be within reach.
+    /// Resolves a host to all its addresses, each of which was checked.
     async fn addresses(&self, address: &PageAddress) -> Result<Vec<IpAddr>, ToolError> {
         let deadline = Instant::now() + RESOLVING;
         let host = &address.host;
         let found = addresses_of(host, &*self.web.resolver, deadline).await;
         let found = match found {
             Ok(found) => found,
-            // The proxy may know what is not known here.
+            // The proxy may know the name.
             Err(_) if self.client.has_proxy() => return Ok(Vec::new()),
             Err(error) => {
                 return Err(ToolError::Failed(format!(
@@ -231,7 +232,7 @@ impl Downloader<'_> {
         let Err(why) = reach.check_all(host, &found) else {
             return Ok(found);
         };
-        // Some are out of reach whatever anyone says.
+        // Some addresses are never allowed.
         let wider = reach.with(found.iter().copied());
         let may_be_granted = wider.check_all(host, &found).is_ok();
         let refused =
@@ -252,8 +253,8 @@ impl Downloader<'_> {
         }
     }
 
-    /// Which addresses rules and people have named: those of rules, and that which the URL itself names, since
-    /// whoever agreed to it has read it there.
+    /// Returns the addresses that are explicitly allowed: those in rules, and one that the URL
+    /// itself contains, because whoever approved the URL saw it.
     fn reach(&self, address: &PageAddress) -> AllowedAddresses {
         let rules = host_rules(&self.cx.permissions.hosts.lists());
         let mut reach = rules
@@ -267,7 +268,8 @@ impl Downloader<'_> {
         reach
     }
 
-    /// Asks the person about a name that stands for an address which is not public. `None`: no one can be asked.
+    /// Asks the user about a name that resolves to a non-public address. `None`: nobody can be
+    /// asked.
     async fn may_reach(&self, address: &PageAddress, found: &[IpAddr]) -> Option<bool> {
         let cx = self.cx;
         if cx.permissions.mode == PermissionMode::DontAsk {
@@ -291,7 +293,7 @@ impl Downloader<'_> {
             ApprovalAnswer::Allow
             | ApprovalAnswer::Always
             | ApprovalAnswer::Updated { input: None, .. } => Some(true),
-            // It is under way: it cannot become another one.
+            // The call is already running, so that it cannot be replaced.
             ApprovalAnswer::Deny { .. }
             | ApprovalAnswer::Changed { .. }
             | ApprovalAnswer::Updated { .. } => Some(false),
@@ -300,7 +302,7 @@ impl Downloader<'_> {
     }
 }
 
-/// The rules as the gate of commands knows them. Patterns that it does not know name no address.
+/// Converts the rules for the command sandbox. Patterns it does not support match no address.
 pub(crate) fn host_rules(lists: &HostLists) -> HostRules {
     let read = |globs: &[HostGlob]| {
         let patterns = globs.iter().filter_map(|glob| {
@@ -319,7 +321,7 @@ pub(crate) fn host_rules(lists: &HostLists) -> HostRules {
     }
 }
 
-/// Does a rule name exactly this host, so that it may be where it is?
+/// Tests whether a rule names exactly this host, so that it may have a non-public address.
 pub(crate) fn is_named(lists: &HostLists, host: &Host, port: u16) -> bool {
     let rules = host_rules(lists);
     let mut allowed = rules.allowed.iter();

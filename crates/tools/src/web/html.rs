@@ -1,4 +1,4 @@
-//! From HTML to Markdown: the main content where there is one, else the whole page.
+//! Converts HTML to Markdown: the main content if there is one, otherwise the whole page.
 
 use std::{
     num::NonZero,
@@ -16,17 +16,18 @@ use url::Url;
 
 use super::tame::{TamePage, tame};
 
-/// A main content shorter than this is none…
+/// Shorter main content is ignored…
 const LEAST_CONTENT: usize = 250;
-/// …and so is one that leaves out more than this part of the text.
+/// …and so is main content with less than this fraction of the text.
 const LEAST_SHARE: usize = 4;
-/// Trees are walked by functions that call themselves; how deep, `tame` bounds.
+/// Trees are processed recursively; `tame` limits their depth.
 const STACK: usize = 64 << 20;
 
-/// Parts of a large page are at least so long. The tree of a short one stays in the processor's cache, and the next
-/// one's lies in the same memory: all in one tree takes twice as long.
+/// The minimum length of a part of a large page. The tree of a short part fits in the processor's
+/// cache, and the next one reuses the same memory: a single tree for everything takes twice as
+/// long.
 const LEAST_PART: usize = 32 << 10;
-/// So many are converted at once.
+/// The maximum number of parts that are converted at the same time.
 const MOST_THREADS: usize = 4;
 
 /// A page as Markdown.
@@ -34,11 +35,11 @@ const MOST_THREADS: usize = 4;
 pub(super) struct HtmlText {
     pub(super) title: String,
     pub(super) text: String,
-    /// Only the main content.
+    /// Whether `text` has only the main content.
     pub(super) is_main: bool,
 }
 
-/// Converts a page. Takes its time: not for a thread that others wait for.
+/// Converts a page. This is slow, so it must not run on an async thread.
 pub(super) fn to_markdown(html: &str, url: &str) -> HtmlText {
     let base = Url::parse(url).ok();
     let page = tame(html, base.as_ref());
@@ -46,7 +47,7 @@ pub(super) fn to_markdown(html: &str, url: &str) -> HtmlText {
         true => large(&page, threads()),
         false => beside([|| small(&page)]).and_then(|mut one| one.pop()),
     };
-    // It comes from elsewhere, and must not fail for it: then there is at least the text.
+    // The page is untrusted and may make the conversion fail; then at least the text is returned.
     let (text, is_main) = converted.unwrap_or_else(|| (tidy(&bare(&page.html)), false));
     HtmlText {
         title: unescaped(&page.title),
@@ -55,14 +56,14 @@ pub(super) fn to_markdown(html: &str, url: &str) -> HtmlText {
     }
 }
 
-/// Runs these side by side, each on a stack of its own; `None` if one of them failed.
+/// Runs these in parallel, each in a thread with a large stack; `None` if one of them failed.
 fn beside<T: Send, F: FnOnce() -> T + Send>(work: impl IntoIterator<Item = F>) -> Option<Vec<T>> {
     thread::scope(|scope| {
         let start = |work| {
             let builder = thread::Builder::new().stack_size(STACK);
             builder.spawn_scoped(scope, work).ok()
         };
-        // All of them begin before one is waited for.
+        // Starts all of them before waiting for one.
         let begun: Vec<_> = work.into_iter().map(start).collect();
         let ended: Vec<_> = begun.into_iter().map(|one| one?.join().ok()).collect();
         ended.into_iter().collect()
@@ -80,7 +81,7 @@ fn small(page: &TamePage) -> (String, bool) {
     }
 }
 
-/// A large page is converted in parts, by as many threads as there are processors for it.
+/// Converts a large page in parts, in several threads.
 fn large(page: &TamePage, threads: usize) -> Option<(String, bool)> {
     let is_enough = |main: &Range<usize>| main.len() >= page.html.len() / LEAST_SHARE;
     let main = page.main.clone().filter(is_enough);
@@ -105,7 +106,7 @@ fn large(page: &TamePage, threads: usize) -> Option<(String, bool)> {
     Some((joined(&texts), is_main))
 }
 
-/// What is shown of a page, cut where it can be.
+/// Splits the shown range of a page at its cut positions.
 fn parts(page: &TamePage, shown: Range<usize>) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = shown.start;
@@ -119,7 +120,8 @@ fn parts(page: &TamePage, shown: Range<usize>) -> Vec<&str> {
     parts
 }
 
-/// Parts as one text, those that are empty left out. The blanks in front of a first line stay: it may be code.
+/// Joins the parts that are not empty. The indentation of a first line is kept, because it may be
+/// code.
 fn joined(parts: &[String]) -> String {
     let edges = parts.iter().map(|part| {
         let part = part.trim_end();
@@ -133,7 +135,7 @@ fn joined(parts: &[String]) -> String {
 
 fn main_content(page: &TamePage) -> Option<String> {
     let config = Config {
-        // They name the languages of code.
+        // Classes contain the languages of code.
         keep_classes: true,
         disable_json_ld: true,
         ..Config::default()
@@ -162,11 +164,11 @@ fn markdown(html: &str) -> String {
         .replace("&#124;", "\\|")
 }
 
-/// The text without its tags.
+/// Returns the text without its tags.
 fn bare(html: &str) -> String {
     let mut text = String::with_capacity(html.len() / 2);
     for piece in html.split('<') {
-        // The first piece begins outside of a tag.
+        // The first piece starts outside of a tag.
         let outside = piece.split_once('>').map_or(piece, |(_, outside)| outside);
         text.push_str(outside);
     }
@@ -188,7 +190,8 @@ fn unescaped(text: &str) -> String {
     text
 }
 
-/// At most one empty line in a row, none with blanks only. The blanks in front of the first line stay.
+/// Removes repeated empty lines, and spaces at line ends. The indentation of the first line is
+/// kept.
 fn tidy(text: &str) -> String {
     let mut tidy = String::with_capacity(text.len());
     let mut empty = 0;
@@ -199,7 +202,8 @@ fn tidy(text: &str) -> String {
             continue;
         }
         if !is_empty {
-            // Two blanks at the end are a line break in Markdown, which the line end is already.
+            // Two trailing spaces are a line break in Markdown, but the newline already breaks the
+            // line.
             tidy.push_str(line.trim_end());
         }
         tidy.push('\n');

@@ -1,4 +1,5 @@
-//! How a model reads a stranger's text: between marks that the text cannot forge, without what people cannot see.
+//! Prepares untrusted text for a model: between marks that the text cannot forge, without
+//! invisible characters.
 
 use std::borrow::Cow;
 
@@ -15,7 +16,7 @@ const MARKS: [&str; 9] = [
     "untrusted",
 ];
 
-/// A text between marks, and what it is, behind it.
+/// Encloses a text in marks, followed by a note that it is data.
 pub(super) fn marked(mark: &str, source: &str, text: &str) -> String {
     let shown = harmless(source);
     let shown = shown.replace('"', "%22").replace('\n', " ");
@@ -26,12 +27,13 @@ pub(super) fn marked(mark: &str, source: &str, text: &str) -> String {
     )
 }
 
-/// The text without characters that act or hide, and without marks of ours.
+/// Removes control characters and invisible characters from a text, and escapes this program's
+/// marks.
 pub(crate) fn harmless(text: &str) -> String {
-    // First, so that no mark is put together by leaving out what stands in it.
+    // Before the marks are escaped, so that removing characters cannot create a mark.
     let visible = match text.chars().any(is_left_out) {
         true => Cow::Owned(text.chars().filter(|c| !is_left_out(*c)).collect()),
-        // Nearly always there is nothing to leave out.
+        // Usually there is nothing to remove.
         false => Cow::Borrowed(text),
     };
     let mut out = String::with_capacity(visible.len() + 16);
@@ -50,8 +52,8 @@ pub(crate) fn harmless(text: &str) -> String {
     out
 }
 
-/// Control characters, directions of writing, tags and other characters that show nothing: text can be hidden
-/// in them.
+/// Tests for control characters, text direction characters, tag characters and other invisible
+/// characters, in which text can be hidden.
 fn is_left_out(c: char) -> bool {
     match c {
         '\n' | '\t' => false,

@@ -1,15 +1,15 @@
-//! Pages of the web: `WebFetch` and `WebSearch`.
+//! Web pages: `WebFetch` and `WebSearch`.
 //!
-//! What a page says was written by a stranger: it is data, marked as such, and permits nothing. Where a page is,
-//! is decided in this order: the address is read so strictly that no two programs could read it differently
-//! (`address`); rules and people judge the host; only then is its name resolved, once, and every address that it
-//! stands for is checked by the same code as the connections of commands
-//! ([`haft_sandbox::network::AllowedAddresses`]); the connection goes to one of those.
+//! A page was written by strangers: it is data, is marked as such, and grants no permissions. The
+//! address is checked in these steps: it is read so strictly that no two programs could interpret
+//! it differently (`address`); rules and users decide about the host; then its name is resolved
+//! once, and the code for connections of commands ([`haft_sandbox::network::AllowedAddresses`])
+//! checks each address; the connection goes to one of these addresses.
 //!
-//! - `download`: from an address to bytes, redirects included; `cache`: pages that were fetched before
-//! - `page`: from bytes to text; `html`: from HTML to Markdown; `tame`: HTML that can do no harm to its
-//!   reader; `tags`: what it is made of
-//! - `marked`: how a model reads a stranger's text
+//! - `download`: downloads with redirects; `cache`: fetched pages
+//! - `page`: converts bytes to text; `html`: converts HTML to Markdown; `tame`: makes HTML safe for
+//!   its parser; `tags`: tags and attributes
+//! - `marked`: how untrusted text is shown to a model
 
 mod address;
 mod cache;
@@ -33,7 +33,7 @@ pub(crate) use marked::harmless;
 pub(crate) use search::WebSearch;
 pub use session::{WebLimits, WebSession};
 
-/// A door for benchmarks: HTML as WebFetch shows it.
+/// For benchmarks: HTML as WebFetch shows it.
 #[doc(hidden)]
 pub fn html_to_markdown(html: &str, url: &str) -> String {
     html::to_markdown(html, url).text

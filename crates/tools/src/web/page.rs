@@ -1,4 +1,4 @@
-//! From the bytes of an answer to what a model reads.
+//! Converts the bytes of a response to text for the model.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use haft_contract::{CallContext, Content, ToolError};
 use super::{WebSession, download::Download, html};
 use crate::{blocking::blocking, fs::read_kept};
 
-/// A page that was fetched.
+/// A fetched page.
 #[derive(Debug, Clone)]
 pub(super) struct Page {
-    /// Where it was in the end.
+    /// The address after all redirects.
     pub(super) url: String,
     pub(super) code: u16,
-    /// As many as came.
+    /// The number of received bytes.
     pub(super) bytes: usize,
     pub(super) body: PageBody,
 }
@@ -24,13 +24,13 @@ pub(super) struct Page {
 pub(super) enum PageBody {
     Text {
         text: String,
-        /// Served as Markdown.
+        /// Whether it was served as Markdown.
         is_markdown: bool,
     },
-    /// No text: kept as a file, and read like one.
+    /// Not text: stored as a file, and read like one.
     File {
         path: PathBuf,
-        /// What the media type says it is.
+        /// The media type.
         kind: String,
         content: Vec<Content>,
     },
@@ -50,14 +50,14 @@ impl Page {
         }
     }
 
-    /// What it costs to keep.
+    /// The size in the cache, in bytes.
     pub(super) fn weight(&self) -> usize {
         match &self.body {
             PageBody::Text { text, .. } => text.len(),
             PageBody::File { content, .. } => {
                 let weights = content.iter().map(|block| match block {
                     Content::Text { text } => text.len(),
-                    // A picture is at most this long.
+                    // The maximum size of an image.
                     Content::Image { .. } | Content::Document { .. } => 5 << 20,
                 });
                 weights.sum()
@@ -66,17 +66,17 @@ impl Page {
     }
 }
 
-/// What an answer is.
+/// The kind of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AnswerKind {
     Html,
     Markdown,
     Text,
-    /// With the extension that it is kept under.
+    /// Contains the extension of the stored file.
     File(&'static str),
 }
 
-/// Reads an answer as what it is.
+/// Reads a response, depending on its kind.
 pub(super) async fn read(
     download: Download,
     web: &WebSession,
@@ -95,7 +95,7 @@ pub(super) async fn read(
         AnswerKind::File(extension) => file(&bytes, extension, &media_type, web, cx).await?,
         AnswerKind::Html | AnswerKind::Markdown | AnswerKind::Text => {
             let url = url.clone();
-            // Converting takes longer than others should wait.
+            // Converting is too slow for an async thread.
             blocking(move || text(kind, &media_type, &bytes, &url)).await?
         }
     };
@@ -144,11 +144,11 @@ async fn file(
         "bin" => Vec::new(),
         _ => match read_kept(&path, cx).await {
             Ok(output) => output.content,
-            // It is there all the same.
+            // The file exists all the same.
             Err(error) => vec![Content::text(error.to_string())],
         },
     };
-    // It stands outside of the marks, so it may be nothing but a type.
+    // The text is outside of the marks, so it must be nothing but a type.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.+-".contains(&byte);
     let kind = essence(media_type);
     let kind = match kind.bytes().all(plain) && (1..=100).contains(&kind.len()) {
@@ -162,7 +162,8 @@ async fn file(
     })
 }
 
-/// What it is: by its first bytes where they say it, else by its media type, else by its address.
+/// Returns the kind of a response: from its first bytes if they are known, then from its media
+/// type, then from its address.
 fn kind(media_type: &str, path: &str, bytes: &[u8]) -> AnswerKind {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     if starts(b"%PDF-") {
@@ -232,14 +233,14 @@ fn kind(media_type: &str, path: &str, bytes: &[u8]) -> AnswerKind {
     }
 }
 
-/// A media type without its parameters, in small letters.
+/// Returns a media type without its parameters, in lowercase.
 fn essence(media_type: &str) -> String {
     let essence = media_type.split(';').next().unwrap_or_default();
     essence.trim().to_ascii_lowercase()
 }
 
-/// The text: by its byte order mark, by what the server says, by what the page says of itself, as UTF-8, by a
-/// guess.
+/// Decodes the text: the encoding comes from the byte order mark, the server, or the page itself,
+/// or is UTF-8 if valid, or is guessed.
 fn decode(media_type: &str, bytes: &[u8], is_html: bool) -> String {
     let encoding = Encoding::for_bom(bytes)
         .map(|(encoding, _)| encoding)
@@ -266,7 +267,7 @@ fn parameter<'a>(media_type: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// `<meta charset="…">`, also as a media type in a `content`.
+/// Reads `<meta charset="…">`, also within a media type in `content`.
 fn of_page(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(1_024)]).to_ascii_lowercase();
     let (_, rest) = head.split_once("charset")?;
@@ -274,7 +275,7 @@ fn of_page(bytes: &[u8]) -> Option<&'static Encoding> {
     let rest = rest.trim_start_matches(['"', '\'']);
     let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "-_:.".contains(c)));
     let found = Encoding::for_label(&rest.as_bytes()[..end.unwrap_or(rest.len())])?;
-    // A page that can say this is not in it.
+    // A page that declares such an encoding in ASCII does not use it.
     Some(match found.is_ascii_compatible() {
         true => found,
         false => UTF_8,

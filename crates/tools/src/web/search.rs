@@ -1,7 +1,7 @@
-//! `WebSearch`: pages by words.
+//! `WebSearch`: searches for web pages.
 //!
-//! Who searches is the session's business ([`WebSearcher`]): the provider, a SearXNG instance or a tool of an MCP
-//! server. Without one the tool is not offered.
+//! The session chooses the search service ([`WebSearcher`]): the provider, a SearXNG instance or a
+//! tool of an MCP server. Without one the tool is not offered.
 
 use std::{fmt::Write, time::Instant};
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::words::counted;
 
-/// Results that are shown.
+/// The maximum number of results that are shown.
 const MOST_HITS: usize = 20;
 const LONGEST_SNIPPET: usize = 500;
 const LONGEST_QUERY: usize = 1_000;
@@ -160,13 +160,13 @@ fn is_domain(domain: &str) -> bool {
     !domain.is_empty() && domain.len() <= 253 && domain.bytes().all(plain) && !domain.contains("//")
 }
 
-/// Lets a tool of a server search: by the same rules as any call of it, but that consent to search is consent
-/// to this tool.
+/// Searches with a tool of an MCP server. The rules of that tool apply, except that permission to
+/// search includes this tool.
 async fn by_tool(name: &str, query: &WebQuery, cx: &CallContext) -> Result<String, ToolError> {
     let sites = query.allowed_domains.iter();
     let sites: Vec<String> = sites.map(|domain| format!("site:{domain}")).collect();
     let mut words = query.words.clone();
-    // Any of them: a page is on one host only.
+    // Any of them, because a page is on one host only.
     if !sites.is_empty() {
         let _ = write!(words, " {}", sites.join(" OR "));
     }

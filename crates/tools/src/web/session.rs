@@ -1,4 +1,4 @@
-//! What a session keeps of the web: pages, answers of the person, how often it searched.
+//! The web state of a session: pages, answers of the user, the number of searches.
 
 use std::{
     collections::HashSet,
@@ -19,26 +19,26 @@ use haft_sandbox::network::{Resolve, SystemResolver};
 
 use super::cache::PageCache;
 
-/// How long pages are kept.
+/// The time for which pages are cached.
 const KEPT: Duration = Duration::from_secs(15 * 60);
-/// How long a page may take, redirects and all.
+/// The time limit for a page, including redirects.
 const WHOLE: Duration = Duration::from_secs(30);
-/// Bytes of a page, unpacked.
+/// The maximum size of a page, unpacked, in bytes.
 const LONGEST: usize = 10 << 20;
 const MOST_SEARCHES: u32 = 200;
-/// Bytes of files that a session keeps.
+/// The maximum total size of the files of a session, in bytes.
 const MOST_KEPT: u64 = 256 << 20;
 
-/// How much of the web a session may have.
+/// The web limits of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WebLimits {
-    /// How long a page is kept and not asked for again.
+    /// The time for which pages are cached.
     pub kept: Duration,
-    /// How long a page may take, redirects and all.
+    /// The time limit for a page, including redirects.
     pub whole: Duration,
-    /// Bytes of a page, unpacked.
+    /// The maximum size of a page, unpacked, in bytes.
     pub longest: usize,
-    /// Searches of a session and its subagents.
+    /// The maximum number of searches of a session and its subagents.
     pub searches: u32,
 }
 
@@ -54,7 +54,7 @@ impl Default for WebLimits {
 }
 
 impl WebLimits {
-    /// As these variables say; what is no number counts as unset.
+    /// Reads the limits from environment variables; values that are not numbers are ignored.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let number = |name: &str| {
             let digits = variable(name)?;
@@ -73,22 +73,22 @@ impl WebLimits {
     }
 }
 
-/// What a session and its subagents keep of the web. A service; nothing of it outlives the session but files
-/// that were fetched, which lie in the session's folder.
+/// The web state of a session and its subagents, as a service. Only fetched files, which are in the
+/// session's folder, outlive the session.
 pub struct WebSession {
     pub(super) limits: WebLimits,
     pub(super) cache: PageCache,
     pub(super) resolver: Arc<dyn Resolve>,
     folder: PathBuf,
     searched: AtomicU32,
-    /// Bytes of files.
+    /// The total size of the stored files, in bytes.
     kept: AtomicU64,
-    /// Hosts that the person let be reached at addresses that are not public.
+    /// Hosts at non-public addresses that the user allowed.
     granted: Mutex<HashSet<(String, IpAddr)>>,
 }
 
 impl WebSession {
-    /// Files go to this folder, at the first one.
+    /// Files are stored in `folder`, which is created with the first file.
     pub fn new(folder: PathBuf, limits: WebLimits) -> Self {
         Self {
             limits,
@@ -101,14 +101,14 @@ impl WebSession {
         }
     }
 
-    /// The same with another resolver.
+    /// Replaces the resolver.
     #[must_use]
     pub fn with_resolver(mut self, resolver: Arc<dyn Resolve>) -> Self {
         self.resolver = resolver;
         self
     }
 
-    /// Counts a search; false if there were enough.
+    /// Counts a search; false if the limit is reached.
     pub(super) fn may_search(&self) -> bool {
         let most = self.limits.searches;
         let count = |count: u32| (count < most).then_some(count + 1);
@@ -128,7 +128,8 @@ impl WebSession {
         of_host.map(|(_, address)| *address).collect()
     }
 
-    /// Keeps what was fetched as a file: named by its content, readable by the owner alone.
+    /// Stores fetched bytes as a file that is named after its content, and that only the owner can
+    /// read.
     pub(super) fn keep(&self, bytes: &[u8], extension: &str) -> io::Result<PathBuf> {
         let hash = ContentHash::of(bytes).to_string();
         let name = format!("web-{}.{extension}", &hash[..32]);
@@ -148,7 +149,7 @@ impl WebSession {
                 file.write_all(bytes)?;
                 self.kept.fetch_add(length, Ordering::AcqRel);
             }
-            // By its name it holds the same.
+            // The name is the hash of the content, so the content is the same.
             Err(error)
                 if error.kind() == io::ErrorKind::AlreadyExists && is_whole(&path, bytes) => {}
             Err(error) => return Err(error),

@@ -1,29 +1,29 @@
-//! Tags of HTML as they are written, and what each means to those who read on.
+//! HTML tags as they are written, and their meaning for the conversion.
 
 use std::borrow::Cow;
 
-/// Bytes of a name; what is longer is cut off.
+/// The maximum length of a tag name in bytes; longer names are cut off.
 const LONGEST_NAME: usize = 40;
 
-/// What a tag means.
+/// The meaning of a tag.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TagKind {
-    /// Left out with all that is in it.
+    /// Removed with its content.
     pub(super) is_dropped: bool,
-    /// Left out itself; what is in it stays.
+    /// Removed, but its content is kept.
     pub(super) is_unwrapped: bool,
-    /// Has nothing in it, and no end.
+    /// Has no content and no end tag.
     pub(super) is_void: bool,
-    /// What is in it reads the same without it.
+    /// Its content reads the same without it.
     pub(super) is_container: bool,
-    /// A paragraph ends where it begins.
+    /// Ends an open paragraph.
     pub(super) ends_paragraph: bool,
 }
 
 impl TagKind {
     pub(super) fn of(name: &str) -> Self {
         let mut kind = Self::default();
-        // As bytes, because a match over strings compares the name with one after the other.
+        // As bytes, because a match over strings compares the name with each string in turn.
         match name.as_bytes() {
             b"script" | b"style" | b"svg" | b"iframe" | b"template" | b"noembed" | b"noframes"
             | b"object" | b"canvas" | b"select" | b"datalist" | b"xmp" => kind.is_dropped = true,
@@ -53,14 +53,14 @@ impl TagKind {
 
 /// A tag as it is written.
 pub(super) struct RawTag<'a> {
-    /// In small letters.
+    /// In lowercase.
     pub(super) name: Cow<'a, str>,
     pub(super) is_end: bool,
     pub(super) attributes: &'a str,
     pub(super) behind: &'a str,
 }
 
-/// Reads a tag behind its `<`; `None` if it does not end.
+/// Reads a tag after its `<`; `None` if it does not end.
 pub(super) fn read_tag(inside: &str) -> Option<RawTag<'_>> {
     let (is_end, inside) = match inside.strip_prefix('/') {
         Some(inside) => (true, inside),
@@ -78,7 +78,7 @@ pub(super) fn read_tag(inside: &str) -> Option<RawTag<'_>> {
     loop {
         match *bytes.get(at)? {
             b'>' => break,
-            // A quote begins a value only behind a `=`.
+            // A quote starts a value only after a `=`.
             quote @ (b'"' | b'\'') if inside[..at].trim_end().ends_with('=') => {
                 let behind = &bytes[at + 1..];
                 at += 2 + behind.iter().position(|byte| *byte == quote)?;
@@ -94,13 +94,13 @@ pub(super) fn read_tag(inside: &str) -> Option<RawTag<'_>> {
     })
 }
 
-/// The next attribute: its name, its value, and what comes behind it.
+/// Returns the next attribute: its name, its value, and the rest of the text.
 pub(super) fn next_attribute(text: &str) -> Option<(&str, &str, &str)> {
     let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/');
     if text.is_empty() {
         return None;
     }
-    // A `=` in front is part of a name.
+    // A `=` at the start is part of the name.
     let skipped = usize::from(text.starts_with('='));
     let end = text[skipped..].find(|c: char| c.is_ascii_whitespace() || c == '=' || c == '/');
     let end = end.map_or(text.len(), |at| at + skipped);
@@ -120,7 +120,7 @@ pub(super) fn next_attribute(text: &str) -> Option<(&str, &str, &str)> {
     Some((name, value, rest))
 }
 
-/// Where the end tag of this name is.
+/// Finds the end tag with this name.
 pub(super) fn find_end(text: &str, name: &str) -> Option<usize> {
     let mut from = 0;
     while let Some(at) = text[from..].find("</") {

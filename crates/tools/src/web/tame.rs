@@ -1,9 +1,9 @@
-//! HTML that can do no harm to those who read it next.
+//! Makes HTML safe for the parser that reads it next.
 //!
-//! A parser of HTML repairs what is broken, and there are pages whose repair takes for ever or whose tree is a
-//! million elements deep. So a page goes through here first: in one pass, in time and memory linear in its
-//! length. What comes out is nested well, at most [`DEEPEST`] deep, and has only those tags and attributes that
-//! text can be made of.
+//! HTML parsers repair broken HTML, and for some pages the repair takes practically forever or
+//! creates a tree that is a million elements deep. So a page is first sanitized here: in one pass,
+//! with time and memory linear in its length. The result is well nested, at most [`DEEPEST`] levels
+//! deep, and has only tags and attributes that matter for the text.
 
 use std::{borrow::Cow, collections::HashSet, ops::Range};
 
@@ -11,29 +11,30 @@ use url::Url;
 
 use super::tags::{RawTag, TagKind, find_end, next_attribute, read_tag};
 
-/// In larger pages the main content is not searched for, which would take longer than all the rest: it is where the
-/// page says it is.
+/// In larger pages the main content is not searched for, which would take longer than all the rest:
+/// the page's own elements define it.
 const LARGE: usize = 512 << 10;
-/// Elements inside each other.
+/// The maximum nesting depth of elements.
 const DEEPEST: usize = 160;
-/// Elements of a page; beyond that only the text counts.
+/// The maximum number of elements of a page; from the rest only the text is kept.
 const MOST_TAGS: usize = 150_000;
-/// Bytes between two places where a page can be cut, at least.
+/// The minimum number of bytes between two cut positions.
 const BETWEEN_CUTS: usize = 8 << 10;
-/// Bytes of an attribute.
+/// The maximum length of an attribute value, in bytes.
 const LONGEST_VALUE: usize = 2_000;
 
-/// What a page is, and how much of it is text.
+/// A sanitized page.
 pub(super) struct TamePage {
     pub(super) html: String,
-    /// Bytes outside of tags.
+    /// The number of bytes outside of tags.
     pub(super) text_bytes: usize,
     pub(super) title: String,
-    /// Where the largest `main` or `article` stands in it, if there is one.
+    /// The range of the largest `main` or `article` element.
     pub(super) main: Option<Range<usize>>,
-    /// Larger than [`LARGE`].
+    /// Whether it is larger than [`LARGE`].
     pub(super) is_large: bool,
-    /// Where a large page can be cut: what stands before and behind can be read alone, and makes the same text.
+    /// Positions at which a large page can be cut: the parts can be converted separately, with the
+    /// same text as the result.
     pub(super) cuts: Vec<usize>,
 }
 
@@ -41,7 +42,7 @@ const ATTRIBUTES: [&str; 17] = [
     "href", "src", "alt", "title", "class", "id", "lang", "colspan", "rowspan", "start", "content",
     "name", "property", "datetime", "role", "itemprop", "hidden",
 ];
-/// Makes a page tame. Links are made whole by its address.
+/// Sanitizes a page. Links are made absolute with its address.
 pub(super) fn tame(html: &str, base: Option<&Url>) -> TamePage {
     tame_as(html, base, html.len() > LARGE)
 }
@@ -78,9 +79,10 @@ struct Tamer<'a> {
     rest: &'a str,
     base: Option<&'a Url>,
     out: String,
-    /// The elements that are open.
+    /// The open elements.
     open: Vec<OpenElement<'a>>,
-    /// Elements of these names are not closed any more: looking for their end again would be for nothing.
+    /// Elements of these names have no end tag in the rest of the page, so that searching for it
+    /// again is useless.
     unclosed: HashSet<String>,
     /// Names of elements that were too deep to be opened.
     beyond: Vec<Cow<'a, str>>,
@@ -90,19 +92,19 @@ struct Tamer<'a> {
     main: Option<Range<usize>>,
     is_large: bool,
     cuts: Vec<usize>,
-    /// How many elements are open that are no containers.
+    /// The number of open elements that are not containers.
     in_others: usize,
 }
 
 struct OpenElement<'a> {
     name: Cow<'a, str>,
     kind: TagKind,
-    /// Where its tag begins in what comes out.
+    /// The start of its tag in the output.
     start: usize,
 }
 
 impl<'a> Tamer<'a> {
-    /// The next text and the tag behind it; false at the end.
+    /// Processes the next text and the tag after it; false at the end.
     fn step(&mut self) -> bool {
         let at = memchr::memchr(b'<', self.rest.as_bytes()).unwrap_or(self.rest.len());
         let (text, rest) = self.rest.split_at(at);
@@ -115,7 +117,7 @@ impl<'a> Tamer<'a> {
         match inside.as_bytes().first() {
             Some(b'!' | b'?') => self.skip_declaration(inside),
             Some(byte) if byte.is_ascii_alphabetic() || *byte == b'/' => {
-                // A tag without an end takes the rest of the page with it, as in a browser.
+                // A tag without an end includes the rest of the page, as in a browser.
                 let Some(tag) = read_tag(inside) else {
                     return false;
                 };
@@ -192,8 +194,8 @@ impl<'a> Tamer<'a> {
         });
     }
 
-    /// What is between here and the end of the element, which is left behind. `None`: it has no end, and only
-    /// the tag is left out.
+    /// Skips to the end of the element and returns its text. `None`: there is no end tag, and only
+    /// the start tag is removed.
     fn skip_to_end(&mut self, name: &str) -> Option<&'a str> {
         if self.unclosed.contains(name) {
             return None;
@@ -207,7 +209,7 @@ impl<'a> Tamer<'a> {
         Some(text)
     }
 
-    /// An end tag closes what is open inside, too.
+    /// An end tag also closes all elements inside.
     fn close(&mut self, name: &str) {
         if self.beyond.last().is_some_and(|last| last == name) {
             self.beyond.pop();
@@ -238,7 +240,7 @@ impl<'a> Tamer<'a> {
         self.beyond.clear();
     }
 
-    /// What ends where this begins.
+    /// Closes the elements that this start tag ends.
     fn close_implied(&mut self, name: &str, kind: TagKind) {
         let (ended, within): (&[&str], &[&str]) = match name {
             "li" => (&["li"], &["ul", "ol", "menu"]),
@@ -275,7 +277,7 @@ impl<'a> Tamer<'a> {
             let Some(name) = ATTRIBUTES.iter().find(|own| own.eq_ignore_ascii_case(name)) else {
                 continue;
             };
-            // Those of other elements serve only to find the main content.
+            // Otherwise these attributes serve only to find the main content.
             let names_code = *name == "class" && matches!(&*tag.name, "code" | "pre");
             let marks_only = ["class", "id", "role", "itemprop"].contains(name);
             if self.is_large && marks_only && !names_code {
@@ -310,7 +312,8 @@ impl<'a> Tamer<'a> {
         self.out.push('>');
     }
 
-    /// A link as a whole address; `None` for what is none: places in the page, scripts, whole pictures.
+    /// Returns a link as an absolute address; `None` for fragments of the page, scripts and
+    /// embedded images.
     fn whole<'l>(&self, link: &'l str) -> Option<Cow<'l, str>> {
         let link = link.trim();
         let starts = |with: &str| {

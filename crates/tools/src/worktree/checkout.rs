@@ -1,4 +1,4 @@
-//! A checkout, and the worktrees that are made of it.
+//! A checkout and its worktrees.
 
 use std::{
     fs::{self, DirBuilder},
@@ -14,49 +14,49 @@ use super::{
     marker::{Held, MakingMarker, Marker},
 };
 
-/// Where they lie in a checkout.
+/// The folder for worktrees in a checkout.
 pub(super) const PLACE: &str = ".claude/worktrees";
 
-/// Keeps the checkout from seeing them.
+/// Makes the checkout's repository ignore the worktrees.
 const IGNORE: &str = "*\n";
 
-/// The longest name.
+/// The maximum length of a name.
 const LONGEST_NAME: usize = 64;
 
-/// A checkout, and how git is run in it.
+/// A checkout, with the settings for running git in it.
 #[derive(Debug, Clone)]
 pub(super) struct Checkout {
     pub(super) root: PathBuf,
-    /// Where git keeps what all its worktrees share.
+    /// The git directory that all its worktrees share.
     common: PathBuf,
     git: Git,
 }
 
-/// A worktree that git made.
+/// A worktree that git created.
 #[derive(Debug)]
 pub(super) struct GitWorktree {
     pub(super) checkout: Checkout,
     pub(super) path: PathBuf,
     pub(super) branch: String,
-    /// What git keeps of it.
+    /// Git's administrative folder for it.
     folder: PathBuf,
-    /// Device and number of its directory: another one in its place is not it.
+    /// Device and inode of its directory, to notice when another directory replaces it.
     identity: (u64, u64),
-    /// This session made it, and may remove it.
+    /// Whether this session created it, and may remove it.
     pub(super) is_ours: bool,
     held: Option<Held>,
-    /// The commit it began at.
+    /// The commit it was created from.
     base: Option<String>,
 }
 
-/// What would be lost with a worktree.
+/// The work that would be lost with a worktree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct UnsavedWork {
-    /// Files that are changed or new.
+    /// The number of changed or new files.
     pub(super) files: usize,
-    /// Commits that are on no other branch.
+    /// The number of commits that are on no other branch.
     pub(super) commits: usize,
-    /// There are submodules in it, whose work is not looked at.
+    /// Whether it has submodules, which are not examined.
     pub(super) submodules: bool,
 }
 
@@ -66,7 +66,7 @@ impl UnsavedWork {
     }
 }
 
-/// The directory of a name; the error says what is wrong with it.
+/// Returns the directory name for a worktree name; the error says what is wrong with the name.
 pub(super) fn directory_name(name: &str) -> Result<String, String> {
     let wrong = |why: &str| {
         Err(format!(
@@ -82,24 +82,25 @@ pub(super) fn directory_name(name: &str) -> Result<String, String> {
         if part.is_empty() || !part.chars().all(plain) {
             return wrong("a part of it is empty or holds another character");
         }
-        // git takes them for something else, or not at all.
+        // Git interprets such parts differently, or rejects them.
         let lower = part.to_ascii_lowercase();
         let ends_badly = lower.ends_with('.') || lower.ends_with(".lock");
         if part.starts_with(['.', '-']) || part.contains("..") || ends_badly {
             return wrong("a part of it begins or ends as git does not let it");
         }
     }
-    // Side by side: one worktree inside another would go with it.
+    // Not nested: a worktree inside another one would be removed together with it.
     Ok(name.replace('/', "+"))
 }
 
-/// The checkout that a directory is in, by what lies there: the repository is not asked.
+/// Returns the checkout that contains a directory, based on the files alone: the repository is not
+/// read.
 pub(super) fn nearest_checkout(cwd: &Path) -> Option<&Path> {
     cwd.ancestors().find(|one| one.join(".git").exists())
 }
 
 impl Checkout {
-    /// The checkout around a directory; the error says why there is none that worktrees can be made of.
+    /// Finds the checkout around a directory; the error says why worktrees cannot be created there.
     pub(super) async fn around(cwd: &Path, cancel: &CancellationToken) -> Result<Self, String> {
         let git = Git::of(cwd, cancel).await?;
         let asked = [
@@ -129,7 +130,8 @@ impl Checkout {
         };
         let (common, root) = (PathBuf::from(common), PathBuf::from(root));
         let cwd = fs::canonicalize(cwd).map_err(|error| error.to_string())?;
-        // A repository can name any directory as its checkout: it is the one that was judged, or none.
+        // A repository can name any directory as its checkout: only the one that was checked is
+        // accepted.
         if nearest_checkout(&cwd) != Some(&root) {
             return Err(format!(
                 "the repository says that its checkout is {}, which is not where this session works",
@@ -139,12 +141,12 @@ impl Checkout {
         Ok(Self { root, common, git })
     }
 
-    /// Where the worktree of a name would be.
+    /// Returns the path of a worktree.
     pub(super) fn place(&self, directory: &str) -> PathBuf {
         self.root.join(PLACE).join(directory)
     }
 
-    /// Makes the folder of all worktrees; the error says why it cannot be there.
+    /// Creates the folder for all worktrees; the error says why that fails.
     fn make_place(&self) -> Result<(), String> {
         let mut folder = self.root.clone();
         for part in Path::new(PLACE) {
@@ -171,7 +173,7 @@ impl Checkout {
         Ok(())
     }
 
-    /// Takes the folder of all worktrees away if nothing is in it but what we put there.
+    /// Removes the folder for all worktrees if it has only the files that were created here.
     fn clear_place(&self) {
         let folder = self.root.join(PLACE);
         let ignore = folder.join(".gitignore");
@@ -180,12 +182,12 @@ impl Checkout {
         if only_ours && fs::read_to_string(&ignore).is_ok_and(|text| text == IGNORE) {
             let _ = fs::remove_file(&ignore);
             let _ = fs::remove_dir(&folder);
-            // Only if it is empty.
+            // Succeeds only if it is empty.
             let _ = fs::remove_dir(self.root.join(".claude"));
         }
     }
 
-    /// Makes a worktree on a branch of its own; the error says what is in the way.
+    /// Creates a worktree with a new branch; the error says why that fails.
     pub(super) async fn make(
         &self,
         directory: &str,
@@ -208,7 +210,8 @@ impl Checkout {
         }
         let making = MakingMarker::begin(&self.common, directory, session);
         let making = making.inspect_err(|_| self.clear_place())?;
-        // The one who makes the directory has the name: what is undone below is no one else's.
+        // Whoever creates the directory owns the name: the cleanup below removes nothing that
+        // belongs to others.
         if let Err(error) = fs::create_dir(&path) {
             making.done();
             return Err(match error.kind() {
@@ -221,7 +224,7 @@ impl Checkout {
         }
         let head = ["rev-parse", "--verify", "HEAD"];
         let base = match exists {
-            // What it has from before is work, too.
+            // Earlier commits on the branch are work, too.
             true => None,
             false => self.git.run(&self.root, &head, cancel).await.ok(),
         };
@@ -249,7 +252,7 @@ impl Checkout {
         made
     }
 
-    /// What git says, in words that help.
+    /// Returns a helpful message for an error of git.
     async fn explained(&self, why: String) -> String {
         let head = ["rev-parse", "--verify", "--quiet", "HEAD"];
         let never = CancellationToken::new();
@@ -262,7 +265,7 @@ impl Checkout {
         }
     }
 
-    /// Nothing stays of one that was not made to the end: of its branch only what is on others.
+    /// Removes an incomplete worktree, and its branch if that has no further commits.
     async fn undo(&self, path: &Path, reference: &str, base: Option<&str>) {
         let _ = fs::remove_dir_all(path);
         for folder in self.folders() {
@@ -286,7 +289,7 @@ impl Checkout {
         entries.map(|entry| entry.path()).collect()
     }
 
-    /// A worktree of this repository, if the repository knows it. The error says that it does not.
+    /// Returns a worktree that the repository knows; otherwise the error says that it does not.
     pub(super) fn known(&self, path: &Path, branch: String) -> Result<GitWorktree, String> {
         let unknown = || {
             format!(
@@ -339,7 +342,7 @@ impl GitWorktree {
         Ok(())
     }
 
-    /// The directory is still the one that was made.
+    /// Tests whether the directory is still the original one.
     fn is_itself(&self) -> bool {
         fs::symlink_metadata(&self.path)
             .is_ok_and(|is| is.is_dir() && (is.dev(), is.ino()) == self.identity)
@@ -349,7 +352,7 @@ impl GitWorktree {
         self.checkout.git.in_worktree(&self.folder, &self.path)
     }
 
-    /// What would be lost with it; the error says why that is not known.
+    /// Returns the work that would be lost; the error says why that is unknown.
     pub(super) async fn unsaved(&self, cancel: &CancellationToken) -> Result<UnsavedWork, String> {
         let mut unsaved = UnsavedWork {
             submodules: self.folder.join("modules").exists(),
@@ -376,8 +379,8 @@ impl GitWorktree {
             true => "HEAD",
             false => &reference,
         };
-        // Also where its HEAD was moved to, away from its branch.
-        // As `--branches` names them: without `refs/heads/`.
+        // `HEAD` is included in case it was moved away from the branch. `--exclude` takes names as
+        // in `--branches`: without `refs/heads/`.
         let exclude = format!("--exclude={}", self.branch);
         let mut own = vec![
             "rev-list",
@@ -396,7 +399,8 @@ impl GitWorktree {
         Ok(unsaved)
     }
 
-    /// Puts what is changed on its branch. Says whether the branch has anything that no other has.
+    /// Commits all changes to its branch. Returns whether the branch has commits that no other
+    /// branch has.
     pub(super) async fn save(
         &self,
         message: &str,
@@ -417,14 +421,14 @@ impl GitWorktree {
             if !added.ok {
                 return Err(added.stderr.trim().chars().take(2000).collect());
             }
-            // Of a repository inside, git keeps no more than a name.
+            // Git stores only a reference to an embedded repository.
             if added.stderr.contains("embedded git repository") {
                 return Err("there is another git repository in it".to_owned());
             }
             let commit = ["commit", "--quiet", "--no-verify", "-m", message];
             git.run(&self.path, &commit, cancel).await?;
         }
-        // Wherever its HEAD was moved: what it says now is the branch.
+        // If `HEAD` was moved, the branch is moved to it.
         let head = ["rev-parse", "--verify", "HEAD"];
         let head = self.git().run(&self.path, &head, cancel).await?;
         let reference = format!("refs/heads/{}", self.branch);
@@ -437,7 +441,7 @@ impl GitWorktree {
         Ok(self.unsaved(cancel).await?.commits > 0)
     }
 
-    /// Takes it away, with its branch if that is not wanted. Nothing behind a link is touched.
+    /// Removes the worktree, optionally with its branch. Does not follow symbolic links.
     pub(super) async fn remove(&self, with_branch: bool) -> Result<(), String> {
         let failed = |what: &Path, error: io::Error| {
             format!("{} cannot be removed: {error}", what.display())
@@ -460,13 +464,13 @@ impl GitWorktree {
             let root = &self.checkout.root;
             self.checkout.git.run(root, &arguments, &never).await?;
         }
-        // git removes it when it holds none.
+        // Git also removes this folder when it is empty.
         let _ = fs::remove_dir(self.checkout.common.join("worktrees"));
         self.checkout.clear_place();
         Ok(())
     }
 
-    /// It stays, and is no longer this session's.
+    /// Keeps the worktree, which then no longer belongs to this session.
     pub(super) fn keep(&mut self) {
         if self.is_ours {
             Marker::remove(&self.folder);

@@ -1,4 +1,4 @@
-//! `EnterWorktree`: the session goes on in a copy of its checkout.
+//! `EnterWorktree`: the session continues in a worktree of its checkout.
 
 use std::{
     fs,
@@ -59,7 +59,8 @@ impl Tool for EnterWorktree {
     fn permission(&self, input: &Input, cx: &CallContext) -> Permission {
         let is_inside = match &input.path {
             Some(path) => is_within(&cx.cwd.join(path), cx),
-            // In `.claude/worktrees` of the checkout. Without one, hooks make it or no one does.
+            // It is created in `.claude/worktrees` of the checkout. Without a checkout, only a hook
+            // can create it.
             None => match fs::canonicalize(&cx.cwd) {
                 Ok(cwd) => nearest_checkout(&cwd).is_none_or(|root| is_within(root, cx)),
                 Err(_) => false,
@@ -67,7 +68,7 @@ impl Tool for EnterWorktree {
         };
         match is_inside {
             true => Permission::Allow,
-            // The session would get files that it could not touch before.
+            // The session would get access to files that it could not change before.
             false => Permission::ByEffects,
         }
     }
@@ -112,7 +113,7 @@ impl Tool for EnterWorktree {
             None => {
                 let name = match &input.name {
                     Some(name) => name.clone(),
-                    // Unlikely to be taken, short enough to be said.
+                    // A short name that is probably unused.
                     None => made_up(&cx.call.to_string()),
                 };
                 let directory = directory_name(&name).map_err(ToolError::Refused)?;
@@ -150,7 +151,7 @@ impl Tool for EnterWorktree {
     }
 }
 
-/// Is it, links resolved, in a working directory?
+/// Tests whether the path, with links resolved, is in a working directory.
 fn is_within(path: &Path, cx: &CallContext) -> bool {
     let Ok(real) = fs::canonicalize(path) else {
         return false;
@@ -160,7 +161,7 @@ fn is_within(path: &Path, cx: &CallContext) -> bool {
     directories.any(|one| real.starts_with(&one))
 }
 
-/// A name out of the id of the call.
+/// Creates a name from the id of the call.
 fn made_up(id: &str) -> String {
     let plain = id.chars().filter(char::is_ascii_alphanumeric);
     let plain: Vec<char> = plain.collect();

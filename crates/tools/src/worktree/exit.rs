@@ -1,4 +1,4 @@
-//! `ExitWorktree`: the session goes back to where it was.
+//! `ExitWorktree`: the session returns to its previous directory.
 
 use std::path::Path;
 
@@ -65,7 +65,7 @@ impl Tool for ExitWorktree {
     fn permission(&self, input: &Input, _: &CallContext) -> Permission {
         match input.discards() {
             true => Permission::ByEffects,
-            // Nothing is lost, or it is refused.
+            // Either no work is lost, or the call is refused.
             false => Permission::Allow,
         }
     }
@@ -134,7 +134,7 @@ impl Tool for ExitWorktree {
                     WorktreeCopy::Git(worktree) => worktree.unsaved(&cx.cancel).await,
                     WorktreeCopy::Hook { .. } => Ok(UnsavedWork::default()),
                 };
-                // Something may have been written since it was looked at.
+                // Files may have been written since the check.
                 if !input.discards() && !unsaved.as_ref().is_ok_and(|unsaved| unsaved.is_none()) {
                     return Err(ToolError::Failed(
                         "Not removed: work in it would be lost.".to_owned(),
@@ -180,7 +180,7 @@ impl Tool for ExitWorktree {
     }
 }
 
-/// What would be lost, in words.
+/// Describes the work that would be lost.
 fn lost(unsaved: UnsavedWork) -> String {
     let UnsavedWork {
         files,

@@ -1,17 +1,17 @@
-//! Running git so that nothing of the repository's own runs with it.
+//! Runs git so that no program configured by the repository runs.
 
 use std::{ffi::OsStr, path::Path, process::Stdio, time::Duration};
 
 use haft_contract::CancellationToken;
 use tokio::{io::AsyncReadExt, process::Command};
 
-/// Longer than any checkout takes that someone waits for.
+/// The time limit for git, longer than any reasonable checkout takes.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// More of what it prints is not read.
+/// The maximum output that is read, in bytes.
 const MOST_PRINTED: u64 = 1 << 20;
 
-/// What a repository's configuration may not choose here.
+/// Settings that override the configuration of the repository.
 const SAFE: [(&str, &str); 15] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -20,11 +20,11 @@ const SAFE: [(&str, &str); 15] = [
     ("core.editor", "false"),
     ("credential.helper", ""),
     ("submodule.recurse", "false"),
-    // A look into a submodule would run what its configuration names.
+    // Checking a submodule for changes would run programs from its configuration.
     ("diff.ignoreSubmodules", "dirty"),
     ("status.submoduleSummary", "false"),
     ("protocol.allow", "never"),
-    // Where a worktree is, is compared with where it was made.
+    // The path of a worktree is compared with the path it was created at.
     ("worktree.useRelativePaths", "false"),
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
@@ -32,19 +32,20 @@ const SAFE: [(&str, &str); 15] = [
     ("advice.detachedHead", "false"),
 ];
 
-/// Keys by which a repository names programs that see its files.
+/// Configuration keys with which a repository defines filter programs for its files.
 const FILTERS: &str = r"^filter\..*\.(clean|smudge|process|required)$";
 
-/// A repository, and how git is run in it.
+/// The settings for running git in a repository.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Git {
-    /// In front of every command.
+    /// Arguments before the subcommand.
     arguments: Vec<String>,
-    /// In place of what configurations say. As variables: a name may hold any character.
+    /// Settings that override all configurations. Passed as environment variables, because a name
+    /// may contain any character.
     settings: Vec<(String, String)>,
 }
 
-/// What git printed.
+/// The output of git.
 #[derive(Debug)]
 pub(super) struct Printed {
     pub(super) stdout: String,
@@ -53,13 +54,14 @@ pub(super) struct Printed {
 }
 
 impl Git {
-    /// Runs git in a directory; filters of the configuration of its repository are switched off.
+    /// Prepares to run git in a directory; filters from the configuration of its repository are
+    /// disabled.
     pub(super) async fn of(directory: &Path, cancel: &CancellationToken) -> Result<Self, String> {
         let mut git = Self::default();
         for (name, value) in SAFE {
             git.set(name, value);
         }
-        // Those of the person's own configuration stay: they are the person's choice.
+        // Filters from the user's configuration stay enabled: the user chose them.
         let listed = git
             .try_run(
                 directory,
@@ -87,12 +89,12 @@ impl Git {
         Ok(git)
     }
 
-    /// The same with this setting.
+    /// Overrides a setting.
     pub(super) fn set(&mut self, name: &str, value: &str) {
         self.settings.push((name.to_owned(), value.to_owned()));
     }
 
-    /// The same for one worktree, by the folder that git keeps of it.
+    /// Returns the same settings for one worktree, with git's administrative folder for it.
     pub(super) fn in_worktree(&self, folder: &Path, path: &Path) -> Self {
         let mut git = self.clone();
         git.arguments
@@ -102,7 +104,7 @@ impl Git {
         git
     }
 
-    /// What it printed; the error is what went wrong, for the one who asked.
+    /// Runs git and returns its output; the error is a message for the user.
     pub(super) async fn run(
         &self,
         directory: &Path,
@@ -120,7 +122,8 @@ impl Git {
         })
     }
 
-    /// The same, whatever it says. The error: it could not be run to its end.
+    /// Runs git and returns its output and whether it succeeded. The error: it could not be run to
+    /// its end.
     pub(super) async fn try_run(
         &self,
         directory: &Path,
@@ -129,7 +132,7 @@ impl Git {
     ) -> Result<Printed, String> {
         let mut command = Command::new("git");
         for (name, _) in std::env::vars_os() {
-            // They would say which repository is meant, or what is run.
+            // These variables could select another repository, or programs to run.
             if name.to_string_lossy().starts_with("GIT_") {
                 command.env_remove(&name);
             }
@@ -176,7 +179,7 @@ async fn printed(from: Option<impl AsyncReadExt + Unpin>) -> String {
     let mut bytes = Vec::new();
     if let Some(mut from) = from {
         let _ = (&mut from).take(MOST_PRINTED).read_to_end(&mut bytes).await;
-        // The rest is read and dropped, so that it ends by itself.
+        // The rest is read and discarded, so that git can finish.
         let _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -1,5 +1,6 @@
-//! The marker of a worktree that a session made: in the folder that git keeps of it, locked while the
-//! session lives. While it is being made that folder is not there yet: until then one lies beside it.
+//! The marker of a worktree that a session created: a file in git's administrative folder for it,
+//! locked while the session is running. That folder does not exist while the worktree is being
+//! created, so until then there is a marker in the common git directory.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -15,21 +16,21 @@ use super::checkout::PLACE;
 
 const NAME: &str = "haft.json";
 
-/// What the name of a marker begins with whose worktree is being made; the name of the worktree follows.
+/// The prefix of markers for worktrees that are being created; the name of the worktree follows.
 const MAKING: &str = "haft-making-";
 
-/// So many are looked at.
+/// The maximum number of entries that are checked.
 const MOST: usize = 1000;
 const LONGEST: u64 = 64 * 1024;
 
-/// What the marker says.
+/// The content of a marker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Marker {
-    /// The session that made the worktree.
+    /// The session that created the worktree.
     pub(super) session: String,
-    /// The branch it made for it.
+    /// The branch that was created for it.
     pub(super) branch: String,
-    /// Where the worktree is.
+    /// The path of the worktree.
     pub(super) path: PathBuf,
 }
 
@@ -38,7 +39,7 @@ pub(super) struct Marker {
 pub(super) struct Held(#[expect(dead_code, reason = "the lock is held by its file")] File);
 
 impl Marker {
-    /// Marks a worktree as this session's.
+    /// Marks a worktree as this session's, and locks the marker.
     pub(super) fn put(&self, folder: &Path) -> io::Result<Held> {
         let mut file = OpenOptions::new()
             .write(true)
@@ -52,14 +53,14 @@ impl Marker {
         Ok(Held(file))
     }
 
-    /// Takes the mark away: the worktree is someone's who wants it.
+    /// Removes the marker: the worktree no longer belongs to a session.
     pub(super) fn remove(folder: &Path) {
         let _ = fs::remove_file(folder.join(NAME));
     }
 }
 
-/// Says that a worktree is being made. Without [`done`](Self::done), as when the process is killed, it stays, and the
-/// next start finds it.
+/// Marks a worktree as being created. Without [`done`](Self::done), for example after the process
+/// was killed, the marker remains, and the next start finds it.
 #[derive(Debug)]
 pub(super) struct MakingMarker {
     path: PathBuf,
@@ -67,7 +68,8 @@ pub(super) struct MakingMarker {
 }
 
 impl MakingMarker {
-    /// A worktree of this name is being made in the repository whose folder this is; the error says why none can be.
+    /// Marks a worktree as being created in the repository with this git directory; the error says
+    /// why that fails.
     pub(super) fn begin(common: &Path, directory: &str, session: &str) -> Result<Self, String> {
         let path = common.join(format!("{MAKING}{directory}"));
         let failed = |error: io::Error| match error.kind() {
@@ -94,29 +96,29 @@ impl MakingMarker {
         Ok(Self { path, _lock: file })
     }
 
-    /// It is made, or nothing is left of it.
+    /// Removes the marker: the worktree is complete, or was removed again.
     pub(super) fn done(self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// A worktree that a session made and did not get to put in order.
+/// A worktree that a session created and did not clean up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftWorktree {
-    /// Where it is.
+    /// The path of the worktree.
     pub path: PathBuf,
     /// Its branch.
     pub branch: String,
-    /// The session.
+    /// The session that created it.
     pub session: String,
     /// Its checkout.
     pub main: PathBuf,
-    /// It was not made to the end: the file that says so. No one has worked in it.
+    /// The marker of a worktree that was not created completely. Nobody has worked in it.
     pub half_made: Option<PathBuf>,
 }
 
 impl LeftWorktree {
-    /// What a person should know of it.
+    /// Returns a message for the user.
     pub fn notice(&self) -> String {
         let (main, path) = (quoted(&self.main), quoted(&self.path));
         if let Some(marker) = &self.half_made {
@@ -143,7 +145,7 @@ impl LeftWorktree {
     }
 }
 
-/// As a shell reads it back.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
@@ -153,8 +155,8 @@ fn quoted(path: &Path) -> String {
     }
 }
 
-/// Worktrees of the repository around this directory that sessions left which are gone. A few files are
-/// read, and nothing runs.
+/// Finds worktrees of the repository around this directory that ended sessions left behind. This
+/// reads a few files, and runs nothing.
 pub fn left_behind(cwd: &Path) -> Vec<LeftWorktree> {
     let root = cwd.ancestors().find(|above| above.join(".git").exists());
     let Some(root) = root else {
@@ -168,7 +170,7 @@ pub fn left_behind(cwd: &Path) -> Vec<LeftWorktree> {
         entries.take(MOST).flatten().map(|entry| entry.path())
     };
     let mut left: Vec<LeftWorktree> = in_folder(&git.join("worktrees"))
-        // Locked by a person: they want to keep it.
+        // Locked by the user, who wants to keep it.
         .filter(|folder| !folder.join("locked").exists())
         .filter_map(|folder| left_one(&folder, root))
         .collect();
@@ -177,7 +179,8 @@ pub fn left_behind(cwd: &Path) -> Vec<LeftWorktree> {
     left
 }
 
-/// One that was not made to the end. Where it is, its name says: the marker may be anyone's words.
+/// Returns a worktree that was not created completely. Its path comes from the marker's name,
+/// because the content of the marker cannot be trusted.
 fn half_made(marker: &Path, root: &Path) -> Option<LeftWorktree> {
     let name = marker.file_name()?.to_str()?.strip_prefix(MAKING)?;
     let session = unlocked_text(marker)?;
@@ -195,9 +198,9 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && text.chars().all(plain)
 }
 
-/// What a marker says whose session is gone.
+/// Returns the content of a marker whose session has ended.
 fn unlocked_text(marker: &Path) -> Option<String> {
-    // A pipe in its place would be waited for.
+    // Opening a pipe must not block.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new()
         .read(true)
@@ -216,7 +219,7 @@ fn unlocked_text(marker: &Path) -> Option<String> {
 fn left_one(folder: &Path, root: &Path) -> Option<LeftWorktree> {
     let text = unlocked_text(&folder.join(NAME))?;
     let marker: Marker = serde_json::from_str(&text).ok()?;
-    // What git knows counts: the marker may be anyone's words.
+    // Only git's own record is trusted, because any program may have written the marker.
     let known = fs::read_to_string(folder.join("gitdir")).ok()?;
     let known = Path::new(known.trim()).parent()?;
     (known == marker.path && is_name(&marker.branch) && is_name(&marker.session)).then(|| {
@@ -230,7 +233,7 @@ fn left_one(folder: &Path, root: &Path) -> Option<LeftWorktree> {
     })
 }
 
-/// Where git keeps what all worktrees of a checkout share.
+/// Returns the git directory that all worktrees of a checkout share.
 fn common_folder(root: &Path) -> Option<PathBuf> {
     let link = root.join(".git");
     if link.is_dir() {

@@ -1,10 +1,11 @@
-//! Worktrees: copies of a checkout to work in beside it. `EnterWorktree`, `ExitWorktree`, and those of
-//! subagents, over [`WorktreeService`].
+//! Worktrees: working copies next to a checkout. `EnterWorktree`, `ExitWorktree`, and worktrees for
+//! subagents, based on [`WorktreeService`].
 //!
-//! git makes them, and nothing of the repository runs then: no hook, no filter, no monitor that its own
-//! configuration names. A worktree is known by the folder that git keeps of it, never by the file `.git` in
-//! it, which anyone who works there may change. A marker in that folder is locked as long as its session
-//! lives: what is found unlocked was left behind, and the next start names it.
+//! Git creates them without running anything from the repository: no hook, filter or file system
+//! monitor that its configuration names. A worktree is identified by git's administrative folder
+//! for it, never by the file `.git` in it, which any program that works there may change. A marker
+//! in that folder is locked as long as its session is running: an unlocked one was left behind,
+//! and the next start reports it.
 
 mod checkout;
 mod enter;

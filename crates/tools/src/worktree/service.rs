@@ -1,4 +1,4 @@
-//! The worktrees of a session: the one it is in, and those of its subagents.
+//! The worktrees of a session: the current one, and the worktrees of its subagents.
 
 use std::{
     fs,
@@ -16,29 +16,29 @@ use tokio::sync::Mutex;
 use super::checkout::{Checkout, GitWorktree};
 use crate::words::counted;
 
-/// Makes worktrees, and knows the one that the session is in.
+/// Creates worktrees, and stores the session's current one.
 #[derive(Default)]
 pub struct WorktreeService {
-    /// The one the session is in.
+    /// The session's current worktree.
     pub(super) current: Mutex<Option<CurrentWorktree>>,
-    /// An agent that has one of its own makes no others.
+    /// The worktree of an isolated agent, which cannot create others.
     isolated: StdMutex<Option<PathBuf>>,
 }
 
-/// The worktree a session is in.
+/// The current worktree of a session.
 pub(super) struct CurrentWorktree {
     pub(super) copy: WorktreeCopy,
-    /// Where relative paths started before.
+    /// The previous working directory.
     pub(super) before: PathBuf,
-    /// The call that entered it: hooks are fired in its name when the session ends.
+    /// The call that entered it, which is the context for hooks when the session ends.
     pub(super) cx: CallContext,
 }
 
-/// A worktree, by its maker.
+/// A worktree, depending on its creator.
 pub(super) enum WorktreeCopy {
-    /// git, for us.
+    /// Created by git on behalf of this program.
     Git(Box<GitWorktree>),
-    /// A hook of the user's.
+    /// Created by a hook of the user.
     Hook { path: PathBuf },
 }
 
@@ -57,7 +57,7 @@ impl WorktreeCopy {
         }
     }
 
-    /// Takes it away: hooks first, which may do it themselves.
+    /// Removes it: hooks run first, and may remove it themselves.
     pub(super) async fn remove(&self, with_branch: bool, cx: &CallContext) -> Result<(), String> {
         let fields = json!({"worktree_path": self.path().to_string_lossy()});
         let removed = HookEvent::new("WorktreeRemove", "", fields);
@@ -70,13 +70,13 @@ impl WorktreeCopy {
 }
 
 impl WorktreeService {
-    /// An agent works in this one and makes no others.
+    /// Returns the worktree of an isolated agent, which cannot create others.
     pub(super) fn isolated_in(&self) -> Option<PathBuf> {
         let isolated = self.isolated.lock();
         isolated.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes one of this name: hooks have it made their way, else git does.
+    /// Creates a worktree with this name: with a hook if there is one, otherwise with git.
     pub(super) async fn make(
         &self,
         name: &str,
@@ -109,7 +109,7 @@ impl WorktreeService {
         Ok((checkout.root, WorktreeCopy::Git(Box::new(made))))
     }
 
-    /// What is left of the one the session is in, now that it ends.
+    /// Removes or keeps the current worktree when the session ends; returns a message for the user.
     async fn end(&self) -> Option<String> {
         let CurrentWorktree { copy, cx, .. } = self.current.lock().await.take()?;
         let WorktreeCopy::Git(mut worktree) = copy else {
@@ -121,7 +121,7 @@ impl WorktreeService {
         if !worktree.is_ours {
             return None;
         }
-        // The call's token may have fired long ago.
+        // The call's token may have been cancelled long ago.
         let never = CancellationToken::new();
         let unsaved = worktree.unsaved(&never).await;
         if unsaved.as_ref().is_ok_and(|unsaved| unsaved.is_none()) {
@@ -137,7 +137,7 @@ impl WorktreeService {
     }
 }
 
-/// The directory that a hook says it made; the error says why it is not taken.
+/// Checks the directory that a hook created; the error says why it is not accepted.
 fn hooks_own(path: &Path, cx: &CallContext) -> Result<PathBuf, String> {
     let shown = path.display();
     if !path.is_absolute() {
@@ -149,7 +149,7 @@ fn hooks_own(path: &Path, cx: &CallContext) -> Result<PathBuf, String> {
     let real = real.ok_or_else(|| {
         format!("A WorktreeCreate hook printed {shown}, and there is no such directory.")
     })?;
-    // Working in one of these would open everything.
+    // Such a directory would give access to everything below it.
     let above = cx.permissions.directories.iter();
     let mut above = above.filter_map(|one| fs::canonicalize(one).ok());
     if real.parent().is_none() || above.any(|one| one.starts_with(&real)) {

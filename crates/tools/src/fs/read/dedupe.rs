@@ -1,7 +1,9 @@
-//! A second Read of the same: a pointer to the first answer in place of the text once more.
+//! Repeated reads: if a Read would return the same content again, it returns a reference to the
+//! earlier result instead.
 //!
-//! Only where the content, judged by its hash, is what that answer showed, and never twice in a row:
-//! who asks a third time has lost it. Programs get the same value either way.
+//! Only if the hash proves that the content is what that result showed, and never twice in a row: a
+//! model that asks a third time has lost the result. The structured output is the same in both
+//! cases.
 
 use std::path::{Path, PathBuf};
 
@@ -10,16 +12,17 @@ use haft_journal::Journal;
 
 use crate::{WholeAnswers, paths::shown};
 
-/// What a Read would answer.
+/// The result of a Read.
 pub(super) struct ReadAnswer {
     pub(super) output: ToolOutput,
-    /// The file that was read, after all links.
+    /// The file that was read, with all links resolved.
     pub(super) real: PathBuf,
-    /// What of the file it shows, such as `lines 1–20`; `None` if no one should be pointed to it.
+    /// The part of the file it shows, such as `lines 1–20`; `None` if it must not be replaced by a
+    /// reference.
     pub(super) part: Option<String>,
 }
 
-/// The answer, or a pointer to the same one given before.
+/// Returns the output, or a reference to an earlier equal one.
 pub(super) fn once(
     found: ReadAnswer,
     path: &Path,
@@ -38,7 +41,7 @@ pub(super) fn once(
     }
     let journal = cx.services.get::<Journal>()?;
     let name = shown(path, &cx.cwd);
-    // By another name it would be another answer.
+    // Under another name the result is a different one.
     let told = format!("{name}: {part}");
     if journal.ledger().may_point_to(&real, &told) {
         output.content = vec![Content::text(format!(

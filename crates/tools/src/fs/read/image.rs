@@ -1,7 +1,9 @@
-//! A picture, in a form a model takes: PNG, JPEG, GIF or WebP, at most 1,568 pixels long.
+//! Images, in a form that models accept: PNG, JPEG, GIF or WebP with at most 1,568 pixels on the
+//! longer side.
 //!
-//! A small one goes as it is, byte for byte, once it was found whole. Pictures come from anywhere,
-//! so size is judged by the header before a pixel is decoded, and memory is bounded while it is.
+//! A small image is sent unchanged after it was decoded successfully. Images may be malicious, so
+//! their size is checked by the header before pixels are decoded, and the memory for decoding is
+//! limited.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) mod invariants;
@@ -29,23 +31,24 @@ use serde_json::json;
 use super::{output, picture};
 use crate::{blocking::blocking, fs::explain, paths::shown};
 
-/// Larger files are not read at all.
+/// The maximum file size, in bytes.
 const FILE_LIMIT: u64 = 64 << 20;
-/// Models see no more than this of the longer side.
+/// The length of the longer side to which models scale images down.
 const LONG_SIDE: u32 = 1_568;
-/// Above this a picture is sent as JPEG.
+/// The file size above which an image is sent as JPEG, in bytes.
 const SENT_BYTES: usize = 500 << 10;
-/// Providers take less than 5 MB of base 64.
+/// The maximum size in base64: providers accept less than 5 MB.
 const ENCODED_LIMIT: usize = 5_000_000;
 const PIXELS: u64 = 100_000_000;
-/// Enough for as many pixels of 8 bits and four channels, and for the decoder's own needs.
+/// The memory limit of decoding: enough for [`PIXELS`] with 8 bits and four channels, and for the
+/// decoder itself.
 const MEMORY: u64 = 512 << 20;
-/// Pictures above this are decoded one at a time, however many calls run.
+/// Images with more pixels are decoded one at a time, even if several calls run.
 const LARGE_PIXELS: u64 = 8_000_000;
 
 static LARGE: Mutex<()> = Mutex::new(());
 
-/// A picture ready to be sent.
+/// An image ready to be sent.
 #[derive(Debug)]
 pub(super) struct Picture {
     pub(super) media_type: &'static str,
@@ -58,7 +61,7 @@ pub(super) struct Picture {
     is_animated: bool,
 }
 
-/// Is this type, as the journal names it, shown as a picture?
+/// Returns whether a file of this type, as the journal names it, is shown as an image.
 pub(super) fn is_shown(kind: Option<&str>) -> bool {
     matches!(
         kind,
@@ -66,7 +69,7 @@ pub(super) fn is_shown(kind: Option<&str>) -> bool {
     )
 }
 
-/// The picture, and the file it is in, after all links.
+/// Reads an image; also returns the file with all links resolved.
 pub(super) async fn read(
     target: &FileTarget,
     cx: &CallContext,
@@ -102,7 +105,7 @@ pub(super) async fn read(
 }
 
 impl Picture {
-    /// What it is, and what was made of it.
+    /// Describes the image and how it was converted.
     fn words(&self) -> String {
         let (width, height) = self.original;
         let mut text = format!(
@@ -131,15 +134,15 @@ impl Picture {
     }
 }
 
-/// A picture that goes with a message: decoded, checked and, where needed, shrunk. The error says why it
-/// cannot be shown.
+/// Prepares an image for a message: decodes, checks and, if needed, shrinks it. The error is the
+/// reason why it cannot be shown.
 pub fn image_content(bytes: &[u8]) -> Result<Content, String> {
     let ready = prepare(bytes)?;
     Ok(picture(ready.media_type, ready.base64))
 }
 
-/// A small copy of a picture in a message or a result, at most so wide and high; `None` if it is none, or
-/// damaged.
+/// Returns a small copy of an image in a message or result, within the given width and height;
+/// `None` if it is not an image, or damaged.
 pub fn image_pixels(content: &Content, most: (u32, u32)) -> Option<PicturePixels> {
     let Content::Image {
         source: MediaSource::Base64 { data, .. },
@@ -149,7 +152,7 @@ pub fn image_pixels(content: &Content, most: (u32, u32)) -> Option<PicturePixels
     };
     let bytes = BASE64.decode(data.as_bytes()).ok()?;
     let format = image::guess_format(&bytes).ok()?;
-    // The same type of reader as below: each one would be a copy of every decoder.
+    // The same reader type as below, because each type would compile a copy of every decoder.
     let mut reader = ImageReader::with_format(Cursor::new(bytes.as_slice()), format);
     reader.limits(limits());
     let decoder = reader.into_decoder().ok()?;
@@ -169,7 +172,7 @@ pub fn image_pixels(content: &Content, most: (u32, u32)) -> Option<PicturePixels
     })
 }
 
-/// Decodes, checks and, where needed, shrinks a picture.
+/// Decodes, checks and, if needed, shrinks an image.
 pub(super) fn prepare(bytes: &[u8]) -> Result<Picture, String> {
     let (format, name, media_type) = match image::guess_format(bytes) {
         Ok(ImageFormat::Png) => (ImageFormat::Png, "PNG", "image/png"),
@@ -199,7 +202,7 @@ pub(super) fn prepare(bytes: &[u8]) -> Result<Picture, String> {
     }
     let _alone =
         (pixels > LARGE_PIXELS).then(|| LARGE.lock().unwrap_or_else(PoisonError::into_inner));
-    // Broken metadata is no reason not to show the picture.
+    // An image with broken metadata can still be shown.
     let orientation = match format == ImageFormat::WebP && !webp_chunks_fit(bytes) {
         true => Orientation::NoTransforms,
         false => decoder.orientation().unwrap_or(Orientation::NoTransforms),
@@ -264,13 +267,14 @@ fn needs_memory(name: &str) -> String {
 
 fn limits() -> Limits {
     let mut limits = Limits::default();
-    limits.max_image_width = None; // the pixel limit below says it better
+    limits.max_image_width = None; // the pixel limit below is more exact
     limits.max_image_height = None;
     limits.max_alloc = Some(MEMORY);
     limits
 }
 
-/// At most [`LONG_SIDE`]. Roughly first, where there is much to lose, then well.
+/// Shrinks an image to at most [`LONG_SIDE`]: very large ones first roughly, then with high
+/// quality.
 fn shrink(image: DynamicImage) -> DynamicImage {
     let long = image.width().max(image.height());
     if long <= LONG_SIDE {
@@ -285,7 +289,7 @@ fn shrink(image: DynamicImage) -> DynamicImage {
         true => image.thumbnail_exact(2 * width, 2 * height),
         false => image,
     };
-    // Sixteen bits a channel are more than a model sees, and twice the work.
+    // Sixteen bits per channel are more than a model sees, and twice the work.
     let image = match image.color().has_alpha() {
         true => DynamicImage::from(image.into_rgba8()),
         false => DynamicImage::from(image.into_rgb8()),
@@ -293,7 +297,7 @@ fn shrink(image: DynamicImage) -> DynamicImage {
     image.resize_exact(width, height, FilterType::CatmullRom)
 }
 
-/// Lossless as far as that stays small; photographs were not lossless before.
+/// Encodes losslessly if the result is small; photographs were lossy before.
 fn encode(
     image: &DynamicImage,
     format: ImageFormat,
@@ -317,7 +321,7 @@ fn encode(
     Ok(("image/jpeg", jpeg))
 }
 
-/// JPEG knows no transparency: what shines through is white, as on a page.
+/// Replaces transparency by white, because JPEG does not support it.
 fn on_white(image: &DynamicImage) -> RgbImage {
     if !image.color().has_alpha() {
         return image.to_rgb8();
@@ -330,7 +334,7 @@ fn on_white(image: &DynamicImage) -> RgbImage {
     })
 }
 
-/// More than one frame? Only looks as far as it must.
+/// Returns whether the image has more than one frame.
 fn is_animated(bytes: &[u8], format: ImageFormat) -> bool {
     match format {
         ImageFormat::Gif => gif_frames(bytes).nth(1).is_some(),
@@ -341,8 +345,8 @@ fn is_animated(bytes: &[u8], format: ImageFormat) -> bool {
     }
 }
 
-/// Where the frames begin. Their pixels are of no interest: decoding would take as much memory again
-/// as the picture.
+/// Returns the offsets of the frames, without decoding them: that would need as much memory again
+/// as the image.
 fn gif_frames(bytes: &[u8]) -> impl Iterator<Item = usize> {
     let byte = |at: usize| bytes.get(at).copied();
     let colours = |flags: u8| match flags & 0x80 {
@@ -374,8 +378,8 @@ fn gif_frames(bytes: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Is each chunk as long as it says? The decoder makes room for the metadata, up to 4 GB of it,
-/// before it notices that the file ends.
+/// Returns whether every chunk fits into the file. Otherwise the decoder would allocate up to 4 GB
+/// for metadata before it notices that the file ends.
 fn webp_chunks_fit(bytes: &[u8]) -> bool {
     let mut at = 12_usize;
     while let Some([_, _, _, _, size @ ..]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
@@ -388,9 +392,10 @@ fn webp_chunks_fit(bytes: &[u8]) -> bool {
     true
 }
 
-/// The decoder fills a picture that is cut off with grey; its end mark tells the difference.
+/// Returns whether the image is complete. The decoder fills missing parts with grey; only the end
+/// marker shows that they are missing.
 fn jpeg_ends(bytes: &[u8]) -> bool {
-    // Skip the segments before the picture: a preview inside them has an end mark of its own.
+    // Skip the segments before the image data: a preview inside them has its own end marker.
     let mut at = 2;
     while let Some([0xff, marker, high, low]) = bytes.get(at..at + 4) {
         if *marker == 0xda {

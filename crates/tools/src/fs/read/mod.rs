@@ -1,7 +1,8 @@
-//! `Read`: text as numbered lines, pictures as pictures, notebooks cell by cell, PDFs page by page.
+//! `Read`: shows text as numbered lines, images as images, notebooks by cell and PDFs by page.
 //!
-//! What a file is, its first bytes decide and not its name; only a notebook, which is text as well,
-//! is known by its extension. What was shown counts as seen: it is what lets Edit and Write go on.
+//! The first bytes of a file determine its type, not its name; only notebooks, which are text, too,
+//! are detected by extension. The parts that were shown are recorded as seen, which Edit and Write
+//! require.
 
 mod dedupe;
 mod image;
@@ -39,8 +40,8 @@ use crate::{
     words::counted,
 };
 
-/// Files up to this size are read where the call runs: handing them to another thread costs 20 µs,
-/// which is more than reading 1 KiB (16 µs) and a third of reading this much (70 µs).
+/// The size up to which files are read on the calling thread: handing them to another thread costs
+/// 20 µs, which is more than reading 1 KiB (16 µs) and a third of reading this much (70 µs).
 const READ_DIRECTLY: u64 = 16 << 10;
 
 /// Reads a file: text, an image, a notebook or a PDF.
@@ -82,7 +83,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// The pages asked for; a blank is what models send for "none".
+    /// Returns the requested pages; models send a blank string for "none".
     fn pages(&self) -> Option<&str> {
         let pages = self.pages.as_deref().map(str::trim);
         pages.filter(|pages| !pages.is_empty())
@@ -91,7 +92,7 @@ impl Input {
 
 #[derive(Default)]
 pub(crate) struct Read {
-    /// No answer points to an earlier one, so that it makes no difference in which order they are given.
+    /// Disables references to earlier results, so that the order of calls does not matter.
     whole_answers: bool,
 }
 
@@ -125,11 +126,11 @@ impl Tool for Read {
         input.was_file.store(is_file, Ordering::Relaxed);
         let effects = match found.is_ok() {
             true => Effects::reading([input.file_path.clone()]),
-            // The answer names files that were perhaps meant, so it depends on more than the path.
+            // The error text suggests similar files, so it depends on more than the path.
             false => Effects::READS,
         };
         Effects {
-            in_order: !self.whole_answers, // a second Read may point to the first
+            in_order: !self.whole_answers, // a second Read may refer to the first one
             ..effects
         }
     }
@@ -142,7 +143,8 @@ impl Tool for Read {
             target(&cx.cwd.join(&input.file_path), cx)?;
             return Ok(Check::Pass);
         }
-        // In a box, as everything that few calls need: each call would be as large as the largest.
+        // Boxed, like everything that few calls need: otherwise the future of every call would be
+        // as large as the largest one.
         let MeantFile { target, found } = Box::pin(meant(input, cx)).await?;
         if found.is_some_and(|found| found.is_file()) {
             return Ok(Check::Pass);
@@ -153,8 +155,8 @@ impl Tool for Read {
                 let error = JournalError::IsDirectory { path };
                 Err(ToolError::Refused(explain(error, &cx.cwd)))
             }
-            // Links in a circle, a directory that may not be entered: the read itself says it best. A file
-            // that is not there too: hooks may know of it, or make it.
+            // For circular links and directories without access, the read itself gives the best
+            // error. A missing file passes, too: hooks may provide or create it.
             _ => Ok(Check::Pass),
         }
     }
@@ -163,7 +165,7 @@ impl Tool for Read {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        // What an editor has and has not saved comes before the disk.
+        // Unsaved text of an editor has priority over the file on disk.
         let has_editor = editor::is_there(cx);
         if !has_editor && let Some((found, path)) = at_once(input, cx)? {
             return match self.whole_answers {
@@ -171,7 +173,7 @@ impl Tool for Read {
                 false => dedupe::once(found, &path, cx),
             };
         }
-        // In a box, as everything that few calls need.
+        // Boxed, like everything that few calls need.
         Box::pin(read_any(input, cx, has_editor)).await
     }
 
@@ -222,7 +224,7 @@ impl Tool for Read {
     }
 }
 
-/// Reads a file of whatever kind, as an editor has it where one does.
+/// Reads a file of any type, with the unsaved text of its editor, if any.
 async fn read_any(
     input: &Input,
     cx: &CallContext,
@@ -256,15 +258,15 @@ async fn read_any(
     Ok(output)
 }
 
-/// A file, and what was found when it was looked for.
+/// A file, with its metadata if it was found.
 struct MeantFile {
     target: FileTarget,
     found: Option<Metadata>,
 }
 
-/// The file that is meant: the one that is named or, where there is none, the only one whose name
-/// looks the same. Permission was given for what is named, so that one must lie inside, and no rule
-/// may keep it from being read.
+/// Returns the file that is meant: the given one or, if it does not exist, the only one whose name
+/// looks the same. Permission was granted for the given name, so the other file must be inside the
+/// permitted directories, and no rule may deny reading it.
 async fn meant(input: &Input, cx: &CallContext) -> Result<MeantFile, ToolError> {
     let path = cx.cwd.join(&input.file_path);
     let target = target(&path, cx)?;
@@ -294,7 +296,7 @@ async fn meant(input: &Input, cx: &CallContext) -> Result<MeantFile, ToolError> 
     .await
 }
 
-/// Adds a note to what the model reads.
+/// Adds a note to the text for the model.
 fn add_note(output: &mut ToolOutput, note: &str) {
     let mut texts = output
         .content
@@ -311,7 +313,7 @@ fn add_note(output: &mut ToolOutput, note: &str) {
     }
 }
 
-/// Says what may have been meant by a file that is not there.
+/// Fails with suggestions if the file does not exist.
 async fn exists(target: &FileTarget, cx: &CallContext) -> Result<(), ToolError> {
     match target.resolve() {
         Ok(found) if found.exists => Ok(()),
@@ -324,7 +326,8 @@ async fn exists(target: &FileTarget, cx: &CallContext) -> Result<(), ToolError> 
     }
 }
 
-/// Reads a short text that is there as it is named, as nearly every file that is read: without looking twice.
+/// Reads a short text file that exists under the given name, the usual case, without checking it
+/// again.
 fn at_once(input: &Input, cx: &CallContext) -> Result<Option<(ReadAnswer, PathBuf)>, ToolError> {
     let path = cx.cwd.join(&input.file_path);
     let was_file = input.was_file.load(Ordering::Relaxed);
@@ -335,14 +338,14 @@ fn at_once(input: &Input, cx: &CallContext) -> Result<Option<(ReadAnswer, PathBu
     let (target, request) = (target(&path, cx)?, text::request(input));
     let page = journal.read_small(&target, &request, READ_DIRECTLY);
     let found = page.map(|page| {
-        // Its name is told only where there is nothing else to tell.
+        // The name is needed only for the note about an empty file.
         let name = page.empty.then(|| shown(&path, &cx.cwd));
         text_found(&page, &request, &path, &name.unwrap_or_default(), None)
     });
     Ok(found.map(|found| (found, path)))
 }
 
-/// Reads the file as what it turns out to be.
+/// Reads the file according to its type.
 async fn look(input: &Input, meant: &MeantFile, cx: &CallContext) -> Result<ReadAnswer, ToolError> {
     let journal = cx.services.get::<Journal>()?;
     let target = &meant.target;
@@ -356,7 +359,7 @@ async fn look(input: &Input, meant: &MeantFile, cx: &CallContext) -> Result<Read
             notebook::NotebookAnswer::ShowAsText(why) => note = Some(why),
         }
     }
-    // Size 0 may also be a file of /proc, whose reading may take its time.
+    // A file of size 0 may be in /proc, and reading it may take time.
     let found = meant.found.clone().or_else(|| fs::metadata(path).ok());
     let small = found.is_some_and(|it| it.is_file() && (1..=READ_DIRECTLY).contains(&it.len()));
     let read = {
@@ -387,7 +390,7 @@ async fn look(input: &Input, meant: &MeantFile, cx: &CallContext) -> Result<Read
             return Ok(ReadAnswer {
                 output,
                 real,
-                // With more room the same pages may show more of themselves.
+                // With larger limits the same pages may show more content.
                 part: (!input.allow_large).then_some(part),
             });
         }
@@ -401,7 +404,7 @@ async fn look(input: &Input, meant: &MeantFile, cx: &CallContext) -> Result<Read
     Ok(text_found(&page, &request, path, &name, note))
 }
 
-/// What is answered of a text.
+/// Returns the result for a text.
 fn text_found(
     page: &TextPage,
     request: &PageRequest,
@@ -420,7 +423,7 @@ fn text_found(
     }
 }
 
-/// Reads a file that was fetched and kept by this program, as Read would.
+/// Reads a file that this program has fetched and stored, like Read would.
 #[cfg(feature = "web")]
 pub(crate) async fn read_kept(path: &Path, cx: &CallContext) -> Result<ToolOutput, ToolError> {
     let real = fs::canonicalize(path).map_err(|source| ToolError::Read {
@@ -443,7 +446,8 @@ pub(crate) async fn read_kept(path: &Path, cx: &CallContext) -> Result<ToolOutpu
     Ok(look(&input, &meant, cx).await?.output)
 }
 
-/// What programs get: a text, a picture, a notebook or the pages of a document.
+/// Returns the schema of the structured output: a text, an image, a notebook or the pages of a
+/// document.
 fn output_schema() -> Value {
     let integer = || json!({"type": "integer"});
     json!({
@@ -473,7 +477,7 @@ fn output_schema() -> Value {
     })
 }
 
-/// A picture as content.
+/// Returns an image as content.
 fn picture(media_type: &str, data: String) -> Content {
     Content::Image {
         source: MediaSource::Base64 {

@@ -1,4 +1,4 @@
-//! The cells of a notebook with what they put out, as many as fit.
+//! The cells of a notebook with their outputs, as many as fit.
 
 use std::fmt::Write;
 
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use super::{dedupe::ReadAnswer, image, output, picture};
 use crate::{blocking::blocking, fs::explain};
 
-/// Longer outputs are cut (spec tools.md §1).
+/// The maximum length of an output, in characters (spec tools.md §1).
 const OUTPUT_CHARS: usize = 2_000;
-/// What a picture costs, about.
+/// The approximate cost of an image, in tokens.
 const PICTURE_TOKENS: u64 = 1_600;
 
 pub(super) enum NotebookAnswer {
     Cells(ReadAnswer),
-    /// It is no notebook, for this reason, but may still be text.
+    /// The file is not a notebook, for this reason, but may be text.
     ShowAsText(String),
 }
 
@@ -43,7 +43,7 @@ pub(super) async fn read(
         let shown = ShownNotebook::of(&notebook, &request)?;
         let is_named = request.offset.is_some() || request.limit.is_some();
         let extent = match shown.is_whole || is_named {
-            true => Extent::Whole, // as for text: who named a range knows that there is more
+            true => Extent::Whole, // as for text: the caller knows that there is more
             false => Extent::Part,
         };
         let structured = json!({"type": "notebook", "file": {
@@ -63,15 +63,15 @@ fn as_text(error: &NotebookError) -> String {
     format!("note: shown as text, because it is {error}")
 }
 
-/// What is shown of a notebook.
+/// The shown part of a notebook.
 #[derive(Default)]
 struct ShownNotebook {
     blocks: Vec<Content>,
-    /// The text since the last picture.
+    /// The text since the last image.
     text: String,
     cells: Vec<Value>,
     tokens: u64,
-    /// Which cells, such as `cells 1–3`; `None` if there are none.
+    /// The shown cells, such as `cells 1–3`; `None` if there are none.
     part: Option<String>,
     /// Not even the first cell fits.
     is_cut: bool,
@@ -144,7 +144,7 @@ impl ShownNotebook {
         Ok(shown)
     }
 
-    /// Adds a cell, unless it would be too much; the first one always comes, cut if need be.
+    /// Adds a cell, unless it exceeds the limit; the first cell is always added, cut if needed.
     fn add(&mut self, wanted: &Wanted<'_>, language: Option<&str>, max_tokens: u64) -> bool {
         let Wanted { cell, source, .. } = wanted;
         let (name, kind, rest) = (cell.name(), cell.kind(), &source[wanted.from..]);
@@ -153,7 +153,7 @@ impl ShownNotebook {
         if cost > left && !wanted.is_first {
             return false;
         }
-        // Bytes to tokens is 7 to 2, see `estimate_tokens`.
+        // 7 bytes are about 2 tokens, see `estimate_tokens`.
         let room = usize::try_from(left.saturating_mul(7) / 2).unwrap_or(usize::MAX);
         let kept = &rest[..rest.floor_char_boundary(room)];
         let mut text = format!("<cell id=\"{name}\"><cell_type>{kind}</cell_type>{kept}");
@@ -236,18 +236,18 @@ impl ShownNotebook {
     }
 }
 
-/// A cell to be shown.
+/// A cell to show.
 struct Wanted<'a> {
     cell: &'a Cell<'a>,
-    /// Its place, from 1.
+    /// Its position, from 1.
     number: usize,
     source: &'a str,
-    /// Where in the source to begin, in bytes.
+    /// The offset in the source to start at, in bytes.
     from: usize,
     is_first: bool,
 }
 
-/// Where a source goes on after this many characters.
+/// Returns the offset in a source after this many characters.
 fn skipped(source: &str, cell: usize, characters: u64) -> Result<usize, ToolError> {
     let count = usize::try_from(characters).unwrap_or(usize::MAX);
     match source.char_indices().nth(count) {
@@ -261,7 +261,7 @@ fn skipped(source: &str, cell: usize, characters: u64) -> Result<usize, ToolErro
     }
 }
 
-/// A picture in an answer; what is no picture is named.
+/// Returns an image for a result; invalid images are described as text.
 fn as_picture(media_type: &str, data: &str) -> Content {
     let bytes = BASE64.decode(data.as_bytes());
     let prepared = match &bytes {
@@ -276,7 +276,8 @@ fn as_picture(media_type: &str, data: &str) -> Content {
     }
 }
 
-/// The beginning and the end of an output that is too long: errors end with what went wrong.
+/// Returns the beginning and the end of an output that is too long: errors have their cause at the
+/// end.
 fn cut(text: String) -> String {
     let text = text.trim_end_matches('\n');
     let length = text.chars().count();

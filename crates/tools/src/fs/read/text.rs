@@ -1,4 +1,4 @@
-//! The lines of a text file, numbered.
+//! Text files as numbered lines.
 
 use std::{env, fmt::Write, path::Path};
 
@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 
 use super::Input;
 
-/// Lifts the token budget of one call.
+/// Sets the token limit of one call.
 const BUDGET_VARIABLE: &str = "CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS";
-/// What `allow_large` multiplies the limits by.
+/// The factor by which `allow_large` multiplies the limits.
 const LARGE: u64 = 4;
 
-/// What the call asks for, within the budget of the surroundings.
+/// Returns the request of a call, within the limits of the environment.
 pub(super) fn request(input: &Input) -> PageRequest {
     within(input, env::var(BUDGET_VARIABLE).ok().as_deref())
 }
@@ -34,7 +34,7 @@ fn within(input: &Input, budget: Option<&str>) -> PageRequest {
     }
 }
 
-/// What the model reads.
+/// Returns the text for the model.
 pub(super) fn answer(page: &TextPage, request: &PageRequest, name: &str) -> String {
     if page.empty {
         return format!("<system-reminder>{name} exists, but it is empty.</system-reminder>");
@@ -64,10 +64,10 @@ pub(super) fn answer(page: &TextPage, request: &PageRequest, name: &str) -> Stri
     text
 }
 
-/// What is written of each line beside its text.
+/// The length of what is written for each line in addition to its text.
 const NUMBERED: usize = "123456\t\n".len();
 
-/// Writes the number of a line as `{:>6}` and a tab; every line of every text comes through here.
+/// Writes a line number as `{:>6}` and a tab; optimized, because it runs for every line.
 fn push_number(text: &mut String, number: u64) {
     let mut digits = [b' '; 20]; // as many as the longest number has
     let mut at = digits.len();
@@ -81,11 +81,11 @@ fn push_number(text: &mut String, number: u64) {
         }
     }
     let shown = &digits[at.min(digits.len() - 6)..];
-    text.push_str(std::str::from_utf8(shown).unwrap_or_default()); // digits and blanks are text
+    text.push_str(std::str::from_utf8(shown).unwrap_or_default()); // digits and spaces
     text.push('\t');
 }
 
-/// How to read on inside a line that was cut.
+/// Returns the parameters for reading on inside a line that was cut.
 fn going_on(page: &TextPage, line: &PageLine, request: &PageRequest) -> String {
     let from = if line.number == page.first {
         request.char_offset
@@ -96,7 +96,7 @@ fn going_on(page: &TextPage, line: &PageLine, request: &PageRequest) -> String {
     format!("offset {}, char_offset {next}", line.number)
 }
 
-/// Which lines these are, `of` how many if that is of interest.
+/// Formats the range of shown lines, with the total if `of` is given.
 pub(super) fn range(page: &TextPage, request: &PageRequest, of: Option<u64>) -> String {
     let mut range = match page.first == page.last {
         true => format!("line {}", page.first),
@@ -116,7 +116,7 @@ pub(super) fn range(page: &TextPage, request: &PageRequest, of: Option<u64>) -> 
     range
 }
 
-/// Which lines these are and how to go on, unless they are the whole file.
+/// Formats the shown lines and how to continue, unless they are the whole file.
 fn position(page: &TextPage, request: &PageRequest) -> Option<String> {
     let all_lines = page.first <= 1 && page.next_offset.is_none();
     let cut = page.lines.iter().find(|line| line.cut.is_some());
@@ -149,7 +149,7 @@ fn position(page: &TextPage, request: &PageRequest) -> Option<String> {
     Some(note)
 }
 
-/// What a reader would not expect of a text file.
+/// Returns a note about unusual properties of the text.
 fn peculiarities(page: &TextPage) -> Option<String> {
     let facts = &page.facts;
     let mut notes = Vec::new();
@@ -178,10 +178,10 @@ fn peculiarities(page: &TextPage) -> Option<String> {
     (!notes.is_empty()).then(|| format!("note: {}", notes.join("; ")))
 }
 
-/// What programs read.
+/// Returns the structured output.
 pub(super) fn structured(page: &TextPage, path: &Path) -> Value {
     let lines: Vec<&str> = page.lines.iter().map(|line| line.text.as_str()).collect();
-    // As large as it will be: every Read makes one.
+    // Allocated with its final size, because every Read creates one.
     let mut file = Map::with_capacity(6);
     let mut put = |name: &str, value: Value| file.insert(name.to_owned(), value);
     put("filePath", path.to_string_lossy().into());

@@ -1,4 +1,4 @@
-//! `ReplaceInFiles`: one change in many files, seen before it is made, made everywhere or nowhere.
+//! `ReplaceInFiles`: one change in many files, with a preview, applied to all files or to none.
 
 mod plans;
 mod preview;
@@ -33,9 +33,9 @@ use crate::{
     words::counted,
 };
 
-/// Larger files are listed as skipped.
+/// The maximum file size, in bytes; larger files are listed as skipped.
 const LARGEST: u64 = 50 << 20;
-/// How long the search for files may take.
+/// The time limit of the search for files.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Replaces a text or a regular expression in many files at once.
@@ -83,7 +83,7 @@ fn yes() -> bool {
     true
 }
 
-/// What is asked for.
+/// The requested action.
 enum ReplaceAction<'a> {
     Plan {
         id: &'a str,
@@ -133,7 +133,7 @@ impl Input {
         globs.extend(excluded.into_iter().map(|glob| format!("!{glob}")));
         let judged = must_lead(&base, cx)?;
         let PermissionSnapshot { locked, stores, .. } = &cx.permissions;
-        // Of a plan each file is judged by itself; what is changed at once was judged as a whole.
+        // For a plan each file is checked separately; a direct change was permitted as a whole.
         let control = &cx.permissions.control;
         let whole = judged.as_deref().unwrap_or(&base);
         let locked = match !self.preview && !control.hides(whole) {
@@ -154,21 +154,21 @@ impl Input {
 
 pub(crate) use self::plans::Plans;
 
-/// A file that another tool wants changed, made, moved or removed.
+/// A change of a file that another tool requests: a new content, creation, move or removal.
 #[cfg(feature = "code")]
 pub(crate) struct WantedChange {
     pub(crate) path: PathBuf,
-    /// What it holds; `None`: it is new.
+    /// The present content; `None` if it is new.
     pub(crate) old: Option<Vec<u8>>,
-    /// What it shall hold; `None`: it goes.
+    /// The new content; `None` if it is removed.
     pub(crate) new: Option<Vec<u8>>,
-    /// In how many places it changes.
+    /// The number of changed places.
     pub(crate) places: usize,
-    /// It is this file, which goes, under another name.
+    /// The file that is moved here; it is removed under its old name.
     pub(crate) moved_from: Option<PathBuf>,
 }
 
-/// Shows changes that another tool has found, and keeps them as a plan that this one carries out.
+/// Previews changes that another tool computed, and stores them as a plan for this tool.
 #[cfg(feature = "code")]
 pub(crate) fn keep_plan(
     plans: &Plans,
@@ -236,7 +236,7 @@ impl Tool for ReplaceInFiles {
     }
 
     fn for_session(&self, services: &Services) -> Option<Self> {
-        // Other tools make plans, too.
+        // Other tools create plans, too.
         let plans = services.get::<Plans>().ok()?;
         Some(Self { plans })
     }
@@ -338,7 +338,7 @@ impl Tool for ReplaceInFiles {
 }
 
 impl ReplaceInFiles {
-    /// Makes the change in every file of the plan, or in none.
+    /// Applies the plan to all of its files, or to none.
     async fn carry_out(&self, plan: Plan, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
@@ -359,7 +359,8 @@ impl ReplaceInFiles {
                             .read_bytes(target, LARGEST)
                             .map_err(|error| explain(error, &cwd))?;
                         target = FileTarget::judged(&file.path, raw.real);
-                        // Bytes that are no longer those of the preview are refused below, by their hash.
+                        // If the bytes changed since the preview, their hash no longer matches,
+                        // which is an error below.
                         let rewrite = plan.rewrite.as_ref();
                         let new = rewrite.map(|rewrite| rewrite.apply(&raw.bytes).unwrap_or_default());
                         let Some(new) = new.flatten() else {
@@ -403,7 +404,7 @@ impl ReplaceInFiles {
     }
 }
 
-/// Finds the files and what would become of each.
+/// Finds the matching files and computes the change of each.
 async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Preview, ToolError> {
     let engine = cx.services.get::<SearchEngine>()?;
     let journal = cx.services.get::<Journal>()?;

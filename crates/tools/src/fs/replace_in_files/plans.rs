@@ -10,10 +10,10 @@ use haft_journal::ContentHash;
 
 use super::rewrite::Rewrite;
 
-/// How many plans wait at most; the oldest goes first.
+/// The maximum number of stored plans; the oldest is dropped first.
 const KEPT: usize = 32;
 
-/// What a preview promised: of these files as they were, this rewrite or the contents they have.
+/// A previewed change: the state of the files at that time, with the rewrite or the new contents.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) id: String,
@@ -24,29 +24,29 @@ pub(super) struct Plan {
 #[derive(Debug, Clone)]
 pub(super) struct PlannedFile {
     pub(super) path: PathBuf,
-    /// What it held; `None`: there must be none.
+    /// The hash at the time of the preview; `None` if the file must not exist.
     pub(super) hash: Option<ContentHash>,
     pub(super) content: PlannedContent,
 }
 
-/// What a file shall hold.
+/// The new content of a file.
 #[derive(Debug, Clone)]
 #[cfg_attr(
     not(feature = "code"),
     expect(dead_code, reason = "only plans of language servers say it whole")
 )]
 pub(super) enum PlannedContent {
-    /// What the rewrite of the plan makes of it.
+    /// The result of the plan's rewrite.
     Rewritten,
-    /// This, which someone else found out.
+    /// This content, which another tool computed.
     Whole {
         bytes: Arc<[u8]>,
-        /// In how many places it differs.
+        /// The number of changed places.
         places: usize,
-        /// A new one gets the mode of this one, which goes.
+        /// The file that is moved here, whose mode the new file gets.
         moved_from: Option<PathBuf>,
     },
-    /// It goes.
+    /// The file is removed.
     Nothing,
 }
 
@@ -71,7 +71,7 @@ impl Plans {
         self.plans().iter().find(|plan| plan.id == id).cloned()
     }
 
-    /// A plan that was carried out, or can never be again.
+    /// Drops a plan that was applied.
     pub(super) fn forget(&self, id: &str) {
         self.plans().retain(|plan| plan.id != id);
     }

@@ -1,4 +1,4 @@
-//! What a plan would do, as the model and programs read it.
+//! The preview of a plan, for the model and for structured output.
 
 use std::{
     fmt::Write,
@@ -17,9 +17,9 @@ use super::{
 };
 use crate::{paths::shown, words::counted};
 
-/// How much of all diffs together is shown.
+/// The maximum length of all diffs together, in characters.
 const DIFF_CHARS: usize = 12_000;
-/// How many files are named without their diff.
+/// The maximum number of listed files.
 const NAMED: usize = 200;
 
 /// A file that would change.
@@ -29,11 +29,11 @@ pub(super) struct Change {
     fate: FileFate,
     hash: Option<ContentHash>,
     places: usize,
-    /// For people; none where the change is made at once.
+    /// The diff for display; `None` if the change is made directly.
     patch: Option<Patch>,
 }
 
-/// What becomes of a file.
+/// The kind of change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FileFate {
     Changed,
@@ -41,12 +41,12 @@ enum FileFate {
     Created,
     #[cfg(feature = "code")]
     Removed,
-    /// It was called so.
+    /// It was moved from this path.
     #[cfg(feature = "code")]
     MovedFrom(PathBuf),
 }
 
-/// How many files become what.
+/// The number of files for each kind of change.
 #[derive(Debug, Default)]
 struct FateCounts {
     changed: usize,
@@ -56,7 +56,8 @@ struct FateCounts {
 }
 
 impl FateCounts {
-    /// In words, such as `change 2 places in 1 file, create 1 file`; `done` puts it into the past.
+    /// Formats the counts, such as `change 2 places in 1 file, create 1 file`; `done` uses the past
+    /// tense.
     fn words(&self, places: usize, done: bool) -> String {
         let verb = |now: &'static str, past: &'static str| if done { past } else { now };
         let files = |count: usize| counted(count as u64, "file");
@@ -85,36 +86,37 @@ impl FateCounts {
     }
 }
 
-/// A file that is left alone, and why.
+/// A file that is skipped, with the reason.
 #[derive(Debug)]
 pub(super) struct Skipped {
     pub(super) path: PathBuf,
     pub(super) reason: String,
 }
 
-/// Everything a plan would do.
+/// All changes of a plan.
 #[derive(Debug, Default)]
 pub(super) struct Preview {
     pub(super) files: Vec<Change>,
     pub(super) skipped: Vec<Skipped>,
-    /// In how many files the search found the pattern.
+    /// The number of files in which the search found the pattern.
     pub(super) matching: usize,
 }
 
 impl Change {
-    /// One that is shown before it is made, or not.
+    /// Creates a change of an existing file; `is_shown` if it is previewed.
     pub(super) fn new(path: PathBuf, old: &[u8], new: &Rewritten, is_shown: bool) -> Self {
         Self {
             path,
             fate: FileFate::Changed,
             hash: Some(ContentHash::of(old)),
             places: new.places,
-            // Making the change computes its own: twice is once too often.
+            // Applying the change computes its own diff, so this one is only for previews.
             patch: is_shown.then(|| Patch::between(old, &new.bytes)),
         }
     }
 
-    /// One that another tool wants; `origins`: what all files hold that it names.
+    /// Creates a change that another tool requests; `origins` has the present contents of all files
+    /// it names.
     #[cfg(feature = "code")]
     pub(super) fn wanted(
         one: &super::WantedChange,
@@ -143,7 +145,7 @@ impl Change {
         })
     }
 
-    /// What becomes of it, for people.
+    /// Describes the change for display.
     fn words(&self, cwd: &Path) -> String {
         let places = counted(self.places as u64, "place");
         #[cfg(not(feature = "code"))]
@@ -162,7 +164,7 @@ impl Change {
         }
     }
 
-    /// The same, for programs; nothing for what only changes.
+    /// Returns the name of the change in structured output; `None` for changed files.
     fn fate_name(&self) -> Option<&'static str> {
         match &self.fate {
             FileFate::Changed => None,
@@ -186,7 +188,7 @@ impl Preview {
         self.files.iter().map(planned).collect()
     }
 
-    /// Files that only get another name are shown under that.
+    /// Removes files that are only moved: they are shown under their new name.
     #[cfg(feature = "code")]
     pub(super) fn leave_out_moved(&mut self) {
         let moved: Vec<PathBuf> = self
@@ -217,7 +219,7 @@ impl Preview {
         counts
     }
 
-    /// What the search passed over is passed over here too.
+    /// Lists files that the search skipped as skipped.
     pub(super) fn skipped_by_search(&mut self, skipped: &haft_search::Skipped) {
         for skip in &skipped.samples {
             if let (Some(path), SkipReason::Binary { .. } | SkipReason::Unreadable { .. }) =
@@ -306,7 +308,7 @@ impl Preview {
     }
 }
 
-/// What was done.
+/// Returns the result of an applied plan.
 pub(super) fn applied(plan: &Plan, places: usize, undo_id: &str, cwd: &Path) -> ToolOutput {
     let names: Vec<String> = plan
         .files
@@ -336,7 +338,7 @@ pub(super) fn applied(plan: &Plan, places: usize, undo_id: &str, cwd: &Path) -> 
         }
     }
     let done = counts.words(places, true);
-    // It begins the sentence.
+    // The text starts with a capital letter.
     let done = format!("{}{}", done[..1].to_uppercase(), &done[1..]);
     let text = format!("{done}:\n{}\n[undo_id {undo_id}]", names.join("\n"));
     ToolOutput::text(text).with_structured(json!({

@@ -1,8 +1,8 @@
-//! A regular expression over one file: found as Grep finds, spliced as Edit splices.
+//! A regular expression applied to one file: matches like Grep, and splices like Edit.
 //!
-//! Grep's lines end at the line feed, so in a CRLF file `.` and `\s` meet the CR before it. It is
-//! half of a line break all the same: a match that ends or begins between the two leaves the break
-//! whole, unless the pattern names the CR itself.
+//! Grep's lines end at the line feed, so in a CRLF file `.` and `\s` match the CR before it. But
+//! the CR is half of a line break: if a match begins or ends between CR and LF, the break stays
+//! whole, unless the pattern contains the CR itself.
 
 use std::ops::Range;
 
@@ -32,7 +32,8 @@ impl RegexPattern {
         })
     }
 
-    /// The file rewritten, `None` where nothing changes, or why it cannot be.
+    /// Rewrites a file: `None` if nothing changes; the error is the reason why it cannot be
+    /// rewritten.
     pub(super) fn apply(
         &self,
         bytes: &[u8],
@@ -54,7 +55,8 @@ impl RegexPattern {
         }))
     }
 
-    /// Is the text that is changed the one that Grep searches?
+    /// Checks that Grep's matches, which it finds in the bytes, are the same in the text that is
+    /// changed.
     fn require_searchable(&self, file: &EditableText<'_>, bytes: &[u8]) -> Result<(), String> {
         let text = file.text();
         if text.contains(&0) {
@@ -63,7 +65,7 @@ impl RegexPattern {
         match file.encoding() {
             Encoding::Utf8 | Encoding::BrokenUtf8 => Ok(()),
             Encoding::Utf16Le | Encoding::Utf16Be if std::str::from_utf8(text).is_ok() => Ok(()),
-            // Grep reads its bytes; the text says the same only where both match alike.
+            // Grep searches the bytes; the text is equivalent only if both have the same matches.
             Encoding::CodePage(_) if self.ranges_in(bytes) == self.ranges_of(file) => Ok(()),
             Encoding::CodePage(page) => Err(format!(
                 "in {}, where this pattern could split a character: use Edit",
@@ -101,7 +103,7 @@ impl RegexPattern {
             let Some(range) = group(0).filter(|range| !is_inside_character(text, range)) else {
                 return;
             };
-            // Two empty matches around the CR of a break are one place.
+            // Two empty matches before and after the CR of a break are one place.
             if changes.last().is_some_and(|last| {
                 range.start < last.range.end || range == last.range && range.is_empty()
             }) {
@@ -117,12 +119,12 @@ impl RegexPattern {
         changes
     }
 
-    /// The range without half a CRLF at its ends.
+    /// Returns the range with its ends moved so that they do not split a CRLF.
     fn whole_breaks(&self, text: &[u8], range: &Range<usize>) -> Range<usize> {
         let splits = |at: usize| at > 0 && text[at - 1] == b'\r' && text.get(at) == Some(&b'\n');
         let Range { mut start, mut end } = *range;
         if !self.names_cr {
-            // A line feed that matched stands for the whole break.
+            // A line feed that matched stands for the complete break.
             start -= usize::from(splits(start));
             end = (end - usize::from(splits(end))).max(start);
         }
@@ -130,14 +132,14 @@ impl RegexPattern {
     }
 }
 
-/// Is it nothing at all between the bytes of a character? Grep counts bytes; no line matches by such a
-/// place alone, for the same nothing is at its beginning.
+/// Returns whether this is an empty match inside a character. Grep counts bytes; such a match never
+/// decides whether a line matches, because an empty pattern also matches at the start of the line.
 fn is_inside_character(text: &[u8], range: &Range<usize>) -> bool {
     let continues = |byte: &u8| (0x80..0xc0).contains(byte);
     range.is_empty() && text.get(range.start).is_some_and(continues)
 }
 
-/// Does the pattern speak of CR itself, rather than of any character or blank?
+/// Returns whether the pattern contains CR explicitly, not only a class that includes it.
 fn names_carriage_return(pattern: &str) -> bool {
     let mut rest = pattern;
     while let Some(at) = rest.find(['\\', '\r']) {

@@ -1,11 +1,11 @@
-//! What becomes of one file's bytes.
+//! The rewriting of one file's bytes.
 
 use haft_journal::edit::{self, Change, EditError, Tier};
 use haft_search::SearchError;
 
 use super::regex_pattern::RegexPattern;
 
-/// A pattern and what takes the place of its matches.
+/// A pattern and the replacement for its matches.
 #[derive(Debug, Clone)]
 pub(super) struct Rewrite {
     pattern: Pattern,
@@ -18,7 +18,7 @@ enum Pattern {
     Regex(RegexPattern),
 }
 
-/// A file's new bytes, and in how many places they differ.
+/// The new bytes of a file, and the number of changed places.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rewritten {
     pub(super) bytes: Vec<u8>,
@@ -26,7 +26,7 @@ pub(super) struct Rewritten {
 }
 
 impl Rewrite {
-    /// A literal text, taken as Edit takes it: line breaks follow the file.
+    /// Creates a rewrite of literal text with the rules of Edit: line breaks follow the file.
     pub(super) fn literal(pattern: &str, replacement: &str) -> Self {
         Self {
             pattern: Pattern::Literal(pattern.to_owned()),
@@ -34,7 +34,8 @@ impl Rewrite {
         }
     }
 
-    /// A regular expression; `$1` and `${name}` stand for its groups, `$$` for a dollar.
+    /// Creates a rewrite of a regular expression; `$1` and `${name}` in the replacement are its
+    /// groups, `$$` is a dollar sign.
     pub(super) fn regex(
         pattern: &str,
         replacement: &str,
@@ -46,7 +47,7 @@ impl Rewrite {
         })
     }
 
-    /// A pattern for the search engine that finds the files this would change.
+    /// Returns the pattern with which the search engine finds the files that would change.
     pub(super) fn search_pattern(&self) -> String {
         match &self.pattern {
             Pattern::Literal(text) => regex::escape(text)
@@ -56,7 +57,7 @@ impl Rewrite {
         }
     }
 
-    /// Can a match go beyond a line?
+    /// Returns whether a match can span several lines.
     pub(super) fn spans_lines(&self) -> bool {
         match &self.pattern {
             Pattern::Literal(text) => text.contains('\n'),
@@ -64,7 +65,8 @@ impl Rewrite {
         }
     }
 
-    /// The file rewritten, `None` where nothing changes, or why it cannot be.
+    /// Rewrites a file: `None` if nothing changes; the error is the reason why it cannot be
+    /// rewritten.
     pub(super) fn apply(&self, bytes: &[u8]) -> Result<Option<Rewritten>, String> {
         match &self.pattern {
             Pattern::Literal(old) => self.apply_literal(bytes, old),
@@ -79,7 +81,7 @@ impl Rewrite {
             replace_all: true,
         };
         match edit::plan(bytes, &change) {
-            // Many files at once are no place for leniency: only the very text counts.
+            // Tolerant matching is too risky for many files: only exact matches are changed.
             Ok(plan) if plan.tier == Tier::Exact => Ok(Some(Rewritten {
                 bytes: edit::apply(bytes, &plan),
                 places: plan.places.len(),

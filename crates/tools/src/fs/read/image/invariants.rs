@@ -1,11 +1,12 @@
-//! What holds for every file that claims to be a picture: for the seeds and the fuzz target `image`.
+//! Invariants of every file that claims to be an image: for the seed tests and the fuzz target
+//! `image`.
 
 use data_encoding::BASE64;
 use image::ImageReader;
 
 use super::{ENCODED_LIMIT, LONG_SIDE, PIXELS, SENT_BYTES, prepare};
 
-/// Prepares it to be sent; panics if a promise is broken.
+/// Prepares an image; panics if an invariant is violated.
 #[cfg_attr(
     not(feature = "fuzzing"),
     expect(unreachable_pub, reason = "only the fuzz targets reach it")

@@ -1,4 +1,4 @@
-//! The reading itself: the file is read by one child, and pages without text are drawn by others.
+//! Reading a PDF: one child process reads the file, others draw pages without text.
 
 use std::{
     path::PathBuf,
@@ -27,36 +27,36 @@ use crate::{
     words::counted,
 };
 
-/// How many pages one call gives.
+/// The maximum number of pages per call.
 pub(super) const PAGES_AT_ONCE: usize = 20;
-/// Larger files are not read.
+/// The maximum file size, in bytes.
 const FILE_LIMIT: u64 = 100 << 20;
-/// Up to so many pages come without being asked for.
+/// The number of pages up to which a document is returned without `pages`.
 const WHOLE_UP_TO: u32 = 10;
-/// The longer side of a drawn page.
+/// The length of the longer side of a drawn page, in pixels.
 const PIXELS: u32 = 1_568;
-/// For all the pages that one call draws.
+/// The time limit for all pages that one call draws.
 const DRAWING_TIME: Duration = Duration::from_secs(60);
 
-/// Each reader may use much memory, so few run at once.
+/// Limits the number of concurrent readers, because each may use much memory.
 static READERS: Semaphore = Semaphore::const_new(2);
 
-/// What was read of a file.
+/// The content that was read of a file.
 pub(super) struct PdfContent {
     pub(super) document: PdfReading,
     pub(super) drawings: Vec<Drawing>,
     size: usize,
-    /// The file, after all links.
+    /// The file, with all links resolved.
     real: PathBuf,
 }
 
-/// How the drawing of a page without text went.
+/// The drawing of a page without text, or the error.
 pub(super) struct Drawing {
     pub(super) page: u32,
     pub(super) result: Result<image::Picture, String>,
 }
 
-/// Says what is wrong with `pages`, if anything is.
+/// Checks the syntax of `pages`.
 pub(in crate::fs::read) fn check(pages: &str) -> Result<(), String> {
     parse(pages).map(drop)
 }
@@ -113,7 +113,7 @@ pub(in crate::fs::read) async fn read(
     Ok((output(content, structured), found.real))
 }
 
-/// Reads the file, has it read, and has pages without text drawn.
+/// Reads the file, lets the child process parse it, and draws pages without text.
 async fn look(
     wish: &PdfQuery<'_>,
     reader: &PdfReader,
@@ -124,7 +124,7 @@ async fn look(
     let journal = cx.services.get::<Journal>()?;
     let (target, cwd) = (wish.target.clone(), Arc::clone(&cx.cwd));
     let (reader, cancel, name) = (reader.clone(), cx.cancel.clone(), name.to_owned());
-    // Bytes to tokens is 7 to 2, see `estimate_tokens`.
+    // 7 bytes are about 2 tokens, see `estimate_tokens`.
     let max_page_bytes = wish.max_tokens.saturating_mul(7) / 2;
     let max_pictures = wish.max_tokens / show::PICTURE_TOKENS;
     let request = PdfRequest {
@@ -179,7 +179,7 @@ async fn look(
     .await?
 }
 
-/// What to do about a file that was not read.
+/// Returns advice for a file that could not be read.
 fn advice(error: &AskError) -> &'static str {
     match error {
         AskError::Refused(Refusal::Damaged(_)) => {
@@ -197,8 +197,8 @@ fn advice(error: &AskError) -> &'static str {
     }
 }
 
-/// Damage that left no text at all of what was read. An empty page alone is no damage: it may be a
-/// scan.
+/// Returns the damage if none of the read pages has text because of it. An empty page alone is not
+/// damage: it may be a scan.
 fn lost(document: &PdfReading) -> Option<String> {
     let pages = &document.pages;
     if pages.iter().any(|page| !page.text.is_empty()) {
@@ -217,7 +217,7 @@ fn lost(document: &PdfReading) -> Option<String> {
     }
 }
 
-/// A page whose data is lost would come out blank, which says less than what is missing.
+/// A page whose data is damaged is not drawn: an empty image would hide the damage.
 fn is_to_be_drawn(page: &PdfPage) -> bool {
     page.text.is_empty() && !matches!(page.failure, Some(Failure::Damaged(_)))
 }
@@ -243,7 +243,7 @@ fn draw(
         let result = png
             .map_err(|error| format!("it {error}"))
             .and_then(|png| image::prepare(&png));
-        // What failed once, and took its time, is not tried page after page.
+        // If one page fails, which may take long, the others are not tried.
         let has_failed = result.is_err();
         drawings.push(Drawing { page, result });
         if has_failed {

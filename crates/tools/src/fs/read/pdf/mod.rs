@@ -1,9 +1,9 @@
-//! A PDF, page by page: text with page marks, or pictures of pages that have no text.
+//! PDFs, page by page: text with page marks, or images of pages without text.
 //!
-//! It is read by a process of its own, see `haft_pdf`: PDFs come from anywhere.
+//! PDFs may be malicious, so a separate process parses them, see `haft_pdf`.
 //!
-//! - `look`: has the file read, and pages drawn
-//! - `show`: what of that the model reads
+//! - `look`: lets child processes read the file and draw pages
+//! - `show`: formats the result for the model
 
 #[cfg(feature = "pdf")]
 mod look;
@@ -21,10 +21,10 @@ use crate::paths::shown;
 #[cfg(feature = "pdf")]
 pub(super) use look::{check, read};
 
-/// What the journal calls it.
+/// The journal's name of the file type.
 pub(super) const KIND: &str = "PDF document";
 
-/// Where PDFs are read: a program that, called with `__pdf`, is `haft_pdf::child::main`.
+/// The program that reads PDFs: called with `__pdf`, it must run `haft_pdf::child::main`.
 #[derive(Debug, Clone)]
 pub struct PdfReader {
     /// The program; normally the running one.
@@ -34,7 +34,7 @@ pub struct PdfReader {
 }
 
 impl PdfReader {
-    /// A reader that draws if `pdftoppm` is on the `PATH`.
+    /// Creates a reader; it draws pages if `pdftoppm` is on the `PATH`.
     pub fn new(program: PathBuf) -> Self {
         let paths = env::var_os("PATH").unwrap_or_default();
         let mut found = env::split_paths(&paths).map(|directory| directory.join("pdftoppm"));
@@ -45,20 +45,20 @@ impl PdfReader {
     }
 }
 
-/// What is asked of a PDF.
+/// A request to read a PDF.
 pub(super) struct PdfQuery<'a> {
     pub(super) target: &'a FileTarget,
     pub(super) pages: Option<&'a str>,
     pub(super) max_tokens: u64,
 }
 
-/// This build has no reader, so it cannot say what pages are.
+/// This build has no PDF reader, so `pages` is not checked.
 #[cfg(not(feature = "pdf"))]
 pub(super) fn check(_pages: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// This build has no reader.
+/// Fails, because this build has no PDF reader.
 #[cfg(not(feature = "pdf"))]
 pub(super) async fn read(
     wish: &PdfQuery<'_>,

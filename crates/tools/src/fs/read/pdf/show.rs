@@ -1,4 +1,4 @@
-//! What the model reads about a PDF.
+//! The text about a PDF for the model.
 
 use std::fmt::Write;
 
@@ -9,12 +9,12 @@ use haft_pdf::{Failure, Pages, PdfPage, PdfReading};
 use super::look::{Drawing, PAGES_AT_ONCE, PdfContent};
 use crate::{fs::read::picture, words::counted};
 
-/// What a drawn page costs, about.
+/// The approximate cost of a drawn page, in tokens.
 pub(super) const PICTURE_TOKENS: u64 = 1_600;
-/// What the marks around a page cost.
+/// The approximate cost of the marks around a page, in tokens.
 const MARK_TOKENS: u64 = 10;
 
-/// The pages as text with marks, as many as fit; pictures of those without text.
+/// Returns the pages as text with marks, as many as fit, and images of those without text.
 pub(super) fn pages(
     found: &PdfContent,
     asked: Option<&Pages>,
@@ -95,7 +95,7 @@ fn head(document: &PdfReading, name: &str) -> String {
     text
 }
 
-/// Why a page has no text.
+/// Returns the reason why a page has no text.
 fn why_bare(page: &PdfPage) -> String {
     match &page.failure {
         None => "no text layer".to_owned(),
@@ -105,7 +105,7 @@ fn why_bare(page: &PdfPage) -> String {
     }
 }
 
-/// A page that was not drawn.
+/// Returns the text of a page that was not drawn.
 fn words(page: &PdfPage, can_draw: bool) -> String {
     let mut text = page.text.clone();
     if page.is_cut {
@@ -141,7 +141,7 @@ fn words(page: &PdfPage, can_draw: bool) -> String {
     text
 }
 
-/// A long document: what is in it, and a question.
+/// Returns the outline of a long document, and asks which pages to read.
 pub(super) fn outline(document: &PdfReading, name: &str) -> String {
     let count = document.page_count;
     if count == 0 {
