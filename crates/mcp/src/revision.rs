@@ -60,7 +60,7 @@ impl Revision {
     }
 
     /// Returns the server's answer to `initialize` with this date: the same revision if it is
-    /// supported, otherwise the newest one.
+    /// supported and has `initialize`, otherwise the newest one that has it.
     pub fn answer_to(date: &str) -> Self {
         Self::parse(date)
             .filter(|one| one.has_initialize())
