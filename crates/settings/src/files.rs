@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     document::{self, Broken, Problem, SettingsDocument},
-    git_index,
+    git_index, git_repository,
     written::{self, WrittenFile},
 };
 use crate::{Scope, resolve};
@@ -326,11 +326,7 @@ pub fn repository_root(start: &Path) -> Option<PathBuf> {
 /// Returns the git directory of a submodule: inside the repository above, if its configuration
 /// points back to the submodule. A `.git` file that names any other folder is not trusted.
 pub fn module_folder(root: &Path) -> Option<PathBuf> {
-    let text = fs::metadata(root.join(".git"))
-        .ok()
-        .filter(fs::Metadata::is_file)
-        .and_then(|_| fs::read_to_string(root.join(".git")).ok())?;
-    let own = fs::canonicalize(root.join(text.strip_prefix("gitdir:")?.trim())).ok()?;
+    let own = fs::canonicalize(git_repository::linked_git_dir(&root.join(".git"))?).ok()?;
     let real = fs::canonicalize(root).ok()?;
     let mut above = real.ancestors().skip(1);
     above.find(|above| own.starts_with(above.join(".git/modules")))?;
@@ -347,11 +343,7 @@ pub fn module_folder(root: &Path) -> Option<PathBuf> {
 /// worktree: what a repository claims about itself is not a proof.
 pub fn main_checkout(root: &Path) -> Option<PathBuf> {
     let link = root.join(".git");
-    let text = fs::metadata(&link)
-        .ok()
-        .filter(fs::Metadata::is_file)
-        .and_then(|_| fs::read_to_string(&link).ok())?;
-    let own = root.join(text.strip_prefix("gitdir:")?.trim());
+    let own = git_repository::linked_git_dir(&link)?;
     let back = fs::read_to_string(own.join("gitdir")).ok()?;
     if Path::new(back.trim()) != link || own.parent()?.file_name()? != "worktrees" {
         return None;

@@ -11,34 +11,37 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Returns whether this file is tracked by its repository.
+use super::{
+    git_repository::{self, GitDiscovery},
+    resolve,
+};
+
+/// Returns whether the repository that git finds at this file tracks it.
 pub(super) fn tracks(file: &Path) -> bool {
-    let Some(root) = file.parent().and_then(super::files::repository_root) else {
+    let (Some(directory), Some(name)) = (file.parent(), file.file_name()) else {
         return false;
     };
-    let Ok(path) = file.strip_prefix(&root) else {
+    let repository = match git_repository::discover(directory) {
+        GitDiscovery::Found(repository) => repository,
+        GitDiscovery::Invalid(_) => return true,
+        GitDiscovery::Outside => return false,
+    };
+    let Some(work_tree) = repository.work_tree else {
+        return false;
+    };
+    let real = resolve::real(directory).join(name);
+    let Ok(path) = real.strip_prefix(&work_tree) else {
         return true;
     };
-    let index = directory(&root).map(|git| fs::read(git.join("index")));
-    match index {
-        Some(Ok(bytes)) => holds(&bytes, &path.to_string_lossy()),
-        // Without an index no file is tracked.
-        Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => false,
-        Some(Err(_)) | None => true,
+    match fs::read(repository.git_dir.join("index")) {
+        Ok(bytes) => holds(&bytes, &path.to_string_lossy()),
+        // No index yet: nothing is tracked.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(_) => true,
     }
 }
 
-/// Returns git's own directory: `.git`, or what it names in a linked worktree or a submodule.
-fn directory(root: &Path) -> Option<PathBuf> {
-    let dot_git = root.join(".git");
-    if dot_git.is_dir() {
-        return Some(dot_git);
-    }
-    let text = fs::read_to_string(&dot_git).ok()?;
-    Some(root.join(text.strip_prefix("gitdir:")?.trim()))
-}
-
-/// Returns whether an index contains this path.
+/// Does an index hold this path?
 fn holds(index: &[u8], path: &str) -> bool {
     let mut held = false;
     let read = each(index, |_, name| {
@@ -258,6 +261,19 @@ mod tests {
         assert!(!tracks(&local), "no repository");
         fs::write(dir.path().join(".git"), "no such thing").unwrap();
         assert!(tracks(&local), "a repository that is none");
+    }
+
+    /// Git walks past a `.git` that is no repository, so the one above tracks the file.
+    #[test]
+    fn a_directory_that_is_no_repository_hides_none_above_it() {
+        const LOCAL: &str = "sub/.claude/settings.local.json";
+        let dir = repository("sha1", &[LOCAL]);
+        fs::create_dir_all(dir.path().join("sub/.git/objects")).unwrap();
+        assert!(tracks(&dir.path().join(LOCAL)));
+        let link = dir.path().with_extension("link");
+        std::os::unix::fs::symlink(dir.path().join("sub"), &link).unwrap();
+        assert!(tracks(&link.join(".claude/settings.local.json")));
+        fs::remove_file(link).unwrap();
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod document;
 mod env;
 pub mod files;
 pub mod git_index;
+pub mod git_repository;
 mod keep;
 mod keys;
 mod known;
