@@ -13,7 +13,11 @@ use std::{
 
 use haft_shell::{EffectVerdict, LinePart, git_config};
 
-use haft_settings::git_index;
+use haft_settings::{
+    git_index,
+    git_repository::{self, GitDiscovery},
+    resolve,
+};
 
 /// More directories of submodules than this are not looked at one by one.
 const MOST_DIRECTORIES: usize = 500;
@@ -68,28 +72,28 @@ pub(super) fn moved(part: &LinePart) -> Option<PathBuf> {
     Some(to)
 }
 
-/// The top of the working tree that this directory is in.
+/// The top of the working tree that git finds in this directory.
 pub(super) fn top(start: &Path) -> Option<PathBuf> {
-    let mut above = start.ancestors();
-    let top = above.find(|directory| fs::symlink_metadata(directory.join(".git")).is_ok())?;
-    Some(top.to_path_buf())
+    match git_repository::discover(start) {
+        GitDiscovery::Found(repository) => repository.work_tree,
+        GitDiscovery::Invalid(dot_git) => dot_git.parent().map(Path::to_path_buf),
+        GitDiscovery::Outside => None,
+    }
 }
 
 fn in_directory(start: &Path) -> Option<String> {
-    for directory in start.ancestors() {
-        let dot_git = directory.join(".git");
-        if fs::metadata(&dot_git).is_ok() {
-            return in_working_tree(directory, 0);
-        }
-        // git takes a directory that looks like a repository for one.
-        let bare = directory.join("HEAD").is_file()
-            && directory.join("objects").is_dir()
-            && directory.join("refs").is_dir();
-        if bare {
-            return in_repository(directory);
-        }
+    match git_repository::discover(start) {
+        GitDiscovery::Found(repository) => match &repository.work_tree {
+            Some(top) => in_working_tree(top, 0),
+            None => in_repository(&repository.git_dir),
+        },
+        GitDiscovery::Invalid(path) => Some(unreadable(&path)),
+        GitDiscovery::Outside => None,
     }
-    None
+}
+
+fn unreadable(path: &Path) -> String {
+    format!("{} cannot be read", path.display())
 }
 
 /// Why git is not harmless in the working tree at this directory, if so: by its own settings, or by
@@ -102,9 +106,9 @@ fn in_working_tree(top: &Path, depth: usize) -> Option<String> {
     };
     let own = match metadata.is_dir() {
         true => dot_git,
-        false => match linked(&dot_git) {
+        false => match git_repository::linked_git_dir(&dot_git) {
             Some(own) => own,
-            None => return Some(format!("{} cannot be read", dot_git.display())),
+            None => return Some(unreadable(&dot_git)),
         },
     };
     if let Some(problem) = in_repository(&own) {
@@ -125,16 +129,22 @@ fn in_working_tree(top: &Path, depth: usize) -> Option<String> {
     }
     // Settings may put the working tree elsewhere, and then the paths count from there.
     let mut tops = vec![top.to_path_buf()];
-    tops.extend(git_config::working_tree(&read(&own.join("config"))).map(|tree| own.join(tree)));
+    for file in config_files(&own) {
+        let Ok(bytes) = fs::read(&file) else {
+            continue;
+        };
+        let Some(tree) = git_config::working_tree(&String::from_utf8_lossy(&bytes)) else {
+            continue;
+        };
+        if str::from_utf8(&bytes).is_err() {
+            return Some(format!("core.worktree in {} is not text", file.display()));
+        }
+        tops.push(resolve::real(&own.join(tree)));
+    }
     let inner = inner.iter();
     inner
         .flat_map(|path| tops.iter().map(move |top| top.join(path)))
         .find_map(|path| in_working_tree(&path, depth + 1))
-}
-
-fn read(file: &Path) -> String {
-    let bytes = fs::read(file).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The repositories that an index names, or what is wrong with it. An index may be large, so what was
@@ -172,27 +182,25 @@ fn indexed(index: &Path) -> Result<Vec<PathBuf>, &'static str> {
 
 /// Why git is not harmless where the file `.git` of a worktree or submodule points, if so.
 pub(super) fn in_linked(file: &Path) -> Option<String> {
-    match linked(file) {
+    match git_repository::linked_git_dir(file) {
         Some(own) => in_repository(&own),
-        None => Some(format!("{} cannot be read", file.display())),
+        None => Some(unreadable(file)),
     }
 }
 
-/// Where the file `.git` of a worktree or submodule points.
-fn linked(file: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(file).ok()?;
-    let to = text.strip_prefix("gitdir:")?.trim();
-    Some(file.parent()?.join(to))
+/// Why git is not read-only in the repository of this directory, if so.
+pub(super) fn in_repository(own: &Path) -> Option<String> {
+    let Ok(common) = git_repository::common_dir(own) else {
+        return Some(unreadable(&own.join("commondir")));
+    };
+    let found = config_files(own).iter().find_map(|file| in_file(file));
+    found.or_else(|| in_submodules(&common.join("modules")))
 }
 
-pub(super) fn in_repository(own: &Path) -> Option<String> {
-    let common = match fs::read_to_string(own.join("commondir")) {
-        Ok(text) => own.join(text.trim()),
-        Err(_) => own.to_path_buf(),
-    };
-    let files = [common.join("config"), own.join("config.worktree")];
-    let own = files.iter().find_map(|file| in_file(file));
-    own.or_else(|| in_submodules(&common.join("modules")))
+/// The files with the settings of the repository of this directory.
+fn config_files(own: &Path) -> Vec<PathBuf> {
+    let common = git_repository::common_dir(own).unwrap_or_else(|_| own.to_path_buf());
+    vec![common.join("config"), own.join("config.worktree")]
 }
 
 /// `git status` looks into submodules, whose own configuration then counts.
@@ -223,6 +231,10 @@ fn in_submodules(modules: &Path) -> Option<String> {
 }
 
 pub(super) fn in_file(file: &Path) -> Option<String> {
+    // Reading a named pipe would wait for a writer.
+    if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
+        return Some(unreadable(file));
+    }
     let text = match fs::read(file) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
@@ -262,7 +274,7 @@ mod tests {
     fn a_repository_that_runs_programs_is_asked_about() {
         let dir = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(dir.path()).unwrap();
-        fs::create_dir_all(root.join(".git")).unwrap();
+        git(&root, "init -q");
         fs::create_dir_all(root.join("sub")).unwrap();
         let config = root.join(".git/config");
         fs::write(&config, "[core]\n\tbare = false\n").unwrap();

@@ -1,5 +1,5 @@
-//! Which repository git uses in a directory, found in git's own way but without starting git: what a
-//! repository says may start programs.
+//! Finds the repository that git uses in a directory. This does not start git, because a repository can make git
+//! start programs.
 //!
 //! This follows `setup.c` of git, byte for byte where it reads names. Environment variables such as `GIT_DIR`
 //! are not considered: a command line that sets one is not read-only.
@@ -37,14 +37,14 @@ pub struct GitRepository {
     pub work_tree: Option<PathBuf>,
 }
 
-/// The result of looking for a repository.
+/// The result of a search for a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GitDiscovery {
     /// Git finds this one.
     Found(GitRepository),
     /// Git stops with an error because of this file or directory.
     Invalid(PathBuf),
-    /// There is none.
+    /// No repository contains the directory.
     Outside,
 }
 
@@ -214,7 +214,7 @@ fn trim_line_ends(bytes: &[u8]) -> &[u8] {
     end.map_or(&bytes[..0], |end| &bytes[..=end])
 }
 
-/// What C reads of these bytes: up to the first NUL.
+/// The bytes up to the first NUL, where a C string ends.
 fn c_string(bytes: &[u8]) -> &OsStr {
     let end = bytes.iter().position(|byte| *byte == 0);
     OsStr::from_bytes(&bytes[..end.unwrap_or(bytes.len())])
