@@ -296,6 +296,9 @@ fn delicate(policy: &Policy, touched: &Touched, written: bool) -> Option<Because
     let paths = [&touched.real, &touched.given];
     let several = usize::from(touched.given != touched.real);
     let paths = paths.into_iter().take(1 + several);
+    if touched.controls_repository {
+        return Some(Because::Protected(touched.real.clone()));
+    }
     let protected = paths.clone().find(|path| written && is_protected(path));
     if let Some(path) = protected {
         return Some(Because::Protected(path.clone()));
@@ -463,6 +466,7 @@ mod tests {
         vec![Touched {
             given: path.into(),
             real: path.into(),
+            controls_repository: false,
         }]
     }
 
@@ -529,6 +533,7 @@ mod tests {
                     writes: vec![Touched {
                         given: "/p/link".into(),
                         real: "/etc/x".into(),
+                        controls_repository: false,
                     }],
                     ..nothing.clone()
                 },

@@ -13,6 +13,7 @@ use haft_shell::ReadLine;
 use serde_json::Value;
 
 use super::{
+    repository_paths::controls_repository,
     rules::{Target, ToolName, parameters, target},
     shell_facts::ShellFacts,
 };
@@ -25,6 +26,9 @@ pub struct Touched {
     pub given: PathBuf,
     /// Where it really leads.
     pub real: PathBuf,
+    /// The call writes it, and it controls a git repository that is not named `.git`, or makes a directory
+    /// one.
+    pub controls_repository: bool,
 }
 
 impl Touched {
@@ -32,7 +36,13 @@ impl Touched {
         Self {
             given: resolve::lexical(given),
             real: resolve::real(given),
+            controls_repository: false,
         }
+    }
+
+    /// Notes that a call writes this path.
+    pub(super) fn note_written(&mut self) {
+        self.controls_repository = controls_repository(&self.real);
     }
 
     /// Both, the given first.
@@ -157,7 +167,8 @@ impl Facts {
             Reach::Paths(paths) => paths.iter().map(|path| Touched::new(path)).collect(),
             Reach::Nothing | Reach::Anything => Vec::new(),
         };
-        let writes: Vec<Touched> = paths(&effects.writes);
+        let mut writes: Vec<Touched> = paths(&effects.writes);
+        writes.iter_mut().for_each(Touched::note_written);
         let mut reads: Vec<Touched> = paths(&effects.reads);
         // A path parameter is at least looked at, whatever the effects say.
         for path in path_parameters(bound) {

@@ -68,6 +68,7 @@ fn below(place: &Touched, name: &OsStr, is_link: bool) -> Touched {
     Touched {
         given: resolve::lexical(&place.given.join(name)),
         real: if is_link { resolve::real(&real) } else { real },
+        controls_repository: false,
     }
 }
 

@@ -36,6 +36,7 @@ pub mod policy;
 mod program_audit;
 pub mod protected;
 mod removals;
+mod repository_paths;
 mod revive;
 pub mod rules;
 pub mod sandbox;

@@ -217,9 +217,15 @@ fn paths_of(part: &LinePart, line: &str) -> Vec<PathUse> {
             }
             PathAccess::Read { .. } | PathAccess::Write(_) => None,
         };
+        let mut place = place_of(arg, part.cwd.as_deref());
+        if matches!(access, PathAccess::Write(_))
+            && let Where::Known(places) = &mut place
+        {
+            places.iter_mut().for_each(Touched::note_written);
+        }
         paths.push(PathUse {
             access,
-            place: place_of(arg, part.cwd.as_deref()),
+            place,
             text: text.to_owned(),
             resolved: found.is_some(),
         });

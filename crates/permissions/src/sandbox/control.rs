@@ -6,16 +6,17 @@
 
 use std::{
     fs,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use haft_contract::{ControlAction, ControlNames, ControlUse};
-use haft_settings::resolve;
+use haft_settings::{git_repository, resolve};
 use haft_shell::git_config;
 
 use super::super::{
     git_audit,
-    protected::{self, folded, is_protected},
+    protected::{self, is_protected},
+    repository_paths::{AddedPart, Git, added_part, below, has_control_files, in_dot_git, in_git},
 };
 
 /// More directories of submodules than this are not looked at one by one.
@@ -25,60 +26,6 @@ const MOST_DIRECTORIES: usize = 500;
 /// they lie.
 pub(super) const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
 
-/// What a path is to git.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Git {
-    /// `.git` itself: a folder, or a file that names one.
-    Itself,
-    /// Settings, which may name programs.
-    Config,
-    /// A program, or the folder of them.
-    Hook,
-    /// Says which files go through which program.
-    Attributes,
-    /// Says where the rest of the repository is.
-    Elsewhere,
-    /// What git keeps for itself.
-    Own,
-}
-
-/// What a path is to git, if it is in a folder `.git`; and the path of that folder.
-fn in_git(path: &Path) -> Option<(PathBuf, Git)> {
-    let mut folder = PathBuf::new();
-    let mut rest = path.components();
-    loop {
-        let part = rest.next()?;
-        folder.push(part);
-        if let Component::Normal(name) = part
-            && folded(&name.to_string_lossy()) == ".git"
-        {
-            break;
-        }
-    }
-    let inner: Vec<String> = rest
-        .map(|part| folded(&part.as_os_str().to_string_lossy()))
-        .collect();
-    let inner: Vec<&str> = inner.iter().map(String::as_str).collect();
-    Some((folder, git(&inner)))
-}
-
-fn git(inner: &[&str]) -> Git {
-    match inner {
-        [] => Git::Itself,
-        ["config" | "config.worktree"] => Git::Config,
-        ["hooks", ..] => Git::Hook,
-        ["info", "attributes"] => Git::Attributes,
-        ["commondir" | "gitdir"] => Git::Elsewhere,
-        ["worktrees", _, inner @ ..] if !inner.is_empty() => git(inner),
-        // Submodules are called by their paths, so where one begins is not to be seen.
-        ["modules", .., "config" | "config.worktree"] => Git::Config,
-        ["modules", .., "info", "attributes"] => Git::Attributes,
-        ["modules", .., "commondir" | "gitdir"] => Git::Elsewhere,
-        ["modules", inner @ ..] if inner.contains(&"hooks") => Git::Hook,
-        _ => Git::Own,
-    }
-}
-
 /// Is it a file of which it counts what it says? Such a one may be replaced.
 pub(super) fn is_judged(path: &Path) -> bool {
     matches!(in_git(path), Some((_, Git::Config))) && path.is_file()
@@ -86,7 +33,7 @@ pub(super) fn is_judged(path: &Path) -> bool {
 
 /// Is it the folder of a submodule, which git keeps in that of the repository above?
 pub(super) fn is_module(path: &Path) -> bool {
-    let inner = in_git(path).and_then(|(folder, _)| path.strip_prefix(folder).ok());
+    let inner = in_dot_git(path).and_then(|(folder, _)| path.strip_prefix(folder).ok());
     inner.is_some_and(|inner| inner.starts_with("modules")) && path.join("HEAD").is_file()
 }
 
@@ -94,12 +41,12 @@ pub(super) fn is_module(path: &Path) -> bool {
 pub(super) fn is_control_folder(path: &Path) -> bool {
     // No file of this name is named by anyone.
     const ANY: &str = "\u{1}";
-    in_git(path).is_none() && is_protected(&path.join(ANY))
+    in_dot_git(path).is_none() && is_protected(&path.join(ANY))
 }
 
 /// Is this file one, by its name? In git's folder [`of_git`] knows them.
 pub(super) fn is_control_file(path: &Path) -> bool {
-    in_git(path).is_none() && is_protected(path)
+    in_dot_git(path).is_none() && is_protected(path)
 }
 
 /// Those of a repository that exist, by its `.git`: a folder, or a file that names one.
@@ -186,7 +133,7 @@ pub(super) fn permits(used: &ControlUse<'_>, roots: &[PathBuf]) -> bool {
         // What it has made, and would not be obeyed where it lies, it may take away again.
         return made || is_installed(used.path, roots) || !is_kept(used.path);
     }
-    if completes_a_repository(used.path, roots) {
+    if !may_add_part(used.path, roots) {
         return false;
     }
     let Some((folder, what)) = in_git(used.path) else {
@@ -254,11 +201,7 @@ fn is_kept(path: &Path) -> bool {
 
 /// Is this a directory in git's folder in which some files name programs, and others do not?
 fn holds_control(path: &Path, folder: &Path) -> bool {
-    let inner = path.strip_prefix(folder).unwrap_or(path);
-    let inner: Vec<String> = inner
-        .components()
-        .map(|part| folded(&part.as_os_str().to_string_lossy()))
-        .collect();
+    let inner = below(path, folder);
     let inner: Vec<&str> = inner.iter().map(String::as_str).collect();
     match inner.as_slice() {
         ["info" | "worktrees"] | ["worktrees", _] | ["worktrees", _, "info"] => true,
@@ -275,25 +218,39 @@ fn is_installed(path: &Path, roots: &[PathBuf]) -> bool {
     above.any(|name| INSTALLED.iter().any(|installed| name == *installed))
 }
 
-/// git takes a directory with these three for a repository, and a working directory is where it would
-/// look first: none gets the first of them, or another beside it.
-fn completes_a_repository(path: &Path, roots: &[PathBuf]) -> bool {
-    let (Some(root), Some(name)) = (path.parent(), path.file_name()) else {
-        return false;
+/// Returns whether a command may add a part of a repository to a directory, or change its `HEAD`. `false` if the
+/// directory could then be a repository with settings or hooks that were not checked.
+fn may_add_part(path: &Path, roots: &[PathBuf]) -> bool {
+    let Some((directory, added)) = added_part(path) else {
+        return true;
     };
-    if !roots.iter().any(|one| one == root) {
+    let is_elsewhere = path
+        .file_name()
+        .is_some_and(|name| name.eq_ignore_ascii_case("commondir"));
+    if is_elsewhere || has_control_files(directory) {
         return false;
     }
-    match folded(&name.to_string_lossy()).as_str() {
-        "head" => true,
-        "objects" | "refs" => root.join("HEAD").exists(),
-        _ => false,
+    let config = directory.join("config");
+    match fs::symlink_metadata(&config) {
+        // Git reads no settings from a directory.
+        Ok(metadata) if metadata.is_dir() => true,
+        // A process may still have it open.
+        Ok(_) if added == AddedPart::First => false,
+        Ok(metadata) => {
+            let contents = || fs::read(&config).unwrap_or_default();
+            metadata.is_file() && adds_nothing(&config, &[], &contents(), roots)
+        }
+        Err(_) => true,
     }
 }
 
 /// Would this file, which a command has made, decide what other programs run?
 pub(super) fn is_planted(path: &Path, roots: &[PathBuf]) -> bool {
-    if is_repository_of_its_own(path, roots) {
+    let directory = path.parent().unwrap_or(path);
+    if path.file_name().is_some_and(|name| name == "HEAD")
+        && git_repository::has_repository_parts(directory)
+        && git_audit::in_repository(directory).is_some()
+    {
         return true;
     }
     let Some((folder, what)) = in_git(path) else {
@@ -318,51 +275,9 @@ pub(super) fn is_planted(path: &Path, roots: &[PathBuf]) -> bool {
     }
 }
 
-/// git takes a directory that looks like a repository for one, and a working directory is where it
-/// would look first.
-fn is_repository_of_its_own(path: &Path, roots: &[PathBuf]) -> bool {
-    let Some(root) = path.parent() else {
-        return false;
-    };
-    roots.iter().any(|one| one == root)
-        && path.file_name().is_some_and(|name| name == "HEAD")
-        && root.join("objects").is_dir()
-        && root.join("refs").is_dir()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_path_is_to_git() {
-        let cases = [
-            ("/p/src/config", None),
-            ("/p/.git", Some(Git::Itself)),
-            ("/p/.git/config", Some(Git::Config)),
-            ("/p/.GIT/Config", Some(Git::Config)),
-            ("/p/.git/config.worktree", Some(Git::Config)),
-            ("/p/.git/hooks", Some(Git::Hook)),
-            ("/p/.git/hooks/pre-commit", Some(Git::Hook)),
-            ("/p/.git/info/attributes", Some(Git::Attributes)),
-            ("/p/.git/info/exclude", Some(Git::Own)),
-            ("/p/.git/commondir", Some(Git::Elsewhere)),
-            ("/p/.git/index", Some(Git::Own)),
-            ("/p/.git/refs/heads/config", Some(Git::Own)),
-            ("/p/.git/objects/ab/hooks", Some(Git::Own)),
-            ("/p/.git/modules/a/b/config", Some(Git::Config)),
-            ("/p/.git/modules/a/hooks/post-checkout", Some(Git::Hook)),
-            ("/p/.git/modules/a/HEAD", Some(Git::Own)),
-            ("/p/.git/worktrees/w", Some(Git::Own)),
-            ("/p/.git/worktrees/w/commondir", Some(Git::Elsewhere)),
-            ("/p/.git/worktrees/w/HEAD", Some(Git::Own)),
-            ("/p/sub/.git/config", Some(Git::Config)),
-        ];
-        for (path, expected) in cases {
-            let got = in_git(Path::new(path)).map(|(_, what)| what);
-            assert_eq!(got, expected, "{path}");
-        }
-    }
 
     #[test]
     fn what_names_programs_is_removed_only_by_who_made_it() {
@@ -464,11 +379,19 @@ mod tests {
         assert!(planted(".claude/x/.git/index", ""));
         assert!(!planted(".claude/worktrees/w/a.rs", ""));
         assert!(!planted("src/main.rs", ""));
-        // A working directory that turns into a repository.
-        assert!(!planted("HEAD", "ref: refs/heads/main\n"));
-        fs::create_dir(root.join("objects")).unwrap();
-        fs::create_dir(root.join("refs")).unwrap();
-        assert!(planted("HEAD", "ref: refs/heads/main\n"));
+        // A directory that turns into a repository.
+        for directory in ["", "src/"] {
+            let at = |name: &str| format!("{directory}{name}");
+            assert!(!planted(&at("config"), "[core]\n\tfsmonitor = ./x\n"));
+            assert!(!planted(&at("HEAD"), "ref: refs/heads/main\n"));
+            fs::create_dir(root.join(at("objects"))).unwrap();
+            fs::create_dir(root.join(at("refs"))).unwrap();
+            assert!(planted(&at("HEAD"), "ref: refs/heads/main\n"));
+            assert!(planted(&at("config"), "[core]\n\tfsmonitor = ./x\n"));
+            assert!(planted(&at("hooks/post-checkout"), ""));
+            assert!(!planted(&at("config"), plain));
+            assert!(!planted(&at("HEAD"), "ref: refs/heads/main\n"));
+        }
         assert!(!planted("deep/HEAD", ""));
     }
 

@@ -15,7 +15,7 @@ use super::{
     listings::{KeptLooks, Why},
     paths::{around, outermost},
 };
-use haft_settings::resolve;
+use haft_settings::{git_repository, resolve};
 
 /// At most this many directories are looked through.
 const MOST_DIRECTORIES: usize = 1_000;
@@ -157,7 +157,7 @@ impl<'a> Look<'a> {
             Some(Why::Hidden)
         } else if stops(&self.locking) {
             Some(Why::Locked)
-        } else if path.file_name().is_some_and(is_telling) {
+        } else if path.file_name().is_some_and(is_telling) || is_head(path) {
             Some(Why::Telling)
         } else {
             is_dir.then_some(Why::Directory)
@@ -177,6 +177,14 @@ impl<'a> Look<'a> {
             }
             Why::Directory => return false,
             Why::Telling => {}
+        }
+        if is_head(path) {
+            let directory = path.parent().unwrap_or(path);
+            if controls && git_repository::has_repository_parts(directory) {
+                let found = control::of_git(&resolve::real(directory));
+                self.control.extend(found);
+            }
+            return false;
         }
         if is_git(path) {
             if controls {
@@ -214,6 +222,11 @@ fn name_below(path: &Path) -> PathBuf {
     let directory = path.parent().and_then(Path::file_name);
     let names = directory.into_iter().chain(path.file_name());
     names.collect()
+}
+
+/// Returns whether a path may be the `HEAD` of a repository.
+fn is_head(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "HEAD")
 }
 
 fn is_git(path: &Path) -> bool {
@@ -327,6 +340,22 @@ mod tests {
         let opened = fs::File::open(&directory).unwrap();
         opened.set_modified(before).unwrap();
         assert_eq!(tree.look_later(), (1, vec!["d1/.envrc".to_owned()]));
+    }
+
+    #[test]
+    fn the_settings_and_hooks_of_a_bare_repository_are_found() {
+        let tree = Tree::new();
+        let bare = tree.root.join("d4/x.git");
+        for part in ["objects", "refs", "hooks"] {
+            fs::create_dir_all(bare.join(part)).unwrap();
+        }
+        for name in ["HEAD", "config", "description"] {
+            fs::write(bare.join(name), "").unwrap();
+        }
+        fs::write(tree.root.join("d5/HEAD"), "").unwrap();
+        fs::write(tree.root.join("d5/config"), "").unwrap();
+        let found = ["d4/x.git/config", "d4/x.git/hooks"];
+        assert_eq!(tree.look_later().1, found);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use haft_shell::WriteKind;
 
 use super::{
     super::{
-        Facts, Policy, credentials,
+        Facts, Policy, Touched, credentials,
         decide::stores_allowed,
         protected::is_protected,
         rules::{List, PathPattern, RuleClass, RuleContent},
@@ -251,13 +251,13 @@ fn reaches(granted: &PermittedPath, path: &Path) -> bool {
 
 /// What this very call was permitted to write, as far as its line says where.
 fn granted(policy: &Policy, facts: &Facts) -> Vec<PermittedPath> {
-    let one = |path: &Path, removed: bool| PermittedPath {
-        path: path.to_path_buf(),
+    let one = |touched: &Touched, removed: bool| PermittedPath {
+        path: touched.real.clone(),
         // It goes away, or it is itself one that is asked about.
-        whole: removed || is_protected(path),
+        whole: removed || touched.controls_repository || is_protected(&touched.real),
     };
     let writes = facts.writes.iter();
-    let mut granted: Vec<PermittedPath> = writes.map(|touched| one(&touched.real, false)).collect();
+    let mut granted: Vec<PermittedPath> = writes.map(|touched| one(touched, false)).collect();
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
     for path in shell.flat_map(|(_, _, paths)| paths) {
         let PathAccess::Write(how) = path.access else {
@@ -266,7 +266,7 @@ fn granted(policy: &Policy, facts: &Facts) -> Vec<PermittedPath> {
         match &path.place {
             Where::Known(places) => {
                 let removed = how == WriteKind::Removal;
-                granted.extend(places.iter().map(|touched| one(&touched.real, removed)));
+                granted.extend(places.iter().map(|touched| one(touched, removed)));
             }
             // A pattern: its directory, unless that is more than anyone means.
             Where::Below(Some(places)) => {
@@ -275,9 +275,8 @@ fn granted(policy: &Policy, facts: &Facts) -> Vec<PermittedPath> {
                         || path.parent().is_none()
                         || policy.is_inside(path)
                 };
-                let places = places.iter().map(|touched| &touched.real);
-                let places = places.filter(|path| !wide(path));
-                granted.extend(places.map(|path| one(path, false)));
+                let places = places.iter().filter(|touched| !wide(&touched.real));
+                granted.extend(places.map(|touched| one(touched, false)));
             }
             Where::Below(None) => {}
         }

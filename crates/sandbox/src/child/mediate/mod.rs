@@ -54,11 +54,11 @@ pub(super) struct Mediator {
     /// Calls that wait for our process to say whether they may.
     parked: HashMap<u32, Parked>,
     next: u32,
-    /// Moves of directories, which are asked about one at a time: what is in them is looked at, and must
-    /// not change until they are made.
-    moves: VecDeque<Parked>,
-    /// One is being asked about.
-    moving: Option<u32>,
+    /// Calls that are asked about one at a time: moves of directories, and uses of names that are guarded by
+    /// themselves. The answer depends on other files, which must not change until the call is carried out.
+    exclusive: VecDeque<Parked>,
+    /// The one that is being asked about.
+    asking: Option<u32>,
 }
 
 /// A call that waits, and what was said about the names it uses. What a name may be used for can change
@@ -107,8 +107,8 @@ impl Mediator {
             scratch: plan.scratch.clone(),
             parked: HashMap::new(),
             next: 0,
-            moves: VecDeque::new(),
-            moving: None,
+            exclusive: VecDeque::new(),
+            asking: None,
         }
     }
 
@@ -131,7 +131,7 @@ impl Mediator {
 
     /// Must no other call be taken now?
     pub(super) fn is_busy(&self) -> bool {
-        self.moving.is_some() || !self.moves.is_empty()
+        self.asking.is_some() || !self.exclusive.is_empty()
     }
 
     /// Takes the next call. A question comes back if our process must be asked; `asks`: there is
@@ -159,13 +159,13 @@ impl Mediator {
         permitted: bool,
     ) -> Option<(u32, NameUse)> {
         let mut parked = self.parked.remove(&id)?;
-        if self.moving == Some(id) {
-            self.moving = None;
+        if self.asking == Some(id) {
+            self.asking = None;
         }
         parked.permits.insert(used, permitted);
         let mut question = self.carry_out(parked, true);
         while question.is_none() && self.parked.is_empty() {
-            let Some(next) = self.moves.pop_front() else {
+            let Some(next) = self.exclusive.pop_front() else {
                 break;
             };
             question = self.carry_out(next, true);
@@ -178,14 +178,14 @@ impl Mediator {
         let answer = match act::carry_out(self, &call, &parked.permits) {
             Outcome::Ask(_) if !asks => NotifyReply::Failed(REFUSED),
             Outcome::Ask(used) => {
-                let moves = matches!(used.action, NameAction::MoveDirectory { .. });
+                let exclusive = self.is_exclusive(&used);
                 // What others were asked about is done first.
-                if moves && !self.parked.is_empty() {
-                    self.moves.push_back(parked);
+                if exclusive && !self.parked.is_empty() {
+                    self.exclusive.push_back(parked);
                     return None;
                 }
                 self.next = self.next.wrapping_add(1);
-                self.moving = moves.then_some(self.next);
+                self.asking = exclusive.then_some(self.next);
                 self.parked.insert(self.next, parked);
                 return Some((self.next, used));
             }
@@ -252,6 +252,13 @@ impl Mediator {
         };
         let _ = notify::answer(self.listener.as_fd(), call, &reply);
         std::process::exit(0);
+    }
+
+    /// Returns whether no other call may be carried out between the question about this use and its answer.
+    fn is_exclusive(&self, used: &NameUse) -> bool {
+        let is_name = |below| self.names.tell(below, false);
+        matches!(used.action, NameAction::MoveDirectory { .. })
+            || self.below(&used.path).is_some_and(is_name)
     }
 
     /// The path below the writable directory it is in; `None` if it is in none.
