@@ -71,6 +71,8 @@ pub struct ControlNames {
     pub last: BTreeSet<String>,
     /// Names that match any component of a path to which a directory is moved.
     pub closed_to_directories: BTreeSet<String>,
+    /// A file that takes effect when its directory has two of some names: its name, and those names.
+    pub settings: Option<(String, BTreeSet<String>)>,
 }
 
 /// A planned operation of a command on a file.
@@ -80,6 +82,9 @@ pub struct ControlUse<'a> {
     pub path: &'a Path,
     /// The operation.
     pub action: ControlAction<'a>,
+    /// The contents of [`ControlNames::settings`] in its directory, if this use makes them take effect. If it is
+    /// permitted, exactly these contents are installed again before.
+    pub settings: Option<&'a [u8]>,
 }
 
 /// An operation that a command requests.

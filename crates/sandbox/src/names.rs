@@ -29,6 +29,17 @@ pub struct GuardedNames {
     /// Protected files that a command may replace as the judge says. They are read-only only where
     /// nothing is judged.
     pub judged: BTreeSet<PathBuf>,
+    /// Settings that take effect with other names in their directory.
+    pub settings: Option<DirectorySettings>,
+}
+
+/// A file that takes effect when its directory has two of some names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectorySettings {
+    /// The names.
+    pub parts: BTreeSet<String>,
+    /// The name of the file.
+    pub file: String,
 }
 
 impl GuardedNames {
@@ -69,6 +80,10 @@ pub struct NameUse {
     pub path: PathBuf,
     /// What is to be done with it.
     pub action: NameAction,
+    /// If the name is the second one of [`DirectorySettings`], the contents of the settings in its directory. If
+    /// the use is permitted, the guard first replaces that file by a new one with these contents, so that no
+    /// process has it open.
+    pub neighbor: Option<Vec<u8>>,
 }
 
 /// What a command is about to do with a name.
@@ -137,6 +152,7 @@ mod tests {
             last: set(&[".git", ".bashrc"]),
             closed_to_directories: set(&[".git"]),
             judged: BTreeSet::new(),
+            settings: None,
         };
         let cases = [
             ("src/main.rs", false, false),

@@ -86,9 +86,11 @@ enum When {
     On,
     /// If its value begins with `!`.
     Bang,
+    /// If its value is a format that checks signatures.
+    Signature,
 }
 
-use When::{Always, Bang, NoSwitch, On};
+use When::{Always, Bang, NoSwitch, On, Signature};
 
 /// Section, whether it has a subsection, key (`*`: any), when it counts, and what it does.
 #[rustfmt::skip]
@@ -112,6 +114,8 @@ const RISKS: &[(&str, Sub, &str, When, &str)] = &[
     ("gpg", Sub::Any, "program", Always, "starts a program to check signatures"),
     ("gpg", Sub::Yes, "defaultkeycommand", Always, "starts a program to find keys"),
     ("log", Sub::No, "showsignature", On, "starts gpg for each commit"),
+    ("format", Sub::No, "pretty", Signature, "starts gpg for each commit"),
+    ("pretty", Sub::No, "*", Signature, "names a format that starts gpg for each commit"),
     ("pager", Sub::No, "*", NoSwitch, "starts a program to page output"),
     ("pager", Sub::Yes, "*", NoSwitch, "starts a program to page output"),
     ("include", Sub::No, "path", Always, "takes in another configuration"),
@@ -176,6 +180,7 @@ fn risk(setting: &GitSetting) -> Option<Risk> {
                     .value
                     .as_ref()
                     .is_some_and(|value| value.trim_start().starts_with('!')),
+                Signature => setting.value.as_deref().is_some_and(checks_signatures),
             }
     })?;
     Some(Risk {
@@ -183,6 +188,18 @@ fn risk(setting: &GitSetting) -> Option<Risk> {
         line: setting.line,
         why,
     })
+}
+
+/// Returns whether a format has a placeholder that starts gpg: `%G?`, and with a modifier `% G?`,
+/// `%+G?`, `%-G?`. Any `G` is one that only modifiers, digits or padding separate from a `%`.
+pub(crate) fn checks_signatures(format: &str) -> bool {
+    let after_percent = format.split('%').skip(1);
+    let mut placeholders = after_percent.map(|rest| {
+        rest.trim_start_matches(|letter: char| {
+            " +-<>|(),.".contains(letter) || letter.is_ascii_digit()
+        })
+    });
+    placeholders.any(|rest| rest.starts_with('G')) || format.contains("signature")
 }
 
 /// The files that a configuration takes in.

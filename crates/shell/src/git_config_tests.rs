@@ -92,6 +92,8 @@ fn keys_that_start_programs_are_found_in_any_spelling() {
         "[gpg \"ssh\"]\nprogram = x",
         "[gpg \"ssh\"]\ndefaultKeyCommand = x",
         "[log]\nshowSignature",
+        "[format]\npretty = %h %+G?",
+        "[pretty]\nmine = \"format:% GK\"",
         "[pager]\nlog = x",
         "[include]\npath = x",
         "[includeIf \"gitdir:x\"]\npath = x",
@@ -129,6 +131,7 @@ fn an_everyday_configuration_starts_nothing() {
         [alias]\nst = !rm\n\
         [pager]\nlog = false\n\
         [log]\nshowSignature = false\n\
+        [format]\npretty = fuller\n[pretty]\nmine = %h %s\n\
         [submodule \"s\"]\nurl = x\nactive = true\nupdate = merge\n\
         [diff]\nalgorithm = histogram\n\
         [diff \"c\"]\nxfuncname = x\n\

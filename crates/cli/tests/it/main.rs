@@ -62,6 +62,7 @@ mod page;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod permissions;
+mod planted;
 mod process_wide;
 mod read_once;
 mod repl;

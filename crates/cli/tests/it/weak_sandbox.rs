@@ -29,14 +29,14 @@ const PROGRAM: &str = "WEAK_SANDBOX_PROGRAM";
 const MARK: &str = "--- from here on it is another program ---\n";
 
 /// No name spaces can be had.
-const REDUCED: &str = "reduced";
+pub(crate) const REDUCED: &str = "reduced";
 /// Nor can Landlock.
 const NOTHING: &str = "nothing";
 /// Landlock cannot be had, and name spaces only as long as they are not counted out.
 const FADING: &str = "fading";
 
 const WARNED_REDUCED: &str = "commands are confined only in part here";
-const WARNED_NOTHING: &str = "commands are not confined here at all";
+pub(crate) const WARNED_NOTHING: &str = "commands are not confined here at all";
 
 /// Started again by the other tests, this forbids itself what confining takes, as containers and some
 /// systems do, and becomes the program that is to be tested. By itself there is nothing to do.
@@ -122,7 +122,7 @@ fn started(home: &Home, weakness: &str, args: &[&str]) -> Command {
 }
 
 /// `haft` with these arguments on such a machine, with this on stdin.
-fn weak(home: &Home, weakness: &str, args: &[&str], stdin: &str) -> Ran {
+pub(crate) fn weak(home: &Home, weakness: &str, args: &[&str], stdin: &str) -> Ran {
     let mut ran = run(&mut started(home, weakness, args), stdin.as_bytes());
     let (_, own) = ran.stdout.split_once(MARK).unwrap();
     ran.stdout = own.to_owned();

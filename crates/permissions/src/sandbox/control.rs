@@ -124,6 +124,10 @@ pub(super) fn names() -> ControlNames {
         parts: parts.into_iter().collect(),
         last: last.into_iter().collect(),
         closed_to_directories: own(&[".git"]).into_iter().collect(),
+        settings: Some((
+            "config".to_owned(),
+            own(&["HEAD", "objects", "refs"]).into_iter().collect(),
+        )),
     }
 }
 
@@ -133,7 +137,7 @@ pub(super) fn permits(used: &ControlUse<'_>, roots: &[PathBuf]) -> bool {
         // What it has made, and would not be obeyed where it lies, it may take away again.
         return made || is_installed(used.path, roots) || !is_kept(used.path);
     }
-    if !may_add_part(used.path, roots) {
+    if !may_add_part(used, roots) {
         return false;
     }
     let Some((folder, what)) = in_git(used.path) else {
@@ -220,7 +224,8 @@ fn is_installed(path: &Path, roots: &[PathBuf]) -> bool {
 
 /// Returns whether a command may add a part of a repository to a directory, or change its `HEAD`. `false` if the
 /// directory could then be a repository with settings or hooks that were not checked.
-fn may_add_part(path: &Path, roots: &[PathBuf]) -> bool {
+fn may_add_part(used: &ControlUse<'_>, roots: &[PathBuf]) -> bool {
+    let path = used.path;
     let Some((directory, added)) = added_part(path) else {
         return true;
     };
@@ -231,15 +236,13 @@ fn may_add_part(path: &Path, roots: &[PathBuf]) -> bool {
         return false;
     }
     let config = directory.join("config");
+    let safe = |contents: &[u8]| adds_nothing(&config, &[], contents, roots);
     match fs::symlink_metadata(&config) {
         // Git reads no settings from a directory.
         Ok(metadata) if metadata.is_dir() => true,
-        // A process may still have it open.
-        Ok(_) if added == AddedPart::First => false,
-        Ok(metadata) => {
-            let contents = || fs::read(&config).unwrap_or_default();
-            metadata.is_file() && adds_nothing(&config, &[], &contents(), roots)
-        }
+        // A process may still have it open, unless it is installed again.
+        Ok(_) if added == AddedPart::First => used.settings.is_some_and(safe),
+        Ok(metadata) => metadata.is_file() && fs::read(&config).is_ok_and(|text| safe(&text)),
         Err(_) => true,
     }
 }
@@ -295,7 +298,12 @@ mod tests {
         let permits = |name: &str, action| {
             let path = root.join(name);
             let path = path.as_path();
-            permits(&ControlUse { path, action }, &roots)
+            let used = ControlUse {
+                path,
+                action,
+                settings: None,
+            };
+            permits(&used, &roots)
         };
         let removed = |name: &str| permits(name, ControlAction::Remove { made: false });
         for kept in [
@@ -346,6 +354,45 @@ mod tests {
             let moved = permits(to, ControlAction::MoveDirectory { from });
             assert_eq!(moved, expected, "{to}");
         }
+    }
+
+    #[test]
+    fn the_second_part_of_a_repository_is_added_only_beside_safe_settings() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        let roots = [root.clone()];
+        fs::create_dir(root.join("refs")).unwrap();
+        let safe = "[core]\n\tbare = true\n".as_bytes();
+        let unsafe_ = "[core]\n\tfsmonitor = ./x\n".as_bytes();
+        let permits = |name: &str, settings| {
+            let path = &root.join(name);
+            let action = ControlAction::MakeFile;
+            let used = ControlUse {
+                path,
+                action,
+                settings,
+            };
+            permits(&used, &roots)
+        };
+        assert!(permits("HEAD", None) && permits("config", None));
+        fs::write(root.join("config"), safe).unwrap();
+        // A process may have the file open.
+        assert!(!permits("HEAD", None));
+        assert!(permits("HEAD", Some(safe)));
+        assert!(!permits("HEAD", Some(unsafe_)));
+        fs::write(root.join("HEAD"), "").unwrap();
+        assert!(!permits("config", None), "it is treated like `.git` now");
+        assert!(permits("objects", None));
+        assert!(!permits("commondir", None));
+        // Settings that were there before, in what is no repository yet.
+        fs::write(root.join("config"), unsafe_).unwrap();
+        assert!(!permits("objects", None) && !permits("HEAD", None));
+        fs::remove_file(root.join("config")).unwrap();
+        assert!(permits("objects", None));
+        fs::create_dir(root.join("hooks")).unwrap();
+        assert!(permits("objects", None));
+        fs::write(root.join("hooks/pre-commit"), "").unwrap();
+        assert!(!permits("objects", None));
     }
 
     #[test]

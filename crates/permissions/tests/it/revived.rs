@@ -122,6 +122,7 @@ fn a_confinement_is_the_same() {
         confinement.control.permits(&ControlUse {
             path,
             action: ControlAction::MakeFile,
+            settings: None,
         })
     };
     assert!(!make(&read, &plain));

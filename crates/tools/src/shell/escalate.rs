@@ -533,6 +533,7 @@ mod tests {
             confinement.control.permits(&ControlUse {
                 path: &root.join(name),
                 action: haft_contract::ControlAction::MakeFile,
+                settings: None,
             })
         };
         let wider = |grant: Grant| widened(&confinement, &[grant], &HostGate::default());

@@ -4,8 +4,8 @@ use haft_contract::{
     Confined, Confinement, ControlAction, ControlFiles, ControlNames, ControlUse, NetworkAccess,
 };
 use haft_sandbox::{
-    ClosedDirectories, GuardedNames, NameAction, NameUse, Network, Reading, SandboxProfile,
-    Workspace,
+    ClosedDirectories, DirectorySettings, GuardedNames, NameAction, NameUse, Network, Reading,
+    SandboxProfile, Workspace,
 };
 
 /// What a command may touch.
@@ -79,6 +79,9 @@ fn guarded(names: ControlNames, confinement: &Confinement) -> GuardedNames {
         last: names.last,
         closed_to_directories: names.closed_to_directories,
         judged: confinement.judged.iter().cloned().collect(),
+        settings: names
+            .settings
+            .map(|(file, parts)| DirectorySettings { parts, file }),
     }
 }
 
@@ -98,5 +101,6 @@ pub(crate) fn permits(control: &ControlFiles, used: &NameUse) -> bool {
             },
             NameAction::MoveDirectory { from } => ControlAction::MoveDirectory { from },
         },
+        settings: used.neighbor.as_deref(),
     })
 }

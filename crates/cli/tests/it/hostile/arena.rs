@@ -43,7 +43,7 @@ const PARTS: [&str; 7] = [
     ".git/info/attributes",
     ".git/modules/",
 ];
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 7] = [
     ".mcp.json",
     ".bashrc",
     ".envrc",
@@ -51,7 +51,13 @@ const NAMES: [&str; 8] = [
     ".gitmodules",
     ".gitconfig",
     ".profile",
-    "project/head",
+];
+/// Files that control git in a directory that it accepts as a repository.
+const IN_REPOSITORY: [&str; 4] = [
+    "config",
+    "config.worktree",
+    "commondir",
+    "hooks/post-checkout",
 ];
 
 /// What haft keeps for itself.
@@ -140,6 +146,20 @@ impl Arena {
         let mut found = BTreeMap::new();
         let mut waiting = vec![self.path("place"), self.home(), self.path(OBSTACLES)];
         while let Some(directory) = waiting.pop() {
+            let has = |name: &&str| directory.join(name).symlink_metadata().is_ok();
+            let is_repository = ["HEAD", "objects", "refs"].iter().all(has);
+            for name in IN_REPOSITORY
+                .iter()
+                .filter(|name| is_repository && has(name))
+            {
+                let path = directory.join(name);
+                let text = fs::read(&path).unwrap_or_default();
+                let relative = path.strip_prefix(self.dir.path()).unwrap();
+                found.insert(
+                    relative.to_owned(),
+                    String::from_utf8_lossy(&text).into_owned(),
+                );
+            }
             for entry in fs::read_dir(&directory).unwrap().flatten() {
                 let (path, kind) = (entry.path(), entry.file_type().unwrap());
                 let relative = path.strip_prefix(self.dir.path()).unwrap();

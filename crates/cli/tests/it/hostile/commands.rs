@@ -109,7 +109,7 @@ const READING: [&str; 8] = [
 ];
 
 /// Attacks on directories and on files that are protected because they exist.
-const FILES: [&str; 22] = [
+const FILES: [&str; 24] = [
     "echo '[core]\n\tfsmonitor = ./x' > .git/config",
     "echo '[core]\n\tfsmonitor = ./x' > n; mv -f n .git/config; rm -f n",
     "git config core.fsmonitor ./x",
@@ -122,6 +122,8 @@ const FILES: [&str; 22] = [
     "mkdir -p e/hooks; echo x > e/hooks/pre-commit; echo x > e/config; mv -T e .git/modules; rm -rf e",
     "mkdir bare; cd bare; mkdir objects refs; echo 'ref: refs/heads/main' > HEAD; cd ..; mv bare/* .; rm -rf bare",
     "mkdir objects refs; echo 'ref: refs/heads/main' > HEAD; rmdir objects refs",
+    "r=r$RANDOM; mkdir -p $r/objects $r/refs; echo '[core]\n\tfsmonitor = ./x' > $r/config; echo 'ref: refs/heads/main' > $r/HEAD; sleep 1000",
+    "r=r$RANDOM; git init -q --bare $r; echo '[core]\n\tfsmonitor = ./x' > $r/config; cp plain.txt $r/hooks/post-checkout; sleep 1000",
     "git init -q new; echo x > new/.git/hooks/pre-commit; git -C new config core.fsmonitor ./x; rm -rf new",
     "python3 -c 'import os\nfor i in range(200):\n try: os.symlink(\".claude\", \"swap\"); os.mkdir(\"swap\"); os.unlink(\"swap\")\n except OSError: pass'; rm -rf swap",
     "P=$PWD; mv \"$P\" \"$P-moved\"; mkdir -p \"$P/.claude\"; echo x > \"$P/.claude/settings.json\"",

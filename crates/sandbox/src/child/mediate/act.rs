@@ -19,7 +19,7 @@ use rustix::{
 };
 
 use super::{
-    Mediator, Outcome, REFUSED,
+    Mediator, Outcome,
     caller::{Caller, exists, low, of_handle, own_descriptor, real, reopen},
     made::MadeIdentity,
     refused::unseen,
@@ -79,7 +79,7 @@ pub(super) struct Acting<'a> {
     pub(super) call: &'a Call,
     pub(super) caller: Caller,
     /// What our process said about the names that this call uses.
-    permits: &'a HashMap<NameUse, bool>,
+    pub(super) permits: &'a HashMap<NameUse, bool>,
 }
 
 impl<'a> Acting<'a> {
@@ -227,40 +227,6 @@ impl<'a> Acting<'a> {
             true => Stop::Failed(error),
             false => Stop::Continue,
         }
-    }
-
-    pub(super) fn is_guarded(&self, path: &Path, directory: bool) -> bool {
-        let below = self.mediator.below(path);
-        below.is_some_and(|below| self.mediator.names.include(below, directory))
-    }
-
-    /// Asks about a name if it is guarded, unless that was done.
-    pub(super) fn ask(&self, path: &Path, action: NameAction, directory: bool) -> Result<(), Stop> {
-        // Of a file whose new content is judged, that is the question; in no other way is it changed.
-        let replaces =
-            matches!(&action, NameAction::MoveFile { contents, .. } if contents.is_some());
-        let judged = replaces && self.mediator.names.judged.contains(path);
-        if self.mediator.kept.includes(path) && !judged {
-            return Err(self.keep(path));
-        }
-        if !self.is_guarded(path, directory) {
-            return Ok(());
-        }
-        let used = NameUse {
-            path: path.to_path_buf(),
-            action,
-        };
-        match self.permits.get(&used) {
-            Some(true) => Ok(()),
-            Some(false) => Err(Stop::Failed(REFUSED)),
-            None => Err(Stop::Ask(used)),
-        }
-    }
-
-    /// Refuses to change what is kept from a command.
-    pub(super) fn keep(&self, path: &Path) -> Stop {
-        self.mediator.note_refused(path, false);
-        Stop::Failed(REFUSED)
     }
 
     fn make<T>(&self, make: impl FnOnce() -> rustix::io::Result<T>) -> Result<T, Stop> {

@@ -7,11 +7,13 @@
 //!
 //! - [`Mediator`]: takes calls, and keeps those that wait for an answer about a name
 //! - `caller`: the thread that made a call
+//! - `ask`: questions about names
 //! - `act`: what is done for it; `rename`: what is moved and removed
 //! - `connect`: connections, which it makes for the command
 //! - `made`: what it has made itself, and what is kept from it; `refused`: what it was kept from
 
 mod act;
+mod ask;
 mod caller;
 mod connect;
 mod made;

@@ -141,7 +141,7 @@ fn kind(place: &Place) -> rustix::io::Result<FileType> {
 const MOST_CONTENTS: u64 = 64 << 10;
 
 /// What a file holds, if that is not too much.
-fn contents(place: &Place) -> Option<Vec<u8>> {
+pub(super) fn contents(place: &Place) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(&place.directory, &*place.name, flags, Mode::empty()).ok()?;
     if FileType::from_raw_mode(fstat(&file).ok()?.st_mode) != FileType::RegularFile {
@@ -158,6 +158,12 @@ fn contents(place: &Place) -> Option<Vec<u8>> {
 fn replace(source: &Place, target: &Place, contents: &[u8]) -> rustix::io::Result<()> {
     let found = statat(&source.directory, &*source.name, AtFlags::SYMLINK_NOFOLLOW)?;
     let mode = Mode::from_raw_mode(found.st_mode & 0o777);
+    install(target, mode, contents)?;
+    unlinkat(&source.directory, &*source.name, AtFlags::empty())
+}
+
+/// Puts a new file with these contents in the place of the target.
+pub(super) fn install(target: &Place, mode: Mode, contents: &[u8]) -> rustix::io::Result<()> {
     let mut name = target.name.clone();
     name.push(format!(".{}", random()?));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -166,13 +172,10 @@ fn replace(source: &Place, target: &Place, contents: &[u8]) -> rustix::io::Resul
         .write_all(contents)
         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
         .and_then(|()| renameat(&target.directory, &*name, &target.directory, &*target.name));
-    match renamed {
-        Ok(()) => unlinkat(&source.directory, &*source.name, AtFlags::empty()),
-        Err(error) => {
-            let _ = unlinkat(&target.directory, &*name, AtFlags::empty());
-            Err(error)
-        }
+    if renamed.is_err() {
+        let _ = unlinkat(&target.directory, &*name, AtFlags::empty());
     }
+    renamed
 }
 
 /// A name that no other process can guess, or it would have the new file open already.

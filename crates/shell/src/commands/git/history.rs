@@ -8,6 +8,7 @@ use crate::{
         spec::{Operands, Refused, Spec, runs, writes},
     },
     effect::{CommandFinding, Effect, EffectVerdict},
+    git_config::checks_signatures,
 };
 
 /// Which commits. Options that take a value only behind `=` say so: a word behind them is an
@@ -316,18 +317,6 @@ fn signature(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
             .at(given.span)
             .exact(),
     )
-}
-
-/// Returns whether a format has a placeholder that starts gpg: `%G?`, and with a modifier `% G?`,
-/// `%+G?`, `%-G?`. Any `G` counts that only modifiers, digits or padding separate from a `%`.
-pub(super) fn checks_signatures(format: &str) -> bool {
-    let after_percent = format.split('%').skip(1);
-    let mut placeholders = after_percent.map(|rest| {
-        rest.trim_start_matches(|letter: char| {
-            " +-<>|(),.".contains(letter) || letter.is_ascii_digit()
-        })
-    });
-    placeholders.any(|rest| rest.starts_with('G')) || format.contains("signature")
 }
 
 /// `--diff-merges=remerge`, by any of its names.

@@ -1,0 +1,101 @@
+//! Questions to our process about guarded names.
+
+use std::{ffi::OsString, path::Path};
+
+use rustix::{
+    fs::{AtFlags, Mode, statat},
+    io::Errno,
+};
+
+use super::{
+    REFUSED,
+    act::{Acting, Place, Stop, place, root},
+    caller::exists,
+    rename::{contents, install},
+};
+use crate::{NameAction, NameUse};
+
+/// A file that is installed again before another name is made in its directory.
+struct Neighbor {
+    place: Place,
+    contents: Vec<u8>,
+}
+
+impl Acting<'_> {
+    pub(super) fn is_guarded(&self, path: &Path, directory: bool) -> bool {
+        let below = self.mediator.below(path);
+        below.is_some_and(|below| self.mediator.names.include(below, directory))
+    }
+
+    /// Asks about a name if it is guarded, unless that was done.
+    pub(super) fn ask(&self, path: &Path, action: NameAction, directory: bool) -> Result<(), Stop> {
+        // If the new content of a file is checked, that is the question; the file is changed in no other way.
+        let replaces =
+            matches!(&action, NameAction::MoveFile { contents, .. } if contents.is_some());
+        let judged = replaces && self.mediator.names.judged.contains(path);
+        if self.mediator.kept.includes(path) && !judged {
+            return Err(self.keep(path));
+        }
+        if !self.is_guarded(path, directory) {
+            return Ok(());
+        }
+        let neighbor = self.neighbor(path, &action);
+        let used = NameUse {
+            path: path.to_path_buf(),
+            action,
+            neighbor: neighbor.as_ref().map(|one| one.contents.clone()),
+        };
+        match self.permits.get(&used) {
+            Some(true) => neighbor.map_or(Ok(()), |neighbor| self.install_again(&neighbor)),
+            Some(false) => Err(Stop::Failed(REFUSED)),
+            None => Err(Stop::Ask(used)),
+        }
+    }
+
+    /// Refuses to change a path that the command may not change.
+    pub(super) fn keep(&self, path: &Path) -> Stop {
+        self.mediator.note_refused(path, false);
+        Stop::Failed(REFUSED)
+    }
+
+    /// The settings in the directory of this path, if the path is the second part of what uses them.
+    fn neighbor(&self, path: &Path, action: &NameAction) -> Option<Neighbor> {
+        let settings = self.mediator.names.settings.as_ref()?;
+        if matches!(action, NameAction::Change | NameAction::Remove { .. }) {
+            return None;
+        }
+        let (directory, name) = (path.parent()?, path.file_name()?);
+        let is_part = settings
+            .parts
+            .iter()
+            .any(|part| name.eq_ignore_ascii_case(part));
+        let file = directory.join(&settings.file);
+        if !is_part || self.mediator.kept.includes(&file) {
+            return None;
+        }
+        let place = place(&root().ok()?, &file).ok()?;
+        let there = settings
+            .parts
+            .iter()
+            .filter(|part| exists(&place.directory, part.as_ref()));
+        if there.count() != 1 || exists(&place.directory, name) {
+            return None;
+        }
+        let contents = contents(&place)?;
+        Some(Neighbor { place, contents })
+    }
+
+    /// Puts a new file with these contents in the place of the settings: a process may have the old one open.
+    fn install_again(&self, neighbor: &Neighbor) -> Result<(), Stop> {
+        let place = &neighbor.place;
+        let name: &OsString = &place.name;
+        let found = statat(&place.directory, &**name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let mode = Mode::from_raw_mode(found.st_mode & 0o777);
+        let maker = self
+            .caller
+            .maker()
+            .map_err(|_| Stop::Failed(Errno::ACCESS))?;
+        let installed = maker.act(|| install(place, mode, &neighbor.contents));
+        Ok(installed?)
+    }
+}
