@@ -15,8 +15,7 @@ use crate::{
 };
 
 /// Puts the settings in place that start a program, or a link to them.
-const SETTINGS: &str =
-    r#"printf '[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = %s\n' "$MARK""#;
+const SETTINGS: &str = r#"printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = %s\n' "$MARK""#;
 
 /// Attempts: the scripts of each, in a directory with an empty directory `src`. `SETTINGS` prints settings that
 /// start a program.
@@ -85,7 +84,7 @@ const ATTEMPTS: &[&[&str]] = &[
     &["git init -q --bare src; rm -f src/config; SETTINGS > src/config"],
     &[
         "git init -q --bare src",
-        "git -C src config core.bare false; git -C src config core.fsmonitor \"$MARK\"",
+        "git -C src config core.bare false; git -C src config core.worktree .; git -C src config core.fsmonitor \"$MARK\"",
     ],
     &[
         "git init -q --bare src; git -C src config extensions.worktreeConfig true; SETTINGS > src/config.worktree",
@@ -105,13 +104,13 @@ const ATTEMPTS: &[&[&str]] = &[
     ],
     &["mkdir src/hooks; cp \"$MARK\" src/hooks/post-checkout; git init -q --bare src"],
     &[
-        "mkdir -p c/objects c/refs; SETTINGS > c/config; echo ../c > src/commondir; echo 'ref: refs/heads/x' > src/HEAD",
+        "mkdir -p c/hooks; cp \"$MARK\" c/hooks/post-checkout; mkdir c/objects c/refs; echo ../c > src/commondir; echo 'ref: refs/heads/x' > src/HEAD",
     ],
     &[
-        "mkdir -p c/objects c/refs; SETTINGS > c/config; echo 'ref: refs/heads/x' > src/HEAD; echo ../c > src/commondir",
+        "mkdir -p c/hooks; cp \"$MARK\" c/hooks/post-checkout; mkdir c/objects c/refs; echo 'ref: refs/heads/x' > src/HEAD; echo ../c > src/commondir",
     ],
     &[
-        "mkdir -p c/objects c/refs; SETTINGS > c/config; echo 'ref: refs/heads/x' > src/HEAD; echo ../c > n; mv n src/commondir",
+        "mkdir -p c/hooks; cp \"$MARK\" c/hooks/post-checkout; mkdir c/objects c/refs; echo 'ref: refs/heads/x' > src/HEAD; echo ../c > n; mv n src/commondir",
     ],
     &["git init -q --bare other; mkdir t; cp -r other/* t/; SETTINGS > t/config; cp -r t/. src/"],
     &[

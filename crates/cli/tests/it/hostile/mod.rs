@@ -181,7 +181,10 @@ fn is_harmless(path: &Path, text: &str) -> bool {
         return text.contains("[core]") && !NAMING.iter().any(|name| text.contains(name));
     }
     // Repositories with any other name likewise.
-    if path.starts_with("place/project") && path.ends_with("config") && !path.to_string_lossy().contains(".git") {
+    if path.starts_with("place/project")
+        && path.ends_with("config")
+        && !path.to_string_lossy().contains(".git")
+    {
         return !NAMING.iter().any(|name| text.contains(name));
     }
     // A git that is ended leaves what it meant to replace them by; nothing reads that.

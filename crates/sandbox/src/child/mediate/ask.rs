@@ -95,7 +95,12 @@ impl Acting<'_> {
             .caller
             .maker()
             .map_err(|_| Stop::Failed(Errno::ACCESS))?;
-        let installed = maker.act(|| install(place, mode, &neighbor.contents));
-        Ok(installed?)
+        let known = self.mediator.made.known(place);
+        maker.act(|| install(place, mode, &neighbor.contents))?;
+        if known.is_some() {
+            self.mediator.made.forget(known);
+            self.note_made(place, false);
+        }
+        Ok(())
     }
 }
