@@ -60,7 +60,10 @@ pub struct Confinement {
     /// Variables that the command must not inherit, regardless of the other rules.
     #[serde(with = "shared::list")]
     pub withheld: Arc<[String]>,
-    /// A file that the command's shell sources first: variables set by hooks of the session.
+    /// Variables whose secret values are masked in its output.
+    #[serde(with = "shared::list", default)]
+    pub masked: Arc<[String]>,
+    /// A file that its shell reads first: what hooks of the session want set.
     pub sourced: Option<PathBuf>,
     /// If the command cannot be confined at least this strictly, it must not run.
     pub required: bool,

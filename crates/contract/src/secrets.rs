@@ -47,7 +47,50 @@ pub fn is_secret(name: &OsStr, value: &OsStr) -> bool {
     NAMES.contains(&name.as_str()) || WORDS.iter().any(|word| name.contains(word))
 }
 
-/// Stores the variables that were removed from the environment. Only the first call has an effect.
+/// The text that replaces a secret in the environment and in the output of commands.
+pub const MASK: &str = "[masked]";
+
+/// Beginnings of keys and tokens that name their issuer.
+const ISSUED: [&str; 16] = [
+    "sk-",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "npm_",
+    "pypi-",
+    "-----BEGIN ",
+];
+
+/// Returns the part of a variable's value that is secret: the whole value if the name or the form of the
+/// value says so, the password of an address otherwise.
+pub fn secret_part<'a>(name: &str, value: &'a str) -> Option<&'a str> {
+    let is_issued = || value.len() >= 16 && ISSUED.iter().any(|start| value.starts_with(start));
+    if !value.is_empty() && (is_secret(name.as_ref(), value.as_ref()) || is_issued()) {
+        return Some(value);
+    }
+    let (_, address) = value.split_once("://")?;
+    let authority = address.split(['/', '?', '#']).next()?;
+    let (user, _) = authority.rsplit_once('@')?;
+    let (_, password) = user.split_once(':')?;
+    (!password.is_empty()).then_some(password)
+}
+
+/// Returns the value with [`MASK`] in place of its secret part, if it has one.
+pub fn mask_value(name: &str, value: &str) -> Option<String> {
+    let secret = secret_part(name, value)?;
+    Some(value.replacen(secret, MASK, 1))
+}
+
+/// Keeps what was taken out of the environment. Only the first time counts.
 pub fn keep(taken: impl IntoIterator<Item = (OsString, OsString)>) {
     let _ = TAKEN.set(taken.into_iter().collect());
 }
@@ -70,6 +113,39 @@ pub fn variable(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_secret_part_of_a_value_is_masked() {
+        let cases = [
+            ("API_KEY", "abc", Some("[masked]")),
+            ("PGPASSWORD", "1234", Some("[masked]")),
+            ("PLAIN", "ghp_0123456789abcdefghij", Some("[masked]")),
+            ("PLAIN", "sk-ant-api03-0123456789", Some("[masked]")),
+            (
+                "DATABASE_URL",
+                "postgres://u:p4ss@h/db",
+                Some("postgres://u:[masked]@h/db"),
+            ),
+            (
+                "https_proxy",
+                "http://u:pw@proxy:8080",
+                Some("http://u:[masked]@proxy:8080"),
+            ),
+            ("PLAIN", "sk-1", None),
+            ("https_proxy", "http://proxy:8080", None),
+            ("REMOTE", "ssh://git@host/a:b", None),
+            ("API_KEY", "", None),
+            ("MAX_THINKING_TOKENS", "1000", None),
+            ("NODE_ENV", "test", None),
+        ];
+        for (name, value, expected) in cases {
+            assert_eq!(
+                mask_value(name, value).as_deref(),
+                expected,
+                "{name}={value}"
+            );
+        }
+    }
 
     #[test]
     fn secrets_are_known_by_their_names() {

@@ -167,6 +167,9 @@ pub(super) fn parts(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<(
                 )),
                 true,
             )
+        } else if shell.is_launched(at) {
+            let reason = "its launcher is evaluated instead".to_owned();
+            (Covered::By(Because::Tool(reason)), false)
         } else {
             one(policy, facts, shell, at, part, paths)
         };

@@ -20,6 +20,7 @@ use super::{
     rules::{List, RuleClass, RuleContent, Target, in_url},
     sandbox,
     shell_facts::{PathAccess, PathUse, ShellFacts, Where},
+    system_files::is_readable,
 };
 use haft_settings::resolve;
 
@@ -146,7 +147,7 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
         return Err(Because::Mode(policy.mode));
     }
     if let Some(shell) = &facts.shell {
-        if sandbox::is_enough(policy, facts) {
+        if sandbox::is_enough(policy, facts) && !sandbox::uses_secret(policy, facts) {
             return Ok(Because::Sandboxed);
         }
         return allow::line(policy, facts, shell).map_err(|uncovered| Because::Command {
@@ -423,7 +424,7 @@ fn outside(policy: &Policy, facts: &Facts) -> Option<Because> {
                 let inside = if written {
                     policy.is_inside(&touched.real)
                 } else {
-                    policy.may_read(&touched.real)
+                    policy.may_read(&touched.real) || is_readable(policy, facts, touched)
                 };
                 if !inside && !reaches(touched, written) {
                     return Some(found(touched));

@@ -42,6 +42,7 @@ pub mod rules;
 pub mod sandbox;
 pub mod shell_facts;
 pub mod suggest;
+mod system_files;
 mod words;
 
 pub use allow::Covered;

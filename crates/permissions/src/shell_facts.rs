@@ -174,6 +174,19 @@ impl ShellFacts {
             })
     }
 
+    /// Returns whether a launcher starts this part: a rule for the launcher covers it.
+    pub(super) fn is_launched(&self, index: usize) -> bool {
+        let parts = &self.analysis.parts;
+        let mut outer = parts[index].outer;
+        while let Some(index) = outer {
+            if parts[index].finding.launches {
+                return true;
+            }
+            outer = parts[index].outer;
+        }
+        false
+    }
+
     /// The services of the user's own that it asks.
     pub(super) fn services(&self) -> impl Iterator<Item = OwnService> {
         let effects = self

@@ -29,6 +29,8 @@ pub struct Analysis {
     /// Every command in it, in the order they are written, what a command starts behind it. Also the
     /// rest: redirections of compound commands, assignments, conditions.
     pub parts: Vec<LinePart>,
+    /// Variables that look like secrets and whose values the line uses, unless it sets them.
+    pub secrets: Vec<String>,
     /// Why it could not be read, if so; then there are no parts.
     pub unreadable: Option<String>,
 }

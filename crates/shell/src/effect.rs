@@ -151,6 +151,8 @@ pub struct CommandFinding {
     pub starts: Vec<Start>,
     /// What could let it through.
     pub cover: Cover,
+    /// A launcher: what covers it covers what it starts.
+    pub launches: bool,
 }
 
 impl CommandFinding {
@@ -177,6 +179,7 @@ impl CommandFinding {
             effects: Vec::new(),
             starts: Vec::new(),
             cover: Cover::Prefix,
+            launches: false,
         }
     }
 

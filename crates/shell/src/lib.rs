@@ -12,6 +12,7 @@
 //! - `invisible`: characters that make a line look like another one
 //! - [`commands`]: what is known of each command, as tables; [`effect`] is what they say
 //! - `walk`: every command of a line, one after the other; [`analysis`] is what comes of it
+//! - `secret_names`: names of variables that look like secrets
 //! - [`ReadLine`]: a line with what came of it, to be handed on
 
 #![warn(missing_docs)]
@@ -29,6 +30,7 @@ pub mod effect;
 pub mod git_config;
 mod invisible;
 mod read_line;
+mod secret_names;
 pub mod syntax;
 mod walk;
 
@@ -38,4 +40,5 @@ pub use ast::Span;
 pub use builtins::{is_builtin, is_reserved};
 pub use effect::{CommandFinding, Cover, Effect, EffectVerdict, OwnService, Start, WriteKind};
 pub use read_line::ReadLine;
+pub use secret_names::is_secret_name;
 pub use walk::{MAX_LINE, analyze, is_safe_variable, is_stream, keeps_nothing};

@@ -14,10 +14,11 @@ use haft_contract::{Confined, PermissionMode};
 
 use super::{
     super::{
-        Facts, Policy, Touched, credentials,
+        Facts, Policy, Touched, allow, credentials,
         decide::asked_about,
         rules::{List, RuleClass, RuleContent},
         shell_facts::{ShellFacts, Where},
+        system_files,
     },
     paths::{outermost, permanent, unlinked},
     reads,
@@ -186,7 +187,10 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Homes {
     if confined == Confined::Workspace && untold.is_none() {
         return Homes::default();
     }
-    let session = session(policy);
+    // No one was asked about a path that the line does not show.
+    let computes = untold.is_some() || reads::computes_path(shell);
+    let wide = confined == Confined::ReadOnly && computes && allow::is_harmless(policy, shell);
+    let session = session(policy, wide);
     let mut open = session.open.clone();
     let called = shell
         .analysis
@@ -220,9 +224,13 @@ struct Session {
     open: Vec<PathBuf>,
 }
 
-fn session(policy: &Policy) -> Session {
+fn session(policy: &Policy, wide: bool) -> Session {
     let looked = Looked::lately(policy.home.as_deref());
-    let closed = looked.closed.clone();
+    let (closed, tools) = match wide {
+        true => (&looked.closed_outside, &looked.tools_outside),
+        false => (&looked.closed, &looked.tools),
+    };
+    let closed = closed.clone();
     let inside = |path: &Path| is_inside(path, &closed);
     let mut open: Vec<PathBuf> = policy
         .roots
@@ -231,7 +239,7 @@ fn session(policy: &Policy) -> Session {
         .filter(|path| inside(path))
         .cloned()
         .collect();
-    open.extend(looked.tools.iter().cloned());
+    open.extend(tools.iter().cloned());
     // git keeps what it commits there, in a linked worktree and in a part of a checkout.
     let checkouts = policy.roots.iter().filter_map(|root| {
         let main = files::main_checkout(root).or_else(|| top_above(root))?;
@@ -274,6 +282,9 @@ struct Looked {
     closed: Vec<PathBuf>,
     /// The tools that live in the homes of this user, by the names that they are found by.
     tools: Vec<PathBuf>,
+    /// The homes and everything else outside the system; real paths.
+    closed_outside: Vec<PathBuf>,
+    tools_outside: Vec<PathBuf>,
 }
 
 impl Looked {
@@ -290,7 +301,14 @@ impl Looked {
         }
         let closed = closed(home);
         let tools = look(home, &closed);
-        let found = Arc::new(Self { closed, tools });
+        let outside = system_files::closed_directories().into_iter();
+        let closed_outside = outermost(outside.chain(closed.iter().cloned()).collect());
+        let found = Arc::new(Self {
+            tools_outside: look(home, &closed_outside),
+            closed_outside,
+            closed,
+            tools,
+        });
         let of = home.map(Path::to_path_buf);
         *kept = Some((of, Instant::now(), Arc::clone(&found)));
         found

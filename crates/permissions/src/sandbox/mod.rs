@@ -13,6 +13,7 @@ mod look;
 mod paths;
 mod profile;
 mod reads;
+mod secret_variables;
 mod services;
 
 use std::{
@@ -35,6 +36,7 @@ pub use hosts::{HostsByPolicy, SettingsHost, SettingsHosts};
 pub(crate) use paths::controlled;
 pub use profile::{ProfileReason, profile};
 pub(super) use profile::{is_enough, is_lifted, is_open};
+pub(super) use secret_variables::uses_secret;
 pub(crate) use services::stores_of;
 
 /// What the settings say of confining commands. The default is what holds without a word.
@@ -130,9 +132,10 @@ impl Excluded {
     fn names(&self, shell: &ShellFacts) -> bool {
         let fits = |text: &str| self.pattern.matches(&collapse(text));
         shell.analysis.unreadable.is_none()
-            && shell
-                .parts()
-                .any(|(_, part, _)| fits(&part.text) || fits(&part.words))
+            && shell.parts().any(|(at, part, _)| {
+                // What a launcher starts is chosen by its environment.
+                !shell.is_launched(at) && (fits(&part.text) || fits(&part.words))
+            })
     }
 }
 
@@ -206,13 +209,19 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
     let (confined, reason) = profile(policy, facts)?;
     let asks_services = reason == ProfileReason::ReadsNetwork;
     let sandbox = &policy.sandbox;
-    let env = Arc::clone(&sandbox.env);
+    let masked = secret_variables::masked(policy, facts);
     if confined == Confined::Full {
         return Some(Confinement {
-            env,
+            env: Arc::clone(&sandbox.env),
+            masked,
             ..Confinement::none()
         });
     }
+    // A line that only reads is not approved by anyone, and needs no secret.
+    let env = match confined == Confined::ReadOnly && !asks_services {
+        true => secret_variables::without_values(&sandbox.env, &masked),
+        false => Arc::clone(&sandbox.env),
+    };
     let paths = paths::of(policy, facts, confined);
     let mut paths = paths;
     let mut homes = match confined {
@@ -240,6 +249,7 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         network,
         env,
         withheld: sandbox.withheld.iter().cloned().collect(),
+        masked,
         sourced: None,
         only_confined: false,
         required: sandbox.required && sandbox.enabled == Some(true),

@@ -60,6 +60,15 @@ pub(super) fn untold(shell: &ShellFacts) -> Option<String> {
     })
 }
 
+/// Returns whether the line computes a path that it reads or lists.
+pub(super) fn computes_path(shell: &ShellFacts) -> bool {
+    shell.parts().any(|(index, part, paths)| {
+        let sees = |effect: &Effect| matches!(effect, Effect::Read(_));
+        let takes_paths = part.finding.effects.iter().any(sees) || part.argv.is_empty();
+        paths.iter().any(is_unsure) || (takes_paths && gets_more(shell, index))
+    })
+}
+
 /// Is it a command that reads files, and not a program whose reads are its own matter?
 fn is_reader(shell: &ShellFacts, at: usize) -> bool {
     let part = &shell.analysis.parts[at];

@@ -22,6 +22,7 @@ mod listing;
 mod network;
 mod objects;
 pub mod options;
+mod package_launchers;
 mod places;
 mod printing;
 mod privileges;
@@ -136,8 +137,9 @@ pub fn look(name: &str, argv: &[Arg]) -> CommandFinding {
         Some(CommandEntry::Spec(spec)) => options::judge(spec, argv),
         Some(CommandEntry::Own(_, own)) => own(argv),
         None if shells::is_loader(name) => shells::loader(argv),
-        None => return CommandFinding::unknown(format!("what {name} does is not known")),
+        None => CommandFinding::unknown(format!("what {name} does is not known")),
     };
+    let finding = package_launchers::with_command(name, argv, finding);
     let finding = services::reach::with_service(name, argv, finding);
     let opaque = |effect: &Effect| matches!(effect, Effect::Opaque(_));
     if finding.verdict == EffectVerdict::ReadOnly

@@ -4,6 +4,7 @@ mod functions;
 mod hidden;
 mod redirects;
 mod simple;
+mod variables;
 mod words;
 
 pub(crate) use redirects::PIPE;
@@ -45,6 +46,7 @@ pub fn analyze(line: &str, place: &LinePlace) -> Analysis {
         reason: format!("it cannot be read: {problem}"),
         span,
         parts: Vec::new(),
+        secrets: Vec::new(),
         unreadable: Some(problem),
     };
     if line.len() > MAX_LINE {
@@ -85,6 +87,7 @@ pub fn analyze(line: &str, place: &LinePlace) -> Analysis {
         reason,
         span,
         parts: walker.parts,
+        secrets: walker.variables.into_secrets(),
         unreadable: None,
     }
 }
@@ -101,6 +104,7 @@ struct Walker<'a> {
     streams: redirects::Streams,
     /// Texts that are evaluated.
     evaluation: hidden::Evaluation,
+    variables: variables::LineVariables,
 }
 
 impl<'a> Walker<'a> {
@@ -113,6 +117,7 @@ impl<'a> Walker<'a> {
             disturbed: false,
             streams: redirects::Streams::default(),
             evaluation: hidden::Evaluation::default(),
+            variables: variables::LineVariables::default(),
         }
     }
 
@@ -329,6 +334,7 @@ impl Walker<'_> {
                     finding = CommandFinding::unknown("select waits for someone to choose");
                 }
                 self.note(command.span, finding, shell, state);
+                self.variables.assign(name);
                 self.repeated(&[body], shell, state);
             }
             CommandKind::ArithmeticFor { parts, body } => {

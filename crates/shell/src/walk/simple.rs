@@ -126,6 +126,9 @@ impl Walker<'_> {
         }
         for assignment in assignments {
             self.assignment(assignment, shell, state);
+            if words.is_empty() {
+                self.variables.assign(&assignment.name);
+            }
         }
         for word in words {
             self.word(word, shell, state);
@@ -162,6 +165,7 @@ impl Walker<'_> {
         refuse_spying(&mut part.finding, cwd.as_deref());
         hidden::admit_chosen(&mut part.finding);
         self.evaluation.note_command(&part.argv);
+        self.variables.note_command(&part.argv, &mut part.finding);
         self.parts.push(part);
         let outer = self.parts.len() - 1;
         if self.depth >= DEEPEST {

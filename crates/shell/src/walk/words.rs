@@ -46,6 +46,7 @@ impl Walker<'_> {
         shell: &Shell<'_>,
         state: &State,
     ) {
+        self.use_variable(name, span, shell, state);
         match operation {
             ParameterOperation::Plain | ParameterOperation::Length => {}
             ParameterOperation::Pure(words) => {

@@ -13,7 +13,7 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::monitor::Lines;
+use super::{monitor::Lines, output_mask::OutputMask};
 use crate::blocking::blocking;
 
 /// How much of an output is kept in its file.
@@ -32,6 +32,7 @@ pub(crate) struct Capture {
     kept: Arc<Mutex<CapturedOutput>>,
     /// Who reads it as it comes.
     follower: Option<Lines>,
+    mask: Option<OutputMask>,
 }
 
 #[derive(Debug)]
@@ -81,7 +82,14 @@ impl Capture {
         Self {
             kept: Arc::new(Mutex::new(kept)),
             follower: None,
+            mask: None,
         }
+    }
+
+    /// Returns the capture with secret values masked.
+    pub(crate) fn masked_by(mut self, mask: Option<OutputMask>) -> Self {
+        self.mask = mask;
+        self
     }
 
     /// The same, and this gets everything that comes.
@@ -94,17 +102,23 @@ impl Capture {
     /// says whether that was so.
     pub(crate) async fn fill(&self, mut output: impl AsyncRead + Unpin, most: u64) -> Filled {
         let mut chunk = Vec::with_capacity(CHUNK);
+        let mut mask = self.mask.clone();
         loop {
             chunk.clear();
-            match output.read_buf(&mut chunk).await {
-                Ok(0) => return Filled::Whole,
-                Ok(_) => {
-                    if let Some(lines) = &self.follower {
-                        lines.push(&chunk);
-                    }
-                    chunk = self.take(chunk).await;
+            let read = output.read_buf(&mut chunk).await;
+            if let (Some(mask), Ok(1..)) = (&mut mask, &read) {
+                let shown = mask.push(&chunk);
+                chunk.clear();
+                chunk.extend_from_slice(&shown);
+            }
+            match read {
+                Ok(0) => {
+                    self.finish(mask).await;
+                    return Filled::Whole;
                 }
+                Ok(_) => chunk = self.push(chunk).await,
                 Err(error) => {
+                    self.finish(mask).await;
                     self.kept().trouble = Some(format!("its output could not be read: {error}"));
                     return Filled::Whole;
                 }
@@ -113,6 +127,19 @@ impl Capture {
                 return Filled::TooMuch;
             }
         }
+    }
+
+    async fn finish(&self, mask: Option<OutputMask>) {
+        if let Some(mut mask) = mask {
+            self.push(mask.finish()).await;
+        }
+    }
+
+    async fn push(&self, chunk: Vec<u8>) -> Vec<u8> {
+        if let Some(lines) = &self.follower {
+            lines.push(&chunk);
+        }
+        self.take(chunk).await
     }
 
     /// Keeps a piece and gives its room back.

@@ -118,7 +118,7 @@ const PASS: &[&str] = &[
 const PASS_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
 /// They speak for the user's own proxy, which ours takes the place of.
-const PROXIES: &[&str] = &[
+pub(super) const PROXIES: &[&str] = &[
     "all_proxy",
     "ftp_proxy",
     "http_proxy",
@@ -217,7 +217,11 @@ pub(crate) fn child(origin: &Origin<'_>) -> BTreeMap<OsString, OsString> {
     for (name, value) in origin.own {
         let Some(text) = name.to_str() else { continue };
         if passes(text) || full && text == "SSH_AUTH_SOCK" {
-            child.0.insert(name.clone(), value.clone());
+            // A command without a network needs no password of a proxy.
+            let masked = value.to_str().filter(|_| read_only);
+            let masked = masked.and_then(|value| secrets::mask_value(text, value));
+            let value = masked.map_or_else(|| value.clone(), OsString::from);
+            child.0.insert(name.clone(), value);
         }
     }
     if let Some(path) = origin.path {

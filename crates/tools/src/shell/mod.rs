@@ -26,6 +26,7 @@ pub(crate) mod host_questions;
 mod job;
 mod limits;
 mod monitor;
+mod output_mask;
 pub(crate) mod ports;
 pub(crate) mod profile;
 mod program;

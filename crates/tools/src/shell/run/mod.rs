@@ -33,6 +33,7 @@ use super::{
     job::{Cause, Job},
     limits::Limits,
     monitor::Lines,
+    output_mask::OutputMask,
     profile,
     refusal::Refused,
     refused_writes,
@@ -252,7 +253,8 @@ impl<'a> Run<'a> {
         };
         let place = self.shell.place(self.cx.call, attempt);
         // A character has at most four bytes.
-        let mut capture = Capture::new(place, self.limits.output * 4);
+        let mut capture = Capture::new(place, self.limits.output * 4)
+            .masked_by(OutputMask::for_confinement(confinement));
         if let Some(lines) = &self.lines {
             capture = capture.followed_by(lines.clone());
         }

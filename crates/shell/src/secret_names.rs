@@ -1,0 +1,27 @@
+//! Names of variables whose values look like secrets.
+
+/// Parts of a name that mean a secret.
+const WORDS: [&str; 7] = [
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+];
+
+/// Names that hold headers, in which a key may be.
+const NAMES: [&str; 5] = [
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_LOGS_HEADERS",
+    "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+];
+
+/// Returns whether a variable of this name holds a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    NAMES.contains(&name.as_str()) || WORDS.iter().any(|word| name.contains(word))
+}
