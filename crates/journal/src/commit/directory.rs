@@ -115,10 +115,7 @@ impl Directory {
     /// Removes a temporary file that an interrupted commit may have left. Ignores names that are
     /// not those of our temporary files.
     pub(crate) fn remove_leftover(&self, temporary: &OsStr) -> io::Result<()> {
-        let ours = temporary
-            .to_str()
-            .is_some_and(|name| name.starts_with(TEMPORARY) && !name.contains('/'));
-        if !ours {
+        if !is_own_temporary(temporary) {
             return Ok(());
         }
         match unlinkat(&self.handle, temporary, AtFlags::empty()) {
@@ -152,7 +149,14 @@ fn open_directory(real: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// Returns a unique, unpredictable name for a temporary file.
+/// Returns whether [`temporary_name`] could have made this name. A record that names anything else was not written by
+/// this program.
+pub(crate) fn is_own_temporary(name: &OsStr) -> bool {
+    let name = name.to_str();
+    name.is_some_and(|name| name.starts_with(TEMPORARY) && !name.contains('/'))
+}
+
+/// A name no one else uses or can guess.
 pub(crate) fn temporary_name() -> String {
     // A fresh random state per name is unpredictable and needs no dependency.
     let random = RandomState::new().hash_one(TEMPORARY);

@@ -14,7 +14,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::attributes::Attributes;
-use super::directory::{DIRECTORY, Directory, Temporary};
+use super::directory::{DIRECTORY, Directory, Temporary, is_own_temporary};
 use crate::stamp::{ContentHash, Stamp};
 
 /// Whether an existing entry may be replaced.
@@ -206,6 +206,9 @@ impl Directory {
 
     /// Removes what an interrupted [`Self::remove_all`] left under its temporary name.
     pub(crate) fn remove_set_aside(&self, temporary: &OsStr) -> io::Result<()> {
+        if !is_own_temporary(temporary) {
+            return Ok(());
+        }
         match openat(&self.handle, temporary, DIRECTORY, Mode::empty()) {
             Ok(_) => {}
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),

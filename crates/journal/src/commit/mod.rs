@@ -23,7 +23,9 @@ use crate::open::Snapshot;
 use crate::stamp::Stamp;
 pub(crate) use attributes::Attributes;
 use directory::Temporary;
-pub(crate) use directory::{Directory, missing_parents, remove_made, temporary_name};
+pub(crate) use directory::{
+    Directory, is_own_temporary, missing_parents, remove_made, temporary_name,
+};
 pub(crate) use entry::{CommitPlace, NewFile, Times};
 
 /// Called once before a file is overwritten in place; an error stops the commit.

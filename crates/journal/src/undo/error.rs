@@ -51,7 +51,10 @@ pub enum UndoError {
     /// The files were changed since; the text lists them with the changes.
     #[error("{0}")]
     Conflict(String),
-    /// The session has no undo journal.
+    /// Another user could have written records that change files in the name of this one.
+    #[error("the undo journal in {folder} belongs to another user, so nothing was undone. Undo it as that user.", folder = .folder.display())]
+    OtherUser { folder: PathBuf },
+    /// The session keeps no undo journal.
     #[error("this session keeps no undo journal, so nothing can be undone.")]
     NoJournal,
 }

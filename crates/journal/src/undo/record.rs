@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::commit::Attributes;
+use crate::commit::{Attributes, is_own_temporary};
 use crate::stamp::Stamp;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,7 +73,16 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// The change of one path of any kind.
+impl Intent {
+    /// Returns whether a temporary name is not one of this program's: recovery would create and remove files by it.
+    pub(super) fn names_foreign_temporary(&self) -> bool {
+        let files = self.files.iter().map(|file| &file.temporary);
+        let mut names = files.chain([&self.temporary]);
+        names.any(|name| !name.is_empty() && !is_own_temporary(name.as_ref()))
+    }
+}
+
+/// One path of any kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Swept {
     #[serde(with = "path")]

@@ -56,9 +56,15 @@ pub(super) enum FileState {
 }
 
 impl UndoHistory {
-    /// Recovers every interrupted unit and cleans up the folder. Other processes may use the folder
-    /// concurrently: this function waits for them, and their running units have outcomes by then.
+    /// Settles every unit that was interrupted, and tidies the folder. Harmless while others work on
+    /// the same folder: it waits for them, and what is still running has its outcome then.
+    ///
+    /// Recovery writes what the records say, without a question. So it leaves a journal alone that belongs to another
+    /// user, such as that of a user whose home a root process uses.
     pub fn recover(&self) -> Result<Vec<Recovered>, JournalError> {
+        if !self.store().is_of_this_user() {
+            return Ok(Vec::new());
+        }
         let units = self.units()?;
         let settled = self.settle_all(&units)?;
         // The recovered units need the same contents as before.
@@ -129,6 +135,9 @@ impl UndoHistory {
     }
 
     fn settle(&self, unit: &Unit) -> Result<RecoveryVerdict, JournalError> {
+        if unit.intent.names_foreign_temporary() {
+            return Ok(RecoveryVerdict::Unclear);
+        }
         if unit.intent.files.is_empty() {
             return self.settle_swept(unit);
         }

@@ -128,7 +128,7 @@ impl Store {
     /// obtained, which also needs a file system with locks.
     pub(super) fn try_open_alone(&self) -> Result<Option<Log>, JournalError> {
         let path = self.log_path();
-        let opened = OpenOptions::new().read(true).append(true).open(&path);
+        let opened = open_regular(OpenOptions::new().read(true).append(true), &path);
         let file = match opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             result => result.map_err(|error| self.failed(error))?,
@@ -148,11 +148,11 @@ impl Store {
         loop {
             let mut options = OpenOptions::new();
             options.read(true).append(true).mode(0o600);
-            let file = match options.open(&path) {
+            let file = match open_regular(&mut options, &path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     let made = missing_parents(&path)?;
                     self.make_folder()?;
-                    let file = options.create(true).open(&path)?;
+                    let file = open_regular(options.create(true), &path)?;
                     sync_directory(&self.folder)?;
                     for above in made.iter().filter_map(|made| made.parent()) {
                         sync_directory(above)?;
@@ -179,9 +179,18 @@ impl Store {
         }
     }
 
-    /// Returns all readable records, oldest first.
+    /// Returns whether the log belongs to the user of this process, or does not exist yet.
+    pub(super) fn is_of_this_user(&self) -> bool {
+        let own = rustix::process::geteuid().as_raw();
+        match fs::symlink_metadata(self.log_path()) {
+            Ok(found) => found.uid() == own,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+
+    /// All records that can be read, oldest first.
     pub(super) fn records(&self) -> Result<Vec<Record>, JournalError> {
-        match fs::read(self.log_path()) {
+        match read_regular(&self.log_path()) {
             Ok(text) => Ok(records_in(&text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(self.failed(error)),
@@ -190,7 +199,7 @@ impl Store {
 
     /// Returns a mark for the present end of the log.
     pub(super) fn mark(&self, time: u64) -> LogMark {
-        let opened = File::open(self.log_path());
+        let opened = open_regular(OpenOptions::new().read(true), &self.log_path());
         let end = opened.and_then(|log| log.metadata().map(|found| (log, found.len())));
         LogMark {
             end: end.ok(),
@@ -235,8 +244,8 @@ impl Store {
 
     fn write_blob(&self, hash: &str, content: &[u8], keep: Keep) -> io::Result<()> {
         let blobs = self.folder.join(BLOBS);
-        match File::open(self.blob_path(hash)) {
-            // The length is not enough: a power failure may have left any content.
+        match open_regular(OpenOptions::new().read(true), &self.blob_path(hash)) {
+            // Not its length: a power failure may have left anything in it.
             Ok(file) if same_content(&file, content)? => {
                 if keep == Keep::Durably {
                     file.sync_all()?;
@@ -336,7 +345,7 @@ impl Store {
 
     /// Opens a stored content for reading. The reader must check its hash.
     pub(super) fn open_blob(&self, hash: &str) -> Result<Option<File>, JournalError> {
-        match File::open(self.blob_path(hash)) {
+        match open_regular(OpenOptions::new().read(true), &self.blob_path(hash)) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.failed(error)),
@@ -358,7 +367,7 @@ impl Store {
 
     /// Returns a stored content; `None` if it is missing or damaged.
     pub(super) fn get(&self, hash: &str) -> Result<Option<Vec<u8>>, JournalError> {
-        let content = match fs::read(self.blob_path(hash)) {
+        let content = match read_regular(&self.blob_path(hash)) {
             Ok(content) => content,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.failed(error)),
@@ -452,7 +461,23 @@ impl Log {
     }
 }
 
-/// Returns whether this file is the one at this path now.
+/// Opens a file, unless the name is a link, or a pipe or device that would block or never end.
+fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
+    let file = options.custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(OpenOptions::new().read(true), path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Is this file the one that has that name now?
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let current = fs::metadata(path).ok();
     let own = file.metadata()?;

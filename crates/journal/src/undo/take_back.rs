@@ -98,6 +98,12 @@ impl UndoHistory {
         which: &Which,
         mode: Mode,
     ) -> Result<Undone, JournalError> {
+        if !self.store().is_of_this_user() {
+            return Err(UndoError::OtherUser {
+                folder: self.folder().to_path_buf(),
+            }
+            .into());
+        }
         let mut units = self.units()?;
         if units.all.iter().any(|unit| unit.ending.is_none()) {
             self.recover()?;

@@ -11,6 +11,7 @@
 //! - `commands`: the same for whatever a command did
 //! - `sequences`: the same for any sequence of changes, undos and restarts
 //! - `crash`: kill -9 at any moment; two processes on one file
+//! - `tampered`: journals that another program has changed
 //! - `faults`: killed, or an error, at every system call; `strace` makes them, `tree` compares
 //! - `properties`: what must hold for any bytes; `invariants`: that, in one function
 //! - `replay`: the history of this repository as edits, `damage`d and not
@@ -38,6 +39,7 @@ mod replay;
 mod safety;
 mod sequences;
 mod strace;
+mod tampered;
 mod tree;
 mod undo;
 mod vectors;
