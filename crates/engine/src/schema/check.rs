@@ -7,21 +7,35 @@ use serde_json::{Map, Value};
 use super::{
     Bound, Counted, Keyword, Leftover, Node, NodeId, Others, SchemaProblemKind, SchemaValidator,
     compile::Compiler,
-    notes::{At, Part, Problems, SchemaNotes, Scope, Seen, Step, shown},
+    notes::{At, CheckEffort, MAX_DEPTH, Part, Problems, SchemaNotes, Scope, Seen, Step, shown},
     number, pattern,
+    unique::repeated,
 };
+
+/// A pattern costs so many steps.
+const PATTERN_STEPS: usize = 20;
+
+const TOO_COSTLY: &str = "the schema needs too many steps to check it, or nests too deeply";
 
 impl SchemaValidator {
     pub(super) fn check_all<'v>(&self, value: &'v Value, problems: Problems<'_, 'v>) -> bool {
+        let effort = CheckEffort::new();
         let at = At {
             path: None,
             scope: None,
+            depth: 0,
+            effort: &effort,
         };
         let mut notes = SchemaNotes {
             problems,
             seen: None,
         };
-        self.check(self.root, value, at, &mut notes)
+        let valid = self.check(self.root, value, at, &mut notes);
+        if effort.is_exhausted() {
+            // Inside a `not` or an alternative nothing is reported, and a failure may count as success.
+            return notes.say(at, value, || TOO_COSTLY.to_owned());
+        }
+        valid
     }
 
     fn check<'v>(
@@ -31,6 +45,16 @@ impl SchemaValidator {
         at: At<'_>,
         notes: &mut SchemaNotes<'_, 'v>,
     ) -> bool {
+        if at.depth == MAX_DEPTH {
+            at.effort.exhaust();
+        }
+        if !at.effort.spend(1) {
+            return false;
+        }
+        let at = At {
+            depth: at.depth + 1,
+            ..at
+        };
         let node = &self.nodes[id];
         if at.scope.is_none_or(|scope| scope.resource != node.resource) {
             let scope = Scope {
@@ -106,6 +130,9 @@ impl SchemaValidator {
                     })
             }
             (Keyword::OneOfValues(values), _) => {
+                if !at.effort.spend(values.len()) {
+                    return false;
+                }
                 values.iter().any(|allowed| number::same(allowed, value))
                     || notes.say(at, value, || {
                         let values: Vec<_> = values.iter().map(Value::to_string).collect();
@@ -153,6 +180,9 @@ impl SchemaValidator {
                 true
             }
             (Keyword::Pattern(regex, written), Value::String(text)) => {
+                if !at.effort.spend(PATTERN_STEPS) {
+                    return false;
+                }
                 pattern::matches(regex, text)
                     || notes.say(at, value, || {
                         format!("{} does not match {written}", shown(value))
@@ -472,13 +502,7 @@ impl SchemaValidator {
                 }
             }
             Keyword::Unique => {
-                let repeated = items.iter().enumerate().find_map(|(index, item)| {
-                    items[..index]
-                        .iter()
-                        .any(|earlier| number::same(earlier, item))
-                        .then_some(item)
-                });
-                if let Some(item) = repeated {
+                if let Some(item) = repeated(items, at) {
                     valid = notes.say(at, value, || format!("{} is there twice", shown(item)));
                 }
             }

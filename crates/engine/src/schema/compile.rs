@@ -2,14 +2,18 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use super::{
-    Bound, Counted, Keyword, Leftover, Node, NodeId, Others, SchemaError, SchemaValidator, Types,
-    draft::{Draft, Holds, escaped},
+    Counted, Keyword, Leftover, Node, NodeId, Others, SchemaError, SchemaValidator,
+    draft::Draft,
     format::StringFormat,
     index::{Index, Target},
-    number, pattern,
+    keyword_values::{
+        Here, bound, content, count, flag, flag_in_four, holder, limit, list, names, size, text,
+        types, words,
+    },
+    pattern,
 };
 
 pub(super) struct Compiler<'s> {
@@ -17,28 +21,18 @@ pub(super) struct Compiler<'s> {
     nodes: Vec<Node>,
     /// The node of each schema, by its memory address.
     made: HashMap<*const Value, NodeId>,
-    /// References are followed; not set if only the structure of a schema is checked.
+    /// Schemas that a reference led to, whose nodes are still empty. They are not compiled where the reference is: a
+    /// chain of references could be as long as the schema.
+    waiting: Vec<WaitingSchema<'s>>,
+    /// Whether references are followed: not where only the shape of a schema is asked for.
     follow: bool,
 }
 
-/// The current location in the schema.
-#[derive(Clone, Copy)]
-struct Here<'a> {
-    pointer: &'a str,
+struct WaitingSchema<'s> {
+    id: NodeId,
+    schema: &'s Value,
     resource: usize,
-    draft: Draft,
-}
-
-impl Here<'_> {
-    fn error(self, keyword: &str, problem: impl Into<String>) -> SchemaError {
-        SchemaError {
-            pointer: match keyword {
-                "" => self.pointer.to_owned(),
-                keyword => format!("{}/{}", self.pointer, escaped(keyword)),
-            },
-            problem: problem.into(),
-        }
-    }
+    pointer: String,
 }
 
 impl<'s> Compiler<'s> {
@@ -48,6 +42,7 @@ impl<'s> Compiler<'s> {
             .map_or(Draft::Of2020, |map| Draft::of(map, Draft::Of2020));
         let mut compiler = Self::new(schema, draft, true);
         let root = compiler.node(schema, 0, "#")?;
+        compiler.fill_waiting()?;
         let mut dynamic = HashMap::new();
         for resource in 0..compiler.index.resources.len() {
             for (anchor, schema) in compiler.index.resources[resource].dynamic.clone() {
@@ -55,6 +50,7 @@ impl<'s> Compiler<'s> {
                 dynamic.insert((resource, anchor), id);
             }
         }
+        compiler.fill_waiting()?;
         Ok(SchemaValidator {
             nodes: compiler.nodes,
             root,
@@ -72,6 +68,7 @@ impl<'s> Compiler<'s> {
             index: Index::new(schema, draft),
             nodes: Vec::new(),
             made: HashMap::new(),
+            waiting: Vec::new(),
             follow,
         }
     }
@@ -82,12 +79,38 @@ impl<'s> Compiler<'s> {
         around: usize,
         pointer: &str,
     ) -> Result<NodeId, SchemaError> {
+        let (id, is_new) = self.reserve(schema);
+        if is_new {
+            self.fill(id, schema, around, pointer)?;
+        }
+        Ok(id)
+    }
+
+    /// The node of a schema, and whether it has none before this.
+    fn reserve(&mut self, schema: &'s Value) -> (NodeId, bool) {
         if let Some(id) = self.made.get(&std::ptr::from_ref(schema)) {
-            return Ok(*id);
+            return (*id, false);
         }
         let id = self.nodes.len();
         self.nodes.push(Node::default());
         self.made.insert(schema, id);
+        (id, true)
+    }
+
+    fn fill_waiting(&mut self) -> Result<(), SchemaError> {
+        while let Some(next) = self.waiting.pop() {
+            self.fill(next.id, next.schema, next.resource, &next.pointer)?;
+        }
+        Ok(())
+    }
+
+    fn fill(
+        &mut self,
+        id: NodeId,
+        schema: &'s Value,
+        around: usize,
+        pointer: &str,
+    ) -> Result<(), SchemaError> {
         let resource = self.index.owner(schema, around);
         let here = Here {
             pointer,
@@ -115,7 +138,7 @@ impl<'s> Compiler<'s> {
             }
         }
         self.nodes[id] = node;
-        Ok(id)
+        Ok(())
     }
 
     fn keywords(
@@ -263,7 +286,15 @@ impl<'s> Compiler<'s> {
                 dynamic,
             } => (schema, resource, dynamic),
         };
-        let id = self.node(schema, resource, reference)?;
+        let (id, is_new) = self.reserve(schema);
+        if is_new {
+            self.waiting.push(WaitingSchema {
+                id,
+                schema,
+                resource,
+                pointer: reference.to_owned(),
+            });
+        }
         let recursive =
             keyword == "$recursiveRef" && self.index.resources[resource].dynamic.contains_key("");
         Ok(Some(match (keyword, dynamic) {
@@ -425,170 +456,4 @@ impl<'s> Compiler<'s> {
         }
         Ok(())
     }
-}
-
-/// Returns whether a value is a flag. Draft 4 has no schemas `true` and `false`, but allows
-/// booleans in these places.
-fn flag_in_four(keyword: &str, value: &Value, draft: Draft) -> bool {
-    draft == Draft::Four
-        && value.is_boolean()
-        && matches!(keyword, "additionalItems" | "additionalProperties")
-}
-
-/// Checks whether the value of a keyword that contains schemas has the right type.
-fn holder(keyword: &str, value: &Value, here: Here<'_>) -> Result<(), SchemaError> {
-    let fits = match here.draft.holds(keyword) {
-        // If a single value is not a schema, compiling it reports the problem.
-        None | Some(Holds::Schema | Holds::SchemaOrList) => true,
-        Some(Holds::List) => value.as_array().is_some_and(|list| !list.is_empty()),
-        Some(Holds::Map | Holds::MapOrNames) => value.is_object(),
-    };
-    if fits {
-        return Ok(());
-    }
-    let wanted = match here.draft.holds(keyword) {
-        Some(Holds::List) => "it must be a list of schemas with at least one",
-        _ => "it must be an object",
-    };
-    Err(here.error(keyword, wanted))
-}
-
-fn text<'v>(keyword: &str, value: &'v Value, here: Here<'_>) -> Result<&'v str, SchemaError> {
-    value
-        .as_str()
-        .ok_or_else(|| here.error(keyword, format!("it must be a string, not {value}")))
-}
-
-/// Checks a keyword that only needs to be a string.
-fn words(keyword: &str, value: &Value, here: Here<'_>) -> Result<Option<Keyword>, SchemaError> {
-    text(keyword, value, here).map(|_| None)
-}
-
-fn flag(keyword: &str, value: &Value, here: Here<'_>) -> Result<bool, SchemaError> {
-    value
-        .as_bool()
-        .ok_or_else(|| here.error(keyword, format!("it must be true or false, not {value}")))
-}
-
-fn count(keyword: &str, value: &Value, here: Here<'_>) -> Result<u64, SchemaError> {
-    number::count(value)
-        .ok_or_else(|| here.error(keyword, format!("it must be a whole number, not {value}")))
-}
-
-fn list<'v>(
-    keyword: &str,
-    value: &'v Value,
-    here: Here<'_>,
-) -> Result<&'v Vec<Value>, SchemaError> {
-    value
-        .as_array()
-        .ok_or_else(|| here.error(keyword, format!("it must be a list, not {value}")))
-}
-
-/// Returns a list of names without duplicates.
-fn names(keyword: &str, value: &Value, here: Here<'_>) -> Result<Vec<String>, SchemaError> {
-    let mut names = Vec::new();
-    for name in list(keyword, value, here)? {
-        let name = text(keyword, name, here)?.to_owned();
-        if names.contains(&name) {
-            return Err(here.error(keyword, format!("`{name}` is there twice")));
-        }
-        names.push(name);
-    }
-    if names.is_empty() && here.draft == Draft::Four {
-        return Err(here.error(keyword, "it must not be empty"));
-    }
-    Ok(names)
-}
-
-fn limit<'v>(keyword: &str, value: &'v Value, here: Here<'_>) -> Result<&'v Number, SchemaError> {
-    value
-        .as_number()
-        .ok_or_else(|| here.error(keyword, format!("it must be a number, not {value}")))
-}
-
-fn bound(
-    keyword: &str,
-    value: &Value,
-    all: &Map<String, Value>,
-    here: Here<'_>,
-) -> Result<Option<Keyword>, SchemaError> {
-    // In draft 4 `exclusiveMinimum` is a flag next to `minimum`.
-    let exclusive = |name: &str| {
-        here.draft == Draft::Four && all.get(name).and_then(Value::as_bool) == Some(true)
-    };
-    let kind = match keyword {
-        "minimum" if exclusive("exclusiveMinimum") => Bound::MoreThan,
-        "minimum" => Bound::Least,
-        "maximum" if exclusive("exclusiveMaximum") => Bound::LessThan,
-        "maximum" => Bound::Most,
-        flagged if here.draft == Draft::Four => {
-            flag(flagged, value, here)?;
-            return Ok(None);
-        }
-        "exclusiveMinimum" => Bound::MoreThan,
-        _ => Bound::LessThan,
-    };
-    Ok(Some(Keyword::Bound(
-        kind,
-        limit(keyword, value, here)?.clone(),
-    )))
-}
-
-fn size(keyword: &str, value: &Value, of: Counted, here: Here<'_>) -> Result<Keyword, SchemaError> {
-    let limit = count(keyword, value, here)?;
-    let least = keyword.starts_with("min");
-    Ok(Keyword::Size {
-        of,
-        least: least.then_some(limit),
-        most: (!least).then_some(limit),
-    })
-}
-
-/// Compiles both content keywords together, at the first of them.
-fn content(
-    keyword: &str,
-    value: &Value,
-    all: &Map<String, Value>,
-    here: Here<'_>,
-) -> Result<Option<Keyword>, SchemaError> {
-    text(keyword, value, here)?;
-    let second = keyword == "contentMediaType" && all.contains_key("contentEncoding");
-    if !matches!(here.draft, Draft::Six | Draft::Seven) || second {
-        return Ok(None);
-    }
-    let says =
-        |keyword: &str, wanted: &str| all.get(keyword).and_then(Value::as_str) == Some(wanted);
-    Ok(Some(Keyword::Content {
-        base64: says("contentEncoding", "base64"),
-        json: says("contentMediaType", "application/json"),
-    }))
-}
-
-fn types(value: &Value, here: Here<'_>) -> Result<Types, SchemaError> {
-    let names = match value {
-        Value::String(_) => vec![value.clone()],
-        Value::Array(names) if !names.is_empty() => names.clone(),
-        _ => return Err(here.error("type", format!("it must be a type or several, not {value}"))),
-    };
-    let mut types = Types {
-        whole_floats: here.draft > Draft::Four,
-        ..Types::default()
-    };
-    for name in &names {
-        let allowed = match name.as_str() {
-            Some("null") => &mut types.null,
-            Some("boolean") => &mut types.boolean,
-            Some("object") => &mut types.object,
-            Some("array") => &mut types.array,
-            Some("number") => &mut types.number,
-            Some("integer") => &mut types.integer,
-            Some("string") => &mut types.string,
-            _ => return Err(here.error("type", format!("{name} is no type"))),
-        };
-        if std::mem::replace(allowed, true) {
-            return Err(here.error("type", format!("{name} is there twice")));
-        }
-    }
-    Ok(types)
 }

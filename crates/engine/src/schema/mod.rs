@@ -15,11 +15,13 @@ mod compile;
 mod draft;
 mod format;
 mod index;
+mod keyword_values;
 mod notes;
 mod number;
 mod pattern;
 #[cfg(test)]
 mod tests;
+mod unique;
 mod uri;
 
 use std::{

@@ -1,13 +1,18 @@
 //! The context of a check: the problems and evaluated parts collected so far, and the current
 //! location.
 
-use std::collections::HashSet;
+use std::{cell::Cell, collections::HashSet};
 
 use serde_json::Value;
 
 use super::{NodeId, SchemaProblem, SchemaProblemKind, draft::escaped};
 
-/// The maximum number of characters of a value that are repeated in a message.
+/// A check that needs more steps, of which looking at one value with one schema is one, fails.
+const MAX_STEPS: u32 = 1_000_000;
+/// More schemas are not applied within each other, each to a part of the value or to the same one.
+pub(super) const MAX_DEPTH: u32 = 200;
+
+/// How much of a value is repeated in a message.
 const MOST_SHOWN: usize = 60;
 
 /// The current path in the value, and the resources and references that led to it.
@@ -15,6 +20,38 @@ const MOST_SHOWN: usize = 60;
 pub(super) struct At<'a> {
     pub(super) path: Option<&'a Step<'a>>,
     pub(super) scope: Option<&'a Scope<'a>>,
+    /// Checks within each other here.
+    pub(super) depth: u32,
+    pub(super) effort: &'a CheckEffort,
+}
+
+/// What a check may still cost. A schema of another program can ask for more than a machine can do.
+pub(super) struct CheckEffort {
+    steps: Cell<u32>,
+}
+
+impl CheckEffort {
+    pub(super) fn new() -> Self {
+        Self {
+            steps: Cell::new(MAX_STEPS),
+        }
+    }
+
+    /// Takes so many steps; `false` if there are not so many left. Then there are none left for any other check either.
+    pub(super) fn spend(&self, steps: usize) -> bool {
+        let steps = u32::try_from(steps).unwrap_or(u32::MAX);
+        self.steps.set(self.steps.get().saturating_sub(steps));
+        !self.is_exhausted()
+    }
+
+    /// Ends the whole check.
+    pub(super) fn exhaust(&self) {
+        self.steps.set(0);
+    }
+
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.steps.get() == 0
+    }
 }
 
 pub(super) struct Step<'a> {

@@ -367,3 +367,81 @@ fn problems_say_where_and_why() {
         .collect();
     insta::assert_snapshot!(told.join("\n"));
 }
+
+/// A schema of another program may be as costly as that program likes.
+#[test]
+fn a_schema_that_is_too_costly_to_check_fails_soon_and_says_so() {
+    let chain = |step: &dyn Fn(String) -> Value| {
+        let mut defs = serde_json::Map::new();
+        for number in 0..20_000 {
+            let next = step(format!("#/$defs/d{}", number + 1));
+            defs.insert(format!("d{number}"), next);
+        }
+        defs.insert("d20000".to_owned(), json!(true));
+        json!({"$defs": defs, "$ref": "#/$defs/d0"})
+    };
+    let mut nested = json!(1);
+    for _ in 0..120 {
+        nested = json!({"a": nested});
+    }
+    let loops = json!({
+        "$defs": {"x": {"allOf": [{"$ref": "#/$defs/y"}]}, "y": {"properties": {"a": {"$ref": "#/$defs/x"}}}},
+        "$ref": "#/$defs/x",
+    });
+    let mut inverted = doubling("allOf");
+    inverted["not"] = json!({"$ref": inverted["$ref"].take()});
+    inverted.as_object_mut().unwrap().shift_remove("$ref");
+    let costly = [
+        (chain(&|next| json!({"$ref": next})), json!("x")),
+        (chain(&|next| json!({"not": {"$ref": next}})), json!("x")),
+        (
+            chain(&|next| json!({"anyOf": [{"$ref": next}, {"$ref": next}]})),
+            json!("x"),
+        ),
+        (doubling("allOf"), json!("x")),
+        (doubling("oneOf"), json!("x")),
+        (inverted, json!("x")),
+        (loops, nested),
+        (
+            json!({"uniqueItems": true}),
+            (0..20_000).map(|number| json!([number])).collect(),
+        ),
+        (
+            json!({"items": {"enum": (0..2_000).collect::<Vec<_>>()}}),
+            (0..2_000).collect(),
+        ),
+    ];
+    for (schema, value) in costly {
+        let validator = SchemaValidator::new(&schema).unwrap();
+        assert!(!validator.is_valid(&value));
+        let problems = validator.problems(&value);
+        let last = problems.last().unwrap().to_string();
+        assert!(last.contains("too many steps"), "{last}");
+        assert!(problems.len() < 1_000, "{}", problems.len());
+    }
+}
+
+/// Each step leads to the next one twice.
+fn doubling(keyword: &str) -> Value {
+    let mut defs = serde_json::Map::new();
+    for number in 0..40 {
+        let next = json!({"$ref": format!("#/$defs/d{}", number + 1)});
+        defs.insert(format!("d{number}"), json!({keyword: [next, next]}));
+    }
+    defs.insert("d40".to_owned(), json!(true));
+    json!({"$defs": defs, "$ref": "#/$defs/d0"})
+}
+
+#[test]
+fn many_different_items_and_names_are_checked_in_little_time() {
+    let names: Vec<String> = (0..100_000).map(|number| format!("n{number}")).collect();
+    hold(&[(
+        json!({"uniqueItems": true}),
+        &[json!(names), json!((0..100_000).collect::<Vec<_>>())],
+        &[
+            json!([1, 2, 1.0]),
+            json!([{"a": 1, "b": 2}, {"b": 2, "a": 1.0}]),
+        ],
+    )]);
+    assert!(SchemaValidator::new(&json!({"required": names})).is_ok());
+}

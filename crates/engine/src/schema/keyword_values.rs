@@ -1,0 +1,218 @@
+//! The values of keywords: what may stand there, and what is wrong with the rest.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Number, Value};
+
+use super::{
+    Bound, Counted, Keyword, SchemaError, Types,
+    draft::{Draft, Holds, escaped},
+    number,
+};
+
+/// Where in the schema we are.
+#[derive(Clone, Copy)]
+pub(super) struct Here<'a> {
+    pub(super) pointer: &'a str,
+    pub(super) resource: usize,
+    pub(super) draft: Draft,
+}
+
+impl Here<'_> {
+    pub(super) fn error(self, keyword: &str, problem: impl Into<String>) -> SchemaError {
+        SchemaError {
+            pointer: match keyword {
+                "" => self.pointer.to_owned(),
+                keyword => format!("{}/{}", self.pointer, escaped(keyword)),
+            },
+            problem: problem.into(),
+        }
+    }
+}
+
+/// Draft 4 has no schemas `true` and `false`, but in these places flags.
+pub(super) fn flag_in_four(keyword: &str, value: &Value, draft: Draft) -> bool {
+    draft == Draft::Four
+        && value.is_boolean()
+        && matches!(keyword, "additionalItems" | "additionalProperties")
+}
+
+/// Whether what stands under a keyword that holds schemas can hold them.
+pub(super) fn holder(keyword: &str, value: &Value, here: Here<'_>) -> Result<(), SchemaError> {
+    let fits = match here.draft.holds(keyword) {
+        // Where a schema should stand and none does, the schema itself says so.
+        None | Some(Holds::Schema | Holds::SchemaOrList) => true,
+        Some(Holds::List) => value.as_array().is_some_and(|list| !list.is_empty()),
+        Some(Holds::Map | Holds::MapOrNames) => value.is_object(),
+    };
+    if fits {
+        return Ok(());
+    }
+    let wanted = match here.draft.holds(keyword) {
+        Some(Holds::List) => "it must be a list of schemas with at least one",
+        _ => "it must be an object",
+    };
+    Err(here.error(keyword, wanted))
+}
+
+pub(super) fn text<'v>(
+    keyword: &str,
+    value: &'v Value,
+    here: Here<'_>,
+) -> Result<&'v str, SchemaError> {
+    value
+        .as_str()
+        .ok_or_else(|| here.error(keyword, format!("it must be a string, not {value}")))
+}
+
+/// A keyword that only must be words.
+pub(super) fn words(
+    keyword: &str,
+    value: &Value,
+    here: Here<'_>,
+) -> Result<Option<Keyword>, SchemaError> {
+    text(keyword, value, here).map(|_| None)
+}
+
+pub(super) fn flag(keyword: &str, value: &Value, here: Here<'_>) -> Result<bool, SchemaError> {
+    value
+        .as_bool()
+        .ok_or_else(|| here.error(keyword, format!("it must be true or false, not {value}")))
+}
+
+pub(super) fn count(keyword: &str, value: &Value, here: Here<'_>) -> Result<u64, SchemaError> {
+    number::count(value)
+        .ok_or_else(|| here.error(keyword, format!("it must be a whole number, not {value}")))
+}
+
+pub(super) fn list<'v>(
+    keyword: &str,
+    value: &'v Value,
+    here: Here<'_>,
+) -> Result<&'v Vec<Value>, SchemaError> {
+    value
+        .as_array()
+        .ok_or_else(|| here.error(keyword, format!("it must be a list, not {value}")))
+}
+
+/// Names, none twice.
+pub(super) fn names(
+    keyword: &str,
+    value: &Value,
+    here: Here<'_>,
+) -> Result<Vec<String>, SchemaError> {
+    let mut names = Vec::new();
+    let mut seen = HashSet::new();
+    for name in list(keyword, value, here)? {
+        let name = text(keyword, name, here)?;
+        if !seen.insert(name) {
+            return Err(here.error(keyword, format!("`{name}` is there twice")));
+        }
+        names.push(name.to_owned());
+    }
+    if names.is_empty() && here.draft == Draft::Four {
+        return Err(here.error(keyword, "it must not be empty"));
+    }
+    Ok(names)
+}
+
+pub(super) fn limit<'v>(
+    keyword: &str,
+    value: &'v Value,
+    here: Here<'_>,
+) -> Result<&'v Number, SchemaError> {
+    value
+        .as_number()
+        .ok_or_else(|| here.error(keyword, format!("it must be a number, not {value}")))
+}
+
+pub(super) fn bound(
+    keyword: &str,
+    value: &Value,
+    all: &Map<String, Value>,
+    here: Here<'_>,
+) -> Result<Option<Keyword>, SchemaError> {
+    // In draft 4 `exclusiveMinimum` is a flag beside `minimum`.
+    let exclusive = |name: &str| {
+        here.draft == Draft::Four && all.get(name).and_then(Value::as_bool) == Some(true)
+    };
+    let kind = match keyword {
+        "minimum" if exclusive("exclusiveMinimum") => Bound::MoreThan,
+        "minimum" => Bound::Least,
+        "maximum" if exclusive("exclusiveMaximum") => Bound::LessThan,
+        "maximum" => Bound::Most,
+        flagged if here.draft == Draft::Four => {
+            flag(flagged, value, here)?;
+            return Ok(None);
+        }
+        "exclusiveMinimum" => Bound::MoreThan,
+        _ => Bound::LessThan,
+    };
+    Ok(Some(Keyword::Bound(
+        kind,
+        limit(keyword, value, here)?.clone(),
+    )))
+}
+
+pub(super) fn size(
+    keyword: &str,
+    value: &Value,
+    of: Counted,
+    here: Here<'_>,
+) -> Result<Keyword, SchemaError> {
+    let limit = count(keyword, value, here)?;
+    let least = keyword.starts_with("min");
+    Ok(Keyword::Size {
+        of,
+        least: least.then_some(limit),
+        most: (!least).then_some(limit),
+    })
+}
+
+/// Both keywords at once, where the first of them stands.
+pub(super) fn content(
+    keyword: &str,
+    value: &Value,
+    all: &Map<String, Value>,
+    here: Here<'_>,
+) -> Result<Option<Keyword>, SchemaError> {
+    text(keyword, value, here)?;
+    let second = keyword == "contentMediaType" && all.contains_key("contentEncoding");
+    if !matches!(here.draft, Draft::Six | Draft::Seven) || second {
+        return Ok(None);
+    }
+    let says =
+        |keyword: &str, wanted: &str| all.get(keyword).and_then(Value::as_str) == Some(wanted);
+    Ok(Some(Keyword::Content {
+        base64: says("contentEncoding", "base64"),
+        json: says("contentMediaType", "application/json"),
+    }))
+}
+
+pub(super) fn types(value: &Value, here: Here<'_>) -> Result<Types, SchemaError> {
+    let names = match value {
+        Value::String(_) => vec![value.clone()],
+        Value::Array(names) if !names.is_empty() => names.clone(),
+        _ => return Err(here.error("type", format!("it must be a type or several, not {value}"))),
+    };
+    let mut types = Types {
+        whole_floats: here.draft > Draft::Four,
+        ..Types::default()
+    };
+    for name in &names {
+        let allowed = match name.as_str() {
+            Some("null") => &mut types.null,
+            Some("boolean") => &mut types.boolean,
+            Some("object") => &mut types.object,
+            Some("array") => &mut types.array,
+            Some("number") => &mut types.number,
+            Some("integer") => &mut types.integer,
+            Some("string") => &mut types.string,
+            _ => return Err(here.error("type", format!("{name} is no type"))),
+        };
+        if std::mem::replace(allowed, true) {
+            return Err(here.error("type", format!("{name} is there twice")));
+        }
+    }
+    Ok(types)
+}

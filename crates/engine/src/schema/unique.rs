@@ -1,0 +1,54 @@
+//! Items that are there twice.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use serde_json::Value;
+
+use super::{notes::At, number};
+
+/// An item that is there twice. Only items that look alike are compared, each comparison for a step.
+pub(super) fn repeated<'v>(items: &'v [Value], at: At<'_>) -> Option<&'v Value> {
+    let mut alike: HashMap<u64, Vec<&Value>> = HashMap::new();
+    for item in items {
+        let group = alike.entry(likeness(item)).or_default();
+        if !at.effort.spend(group.len()) {
+            return None;
+        }
+        if group.iter().any(|earlier| number::same(earlier, item)) {
+            return Some(item);
+        }
+        group.push(item);
+    }
+    None
+}
+
+/// The same for values that are the same; mostly another one for others.
+fn likeness(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    std::mem::discriminant(value).hash(&mut hasher);
+    match value {
+        Value::Null => {}
+        Value::Bool(flag) => flag.hash(&mut hasher),
+        // Numbers are written in several ways.
+        Value::Number(number) => number
+            .as_f64()
+            .map(|n| (n + 0.0).to_bits())
+            .hash(&mut hasher),
+        Value::String(text) => text.hash(&mut hasher),
+        Value::Array(items) => items.len().hash(&mut hasher),
+        Value::Object(map) => {
+            map.len().hash(&mut hasher);
+            // Their order does not count.
+            let names = map.keys().map(|name| {
+                let mut own = DefaultHasher::new();
+                name.hash(&mut own);
+                own.finish()
+            });
+            names.fold(0, u64::wrapping_add).hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
