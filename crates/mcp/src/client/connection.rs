@@ -17,6 +17,7 @@ use super::{
     transport::{Opened, TransportControl},
 };
 use crate::{
+    frames::LONGEST_FRAME,
     message::{RpcError, code},
     peer::{Patience, Peer, PeerError},
     revision::{Revision, meta},
@@ -26,7 +27,9 @@ use crate::{
 const MOST_PAGES: usize = 100;
 /// The maximum number of entries of a list.
 const MOST_ENTRIES: usize = 10_000;
-/// The maximum number of times a server may request input before it answers (2026-07-28).
+/// A longer list, in bytes of its texts and of about what the rest takes, is not taken: one page has this much room.
+const MAX_LIST_BYTES: usize = LONGEST_FRAME;
+/// How often a server may ask for something before it answers (2026-07-28).
 const MOST_ROUNDS: usize = 10;
 /// The maximum number of addresses to visit for one call.
 const MOST_VISITS: usize = 5;
@@ -372,9 +375,15 @@ impl Connection {
             return Ok(entries);
         }
         let (mut params, mut seen) = (json!({}), HashSet::new());
+        let mut bytes = 0;
         for _ in 0..MOST_PAGES {
             let mut page = self.list_page(method, params, patience).await?;
             if let Value::Array(listed) = page[key].take() {
+                bytes += listed.iter().map(size_of).sum::<usize>();
+                if bytes > MAX_LIST_BYTES {
+                    let why = format!("its list of {key} is longer than {MAX_LIST_BYTES} bytes");
+                    return Err(PeerError::Transport(why));
+                }
                 entries.extend(listed);
             }
             match page["nextCursor"].take() {
@@ -563,6 +572,20 @@ fn own_meta(revision: Revision, capabilities: &Value) -> Map<String, Value> {
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
+}
+
+/// About how many bytes a value takes.
+fn size_of(value: &Value) -> usize {
+    const PART: usize = 16;
+    PART + match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(size_of).sum(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(name, value)| name.len() + size_of(value))
+            .sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
 }
 
 fn texts(value: &Value) -> Vec<String> {

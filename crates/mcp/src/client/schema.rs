@@ -5,6 +5,8 @@ use serde_json::{Map, Value, json};
 
 /// The maximum number of parts of a schema, against unbounded expansion.
 const MOST_PARTS: usize = 20_000;
+/// References are not followed within parts that are nested deeper. No more are followed within each other either.
+const MAX_DEPTH: usize = 64;
 
 /// Returns the schema in the form that providers accept, and a description of what that form cannot
 /// express.
@@ -13,6 +15,7 @@ pub(super) fn fitting(schema: &Value) -> (Value, Option<String>) {
         root: schema,
         within: Vec::new(),
         parts: 0,
+        depth: 0,
     };
     let mut object = match inliner.inline(schema) {
         Value::Object(object) => object,
@@ -36,11 +39,19 @@ struct Inliner<'a> {
     /// The references that are being expanded.
     within: Vec<String>,
     parts: usize,
+    depth: usize,
 }
 
 impl Inliner<'_> {
     fn inline(&mut self, value: &Value) -> Value {
         self.parts += 1;
+        self.depth += 1;
+        let inlined = self.inline_parts(value);
+        self.depth -= 1;
+        inlined
+    }
+
+    fn inline_parts(&mut self, value: &Value) -> Value {
         match value {
             Value::Object(object) => match object.get("$ref").and_then(Value::as_str) {
                 Some(reference) => self.referred(reference, object),
@@ -59,7 +70,7 @@ impl Inliner<'_> {
         let target = reference
             .strip_prefix('#')
             .and_then(|pointer| self.root.pointer(pointer))
-            .filter(|_| self.parts < MOST_PARTS)
+            .filter(|_| self.parts < MOST_PARTS && self.depth < MAX_DEPTH)
             .filter(|_| !self.within.iter().any(|known| known == reference));
         let mut found = match target {
             Some(target) => {
@@ -166,6 +177,24 @@ mod tests {
             ],
         });
         insta::assert_json_snapshot!(fitting(&schema));
+    }
+
+    #[test]
+    fn a_long_chain_of_references_is_followed_a_part_of_the_way() {
+        for steps in [["$ref"].as_slice(), &["items", "$ref"]] {
+            let mut defs = Map::new();
+            for depth in 0..20_000 {
+                let mut next = json!(format!("#/$defs/d{}", depth + 1));
+                for step in steps.iter().rev() {
+                    next = json!({*step: next});
+                }
+                defs.insert(format!("d{depth}"), next);
+            }
+            defs.insert("d20000".to_owned(), json!({"type": "string"}));
+            let schema = json!({"$defs": defs, "properties": {"a": {"$ref": "#/$defs/d0"}}});
+            let (fitted, _) = fitting(&schema);
+            assert!(fitted.to_string().len() < 10_000);
+        }
     }
 
     #[test]

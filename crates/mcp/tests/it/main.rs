@@ -2,7 +2,8 @@
 //!
 //! - `setting`: a server that does what it is told, and a session around it
 //! - `stdio`: how it is connected, called, and what it may do wrong
-//! - `addresses`: servers at an address; `hostile`: servers that lie and die
+//! - `addresses`: servers at an address; `hostile`: servers that lie and die; `oversized`: servers
+//!   with too much
 //! - `installed`, `real`: official servers from npm and PyPI; `client_conformance`: the official package, for the client
 //! - `fixture`: a server; `server_lines`, `server_http`: what it answers; `attacks`: what it survives; `conformance`:
 //!   the official package
@@ -19,6 +20,7 @@ mod conformance;
 mod fixture;
 mod hostile;
 mod installed;
+mod oversized;
 mod real;
 mod server_http;
 mod server_lines;
