@@ -3,7 +3,7 @@
 use haft_contract::HttpStreams;
 use serde_json::Value;
 
-use super::{form, get_json, is_local, secure};
+use super::{form, get_json, nearness, secure};
 use crate::client::remote::origin;
 
 /// The authorization server of a server, with its endpoints.
@@ -123,6 +123,7 @@ pub(super) async fn discover(
         secure(place)?;
         reachable(url, place)?;
     }
+    may_be_visited(&authority.authorize)?;
     Ok(authority)
 }
 
@@ -179,16 +180,47 @@ fn is_issuer(said: &str, asked: &str, was_named: bool) -> bool {
     }
 }
 
-/// Checks whether the server at `url` may name this address. A remote server must not direct haft
-/// to a service on this machine.
+/// May the server at `url` name this place? One elsewhere must not lead us to what listens on this machine, or in a
+/// network of the user's own.
 fn reachable(url: &str, place: &str) -> Result<(), String> {
-    match is_local(place) && !is_local(url) {
+    match nearness(place)? < nearness(url)? {
         false => Ok(()),
-        true => Err(format!("{url} names {place}, which is on this machine")),
+        true => Err(format!(
+            "{url} names {place}, which is on this machine or in your own network"
+        )),
     }
 }
 
-/// Returns the path of an address, without a trailing slash.
+/// The address that a browser is sent to gets what we add: nothing of that may stand there already.
+fn may_be_visited(authorize: &str) -> Result<(), String> {
+    let (address, query) = authorize.split_once('?').unwrap_or((authorize, ""));
+    let named = form::decode(query);
+    let ours = |name: &String| OWN_PARAMETERS.contains(&name.as_str());
+    match named.iter().find(|(name, _)| ours(name)) {
+        _ if address.contains('#') || query.contains('#') => Err(format!(
+            "{authorize} has a fragment, which no such address has"
+        )),
+        Some((name, _)) => Err(format!(
+            "{authorize} names `{name}`, which is for us to say"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// What [`login`](super::login()) adds to the address that a browser is sent to.
+const OWN_PARAMETERS: [&str; 9] = [
+    "response_type",
+    "client_id",
+    "redirect_uri",
+    "state",
+    "code_challenge",
+    "code_challenge_method",
+    "resource",
+    "scope",
+    "prompt",
+];
+
+/// The path of an address, without a slash at its end.
 fn path(url: &str) -> &str {
     let base = origin(url).unwrap_or_default();
     let rest = &url[base.len()..];
@@ -221,14 +253,49 @@ mod tests {
             "https://[::1]:9/x",
             "https://LOCALHOST/x",
             "https://a@0.0.0.0/",
+            "https://127.1/",
+            "https://2130706433/",
+            "https://0x7f.0.0.1/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://%6cocalhost/",
+            "https://x.localhost./",
+            "https://169.254.169.254/",
+            "https://10.0.0.1/",
+            "https://[fd00::1]/",
         ] {
             assert!(reachable(far, place).is_err(), "{place}");
+        }
+        for place in [
+            "http://localhost:8080/x",
+            "https://10.0.0.1/",
+            "https://[::1]:9/x",
+        ] {
             assert!(
                 reachable("http://127.0.0.1:1/mcp", place).is_ok(),
                 "{place}"
             );
         }
+        assert!(reachable("https://10.0.0.2/mcp", "https://10.0.0.1/").is_ok());
+        assert!(reachable("https://10.0.0.2/mcp", "https://127.0.0.1/").is_err());
         assert!(reachable(far, "https://login.example").is_ok());
+    }
+
+    #[test]
+    fn a_browser_is_sent_only_where_nothing_of_ours_stands_already() {
+        let cases = [
+            ("https://a/authorize", true),
+            ("https://a/authorize?tenant=x&flow=state", true),
+            (
+                "https://a/authorize?redirect_uri=https://evil.example",
+                false,
+            ),
+            ("https://a/authorize?x=1&st%61te=fixed", false),
+            ("https://a/authorize#", false),
+            ("https://a/authorize?x=1#", false),
+        ];
+        for (address, expected) in cases {
+            assert_eq!(may_be_visited(address).is_ok(), expected, "{address}");
+        }
     }
 
     #[test]

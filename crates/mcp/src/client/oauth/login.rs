@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use haft_contract::HttpStreams;
 use serde_json::{Value, json};
 use tokio::{
@@ -19,7 +20,11 @@ use super::{
 
 /// The time limit for the user.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// The maximum size in bytes of the browser's request to the callback.
+/// More programs than this are not listened to at once. Each may take [`CALLER_TIMEOUT`].
+const MAX_CALLERS: usize = 256;
+/// How long a request may take to arrive.
+const CALLER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest request that a browser sends to us.
 const LONGEST_CALLBACK: usize = 16 * 1024;
 
 /// The registration of haft with an authorization server.
@@ -263,9 +268,21 @@ async fn code(
     state: &str,
     authority: &Authority,
 ) -> Result<String, String> {
+    // Any program here can connect and say nothing: that must not keep the browser waiting.
+    let mut callers = FuturesUnordered::new();
     loop {
-        let (mut stream, _) = listener.accept().await.map_err(|error| error.to_string())?;
-        let Some(query) = callback(&mut stream).await else {
+        let (mut stream, query) = tokio::select! {
+            accepted = listener.accept(), if callers.len() < MAX_CALLERS => {
+                let (mut stream, _) = accepted.map_err(|error| error.to_string())?;
+                callers.push(async move {
+                    let query = callback(&mut stream).await;
+                    (stream, query)
+                });
+                continue;
+            }
+            Some(caller) = callers.next() => caller,
+        };
+        let Some(query) = query else {
             let _ = reply(&mut stream, "404 Not Found", "There is nothing here.").await;
             continue;
         };
@@ -326,7 +343,7 @@ async fn callback(stream: &mut TcpStream) -> Option<Vec<(String, String)>> {
             }
         }
     };
-    timeout(Duration::from_secs(10), reading).await.ok()?;
+    timeout(CALLER_TIMEOUT, reading).await.ok()?;
     let text = String::from_utf8_lossy(&head);
     let target = text
         .lines()
@@ -386,6 +403,42 @@ impl KeptToken {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn callers_that_say_nothing_do_not_keep_the_browser_waiting() {
+        haft_testkit::bound_this_process();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let authority = Authority {
+            resource: None,
+            scope: None,
+            authorize: "https://a/authorize".to_owned(),
+            token: "https://a/token".to_owned(),
+            register: None,
+            auth_methods: Vec::new(),
+            issuer: None,
+            names_itself: false,
+            reads_documents: false,
+        };
+        let mut silent = Vec::new();
+        for _ in 0..50 {
+            silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        let browser = async {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let request = "GET /callback?state=s&code=c HTTP/1.1\r\nhost: x\r\n\r\n";
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        // Each silent one may take its whole time: one after the other they would take 500 s.
+        let both = async { tokio::join!(code(&listener, "s", &authority), browser) };
+        let (code, answer) = timeout(CALLER_TIMEOUT * 3, both).await.unwrap();
+        assert_eq!(code.as_deref(), Ok("c"));
+        assert!(answer.contains("You are logged in"), "{answer}");
+        drop(silent);
+    }
 
     #[test]
     fn scopes_are_joined_each_once() {

@@ -16,7 +16,10 @@ mod store;
 pub use login::{LoginRequest, OAuthClient, login};
 pub use store::TokenStore;
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use haft_contract::{HttpMethod, HttpRequest, HttpResponse, HttpStreams};
+use haft_sandbox::network::{Host, Special};
 use serde_json::Value;
 
 /// The maximum size of a response in bytes.
@@ -88,34 +91,71 @@ fn secure(url: &str) -> Result<(), String> {
     if url.contains(|c: char| c == '\\' || c.is_whitespace() || c.is_control()) {
         return Err(format!("{url:?} is no address"));
     }
-    let plain = url.starts_with("http://").then(|| host(url));
-    match plain {
-        None if url.starts_with("https://") => Ok(()),
-        Some("localhost" | "127.0.0.1" | "::1") => Ok(()),
-        _ => Err(format!(
+    let plain = || -> Result<bool, String> {
+        let host = host(url)?;
+        let is_this_machine =
+            matches!(host.address(), Some(address) if THIS_MACHINE.contains(&address));
+        Ok(host.name() == Some("localhost") || is_this_machine)
+    };
+    let is_secure = match url.split_once("://") {
+        Some(("https", _)) => host(url).map(|_| true)?,
+        Some(("http", _)) => plain()?,
+        _ => false,
+    };
+    match is_secure {
+        true => Ok(()),
+        false => Err(format!(
             "{url} is not HTTPS, so that anyone on the way could read what is sent there"
         )),
     }
 }
 
-/// Returns the host of an address.
-fn host(url: &str) -> &str {
+const THIS_MACHINE: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::LOCALHOST),
+    IpAddr::V6(Ipv6Addr::LOCALHOST),
+];
+
+/// The host of an address. An error if programs could disagree about it, such as `127.1` or `%6cocalhost`.
+fn host(url: &str) -> Result<Host, String> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    match host.strip_prefix('[') {
-        Some(inner) => inner.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let named = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
+    let end = match named.find(']') {
+        Some(bracket) => bracket + 1,
+        None => named.find(':').unwrap_or(named.len()),
+    };
+    let (host, port) = named.split_at(end);
+    let is_port = port.is_empty()
+        || port
+            .strip_prefix(':')
+            .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
+    if !is_port {
+        return Err(format!("{url:?} has a host that is none"));
     }
+    Host::parse(host.as_bytes()).map_err(|why| format!("{url:?} has a host that is none: {why}"))
 }
 
-/// Returns whether an address is on this machine.
-fn is_local(url: &str) -> bool {
-    let host = host(url).trim_end_matches('.').to_ascii_lowercase();
-    match host.parse::<std::net::IpAddr>() {
-        Ok(address) => address.is_loopback() || address.is_unspecified(),
-        Err(_) => host == "localhost" || host.ends_with(".localhost"),
-    }
+/// How near the place of an address is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Nearness {
+    ThisMachine,
+    /// In a network of one's own, or anywhere else that is not public. Only addresses that are written as numbers show it.
+    OwnNetwork,
+    Public,
+}
+
+fn nearness(url: &str) -> Result<Nearness, String> {
+    let host = host(url)?;
+    let special = host.address().and_then(Special::of);
+    let is_named_so = |name: &str| name == "localhost" || name.ends_with(".localhost");
+    Ok(match special {
+        Some(Special::Loopback | Special::Unspecified) => Nearness::ThisMachine,
+        Some(_) => Nearness::OwnNetwork,
+        None if host.name().is_some_and(is_named_so) => Nearness::ThisMachine,
+        None => Nearness::Public,
+    })
 }
 
 #[cfg(test)]
@@ -134,6 +174,14 @@ mod tests {
             ("http://localhost@evil.example/", false),
             ("http://evil.example\\@localhost/", false),
             ("http://evil.example\t@localhost/", false),
+            ("http://[::1]evil.example/", false),
+            ("http://127.0.0.2/", false),
+            ("https:///evil.example/", false),
+            ("https://%6cocalhost/", false),
+            ("https://127.1/", false),
+            ("https://evil.example:80:90/", false),
+            ("https://", false),
+            ("HTTPS://a.example", false),
             ("ftp://a", false),
         ];
         for (url, expected) in cases {
