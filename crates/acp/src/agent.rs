@@ -301,8 +301,9 @@ impl AcpServer {
         let id = name.parse().map(SessionId);
         let id = id.map_err(|_| AcpError::no_such_session(name))?;
         let environment = &self.agent.config.environment;
-        let kept = conversations(environment, &cwd).path(id);
-        if !kept.exists() {
+        let sessions = conversations(environment, &cwd);
+        let kept = sessions.path(id);
+        if !sessions.has(id) {
             return Err(AcpError::no_such_session(name));
         }
         let mut config = self.config(params, cwd)?;

@@ -156,7 +156,7 @@ impl EditorSession {
         let mut config = self.config.clone();
         let kept = conversations(&config.environment, &config.cwd);
         let choice = &mut config.conversation;
-        if choice.from.is_none() && kept.path(self.id).exists() {
+        if choice.from.is_none() && kept.has(self.id) {
             choice.from = Some(EarlierConversation::Named(self.id.to_string()));
             choice.id = None;
         }

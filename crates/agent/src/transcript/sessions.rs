@@ -4,6 +4,7 @@ use std::{
     cmp::Reverse,
     fs,
     io::{self, BufReader},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
@@ -16,7 +17,7 @@ use super::{
     FileStore, Loaded, MemoryStore, Store, StoreError, dropped_turn,
     load::load,
     stats::{ShortLine, ShortLines},
-    store::{is_in_use, look},
+    store::{is_in_use, is_transcript, look},
     tee_store::TeeStore,
 };
 
@@ -210,7 +211,7 @@ impl Sessions {
     /// Resumes a session. With `until` it ends with that message.
     pub fn resume(&self, id: SessionId, until: Option<&str>) -> Result<Session, SessionError> {
         let path = self.path(id);
-        if !path.exists() {
+        if !is_transcript(&path) {
             return Err(SessionError::Unknown(id.to_string()));
         }
         Session::resume(id, Arc::new(FileStore::open(path)?), until)
@@ -224,7 +225,7 @@ impl Sessions {
     /// Checks that resuming after the message `until` drops only the turn of this prompt.
     pub fn drops_only(&self, id: SessionId, until: &str, prompt: &str) -> Result<(), SessionError> {
         let path = self.path(id);
-        if !path.exists() {
+        if !is_transcript(&path) {
             return Err(SessionError::Unknown(id.to_string()));
         }
         dropped_turn::check(&look(&path)?, until, prompt).map_err(SessionError::DropsMore)
@@ -249,7 +250,7 @@ impl Sessions {
         until: Option<&str>,
     ) -> Result<Session, SessionError> {
         let path = others.path(from);
-        if !path.exists() {
+        if !is_transcript(&path) {
             return Err(SessionError::Unknown(from.to_string()));
         }
         let lines = look(&path)?;
@@ -292,7 +293,8 @@ impl Sessions {
             entries => entries?,
         };
         let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        Ok(paths.filter(|path| id_of(path).is_some()).collect())
+        let is_one = |path: &PathBuf| id_of(path).is_some() && is_transcript(path);
+        Ok(paths.filter(is_one).collect())
     }
 
     /// Returns the most recently changed session.
@@ -303,7 +305,7 @@ impl Sessions {
     /// Finds a session by its id, an unambiguous prefix of the id, or its title.
     pub fn find(&self, name: &str) -> Result<SessionId, SessionError> {
         if let Ok(id) = name.parse().map(SessionId)
-            && self.path(id).exists()
+            && self.has(id)
         {
             return Ok(id);
         }
@@ -368,7 +370,9 @@ impl Sessions {
         let path = self.path(id);
         let store = FileStore::open(&path)?;
         let aside = self.aside();
-        let moved = fs::create_dir_all(&aside.folder).and_then(|()| {
+        let mut private = fs::DirBuilder::new();
+        private.recursive(true).mode(0o700);
+        let moved = private.create(&aside.folder).and_then(|()| {
             let folder = self.folder.join(id.to_string());
             if folder.exists() {
                 fs::rename(&folder, aside.folder.join(id.to_string()))?;
@@ -389,7 +393,12 @@ impl Sessions {
         Self::new(self.folder.join(SET_ASIDE))
     }
 
-    /// Returns the path of a session's transcript.
+    /// Returns whether there is a session of this id.
+    pub fn has(&self, id: SessionId) -> bool {
+        is_transcript(&self.path(id))
+    }
+
+    /// Where a session is kept.
     pub fn path(&self, id: SessionId) -> PathBuf {
         self.folder.join(format!("{id}.jsonl"))
     }
@@ -411,7 +420,11 @@ fn id_of(path: &Path) -> Option<SessionId> {
 /// Returns the list entry of a transcript, if it is one.
 fn listed(path: &Path) -> Option<Listed> {
     let id = id_of(path)?;
-    let changed = path.metadata().ok()?.modified().ok()?;
+    let found = path.symlink_metadata().ok()?;
+    if !found.is_file() {
+        return None;
+    }
+    let changed = found.modified().ok()?;
     let mut listed = Listed {
         id,
         title: None,

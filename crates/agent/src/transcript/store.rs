@@ -15,7 +15,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{FlockOperation, flock},
+    fs::{FlockOperation, OFlags, flock},
     io::Errno,
 };
 
@@ -103,7 +103,7 @@ impl FileStore {
     /// Opens the store of a session that is resumed.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let path = path.into();
-        let file = OpenOptions::new().read(true).append(true).open(&path);
+        let file = open_transcript(OpenOptions::new().read(true).append(true), &path);
         let file = file.map_err(|source| StoreError::Io {
             path: path.clone(),
             source,
@@ -195,7 +195,7 @@ fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
 
 /// Returns whether the file is locked. A process that tries to lock it at the same time retries.
 pub(crate) fn is_in_use(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| {
+    open_transcript(OpenOptions::new().read(true), path).is_ok_and(|file| {
         flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
     })
 }
@@ -238,11 +238,29 @@ impl Store for FileStore {
 
 /// Returns the lines of a file that another process may be writing.
 pub(crate) fn look(path: &Path) -> Result<Vec<String>, StoreError> {
-    let bytes = fs::read(path).map_err(|source| StoreError::Io {
+    let failed = |source| StoreError::Io {
         path: path.to_path_buf(),
         source,
-    })?;
+    };
+    let mut file = open_transcript(OpenOptions::new().read(true), path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
     Ok(lines_of(&bytes, 0))
+}
+
+/// Opens a transcript. A link, a pipe or a device is an error: reading one could block, never end, or lead elsewhere.
+fn open_transcript(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
+    let file = options.custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
+/// Returns whether a transcript is at this path; a link to one is not.
+pub(crate) fn is_transcript(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
 }
 
 fn lines_of(bytes: &[u8], from: u64) -> Vec<String> {
