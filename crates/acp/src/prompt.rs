@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
@@ -133,7 +134,11 @@ fn modified_if_same(path: &Path, text: &str) -> Option<f64> {
 
 fn keep(bytes: &[u8], uri: &str, folder: &Path) -> std::io::Result<PathBuf> {
     let folder = folder.join("attachments");
-    fs::create_dir_all(&folder)?;
+    // Only the user may read what they attach.
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)?;
     let name = uri.rsplit('/').next().unwrap_or_default();
     let plain: String = name
         .chars()
@@ -145,6 +150,7 @@ fn keep(bytes: &[u8], uri: &str, folder: &Path) -> std::io::Result<PathBuf> {
         match fs::OpenOptions::new()
             .write(true)
             .create_new(true)
+            .mode(0o600)
             .open(&path)
         {
             Ok(mut file) => {
@@ -191,6 +197,8 @@ fn decoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use serde_json::json;
 
     use super::*;
@@ -238,6 +246,9 @@ mod tests {
         let text = read.prompt.content[0].as_text().unwrap();
         let kept = folder.path().join("attachments/1-a.bin");
         assert!(text.contains(&kept.display().to_string()), "{text}");
-        assert_eq!(fs::read(kept).unwrap(), [0, 1, 2]);
+        assert_eq!(fs::read(&kept).unwrap(), [0, 1, 2]);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&kept), 0o600);
+        assert_eq!(mode(kept.parent().unwrap()), 0o700);
     }
 }
