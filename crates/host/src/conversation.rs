@@ -18,7 +18,7 @@ use crate::{
 /// Returns the conversations of a directory.
 pub fn conversations(environment: &Environment, cwd: &Path) -> Sessions {
     let folder = environment.project_folder(cwd);
-    Sessions::new(folder.unwrap_or_else(|| environment.temporary_folder()))
+    Sessions::new(folder.unwrap_or_else(|| environment.sessions_without_home()))
 }
 
 /// Returns the conversations of all directories, grouped by directory.
@@ -175,7 +175,7 @@ pub(crate) fn mirrored(
 ) -> anyhow::Result<Session> {
     let environment = &config.environment;
     let folder = environment.project_folder(&config.cwd);
-    let folder = folder.unwrap_or_else(|| environment.temporary_folder());
+    let folder = folder.unwrap_or_else(|| environment.sessions_without_home());
     let path = folder.join(format!("{}.jsonl", session.id()));
     let mirror = mirror(events);
     Ok(session.heard_by(move |line| mirror(&path, line))?)

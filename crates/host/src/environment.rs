@@ -4,8 +4,10 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     fmt,
+    fs::{self, DirBuilder},
+    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use anyhow::Context;
@@ -181,17 +183,29 @@ impl Environment {
         Some(config.join("projects").join(slug))
     }
 
-    /// Returns `CONFIG/projects/SLUG/SESSION`, as in the common convention: `CONFIG` is
-    /// `CLAUDE_CONFIG_DIR` or `~/.claude`, and the slug is derived from the directory's path.
-    /// Creates nothing. Without a home directory, it is a folder in the temporary directory.
+    /// `CONFIG/projects/SLUG/SESSION`, as the common convention has it: `CONFIG` is `CLAUDE_CONFIG_DIR`
+    /// or `~/.claude`, the slug is made of the directory's path. Nothing is created. Without a home, a
+    /// folder below [`Self::sessions_without_home`].
     pub fn session_folder(&self, cwd: &Path, session: SessionId) -> PathBuf {
-        match self.project_folder(cwd) {
-            Some(project) => project.join(session.to_string()),
-            // The session id is random, so an attacker cannot create this folder in advance.
-            None => self
-                .temporary_folder()
-                .join(format!("haft-session-{session}")),
+        let project = self.project_folder(cwd);
+        let project = project.unwrap_or_else(|| self.sessions_without_home());
+        project.join(session.to_string())
+    }
+
+    /// The directory of all sessions of a user without a home, among the temporary files. Transcripts and undo journals
+    /// decide what runs and what is written, so the directory must belong to this user, and other users must not reach
+    /// into it. If another one has its name, sessions of this process are in a directory that no other process finds.
+    pub(crate) fn sessions_without_home(&self) -> PathBuf {
+        static FRESH: LazyLock<SessionId> = LazyLock::new(SessionId::new);
+        let user = rustix::process::geteuid().as_raw();
+        let temporary = self.temporary_folder();
+        let folder = temporary.join(format!("haft-sessions-{user}"));
+        if is_made_private(&folder, user) {
+            return folder;
         }
+        let fresh = temporary.join(format!("haft-sessions-{user}-{}", *FRESH));
+        is_made_private(&fresh, user);
+        fresh
     }
 
     /// Returns the folder for notes that outlive a session: `memory` in the sessions folder of the
@@ -219,9 +233,60 @@ impl Environment {
     }
 }
 
+/// Makes a directory that only this user can use, and returns whether it is one: it may have been there before.
+fn is_made_private(folder: &Path, user: u32) -> bool {
+    // If it cannot be made, the check fails.
+    let _ = DirBuilder::new().mode(0o700).create(folder);
+    let found = fs::symlink_metadata(folder);
+    found.is_ok_and(|found| found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
+    use crate::conversations;
+
+    /// What another user of the machine could have put among the temporary files.
+    #[test]
+    fn sessions_without_a_home_are_in_a_directory_that_others_cannot_prepare() {
+        let id = SessionId::new();
+        let plant = |folder: &Path| fs::write(folder.join(format!("{id}.jsonl")), "{}\n").unwrap();
+        let cwd = Path::new("/p");
+        let user = rustix::process::geteuid().as_raw();
+        for case in ["nothing", "open to others", "a link", "a file"] {
+            let temporary = tempfile::tempdir().unwrap();
+            let place = temporary.path().join(format!("haft-sessions-{user}"));
+            plant(temporary.path());
+            match case {
+                "open to others" => {
+                    fs::create_dir(&place).unwrap();
+                    fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).unwrap();
+                    plant(&place);
+                }
+                "a link" => {
+                    let other = temporary.path().join("other");
+                    DirBuilder::new().mode(0o700).create(&other).unwrap();
+                    plant(&other);
+                    symlink(&other, &place).unwrap();
+                }
+                "a file" => fs::write(&place, "").unwrap(),
+                _ => {}
+            }
+            let text = temporary.path().to_str().unwrap();
+            let environment = Environment::given([("TMPDIR", text)]);
+            let sessions = conversations(&environment, cwd);
+            assert_eq!(sessions.newest().unwrap(), None, "{case}");
+            assert!(!sessions.has(id), "{case}");
+            let folder = sessions.path(id).parent().unwrap().to_path_buf();
+            let found = fs::symlink_metadata(&folder).unwrap();
+            assert!(found.is_dir() && found.mode() & 0o077 == 0, "{case}");
+            assert_eq!(folder == place, case == "nothing", "{case}");
+            let state = environment.session_folder(cwd, id);
+            assert_eq!(state.parent(), Some(folder.as_path()), "{case}");
+        }
+    }
 
     #[test]
     fn a_given_environment_knows_nothing_of_the_process() {
