@@ -68,7 +68,7 @@ use std::{
         mpsc::{Sender, channel},
     },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context;
@@ -166,6 +166,10 @@ fn log_to_file(config: &SessionConfig) {
     }
 }
 
+/// How long the end may take after SIGTERM and SIGHUP. The session, its hooks and the last frame have limits that are
+/// shorter together.
+const MAX_END: Duration = Duration::from_secs(8);
+
 /// A session waits much more than it works, and what works long has threads of its own. More would cost memory: each
 /// thread keeps an arena of the allocator's, which becomes as large as the largest request that it ever wrote.
 const WORKERS: usize = 2;
@@ -214,10 +218,23 @@ fn listen_to_signals(runtime: &Runtime, sender: Sender<UiEvent>) -> anyhow::Resu
                 _ = terminated.recv() => UiEvent::Stop(StopKind::Terminate),
                 _ = hung_up.recv() => UiEvent::Stop(StopKind::Terminate),
             };
+            let must_end = matches!(event, UiEvent::Stop(StopKind::Terminate));
             if sender.send(event).is_err() {
                 return;
+            }
+            if must_end {
+                end_at_the_latest();
             }
         }
     });
     Ok(())
+}
+
+/// Ends the process if it takes too long to end, because no program reads its terminal any longer. The guard then
+/// restores the terminal, as soon as it is read.
+fn end_at_the_latest() {
+    thread::spawn(|| {
+        thread::sleep(MAX_END);
+        std::process::exit(Exit::Terminated as i32);
+    });
 }

@@ -73,6 +73,7 @@ mod secrecy;
 mod sources;
 mod stats;
 mod swaps;
+mod tampered;
 mod telemetry;
 mod terminal;
 mod test_clock;

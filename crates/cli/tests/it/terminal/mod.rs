@@ -9,6 +9,7 @@
 //! - `questions`: what is typed, and what a question shows
 //! - `schedules`: prompts that are said later
 //! - `sources`: no other way out in the code
+//! - `unread`: a terminal that no program reads any longer
 //! - `vectors`: what must hold at a terminal, end to end
 
 mod headless;
@@ -21,6 +22,7 @@ mod questions;
 mod schedules;
 mod sources;
 mod tmux;
+mod unread;
 mod vectors;
 
 use std::{

@@ -109,6 +109,11 @@ impl Running {
         }
     }
 
+    /// How much was shown that nobody has read.
+    pub(super) fn unread(&self) -> u64 {
+        rustix::io::ioctl_fionread(&self.master).unwrap()
+    }
+
     /// `false` at the end.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
