@@ -1,4 +1,4 @@
-//! Can commands be confined here at all?
+//! Finds out which [`Mechanism`] works on this machine.
 
 use std::{fs, path::Path};
 
@@ -7,16 +7,16 @@ use crate::{
     scratch,
 };
 
-/// The best way of confining commands that works here and leaves no hole: found out by setting a
-/// sandbox up and taking it down again, which takes some milliseconds. `program` is as in
-/// [`Setup`](crate::Setup); a folder for the trial is made below `among`.
+/// Returns the best mechanism that works here and leaves no known gap. Sets up a sandbox and
+/// removes it again to find out, which takes some milliseconds. `program` is as in
+/// [`Setup`](crate::Setup). The scratch folder for the trial is created below `among`.
 pub fn available(program: &Path, among: &Path) -> Option<Mechanism> {
     let ways = [(Mechanism::Namespaces, true), (Mechanism::Bubblewrap, true)];
     first(program, among, &ways)
 }
 
-/// The best way of confining commands that works here, whatever it leaves open; found out in the same
-/// way.
+/// Returns the best mechanism that works here, including those with known gaps. Finds out in the
+/// same way as [`available`].
 pub fn strongest(program: &Path, among: &Path) -> Mechanism {
     let ways = [
         (Mechanism::Namespaces, true),
@@ -27,14 +27,14 @@ pub fn strongest(program: &Path, among: &Path) -> Mechanism {
     first(program, among, &ways).unwrap_or(Mechanism::None)
 }
 
-/// Is there reason to doubt that name spaces can be had? A look at a few files of `/proc`, which takes
-/// microseconds. Without one they usually can; only trying tells.
+/// Returns whether namespaces may be unavailable on this machine. Reads a few files below `/proc`,
+/// which takes microseconds. `false` means that they usually work; only a trial is certain.
 pub fn is_doubtful() -> bool {
     let says = |file: &str, value: &str| {
         let text = fs::read_to_string(format!("/proc/sys/{file}"));
         text.is_ok_and(|text| text.trim() == value)
     };
-    // Where our system calls are filtered, these may well be, too.
+    // If this process runs under a seccomp filter, creating namespaces may be filtered, too.
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let filter = status
         .lines()
@@ -45,7 +45,7 @@ pub fn is_doubtful() -> bool {
         || says("kernel/apparmor_restrict_unprivileged_userns", "1")
 }
 
-/// The first of these ways that works: how, and with a process space of its own or not.
+/// Returns the first mechanism that works. The flag of each entry requests a PID namespace.
 fn first(program: &Path, among: &Path, ways: &[(Mechanism, bool)]) -> Option<Mechanism> {
     let folder = ScratchLease::create(among).ok()?;
     let found = ways.iter().find(|(mechanism, own_processes)| {

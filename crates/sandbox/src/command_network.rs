@@ -1,9 +1,10 @@
-//! The network that a command has for itself, seen from outside.
+//! The network namespace of a command, as seen from outside.
 //!
-//! A socket belongs to the network in which it was made, no matter who connects it. So the guard of a command, which stands
-//! in that network, makes sockets there and hands them out; our process connects them. Nothing has to enter a name
-//! space for that, which not everyone may, and no process is named by a number that could become another's: what a
-//! guard hands out leads into the network of its own command, or it is gone.
+//! A socket belongs to the network namespace in which it was created, no matter which process
+//! connects it. The guard of a command runs in the command's network namespace, creates sockets
+//! there and sends them to our process, which connects them. Our process therefore needs no right
+//! to enter namespaces, and no process ID that may be reused: a socket from a guard leads into the
+//! network of its own command, or fails.
 
 use std::{
     fmt, fs, io,
@@ -28,10 +29,10 @@ use tokio::{
 
 use crate::protocol::{SOCKET_MADE, SOCKET_V4, SOCKET_V6};
 
-/// How long a guard may take to make a socket: one that was stopped never does.
+/// The time that a guard has to create a socket. A stopped guard never answers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Tells a network from all others of this machine that there are at the same time.
+/// The identity of a network namespace. It is unique on this machine at any one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NetworkId {
     device: u64,
@@ -39,12 +40,12 @@ pub struct NetworkId {
 }
 
 impl NetworkId {
-    /// The network of a process; `None` if it is gone, or may not be looked at.
+    /// Returns the network of a process. `None` if the process is gone or may not be inspected.
     pub fn of(pid: u32) -> Option<Self> {
         Self::at(&format!("/proc/{pid}/ns/net"))
     }
 
-    /// The network of this process.
+    /// Returns the network of this process.
     pub fn own() -> Option<Self> {
         Self::at("/proc/self/ns/net")
     }
@@ -58,14 +59,14 @@ impl NetworkId {
     }
 }
 
-/// The network that a command, or a program that is confined for long, has for itself: its loopback interface, and
-/// what listens there. Cheap to clone; does not keep the command alive.
+/// The network of a command or a confined program: its loopback interface, and everything that
+/// listens there. Cheap to clone; does not keep the command alive.
 #[derive(Clone)]
 pub struct CommandNetwork(Arc<SocketLink>);
 
 struct SocketLink {
     id: NetworkId,
-    /// To the guard; `None` once it did not answer.
+    /// The link to the guard; `None` after the guard failed to answer.
     guard: Mutex<Option<UnixStream>>,
 }
 
@@ -77,13 +78,13 @@ impl CommandNetwork {
         }))
     }
 
-    /// Which network it is. Commands of one sandbox may share theirs.
+    /// Returns the identity of the network. Commands of one sandbox may share a network.
     pub fn id(&self) -> NetworkId {
         self.0.id
     }
 
-    /// Connects to an address in that network, which must be one of loopback: there is nothing else in it. The only
-    /// waits without a bound are those for a server that does not take the connection.
+    /// Connects to a loopback address in that network, which has no other addresses. The time to
+    /// create the socket is limited; the time until the server accepts the connection is not.
     pub async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
         if !address.ip().to_canonical().is_loopback() {
             let text =
@@ -95,8 +96,8 @@ impl CommandNetwork {
             SocketAddr::V6(_) => SOCKET_V6,
         };
         let sockets = Arc::clone(&self.0);
-        // In a task of its own, so that an answer is read even if no one wants it any more: the next one who asks
-        // would take it for theirs.
+        // A separate task reads the answer even if the caller stops waiting. Otherwise the next
+        // caller would receive this answer.
         let made = tokio::spawn(async move { sockets.socket(kind).await });
         let socket = made.await.map_err(io::Error::other)??;
         let socket = TcpSocket::from_std_stream(BlockingTcpStream::from(socket));
@@ -105,7 +106,7 @@ impl CommandNetwork {
 }
 
 impl SocketLink {
-    /// Has the guard make a socket.
+    /// Requests a socket from the guard.
     async fn socket(&self, kind: u8) -> io::Result<OwnedFd> {
         let mut guard = self.guard.lock().await;
         let stream = guard.as_mut().ok_or_else(gone)?;
@@ -124,12 +125,12 @@ impl SocketLink {
     }
 }
 
-/// The guard's answer. The outer error: it gives none any more.
+/// Returns the guard's answer. The outer error means that the guard answers no more requests.
 async fn ask(guard: &mut UnixStream, kind: u8) -> io::Result<io::Result<OwnedFd>> {
     guard.write_all(&[kind]).await?;
     loop {
         guard.readable().await?;
-        // How it went, and where it did not, with what error.
+        // A status byte and, after a failure, an error number.
         let mut answer = [0; 5];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);

@@ -1,8 +1,8 @@
-//! Programs that are confined for long: language servers, browsers, interpreters.
+//! Confined programs with a long life: language servers, browsers, interpreters.
 //!
-//! A command of [`Sandbox::start`] is a line for bash whose output is read once. A confined program is started
-//! without a shell, with the open files it is given at the numbers it expects, in a sandbox that is its own, and
-//! it runs until it ends, is ended, or our process is gone.
+//! [`Sandbox::start`] runs a bash command whose output is read once. A confined program is started
+//! without a shell, in its own sandbox, with the given open files at the numbers it expects. It runs
+//! until it exits, is ended, or our process ends.
 //!
 //! ```no_run
 //! # use haft_sandbox::{ConfinedProgram, Mechanism, Sandbox, SandboxError, SandboxProfile};
@@ -55,33 +55,36 @@ use crate::{
     tree,
 };
 
-/// A program that is to be confined for long.
+/// A program that is to run in its own sandbox.
 pub struct ConfinedProgram {
-    /// The program: absolute, or a name to be found in the `PATH` of [`env`](Self::env).
+    /// The program: an absolute path, or a name to look up in the `PATH` of [`env`](Self::env).
     pub program: PathBuf,
-    /// Its arguments, without its own name.
+    /// The arguments, without the program's own name.
     pub arguments: Vec<OsString>,
-    /// Its whole environment, to which `TMPDIR` is added: [`Sandbox::environment`] is a good beginning.
+    /// The whole environment, to which `TMPDIR` is added. [`Sandbox::environment`] is a good start.
     pub env: Vec<(OsString, OsString)>,
-    /// Where it runs; absolute.
+    /// The working directory; absolute.
     pub cwd: PathBuf,
-    /// Open files, and the numbers at which the program finds them; at most 12. For 0, 1 and 2 there are pipes
-    /// otherwise ([`ConfinedProcess::stdin`] and the other two); nothing else that is open is passed on.
+    /// Open files, and the numbers at which the program finds them; at most 12. Numbers 0, 1 and 2
+    /// are pipes if they are not given ([`ConfinedProcess::stdin`] and the other two). No other
+    /// open file is inherited.
     ///
-    /// What the program writes to files of yours is not held back where a hidden file is uncovered, as
-    /// [`CommandOutput`] is; the program is ended then.
+    /// Unlike [`CommandOutput`], data that the program writes to these files is not withheld if a
+    /// hidden file becomes readable; the program is ended then.
     pub files: Vec<(RawFd, OwnedFd)>,
-    /// A folder for its temporary files, made if it is missing and removed in the end. `None`: one beside that
-    /// of the session's commands, with a short name, for sockets have no long ones.
+    /// The folder for temporary files. It is created if it is missing, and removed at the end. With
+    /// `None`, a folder next to that of the session's commands is used; its name is short, because
+    /// socket paths must be short.
     pub scratch: Option<PathBuf>,
-    /// Who decides for [`Network::Proxy`](crate::Network::Proxy). `None`: the one who does for commands.
+    /// Decides about connections for [`Network::Proxy`](crate::Network::Proxy). With `None`, the
+    /// gate of the session's commands decides.
     pub gate: Option<Arc<dyn Gate>>,
-    /// Decides about the profile's guarded names; without it, none may be used.
+    /// Decides about the profile's guarded names. Without it, none may be used.
     pub names: Option<NameJudge>,
 }
 
 impl ConfinedProgram {
-    /// A program without arguments, with an empty environment.
+    /// Creates a program without arguments and with an empty environment.
     pub fn new(program: impl Into<PathBuf>, cwd: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -96,27 +99,27 @@ impl ConfinedProgram {
     }
 }
 
-/// A confined program that runs. When this is dropped, all of it ends.
+/// A running confined program. Dropping this ends all its processes.
 pub struct ConfinedProcess {
-    /// To its standard input; `None` if it was given another one.
+    /// The program's standard input; `None` if another file was given.
     pub stdin: Option<pipe::Sender>,
-    /// From its standard output; ends at once if it was given another one.
+    /// The program's standard output. Ends immediately if another file was given.
     pub stdout: CommandOutput,
-    /// From its standard error. What is not read here must be dropped ([`CommandOutput::take`]): a program
-    /// waits when a pipe is full.
+    /// The program's standard error. Unread output must be discarded ([`CommandOutput::take`]): a
+    /// program blocks when a pipe is full.
     pub stderr: CommandOutput,
     control: ConfinedControl,
     mechanism: Mechanism,
     scratch: PathBuf,
-    /// Where the guard is, to find what is below it.
+    /// The process ID of the guard, below which the program's processes are.
     guard: Option<u32>,
     network: Option<CommandNetwork>,
-    /// Without it, the program ends.
+    /// Dropping this ends the program.
     _alive: oneshot::Sender<()>,
 }
 
-/// Ends or interrupts a [`ConfinedProcess`], and waits for it, from any task. Cheap to clone; does not keep it
-/// alive.
+/// Ends or interrupts a [`ConfinedProcess`], and waits for it, from any task. Cheap to clone; does
+/// not keep the program alive.
 #[derive(Clone)]
 pub struct ConfinedControl {
     orders: mpsc::UnboundedSender<ControlOrder>,
@@ -135,9 +138,9 @@ struct ConfinedState {
 }
 
 impl Sandbox {
-    /// Starts a program in a sandbox of its own, as the profile says, in the best way that works here, or not
-    /// at all where only a weaker way than `weakest` does ([`SandboxError::TooWeak`]). When this returns, it is
-    /// that program that runs: one that cannot be started is an error.
+    /// Starts a program in its own sandbox with this profile and the best mechanism that works
+    /// here. Fails with [`SandboxError::TooWeak`] if that is weaker than `weakest`. When this
+    /// returns, the program was executed: a program that cannot be started is an error.
     pub async fn start_program(
         &self,
         profile: &SandboxProfile,
@@ -176,7 +179,7 @@ impl Sandbox {
             .stdin
             .map(|(ours, _)| pipe::Sender::from_owned_fd(ours));
         let stdin = stdin.transpose().map_err(SandboxError::Program)?;
-        // What bubblewrap says goes there, and is not the program's.
+        // Bubblewrap writes its messages there; they are not output of the program.
         drop(shell.output);
         let unread = CommandOutput::of(None, None);
         let running = Running::of(world, shell.guard, standing, unread, program.names);
@@ -199,22 +202,22 @@ impl Sandbox {
 }
 
 impl ConfinedProcess {
-    /// How it is confined.
+    /// Returns the mechanism that confines the program.
     pub fn mechanism(&self) -> Mechanism {
         self.mechanism
     }
 
-    /// Where its temporary files are.
+    /// Returns the folder for the program's temporary files.
     pub fn scratch(&self) -> &Path {
         &self.scratch
     }
 
-    /// The network that it has for itself: see [`Running::network`].
+    /// Returns the program's own network: see [`Running::network`].
     pub fn network(&self) -> Option<&CommandNetwork> {
         self.network.as_ref()
     }
 
-    /// For other tasks.
+    /// Returns a control for use in other tasks.
     pub fn control(&self) -> ConfinedControl {
         self.control.clone()
     }
@@ -234,7 +237,8 @@ impl ConfinedProcess {
         self.control.ended().await
     }
 
-    /// The program and what it started, numbered as our process sees them.
+    /// Returns the program and the processes that it started, with their process IDs outside the
+    /// sandbox.
     pub fn processes(&self) -> Vec<Process> {
         if self.control.state.borrow().gone {
             return Vec::new();
@@ -244,24 +248,24 @@ impl ConfinedProcess {
 }
 
 impl ConfinedControl {
-    /// Sends SIGINT to the program: to it alone, by its guard. One that was just started may not be ready to
-    /// answer it, and then ends by it: wait for a word of it first.
+    /// Sends SIGINT to the program only, through its guard. A program that was just started may not
+    /// handle the signal yet and would be ended by it: wait for its first output.
     pub fn interrupt(&self) {
-        let _ = self.orders.send(ControlOrder::Interrupt); // it is gone
+        let _ = self.orders.send(ControlOrder::Interrupt); // the program may be gone
     }
 
-    /// Asks the program and all that it started to end, and after `grace` ends them.
+    /// Asks the program and all processes that it started to exit, and kills them after `grace`.
     pub fn kill(&self, grace: Duration) {
-        let _ = self.orders.send(ControlOrder::Kill(grace)); // it is gone
+        let _ = self.orders.send(ControlOrder::Kill(grace)); // the program may be gone
     }
 
-    /// Has the program ended?
+    /// Returns whether the program has ended.
     pub fn has_ended(&self) -> bool {
         let state = self.state.borrow();
         state.gone || state.ended.is_some()
     }
 
-    /// Waits until the program has ended. Nothing is lost when the wait is given up.
+    /// Waits until the program has ended. Cancel safe.
     pub async fn ended(&self) -> CommandEnd {
         let mut state = self.state.clone();
         let found = state
@@ -271,14 +275,15 @@ impl ConfinedControl {
         ended.unwrap_or_else(CommandEnd::lost)
     }
 
-    /// Waits until nothing of it is left. Nothing is lost when the wait is given up.
+    /// Waits until none of its processes is left. Cancel safe.
     pub async fn gone(&self) {
         let mut state = self.state.clone();
-        let _ = state.wait_for(|state| state.gone).await; // or no one is there to tell
+        let _ = state.wait_for(|state| state.gone).await; // or the task that reports has ended
     }
 }
 
-/// Passes orders on to the guard and tells what it says, until nothing is left or no one wants the program.
+/// Forwards orders to the guard and publishes its events, until no process is left or the program
+/// is dropped.
 async fn attend(
     mut running: Running,
     mut orders: mpsc::UnboundedReceiver<ControlOrder>,
@@ -305,7 +310,7 @@ async fn attend(
     }
 }
 
-/// The pipes for what the program was not given, each with our end first.
+/// The pipes for standard files that were not given, each with our end first.
 struct Pipes {
     stdin: Option<(OwnedFd, OwnedFd)>,
     stdout: Option<(OwnedFd, OwnedFd)>,
@@ -355,7 +360,7 @@ fn order(program: &ConfinedProgram, pipes: &Pipes, scratch: &Path) -> io::Result
     env.retain(|(name, _)| name != "TMPDIR");
     env.push(("TMPDIR".into(), scratch.into()));
     for (_, file) in &program.files {
-        // What our process starts otherwise must not find it.
+        // Other processes that our process starts must not inherit it.
         fcntl_setfd(file, FdFlags::CLOEXEC)?;
     }
     Ok(Order::Program {

@@ -1,34 +1,34 @@
-//! Why a command could not be started.
+//! The errors of starting a command.
 
 use std::io;
 
 use crate::Mechanism;
 
-/// Why a command could not be started.
+/// The reason why a command could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
-    /// The isolation that was asked for cannot be had here.
+    /// The requested isolation is not available here.
     #[error("the sandbox cannot be set up: {step}: {error}")]
     Unavailable {
-        /// What was tried.
+        /// The step that failed.
         step: String,
-        /// What the system said.
+        /// The error of the system.
         error: String,
     },
-    /// Commands can only be confined in a weaker way than the caller accepts.
+    /// Only a weaker mechanism than the caller accepts is available.
     #[error("commands can only be confined in a weaker way here: {}", found.name())]
     TooWeak {
-        /// The best way that works.
+        /// The best mechanism that works.
         found: Mechanism,
     },
     /// The shell could not be started, or did not answer.
     #[error("the shell cannot be started: {0}")]
     Shell(#[source] io::Error),
-    /// A program that is to be confined for long could not be started.
+    /// A confined program could not be started.
     #[error("{0}")]
     Program(#[source] io::Error),
-    /// The folder for temporary files could not be made.
+    /// The folder for temporary files could not be created.
     #[error("no folder for temporary files: {0}")]
     Scratch(#[source] io::Error),
 }

@@ -1,6 +1,6 @@
-//! What has no safe form, made safe by what is checked here: the system calls that make processes, and
-//! taking variables out of the environment. The only other `unsafe` code of the workspace is in
-//! `notify.rs`.
+//! Safe wrappers around unsafe system calls: creating processes, placing open files, and removing
+//! variables from the environment. Each wrapper checks its preconditions. The only other `unsafe`
+//! code of the workspace is in `notify.rs` and `memory.rs`.
 
 use std::{
     env,
@@ -15,22 +15,22 @@ use std::{
 
 use rustix::{io::fcntl_dupfd_cloexec, process::Pid, thread::UnshareFlags};
 
-/// Which side of a fork this is.
+/// The side of a fork on which this process is.
 #[derive(Debug)]
 pub(crate) enum Forked {
-    /// The one that was there before; with the process it made.
+    /// The calling process, with the new process.
     Parent(Pid),
-    /// The new one.
+    /// The new process.
     Child,
 }
 
-/// Makes a second process of this one. Refused when there is more than one thread: the others would
-/// be gone in the child, with whatever locks they held.
+/// Forks this process. Refused if it has more than one thread: the child would miss the other
+/// threads, but inherit locks that they hold.
 #[expect(unsafe_code, reason = "fork has no safe form")]
 pub(crate) fn fork() -> io::Result<Forked> {
     alone()?;
-    // SAFETY: this process has one thread, which is this one, so that the child is whole: no lock
-    // is held by a thread that is not there, and any code may run in it.
+    // SAFETY: this process has exactly one thread, so the child is complete: no lock is held by a
+    // thread that does not exist there, and any code may run in it.
     match unsafe { libc::fork() } {
         0 => Ok(Forked::Child),
         -1 => Err(io::Error::last_os_error()),
@@ -40,15 +40,16 @@ pub(crate) fn fork() -> io::Result<Forked> {
     }
 }
 
-/// As [`fork`], with the new process in name spaces of its own. With `NEWPID` it is the first process of
-/// its space: no signal from inside reaches it, and when it ends, the kernel ends all others there.
+/// Like [`fork`], but the new process is in new namespaces. With `NEWPID` it is the first process
+/// of its PID namespace: no signal from inside reaches it, and when it exits, the kernel ends all
+/// other processes there.
 #[expect(unsafe_code, reason = "clone has no safe form")]
 pub(crate) fn fork_into(spaces: UnshareFlags) -> io::Result<Forked> {
     alone()?;
     let flags = libc::c_ulong::from(spaces.bits() | libc::SIGCHLD.unsigned_abs());
     let none: libc::c_ulong = 0;
-    // SAFETY: as for `fork`: without a stack of its own the child goes on with a copy of this one, and
-    // no memory is shared, for the flags name only spaces.
+    // SAFETY: as for `fork`: without a given stack the child continues on a copy of this one, and
+    // no memory is shared, because the flags contain only namespaces.
     match unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) } {
         0 => Ok(Forked::Child),
         -1 => Err(io::Error::last_os_error()),
@@ -60,7 +61,7 @@ pub(crate) fn fork_into(spaces: UnshareFlags) -> io::Result<Forked> {
     }
 }
 
-/// Leaves the name spaces it shares with others. Refused when there is more than one thread.
+/// Moves this process into new namespaces. Refused if it has more than one thread.
 #[expect(
     unsafe_code,
     reason = "unshare has no safe form that is not deprecated"
@@ -68,28 +69,28 @@ pub(crate) fn fork_into(spaces: UnshareFlags) -> io::Result<Forked> {
 pub(crate) fn unshare(spaces: UnshareFlags) -> io::Result<()> {
     alone()?;
     let spaces = spaces.difference(UnshareFlags::FILES);
-    // SAFETY: what could harm are two threads with different tables of open files; the flag is taken
-    // out, and there is one thread only.
+    // SAFETY: only two threads with different tables of open files would be a problem. The flag for
+    // that is removed, and there is only one thread.
     unsafe { rustix::thread::unshare_unsafe(spaces) }?;
     Ok(())
 }
 
-/// Answers every signal as a new program expects it to be: those that our process was started to ignore too,
-/// as shells do with `INT` for what they start in the background. A program that finds it ignored could not be
-/// interrupted, and most leave it so.
+/// Sets every signal to its default action for a program that is about to be executed. Includes
+/// signals that our process inherited as ignored, as shells do with `INT` for background jobs: a
+/// program that inherits this could not be interrupted, and most programs do not change it.
 #[expect(unsafe_code, reason = "signal has no safe form")]
 pub(crate) fn default_signals() {
     const LAST: i32 = 31;
     for number in 1..=LAST {
-        // SAFETY: no code of ours runs on a signal from here on: the default is the kernel's own. Those
-        // that cannot be changed are refused.
+        // SAFETY: the default actions are the kernel's own, so no code of this process runs on a
+        // signal. Signals that cannot be changed are refused.
         unsafe { libc::signal(number, libc::SIG_DFL) };
     }
 }
 
-/// Puts open files at the numbers where the next program expects them, and closes for it all others. For a
-/// process that is about to become that program: whatever it had at these numbers is gone. The socket is kept
-/// for this process, at a number that no one asked for.
+/// Places open files at the numbers where the next program expects them, and marks all others to be
+/// closed on exec. For a process that is about to execute that program: files that it had at these
+/// numbers are closed. Returns the socket at an unused number.
 #[expect(unsafe_code, reason = "a number that no one owns has no safe form")]
 pub(crate) fn place_files(
     files: Vec<(i32, OwnedFd)>,
@@ -102,7 +103,7 @@ pub(crate) fn place_files(
         .unwrap_or(2)
         .max(2)
         + 1;
-    // First all of it away from the numbers that are asked for, or one would be put over another.
+    // Move all files away from the requested numbers first, so that none is overwritten by another.
     let mut moved = Vec::new();
     for (number, file) in &files {
         match fcntl_dupfd_cloexec(file, beyond) {
@@ -114,7 +115,8 @@ pub(crate) fn place_files(
         Ok(kept) => kept,
         Err(error) => return Err((error.into(), socket)),
     };
-    // These own numbers that are about to become others'; the end of the process closes them.
+    // These values own numbers that are about to be reused. The files are closed when the process
+    // ends.
     std::mem::forget((files, socket));
     for entry in fs::read_dir("/proc/self/fd")
         .into_iter()
@@ -126,13 +128,13 @@ pub(crate) fn place_files(
             .to_str()
             .and_then(|name| name.parse().ok());
         if let Some(number) = number.filter(|number: &i32| *number > 2) {
-            // SAFETY: a flag of a number is set; where it is no open file, that is refused.
+            // SAFETY: sets a flag of a descriptor; a number without an open file is refused.
             unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
         }
     }
     for (number, file) in &moved {
-        // SAFETY: what stood at that number is not used any more: this process becomes another program, and
-        // what it still needs stands above all numbers that are asked for.
+        // SAFETY: the file at that number is no longer used: this process is about to execute
+        // another program, and the files that it still needs are above all requested numbers.
         if unsafe { libc::dup2(file.as_raw_fd(), *number) } < 0 {
             return Err((io::Error::last_os_error(), kept));
         }
@@ -146,9 +148,10 @@ unsafe extern "C" {
     static environ: *const *mut c_char;
 }
 
-/// Takes variables out of the environment of this process, so that their values are not to be read in
-/// `/proc/PID/environ` either; `wanted` says which. For the very beginning of `main`: refused when there
-/// is more than one thread, since another could be reading them.
+/// Removes variables from the environment of this process and returns them; `wanted` selects them.
+/// Also overwrites their values, so that `/proc/PID/environ` does not show them. Must be called at
+/// the very beginning of `main`: refused if there is more than one thread, since another one could
+/// read the environment.
 #[expect(
     unsafe_code,
     reason = "the environment is changed in place, which has no safe form"
@@ -166,9 +169,10 @@ pub fn take_variables(
         .iter()
         .map(|(name, _)| [name.as_bytes(), b"="].concat())
         .collect();
-    // SAFETY: there is one thread, and it is here, so that nothing reads or changes the environment
-    // meanwhile. Every entry up to the null pointer is a string that ends in a zero byte, in memory of
-    // this process that may be written, as C says of `environ`; only bytes before that zero are.
+    // SAFETY: there is only this thread, so nothing else reads or changes the environment at the
+    // same time. C specifies that every entry of `environ` up to the null pointer is a string with
+    // a terminating zero byte in writable memory of this process; only bytes before that zero are
+    // written.
     unsafe {
         let mut entry = environ;
         while !entry.is_null() && !(*entry).is_null() {
@@ -180,7 +184,7 @@ pub fn take_variables(
             }
             entry = entry.add(1);
         }
-        // An odd name cannot be removed; its value is gone all the same.
+        // `remove_var` rejects a name with `=`; the value is overwritten nevertheless.
         for (name, _) in &taken {
             if !name.as_bytes().contains(&b'=') {
                 env::remove_var(name);

@@ -1,4 +1,4 @@
-//! Our end of the socket to the guard of a command.
+//! Our process's end of the socket to the guard of a command.
 
 use std::{
     collections::VecDeque,
@@ -14,11 +14,11 @@ use crate::protocol::{self, FILES, News, Order};
 
 pub(crate) struct GuardLink {
     stream: UnixStream,
-    /// What the guard said and is not a whole frame yet.
+    /// Received bytes that are not a complete frame yet.
     heard: Vec<u8>,
-    /// Open files that came with what it said.
+    /// Open files that were received.
     files: VecDeque<OwnedFd>,
-    /// What is still to be sent to it.
+    /// Bytes that must still be sent.
     unsent: Vec<u8>,
     closed: bool,
 }
@@ -34,7 +34,7 @@ impl GuardLink {
         }
     }
 
-    /// What the guard says next; `None` when it is gone. Nothing is lost when the wait is given up.
+    /// Waits for the guard's next event; `None` when the guard has exited. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<News> {
         loop {
             if let Some(news) = self.next_frame() {
@@ -61,23 +61,24 @@ impl GuardLink {
         }
     }
 
-    /// An open file that came with the last message.
+    /// Returns the next open file that was received.
     pub(crate) fn file(&mut self) -> Option<OwnedFd> {
         self.files.pop_front()
     }
 
-    /// Tells the guard something. What does not fit into the socket goes with the next [`next`](Self::next).
+    /// Sends an order to the guard. Bytes that do not fit into the socket are sent by the following
+    /// calls of [`next`](Self::next).
     pub(crate) fn send(&mut self, order: &Order) -> io::Result<()> {
         self.unsent.extend(protocol::frame(order)?);
         self.flush()
     }
 
-    /// Sends open files with one byte. Before anything else: that never waits.
+    /// Sends open files with one byte. Must come before all orders, so that it never blocks.
     pub(crate) fn send_files(&mut self, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         protocol::send(self.stream.as_fd(), b"f", files)
     }
 
-    /// Waits until everything was sent to the guard.
+    /// Waits until all orders have been sent.
     pub(crate) async fn told(&mut self) -> io::Result<()> {
         while !self.unsent.is_empty() {
             self.stream.writable().await?;
@@ -129,7 +130,7 @@ impl GuardLink {
         let end = 4 + length;
         let news = serde_json::from_slice(self.heard.get(4..end)?);
         self.heard.drain(..end);
-        // What cannot be understood does not come from a guard of ours.
+        // A message that cannot be decoded is not from our guard.
         self.closed |= news.is_err();
         news.ok()
     }

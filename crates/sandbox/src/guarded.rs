@@ -1,4 +1,4 @@
-//! Servers: programs that run beside ours for long, unconfined, and never longer than ours.
+//! Servers: unconfined, long-running programs that never outlive our process.
 
 use std::{
     ffi::OsStr,
@@ -11,11 +11,12 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::{child::server_guard, tree};
 
-/// A command that ends with our process, however that ends, and with everything that it started. Arguments,
-/// environment, directory and pipes are the caller's to add; it has a process group of its own. `program` is one
-/// whose `main` begins with [`child::run_if_asked`](crate::child::run_if_asked).
+/// Returns a command that ends with our process, for any reason, together with everything that it
+/// started. The caller adds arguments, environment, directory and pipes. The command has its own
+/// process group. `program` is a program whose `main` begins with
+/// [`child::run_if_asked`](crate::child::run_if_asked).
 ///
-/// Killing the process that this starts would leave the server behind: [`end_guarded`] ends it.
+/// Killing the started process would leave the server running: use [`end_guarded`].
 pub fn guarded(program: &Path, command: impl AsRef<OsStr>) -> Command {
     let mut guard = Command::new(program);
     guard
@@ -26,8 +27,8 @@ pub fn guarded(program: &Path, command: impl AsRef<OsStr>) -> Command {
     guard
 }
 
-/// Ends the server below this guard: asks it to end, or makes it. May take its time where processes hang in the
-/// kernel: not for a task that others wait for.
+/// Ends the server below this guard: kills it if `at_once`, otherwise asks it to exit. May take
+/// long if processes hang in the kernel, so do not call it in a task that others wait for.
 pub fn end_guarded(guard: u32, at_once: bool) {
     if at_once {
         tree::kill_below(guard, &[], || true);
@@ -36,7 +37,8 @@ pub fn end_guarded(guard: u32, at_once: bool) {
     }
 }
 
-/// The same for a program that was started without a guard, as the first of a process group.
+/// Like [`end_guarded`], but for a program that was started without a guard, as the leader of a
+/// process group.
 pub fn end_group(leader: u32, at_once: bool) {
     let signal = if at_once { Signal::KILL } else { Signal::TERM };
     if let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) {

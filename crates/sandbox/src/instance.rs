@@ -1,4 +1,4 @@
-//! A sandbox that stands: its keeper, and the shells that wait in it.
+//! A sandbox that is set up: its keeper, and the shells that wait in it.
 
 use std::{
     collections::VecDeque,
@@ -40,42 +40,43 @@ use crate::{
     waiting_shell::{Fallen, Standing, WaitingShell},
 };
 
-/// How many shells wait for a command.
+/// The number of shells that wait for a command.
 const WAITING: usize = 2;
-/// How long the setting up may take before it is given up: it takes milliseconds.
+/// The time limit for the setup, which usually takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How much a command can write before anyone reads it, in bytes.
+/// The size in bytes of the pipe for a command's output.
 const PIPE: usize = 1 << 20;
-/// How long the end of a sandbox is waited for.
+/// The time limit for the end of a sandbox.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) struct SandboxInstance {
     plan: Plan,
     pub(crate) limits: SilenceLimits,
-    /// Which files it hides and protects. When someone outside puts another one in the place of such a
-    /// file, as many programs do to write it, the kernel takes away what was mounted there.
+    /// The identities of the hidden and protected files. When a process outside replaces such a
+    /// file, as many programs do to write it, the kernel removes the mount over it.
     guarded: Vec<Option<FileIdentity>>,
     pid: u32,
-    /// Without it, the sandbox ends.
+    /// Dropping the link ends the sandbox.
     link: Mutex<Option<Link>>,
     child: Mutex<Option<Child>>,
     waiting: Mutex<VecDeque<WaitingShell>>,
-    /// For those who may talk through it only.
+    /// The proxy, for commands that may use the network only through it.
     proxy: Option<Proxy>,
-    /// A shell may wait for its command: no other command reaches it.
+    /// Shells may wait for their command, because no other command can reach them.
     apart: AtomicBool,
     scratch: Arc<Scratch>,
 }
 
-/// Device and number of a file, and when it was made: numbers are used again.
+/// The device, inode and birth time of a file. The time is needed because inode numbers are reused.
 type FileIdentity = (u64, u64, Option<SystemTime>);
 
-/// To the processes that hold the sandbox. They end when it is closed, and so does all that runs there.
+/// The sockets to the keeper and the waiter. When they are closed, both exit, and so do all
+/// processes in the sandbox.
 struct Link {
     keeper: OwnedFd,
     waiter: OwnedFd,
-    /// No one else needs the temporary files: the waiter removes them when nothing runs any more, as
-    /// it does when our process dies.
+    /// No other instance uses the temporary files: the waiter removes them when no process is left,
+    /// as it does when our process dies.
     last: bool,
 }
 
@@ -88,7 +89,7 @@ impl Drop for Link {
 }
 
 impl SandboxInstance {
-    /// Sets a sandbox up.
+    /// Sets up a sandbox.
     pub(crate) async fn raise(
         setup: &Setup,
         limits: SilenceLimits,
@@ -96,7 +97,7 @@ impl SandboxInstance {
         scratch: Arc<Scratch>,
     ) -> Result<Self, SandboxError> {
         let program = &setup.program;
-        // Before it is set up: what changes from now on is seen by the next command.
+        // Must come before the setup, so that the next command notices every later change.
         let guarded = guarded(&plan.profile);
         let failed = |step: &str, error: &io::Error| SandboxError::Unavailable {
             step: step.to_owned(),
@@ -112,9 +113,9 @@ impl SandboxInstance {
         let Some((answer, files)) = answer else {
             let silent = io::Error::other("its keeper ended without a word");
             return Err(match plan.mechanism {
-                // It says nothing when it cannot do its work.
+                // Bubblewrap exits without an answer if it cannot work here.
                 Mechanism::Bubblewrap => failed(plan.mechanism.name(), &silent),
-                // Someone killed it: that says nothing about what can be had here.
+                // The keeper was killed: that does not show that the mechanism fails here.
                 _ => SandboxError::Shell(silent),
             });
         };
@@ -139,7 +140,7 @@ impl SandboxInstance {
             }
             Err(error) => return Err(failed("its keeper's answer", &error.into())),
         }
-        // What the proxy's socket is for; without anyone who decides, all is refused.
+        // Decides about the proxy's connections. Without a gate of the caller, all are refused.
         let gate = setup
             .gate
             .clone()
@@ -149,7 +150,7 @@ impl SandboxInstance {
             Some(listener) => {
                 Some(Proxy::serve(listener, gate).map_err(|error| failed("the proxy", &error))?)
             }
-            // Each command brings a listener of its own.
+            // Each command adds its own listener.
             None if plan.mechanism == Mechanism::Bubblewrap => {
                 Some(Proxy::with(gate, ProxyOptions::default()))
             }
@@ -170,7 +171,7 @@ impl SandboxInstance {
         Ok(world)
     }
 
-    /// Starts its one program, and waits until it is what it is to be.
+    /// Starts the one program of this sandbox, and waits until it was executed.
     pub(crate) async fn start_program(
         &self,
         order: &Order,
@@ -184,13 +185,14 @@ impl SandboxInstance {
             kind == io::ErrorKind::BrokenPipe || kind == io::ErrorKind::ConnectionReset
         };
         match sent {
-            // A guard that cannot confine so says why, and is gone before it has read what it is to start.
+            // A guard that cannot confine the program reports the reason and exits before it reads
+            // the order.
             Err(error) if !is_gone(&error) => return Err(SandboxError::Program(error)),
             _ => {}
         }
         match timeout(PATIENCE, shell.rise(self)).await {
             Ok(Ok(standing)) if self.is_current() => Ok((shell, standing)),
-            // What it hides or protects was replaced meanwhile.
+            // A hidden or protected file was replaced in the meantime.
             Ok(Ok(_)) => Err(SandboxError::Shell(io::ErrorKind::BrokenPipe.into())),
             Ok(Err(Fallen::Confinement { step, error })) => {
                 Err(SandboxError::Unavailable { step, error })
@@ -203,8 +205,8 @@ impl SandboxInstance {
         }
     }
 
-    /// Finds out whether a command can be confined so, by getting a shell ready for one. Where commands
-    /// are not confined there is nothing to be found out.
+    /// Checks that commands can be confined, by preparing a shell for one. Does nothing if commands
+    /// are not confined.
     pub(crate) async fn first_shell(&self) -> Result<(), SandboxError> {
         if self.plan.mechanism == Mechanism::None || self.plan.profile == SandboxProfile::Full {
             return Ok(());
@@ -225,13 +227,14 @@ impl SandboxInstance {
         Ok(())
     }
 
-    /// Are the files that it hides, protects and opens still those for which it was set up?
+    /// Returns whether the hidden, protected and open files are still those for which the sandbox
+    /// was set up.
     pub(crate) fn is_current(&self) -> bool {
         self.guarded == guarded(&self.plan.profile)
     }
 
     pub(crate) fn fits(&self, profile: &SandboxProfile, sockets: &[PathBuf]) -> bool {
-        // A socket that went away may stay hidden.
+        // A socket that no longer exists may stay hidden.
         self.plan.profile == *profile
             && self.is_current()
             && sockets
@@ -247,28 +250,28 @@ impl SandboxInstance {
         self.plan.mechanism
     }
 
-    /// The number of the process all others are below.
+    /// Returns the process ID of the waiter, the ancestor of all processes of the sandbox.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// What the proxy decided lately.
+    /// Returns the recent decisions of the proxy.
     pub(crate) fn network_log(&self) -> Vec<GateLogEntry> {
         self.proxy.as_ref().map(Proxy::log).unwrap_or_default()
     }
 
-    /// Can commands here not reach what waits?
+    /// Records whether commands here cannot reach waiting shells.
     pub(crate) fn note_apart(&self, apart: bool) {
         self.apart.store(apart, Ordering::Relaxed);
     }
 
-    /// Lets the proxy serve one more listener, that of a command with a network for itself.
+    /// Lets the proxy serve one more listener: that of a command with its own network.
     pub(crate) fn accept_from(&self, listener: TcpListener) -> io::Result<Option<Accepting>> {
         let proxy = self.proxy.as_ref();
         proxy.map(|proxy| proxy.accept_from(listener)).transpose()
     }
 
-    /// Hands a command to a shell that waits, and lets another one get ready.
+    /// Sends a command to a waiting shell, and prepares another shell.
     pub(crate) async fn start(self: &Arc<Self>, line: &Line) -> io::Result<Running> {
         if line.text.contains('\0') {
             let text = "the command holds a NUL byte, which no command line can: take it out";
@@ -292,16 +295,18 @@ impl SandboxInstance {
             let starting = Running::start(Arc::clone(self), shell, &order, names);
             let started = match timeout(self.limits.start, starting).await {
                 Ok(started) => started,
-                // Stopped, it seems. It may yet run the command, so that another must not.
+                // The guard seems to be stopped. It may still run the command, so no other guard
+                // must run it.
                 Err(_) => break Err(silence()),
             };
-            // It gives up when a socket that it is to hide goes away meanwhile; nothing has run then.
+            // Bubblewrap gives up if a socket that it must hide disappears during the setup.
+            // Nothing has run then.
             if self.mechanism() == Mechanism::Bubblewrap && started.is_err() && silent < SILENT {
                 silent += 1;
                 tokio::time::sleep(PAUSE * silent).await;
                 continue;
             }
-            // Someone killed the one that waited, which never learned what to run.
+            // The waiting shell was killed before it received its command.
             if started.is_ok() || fresh {
                 break started;
             }
@@ -314,25 +319,27 @@ impl SandboxInstance {
         while waiting.len() < most {
             match self.shell() {
                 Ok(shell) => waiting.push_back(shell),
-                Err(_) => break, // the next command will tell
+                Err(_) => break, // the next command will report the error
             }
         }
         drop(waiting);
         running
     }
 
-    /// May a shell wait for its command? Not if another command could reach it: that would run the next
-    /// one. Nor if it was confined by what was there at that time: bubblewrap looks for each.
+    /// Returns whether shells may wait for their command. Not if another command could reach them:
+    /// it would control the next command. Not with bubblewrap, either: it must see the files of the
+    /// time at which the command starts.
     fn may_wait(&self) -> bool {
         self.apart.load(Ordering::Relaxed) && self.mechanism() != Mechanism::Bubblewrap
     }
 
-    /// Has the keeper make a guard with a shell.
+    /// Makes the keeper fork a guard with a shell.
     fn shell(&self) -> io::Result<WaitingShell> {
         let (ours, theirs) = BlockingStream::pair()?;
         ours.set_nonblocking(true)?;
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-        // A large output comes in large pieces. Where a user has too many such pipes, small ones do.
+        // A large pipe gives large reads. If the user's limit for large pipes is reached, the pipe
+        // stays small.
         let _ = fcntl_setpipe_size(&read, PIPE);
         let link = locked(&self.link);
         let link = link.as_ref().ok_or(io::ErrorKind::NotConnected)?;
@@ -344,7 +351,7 @@ impl SandboxInstance {
         })
     }
 
-    /// Ends everything in it, with its temporary files, and waits until that is so.
+    /// Ends everything in the sandbox, removes its temporary files, and waits until both are done.
     pub(crate) async fn close(&self) {
         locked(&self.waiting).clear();
         if let Some(mut link) = locked(&self.link).take() {
@@ -367,7 +374,7 @@ impl Drop for SandboxInstance {
     }
 }
 
-/// What is there of the files that a profile hides, protects and opens.
+/// Returns the identities of the files that a profile hides, protects and opens.
 fn guarded(profile: &SandboxProfile) -> Vec<Option<FileIdentity>> {
     let (hidden, protected, writable, open) = match profile {
         SandboxProfile::ReadOnly(reading) => {
@@ -381,7 +388,7 @@ fn guarded(profile: &SandboxProfile) -> Vec<Option<FileIdentity>> {
         ),
         SandboxProfile::Full => return Vec::new(),
     };
-    // A link that leads elsewhere now is as new as a file.
+    // A symlink with a new target is as new as a file.
     hidden
         .iter()
         .chain(protected)
@@ -396,16 +403,16 @@ fn guarded(profile: &SandboxProfile) -> Vec<Option<FileIdentity>> {
         .collect()
 }
 
-/// Starts the keeper and tells it what to keep.
+/// Starts the keeper and sends it the plan.
 fn start(program: &Path, plan: &Plan) -> io::Result<(Link, Child)> {
     let (link, command) = call(program, plan)?;
-    // Our process may have been started to ignore the end of children; theirs would then be
-    // lost to all who wait for it. A handler here is the default there.
+    // Our process may have inherited an ignored SIGCHLD. The keeper would inherit that, too, and
+    // lose the exit status of its children. A signal handler here becomes the default action there.
     let _ = signal(SignalKind::child());
     Ok((link, Command::from(command).spawn()?))
 }
 
-/// What starts the keeper, with the plan already on its way.
+/// Returns the command that starts the keeper, with the plan already sent to its socket.
 fn call(program: &Path, plan: &Plan) -> io::Result<(Link, std::process::Command)> {
     let pair = || {
         socketpair(
@@ -421,7 +428,8 @@ fn call(program: &Path, plan: &Plan) -> io::Result<(Link, std::process::Command)
     let mut file = fs::File::from(file);
     io::Write::write_all(&mut file, &serde_json::to_vec(plan)?)?;
     seek(&file, SeekFrom::Start(0))?;
-    // Before it is started: it knows what to tidy up however soon our process ends.
+    // Sent before the keeper is started: it knows what to clean up even if our process ends right
+    // away.
     protocol::send(&waiter, b"plan", &[file.as_fd(), keepers.as_fd()])?;
     let mut command = std::process::Command::new(program);
     command
@@ -439,14 +447,14 @@ fn call(program: &Path, plan: &Plan) -> io::Result<(Link, std::process::Command)
     Ok((link, command))
 }
 
-/// The keeper's answer with its files; `None` when it ended.
+/// Returns the keeper's answer with its files; `None` if it exited.
 async fn receive(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     let channel = channel.try_clone()?;
     let waiting = tokio::task::spawn_blocking(move || answer(&channel));
     waiting.await.map_err(io::Error::other)?
 }
 
-/// The same, for a thread that may wait.
+/// Like [`receive`], but blocks the thread.
 fn answer(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     let patience = Timespec {
         tv_sec: PATIENCE.as_secs().try_into().unwrap_or(i64::MAX),
@@ -463,7 +471,7 @@ fn answer(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     }
 }
 
-/// Does a sandbox of this plan stand? It is set up and taken down again.
+/// Returns whether a sandbox with this plan can be set up. Sets it up and removes it again.
 pub(crate) fn stands(program: &Path, plan: &Plan) -> bool {
     let Ok((link, mut command)) = call(program, plan) else {
         return false;
@@ -471,14 +479,14 @@ pub(crate) fn stands(program: &Path, plan: &Plan) -> bool {
     let Ok(mut child) = command.spawn() else {
         return false;
     };
-    drop(command); // it holds the other end
+    drop(command); // it has the other end of the socket
     let stood = guard_stands(&link.keeper);
     drop(link);
     let _ = child.wait();
     stood.unwrap_or(false)
 }
 
-/// Does the keeper make a guard with a shell?
+/// Returns whether the keeper can fork a guard with a shell.
 fn guard_stands(keeper: &OwnedFd) -> io::Result<bool> {
     let Some((ready, _)) = answer(keeper)? else {
         return Ok(false);

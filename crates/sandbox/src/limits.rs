@@ -1,4 +1,4 @@
-//! The largest part of the machine that one command may use.
+//! The resources that one command may use.
 
 use std::{
     fmt, fs,
@@ -8,12 +8,12 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// The largest number of processes and threads of one command. The kernel's own limit for a sandbox is higher, so
-/// that a command is ended with a message before its `fork` fails.
+/// The largest number of processes and threads of one command. The kernel's own limit for a sandbox
+/// is higher, so that a command is ended with a message before its `fork` fails.
 const MAX_TASKS: u64 = 4096;
 
-/// The most memory and processes that one command may use at a time. A command that uses more is ended with
-/// everything that it started.
+/// The most memory and processes that one command may use at a time. A command that uses more is
+/// ended with everything that it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimits {
     /// Memory in bytes: resident and swapped, shared pages counted once.
@@ -38,14 +38,14 @@ impl Default for ResourceLimits {
 pub enum ExceededLimit {
     /// Memory in bytes.
     Memory {
-        /// Memory in use when it was measured.
+        /// The memory in use when it was measured.
         used: u64,
         /// The limit.
         limit: u64,
     },
     /// Processes and threads.
     Tasks {
-        /// Processes and threads when they were counted.
+        /// The number of processes and threads when they were counted.
         used: u64,
         /// The limit.
         limit: u64,
@@ -81,8 +81,8 @@ fn format_bytes(bytes: u64) -> String {
     }
 }
 
-/// The memory of this machine in bytes, or that of our cgroup if it is less. The largest number if neither can be
-/// read: the kernel's own limit remains.
+/// Returns the memory of this machine in bytes, or that of our cgroup if it is less. Returns the
+/// largest number if neither can be read: the kernel's own limit remains.
 fn available_memory() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo")
         .ok()
@@ -94,7 +94,8 @@ fn available_memory() -> u64 {
     limits.chain(machine).min().unwrap_or(u64::MAX)
 }
 
-/// The files that may limit the memory of our cgroup or of one above it, for both versions of cgroups.
+/// Returns the files that may limit the memory of our cgroup or of one above it, for both versions
+/// of cgroups.
 fn cgroup_files(cgroups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in cgroups.lines() {
@@ -116,7 +117,7 @@ fn cgroup_files(cgroups: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The value of a line such as `MemTotal:  16384 kB`, in bytes.
+/// Returns the value of a line like `MemTotal:  16384 kB`, in bytes.
 pub(crate) fn parse_kilobytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let number: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -1,4 +1,4 @@
-//! A program that does nothing but keep sandboxes: for those who embed the crates without `haft`.
+//! A program that only runs keepers, for applications that embed the crates without `haft`.
 
 fn main() {
     haft_sandbox::child::run_if_asked();

@@ -1,4 +1,4 @@
-//! The same sandbox by another program: some systems let no one but bubblewrap make name spaces.
+//! The same sandbox, set up by bubblewrap: on some systems only bubblewrap may create namespaces.
 
 use std::path::PathBuf;
 use std::{collections::BTreeSet, env, ffi::OsString, io};
@@ -6,7 +6,8 @@ use std::{collections::BTreeSet, env, ffi::OsString, io};
 use super::{close, mounts};
 use crate::{SandboxProfile, protocol::Plan};
 
-/// The arguments of bubblewrap. It starts this program again, which then confines itself further.
+/// Returns the arguments of bubblewrap. It starts this program again, which then confines itself
+/// further.
 pub(super) fn arguments(plan: &Plan) -> io::Result<Vec<OsString>> {
     let mut arguments: Vec<OsString> = Vec::new();
     let mut add = |words: &[&OsString]| arguments.extend(words.iter().map(|word| (*word).clone()));
@@ -42,7 +43,7 @@ pub(super) fn arguments(plan: &Plan) -> io::Result<Vec<OsString>> {
                 let path = path.as_os_str().to_owned();
                 add(&[&word("--bind-try"), &path, &path]);
             }
-            // In order: what is mounted above comes first.
+            // Mounts must be in path order: a parent before the paths below it.
             let real = |paths: Vec<PathBuf>| -> BTreeSet<PathBuf> {
                 let paths = paths.iter();
                 paths.filter_map(|path| path.canonicalize().ok()).collect()
@@ -77,7 +78,7 @@ pub(super) fn arguments(plan: &Plan) -> io::Result<Vec<OsString>> {
         add(&[&word("--remount-ro"), &directory]);
     }
     for path in hidden.iter().chain(&mounts::sockets(plan)) {
-        // What is closed is not there to be hidden.
+        // A path in a closed directory does not exist in the sandbox, so it needs no cover.
         if closed.iter().any(|one| one.is_shut(path)) {
             continue;
         }

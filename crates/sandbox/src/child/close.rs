@@ -1,5 +1,5 @@
-//! Directories of which a command sees nothing but some parts: an empty directory lies over each, and
-//! what is open is put back in its place.
+//! Closed directories, of which a command sees only selected paths: an empty directory is mounted
+//! over each, and the open paths are mounted into it again.
 
 use std::{
     env, fs, io,
@@ -18,7 +18,7 @@ use rustix::{
 use super::mounts;
 use crate::{ClosedDirectories, SandboxProfile, protocol::Plan};
 
-/// A closed directory with what is open in it, none of it below another.
+/// A closed directory and the open paths in it, none of which is below another.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Closed {
     pub(super) directory: PathBuf,
@@ -26,20 +26,20 @@ pub(super) struct Closed {
 }
 
 impl Closed {
-    /// Is this path one that is not seen?
+    /// Returns whether the command cannot see this path.
     pub(super) fn is_shut(&self, path: &Path) -> bool {
         path.starts_with(&self.directory) && !self.open.iter().any(|open| path.starts_with(open))
     }
 }
 
-/// What a plan closes. A directory that is itself open is not closed.
+/// Returns the directories that a plan closes. A directory that is itself open is not closed.
 pub(super) fn of(plan: &Plan) -> Vec<Closed> {
     let (closed, writable) = match &plan.profile {
         SandboxProfile::ReadOnly(reading) => (&reading.closed, &[][..]),
         SandboxProfile::Workspace(workspace) => (&workspace.closed, &workspace.writable[..]),
         SandboxProfile::Full => return Vec::new(),
     };
-    // What the sandbox itself cannot do without.
+    // The sandbox itself needs these paths.
     let program = env::current_exe().ok();
     let own = [&plan.scratch, &plan.shell].into_iter();
     let own = own.chain(&plan.snapshot).chain(&program);
@@ -64,13 +64,13 @@ fn directories(closed: &ClosedDirectories, open: &[&Path]) -> Vec<Closed> {
     .collect()
 }
 
-/// The paths without those below another one.
+/// Returns the paths without those that are below another one.
 pub(super) fn outermost<'a>(paths: impl Iterator<Item = &'a Path>) -> Vec<&'a Path> {
     let mut paths: Vec<&Path> = paths.collect();
     paths.sort_unstable();
     let mut outermost: Vec<&Path> = Vec::new();
     for path in paths {
-        // By components, what is below a path comes right behind it.
+        // Paths sort by components, so everything below a path follows it directly.
         if !outermost.last().is_some_and(|last| path.starts_with(last)) {
             outermost.push(path);
         }
@@ -78,7 +78,8 @@ pub(super) fn outermost<'a>(paths: impl Iterator<Item = &'a Path>) -> Vec<&'a Pa
     outermost
 }
 
-/// Closes them, in a mount space that is this process's own. Before anything else is mounted there.
+/// Closes the directories of a plan. The calling process must have its own mount namespace, with
+/// nothing else mounted in it yet.
 pub(super) fn close(plan: &Plan) -> io::Result<()> {
     for closed in of(plan) {
         if closed.directory.is_dir() {
@@ -93,7 +94,7 @@ pub(super) fn close(plan: &Plan) -> io::Result<()> {
 }
 
 fn close_one(closed: &Closed) -> io::Result<()> {
-    // First all of it is held, then nothing of it can be seen any more.
+    // All open paths are cloned before the empty directory hides them.
     let held: Vec<(&Path, bool, OwnedFd)> = closed
         .open
         .iter()
@@ -102,7 +103,7 @@ fn close_one(closed: &Closed) -> io::Result<()> {
             let flags = OpenTreeFlags::OPEN_TREE_CLONE
                 | OpenTreeFlags::OPEN_TREE_CLOEXEC
                 | OpenTreeFlags::AT_RECURSIVE;
-            // What cannot be held stays closed.
+            // A path that cannot be cloned stays closed.
             let held = open_tree(CWD, path, flags).ok()?;
             Some((path.as_path(), is_dir, held))
         })

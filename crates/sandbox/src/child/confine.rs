@@ -1,7 +1,9 @@
-//! What a process gives up for itself and all it starts: Landlock, limits, capabilities, system calls.
+//! Restrictions that a process places on itself and all its children: Landlock, resource limits,
+//! capabilities, system call filters.
 //!
-//! The keeper gives up nothing but being looked into: it needs its rights to give each command spaces of
-//! its own. A guard gives up what its command must not have, the shell that it starts gives up the rest.
+//! The keeper only makes itself undumpable: it needs its rights to create namespaces for each
+//! command. A guard drops what its command must not have, and the shell that it starts drops the
+//! rest.
 
 use std::{
     io,
@@ -31,10 +33,12 @@ use super::{
 };
 use crate::{Mechanism, Network, SandboxProfile, notify, protocol::Plan};
 
-/// The newest rights we know what to do with; on an older kernel those it knows are enforced.
+/// The newest Landlock version that this module handles. An older kernel enforces the rights that
+/// it knows.
 const RIGHTS: ABI = ABI::V6;
 
-/// What root keeps: enough to work with files of other users, nothing that reaches the machine.
+/// The capabilities that root keeps: enough to work with files of other users, none that affects
+/// the machine.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -43,7 +47,7 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETUID);
 
-/// Files that may be written whatever the profile; those that are not there are passed over.
+/// Files that can be written under any profile; missing ones are skipped.
 const ALWAYS: [&str; 5] = [
     "/dev/null",
     "/dev/zero",
@@ -51,27 +55,28 @@ const ALWAYS: [&str; 5] = [
     "/dev/tty",
     "/dev/ptmx",
 ];
-/// The same where they are the sandbox's own, and not the machine's, with other programs' terminals
-/// and memory.
+/// More such paths, if the sandbox has its own. Those of the machine would expose terminals and
+/// shared memory of other programs.
 const OWN: [&str; 2] = ["/dev/pts", "/dev/shm"];
 
-/// How many processes and threads a sandbox may hold: more than any build needs, less than a bomb makes.
+/// The maximum number of processes and threads in a sandbox: more than any build needs, but less
+/// than a fork bomb creates.
 pub(super) const PROCESSES: u64 = 8192;
 
-/// What guards and shells give up, made ready once for all commands of a sandbox.
+/// The restrictions of guards and shells, prepared once for all commands of a sandbox.
 pub(super) struct Confinement {
     guard: RulesetCreated,
-    /// Where the guard opens files for the command: what is left to the command itself.
+    /// The additional rules of the shell, if the guard opens files for the command.
     shell: Option<RulesetCreated>,
     filters: Vec<BpfProgram>,
-    /// Hands the calls that make or open files for writing to the guard.
+    /// Passes the calls that create files or open them for writing to the guard.
     mediated: Option<BpfProgram>,
-    /// Nothing else confines.
+    /// Whether Landlock is the only protection of files.
     alone: bool,
 }
 
 impl Confinement {
-    /// Gets it ready. `None`: commands of this plan are not confined.
+    /// Prepares the restrictions. `None` means that commands of this plan are not confined.
     pub(super) fn prepare(plan: &Plan) -> Result<Option<Self>, Step> {
         if plan.mechanism == Mechanism::None || plan.profile == SandboxProfile::Full {
             return Ok(None);
@@ -92,7 +97,7 @@ impl Confinement {
         }))
     }
 
-    /// What a guard gives up, before it starts anything. What holds then?
+    /// Restricts a guard, before it starts anything, and returns what the kernel enforces then.
     pub(super) fn guard(&self) -> Result<Held, Step> {
         limits()?;
         let status = restrict(&self.guard)?;
@@ -100,8 +105,8 @@ impl Confinement {
             let missing = io::Error::from(io::ErrorKind::Unsupported);
             return Err(Step::new("Landlock", &missing));
         }
-        // To read the arguments of calls that are handed to it takes this right, of programs that show
-        // themselves to no other process.
+        // The guard needs this capability to read the arguments of calls made by programs that are
+        // not dumpable.
         let held = match self.mediated {
             Some(_) => kept().union(CapabilitySet::SYS_PTRACE),
             None => kept(),
@@ -113,8 +118,8 @@ impl Confinement {
         })
     }
 
-    /// What a shell gives up, before it is one. Where the guard opens files for it, the guard's end of
-    /// that comes back.
+    /// Restricts a shell, before it is executed. If the guard opens files for it, returns the
+    /// guard's end of the seccomp notifications.
     pub(super) fn shell(&self) -> Result<Option<OwnedFd>, Step> {
         if let Some(ruleset) = &self.shell {
             restrict(ruleset)?;
@@ -130,32 +135,35 @@ impl Confinement {
     }
 }
 
-/// Returns whether the plan is for a program that cannot start without a Unix socket. Without a guard
-/// that checks where a connection leads, nothing else has one. Chromium binds one to be the only process of its
-/// profile, and is the only program with a network; its profile hides the directories that sockets are in.
+/// Returns whether the plan is for a program that cannot start without a Unix socket. Without a
+/// guard that checks the target of each connection, no other program gets one. Chromium binds one
+/// to be the only process of its profile, and is the only program with a network; its profile hides
+/// the directories that contain sockets.
 fn is_browser(plan: &Plan) -> bool {
     let has_network = matches!(&plan.profile,
         SandboxProfile::Workspace(workspace) if workspace.network == Network::Proxy);
     plan.program && has_network
 }
 
-/// What the kernel holds a command to.
+/// The restrictions that the kernel enforces for a command.
 #[derive(Default)]
 pub(super) struct Held {
-    /// It cannot reach other commands, even if it sees them.
+    /// The command cannot affect other commands, even if it sees their processes.
     pub(super) apart: bool,
-    /// It makes and changes no file but through its guard.
+    /// The command creates and changes files only through its guard.
     pub(super) mediated: bool,
 }
 
-/// Shows other processes of the same user neither memory nor files; a program that is started does.
+/// Hides the memory and open files of this process from other processes of the same user. A program
+/// that is executed later is visible again.
 pub(super) fn secrecy() -> Result<(), Step> {
     step("secrecy", || {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)
     })
 }
 
-/// No process gains rights by starting a program; no core files, no endless processes.
+/// Prevents gaining privileges by executing a program, core files, and an unlimited number of
+/// processes.
 fn limits() -> Result<(), Step> {
     step("no new privileges", || set_no_new_privs(true))?;
     let none = Rlimit {
@@ -163,7 +171,7 @@ fn limits() -> Result<(), Step> {
         maximum: Some(0),
     };
     step("limits", || setrlimit(Resource::Core, none))?;
-    // Root is exempt from it. What the user has set lower stays.
+    // Root is exempt from this limit. A lower limit of the user stays.
     let most = Rlimit {
         current: Some(PROCESSES),
         maximum: Some(PROCESSES),
@@ -174,15 +182,17 @@ fn limits() -> Result<(), Step> {
     }
 }
 
-/// What a process may write of what its profile lets a command change.
+/// The part of a profile's writable paths that a process may write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Writing {
     Everything,
-    /// Temporary files and devices; below the writable directories, sockets can be made.
+    /// Only temporary files and devices. Below the writable directories only sockets can be
+    /// created.
     Elsewhere,
 }
 
-/// Landlock: writing only where it is allowed, no signals and no abstract sockets out of here.
+/// Builds the Landlock rules: writing only where the profile allows it, and no signals to, and no
+/// abstract sockets of, processes outside.
 fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
     let reads = AccessFs::from_read(RIGHTS);
     let all = AccessFs::from_all(RIGHTS);
@@ -204,7 +214,7 @@ fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
         rules.extend(roots.map(|path| (path.as_path(), rights)));
         connects = workspace.network != Network::None;
     }
-    // Without them, the sandbox would be of no use to whom has them back.
+    // A sandbox without these paths would be useless once they are back.
     for path in &plan.there {
         step_at(path, || std::fs::symlink_metadata(path))?;
     }
@@ -220,7 +230,7 @@ fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
         rules.extend(readable.iter().map(|path| (path.as_path(), reads)));
         for (path, rights) in rules {
             if let Ok(opened) = PathFd::new(path) {
-                // A file has fewer rights than a directory.
+                // A file supports fewer rights than a directory.
                 let rights = if path.is_dir() {
                     rights
                 } else {
@@ -234,7 +244,7 @@ fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
     .map_err(|error| Step::new("Landlock", &io::Error::other(error.to_string())))
 }
 
-/// What may be read. Where mounts hide what may not, everything.
+/// Returns the paths that may be read: the root directory, if mounts hide the rest.
 fn readable(plan: &Plan) -> Vec<PathBuf> {
     let (closed, hidden, writable) = match &plan.profile {
         SandboxProfile::ReadOnly(reading) => (&reading.closed, &reading.hidden, &[][..]),
@@ -254,7 +264,7 @@ fn readable(plan: &Plan) -> Vec<PathBuf> {
     super::readable::readable(closed, hidden, &open)
 }
 
-/// Puts this process under rules. How much of them does the kernel enforce?
+/// Restricts this process with the rules and returns how completely the kernel enforces them.
 fn restrict(ruleset: &RulesetCreated) -> Result<RulesetStatus, Step> {
     let status = ruleset
         .try_clone()
@@ -272,12 +282,12 @@ fn kept() -> CapabilitySet {
     }
 }
 
-/// Capabilities go last: what comes before needs them.
+/// Drops capabilities. Must come last: the other restrictions need them.
 fn capabilities(held: CapabilitySet) -> Result<(), Step> {
     step("capabilities", || {
         for capability in CapabilitySet::all().difference(kept()).iter() {
             match remove_capability_from_bounding_set(capability) {
-                // The kernel does not know it; or we are a user without any, who has none to lose.
+                // The kernel does not know the capability, or this user has none to drop.
                 Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::PERM) => {}
                 Err(error) => return Err(io::Error::from(error)),
             }

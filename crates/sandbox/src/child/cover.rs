@@ -1,6 +1,9 @@
-//! Hidden files stay hidden. What lies over a file is gone when another one is put in its place from
-//! outside, as many programs do to write it; so the guard watches the directories, and ends the command.
-//! What the command wrote is passed on only after a look that finds everything still covered.
+//! Keeps hidden files hidden while a command runs.
+//!
+//! A mount over a hidden file disappears when a process outside replaces the file, as many programs
+//! do to write it. The guard therefore watches the directories with inotify and ends the command if
+//! a hidden file becomes readable. Output of the command is released only after a check that
+//! everything is still covered.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,21 +29,21 @@ use rustix::{
 use super::keeper::{Step, step, step_at};
 use crate::{Mechanism, SandboxProfile, protocol::Plan};
 
-/// What lies over the hidden files of a command.
+/// The mounts over the hidden files of a command, and the watches on their directories.
 pub(super) struct Cover {
     hidden: Vec<HiddenPath>,
     masks: Masks,
     inotify: OwnedFd,
-    /// Names whose change may uncover something: those of hidden files, and of directories above them.
+    /// Names whose change may uncover a file: those of hidden files and of directories above them.
     names: Vec<WatchedName>,
-    /// Which of them each watch is for. A directory that was moved away stays watched: a command may still
-    /// be in it.
+    /// The indices into `names` that each watch is for. A directory that was moved away stays
+    /// watched: a command may still be in it.
     watches: BTreeMap<i32, BTreeSet<usize>>,
 }
 
 struct HiddenPath {
     path: PathBuf,
-    /// It was there when the watch began.
+    /// The file existed when the watch began.
     there: bool,
 }
 
@@ -49,28 +52,29 @@ struct WatchedName {
     name: OsString,
 }
 
-/// What happened to watched names since the last look.
+/// The changes of watched names since the last check.
 #[derive(Default)]
 struct Changes {
     any: bool,
-    /// What came into a place, by the number of its name.
+    /// The indices of names under which an entry appeared.
     arrived: BTreeSet<usize>,
-    /// At most this much happened that not all is reported.
+    /// The event queue overflowed: not all changes are reported.
     incomplete: bool,
 }
 
-/// What there is in the place of a hidden file.
+/// The current contents of a hidden file's path.
 #[derive(PartialEq, Eq)]
 enum InPlace {
     Nothing,
     Mask,
-    /// Something that can be read.
+    /// A file that can be read.
     Other,
 }
 
 impl Cover {
-    /// Begins to watch. `None`: nothing is hidden, or nothing can be. Fails if something is not hidden now:
-    /// it was replaced, or came back, since the sandbox was set up.
+    /// Starts watching. Returns `None` if nothing is hidden or the mechanism cannot hide files.
+    /// Fails if a file is not hidden now: it was replaced, or came back, after the sandbox was set
+    /// up.
     pub(super) fn of(plan: &Plan) -> Result<Option<Self>, Step> {
         let hidden = match &plan.profile {
             SandboxProfile::ReadOnly(reading) => &reading.hidden,
@@ -95,7 +99,7 @@ impl Cover {
             watches: BTreeMap::new(),
         };
         cover.watch_all();
-        // After the watch began: what changes from now on is seen.
+        // This check must come after the watches exist: they report every later change.
         for path in hidden {
             let there = match cover.masks.in_place_of(path) {
                 InPlace::Nothing => false,
@@ -111,7 +115,7 @@ impl Cover {
         Ok(cover)
     }
 
-    /// Watches all directories that are there now. Those that were watched before stay so.
+    /// Watches all directories that exist now. Existing watches stay.
     fn watch_all(&mut self) {
         let flags = WatchFlags::CREATE | WatchFlags::MOVE | WatchFlags::DELETE;
         for (number, name) in self.names.iter().enumerate() {
@@ -122,13 +126,14 @@ impl Cover {
         }
     }
 
-    /// Becomes readable when something changed beside a hidden file.
+    /// Returns the inotify descriptor. It becomes readable when an entry next to a hidden file
+    /// changes.
     pub(super) fn watch(&self) -> &OwnedFd {
         &self.inotify
     }
 
-    /// A hidden file that can be read, or could be since the last look: one that something was put in the
-    /// place of. Looks only if there is something to see.
+    /// Returns a hidden file that can be read, or could be since the last check, because its path
+    /// has new contents. Checks only if a change was reported.
     pub(super) fn uncovered_by_change(&mut self) -> io::Result<Option<PathBuf>> {
         let changes = self.changes()?;
         if !changes.any {
@@ -137,7 +142,8 @@ impl Cover {
         Ok(self.look(&changes))
     }
 
-    /// The same, whether or not a change was reported: the kernel changes first, and reports then.
+    /// Like [`Cover::uncovered_by_change`], but checks even if no change was reported: the kernel
+    /// makes a change before it reports it.
     pub(super) fn uncovered(&mut self) -> io::Result<Option<PathBuf>> {
         let changes = self.changes()?;
         Ok(self.look(&changes))
@@ -145,21 +151,22 @@ impl Cover {
 
     fn look(&mut self, changes: &Changes) -> Option<PathBuf> {
         if changes.any {
-            // A directory that came back is watched before it is looked at.
+            // A directory that came back must be watched before it is checked.
             self.watch_all();
         }
         for hidden in &self.hidden {
             let uncovered = match self.masks.in_place_of(&hidden.path) {
                 InPlace::Mask => false,
                 InPlace::Other => true,
-                // Gone before it could be looked at, and not known.
+                // The path is empty now, and the lost events may include a file that appeared in
+                // between.
                 InPlace::Nothing => changes.incomplete && hidden.there,
             };
             if uncovered {
                 return Some(hidden.path.clone());
             }
         }
-        // Something came and is away again: it may have been read.
+        // An entry appeared and is gone again: the command may have read it.
         changes.arrived.iter().find_map(|number| {
             let name = self.names.get(*number)?;
             let path = name.directory.join(&name.name);
@@ -167,7 +174,7 @@ impl Cover {
         })
     }
 
-    /// What was reported since the last look.
+    /// Returns the changes that were reported since the last check.
     fn changes(&mut self) -> io::Result<Changes> {
         let mut buffer = [MaybeUninit::uninit(); 8192];
         let mut reader = Reader::new(&self.inotify, &mut buffer);
@@ -184,12 +191,12 @@ impl Cover {
                 changes.incomplete = true;
             }
             let Some(name) = event.file_name() else {
-                continue; // of the directory itself
+                continue; // the event is about the directory itself
             };
             let name = OsStr::from_bytes(name.to_bytes());
             let numbers = self.watches.get(&event.wd()).into_iter().flatten();
             for number in numbers {
-                // More happens in these directories.
+                // Other entries of these directories change, too.
                 if self.names.get(*number).is_none_or(|one| one.name != name) {
                     continue;
                 }
@@ -203,8 +210,9 @@ impl Cover {
     }
 }
 
-/// A hidden file's name and those of the directories above it: one that is replaced uncovers as well. Not
-/// those at the top, in which everything on the machine happens.
+/// Returns the name of a hidden file and those of the directories above it, because a replaced
+/// directory uncovers the file as well. Leaves out the topmost directories, in which every change
+/// on the machine would be reported.
 fn names(path: &Path) -> impl Iterator<Item = WatchedName> {
     let above = path.ancestors().enumerate();
     let above = above.filter(|(at, path)| *at == 0 || path.components().count() > 3);
@@ -216,10 +224,11 @@ fn names(path: &Path) -> impl Iterator<Item = WatchedName> {
     })
 }
 
-/// What can lie over hidden files.
+/// The mounts that may cover a hidden file.
 struct Masks {
     known: Vec<(u64, u64)>,
-    /// Bubblewrap mounts a new, closed directory over each.
+    /// Whether the mechanism is bubblewrap, which mounts a new, closed directory over each hidden
+    /// one.
     of_bubblewrap: bool,
 }
 

@@ -1,4 +1,4 @@
-//! System calls that no command in a sandbox needs and some need not have.
+//! Seccomp filters: refuse system calls that no command needs, and pass some calls to the guard.
 
 use std::{collections::BTreeMap, io};
 
@@ -10,10 +10,11 @@ use seccompiler::{
 use super::keeper::Step;
 use crate::{Network, SandboxProfile};
 
-/// Newer than the list of calls we have; the same number everywhere.
+/// The number of this call, which `libc` does not list; it is the same on all architectures.
 const OPEN_TREE_ATTR: i64 = 467;
 
-/// Refused altogether: looking into other processes, the kernel's side doors, mounts and name spaces.
+/// Calls that are always refused: inspecting other processes, kernel interfaces with a large attack
+/// surface, mounts and namespaces.
 const REFUSED: &[i64] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -74,7 +75,7 @@ const OF_THIS_MACHINE: &[i64] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_mo
 #[cfg(not(target_arch = "x86_64"))]
 const OF_THIS_MACHINE: &[i64] = &[];
 
-/// Name spaces that a new process could ask for; the words of `clone`.
+/// The flags with which `clone` creates a process in a new namespace.
 const SPACES: [i32; 8] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -86,11 +87,11 @@ const SPACES: [i32; 8] = [
     0x80, // CLONE_NEWTIME
 ];
 
-/// Typing into the terminal of another program, in two spellings.
+/// The terminal requests that type into the input of another program.
 const TYPING: [u64; 2] = [0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */];
 
-/// File systems that make directories with names, and all that is in them, by requests of their own:
-/// btrfs (subvolume and snapshot, each in two forms), bcachefs.
+/// Requests with which file systems create directories that have names and contents: btrfs
+/// (subvolume and snapshot, each in two forms), bcachefs.
 const NAMING_REQUESTS: [u64; 5] = [
     0x5000_940e,
     0x5000_9418,
@@ -99,19 +100,20 @@ const NAMING_REQUESTS: [u64; 5] = [
     0x4020_bc10,
 ];
 
-/// Takes system calls away from this process and all it starts. Nothing gives them back.
+/// Applies a filter to this process and all its children. It cannot be removed.
 pub(super) fn apply(program: &BpfProgram) -> Result<(), Step> {
     apply_filter(program).map_err(|error| Step::new("the filter of system calls", &other(error)))
 }
 
-/// The filters of a profile. `connects`: it may have Unix sockets that connect.
+/// Returns the filters of a profile. `connects` allows Unix stream sockets.
 pub(super) fn programs(profile: &SandboxProfile, connects: bool) -> Result<Vec<BpfProgram>, Step> {
     compiled(profile, connects).map_err(|error| Step::new("the filter of system calls", &error))
 }
 
 fn compiled(profile: &SandboxProfile, connects: bool) -> io::Result<Vec<BpfProgram>> {
     let refused = compile(refused(profile, connects)?, libc::EPERM)?;
-    // Its flags lie in memory, where a filter cannot look; without it, libraries use `clone`.
+    // The flags of `clone3` are in memory, which a filter cannot read. Libraries fall back to
+    // `clone`.
     let unknown = compile(
         BTreeMap::from([(libc::SYS_clone3, Vec::new())]),
         libc::ENOSYS,
@@ -133,7 +135,8 @@ fn compile(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> io::Result<Bpf
     filter.and_then(TryInto::try_into).map_err(other)
 }
 
-/// The calls of the x32 convention have numbers of their own, and would pass by every other filter.
+/// Returns a filter that refuses the calls of the x32 ABI. Their numbers differ, so the other
+/// filters would not match them.
 fn without_x32() -> BpfProgram {
     const LOAD_NUMBER: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS, at offset 0
     const AT_LEAST: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
@@ -149,8 +152,8 @@ fn without_x32() -> BpfProgram {
     ]
 }
 
-/// Calls that are handed to the guard whatever their arguments are: those that give a file a name, or
-/// take it away, and connections.
+/// Calls that the guard performs regardless of their arguments: those that create or remove a name
+/// of a file, and connections.
 const NAMING: &[i64] = &[
     libc::SYS_mkdirat,
     libc::SYS_mknodat,
@@ -178,11 +181,11 @@ const NAMING_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const NAMING_HERE: &[i64] = &[libc::SYS_renameat];
 
-/// Newer than the list of calls we have; the same number everywhere.
+/// The number of this call, which `libc` does not list; it is the same on all architectures.
 pub(super) const FCHMODAT2: i64 = 452;
 
-/// Calls that change what is known of a file by its path: the kernel decides about them, and the guard
-/// takes note of what it refuses.
+/// Calls that change the metadata of a file by its path. The kernel decides about them, and the
+/// guard records the ones that it refuses.
 const DESCRIBING: &[i64] = &[libc::SYS_fchmodat, FCHMODAT2, libc::SYS_fchownat];
 
 #[cfg(target_arch = "x86_64")]
@@ -197,20 +200,21 @@ const DESCRIBING_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const DESCRIBING_HERE: &[i64] = &[];
 
-/// Calls that are handed over when they open for writing, and which argument says so.
+/// Calls that the guard performs if they open for writing, with the index of their flags argument.
 #[cfg(target_arch = "x86_64")]
 const OPENING: &[(i64, u32)] = &[(libc::SYS_open, 1), (libc::SYS_openat, 2)];
 #[cfg(not(target_arch = "x86_64"))]
 const OPENING: &[(i64, u32)] = &[(libc::SYS_openat, 2)];
 
-/// Refuses what cannot be handed over: its arguments lie in memory. Programs that know it know how to
-/// do without.
+/// Returns a filter that refuses `openat2`: its flags are in memory, so a filter cannot decide
+/// whether to pass it to the guard. Programs that use it have a fallback.
 pub(super) fn unmediated() -> Result<BpfProgram, Step> {
     let calls = BTreeMap::from([(libc::SYS_openat2, Vec::new())]);
     compile(calls, libc::ENOSYS).map_err(|error| Step::new("the filter of system calls", &error))
 }
 
-/// Hands the calls over that make files, give and take their names, or open them for writing.
+/// Returns the filter that passes calls to the guard if they create files, change their names, or
+/// open them for writing.
 pub(super) fn mediated() -> Result<BpfProgram, Step> {
     const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
     const IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
@@ -218,7 +222,7 @@ pub(super) fn mediated() -> Result<BpfProgram, Step> {
     const ANSWER: u16 = 0x06; // BPF_RET | BPF_K
     const HAND_OVER: u32 = 0x7fc0_0000;
     const ALLOW: u32 = 0x7fff_0000;
-    const ARGUMENTS: u32 = 16; // where they begin
+    const ARGUMENTS: u32 = 16; // offset of the first argument
     let writes = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
     let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     let number = |call: i64| {
@@ -232,13 +236,14 @@ pub(super) fn mediated() -> Result<BpfProgram, Step> {
     }
     for (call, argument) in OPENING {
         program.push(instruction(IF_EQUAL, 0, 4, number(*call)?));
-        // The low half of the argument: numbers of this machine have their low byte first.
+        // The low half of the argument; the supported architectures are little-endian.
         program.push(instruction(LOAD, 0, 0, ARGUMENTS + argument * 8));
         program.push(instruction(IF_ANY_BIT, 0, 1, writes.unsigned_abs()));
         program.push(instruction(ANSWER, 0, 0, HAND_OVER));
         program.push(instruction(ANSWER, 0, 0, ALLOW));
     }
-    // Without a path it means an open file, as it mostly does.
+    // Usually the path of `utimensat` is null, and the call changes an open file: it is not
+    // mediated.
     program.push(instruction(IF_EQUAL, 0, 6, number(libc::SYS_utimensat)?));
     program.push(instruction(LOAD, 0, 0, ARGUMENTS + 8));
     program.push(instruction(IF_EQUAL, 0, 2, 0));
@@ -270,7 +275,7 @@ fn refused(
     let requests = TYPING.iter().chain(&NAMING_REQUESTS);
     let requests = requests.map(|request| when(&[(1, SeccompCmpOp::Eq, *request)]));
     rules.insert(libc::SYS_ioctl, requests.collect::<io::Result<_>>()?);
-    // One's own limits are those of process 0. Those of others would end them.
+    // Process 0 means the caller's own limits. Changing the limits of another process could end it.
     rules.insert(
         libc::SYS_prlimit64,
         vec![when(&[(0, SeccompCmpOp::Ne, 0)])?],
@@ -280,8 +285,8 @@ fn refused(
     Ok(rules)
 }
 
-/// The pairs of sockets that are refused: those that can send a packet to any other socket file, by its
-/// name. That name is in memory, where a filter cannot check it.
+/// Returns the pairs of sockets that are refused: those that can send a packet to any other socket
+/// file, by its name. That name is in memory, where a filter cannot check it.
 fn pairs() -> io::Result<Vec<SeccompRule>> {
     [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_RDM]
         .into_iter()
@@ -292,10 +297,10 @@ fn pairs() -> io::Result<Vec<SeccompRule>> {
         .collect()
 }
 
-/// Which kinds of sockets are refused.
+/// Returns the kinds of sockets that are refused.
 fn sockets(profile: &SandboxProfile, connects: bool) -> io::Result<Vec<SeccompRule>> {
     let network = match profile {
-        SandboxProfile::ReadOnly(_) => return Ok(Vec::new()), // all of them
+        SandboxProfile::ReadOnly(_) => return Ok(Vec::new()), // all kinds
         SandboxProfile::Workspace(workspace) => workspace.network,
         SandboxProfile::Full => Network::Open,
     };
@@ -309,7 +314,7 @@ fn sockets(profile: &SandboxProfile, connects: bool) -> io::Result<Vec<SeccompRu
     if families.is_empty() {
         return Ok(Vec::new());
     }
-    // None of them: each must differ.
+    // Refuse a family that differs from every allowed one.
     let differs: Vec<_> = families
         .iter()
         .map(|family| (0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs())))
@@ -317,7 +322,7 @@ fn sockets(profile: &SandboxProfile, connects: bool) -> io::Result<Vec<SeccompRu
     let netlink = u64::from(libc::AF_NETLINK.unsigned_abs());
     let mut rules = vec![when(&differs)?];
     if families.contains(&libc::AF_NETLINK) {
-        // Reading the list of interfaces and routes is all that programs want of it.
+        // Programs use netlink sockets only to list interfaces and routes.
         rules.push(when(&[
             (0, SeccompCmpOp::Eq, netlink),
             (2, SeccompCmpOp::Ne, 0),
@@ -333,7 +338,7 @@ fn sockets(profile: &SandboxProfile, connects: bool) -> io::Result<Vec<SeccompRu
             u64::from(libc::SOCK_DGRAM.unsigned_abs()),
         ),
     ])?);
-    // Raw packets could be sent past the proxy.
+    // Raw packets could bypass the proxy.
     let kind = |kind: i32| u64::from(kind.unsigned_abs());
     rules.push(when(&[
         (0, SeccompCmpOp::Ne, netlink),

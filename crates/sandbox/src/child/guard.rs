@@ -1,7 +1,7 @@
-//! The guard of one command: starts its shell, waits for it, and ends everything that came of it.
+//! The guard of one command: starts its shell, waits for it, and ends all its processes.
 //!
-//! All orphans of the command become children of the guard, whatever they do to get away (it is their
-//! subreaper), so that nothing needs to be remembered: what is below the guard belongs to the command.
+//! The guard is the subreaper of the command, so every orphaned process becomes a child of the
+//! guard. No list of processes is needed: every process below the guard belongs to the command.
 
 mod usage;
 mod wait;
@@ -43,28 +43,31 @@ use crate::{
     tree,
 };
 
-/// What is left after the command ended is looked at this often, at first and at most.
+/// The first and the longest interval between checks for processes that are left after the command
+/// ended.
 const LOOK_FIRST: Duration = Duration::from_millis(5);
 const LOOK_AT_MOST: Duration = Duration::from_millis(250);
 
-/// How often a shell that ended before its command is replaced.
+/// The maximum number of times that a shell is replaced if it ends before it runs the command.
 const REPLACEMENTS: u32 = 3;
 
-/// What a guard is made with.
+/// The parameters of a guard.
 pub(super) struct Charge<'a> {
     pub(super) plan: &'a Plan,
     pub(super) confinement: Option<&'a Confinement>,
-    /// To our process.
+    /// The socket to our process.
     pub(super) socket: OwnedFd,
-    /// What the command writes to.
+    /// The pipe that the command writes to.
     pub(super) output: OwnedFd,
-    /// The keeper: when it goes, so does the command. Where it cannot be seen, the kernel sees to that.
+    /// A handle of the keeper. If the keeper ends, so does the command. `None` if the guard cannot
+    /// see it; then the kernel ends the guard.
     pub(super) keeper: Option<OwnedFd>,
-    /// Where our process is to listen for this command alone.
+    /// The socket on which our process listens for this command alone.
     pub(super) listener: Option<TcpListener>,
 }
 
-/// Guards one command until nothing of it is left. Not 0: something may be left.
+/// Guards one command until none of its processes is left. Returns a non-zero exit code if some may
+/// be left.
 pub(super) fn run(charge: Charge<'_>) -> i32 {
     let plan = charge.plan;
     let told = charge.socket.try_clone();
@@ -87,7 +90,7 @@ pub(super) fn run(charge: Charge<'_>) -> i32 {
     }
 }
 
-/// Tells our process that its command cannot run, and why.
+/// Reports to our process that its command cannot run, and why.
 pub(super) fn refuse(socket: OwnedFd, failed: Step) {
     let failed = News::Unable {
         step: failed.name,
@@ -101,43 +104,45 @@ struct Guard<'a> {
     socket: UnixStream,
     keeper: Option<OwnedFd>,
     confinement: Option<&'a Confinement>,
-    /// What keeps hidden files hidden.
+    /// Watches the hidden files.
     cover: Option<Cover>,
-    /// Where our process asks whether they are: one for each pipe that it reads.
+    /// The sockets on which our process asks whether they are still hidden: one for each pipe that
+    /// it reads.
     fences: Vec<UnixStream>,
-    /// Where our process asks for sockets in the command's network.
+    /// The link on which our process requests sockets in the command's network.
     sockets: Option<GuardSockets>,
-    /// One that no longer is, because of which the command is ended.
+    /// A hidden file that became readable, because of which the command is ended.
     uncovered: Option<PathBuf>,
-    /// What the command was kept from writing, once there are no more calls.
+    /// The writes that the command was refused; set when no more calls can come.
     refused: Vec<RefusedWrite>,
     shell: GuardedShell,
-    /// What the command writes to; until nothing but the command needs it.
+    /// The pipe that the command writes to, until only the command needs it.
     output: Option<OwnedFd>,
-    /// What the shell is to run.
+    /// The file with the command that the shell is to run.
     request: File,
     ordered: bool,
-    /// It is a program of its own, which knew what to do when it was started.
+    /// The guard runs a program instead of a shell command. The program has its arguments from the
+    /// start.
     program: bool,
-    /// Our process can be asked about guarded names.
+    /// Our process answers questions about guarded names.
     asks: bool,
     replaced: u32,
-    /// How the shell ended.
+    /// The exit status of the shell.
     status: Option<WaitStatus>,
-    /// That it did was reported.
+    /// The end of the shell was reported.
     ended: bool,
     deadline: Option<Instant>,
-    /// Measures what the command uses.
+    /// Measures the resources that the command uses.
     usage: UsageMonitor,
-    /// A limit was exceeded, and our process knows.
+    /// A limit was exceeded and reported to our process.
     exceeded: bool,
 }
 
-/// Why a guard stops watching.
+/// The reason why a guard stops watching.
 enum Watched {
-    /// Nothing of the command is left.
+    /// No process of the command is left.
     Gone,
-    /// The one that wanted it is gone.
+    /// Our process or the keeper is gone, or another sandbox is used.
     Unwanted,
 }
 
@@ -162,7 +167,7 @@ impl<'a> Guard<'a> {
             prefer_when_out_of_memory();
         }
         confine::secrecy()?;
-        // Before it gives up what it takes to see all directories.
+        // The guard must do this before it drops the rights to see all directories.
         let cover = match confinement {
             Some(_) => Cover::of(plan)?,
             None => None,
@@ -235,7 +240,7 @@ impl<'a> Guard<'a> {
         })
     }
 
-    /// Until nothing is left, or no one wants it any more.
+    /// Watches the command until none of its processes is left or it is no longer needed.
     fn watch(&mut self, plan: &Plan) -> io::Result<Watched> {
         let mut look = LOOK_FIRST;
         loop {
@@ -275,7 +280,7 @@ impl<'a> Guard<'a> {
                 return Ok(Watched::Unwanted);
             }
             if changed && self.is_uncovered(Cover::uncovered_by_change)? {
-                // Nothing runs yet: the caller takes another sandbox.
+                // No command runs yet: the caller uses another sandbox.
                 if !self.ordered && !heard {
                     return Ok(Watched::Unwanted);
                 }
@@ -328,7 +333,7 @@ impl<'a> Guard<'a> {
                         self.ask(question)?;
                     }
                     Some(Order::Interrupt) if !self.ended => {
-                        // By its handle, so that no other process can be meant.
+                        // The pidfd prevents signalling another process with the same number.
                         let _ = pidfd_send_signal(&self.shell.handle, Signal::INT);
                     }
                     Some(Order::Interrupt | Order::Program { .. }) => {}
@@ -350,7 +355,8 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Can a hidden file be read now? Once it can, nothing of the command's output is passed on.
+    /// Returns whether a hidden file can be read now. From then on, no output of the command is
+    /// released.
     fn is_uncovered(
         &mut self,
         look: impl FnOnce(&mut Cover) -> io::Result<Option<PathBuf>>,
@@ -368,26 +374,27 @@ impl<'a> Guard<'a> {
         Ok(self.uncovered.is_some())
     }
 
-    /// Lets our process use what it has read, if nothing hidden could be read until now: what was written
-    /// before that holds nothing of it. `false`: something could.
+    /// Lets our process use the output that it has read, if no hidden file was readable until now:
+    /// output written before this check cannot contain hidden data. Returns `false` if a hidden
+    /// file was readable.
     fn vouch(&mut self, asked: &[usize]) -> io::Result<bool> {
         if self.is_uncovered(Cover::uncovered)? {
             return Ok(false);
         }
-        // From the last one on, so that the numbers of the others stay what they are.
+        // Back to front, so that removing a fence does not change the other indices.
         for &number in asked.iter().rev() {
             let Some(fence) = self.fences.get_mut(number) else {
                 continue;
             };
             let read = fence.read(&mut [0])?;
             if read == 0 || fence.write_all(&[protocol::COVERED]).is_err() {
-                self.fences.remove(number); // that output is not read any more
+                self.fences.remove(number); // that output is no longer read
             }
         }
         Ok(true)
     }
 
-    /// The same for all that is still on its way: nothing of the command runs any more.
+    /// Releases all output that is still in the pipes. No process of the command runs any longer.
     fn vouch_for_the_rest(&mut self) {
         if matches!(self.is_uncovered(Cover::uncovered), Ok(false)) {
             for fence in &mut self.fences {
@@ -396,7 +403,7 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Does what a call of the command's asks for, or asks our process first.
+    /// Carries out a call of the command, or asks our process first.
     fn mediate(&mut self) -> io::Result<()> {
         let Some(mediator) = &mut self.shell.mediator else {
             return Ok(());
@@ -412,10 +419,10 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Hands the command to the shell that waits for it.
+    /// Sends the command to the waiting shell.
     fn start(&mut self, cwd: &[u8], sourced: Option<&[u8]>, text: &str) -> io::Result<()> {
         if self.ordered {
-            return Ok(()); // one shell, one command
+            return Ok(()); // a shell runs only one command
         }
         let parts = [cwd, sourced.unwrap_or_default(), text.as_bytes()];
         let mut request = Vec::new();
@@ -423,7 +430,8 @@ impl<'a> Guard<'a> {
             request.extend(part);
             request.push(0);
         }
-        // At a place, not at the end of what was written: the shell reads from where the file stands.
+        // Writes at a fixed offset, because the shell shares the file position and reads from
+        // there.
         self.request.write_all_at(&request, 0)?;
         self.ordered = true;
         self.usage.start();
@@ -432,19 +440,21 @@ impl<'a> Guard<'a> {
     }
 
     fn go(&mut self) {
-        // If it is gone, that will be seen, and another one takes its place.
+        // If the shell has exited, the poll loop notices it and starts another one.
         if let Some(go) = &mut self.shell.go {
             let _ = go.write_all(b"\n");
         }
     }
 
-    /// Did the shell begin to read what it is to run? It reads from where the file stands, for it and us.
+    /// Returns whether the shell began to read its command. The guard shares the file position with
+    /// it.
     fn taken(&self) -> bool {
         self.program || tell(&self.request).is_ok_and(|place| place > 0)
     }
 
-    /// Another shell for one that ended before it could take the command: the snapshot made it end,
-    /// or another command killed all shells it saw. `false`: the command ran, or no one wants it.
+    /// Starts another shell if the current one ended before it took the command, because the
+    /// snapshot ended it or another command killed all shells that it could see. Returns `false` if
+    /// the command ran or is no longer needed.
     fn replace(&mut self, plan: &Plan) -> io::Result<bool> {
         let Some(output) = self.output.as_ref() else {
             return Ok(false);
@@ -468,15 +478,16 @@ impl<'a> Guard<'a> {
         Ok(true)
     }
 
-    /// The command's own process ended.
+    /// Reports that the command's own process ended.
     fn end(&mut self) -> io::Result<()> {
-        // Before others are waited for, which would take it along.
+        // Must come before the other children are reaped, which would consume this status.
         let status = match self.status {
             None => waitpid(Some(self.shell.pid), WaitOptions::empty())?.map(|(_, status)| status),
             status => status,
         };
         self.ended = true;
-        // What it read last may not have been reported yet. What a program started is not left behind.
+        // The last read of a hidden file may not have been reported yet. Processes that a program
+        // started must not stay.
         if self.is_uncovered(Cover::uncovered)? || self.program {
             tree::kill_below(process::id(), &[], || self.reap());
         }
@@ -485,18 +496,19 @@ impl<'a> Guard<'a> {
             self.shell.hear();
         }
         let mut told = Vec::new();
-        // A process that still holds the other end must not hold us: what is there is read, no more.
+        // Reads only the data that is available: a process that still holds the other end must not
+        // block the guard.
         if let Some(report) = &mut self.shell.report {
             let _ = report.read_to_end(&mut told);
         }
         let cwd = told.strip_suffix(b"\n").filter(|path| !path.is_empty());
-        // Looking at every process of the machine takes time, and is hardly ever needed.
+        // Scanning all processes of the machine takes time and is rarely needed.
         let left = if self.reap() {
             0
         } else {
             tree::below(process::id()).len()
         };
-        // The code of a shell that ran nothing would say that all went well.
+        // The exit code of a shell that ran nothing would wrongly report success.
         let code = status
             .and_then(WaitStatus::exit_status)
             .filter(|_| self.taken());
@@ -520,7 +532,7 @@ impl<'a> Guard<'a> {
         )
     }
 
-    /// Takes note of every child that ended. Is none left?
+    /// Reaps every child that ended. Returns whether none is left.
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -534,9 +546,10 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Ends everything below.
+    /// Kills every process below the guard.
     fn kill(&mut self) {
-        // As the first process of its PID namespace it can signal all others together: no process forks in between.
+        // As the first process of its PID namespace the guard can signal all others together: no
+        // process forks in between.
         if getpid() == Pid::INIT {
             let _ = kill_process_group(Pid::INIT, Signal::KILL); // `kill(-1)`
         }
@@ -547,13 +560,14 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// Makes the kernel end this process and those it starts before others when the machine is out of memory. Any process
-/// may ask for that; where `/proc` cannot be written, the measurement of the guard remains.
+/// Makes the kernel end this process and its children before others when the machine is out of
+/// memory. Any process may ask for that. If `/proc` cannot be written, the guard still measures the
+/// memory.
 fn prefer_when_out_of_memory() {
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
 }
 
-/// Says in a command's output that the snapshot was left out.
+/// Writes a notice to the command's output that the snapshot was left out.
 fn tell_without(snapshot: Option<&Path>, output: &OwnedFd) {
     let name = snapshot.unwrap_or(Path::new("")).display();
     let text = format!("bash: {name} ended the shell that read it; the command runs without it\n");

@@ -1,4 +1,5 @@
-//! Sockets for our process in the network of a command, made by its guard: see `command_network`.
+//! Sockets in the network of a command, which the guard creates for our process: see
+//! `command_network`.
 
 use std::{
     io::{self, Read},
@@ -15,11 +16,12 @@ use crate::{
     protocol::{self, Plan, SOCKET_FAILED, SOCKET_MADE, SOCKET_V4, SOCKET_V6},
 };
 
-/// The guard's end of what our process asks on.
+/// The guard's end of the link on which our process requests sockets.
 pub(super) struct GuardSockets(UnixStream);
 
 impl GuardSockets {
-    /// For a command that has a network for itself in which it can listen, with the end for our process.
+    /// Creates the link for a command that has its own network and can listen in it. Returns it
+    /// with the end for our process.
     pub(super) fn of(plan: &Plan) -> io::Result<Option<(Self, NetworkId, UnixStream)>> {
         let listens = matches!(
             &plan.profile,
@@ -28,7 +30,7 @@ impl GuardSockets {
         if !listens || plan.mechanism >= Mechanism::Reduced {
             return Ok(None);
         }
-        // Without it, no one could say where a socket leads.
+        // Without an identity, our process could not check which network a socket belongs to.
         let Some(id) = NetworkId::own() else {
             return Ok(None);
         };
@@ -40,7 +42,7 @@ impl GuardSockets {
         self.0.as_fd()
     }
 
-    /// Makes the socket that our process asks for. `false`: it asks for no more.
+    /// Creates the socket that our process requests. Returns `false` if no more requests can come.
     pub(super) fn give(&mut self) -> bool {
         let mut kind = [0];
         if !matches!(self.0.read(&mut kind), Ok(1)) {
@@ -51,7 +53,7 @@ impl GuardSockets {
             [SOCKET_V6] => AddressFamily::INET6,
             _ => return false,
         };
-        // Our process connects it, and does not wait then.
+        // Our process connects the socket without blocking.
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let sent = match socket_with(family, SocketType::STREAM, flags, None) {
             Ok(socket) => {

@@ -1,7 +1,8 @@
-//! The keeper of a sandbox: sets it up, gives up what it may, and then makes a guard for each command.
+//! The keeper of a sandbox: sets it up, drops the rights that it does not need, and then forks a
+//! guard for each command.
 //!
-//! Where it has a process space of its own it is the first process there, and when it ends, the kernel
-//! ends everything in it. It ends when our process does, however that comes about.
+//! If the keeper has its own PID namespace, it is the first process in it, and the kernel ends all
+//! other processes there when it exits. The keeper exits when our process exits, for any reason.
 
 use std::{
     env, fs, io,
@@ -38,15 +39,15 @@ use crate::{
     scratch_lease, tree,
 };
 
-/// Set for the guard that bubblewrap starts, which is inside already: its standard output is the file
-/// that holds the plan, its standard error what the command writes to.
+/// Marks the guard that bubblewrap starts, which is already inside the sandbox. Its standard output
+/// is the file with the plan, and its standard error is the pipe that the command writes to.
 const INSIDE: &str = "HAFT_SANDBOX_INSIDE";
-/// Something that could not be done, and what it was for.
+/// A failed step of the setup: its name and the error.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Step {
     pub(super) name: String,
     pub(super) error: String,
-    /// It may work the next time.
+    /// The step may succeed the next time.
     pub(super) passing: bool,
 }
 
@@ -63,7 +64,7 @@ impl Step {
     }
 }
 
-/// Does one step of the setting up.
+/// Runs one step of the setup.
 pub(super) fn step<T, E: Into<io::Error>>(
     name: &str,
     work: impl FnOnce() -> Result<T, E>,
@@ -71,8 +72,9 @@ pub(super) fn step<T, E: Into<io::Error>>(
     work().map_err(|error| Step::new(name, &error.into()))
 }
 
-/// Does a step for a path that was there before. If it is not now, someone has moved it, and it may be
-/// back the next time: that says nothing about what can be done here.
+/// Runs a step for a path that existed before. If the path is missing now, it was moved and may
+/// come back, so the failure is marked as temporary: it does not show that the mechanism fails
+/// here.
 pub(super) fn step_at<T, E: Into<io::Error>>(
     path: &Path,
     work: impl FnOnce() -> Result<T, E>,
@@ -91,8 +93,8 @@ pub(super) fn step_at<T, E: Into<io::Error>>(
     })
 }
 
-/// The whole life of a keeper, and before that of the waiter, whose standard input is the socket to
-/// our process.
+/// The main function of the waiter and, after the fork, of the keeper. The standard input is the
+/// socket to our process.
 pub(super) fn main() -> i32 {
     let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() else {
         return 2;
@@ -100,13 +102,13 @@ pub(super) fn main() -> i32 {
     if env::var_os(INSIDE).is_some() {
         return inside(socket);
     }
-    // Away from the terminal: Ctrl-C there is for our process to answer.
+    // Leaves the terminal's session: our process handles Ctrl-C.
     let _ = setsid();
     let Ok((plan, file, channel)) = receive(&socket) else {
         return 2;
     };
-    // Here, and not sooner by our process: whatever happens to that, someone removes it.
-    // The lock is held by all processes of the sandbox, and closed in those that become other programs.
+    // The waiter creates the folder and not our process, so that it is removed even if our process
+    // is killed. All processes of the sandbox hold the lock; it is closed on exec.
     let _in_use = match scratch_lease::lock_or_make(&plan.scratch) {
         Ok(lock) => lock,
         Err(error) => {
@@ -114,7 +116,7 @@ pub(super) fn main() -> i32 {
             return say(&channel, &Keeper::NoScratch { error });
         }
     };
-    // What a keeper lets go of, because it was killed, comes here.
+    // Orphans of a killed keeper become children of the waiter.
     let _ = set_child_subreaper(Some(getpid()));
     let forked = pidfd_open(getpid(), PidfdFlags::empty())
         .map_err(io::Error::from)
@@ -132,7 +134,7 @@ pub(super) fn main() -> i32 {
     }
 }
 
-/// Tells our process what went wrong.
+/// Reports a failure to our process.
 fn answer(socket: &OwnedFd, failed: Step) -> i32 {
     let failed = Keeper::Failed {
         step: failed.name,
@@ -149,7 +151,8 @@ fn say(socket: &OwnedFd, failed: &Keeper) -> i32 {
     1
 }
 
-/// The plan comes as a file, for it may be long, and with it the keeper's socket to our process.
+/// Receives the plan and the keeper's socket to our process. The plan comes as a file, because it
+/// may be long.
 fn receive(socket: &OwnedFd) -> io::Result<(Plan, fs::File, OwnedFd)> {
     let (_, files) = protocol::receive(socket)?.ok_or(io::ErrorKind::UnexpectedEof)?;
     let mut files = files.into_iter();
@@ -161,7 +164,7 @@ fn receive(socket: &OwnedFd) -> io::Result<(Plan, fs::File, OwnedFd)> {
     Ok((plan, file, channel))
 }
 
-/// The whole life of a guard that bubblewrap started.
+/// The main function of a guard that bubblewrap started.
 fn inside(socket: OwnedFd) -> i32 {
     let prepared = (|| {
         let (plan, output) = step("the plan", read_again)?;
@@ -175,7 +178,7 @@ fn inside(socket: OwnedFd) -> i32 {
             confinement: confinement.as_ref(),
             socket,
             output,
-            keeper: None, // when it ends, so does all that bubblewrap started
+            keeper: None, // bubblewrap ends the guard itself when the keeper exits
             listener,
         }),
         Err(failed) => {
@@ -185,8 +188,8 @@ fn inside(socket: OwnedFd) -> i32 {
     }
 }
 
-/// The plan from standard output, and what the command writes to. Neither these nor the socket must be
-/// left for commands to find.
+/// Reads the plan from standard output, and takes the command's output from standard error.
+/// Commands must inherit neither these nor the socket.
 fn read_again() -> io::Result<(Plan, OwnedFd)> {
     let plan = fs::read("/proc/self/fd/1")?;
     let output = own_stderr().try_clone_to_owned()?;
@@ -197,10 +200,10 @@ fn read_again() -> io::Result<(Plan, OwnedFd)> {
     Ok((serde_json::from_slice(&plan)?, output))
 }
 
-/// Goes where the sandbox is to be, and keeps it there.
+/// Enters the namespaces of the sandbox and serves commands there.
 fn enter(channel: OwnedFd, plan: &Plan, file: &fs::File, waiter: OwnedFd) -> i32 {
     let entered = (|| {
-        // The waiter's socket stands there.
+        // Standard input is the waiter's socket.
         step("standard input", null_stdin)?;
         match plan.mechanism {
             Mechanism::Namespaces if plan.profile != SandboxProfile::Full => {
@@ -217,7 +220,8 @@ fn enter(channel: OwnedFd, plan: &Plan, file: &fs::File, waiter: OwnedFd) -> i32
     match entered {
         Ok(Forked::Child) => keep(channel, plan, file, &waiter),
         Ok(Forked::Parent(first)) => {
-            // The socket is the first process's alone. This one waits, or it would stay as a zombie.
+            // Only the first process may hold the socket. This process waits, so that the first one
+            // does not stay a zombie.
             drop(channel);
             wait_for(first)
         }
@@ -230,14 +234,15 @@ fn null_stdin() -> io::Result<()> {
     Ok(dup2_stdin(&null)?)
 }
 
-/// Serves commands in what is now the sandbox.
+/// Serves commands in the finished sandbox.
 fn keep(socket: OwnedFd, plan: &Plan, file: &fs::File, waiter: &OwnedFd) -> i32 {
     let mut plan = plan.clone();
     if let SandboxProfile::Workspace(workspace) = &mut plan.profile
         && plan.mechanism == Mechanism::Reduced
         && workspace.network == Network::Proxy
     {
-        // Without a network space of its own it could talk past the proxy: then to nothing.
+        // Without its own network namespace a command could bypass the proxy, so it gets no
+        // network.
         workspace.network = Network::None;
     }
     match ready(&socket, &plan) {
@@ -252,9 +257,9 @@ fn keep(socket: OwnedFd, plan: &Plan, file: &fs::File, waiter: &OwnedFd) -> i32 
     }
 }
 
-/// Gets ready what every command is confined by, and tells our process.
+/// Prepares the restrictions of all commands and reports to our process that the keeper is ready.
 fn ready(socket: &OwnedFd, plan: &Plan) -> Result<Option<Confinement>, Step> {
-    // Bubblewrap makes a network for each command.
+    // Bubblewrap creates a network for each command.
     let listener = match plan.mechanism {
         Mechanism::Namespaces => listener(plan)?,
         _ => None,
@@ -270,10 +275,10 @@ fn ready(socket: &OwnedFd, plan: &Plan) -> Result<Option<Confinement>, Step> {
     Ok(confinement)
 }
 
-/// A socket inside the sandbox's network on which our process, outside, can listen.
+/// Creates a socket inside the sandbox's network on which our process, outside, can listen.
 fn listener(plan: &Plan) -> Result<Option<TcpListener>, Step> {
     match &plan.profile {
-        // Without a network of its own, there is no place for it that others could not reach.
+        // Without its own network namespace, other processes could reach the socket.
         SandboxProfile::Workspace(workspace)
             if workspace.network == Network::Proxy && plan.mechanism < Mechanism::Reduced => {}
         _ => return Ok(None),
@@ -301,17 +306,17 @@ struct Guarding {
     handle: OwnedFd,
 }
 
-/// What all guards of a sandbox are made with.
+/// The parameters that all guards of a sandbox share.
 struct Serving<'a> {
     plan: &'a Plan,
-    /// Holds the plan.
+    /// The file with the plan.
     file: &'a fs::File,
     confinement: Option<&'a Confinement>,
     waiter: &'a OwnedFd,
 }
 
 impl Serving<'_> {
-    /// Makes a guard for each packet, until our process is gone, or the waiter is.
+    /// Forks a guard for each packet, until our process or the waiter exits.
     fn serve(&self, socket: OwnedFd) -> i32 {
         let mut guards: Vec<Guarding> = Vec::new();
         loop {
@@ -346,14 +351,14 @@ impl Serving<'_> {
                 };
                 let mut files = files.into_iter();
                 let (Some(theirs), Some(output)) = (files.next(), files.next()) else {
-                    continue; // it makes no sense
+                    continue; // a malformed request
                 };
                 let forked = pidfd_open(getpid(), PidfdFlags::empty())
                     .map_err(io::Error::from)
                     .and_then(|keeper| Ok((self.fork()?, keeper)));
                 match forked {
                     Ok((Forked::Child, keeper)) => {
-                        // With it, a guard would keep the sandbox alive.
+                        // With the socket, a guard would keep the sandbox alive.
                         drop(socket);
                         drop(guards);
                         return self.guard(theirs, output, keeper);
@@ -370,9 +375,9 @@ impl Serving<'_> {
         0
     }
 
-    /// The process that becomes a guard. It is the first one of a process space of its own, in which
-    /// its command will be: so no command sees, signals or traces what is not its own, and nothing that
-    /// a command does reaches its guard.
+    /// Forks the process that becomes a guard. It is the first process of a new PID namespace,
+    /// which its command shares. A command therefore cannot see, signal or trace processes of
+    /// others, and nothing that it does reaches its guard.
     fn fork(&self) -> io::Result<Forked> {
         let spaces = self.plan.mechanism == Mechanism::Namespaces && self.confinement.is_some();
         if spaces && self.plan.own_processes {
@@ -398,7 +403,8 @@ impl Serving<'_> {
         })
     }
 
-    /// Becomes bubblewrap, which starts this program again, inside. Returns only if that fails.
+    /// Replaces this process with bubblewrap, which starts this program again inside. Returns only
+    /// if that fails.
     fn through_bubblewrap(&self, socket: &OwnedFd, output: &OwnedFd) -> Step {
         let becoming = (|| {
             let arguments = bubblewrap::arguments(self.plan)?;
@@ -421,8 +427,8 @@ impl Serving<'_> {
     }
 }
 
-/// Takes note of guards that ended. What one left behind that did not end in peace became ours, and
-/// ends.
+/// Reaps guards that ended. Processes left by a guard that failed are now children of the keeper,
+/// which kills them.
 fn reap(guards: &mut Vec<Guarding>) {
     let mut killed = reap_some(guards);
     while killed {
@@ -438,7 +444,7 @@ fn reap(guards: &mut Vec<Guarding>) {
     }
 }
 
-/// Was a guard among them that may have left something behind?
+/// Reaps ended children. Returns whether a guard among them may have left processes.
 fn reap_some(guards: &mut Vec<Guarding>) -> bool {
     let mut killed = false;
     while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
@@ -449,7 +455,7 @@ fn reap_some(guards: &mut Vec<Guarding>) -> bool {
     killed
 }
 
-/// Takes note of every child that ended. Is none left?
+/// Reaps every child that ended. Returns whether none is left.
 pub(super) fn reap_all() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {

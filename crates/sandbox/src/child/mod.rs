@@ -1,8 +1,9 @@
-//! The processes between ours and a command: the waiter of a sandbox, which stays outside and tidies up,
-//! the keeper, which stands in it and makes guards, and the guard of each command, which starts the
-//! shell and ends whatever came of it.
+//! The processes between ours and a command. The waiter of a sandbox stays outside and cleans up.
+//! The keeper runs inside the sandbox and forks guards. The guard of each command starts its shell
+//! and ends all processes of the command.
 //!
-//! The keeper is our own program, started with [`ARGUMENT`]; it has one thread, so that it can fork.
+//! The keeper is our own program, started with [`ARGUMENT`]. It has one thread, so that it can
+//! fork.
 
 mod bubblewrap;
 mod close;
@@ -26,14 +27,15 @@ use std::{env, process};
 /// The first argument that makes a program with [`run_if_asked`] the keeper of a sandbox.
 pub const ARGUMENT: &str = "__sandbox";
 
-/// The step that fails where a process space of one's own cannot be had.
+/// The name of the step that fails if a PID namespace is not available.
 pub(crate) const PROCESSES: &str = "the list of processes";
 
-/// The step that fails where a process cannot carry out the calls of another.
+/// The name of the step that fails if a process cannot perform the calls of another one.
 pub(crate) const MEDIATION: &str = "the mediation of files";
 
-/// Turns this process into the keeper of a sandbox or the guard of a server, if its first argument says so,
-/// and does not return then. The first thing that `main` calls: there must be no other thread yet.
+/// Turns this process into the keeper of a sandbox or the guard of a server if its first argument
+/// requests it; does not return in that case. `main` must call this first, while there is only one
+/// thread.
 pub fn run_if_asked() {
     match env::args_os().nth(1) {
         Some(first) if first == ARGUMENT => process::exit(keeper::main()),

@@ -1,5 +1,5 @@
-//! Which files a sandbox shows, and which of them can be changed: a mount space in which everything is
-//! read-only but what was named.
+//! The files that a sandbox shows, and which of them can be changed: a mount namespace in which
+//! everything is read-only except the selected paths.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,22 +25,22 @@ use super::{
 };
 use crate::{SandboxProfile, Workspace, protocol::Plan};
 
-/// Devices that do no harm.
+/// The devices in a sandbox; none of them gives access to the machine.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// An empty file and an empty directory that no one may enter, in the sandbox's own `/dev`: they lie
-/// over what is hidden.
+/// An empty file and an empty directory without any permissions, in the sandbox's own `/dev`. They
+/// are mounted over hidden paths.
 const MASK_FILE: &str = ".hidden-file";
 const MASK_DIRECTORY: &str = ".hidden-directory";
 
-/// The same, with their places.
+/// The paths of both masks.
 pub(super) const MASKS: [&str; 2] = ["/dev/.hidden-file", "/dev/.hidden-directory"];
 
-/// Where daemons of the system have their sockets, and how far below.
+/// The directory in which system daemons have their sockets, and the depth to search there.
 const DAEMONS: &str = "/run";
 const DEPTH: u32 = 3;
 
-/// Sets the mounts up, in a mount space that is this process's own.
+/// Sets up the mounts. The calling process must have its own mount namespace.
 pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
     step("private mounts", || {
         mount_change(
@@ -68,7 +68,7 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
     }
     writable.push(plan.scratch.clone());
     for path in &workspace.writable {
-        // One below another needs no mount of its own.
+        // A directory below another writable one needs no mount.
         let inside = workspace
             .writable
             .iter()
@@ -87,7 +87,7 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
             step_at(path, || protect(path, &writable, &plan.scratch, &mut table))?;
         }
     }
-    // They may be replaced; the directories they are in stay where they are.
+    // These files may be replaced, but the directories above them must not be moved.
     for path in &judged {
         step_at(path, || hold(&above(path, &writable), &mut table))?;
     }
@@ -100,12 +100,12 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
     step("the directory", || std::env::set_current_dir("/"))
 }
 
-/// Shows the processes of this PID namespace, and no others. Runs `before_protection` before `/proc` becomes
-/// read-only.
+/// Mounts a `/proc` that shows only the processes of this PID namespace. Runs `before_protection`
+/// before `/proc` becomes read-only.
 pub(super) fn processes(before_protection: impl FnOnce()) -> rustix::io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, None)?;
-    // Root is exempt from the limit that holds users.
+    // Root is exempt from the process limit of users.
     if counts_by_space(&rustix::system::uname().release().to_string_lossy()) {
         let most = super::confine::PROCESSES.to_string();
         let _ = fs::write("/proc/sys/kernel/pid_max", most);
@@ -114,7 +114,8 @@ pub(super) fn processes(before_protection: impl FnOnce()) -> rustix::io::Result<
     mount_remount("/proc", flags | MountFlags::RDONLY | MountFlags::BIND, c"")
 }
 
-/// Does this kernel count processes by space? Before, there was one number, which is the machine's.
+/// Returns whether this kernel has a `pid_max` for each PID namespace. Older kernels have one for
+/// the machine.
 fn counts_by_space(release: &str) -> bool {
     const SINCE: (u32, u32) = (6, 14);
     let mut numbers = release.split(|other: char| !other.is_ascii_digit());
@@ -144,7 +145,7 @@ pub(super) fn tmpfs(at: &Path, options: &str) -> rustix::io::Result<()> {
     mount("tmpfs", at, "tmpfs", flags, options.as_c_str())
 }
 
-/// A `/dev` with nothing in it that reaches the machine. Made at `staging`, then moved.
+/// Builds a `/dev` without devices of the machine. Creates it at `staging` and moves it.
 fn devices(staging: &Path) -> io::Result<()> {
     tmpfs(staging, "mode=0755,size=64k")?;
     for name in DEVICES {
@@ -156,7 +157,7 @@ fn devices(staging: &Path) -> io::Result<()> {
             .open(&node)?;
         let device = Path::new("/dev").join(name);
         match mount_bind(&device, &node) {
-            Err(Errno::NOENT) => fs::remove_file(&node)?, // containers have no tty, at times
+            Err(Errno::NOENT) => fs::remove_file(&node)?, // some containers have no tty
             bound => bound?,
         }
     }
@@ -173,7 +174,7 @@ fn devices(staging: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o1777).create(&shm)?;
     fs::DirBuilder::new().mode(0o755).create(&pts)?;
     tmpfs(&shm, "mode=1777,size=25%")?;
-    // A terminal is a convenience: some systems let no one have one of their own.
+    // Pseudo terminals are optional: some systems do not permit a new instance.
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     let _ = mount(
         "devpts",
@@ -194,7 +195,7 @@ fn devices(staging: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes every mount read-only that is not at or below one of these.
+/// Makes every mount read-only that is not at or below one of these paths.
 fn freeze(writable: &[PathBuf]) -> io::Result<()> {
     for (path, flags) in mounts()? {
         if writable.iter().any(|open| path.starts_with(open)) {
@@ -202,9 +203,9 @@ fn freeze(writable: &[PathBuf]) -> io::Result<()> {
         }
         let flags = flags | MountFlags::RDONLY | MountFlags::BIND;
         match mount_remount(&path, flags, c"") {
-            // Another mount lies over it, or no one here can walk there: then no command can.
+            // Another mount covers it, or this process cannot reach it: then no command can.
             Ok(()) | Err(Errno::NOENT | Errno::ACCESS | Errno::NOTDIR) => {}
-            // The one that lies over it is another's, and was or will be dealt with by its own name.
+            // The path leads to another mount that covers this one. That mount has its own entry.
             Err(Errno::INVAL) => {}
             Err(error) => {
                 let error = io::Error::from(error);
@@ -218,8 +219,8 @@ fn freeze(writable: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a path below a writable one read-only, and keeps every other way to its name: a directory or
-/// a link on the way could be moved, and another be put in its place.
+/// Makes a path below a writable one read-only, and keeps its name in place. Otherwise a command
+/// could move a directory or symlink on the way and put another one in its place.
 fn protect(
     path: &Path,
     writable: &[PathBuf],
@@ -245,7 +246,7 @@ fn protect(
     Ok(())
 }
 
-/// The directories between a writable one and a path below it, from the top.
+/// Returns the directories between a writable one and a path below it, from the top.
 pub(super) fn above(path: &Path, writable: &[PathBuf]) -> Vec<PathBuf> {
     let Some(root) = writable.iter().find(|root| path.starts_with(root)) else {
         return Vec::new();
@@ -260,7 +261,7 @@ pub(super) fn above(path: &Path, writable: &[PathBuf]) -> Vec<PathBuf> {
     between
 }
 
-/// Keeps directories in their place: where something is mounted, nothing can be moved.
+/// Prevents directories from being moved, by making each a mount point.
 fn hold(directories: &[PathBuf], table: &mut Mounts) -> io::Result<()> {
     for directory in directories {
         if !table.contains_key(directory) {
@@ -271,7 +272,7 @@ fn hold(directories: &[PathBuf], table: &mut Mounts) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps a link in its place, by mounting it over itself.
+/// Prevents a symlink from being moved, by mounting it over itself.
 fn pin(link: &Path, table: &mut Mounts) -> io::Result<()> {
     if table.contains_key(link) {
         return Ok(());
@@ -286,22 +287,23 @@ fn pin(link: &Path, table: &mut Mounts) -> io::Result<()> {
     Ok(())
 }
 
-/// Adds a path to the table that was just mounted on itself: as what it is in is.
+/// Adds a path that was just mounted on itself to the table, with the flags of the mount that
+/// contains it.
 fn note(path: &Path, table: &mut Mounts) {
     let flags = path.ancestors().find_map(|above| table.get(above).copied());
     table.insert(path.to_path_buf(), flags.unwrap_or(MountFlags::empty()));
 }
 
-/// How a path leads to a file.
+/// The way in which a path leads to a file.
 struct Way {
-    /// The links it leads through.
+    /// The symlinks on the way.
     links: Vec<PathBuf>,
     end: PathBuf,
 }
 
 impl Way {
     fn to(path: &Path) -> io::Result<Self> {
-        // As many as the system follows.
+        // The kernel's limit.
         const LINKS: usize = 40;
         let mut links = Vec::new();
         let mut end = PathBuf::from("/");
@@ -331,18 +333,18 @@ impl Way {
     }
 }
 
-/// The last first.
+/// Returns the components of a path, the last one first.
 fn parts(path: &Path) -> Vec<OsString> {
     let parts = path.components().rev();
     parts.map(|part| part.as_os_str().to_owned()).collect()
 }
 
-/// Sockets to be hidden: those that are known, and all that lie beside one of them or in the place of
-/// the system's daemons. A socket may have got its name after it was bound, or be listened on from
-/// another network space, and then nothing shows it.
+/// Returns the sockets to hide: those that are known, all others in the same directories, and those
+/// of system daemons. A socket that was renamed after `bind`, or whose listener is in another
+/// network namespace, appears in no list.
 pub(super) fn sockets(plan: &Plan) -> BTreeSet<PathBuf> {
     let SandboxProfile::Workspace(workspace) = &plan.profile else {
-        return BTreeSet::new(); // it has no sockets to reach them with
+        return BTreeSet::new(); // such a sandbox has no sockets that could connect
     };
     let mut found: BTreeSet<PathBuf> = plan.sockets.iter().cloned().collect();
     let beside: BTreeSet<&Path> = plan
@@ -377,14 +379,15 @@ fn sockets_in(directory: &Path, depth: u32, found: &mut BTreeSet<PathBuf>) {
 
 type Mounts = BTreeMap<PathBuf, MountFlags>;
 
-/// Where something is mounted, and how. Of several in one place the last counts: it lies on top.
+/// Returns the mount points with their flags. If several mounts are at one path, the last one
+/// applies: it is on top.
 fn mounts() -> io::Result<Mounts> {
     let table = fs::read_to_string("/proc/self/mountinfo")?;
     Ok(table.lines().filter_map(parse).collect())
 }
 
-/// `ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS …`. The options that a less privileged user may not take
-/// away must be named again, or a change is refused.
+/// Parses a line `ID PARENT MAJOR:MINOR ROOT PATH OPTIONS …`. A remount must repeat the options
+/// that an unprivileged user may not remove, or the kernel refuses it.
 fn parse(line: &str) -> Option<(PathBuf, MountFlags)> {
     let mut fields = line.split(' ');
     let place = fields.nth(4)?;
@@ -405,7 +408,7 @@ fn parse(line: &str) -> Option<(PathBuf, MountFlags)> {
     Some((PathBuf::from(unescape(place)), flags))
 }
 
-/// Blanks, tabs, line ends and backslashes stand as three octal digits.
+/// Decodes spaces, tabs, newlines and backslashes, which are written as three octal digits.
 fn unescape(text: &str) -> OsString {
     use std::os::unix::ffi::OsStringExt;
     let bytes = text.as_bytes();
@@ -431,8 +434,9 @@ fn unescape(text: &str) -> OsString {
     OsString::from_vec(plain)
 }
 
-/// Lays a device over a file, where devices cannot be opened: then even root gets an error,
-/// and does not take the file for an empty one. `false`: that cannot be done here, and nothing was.
+/// Mounts a device over a file and forbids opening devices on that mount, so that even root gets an
+/// error and does not mistake the file for an empty one. Returns `false`, without any effect, if
+/// this is not possible here.
 fn deny(path: &Path) -> bool {
     if mount_bind("/dev/null", path).is_err() {
         return false;
@@ -443,7 +447,7 @@ fn deny(path: &Path) -> bool {
         | MountFlags::NOEXEC
         | MountFlags::RDONLY
         | MountFlags::BIND;
-    // What a less privileged user may not take away must be named again.
+    // A remount must repeat the options that an unprivileged user may not remove.
     if locked(StatVfsMountFlags::NOATIME) {
         flags |= MountFlags::NOATIME;
     }
@@ -457,9 +461,9 @@ fn deny(path: &Path) -> bool {
     false
 }
 
-/// Lays an empty file or directory over what is there; what is not there needs none.
+/// Mounts an empty file or directory over a path. A missing path needs no mask.
 fn hide(path: &Path) -> io::Result<()> {
-    // Gone, or no one here can walk there.
+    // The path is gone, or no process here can reach it.
     let Ok(metadata) = fs::metadata(path) else {
         return Ok(());
     };
@@ -473,11 +477,11 @@ fn hide(path: &Path) -> io::Result<()> {
     };
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY | MountFlags::BIND;
     match mount_bind(Path::new("/dev").join(mask), path) {
-        Err(Errno::NOENT) => return Ok(()), // gone by now: sockets come and go
+        Err(Errno::NOENT) => return Ok(()), // gone in the meantime: sockets come and go
         bound => bound?,
     }
     match mount_remount(path, flags, c"") {
-        // Gone with what was mounted on it.
+        // The path was removed, and the mount with it.
         Err(Errno::NOENT | Errno::INVAL) if fs::symlink_metadata(path).is_err() => Ok(()),
         mounted => Ok(mounted?),
     }

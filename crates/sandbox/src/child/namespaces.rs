@@ -1,4 +1,4 @@
-//! Name spaces: users, mounts, processes, network and the like that are the sandbox's own.
+//! The sandbox's own namespaces: user, mount, PID, network, IPC and cgroup.
 
 use std::{
     fs,
@@ -18,8 +18,8 @@ use crate::{
     protocol::Plan,
 };
 
-/// Moves this process into spaces of its own; what it forks then is the first process of the new
-/// process space. Users first: that is what permits the rest without being root.
+/// Moves this process into new namespaces. With a new PID namespace, the next process that it forks
+/// is the first one there. The user namespace comes first: it permits the others without root.
 pub(super) fn enter(plan: &Plan) -> Result<(), Step> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     step("a user name space", || {
@@ -40,7 +40,7 @@ pub(super) fn enter(plan: &Plan) -> Result<(), Step> {
     step("mount, process and network name spaces", || unshare(spaces))
 }
 
-/// Does it see the network of the machine?
+/// Returns whether the profile gives access to the machine's network.
 pub(super) fn has_network(profile: &SandboxProfile) -> bool {
     match profile {
         SandboxProfile::ReadOnly(_) => false,
@@ -49,18 +49,18 @@ pub(super) fn has_network(profile: &SandboxProfile) -> bool {
     }
 }
 
-/// Root's new space holds all users, so that files of others stay what they are. Only someone who
-/// stays outside may say that: a second process, which then ends.
+/// Enters a user namespace that maps all users, so that files of other users keep their owners.
+/// Only a process outside the namespace may write this map: a second process, which then exits.
 fn among_all_users() -> io::Result<()> {
     let process = getpid();
     let (mut left, entered) = io::pipe()?;
     match fork()? {
         Forked::Child => {
             drop(entered);
-            // Nothing comes: the other one closes its end when it is inside.
+            // Nothing is sent: the other process closes its end after it entered the namespace.
             let _ = left.read(&mut [0]);
             for map in ["uid_map", "gid_map"] {
-                // What fails here is made good by `map_self`.
+                // If this fails, `map_self` writes a map.
                 let _ = fs::read_to_string(format!("/proc/self/{map}")).and_then(|known| {
                     fs::write(format!("/proc/{process}/{map}"), everyone(&known))
                 });
@@ -76,8 +76,8 @@ fn among_all_users() -> io::Result<()> {
     }
 }
 
-/// A map in which everyone is who they are, of one whose lines are `INSIDE OUTSIDE HOW-MANY`: a
-/// container does not know all users there could be.
+/// Returns the identity map for a map whose lines are `INSIDE OUTSIDE COUNT`: a container may know
+/// only some user IDs.
 fn everyone(known: &str) -> String {
     let line = |line: &str| {
         let mut fields = line.split_ascii_whitespace();
@@ -87,7 +87,8 @@ fn everyone(known: &str) -> String {
     known.lines().filter_map(line).collect()
 }
 
-/// Says of this process who it is, where no one did. That is all that a user may say.
+/// Maps this process to its own user and group, if there is no map yet. An unprivileged user may
+/// map only itself.
 fn map_self(uid: u32, gid: u32) -> io::Result<()> {
     let empty = |map: &str| Ok::<_, io::Error>(fs::read_to_string(map)?.trim().is_empty());
     if empty("/proc/self/uid_map")? {
@@ -100,14 +101,14 @@ fn map_self(uid: u32, gid: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Switches the loopback interface of a new network space on: a listener of ours stands there.
+/// Enables the loopback interface of a new network namespace, on which our process listens.
 pub(super) fn loopback_up() -> io::Result<()> {
     use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
     let socket = rustix::net::socket_with(
         AddressFamily::NETLINK,
         SocketType::RAW,
         SocketFlags::CLOEXEC,
-        None, // the protocol of routes and links
+        None, // NETLINK_ROUTE
     )?;
     rustix::net::send(&socket, &link_up(LOOPBACK), SendFlags::empty())?;
     let mut answer = [0; 256];
@@ -119,10 +120,11 @@ pub(super) fn loopback_up() -> io::Result<()> {
     }
 }
 
-/// The loopback interface is the first of every network space.
+/// The index of the loopback interface, the first of every network namespace.
 const LOOPBACK: i32 = 1;
 
-/// `nlmsghdr` and `ifinfomsg`: set the flag UP of the interface, and answer.
+/// Returns a netlink request (`nlmsghdr` and `ifinfomsg`) that sets the UP flag of an interface and
+/// asks for an answer.
 fn link_up(interface: i32) -> Vec<u8> {
     const RTM_NEWLINK: u16 = 16;
     const REQUEST_ACK: u16 = 1 | 4;
@@ -136,11 +138,11 @@ fn link_up(interface: i32) -> Vec<u8> {
     message.extend([0, 0, 0, 0]); // any family, padding, type
     message.extend(interface.to_ne_bytes());
     message.extend(UP.to_ne_bytes()); // flags
-    message.extend(UP.to_ne_bytes()); // which of them to change
+    message.extend(UP.to_ne_bytes()); // mask of the flags to change
     message
 }
 
-/// The code in an answer that says how it went: behind a header of 16 bytes.
+/// Returns the error code of a netlink answer, which follows a header of 16 bytes.
 fn netlink_error(answer: &[u8]) -> Option<i32> {
     const NLMSG_ERROR: u16 = 2;
     let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);

@@ -1,4 +1,4 @@
-//! A program that is confined for long: started by its guard with open files of its own, without a shell.
+//! A program in its own sandbox, started by its guard with given open files and without a shell.
 
 use std::{
     ffi::OsString,
@@ -24,10 +24,11 @@ use crate::{
     protocol::{self, Bytes, FILES, Order, Plan},
 };
 
-/// How many pipes of a program are read only after its guard has vouched: standard output and standard error.
+/// The number of pipes that are read only after the guard's confirmation: standard output and
+/// standard error.
 pub(super) const FENCES: usize = 2;
 
-/// What the program is, as our process ordered it.
+/// The program, as our process ordered it.
 struct ProgramOrder {
     program: PathBuf,
     arguments: Vec<OsString>,
@@ -36,7 +37,8 @@ struct ProgramOrder {
     files: Vec<(i32, OwnedFd)>,
 }
 
-/// Starts the program that our process names on the socket. May that process be asked about guarded names?
+/// Starts the program that our process names on the socket. Returns it, and whether our process
+/// answers questions about guarded names.
 pub(super) fn start(
     plan: &Plan,
     confinement: Option<&Confinement>,
@@ -57,7 +59,7 @@ pub(super) fn start(
     Ok((begun, judged))
 }
 
-/// One byte with the open files, then the order.
+/// Receives one byte with the open files, then the order.
 fn receive(socket: &mut UnixStream) -> io::Result<(ProgramOrder, bool)> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
@@ -113,7 +115,7 @@ fn receive(socket: &mut UnixStream) -> io::Result<(ProgramOrder, bool)> {
     Ok((order, judged))
 }
 
-/// Gives up what the program must not have, and becomes it. Returns only if that fails.
+/// Drops what the program must not have, and executes it. Returns only if that fails.
 fn become_program(
     confinement: Option<&Confinement>,
     order: ProgramOrder,
@@ -132,7 +134,8 @@ fn become_program(
         let text = format!("{}: {error}", path.display());
         Step::new("", &io::Error::new(error.kind(), text))
     };
-    // Here and not by `exec`, which would not say what of the two is missing.
+    // Here and not by `exec`, whose error would not tell whether the directory or the program is
+    // missing.
     if let Err(error) = std::env::set_current_dir(&order.cwd) {
         return (named(&order.cwd, &error), guard);
     }

@@ -1,5 +1,5 @@
-//! Where nothing can be hidden by mounts, reading is granted path by path: everything but what is
-//! closed and hidden.
+//! Read access by path, for mechanisms that cannot hide files with mounts: grants everything except
+//! closed and hidden paths.
 
 use std::{
     fs,
@@ -8,16 +8,16 @@ use std::{
 
 use crate::ClosedDirectories;
 
-/// More paths than this are not named one by one: the directory they are in then stays closed.
+/// The maximum number of entries that are granted one by one. A larger directory stays closed.
 const MOST: usize = 4096;
 
-/// Paths that together hold everything that may be read, from the root down: everything outside of
-/// what is closed and hidden, and what is open inside of what is closed. None of them holds a path that
-/// may not be read. A directory on the way to a closed or hidden one is taken apart: its entries are
-/// named in its place, so that it can be walked through by name and not be listed.
+/// Returns paths that together contain everything that may be read: everything outside of closed
+/// and hidden paths, and the open paths in closed directories. No returned path contains one that
+/// must not be read. A directory above a closed or hidden path is replaced by its entries: a
+/// command can walk through it by name but not list it.
 ///
-/// What is made later in a directory that was taken apart cannot be read. Links are named as they are,
-/// not followed: what they lead to is granted or not by its own path.
+/// Files that are created later in a replaced directory cannot be read. Symlinks are returned
+/// without being followed: their target is granted or not by its own path.
 pub fn readable(closed: &ClosedDirectories, hidden: &[PathBuf], open: &[PathBuf]) -> Vec<PathBuf> {
     let open: Vec<PathBuf> = closed
         .open
@@ -62,7 +62,7 @@ impl Parts {
         if !is_open && !below(&self.open) {
             return;
         }
-        // Nothing is taken for granted of what cannot be listed.
+        // A directory that cannot be listed is not granted.
         let Ok(entries) = fs::read_dir(path) else {
             return;
         };
@@ -76,7 +76,7 @@ impl Parts {
         }
     }
 
-    /// Is this path readable by the innermost of what closes and opens it?
+    /// Returns whether the innermost closed or open directory around this path is an open one.
     fn is_open(&self, path: &Path) -> bool {
         let deepest = |list: &[PathBuf]| {
             let holding = list.iter().filter(|one| path.starts_with(one));

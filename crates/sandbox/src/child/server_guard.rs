@@ -1,8 +1,8 @@
-//! The guard of a server: a program that runs beside ours for long, with our pipes as its input and output, and
-//! that is not confined. It ends, with everything that it started, when our process is gone, however that ended.
+//! The guard of a server: an unconfined, long-running program with our pipes as its input and
+//! output. The server and everything that it started end when our process ends, for any reason.
 //!
-//! Our program is started again with [`ARGUMENT`], the number of our process and the command. The guard starts
-//! the command, lets go of the pipes and waits for the end of one of the two.
+//! Our program is started again with [`ARGUMENT`], our process ID and the command. The guard starts
+//! the command, closes its copies of the pipes and waits until our process or the command ends.
 
 use std::{
     env,
@@ -29,20 +29,21 @@ use crate::{
     tree,
 };
 
-/// The first argument that makes a program with [`run_if_asked`](super::run_if_asked) the guard of a server.
+/// The first argument that makes a program with [`run_if_asked`](super::run_if_asked) the guard of
+/// a server.
 pub(crate) const ARGUMENT: &str = "__server";
 
-/// What it answers where the command cannot be started, as shells do.
+/// The exit code if the command cannot be started, as in shells.
 const CANNOT_START: i32 = 127;
-/// How long a server may take to end by itself once our process is gone.
+/// The time that a server has to exit after our process ended.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Starts the command of the arguments, and ends it when our process is gone.
+/// Starts the command of the arguments, and ends it when our process ends.
 pub(super) fn main() -> i32 {
     match run(env::args_os().skip(2).collect()) {
         Ok(code) => code,
         Err(why) => {
-            let _ = writeln!(std::io::stderr(), "{why}"); // no one may listen
+            let _ = writeln!(std::io::stderr(), "{why}"); // standard error may be closed
             CANNOT_START
         }
     }
@@ -60,7 +61,7 @@ fn run(arguments: Vec<OsString>) -> Result<i32, String> {
         .next()
         .ok_or("the guard was given nothing to start")?;
     let died = pidfd_open(parent, PidfdFlags::empty()).map_err(|error| error.to_string())?;
-    // The number may be another's by now.
+    // Another process may have this process ID by now.
     if getppid() != Some(parent) {
         return Err("the process that wanted a server is gone".to_owned());
     }
@@ -70,7 +71,7 @@ fn run(arguments: Vec<OsString>) -> Result<i32, String> {
         Forked::Child => return Err(become_server(&command, arguments)),
     };
     let ended = pidfd_open(child, PidfdFlags::empty()).map_err(|error| error.to_string())?;
-    let _ = let_go(); // else the ends of the pipes are not seen, which is no reason to have no server
+    let _ = let_go(); // if this fails, closed pipes go unnoticed, but the server works
     loop {
         let mut watched = [
             PollFd::new(&died, PollFlags::IN),
@@ -102,10 +103,11 @@ fn run(arguments: Vec<OsString>) -> Result<i32, String> {
     Ok(0)
 }
 
-/// Turns this process, made by the guard, into the server; says why where that cannot be. The server ends when
-/// its guard is killed, too: who kills every process of our program's name kills both at once.
+/// Turns the forked process into the server, and returns the error if that fails. The server is
+/// also ended if its guard is killed: killing all processes with our program's name kills both our
+/// process and the guard.
 fn become_server(command: &OsString, arguments: impl Iterator<Item = OsString>) -> String {
-    let _ = set_parent_process_death_signal(Some(Signal::KILL)); // the pipes end as well
+    let _ = set_parent_process_death_signal(Some(Signal::KILL)); // the pipes close as well
     let error = Command::new(command)
         .args(arguments)
         .process_group(0)
@@ -113,7 +115,7 @@ fn become_server(command: &OsString, arguments: impl Iterator<Item = OsString>) 
     format!("{} cannot be started: {error}", command.to_string_lossy())
 }
 
-/// The pipes are the server's alone.
+/// Closes this process's copies of the pipes, which only the server uses.
 fn let_go() -> std::io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;

@@ -1,4 +1,4 @@
-//! The shell of one command: a bash that waits for its command, or runs it.
+//! The shell of one command: a bash process that waits for its command, or runs it.
 
 use std::{
     ffi::OsString,
@@ -29,34 +29,34 @@ use crate::{
     protocol::{self, Plan},
 };
 
-/// The variable in which the shell finds what it has to do: a list of processes stays readable. It is
-/// gone before the command runs.
+/// The variable that contains the script of the shell, so that the process list stays readable. It
+/// is removed before the command runs.
 const SCRIPT: &str = "HAFT_SHELL";
 
-/// With what a process ends that could not become a shell.
+/// The exit code of a process that could not become a shell.
 const NOT_FOUND: i32 = 127;
 
 /// A shell that waits for its command or runs it.
 pub(super) struct GuardedShell {
     pub(super) pid: Pid,
     pub(super) handle: OwnedFd,
-    /// Where it waits for its command. A program has none.
+    /// The pipe on which the shell waits for its command. A program has none.
     pub(super) go: Option<File>,
-    /// Where it reports. A program does not.
+    /// The pipe on which the shell reports. A program has none.
     pub(super) report: Option<File>,
     pub(super) told: ShellRequest,
     pub(super) with_snapshot: bool,
-    /// Opens files for it.
+    /// Opens files for the shell.
     pub(super) mediator: Option<Mediator>,
 }
 
-/// What a shell said so far.
+/// The report that a shell has sent so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShellRequest {
     Nothing,
-    /// It took its command, and needs no other shell in its place.
+    /// The shell took its command and must not be replaced.
     Took,
-    /// It will say no more.
+    /// The shell will not report any more.
     Silent,
 }
 
@@ -68,7 +68,8 @@ impl GuardedShell {
         request: &File,
         output: &OwnedFd,
     ) -> Result<Self, Step> {
-        // What is wrong with the shell says nothing about how it can be confined.
+        // These steps have no name: a failure of the shell does not show that the mechanism fails
+        // here.
         let (wait_for, go) = step("", || pipe_with(PipeFlags::CLOEXEC))?;
         let (report, told) = step("", || pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK))?;
         let become_shell = |guard: OwnedFd| {
@@ -90,7 +91,7 @@ impl GuardedShell {
         })
     }
 
-    /// Takes note of a shell that took its command.
+    /// Reads the report of the shell.
     pub(super) fn hear(&mut self) {
         let Some(report) = &mut self.report else {
             self.told = ShellRequest::Silent;
@@ -104,11 +105,11 @@ impl GuardedShell {
     }
 }
 
-/// A new process, a handle of it, and what opens files for it.
+/// A new process, its pidfd, and the mediator that opens files for it.
 type Begun = (Pid, OwnedFd, Option<Mediator>);
 
-/// Starts a process that becomes another program, and waits until it did. `turn` returns only if that fails,
-/// with why and with the socket to this process that it was given.
+/// Forks a process that executes another program, and waits until it did. `turn` returns only if
+/// that fails, with the failed step and the socket to this process that it received.
 pub(super) fn fork_to(
     plan: &Plan,
     turn: impl FnOnce(OwnedFd) -> (Step, OwnedFd),
@@ -131,7 +132,7 @@ pub(super) fn fork_to(
         Forked::Parent(pid) => pid,
     };
     drop(theirs);
-    // It closes its end by becoming another program.
+    // The socket is closed on exec.
     let mut mediator = None;
     while let Some((failed, files)) = protocol::receive(&ours)? {
         match files.into_iter().next() {
@@ -143,7 +144,7 @@ pub(super) fn fork_to(
     Ok(Ok((pid, handle, mediator)))
 }
 
-/// Gives up what the command must not have, and becomes its shell. Returns only if that fails.
+/// Drops what the command must not have, and executes its shell. Returns only if that fails.
 fn become_shell(
     plan: &Plan,
     confinement: Option<&Confinement>,
@@ -194,11 +195,15 @@ fn become_shell(
     Step::new("", &io::Error::new(error.kind(), text))
 }
 
-/// What the shell does. On one line, so that the command's first line is line 1 in its messages. It
-/// closes what our process was started with and no one meant for commands, reads the snapshot, waits for a line on the first file, reads directory, file to source and command
-/// from the second, says on the third that it did, runs it, and tells there where it ended up. What it
-/// was given is closed before the command runs, so that no process of it holds or finds it. Builtins
-/// are named as such: a snapshot may define functions of any name.
+/// Returns the script of the shell. It is on one line, so that the command's first line is line 1
+/// in error messages.
+///
+/// The script closes open files that our process inherited, and reads the snapshot. It waits for a
+/// line on the first file. From the second file it reads the directory, a file to source, and the
+/// command. It reports on the third file that it took the command, runs the command, and reports
+/// its final directory there. The three files are closed for the command, so that none of its
+/// processes can find them. The script calls builtins with `builtin`, because a snapshot may define
+/// functions with any name.
 fn script([wait_for, request, told]: [i32; 3]) -> String {
     format!(
         "unset {SCRIPT}; for REPLY in /proc/self/fd/*; do case ${{REPLY##*/}} in \

@@ -1,5 +1,5 @@
-//! The waiter of a sandbox: it stays outside, where no confined command can reach it, and leaves nothing
-//! behind, whichever of the others was killed or stopped.
+//! The waiter of a sandbox. It stays outside, where no confined command can reach it, and cleans up
+//! after the other processes, even if they are killed or stopped.
 
 use std::{os::fd::OwnedFd, path::Path, process};
 
@@ -11,8 +11,8 @@ use rustix::{
 use super::keeper::reap_all;
 use crate::{protocol, scratch, tree};
 
-/// Waits until our process is gone or needs the sandbox no more. Whatever the keeper lets go of comes
-/// here, and ends.
+/// Waits until our process ends or no longer needs the sandbox. Orphans of the keeper become
+/// children of the waiter, which kills them.
 pub(super) fn run(socket: &OwnedFd, keeper: Pid, scratch: &Path) -> i32 {
     let mut handle = pidfd_open(keeper, PidfdFlags::empty()).ok();
     let mut dismissed = false;
@@ -36,7 +36,7 @@ pub(super) fn run(socket: &OwnedFd, keeper: Pid, scratch: &Path) -> i32 {
         }
         if heard {
             match protocol::receive(socket) {
-                Ok(Some(_)) => dismissed = true, // a goodbye
+                Ok(Some(_)) => dismissed = true, // our process no longer needs the sandbox
                 Ok(None) | Err(_) => break,
             }
         }

@@ -1,7 +1,7 @@
 //! Measures the memory and processes of a command, and finds out when they exceed its limits.
 //!
-//! No cgroup is needed, and a short command costs nothing: the first measurement comes after [`FIRST_PAUSE`]. From
-//! then on the pause depends on how soon the limit could be reached.
+//! No cgroup is needed, and a short command is never measured: the first measurement comes after
+//! [`FIRST_PAUSE`]. From then on the pause depends on how soon the command could reach the limit.
 
 use std::{
     fs, process,
@@ -16,10 +16,11 @@ use crate::{ExceededLimit, ResourceLimits, limits::parse_kilobytes, tree};
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MIN_PAUSE: Duration = Duration::from_millis(10);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
-/// The fastest growth that is expected, a second: what several processors can fill, and fork.
+/// The fastest growth per second that is expected: as much as several processors can allocate and
+/// fork.
 const MEMORY_GROWTH: u64 = 8 << 30;
 const TASK_GROWTH: u64 = 8192;
-/// A pause takes at least this many times the processor time of the measurement before it.
+/// A pause is at least this multiple of the processor time of the preceding measurement.
 const PAUSE_PER_COST: u32 = 10;
 
 /// Measures one command from its start to its end.
@@ -46,7 +47,7 @@ impl UsageMonitor {
         }
     }
 
-    /// The command starts now.
+    /// Schedules the first measurement. Must be called when the command starts.
     pub(super) fn start(&mut self) {
         self.due = Some(Instant::now() + self.pause);
     }
@@ -127,8 +128,8 @@ fn parse_threads(status: &str) -> u64 {
         .unwrap_or(1)
 }
 
-/// The memory of a process, with its share of pages that others use too. A process that hides its memory is charged
-/// for shared pages in full.
+/// Returns the memory of a process, with its share of pages that others use too. A process that
+/// hides its memory is charged for shared pages in full.
 fn proportional_memory(pid: u32) -> u64 {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"));
     if let Ok(rollup) = rollup

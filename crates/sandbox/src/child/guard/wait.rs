@@ -1,4 +1,4 @@
-//! What a guard waits for.
+//! The events that a guard waits for.
 
 use std::{io, os::fd::AsFd, time::Duration};
 
@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{super::shell::ShellRequest, Guard};
 
-/// What a guard watches.
+/// The source of an event.
 enum Watch {
     Socket,
     Keeper,
@@ -18,29 +18,30 @@ enum Watch {
     Sockets,
 }
 
-/// What it saw.
+/// The events that one wait reported.
 #[derive(Default)]
 pub(super) struct Happened {
-    /// Our process said something, or is gone.
+    /// Our process sent a message or exited.
     pub(super) heard: bool,
     pub(super) keeper_gone: bool,
     pub(super) shell_ended: bool,
-    /// The shell said something.
+    /// The shell sent a report.
     pub(super) told: bool,
-    /// The command made a call that is ours to carry out.
+    /// The command made a call that the guard must carry out.
     pub(super) called: bool,
-    /// No process is left that could.
+    /// No process is left that could make such a call.
     pub(super) no_more_calls: bool,
-    /// Something changed beside a hidden file.
+    /// An entry next to a hidden file changed.
     pub(super) changed: bool,
-    /// Our process has read something that the command wrote, and asks on these fences.
+    /// The indices of the fences on which our process asks whether it may use the output that it
+    /// has read.
     pub(super) asked: Vec<usize>,
-    /// It wants a socket in the network of the command.
+    /// Our process requests a socket in the command's network.
     pub(super) wants_socket: bool,
 }
 
 impl Guard<'_> {
-    /// Waits for our process, the keeper's end, the shell's end, the shell's word, a call of the command's.
+    /// Waits until an event arrives or the pause is over.
     pub(super) fn wait(&self, pause: Option<Duration>) -> io::Result<Happened> {
         let pause = pause.map(|pause| Timespec {
             tv_sec: pause.as_secs().try_into().unwrap_or(i64::MAX),

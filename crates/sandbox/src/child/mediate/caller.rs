@@ -1,4 +1,4 @@
-//! The thread that made a call: its arguments, its directory, who it is.
+//! The thread that made a call: its arguments, its directory, its user.
 
 use std::{
     ffi::{CString, OsString},
@@ -23,12 +23,12 @@ use rustix::{
 
 use crate::notify::Call;
 
-/// The longest path that the system takes, with its end.
+/// The longest path that the system accepts, with its terminating zero byte.
 const PATH_MAX: usize = 4096;
-/// Memory is mapped in pieces of this size, or a multiple.
+/// The smallest page size. Memory is mapped in multiples of it.
 const PAGE: u64 = 4096;
 
-/// What an argument for a directory says that means the current one.
+/// The directory argument that means the current directory.
 const CURRENT: i32 = libc::AT_FDCWD;
 
 pub(super) struct Caller {
@@ -36,7 +36,7 @@ pub(super) struct Caller {
     memory: File,
 }
 
-/// Who makes a file, and with which rights taken away.
+/// The user, group and umask with which a file is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Maker {
     umask: Mode,
@@ -51,12 +51,12 @@ impl Caller {
         Ok(Self { thread, memory })
     }
 
-    /// A path among the arguments.
+    /// Reads a path argument.
     pub(super) fn path(&self, address: u64) -> io::Result<PathBuf> {
         let mut bytes = Vec::new();
         let mut at = address;
         while bytes.len() < PATH_MAX {
-            // Not beyond the end of a page: the next may not be there.
+            // Reads at most to the end of a page: the next one may not be mapped.
             let left = usize::try_from(PAGE - at % PAGE).unwrap_or(PATH_MAX);
             let mut piece = vec![0; left.min(PATH_MAX - bytes.len())];
             let got = self.memory.read_at(&mut piece, at)?;
@@ -73,9 +73,9 @@ impl Caller {
         Err(Errno::NAMETOOLONG.into())
     }
 
-    /// The name of a socket that is a path, among the arguments.
+    /// Returns the path in a Unix socket address, if it has one.
     pub(super) fn socket_name(&self, address: u64, length: i32) -> Option<PathBuf> {
-        // The family, then the path.
+        // The address is the family followed by the path.
         let length = usize::try_from(length)
             .ok()?
             .min(size_of::<libc::sockaddr_un>());
@@ -89,16 +89,17 @@ impl Caller {
         (!name.is_empty()).then(|| OsString::from_vec(name.to_vec()).into())
     }
 
-    /// Bytes of the caller's memory.
+    /// Reads bytes of the caller's memory.
     pub(super) fn bytes(&self, address: u64, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; length];
         self.memory.read_exact_at(&mut bytes, address)?;
         Ok(bytes)
     }
 
-    /// A duplicate of the caller's socket: a path does not open sockets.
+    /// Returns a duplicate of the caller's socket. Sockets cannot be opened by a path.
     pub(super) fn socket(&self, number: i32) -> rustix::io::Result<OwnedFd> {
-        // PIDFD_THREAD: threads need not share their open files. Older kernels know only processes.
+        // `PIDFD_THREAD`: threads may have separate descriptor tables. Older kernels support only
+        // processes.
         let thread = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
         let open = |id: Option<Pid>, flags| pidfd_open(id.ok_or(Errno::SRCH)?, flags);
         let id = i32::try_from(self.thread).ok().and_then(Pid::from_raw);
@@ -109,14 +110,15 @@ impl Caller {
         pidfd_getfd(handle?, number, PidfdGetfdFlags::empty())
     }
 
-    /// The process that the thread belongs to.
+    /// Returns the process that the thread belongs to.
     fn process(&self) -> Option<Pid> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.thread)).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
         Pid::from_raw(line.trim().parse().ok()?)
     }
 
-    /// The directory that a relative path starts from; an argument holds the number in its low half.
+    /// Returns the directory that a relative path starts from. The descriptor is in the low half of
+    /// the argument.
     pub(super) fn directory(&self, argument: u64) -> rustix::io::Result<OwnedFd> {
         match low(argument) {
             CURRENT => self.opened("cwd"),
@@ -124,12 +126,12 @@ impl Caller {
         }
     }
 
-    /// Where the caller is.
+    /// Returns the caller's current directory.
     pub(super) fn current(&self) -> rustix::io::Result<OwnedFd> {
         self.opened("cwd")
     }
 
-    /// An open file of the caller's.
+    /// Returns a handle of a file that the caller has open.
     pub(super) fn descriptor(&self, number: i32) -> rustix::io::Result<OwnedFd> {
         self.opened(&format!("fd/{number}"))
     }
@@ -143,14 +145,15 @@ impl Caller {
         )
     }
 
-    /// Who the caller is: files that are made for it are its own.
+    /// Returns the user, group and umask of the caller: it owns the files that the guard creates
+    /// for it.
     pub(super) fn maker(&self) -> io::Result<Maker> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.thread))?;
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             Some(line.split_ascii_whitespace())
         };
-        // Real, effective, saved, for files.
+        // The fields are the real, effective, saved and file system ID.
         let id = |name| field(name)?.nth(3)?.parse().ok();
         let mask = field("Umask:").and_then(|mut fields| fields.next());
         let mask = mask.and_then(|mask| u32::from_str_radix(mask, 8).ok());
@@ -166,7 +169,7 @@ impl Caller {
 }
 
 impl Maker {
-    /// Does something as this one would.
+    /// Runs a closure with this user, group and umask.
     pub(super) fn act<T>(
         self,
         act: impl FnOnce() -> rustix::io::Result<T>,
@@ -198,7 +201,7 @@ impl Maker {
     }
 }
 
-/// A number that has half the size of an argument.
+/// Returns the low half of an argument, as a signed number.
 pub(super) fn low(argument: u64) -> i32 {
     let bytes = argument.to_ne_bytes();
     let half = if cfg!(target_endian = "little") {
@@ -209,7 +212,7 @@ pub(super) fn low(argument: u64) -> i32 {
     i32::from_ne_bytes(half)
 }
 
-/// The number of an open file that a path names as such: `/dev/stdout`, `/proc/self/fd/1`.
+/// Returns the descriptor that a path like `/dev/stdout` or `/proc/self/fd/1` names.
 pub(super) fn own_descriptor(path: &Path) -> Option<i32> {
     let text = path.to_str()?;
     let number = match text {
@@ -225,25 +228,25 @@ pub(super) fn own_descriptor(path: &Path) -> Option<i32> {
     digits.then(|| number.parse().ok()).flatten()
 }
 
-/// Opens again what a handle stands for.
+/// Opens the file of a handle again.
 pub(super) fn reopen(handle: &OwnedFd, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
     openat(CWD, of_handle(handle), flags, mode)
 }
 
-/// Another name for what a handle stands for.
+/// Returns a path that leads to the file of a handle.
 pub(super) fn of_handle(handle: &OwnedFd) -> CString {
     use std::os::fd::AsRawFd;
     let text = format!("/proc/self/fd/{}", handle.as_raw_fd());
     CString::new(text).unwrap_or_default()
 }
 
-/// The real path of what a handle stands for.
+/// Returns the real path of a handle's file.
 pub(super) fn real(handle: &OwnedFd) -> rustix::io::Result<PathBuf> {
     let path = rustix::fs::readlinkat(CWD, of_handle(handle), Vec::new())?;
     Ok(OsString::from_vec(path.into_bytes()).into())
 }
 
-/// Is there something of this name? A link counts as itself.
+/// Returns whether an entry with this name exists. Symlinks are not followed.
 pub(super) fn exists(directory: &OwnedFd, name: &std::ffi::OsStr) -> bool {
     rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }

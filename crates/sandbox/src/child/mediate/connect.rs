@@ -34,13 +34,13 @@ const MAX_ADDRESS_LENGTH: usize = 128;
 pub(super) struct Connection {
     socket: OwnedFd,
     address: Vec<u8>,
-    /// Keeps the checked socket file, which `address` names by this descriptor.
+    /// Keeps the checked socket file open; `address` refers to it by this descriptor.
     _target: Option<OwnedFd>,
     maker: Maker,
 }
 
 impl Connection {
-    /// Connects; waits if the socket is a blocking one.
+    /// Connects. A blocking socket waits.
     pub(super) fn connect(&self) -> rustix::io::Result<()> {
         self.maker
             .act(|| notify::connect(&self.socket, &self.address))
@@ -82,8 +82,9 @@ impl Acting<'_> {
         Ok(Outcome::Answered(NotifyReply::Done))
     }
 
-    /// The address of the socket file that an address names, if the command may connect to it, and a
-    /// handle of that file. Landlock decides about addresses without a file.
+    /// Checks whether the command may connect to the socket file of an address. Returns an address
+    /// that leads to the checked file, and a handle of that file. Landlock decides about addresses
+    /// without a file.
     fn unix_address(&self, address: Vec<u8>) -> Result<(Vec<u8>, Option<OwnedFd>), Stop> {
         let Some((family, name)) = address.split_first_chunk::<2>() else {
             return Err(Stop::Failed(Errno::INVAL));
@@ -109,9 +110,10 @@ impl Acting<'_> {
         Ok((address, Some(target)))
     }
 
-    /// A handle of the file that a path leads to, for the caller.
+    /// Returns a handle of the file that a path leads to for the caller.
     fn socket_file(&self, path: &Path) -> Result<OwnedFd, Stop> {
-        // A path below an open directory: programs shorten names like this that are too long for an address.
+        // A path relative to an open directory: programs use it to shorten names that are too long
+        // for an address.
         let below = ["/proc/self/fd/", "/dev/fd/"]
             .iter()
             .find_map(|prefix| path.to_str()?.strip_prefix(prefix)?.split_once('/'));
@@ -135,7 +137,8 @@ impl Acting<'_> {
     }
 }
 
-/// The answer if the caller cannot be inspected: what is wrong with its arguments, or that it is denied.
+/// Returns the result for a caller that cannot be inspected: its argument is invalid, or access is
+/// denied.
 fn denied(error: Errno) -> Stop {
     Stop::Failed(match error {
         Errno::BADF => Errno::BADF,

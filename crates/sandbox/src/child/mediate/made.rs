@@ -1,4 +1,4 @@
-//! What a command has made, and what is kept from it by its name.
+//! The files that a command has created, and the paths that it must not change.
 
 use std::{
     cell::RefCell,
@@ -13,17 +13,18 @@ use rustix::fs::{AtFlags, StatxFlags, statx};
 
 use super::act::Place;
 
-/// A file, told from one that has got its number since.
+/// The identity of a file. Differs from that of a later file with the same inode number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct MadeIdentity {
     device: (u32, u32),
     number: u64,
-    /// Where the file system knows it.
+    /// The birth time, if the file system stores it.
     born: Option<(i64, u32)>,
 }
 
 impl MadeIdentity {
-    /// Of what has this name in a directory, a link as itself; without a name, of the file.
+    /// Returns the identity of a directory entry, without following symlinks, or of the file itself
+    /// if the name is empty.
     pub(super) fn of(file: impl AsFd, name: &OsStr) -> Option<Self> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
         let wanted = StatxFlags::INO | StatxFlags::BTIME;
@@ -39,7 +40,7 @@ impl MadeIdentity {
     }
 }
 
-/// What a command has made under names that are guarded.
+/// The files that a command has created under guarded names.
 #[derive(Default)]
 pub(super) struct MadeFiles(RefCell<HashSet<MadeIdentity>>);
 
@@ -54,7 +55,7 @@ impl MadeFiles {
         }
     }
 
-    /// What is in this place, if the command has made it.
+    /// Returns the identity of the file at this place, if the command has created it.
     pub(super) fn known(&self, place: &Place) -> Option<MadeIdentity> {
         if self.0.borrow().is_empty() {
             return None;
@@ -64,18 +65,19 @@ impl MadeFiles {
     }
 }
 
-/// Paths that a command may not change, whatever lies there by now: mounts keep what was there when it
-/// began, and go with that when it is replaced from outside.
+/// Paths that a command must not change, regardless of what is there now. Read-only mounts alone
+/// are not enough: each protects the file that it was made over, and disappears with that file if a
+/// process outside replaces it.
 #[derive(Default)]
 pub(super) struct KeptPaths {
     paths: HashSet<PathBuf>,
-    /// The directories on the way to them.
+    /// The directories above those paths.
     above: HashSet<PathBuf>,
 }
 
 impl KeptPaths {
     pub(super) fn new(paths: &[PathBuf], roots: &[PathBuf]) -> Self {
-        // By their names, and where links lead.
+        // Both the given paths and the real paths that they lead to.
         let real = paths.iter().filter_map(|path| fs::canonicalize(path).ok());
         let paths: HashSet<PathBuf> = real.chain(paths.iter().cloned()).collect();
         let above = paths.iter().flat_map(|path| {
@@ -89,12 +91,12 @@ impl KeptPaths {
         }
     }
 
-    /// Is it one, or in one?
+    /// Returns whether the path is one of them or below one.
     pub(super) fn includes(&self, path: &Path) -> bool {
         !self.paths.is_empty() && path.ancestors().any(|above| self.paths.contains(above))
     }
 
-    /// Would one of them not be there any more, if this was not?
+    /// Returns whether removing this path would remove one of them.
     pub(super) fn holds(&self, path: &Path) -> bool {
         self.above.contains(path) || self.includes(path)
     }

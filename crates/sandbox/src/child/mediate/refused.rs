@@ -1,4 +1,5 @@
-//! Writes that are refused, noted where they are tried: what a command prints may hide them.
+//! The writes that were refused to a command, recorded at the call: the command's output may not
+//! mention them.
 
 use std::{
     cell::RefCell,
@@ -7,19 +8,19 @@ use std::{
 
 use crate::RefusedWrite;
 
-/// As many are kept: no one would read more, and a command may try many.
+/// The maximum number of recorded writes: a command may try many, and nobody would read more.
 const MOST: usize = 64;
 
-/// What the kernel shows of itself is no file that anyone could allow.
+/// Kernel file systems, in which no user could allow writing.
 const NO_FILES: [&str; 3] = ["/dev", "/proc", "/sys"];
 
-/// What a command tried to write and may not.
+/// The writes that a command tried and was refused.
 #[derive(Default)]
 pub(super) struct RefusedWrites(RefCell<Vec<RefusedWrite>>);
 
 impl RefusedWrites {
-    /// Takes note of one. Of new files in a directory the first stands for all: to allow one takes the
-    /// directory.
+    /// Records a refused write. Of several new files in one directory only the first is recorded:
+    /// allowing one requires allowing the directory.
     pub(super) fn note(&self, path: &Path, tentative: bool) {
         if !path.is_absolute() || NO_FILES.iter().any(|place| path.starts_with(place)) {
             return;
@@ -47,7 +48,8 @@ impl RefusedWrites {
     }
 }
 
-/// Where a path would be that cannot be walked: a directory on the way may only be hidden here.
+/// Returns the path that a call would use if it cannot be resolved: a directory on the way may
+/// exist and only be hidden here.
 pub(super) fn unseen(start: &Path, path: &Path) -> PathBuf {
     start.join(path).components().collect()
 }
