@@ -1,6 +1,7 @@
-//! System calls that are handed to another process, which answers in the kernel's place.
+//! Seccomp notifications: system calls that another process handles instead of the kernel.
 //!
-//! The calls of the kernel for it have no safe form; with `fork.rs` this is all `unsafe` code there is.
+//! The system calls for it have no safe wrapper. The only other `unsafe` code of the workspace is
+//! in `fork.rs` and `memory.rs`.
 
 use std::{
     io, mem,
@@ -10,31 +11,31 @@ use std::{
 
 use seccompiler::sock_filter;
 
-/// A call that waits for its answer.
+/// A system call that waits for its answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call {
-    /// Names it in the answer.
+    /// The ID that the answer must contain.
     pub(crate) id: u64,
-    /// The thread that made it, numbered as the receiver sees it.
+    /// The thread that made the call, as an ID in the receiver's PID namespace.
     pub(crate) thread: u32,
     pub(crate) number: i64,
     pub(crate) arguments: [u64; 6],
 }
 
-/// What a call is answered with.
+/// The answer to a call.
 #[derive(Debug)]
 pub(crate) enum NotifyReply {
-    /// The kernel carries it out as it was made. Its arguments may have changed since they were looked
-    /// at, so that this permits nothing that was not permitted before.
+    /// The kernel carries out the call. Its arguments may have changed since they were inspected,
+    /// so this answer must not permit anything that was not permitted before.
     Continue,
-    /// It returns nothing of note.
+    /// The call returns 0.
     Done,
-    /// It fails.
+    /// The call fails.
     Failed(rustix::io::Errno),
 }
 
-/// Applies a filter to this process and all it starts whose calls of the action `USER_NOTIF` come out
-/// at the descriptor.
+/// Applies a filter to this process and all its children. Calls for which the filter returns
+/// `USER_NOTIF` are reported on the returned descriptor.
 #[expect(unsafe_code, reason = "seccomp has no safe form")]
 pub(crate) fn install(program: &[sock_filter]) -> io::Result<OwnedFd> {
     let length = u16::try_from(program.len()).map_err(io::Error::other)?;
@@ -43,12 +44,12 @@ pub(crate) fn install(program: &[sock_filter]) -> io::Result<OwnedFd> {
         filter: program.as_ptr().cast::<libc::sock_filter>().cast_mut(),
     };
     let listen = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-    // Without it, a signal would make a call return that was carried out, as if it was not. Older
-    // kernels do not know it.
+    // Without this flag, a signal could interrupt a call that was already carried out, and the
+    // caller would repeat it. Older kernels do not support it.
     let steady = listen | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     for flags in [steady, listen] {
-        // SAFETY: the kernel reads the program, which is as long as it is said to be, and whose
-        // instructions have the layout of the kernel's (`#[repr(C)]`, 8 bytes).
+        // SAFETY: the kernel reads the program. Its length is correct, and its instructions have
+        // the kernel's layout (`#[repr(C)]`, 8 bytes).
         let got = unsafe {
             libc::syscall(
                 libc::SYS_seccomp,
@@ -59,7 +60,7 @@ pub(crate) fn install(program: &[sock_filter]) -> io::Result<OwnedFd> {
         };
         match i32::try_from(got) {
             Ok(fd) if fd >= 0 => {
-                // SAFETY: the kernel has just made it for us.
+                // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
                 let listener = unsafe { OwnedFd::from_raw_fd(fd) };
                 hand_the_processor_over(&listener);
                 return Ok(listener);
@@ -71,8 +72,8 @@ pub(crate) fn install(program: &[sock_filter]) -> io::Result<OwnedFd> {
     Err(io::Error::last_os_error())
 }
 
-/// Lets the receiver run at once, where the caller ran, which waits anyway: several times faster on a
-/// busy machine. Older kernels do not know it.
+/// Makes the kernel run the receiver immediately on the caller's processor, since the caller waits
+/// anyway: several times faster on a busy machine. Older kernels do not support it.
 #[expect(unsafe_code, reason = "ioctl has no safe form")]
 fn hand_the_processor_over(listener: &OwnedFd) {
     const SYNC_WAKE_UP: libc::c_ulong = 1;
@@ -86,12 +87,12 @@ fn hand_the_processor_over(listener: &OwnedFd) {
     }
 }
 
-/// The next call. Waits for one; `NotFound` when the one that was there is gone again.
+/// Waits for the next call and returns it. `NotFound` if the call was cancelled in the meantime.
 #[expect(unsafe_code, reason = "ioctl has no safe form")]
 pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Call> {
-    // SAFETY: numbers only; the kernel wants them to be zero.
+    // SAFETY: the structure contains only numbers; the kernel requires them to be zero.
     let mut call: libc::seccomp_notif = unsafe { mem::zeroed() };
-    // SAFETY: the kernel fills a structure that is its own and lives until it returns.
+    // SAFETY: the kernel fills a structure of its own type that lives until the call returns.
     let got = unsafe {
         libc::ioctl(
             listener.as_raw_fd(),
@@ -108,11 +109,12 @@ pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Call> {
     })
 }
 
-/// Does the call still wait? Only then is its thread certainly the one that made it.
+/// Returns whether the call still waits. Only then does its thread ID certainly refer to the thread
+/// that made it.
 #[expect(unsafe_code, reason = "ioctl has no safe form")]
 pub(crate) fn waits(listener: BorrowedFd<'_>, call: &Call) -> bool {
     let id = call.id;
-    // SAFETY: the kernel reads a number that lives until it returns.
+    // SAFETY: the kernel reads a number that lives until the call returns.
     let got = unsafe {
         libc::ioctl(
             listener.as_raw_fd(),
@@ -141,7 +143,7 @@ pub(crate) fn answer(
         error,
         flags,
     };
-    // SAFETY: the kernel reads a structure that is its own and lives until it returns.
+    // SAFETY: the kernel reads a structure of its own type that lives until the call returns.
     let got = unsafe {
         libc::ioctl(
             listener.as_raw_fd(),
@@ -152,7 +154,7 @@ pub(crate) fn answer(
     checked(got)
 }
 
-/// Answers a call with an open file, which becomes one of the caller's.
+/// Answers a call with an open file, which the caller receives as a new descriptor.
 #[expect(unsafe_code, reason = "ioctl has no safe form")]
 pub(crate) fn hand_over(
     listener: BorrowedFd<'_>,
@@ -162,7 +164,7 @@ pub(crate) fn hand_over(
 ) -> io::Result<()> {
     let mut handed = libc::seccomp_notif_addfd {
         id: call.id,
-        flags: 2, // SECCOMP_ADDFD_FLAG_SEND: the call returns it
+        flags: 2, // SECCOMP_ADDFD_FLAG_SEND: the call returns the new descriptor
         srcfd: file.as_raw_fd().unsigned_abs(),
         newfd: 0,
         newfd_flags: if close_on_exec {
@@ -171,7 +173,7 @@ pub(crate) fn hand_over(
             0
         },
     };
-    // SAFETY: the kernel reads a structure that is its own and lives until it returns.
+    // SAFETY: the kernel reads a structure of its own type that lives until the call returns.
     let got = unsafe {
         libc::ioctl(
             listener.as_raw_fd(),

@@ -1,4 +1,4 @@
-//! What a command writes.
+//! The output of a command.
 
 use std::{
     io,
@@ -14,13 +14,13 @@ use tokio::{
 
 use crate::protocol::{COVERED, COVERED_TO_THE_END, UNCOVERED};
 
-/// How much is asked about at once, in bytes.
+/// The size in bytes of a piece of output that is checked at once.
 const PIECE: usize = 256 << 10;
 
-/// What a command writes to standard output and standard error: one pipe, in order.
+/// The standard output and standard error of a command: one pipe, in order.
 ///
-/// Where files are hidden from the command, nothing comes out that it wrote after one of them could be
-/// read: reading fails with [`PermissionDenied`](io::ErrorKind::PermissionDenied) then.
+/// If files are hidden from the command, no output is returned that was written after one of them
+/// became readable: reading fails with [`PermissionDenied`](io::ErrorKind::PermissionDenied) then.
 pub struct CommandOutput {
     pipe: Option<pipe::Receiver>,
     fence: Option<Fence>,
@@ -31,7 +31,7 @@ impl CommandOutput {
         Self::of(Some(pipe), fence)
     }
 
-    /// The same, or one from which nothing comes.
+    /// Like [`CommandOutput::new`], but without a pipe the output is empty.
     pub(crate) fn of(pipe: Option<pipe::Receiver>, fence: Option<UnixStream>) -> Self {
         Self {
             pipe,
@@ -39,8 +39,8 @@ impl CommandOutput {
         }
     }
 
-    /// The same for another reader, beside the one who waits for the command; nothing comes from here any
-    /// more.
+    /// Moves the output into a new value, so that it can be read by another task than the one that
+    /// waits for the command. This value is empty afterwards.
     #[must_use]
     pub fn take(&mut self) -> Self {
         Self {
@@ -67,27 +67,27 @@ impl AsyncRead for CommandOutput {
     }
 }
 
-/// Holds back what was read until the guard has vouched for it.
+/// Withholds output until the guard has confirmed that no hidden file was readable.
 struct Fence {
     guard: UnixStream,
-    /// Room for what was read; none before something is.
+    /// The buffer for output; empty before the first read.
     room: Vec<u8>,
-    /// What of it was read and is not handed on yet.
+    /// The part of the buffer that was not returned yet.
     piece: Range<usize>,
     state: FenceState,
 }
 
 #[derive(Clone, Copy)]
 enum FenceState {
-    /// The piece may be handed on.
+    /// The piece may be returned.
     Open,
-    /// The guard is to be asked about the piece.
+    /// The guard must be asked about the piece.
     Asks,
     /// The guard was asked.
     Waits,
-    /// There is no need to ask any more.
+    /// The guard need not be asked any longer.
     Over,
-    /// No more is handed on.
+    /// No more output is returned.
     Shut,
 }
 
@@ -127,7 +127,7 @@ impl Fence {
                     self.state = FenceState::Asks;
                 }
                 FenceState::Asks => {
-                    // A guard that does not listen any more has said its last word.
+                    // If the guard has exited, its last answer is still in the socket.
                     let _ = ready!(Pin::new(&mut self.guard).poll_write(cx, b"?"));
                     self.state = FenceState::Waits;
                 }
@@ -139,7 +139,7 @@ impl Fence {
                         [COVERED] if read.is_ok() => FenceState::Open,
                         [COVERED_TO_THE_END] if read.is_ok() => FenceState::Over,
                         [UNCOVERED] if read.is_ok() => FenceState::Shut,
-                        // It was ended from outside: what it would have said is not known.
+                        // The guard was killed, so its answer is unknown.
                         _ => FenceState::Shut,
                     };
                 }

@@ -1,5 +1,5 @@
-//! Does the sandbox hold here? Found out by trying: a command in each profile does what it must not,
-//! and we look whether it happened.
+//! A test of the sandbox on this machine: a command in each profile tries forbidden actions, and
+//! the probe checks whether they succeeded.
 
 use std::{
     collections::BTreeSet,
@@ -17,30 +17,30 @@ use crate::{
     SandboxProfile, Workspace,
 };
 
-/// What was found about one promise.
+/// The result for one promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeFinding {
-    /// In which profile.
+    /// The name of the profile.
     pub profile: &'static str,
-    /// What is promised.
+    /// The promise.
     pub promise: &'static str,
-    /// Did it hold when it was tried?
+    /// Whether the promise held.
     pub held: bool,
 }
 
-/// What was found about a machine.
+/// The results for a machine.
 #[derive(Debug, Clone)]
 pub struct ProbeReport {
-    /// How commands are confined.
+    /// The mechanism that confines commands.
     pub mechanism: Mechanism,
-    /// Better ways that do not work here, and why.
+    /// Better mechanisms that do not work here, each with its error.
     pub failures: Vec<(Mechanism, String)>,
-    /// Promise by promise.
+    /// The result for each promise.
     pub findings: Vec<ProbeFinding>,
 }
 
-/// Tries every promise of the profiles `readonly` and `workspace`, with real files, sockets and
-/// processes, in a folder of its own below `among`.
+/// Tests every promise of the profiles `readonly` and `workspace` with real files, sockets and
+/// processes, in a new folder below `among`.
 pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<ProbeReport, SandboxError> {
     let ground = Ground::new(among, sandbox.shell()).map_err(SandboxError::Scratch)?;
     let mut findings = Vec::new();
@@ -73,7 +73,7 @@ pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<ProbeReport, Sandb
     })
 }
 
-/// Files, sockets and a process that a command must leave alone.
+/// Files, sockets and a process that a command must not touch.
 struct Ground {
     folder: PathBuf,
     listener: TcpListener,
@@ -81,7 +81,7 @@ struct Ground {
     bystander: Child,
 }
 
-/// A control file that is not there yet.
+/// A control file that does not exist yet.
 const NEW_CONTROL: &str = "new-control";
 
 const OLD: &str = "old";
@@ -95,13 +95,13 @@ impl Ground {
         listener.set_nonblocking(true)?;
         let datagrams = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         datagrams.set_nonblocking(true)?;
-        // Waits for a line that does not come.
+        // This process waits for a line that never comes.
         let bystander = Command::new(shell)
             .args(["-c", "read"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()?;
-        // Last, so that nothing is left if one of the others cannot be had.
+        // Created last, so that no folder is left if one of the others fails.
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let ground = Self {
             folder,
@@ -139,7 +139,8 @@ impl Ground {
         Ok(())
     }
 
-    /// Does all of it; what it prints is what it could read.
+    /// Runs a command that tries all actions. Returns its output, which contains everything that it
+    /// could read.
     async fn attempt(
         &self,
         sandbox: &Sandbox,
@@ -179,7 +180,7 @@ impl Ground {
         let made = self.inside().join("made");
         let may_write = matches!(profile, SandboxProfile::Workspace(_));
         let wrote = fs::remove_file(&made).is_ok();
-        // Whether a permitted command has a network is a setting; here it has none.
+        // The network of a `workspace` command is a setting; the probe closes it.
         let (tcp, udp) = match may_write {
             true => (
                 "where its network is closed, no host can be reached by TCP",
@@ -225,7 +226,7 @@ impl Ground {
     }
 
     fn bystander_lives(&self) -> bool {
-        // A zombie is dead: only its parent has not looked yet.
+        // A zombie is a dead process that was not reaped yet.
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.bystander.id()));
         stat.is_ok_and(|stat| {
             stat.rsplit_once(") ")

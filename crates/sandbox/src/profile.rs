@@ -1,4 +1,4 @@
-//! What a command may touch.
+//! The files and network that a command may use.
 
 use std::path::PathBuf;
 
@@ -6,59 +6,61 @@ use serde::{Deserialize, Serialize};
 
 use crate::GuardedNames;
 
-/// How much of the machine a command gets.
+/// The access that a command has to the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SandboxProfile {
-    /// Every file as it is, none to be changed; no network, no sockets; temporary files of its own
-    /// that go away with it.
+    /// All files can be read, none can be changed. No network and no sockets. Temporary files are
+    /// private and removed at the end.
     ReadOnly(Reading),
-    /// Files below the working directories may be changed, those that control programs may not.
+    /// Files below the working directories can be changed, except those that control programs.
     Workspace(Workspace),
-    /// What the user could do. Only by an explicit decision.
+    /// Everything that the user may do. Only by an explicit decision.
     Full,
 }
 
-/// What is kept from a command that only reads.
+/// The restrictions of a command that only reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// Files and directories that may not even be read; absolute.
+    /// Files and directories that must not be read; absolute paths.
     pub hidden: Vec<PathBuf>,
-    /// Directories of which hardly anything is seen.
+    /// Directories of which only selected paths are visible.
     pub closed: ClosedDirectories,
 }
 
-/// Directories of which a command sees nothing but some parts. All paths absolute; those that do not
-/// exist are passed over.
+/// Directories of which a command sees only selected paths. All paths are absolute; missing ones
+/// are skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosedDirectories {
-    /// Look empty, but for what is open in them. Links in these paths are followed already.
+    /// The directories that look empty, except for the open paths. Symlinks in these paths must be
+    /// resolved already.
     pub directories: Vec<PathBuf>,
-    /// Is seen all the same, with everything below, under this name. What a link leads to is seen in
-    /// the place of the link. What is writable is open too.
+    /// Paths that stay visible under this name, with everything below. The target of a symlink is
+    /// visible in its place. Writable paths are open, too.
     pub open: Vec<PathBuf>,
 }
 
-/// What a command that changes files may touch. All paths absolute; those that do not exist are
-/// passed over.
+/// The paths that a command may change. All paths are absolute; missing ones are skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workspace {
-    /// May be changed, with everything below.
+    /// Paths that may be changed, with everything below.
     pub writable: Vec<PathBuf>,
-    /// Below a writable path, and yet may not be changed.
+    /// Paths below a writable one that must not be changed.
     pub protected: Vec<PathBuf>,
-    /// May not even be read.
+    /// Paths that must not be read.
     pub hidden: Vec<PathBuf>,
-    /// Names below a writable path that it may use only as the [`NameJudge`](crate::NameJudge) of its
-    /// line says. `None`: it makes and changes files there as it likes.
+    /// Names below a writable path that the command may use only if the
+    /// [`NameJudge`](crate::NameJudge) of its line permits it. With `None`, it creates and changes
+    /// files there freely.
     pub guarded: Option<GuardedNames>,
-    /// Directories of which hardly anything is seen.
+    /// Directories of which only selected paths are visible.
     pub closed: ClosedDirectories,
-    /// Which hosts it may talk to.
+    /// The hosts that the command may connect to.
     pub network: Network,
 }
 
 impl Workspace {
-    /// What stays as it is, and what may be replaced by what is judged, if anything is.
+    /// Splits the protected paths into those that always stay unchanged, and those that may be
+    /// replaced with permission, if `judges` is set.
     pub(crate) fn kept_and_judged(&self, judges: bool) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let judged = |path: &PathBuf| {
             judges
@@ -72,19 +74,19 @@ impl Workspace {
     }
 }
 
-/// Whom a command may talk to.
+/// The network access of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
-    /// All that the user may reach.
+    /// The user's network.
     Open,
-    /// Only through our proxy, which decides by rule.
+    /// Only through our proxy, which decides by rules.
     Proxy,
-    /// No one.
+    /// No network.
     None,
 }
 
 impl SandboxProfile {
-    /// Its name, as people and models read it.
+    /// Returns the name of the profile, which users and models read.
     pub fn name(&self) -> &'static str {
         match self {
             Self::ReadOnly(_) => "readonly",

@@ -1,37 +1,37 @@
-//! Addresses that are not somewhere on the public network.
+//! Special-purpose IP addresses: those that are not on the public internet.
 
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
-/// What an address that is not public is for.
+/// The purpose of an address that is not public.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Special {
-    /// No address at all; connecting to it reaches this machine.
+    /// The unspecified address. Connecting to it reaches this machine.
     Unspecified,
-    /// This machine.
+    /// A loopback address of this machine.
     Loopback,
-    /// A network of one's own, IPv4 or IPv6 (unique local).
+    /// A private network, IPv4 or IPv6 (unique local).
     Private,
-    /// The same cable.
+    /// The local link.
     LinkLocal,
-    /// Where a cloud tells a machine its secrets.
+    /// The metadata service of a cloud, which provides credentials to a machine.
     Metadata,
-    /// Shared by the customers of a carrier.
+    /// Carrier-grade NAT, shared by the customers of a carrier.
     Shared,
-    /// Many receivers.
+    /// Multicast.
     Multicast,
-    /// For examples in documents.
+    /// Reserved for documentation.
     Documentation,
-    /// For measurements, for protocols, or not given out.
+    /// Reserved for benchmarks or protocols, or not assigned.
     Reserved,
 }
 
 impl Special {
-    /// What it is for; `None` if it is public. An address that carries an IPv4 address inside (mapped,
-    /// NAT64, 6to4) is at most as public as that one.
+    /// Returns the purpose of an address; `None` if it is public. An address that embeds an IPv4
+    /// address (mapped, NAT64, 6to4) is public only if that one is.
     pub fn of(address: IpAddr) -> Option<Self> {
         match address.to_canonical() {
             IpAddr::V4(address) => of_v4(address),
@@ -42,7 +42,8 @@ impl Special {
 
 fn of_v4(address: Ipv4Addr) -> Option<Special> {
     let special = match address.octets() {
-        // The second is Azure's, in a public range; those of others lie in ranges below.
+        // The second is Azure's, in a public range. The addresses of other clouds are in ranges
+        // below.
         [169, 254, 169, 254] | [168, 63, 129, 16] => Special::Metadata,
         [0, 0, 0, 0] => Special::Unspecified,
         [127, ..] => Special::Loopback,
@@ -51,7 +52,7 @@ fn of_v4(address: Ipv4Addr) -> Option<Special> {
         [100, 64..=127, ..] => Special::Shared,
         [224..=239, ..] => Special::Multicast,
         [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => Special::Documentation,
-        // This network; protocols; 6to4 relays; benchmarks; the future, and broadcast.
+        // This network; protocols; 6to4 relays; benchmarks; future use and broadcast.
         [0, ..] | [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..=19, ..] | [240..=255, ..] => {
             Special::Reserved
         }
@@ -69,20 +70,20 @@ fn of_v6(address: Ipv6Addr) -> Option<Special> {
             return embedded(address.into()).and_then(of_v4);
         }
         [0xfc00..=0xfdff, ..] => Special::Private,
-        // Site-local, long withdrawn, is still set up in places.
+        // Site-local addresses are deprecated, but still in use.
         [0xfe80..=0xfeff, ..] => Special::LinkLocal,
         [0xff00..=0xffff, ..] => Special::Multicast,
         [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => Special::Documentation,
-        // Protocols: Teredo, which carries an IPv4 address in disguise, ORCHID, benchmarks.
+        // Protocols: Teredo, which embeds an obfuscated IPv4 address, ORCHID, benchmarks.
         [0x2001, 0..=0x01ff, ..] => Special::Reserved,
-        // All that is given out as public so far.
+        // The range from which all public addresses are assigned so far.
         [0x2000..=0x3fff, ..] => return None,
         _ => Special::Reserved,
     };
     Some(special)
 }
 
-/// The IPv4 address that an IPv6 address leads to by way of a translator (NAT64, 6to4).
+/// Returns the IPv4 address that an IPv6 address leads to through a translator (NAT64, 6to4).
 pub(super) fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(address) = address else {
         return None;

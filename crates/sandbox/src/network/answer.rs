@@ -1,14 +1,14 @@
-//! What the proxy itself answers to HTTP, when it does not pass a request on.
+//! HTTP responses that the proxy itself sends instead of forwarding a request.
 
 use std::io::ErrorKind;
 
 use super::{dial::Failure, line::ReadError};
 
-/// An answer of our own.
+/// A response of the proxy.
 pub(super) struct ProxyReply {
     status: u16,
     text: String,
-    /// The answer to HEAD ends with its head.
+    /// The response to a HEAD request has no body.
     bodiless: bool,
 }
 
@@ -21,7 +21,7 @@ impl ProxyReply {
         }
     }
 
-    /// As the answer to HEAD.
+    /// Returns the response without its body, for a HEAD request.
     pub(super) fn without_body(self) -> Self {
         Self {
             bodiless: true,
@@ -29,13 +29,13 @@ impl ProxyReply {
         }
     }
 
-    /// The request cannot be read, or not in one way only.
+    /// Returns the response to a request that is malformed or ambiguous.
     pub(super) fn malformed(error: &ReadError) -> Self {
         let text = format!("The sandbox's proxy cannot take this request: {error}.\n");
         Self::new(400, text)
     }
 
-    /// The same of what the server said.
+    /// Returns the response for a server response that is malformed or ambiguous.
     pub(super) fn bad_gateway(error: &ReadError) -> Self {
         let text = format!("The sandbox's proxy cannot take the server's answer: {error}.\n");
         Self::new(502, text)

@@ -1,4 +1,4 @@
-//! Bodies of HTTP/1 messages, passed on to their end and not a byte further.
+//! Bodies of HTTP/1 messages, forwarded to their end and not a byte further.
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -8,7 +8,7 @@ use super::{
     line::{ReadError, read_line},
 };
 
-/// How far a body goes.
+/// The framing of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
     Empty,
@@ -17,7 +17,7 @@ pub(super) enum Body {
     UntilClose,
 }
 
-/// Which side broke.
+/// The side that failed.
 #[derive(Debug)]
 pub(super) enum CopyError {
     Read(ReadError),
@@ -31,9 +31,9 @@ impl From<ReadError> for CopyError {
 }
 
 impl Body {
-    /// Passes the body on. Chunks are written anew, without what else their lines and the trailer say,
-    /// so that the receiver reads them as they were read here. `line` is the longest that lines
-    /// between chunks may be together.
+    /// Forwards the body. Encodes chunks again, without extensions and trailer fields, so that the
+    /// receiver reads them as they were read here. `line` is the maximum total length of the lines
+    /// between chunks.
     pub(super) async fn copy(
         self,
         reader: &mut (impl AsyncBufRead + Unpin),
@@ -80,7 +80,7 @@ fn chunk_size(line: &[u8]) -> Result<u64, ReadError> {
     let end = line.iter().position(|byte| !byte.is_ascii_hexdigit());
     let (digits, extension) = line.split_at(end.unwrap_or(line.len()));
     let extended = extension.is_empty() || extension.trim_ascii_start().starts_with(b";");
-    // Sixteen digits are what fits.
+    // A `u64` has at most 16 hexadecimal digits.
     if digits.is_empty() || digits.len() > 16 || !extended {
         return Err(BAD);
     }
@@ -106,7 +106,7 @@ async fn copy_bytes(
     Ok(())
 }
 
-/// Passes on what is there, and waits if nothing is; 0 at the end.
+/// Forwards the bytes that are available, or waits for some. Returns their number: 0 at the end.
 pub(super) async fn copy_some(
     reader: &mut (impl AsyncBufRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),

@@ -1,4 +1,4 @@
-//! From a request to a connection: judge, resolve, check, connect.
+//! The steps from a request to a connection: ask the gate, resolve, check, connect.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::CommandNetwork;
 
-/// What the connections of a proxy share.
+/// The state that the connections of a proxy share.
 pub(super) struct Dialer {
     pub(super) gate: Arc<dyn Gate>,
     pub(super) resolver: Arc<dyn Resolve>,
@@ -25,19 +25,19 @@ pub(super) struct Dialer {
     pub(super) log: Log,
 }
 
-/// Why there is no connection. The texts are whole paragraphs, for the one who asked.
+/// The reason why there is no connection. The texts are whole paragraphs for the client.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// It was decided so.
+    /// The gate or the address check refused it.
     Refused(String),
-    /// It was allowed, but no one knows the name.
+    /// It was allowed, but the name cannot be resolved.
     Unresolved(String),
-    /// It was allowed, but no one answers there.
+    /// It was allowed, but the connection failed.
     Unreachable(String, io::ErrorKind),
 }
 
 impl Dialer {
-    /// Reads a host as the client sent it. What is no host is refused here, before any policy.
+    /// Parses a host as the client sent it. An invalid host is refused here, before any policy.
     pub(super) fn host(
         &self,
         bytes: &[u8],
@@ -60,8 +60,8 @@ impl Dialer {
         })
     }
 
-    /// Opens a connection for a request, if it may have one. A question that the gate still thinks about
-    /// is dropped when the client is `gone`.
+    /// Opens a connection for a request if the gate allows it. If `gone` completes first, because
+    /// the client has left, the gate's decision is no longer awaited.
     pub(super) async fn open(
         &self,
         request: GateRequest,
@@ -137,7 +137,7 @@ impl Dialer {
     }
 }
 
-/// What the system says, or what we know of it.
+/// Returns the text of a system error without its number.
 fn reason(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(_) => error.kind().to_string(),
@@ -145,7 +145,7 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// What is no host, for people: visible, and no longer than a host.
+/// Returns an invalid host in printable form, cut to the maximum length of a host.
 fn shown(bytes: &[u8]) -> String {
     const MOST: usize = 253;
     match bytes.get(..MOST) {
@@ -158,7 +158,7 @@ fn refusal(host: &str, port: u16, because: &str) -> String {
     format!("The sandbox refused the connection to {host}, port {port}. {because}\n")
 }
 
-/// Tries the addresses in turn: the connection, or the last error, and the address it belongs to.
+/// Tries the addresses in turn. Returns the connection or the last error, with its address.
 async fn connect(
     addresses: &[IpAddr],
     port: u16,
@@ -171,7 +171,8 @@ async fn connect(
     );
     for (tried, address) in (0..).zip(addresses) {
         let address = SocketAddr::new(address.to_canonical(), port);
-        // A silent address leaves time for those after it.
+        // The remaining time is divided evenly, so that an address that does not answer leaves time
+        // for the others.
         let left = deadline.saturating_duration_since(Instant::now());
         let rest = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
         let turn = Instant::now() + left / rest;
@@ -181,7 +182,7 @@ async fn connect(
         };
         let outcome = outcome.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         if let Ok(server) = &outcome {
-            // Small pieces are passed on at once. Only speed depends on it.
+            // Sends small packets immediately. An error affects only the speed.
             let _ = server.set_nodelay(true);
             return (outcome, address);
         }

@@ -1,4 +1,4 @@
-//! How connections end.
+//! The end of connections.
 
 use std::time::Duration;
 
@@ -8,29 +8,31 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a client that has its answer may go on sending what no one wants.
+/// The time for which a client may go on sending after it has received its response.
 const GOODBYE: Duration = Duration::from_secs(5);
 
-/// How a connection came to its end.
+/// The way in which a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// Everything was passed on.
+    /// All data was forwarded.
     Whole,
-    /// Someone broke off.
+    /// One side broke off.
     Broken,
 }
 
 impl End {
-    /// Ends the client's connection so that it can tell the one from the other.
+    /// Closes the client's connection so that the client can tell the two apart: a broken
+    /// connection is reset.
     pub(super) async fn close(
         self,
         reader: &mut (impl AsyncBufRead + Unpin),
         writer: &mut WriteHalf<'_>,
     ) {
         match self {
-            // It can fail only if the connection is gone already.
+            // This fails only if the connection is already closed.
             Self::Broken => drop(writer.as_ref().set_zero_linger()),
-            // Closing while the client still sends would throw away what was written last.
+            // Closing the socket while the client still sends would discard the data that was
+            // written last.
             Self::Whole => {
                 if writer.shutdown().await.is_ok() {
                     drop(timeout(GOODBYE, discard(reader)).await);
@@ -40,14 +42,15 @@ impl End {
     }
 }
 
-/// Returns once the client has left, as far as that can be known: not after it has sent something.
+/// Completes when the client has closed its connection. Never completes after the client has sent
+/// more data.
 pub(super) async fn gone(reader: &mut (impl AsyncBufRead + Unpin)) {
     if matches!(reader.fill_buf().await, Ok(buffer) if !buffer.is_empty()) {
         std::future::pending().await
     }
 }
 
-/// Reads to the end, for nothing.
+/// Reads to the end and discards the data.
 pub(super) async fn discard(reader: &mut (impl AsyncBufRead + Unpin)) {
     while let Ok(buffer) = reader.fill_buf().await
         && !buffer.is_empty()

@@ -1,7 +1,7 @@
-//! One plain HTTP request and its answer.
+//! One plain HTTP request and its response.
 //!
-//! Both are framed anew, and both sides learn that the connection ends with them: there is no
-//! second request that no one judged.
+//! Both are framed again, and both sides are told that the connection closes afterwards: no second
+//! request can bypass the gate.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use super::{
     line::ReadError,
 };
 
-/// Answers before the answer; more are a fault of the server.
+/// The maximum number of interim (1xx) responses.
 const MOST_INTERIM: usize = 16;
 
-/// One plain request and its answer.
+/// One plain HTTP request and its response.
 pub(super) struct Exchange {
     start: Vec<u8>,
     body: Body,
@@ -31,7 +31,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// For a request of this head to this site (host and port, as in a URL).
+    /// Creates the exchange for a request with this head to this site (host and port, as in a URL).
     pub(super) fn new(
         head: &RequestHead,
         framing: Framing,
@@ -55,7 +55,7 @@ impl Exchange {
         }
     }
 
-    /// Sends the one and passes on the other.
+    /// Sends the request and forwards the response.
     pub(super) async fn run(
         self,
         from_client: &mut (impl AsyncBufRead + Unpin),
@@ -66,8 +66,8 @@ impl Exchange {
         let mut from_server = BufReader::new(from_server);
         let pulse = IdleClock::default();
         let sending = async {
-            // A server that takes no more may still answer; a client that breaks off may not
-            // have half a request taken for a whole one.
+            // A server that reads no more may still respond. If the client breaks off, the server
+            // must not treat half a request as a whole one.
             let sent = match to_server.write_all(&self.start).await {
                 Ok(()) => {
                     let body = self.body;
@@ -79,7 +79,7 @@ impl Exchange {
             if let Err(CopyError::Read(error)) = sent {
                 return error;
             }
-            // What follows is never served: the answer says that the connection ends.
+            // Further data is never served: the response announces that the connection closes.
             discard(from_client).await;
             pulse.stops(self.silence).await;
             ReadError::Closed
@@ -107,7 +107,7 @@ impl Exchange {
             let framing = head.fields.framing(head.version);
             let framing = framing.map_err(|error| ProxyReply::bad_gateway(&error))?;
             match head.status {
-                // No one asked for another protocol: that field is not passed on.
+                // The client cannot have requested another protocol: that field is not forwarded.
                 101 => {
                     let error = ReadError::Malformed("it changes the protocol");
                     return Err(ProxyReply::bad_gateway(&error));
@@ -160,7 +160,8 @@ fn first(head: &ResponseHead) -> String {
     )
 }
 
-/// A head: its first lines, the fields that may be passed on, and ours.
+/// Returns a message head: its first lines, the fields that may be forwarded, and those of the
+/// proxy.
 fn with_fields(first: String, fields: &Fields, framing: Framing, closes: bool) -> Vec<u8> {
     let mut head = first.into_bytes();
     for (name, value) in fields.iter() {

@@ -1,63 +1,64 @@
-//! Who decides whether a request goes out.
+//! The interface that decides whether a request may leave the sandbox.
 
 use std::{net::IpAddr, pin::Pin};
 
 use super::{AllowedAddresses, Host, HostRules, Judged};
 use crate::CommandNetwork;
 
-/// A future in a box, so that the traits here can stand behind `dyn`.
+/// A boxed future, so that the traits here are object safe.
 pub type GateFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Judges every request, and each one anew. May take its time: a person may be asked.
+/// Decides about each request separately. May take long, because it may ask the user.
 pub trait Gate: Send + Sync {
-    /// May this go out? Called before the name is resolved.
+    /// Decides whether a request may be sent. Called before the name is resolved.
     fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict>;
 }
 
-/// What wants to go out.
+/// A request that is about to leave the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateRequest {
-    /// To whom.
+    /// The target host.
     pub host: Host,
-    /// At which port.
+    /// The target port.
     pub port: u16,
-    /// The method of a plain HTTP request; `None` for a tunnel, which cannot be looked into.
+    /// The method of a plain HTTP request; `None` for a tunnel, which cannot be inspected.
     pub method: Option<String>,
-    /// The whole URL of a plain HTTP request; `None` for a tunnel.
+    /// The complete URL of a plain HTTP request; `None` for a tunnel.
     pub url: Option<String>,
 }
 
-/// The answer of a [`Gate`]. The reasons are sentences: people and models read them.
+/// The decision of a [`Gate`]. The reasons are sentences that users and models read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateVerdict {
-    /// It may go to the addresses within reach.
+    /// The request may be sent to the allowed addresses of its host.
     Allow {
-        /// Which rule, or who, says so.
+        /// The rule, or the user's answer, that allows it.
         because: String,
-        /// Where the host may be.
+        /// The addresses that are allowed for the host.
         reach: AllowedAddresses,
     },
-    /// It may go to these addresses of loopback, which stand for the host, and to no others: here, or in the network
-    /// that a command has for itself.
+    /// The request may be sent only to these loopback addresses, which replace those of the host:
+    /// on this machine, or in a command's own network.
     AllowAt {
-        /// Who says so.
+        /// The reason why it is allowed.
         because: String,
-        /// Where the host may be. It holds for these addresses too.
+        /// The addresses that are allowed for the host. The check applies to `addresses`, too.
         reach: AllowedAddresses,
-        /// Tried in this order.
+        /// The addresses, in the order in which they are tried.
         addresses: Vec<IpAddr>,
-        /// In which network they are; `None`: in that of this process.
+        /// The network that contains the addresses; `None` for the network of this process.
         network: Option<CommandNetwork>,
     },
-    /// It may not.
+    /// The request is refused.
     Refuse {
-        /// Why, and what would allow it.
+        /// The reason, and a rule that would allow it.
         because: String,
     },
 }
 
-/// Decides by rules alone, for when there is no one to ask: what no rule allows is refused, and so is a
-/// plain request that could change something (any method but `GET` and `HEAD`).
+/// A gate that decides by rules alone, for sessions in which no user can be asked. Refuses
+/// everything that no rule allows, and plain HTTP requests that could change something (any method
+/// except `GET` and `HEAD`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ByRules(
     /// The rules.
@@ -90,7 +91,7 @@ impl ByRules {
     }
 }
 
-/// What would allow a host that no rule speaks of.
+/// Returns the text that explains how to allow a host that no rule matches.
 fn what_allows(host: &Host) -> String {
     match host.name() {
         Some(_) => format!(

@@ -1,4 +1,5 @@
-//! The heads of HTTP/1 messages, read strictly: what two servers could read differently is refused.
+//! The heads of HTTP/1 messages, parsed strictly: a message that two servers could read differently
+//! is refused.
 
 use tokio::io::AsyncBufRead;
 
@@ -7,10 +8,10 @@ use super::{
     pattern::parse_port,
 };
 
-/// Longer than any method there is.
+/// The maximum length of a method; every known one is shorter.
 const LONGEST_METHOD: usize = 40;
 
-/// More header fields than any honest message has.
+/// The maximum number of header fields.
 const MOST_FIELDS: usize = 256;
 
 /// A request to the proxy.
@@ -22,7 +23,7 @@ pub(super) struct RequestHead {
     pub(super) fields: Fields,
 }
 
-/// Where a request wants to go. The host is as sent: no one has looked at it yet.
+/// The target of a request. The host is unchecked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     /// `CONNECT host:port`.
@@ -35,7 +36,7 @@ pub(super) enum Target {
     },
 }
 
-/// The start of an answer.
+/// The head of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResponseHead {
     pub(super) version: Version,
@@ -73,10 +74,10 @@ impl Version {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fields(Vec<(String, Vec<u8>)>);
 
-/// How long the body of a message is.
+/// The framing of a message body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// No one said.
+    /// The message does not specify it.
     Unsaid,
     Length(u64),
     Chunked,
@@ -95,8 +96,8 @@ impl Fields {
             .map(|(_, value)| value)
     }
 
-    /// Does the field hold for one connection only, so that it must not be passed on? Those that say
-    /// how long the body is are among them: they are written anew.
+    /// Returns whether a field applies only to one connection and must not be forwarded. The fields
+    /// for the length of the body are among them: the proxy writes its own.
     pub(super) fn is_of_connection(&self, name: &str) -> bool {
         const ALWAYS: [&str; 11] = [
             "connection",
@@ -118,8 +119,8 @@ impl Fields {
                 .any(|listed| listed.trim_ascii().eq_ignore_ascii_case(name.as_bytes()))
     }
 
-    /// How the body is framed. Whatever could be read in two ways is an error: that is how one request
-    /// is hidden in another.
+    /// Returns the framing of the body. Every ambiguity is an error, because it would allow hiding
+    /// one request in another (request smuggling).
     pub(super) fn framing(&self, version: Version) -> Result<Framing, ReadError> {
         let mut lengths = self.all("content-length");
         let mut encodings = self.all("transfer-encoding");
@@ -181,7 +182,7 @@ pub(super) async fn read_request(
     })
 }
 
-/// Reads the head of an answer, and nothing after it.
+/// Reads the head of a response, and nothing after it.
 pub(super) async fn read_response(
     reader: &mut (impl AsyncBufRead + Unpin),
     mut budget: usize,
@@ -249,7 +250,7 @@ pub(super) fn is_control(byte: u8) -> bool {
     byte.is_ascii_control() && byte != b'\t'
 }
 
-/// A word in the sense of HTTP: a method, or the name of a field.
+/// Returns a `token` as HTTP defines it: a method, or the name of a field.
 fn token(bytes: &[u8]) -> Option<String> {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     if bytes.is_empty() || !bytes.iter().all(plain) {
@@ -295,7 +296,7 @@ fn parse_authority(authority: &[u8]) -> Result<(Vec<u8>, Option<u16>), ReadError
     if authority.contains(&b'@') {
         return Err(ReadError::Malformed("the address carries user information"));
     }
-    // The colons of an IPv6 address stand in brackets.
+    // The colons of an IPv6 address are in brackets.
     let after = authority.iter().position(|byte| *byte == b']').unwrap_or(0);
     let colon = authority[after..].iter().position(|byte| *byte == b':');
     let Some(colon) = colon.map(|colon| after + colon) else {

@@ -1,18 +1,18 @@
-//! Host names and addresses, checked before anyone judges them.
+//! Host names and addresses, validated before any rule is evaluated.
 
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
-/// The longest name that DNS can carry.
+/// The maximum length of a DNS name.
 const LONGEST_NAME: usize = 253;
 const LONGEST_LABEL: usize = 63;
 
 /// A host: a name in lower case without a final dot, or an address.
 ///
-/// There is one spelling of each, so that what is judged is what is connected to: an IPv4 address
-/// written inside an IPv6 one (`::ffff:1.2.3.4`) is that IPv4 address.
+/// Each host has only one form, so that the checked host is the one that is connected to: an
+/// IPv4-mapped IPv6 address (`::ffff:1.2.3.4`) becomes that IPv4 address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Host(Kind);
 
@@ -22,32 +22,33 @@ enum Kind {
     Address(IpAddr),
 }
 
-/// Why bytes are no host.
+/// The reason why bytes are not a valid host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidHost {
-    /// Nothing there.
+    /// The host is empty.
     #[error("it is empty")]
     Empty,
-    /// A byte that is no letter, digit, hyphen, dot or underscore.
+    /// A byte that is not a letter, digit, hyphen, dot or underscore.
     #[error("it has the byte {0:#04x}, which no host name has")]
     Byte(u8),
-    /// More than DNS can carry.
+    /// The host is longer than a DNS name can be.
     #[error("it is longer than {LONGEST_NAME} bytes")]
     Long,
-    /// Between two dots.
+    /// A label between two dots is empty or too long.
     #[error("a part of it between dots is empty or longer than {LONGEST_LABEL} bytes")]
     Label,
-    /// `0x7f.1`, `2130706433`, `0177.0.0.1`: programs disagree about what they mean.
+    /// The last label is a number, as in `0x7f.1`, `2130706433`, `0177.0.0.1`: programs interpret
+    /// these forms differently.
     #[error("it ends in a number, and is no IPv4 address written as four decimal numbers")]
     Number,
-    /// `[` and `]` are for IPv6.
+    /// There is no IPv6 address in the brackets.
     #[error("it has brackets, and no IPv6 address in them")]
     Brackets,
 }
 
 impl Host {
-    /// Reads a name, a dotted quad, or an IPv6 address in brackets.
+    /// Parses a name, an IPv4 address of four decimal numbers, or an IPv6 address in brackets.
     pub fn parse(bytes: &[u8]) -> Result<Self, InvalidHost> {
         if let Some(rest) = bytes.strip_prefix(b"[") {
             let inside = rest.strip_suffix(b"]").ok_or(InvalidHost::Brackets)?;
@@ -84,7 +85,7 @@ impl Host {
         Ok(Self(Kind::Name(name)))
     }
 
-    /// The name, if it is one.
+    /// Returns the name, if the host is one.
     pub fn name(&self) -> Option<&str> {
         match &self.0 {
             Kind::Name(name) => Some(name),
@@ -92,7 +93,7 @@ impl Host {
         }
     }
 
-    /// The address, if it is one.
+    /// Returns the address, if the host is one.
     pub fn address(&self) -> Option<IpAddr> {
         match self.0 {
             Kind::Name(_) => None,
@@ -101,7 +102,7 @@ impl Host {
     }
 }
 
-/// Would some program read a host that ends in this as an IPv4 address?
+/// Returns whether some programs would interpret a host with this last label as an IPv4 address.
 fn is_number(label: &str) -> bool {
     match label.strip_prefix("0x") {
         Some(hex) => hex.bytes().all(|byte| byte.is_ascii_hexdigit()),
@@ -115,7 +116,7 @@ impl From<IpAddr> for Host {
     }
 }
 
-/// As in a URL: IPv6 in brackets.
+/// Formats the host as in a URL: IPv6 in brackets.
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

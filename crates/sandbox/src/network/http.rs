@@ -1,4 +1,4 @@
-//! The proxy's HTTP: tunnels, and plain requests, one for a connection.
+//! The HTTP side of the proxy: tunnels and plain requests, one per connection.
 
 use tokio::{
     io::{AsyncWriteExt, BufReader},
@@ -48,7 +48,7 @@ pub(super) async fn serve(mut reader: FromClient<'_>, writer: &mut WriteHalf<'_>
     end.close(&mut reader, writer).await;
 }
 
-/// Passes a request on, or says with what to answer instead.
+/// Forwards a request. The error is the response to send instead.
 async fn pass_on(
     head: RequestHead,
     reader: &mut FromClient<'_>,
@@ -90,7 +90,7 @@ async fn pass_on(
                 method: Some(head.method.clone()),
                 url: Some(format!("http://{site}{path}")),
             };
-            // A client may say that it has sent everything, and wait for the answer.
+            // A client may close its sending side and still wait for the response.
             let server = dialer.open(request, std::future::pending()).await?;
             let exchange = Exchange::new(&head, framing, &site, path, &dialer.limits);
             exchange.run(reader, writer, server).await

@@ -1,11 +1,11 @@
-//! Is a connection still alive?
+//! Detection of idle connections.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
-/// Beats with every piece that is passed on.
+/// Counts the pieces of data that a connection has forwarded.
 #[derive(Debug, Default)]
 pub(super) struct IdleClock(AtomicU64);
 
@@ -14,7 +14,7 @@ impl IdleClock {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns once there was no beat for this long, or for up to twice as long.
+    /// Completes when no data was forwarded for `silence`, or for up to twice as long.
     pub(super) async fn stops(&self, silence: Duration) {
         loop {
             let before = self.0.load(Ordering::Relaxed);

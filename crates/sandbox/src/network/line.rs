@@ -1,10 +1,10 @@
-//! Lines of HTTP, strictly: each ends in CR LF, and has neither of them inside.
+//! Lines of HTTP, parsed strictly: each ends in CR LF and contains neither of them.
 
 use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-/// Why something could not be read.
+/// The reason why a message could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
     #[error("{0}")]
@@ -17,7 +17,7 @@ pub(super) enum ReadError {
     Malformed(&'static str),
 }
 
-/// The next line, without its end. Takes from `budget` what it reads.
+/// Returns the next line, without its end. Subtracts its length from `budget`.
 pub(super) async fn read_line(
     reader: &mut (impl AsyncBufRead + Unpin),
     budget: &mut usize,

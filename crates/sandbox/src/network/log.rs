@@ -1,4 +1,4 @@
-//! What was decided, kept for the person and the model.
+//! The log of the proxy's decisions, for the user and the model.
 
 use std::{
     collections::VecDeque,
@@ -9,17 +9,17 @@ use std::{
 /// One decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateLogEntry {
-    /// The host that was asked for; escaped, if it is no host.
+    /// The requested host; escaped if it is invalid.
     pub host: String,
-    /// Its port.
+    /// The requested port.
     pub port: u16,
     /// The method of a plain HTTP request; `None` for a tunnel.
     pub method: Option<String>,
-    /// Was it let through?
+    /// Whether the request was allowed.
     pub allowed: bool,
-    /// Why.
+    /// The reason.
     pub because: String,
-    /// Where the connection goes; `None` if it was refused, or the name not resolved.
+    /// The address of the connection; `None` if it was refused or the name was not resolved.
     pub address: Option<SocketAddr>,
 }
 
@@ -59,7 +59,7 @@ impl Log {
         self.entries().iter().cloned().collect()
     }
 
-    // Nothing panics while it holds the lock, and a list of entries has no broken state.
+    // No code panics while it holds the lock, and each change leaves a valid list.
     fn entries(&self) -> MutexGuard<'_, VecDeque<GateLogEntry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,25 +1,27 @@
-//! The way out for commands in an empty network namespace: a proxy that decides by host.
+//! Network access for commands in an empty network namespace: a proxy that decides by host.
 //!
-//! A command whose namespace has no network reaches one port, and [`Proxy`] listens there. It speaks
-//! HTTP (`CONNECT`, and plain requests in absolute form) and SOCKS5 on that port. The road of a request:
+//! A command whose namespace has no network can reach one port, on which [`Proxy`] listens. The
+//! proxy supports HTTP (`CONNECT`, and plain requests in absolute form) and SOCKS5 on that port. It
+//! handles each request in these steps:
 //!
-//! 1. the host's bytes are checked ([`Host`]), before anyone judges them: what two parsers could read
-//!    differently is refused;
-//! 2. the [`Gate`] judges, by rules or by asking;
-//! 3. only then is the name resolved, once: a refused name never leaves in a DNS query;
-//! 4. every address found is checked ([`Special`], [`AllowedAddresses`]): what is not public is reached only where a
-//!    rule names that very address;
-//! 5. the connection goes to the address that was checked, and is written to the log ([`GateLogEntry`]).
+//! 1. It validates the host ([`Host`]) before any rule is evaluated: a host that two parsers could
+//!    read differently is refused.
+//! 2. The [`Gate`] decides, by rules or by asking the user.
+//! 3. Only then it resolves the name, once: a refused name never leaves in a DNS query.
+//! 4. It checks every resolved address ([`Special`], [`AllowedAddresses`]): an address that is not
+//!    public is allowed only if a rule names that address.
+//! 5. It connects to the address that it checked, and logs the decision ([`GateLogEntry`]).
 //!
-//! Heads and bodies are read by code of our own (`head`, `body`, `line`), not by hyper, which is in the
-//! tree anyway: it accepts what this refuses because two servers may read it differently. Lines that end
-//! in a bare LF, empty lines before a request, two Host fields, `Content-Length` twice with the same value
-//! or beside `Transfer-Encoding` (which it drops without a word), `Transfer-Encoding: gzip, chunked`;
-//! and it shows no one the bytes, so that none of that could be checked afterwards.
+//! The proxy parses heads and bodies itself (`head`, `body`, `line`) and does not use hyper, which
+//! is a dependency anyway. Hyper accepts messages that two servers may read differently: lines that
+//! end in a bare LF, empty lines before a request, two Host fields, `Content-Length` twice with the
+//! same value or together with `Transfer-Encoding` (which it drops silently), `Transfer-Encoding:
+//! gzip, chunked`. It also hides the raw bytes, so that the proxy could not check any of that
+//! itself.
 //!
-//! What this cannot do: a tunnel (`CONNECT`, SOCKS) is not looked into. A command that is allowed a host may
-//! send it anything in there, by any method, and ask that server for another site it also serves. Only
-//! plain HTTP shows its method and URL to the gate.
+//! Limitation: the proxy does not inspect a tunnel (`CONNECT`, SOCKS). A command that may connect
+//! to a host can send it any data through a tunnel, with any method, and request other sites that
+//! the same server hosts. The gate sees the method and URL only of plain HTTP requests.
 
 mod address;
 mod answer;

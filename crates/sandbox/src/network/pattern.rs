@@ -1,11 +1,11 @@
-//! The hosts that a rule names.
+//! The host patterns of rules.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
 use super::{Host, InvalidHost};
 
-/// `example.com`, `*.example.com` (what is below it, not itself), `10.0.0.1`, `[fd00::1]` or `*`, each
-/// with a `:port` or without.
+/// A pattern: `example.com`, `*.example.com` (subdomains only), `10.0.0.1`, `[fd00::1]` or `*`,
+/// each with an optional `:port`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPattern {
     hosts: Hosts,
@@ -15,12 +15,12 @@ pub struct HostPattern {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Hosts {
     All,
-    /// Holds the name with a dot before it.
+    /// The parent domain with a dot before it.
     Below(String),
     This(Host),
 }
 
-/// A pattern that cannot be read.
+/// The error for an invalid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the host pattern `{pattern}` cannot be read: {why}")]
 pub struct InvalidPattern {
@@ -47,7 +47,7 @@ enum Why {
 }
 
 impl HostPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn parse(pattern: &str) -> Result<Self, InvalidPattern> {
         read(pattern).map_err(|why| InvalidPattern {
             pattern: pattern.escape_debug().to_string(),
@@ -55,7 +55,7 @@ impl HostPattern {
         })
     }
 
-    /// Does it name this host at this port?
+    /// Returns whether the pattern matches this host at this port.
     pub fn matches(&self, host: &Host, port: u16) -> bool {
         let host_fits = match &self.hosts {
             Hosts::All => true,
@@ -67,7 +67,7 @@ impl HostPattern {
         host_fits && self.port.is_none_or(|only| only == port)
     }
 
-    /// The one host that it names, unless it names many.
+    /// Returns the host of a pattern that matches exactly one.
     pub fn exactly(&self) -> Option<&Host> {
         match &self.hosts {
             Hosts::This(host) => Some(host),
@@ -75,7 +75,7 @@ impl HostPattern {
         }
     }
 
-    /// The address that it names at this port, if it names one.
+    /// Returns the address that the pattern names, if it names one and matches this port.
     pub(super) fn address(&self, port: u16) -> Option<IpAddr> {
         let host = self.exactly().filter(|host| self.matches(host, port))?;
         host.address()
@@ -125,9 +125,9 @@ fn parse_host(host: &str) -> Result<Host, Why> {
     }
 }
 
-/// A port in digits alone; 0 is none.
+/// Parses a port of digits only; 0 is invalid.
 pub(super) fn parse_port(digits: &[u8]) -> Option<u16> {
-    // `u16::from_str` would take a plus sign.
+    // `u16::from_str` would accept a plus sign.
     if digits.len() > 5 || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The proxy: one port, both protocols, an end.
+//! The proxy: serves HTTP and SOCKS5 on one port.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{Gate, GateLogEntry, Resolve, SystemResolver, dial::Dialer, http, log::Log, socks};
 
-/// After an error of `accept`, which mostly means too many open files.
+/// The pause after an error of `accept`, which mostly means too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A proxy that runs until it is dropped. Its connections end with it.
@@ -22,31 +22,32 @@ pub struct Proxy {
     accepting: Option<Accepting>,
 }
 
-/// A listener that is served until this is dropped.
+/// Keeps a listener in service until it is dropped.
 pub(crate) struct Accepting(AbortHandle);
 
-/// How a proxy works, where the default is not enough.
+/// The resolver and limits of a proxy.
 pub struct ProxyOptions {
-    /// Who finds the addresses of names.
+    /// The resolver of host names.
     pub resolver: Arc<dyn Resolve>,
-    /// How much a client may take up.
+    /// The limits for clients.
     pub limits: ProxyLimits,
 }
 
-/// How much a client may take up.
+/// Limits for the clients of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyLimits {
-    /// Connections at a time; more wait their turn.
+    /// The number of simultaneous connections; further ones wait.
     pub connections: usize,
-    /// Bytes of the head of a message.
+    /// The maximum size of a message head in bytes.
     pub head: usize,
-    /// How long a client may take to say what it wants.
+    /// The time in which a client must send its request.
     pub handshake: Duration,
-    /// How long resolving and connecting may take, together.
+    /// The time limit for resolving and connecting together.
     pub connect: Duration,
-    /// How long a connection may be silent after one side has sent everything; twice as long at most.
+    /// The time for which a connection may be idle after one side has sent everything. Idle
+    /// connections are closed after at most twice this time.
     pub silence: Duration,
-    /// Decisions that are kept.
+    /// The number of decisions that the log keeps.
     pub log: usize,
 }
 
@@ -73,13 +74,13 @@ impl Default for ProxyOptions {
 }
 
 impl Proxy {
-    /// Serves the clients of the listener, within the current tokio runtime. The listener may
-    /// belong to another network namespace; connections go out from the one of this process.
+    /// Serves the clients of a listener in the current tokio runtime. The listener may belong to
+    /// another network namespace; outgoing connections use that of this process.
     pub fn serve(listener: std::net::TcpListener, gate: Arc<dyn Gate>) -> io::Result<Self> {
         Self::serve_with(listener, gate, ProxyOptions::default())
     }
 
-    /// As [`Proxy::serve`], with a resolver and limits of one's own.
+    /// Like [`Proxy::serve`], but with the given resolver and limits.
     pub fn serve_with(
         listener: std::net::TcpListener,
         gate: Arc<dyn Gate>,
@@ -90,7 +91,8 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// One that serves only what [`accept_from`](Self::accept_from) gives it.
+    /// Creates a proxy without a listener. It serves only those given to
+    /// [`accept_from`](Self::accept_from).
     pub(crate) fn with(gate: Arc<dyn Gate>, options: ProxyOptions) -> Self {
         let ProxyOptions { resolver, limits } = options;
         let dialer = Arc::new(Dialer {
@@ -114,7 +116,7 @@ impl Proxy {
         Ok(Accepting(accepting.abort_handle()))
     }
 
-    /// The latest decisions, oldest first.
+    /// Returns the latest decisions, oldest first.
     pub fn log(&self) -> Vec<GateLogEntry> {
         self.dialer.log.all()
     }
@@ -126,7 +128,7 @@ impl Drop for Accepting {
     }
 }
 
-/// Takes connections. They belong to this future: when it is dropped, they end.
+/// Accepts connections. Dropping this future ends them.
 async fn accept(listener: TcpListener, dialer: Arc<Dialer>) {
     let most = dialer.limits.connections.min(Semaphore::MAX_PERMITS);
     let slots = Arc::new(Semaphore::new(most));
@@ -154,7 +156,7 @@ async fn accept(listener: TcpListener, dialer: Arc<Dialer>) {
 }
 
 async fn connection(mut client: TcpStream, dialer: &Dialer) {
-    // Only speed depends on it.
+    // An error affects only the speed.
     let _ = client.set_nodelay(true);
     let (reader, mut writer) = client.split();
     let mut reader = BufReader::new(reader);

@@ -1,10 +1,10 @@
-//! Which of the addresses that a name resolves to may be connected to.
+//! The addresses that a connection may use after its name was resolved.
 
 use std::net::IpAddr;
 
 use super::{Host, Special, address::embedded};
 
-/// All public addresses, and those others that someone named one by one.
+/// All public addresses, and other addresses that rules name explicitly.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowedAddresses {
     named: Vec<IpAddr>,
@@ -12,12 +12,12 @@ pub struct AllowedAddresses {
 }
 
 impl AllowedAddresses {
-    /// Public addresses only.
+    /// Allows only public addresses.
     pub fn public() -> Self {
         Self::default()
     }
 
-    /// These as well, public or not.
+    /// Also allows these addresses, public or not.
     #[must_use]
     pub fn with(mut self, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         let addresses = addresses.into_iter().map(|address| address.to_canonical());
@@ -25,7 +25,7 @@ impl AllowedAddresses {
         self
     }
 
-    /// None of these, whatever else holds.
+    /// Denies these addresses. Takes precedence over everything else.
     #[must_use]
     pub fn without(mut self, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         let addresses = addresses.into_iter().map(|address| address.to_canonical());
@@ -33,9 +33,9 @@ impl AllowedAddresses {
         self
     }
 
-    /// May a host at these addresses be connected to? If not, why not, as a sentence for people. One address
-    /// out of bounds spoils them all: a name that points outside and inside at once is a trick, or a network
-    /// that no one here can tell from one.
+    /// Checks that a host with these addresses may be connected to. The error is a human-readable
+    /// reason. One refused address refuses the host: a name with both public and private addresses
+    /// is an attack, or cannot be distinguished from one here.
     pub fn check_all(&self, host: &Host, addresses: &[IpAddr]) -> Result<(), String> {
         let mut addresses = addresses.iter();
         addresses.try_for_each(|address| self.check(host, *address))
@@ -47,7 +47,7 @@ impl AllowedAddresses {
             Some(_) => format!("{host} is"),
             None => format!("{host} resolves to {address}, which is"),
         };
-        // The way to an address can be written into another one.
+        // An IPv6 address may embed a denied IPv4 address.
         let inner = embedded(address).map(IpAddr::V4);
         if self.denied.contains(&address) || inner.is_some_and(|it| self.denied.contains(&it)) {
             return Err(format!("{at} denied by a rule. Nothing overrides that."));

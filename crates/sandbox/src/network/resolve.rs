@@ -1,4 +1,4 @@
-//! From a name to addresses.
+//! Resolution of host names to addresses.
 
 use std::{io, net::IpAddr};
 
@@ -6,13 +6,13 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{GateFuture, Host};
 
-/// Finds the addresses of a name. Asked once for a connection, and only after the name was allowed.
+/// Resolves host names. Called once per connection, and only after the name was allowed.
 pub trait Resolve: Send + Sync {
-    /// All addresses, the preferred one first.
+    /// Returns all addresses, the preferred one first.
     fn resolve<'a>(&'a self, name: &'a str) -> GateFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// The machine's own resolver, `/etc/hosts` and search domains included.
+/// The system's resolver, including `/etc/hosts` and search domains.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -25,7 +25,8 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// The addresses of a host, never none: of an address itself, of a name what the resolver finds, asked once.
+/// Returns the addresses of a host, at least one: the address itself, or the addresses that the
+/// resolver returns for the name. Calls the resolver at most once.
 pub async fn addresses_of(
     host: &Host,
     resolver: &dyn Resolve,

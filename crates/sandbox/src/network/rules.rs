@@ -1,31 +1,31 @@
-//! Which hosts are allowed, and which denied.
+//! Rules that allow and deny hosts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{AllowedAddresses, Host, HostPattern};
 
-/// Two lists of patterns. What is in neither is unknown.
+/// Two lists of patterns. A host that neither matches is unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostRules {
-    /// Hosts that may be reached.
+    /// The allowed hosts.
     pub allowed: Vec<HostPattern>,
-    /// Hosts that may not, whatever allows them.
+    /// The denied hosts. These patterns take precedence.
     pub denied: Vec<HostPattern>,
 }
 
-/// What the rules say of a host, and which of them says it.
+/// The decision of the rules about a host, with the pattern that made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judged<'a> {
-    /// This pattern allows it, and none denies it.
+    /// This pattern allows the host, and none denies it.
     Allowed(&'a HostPattern),
-    /// This pattern denies it.
+    /// This pattern denies the host.
     Denied(&'a HostPattern),
-    /// No pattern speaks of it.
+    /// No pattern matches the host.
     Unknown,
 }
 
 impl HostRules {
-    /// What the rules say of a host at a port. Deny wins.
+    /// Evaluates the rules for a host at a port. Denying patterns win.
     pub fn judge(&self, host: &Host, port: u16) -> Judged<'_> {
         let fits = |pattern: &&HostPattern| pattern.matches(host, port);
         if let Some(pattern) = self.denied.iter().find(fits) {
@@ -37,11 +37,11 @@ impl HostRules {
         }
     }
 
-    /// Which addresses of a host may be reached, once it is allowed.
+    /// Returns the addresses that are allowed for a host that was allowed.
     ///
-    /// An address that is not public is reached only if a rule names the address itself. A rule that
-    /// names the host is not enough: its owner chooses where it points, and could point it at
-    /// this machine. The one exception is `localhost`, which means loopback by definition.
+    /// An address that is not public is allowed only if a rule names the address itself. A rule for
+    /// the host name is not enough: the owner of the name chooses its addresses and could point it
+    /// to this machine. The only exception is `localhost`, which means loopback by definition.
     pub fn reach(&self, host: &Host, port: u16) -> AllowedAddresses {
         let named = self
             .allowed

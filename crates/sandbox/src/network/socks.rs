@@ -1,4 +1,4 @@
-//! The proxy's SOCKS5: connections without a password, to names and addresses.
+//! The SOCKS5 side of the proxy: connections without authentication, to names and addresses.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -16,13 +16,13 @@ use super::{
     tunnel,
 };
 
-/// The first byte of everything in it.
+/// The protocol version, which is the first byte of every message.
 pub(super) const VERSION: u8 = 5;
 
 const NO_PASSWORD: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 
-/// The answers.
+/// The reply codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reply {
     Succeeded = 0,
@@ -34,7 +34,7 @@ enum Reply {
     AddressUnknown = 8,
 }
 
-/// Where a client wants to go: the host as it would stand in a URL, not yet looked at.
+/// The requested target. The host has the form of a URL and is unchecked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Wanted {
     host: Vec<u8>,
@@ -56,7 +56,7 @@ pub(super) async fn serve(
     let reply = opened
         .as_ref()
         .map_or_else(|reply| *reply, |_| Reply::Succeeded);
-    // Which address we have outside is no one's business.
+    // The reply does not reveal our outside address.
     let bytes = [VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0];
     let end = match (writer.write_all(&bytes).await, opened) {
         (Err(_), _) => End::Broken,
@@ -68,7 +68,7 @@ pub(super) async fn serve(
     end.close(&mut reader, writer).await;
 }
 
-/// Greets, and reads what is wanted. The inner error is to be answered.
+/// Performs the handshake and reads the request. The inner error is the reply to send.
 async fn shake(
     reader: &mut BufReader<ReadHalf<'_>>,
     writer: &mut WriteHalf<'_>,
@@ -109,7 +109,7 @@ async fn open(
     })
 }
 
-/// Does the client go on without a password?
+/// Reads the greeting. Returns whether the client supports no authentication.
 async fn read_greeting(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<bool, ReadError> {
     let [version, count] = read(reader).await?;
     if version != VERSION {
@@ -143,8 +143,8 @@ async fn read_wanted(
     }
 }
 
-/// A name, or an address that was sent as one: Chromium does that with those of the newer kind, which a URL has in
-/// brackets.
+/// Returns the host of a request in the form of a URL. An IPv6 address may be sent as a name:
+/// Chromium does that. It gets brackets.
 fn named(host: Vec<u8>) -> Vec<u8> {
     let address = str::from_utf8(&host).ok();
     match address.and_then(|address| address.parse::<Ipv6Addr>().ok()) {

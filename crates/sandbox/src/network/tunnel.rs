@@ -1,4 +1,4 @@
-//! Bytes both ways, until both ways have ended.
+//! Forwarding in both directions, until both have ended.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use super::{
     idle::IdleClock,
 };
 
-/// Joins client and server. When one says that it has sent everything, the other learns of it, and may go
-/// on sending, for as long as it is not silent for too long.
+/// Connects client and server. When one side closes its sending direction, the other one is told
+/// and may go on sending until the connection is idle for `silence`.
 pub(super) async fn join(
     from_client: &mut (impl AsyncBufRead + Unpin),
     to_client: &mut (impl AsyncWrite + Unpin),
