@@ -1,8 +1,8 @@
-//! What our process and its children say to each other.
+//! The messages between our process and its child processes.
 //!
-//! There are two channels. The one to the keeper of a sandbox is a socket of whole packets, on which
-//! open files travel too. The one to the guard of a command is a stream of frames: four bytes of
-//! length, then JSON.
+//! There are two channels. The channel to the keeper of a sandbox is a packet socket that also
+//! transfers open files. The channel to the guard of a command is a stream of frames: a length of
+//! four bytes, then JSON.
 
 use std::{
     ffi::OsString,
@@ -23,77 +23,79 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{ExceededLimit, Mechanism, NameUse, NetworkId, ResourceLimits, SandboxProfile};
 
-/// The longest packet: what is longer (a large environment) goes through a file.
+/// The maximum size of a packet. Larger data (a large environment) goes through a file.
 const PACKET: usize = 4096;
-/// The longest frame that is believed: a command line, with room to spare.
+/// The maximum size of a frame: enough for any command line.
 const FRAME: usize = 64 * 1024 * 1024;
-/// The most files one packet carries.
+/// The maximum number of open files in a packet.
 pub(crate) const FILES: usize = 16;
 
-/// What a sandbox is to be.
+/// The description of a sandbox, which the keeper receives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub(crate) profile: SandboxProfile,
     pub(crate) mechanism: Mechanism,
-    /// With a process space of its own.
+    /// Whether the sandbox has its own PID namespace.
     pub(crate) own_processes: bool,
-    /// Guards open files for commands of a profile with guarded names.
+    /// Whether guards open files for commands of a profile with guarded names.
     pub(crate) mediates: bool,
-    /// Its one guard starts a program, for which it waits, and no shell.
+    /// Whether the only guard waits for a program to start, and starts no shell.
     pub(crate) program: bool,
-    /// The shell, absolute.
+    /// The absolute path of the shell.
     pub(crate) shell: PathBuf,
     /// The whole environment of commands, each as `(name, value)`.
     pub(crate) env: Vec<(Bytes, Bytes)>,
-    /// Where temporary files go.
+    /// The folder for temporary files.
     pub(crate) scratch: PathBuf,
-    /// Read by every shell before its command.
+    /// A file that every shell reads before its command.
     pub(crate) snapshot: Option<PathBuf>,
-    /// Of what may be changed, what was there when this was made.
+    /// The writable paths that existed when the plan was made.
     pub(crate) there: Vec<PathBuf>,
-    /// Sockets of other programs, to be hidden.
+    /// Sockets of other programs, which must be hidden.
     pub(crate) sockets: Vec<PathBuf>,
     /// The most that each command may use.
     pub(crate) resources: ResourceLimits,
 }
 
 impl Plan {
-    /// Does the guard of a command open files for it?
+    /// Returns whether the guard of a command opens files for it.
     pub(crate) fn is_mediated(&self) -> bool {
         self.mediates
             && matches!(&self.profile, SandboxProfile::Workspace(workspace) if workspace.guarded.is_some())
     }
 }
 
-/// What the keeper of a sandbox answers, once.
+/// The keeper's only answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Keeper {
-    /// It stands. With [`Network::Proxy`](crate::Network::Proxy), a listening socket comes along.
+    /// The sandbox is set up. With [`Network::Proxy`](crate::Network::Proxy), a listening socket is
+    /// attached.
     Ready,
-    /// There is no place for temporary files, and none would be in any other sandbox.
+    /// The folder for temporary files cannot be created, and no other mechanism would change that.
     NoScratch { error: String },
-    /// It cannot be had.
+    /// The sandbox cannot be set up.
     Failed {
-        /// What was tried.
+        /// The step that failed.
         step: String,
-        /// What the system said.
+        /// The error of the system.
         error: String,
-        /// Too many processes or open files, too little memory: it may work the next time.
+        /// Whether the failure is temporary (too many processes or open files, too little memory),
+        /// so that it may work the next time.
         passing: bool,
     },
 }
 
-/// What is sent to the guard of a command.
+/// The messages to the guard of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     Run {
         cwd: Bytes,
         sourced: Option<Bytes>,
         text: String,
-        /// Our process can be asked about guarded names; otherwise none may be used.
+        /// Our process answers questions about guarded names; otherwise none may be used.
         judged: bool,
     },
-    /// Sent at once to the guard of a program, after a byte with its open files.
+    /// Sent first to the guard of a program, after a byte with its open files.
     Program {
         program: Bytes,
         arguments: Vec<Bytes>,
@@ -104,10 +106,10 @@ pub(crate) enum Order {
         numbers: Vec<i32>,
         judged: bool,
     },
-    /// Interrupts the program itself, and nothing else.
+    /// Interrupts only the program itself.
     Interrupt,
     Kill {
-        /// How long it may take to end by itself.
+        /// The time in which it may exit on its own.
         grace_ms: u64,
     },
     /// The answer to [`News::Asks`].
@@ -118,32 +120,33 @@ pub(crate) enum Order {
     },
 }
 
-/// What the guard of a command tells.
+/// The messages from the guard of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum News {
-    /// A handle of the guard's own process comes along, the fences, the link on which it makes sockets, and
-    /// where it has a network of its own with a proxy, a listening socket.
+    /// The guard is ready. Attached are a pidfd of the guard, the fences, the link on which it
+    /// creates sockets, and, if it has its own network with a proxy, a listening socket.
     Standing {
-        /// No command can reach what waits or what other commands run.
+        /// No command can reach waiting shells or other commands.
         apart: bool,
-        /// The command makes and changes no file but through its guard.
+        /// The command creates and changes files only through its guard.
         mediated: bool,
-        /// Files are hidden from the command: what it writes may be used once its guard has vouched for it,
-        /// on one fence for each pipe. None: nothing is hidden.
+        /// The number of fences. If files are hidden from the command, its output may be used only
+        /// after the guard has confirmed on a fence that they were not readable; each pipe has a
+        /// fence. 0 if no files are hidden.
         fences: usize,
-        /// The network that the command has for itself; with it comes the link.
+        /// The command's own network; the link is attached with it.
         network: Option<NetworkId>,
     },
     /// There is no shell, and no command will run.
     Unable {
-        /// What was tried; empty if it says nothing about what can be had here.
+        /// The step that failed; empty if the failure does not show that the mechanism fails here.
         step: String,
-        /// What the system said.
+        /// The error of the system.
         error: String,
-        /// It may work the next time.
+        /// Whether it may work the next time.
         passing: bool,
     },
-    /// The command wants to use a guarded name, and waits.
+    /// The command waits for permission to use a guarded name.
     Asks { id: u32, used: NameUse },
     /// The command exceeded a limit and is being ended.
     Exceeded(ExceededLimit),
@@ -153,32 +156,33 @@ pub(crate) enum News {
         signal: Option<i32>,
         cwd: Option<Bytes>,
         left: u32,
-        /// It was ended, because this hidden file was so no more.
+        /// The hidden file that became readable, because of which the command was ended.
         uncovered: Option<Bytes>,
-        /// What it tried to write and may not, and whether programs often do without.
+        /// The writes that were refused, each with whether programs often work without it.
         refused: Vec<(Bytes, bool)>,
     },
-    /// Nothing of it is left.
+    /// No process of the command is left.
     Gone,
 }
 
-/// What a guard says on the fence, each in a byte. Our process asks there, by a byte, after it has read
-/// something that the command wrote: nothing hidden could be read until now.
+/// The answers of a guard on a fence, one byte each. Our process sends a byte after it has read
+/// output of the command, and the guard answers. This answer means: no hidden file was readable
+/// until now.
 pub(crate) const COVERED: u8 = b'c';
-/// Nor at any time: nothing of the command is left.
+/// No hidden file was ever readable, and no process of the command is left.
 pub(crate) const COVERED_TO_THE_END: u8 = b'e';
-/// Something hidden could be read.
+/// A hidden file was readable.
 pub(crate) const UNCOVERED: u8 = b'u';
 
-/// What our process asks a guard for, in a byte: a socket in the network of its command.
+/// The requests for a socket in the network of a command, one byte each.
 pub(crate) const SOCKET_V4: u8 = b'4';
 pub(crate) const SOCKET_V6: u8 = b'6';
-/// The first byte of the answer, which comes with the socket.
+/// The first byte of the answer that has the socket attached.
 pub(crate) const SOCKET_MADE: u8 = b's';
-/// Or with the number of the error behind it.
+/// The first byte of the answer that contains an error number.
 pub(crate) const SOCKET_FAILED: u8 = b'f';
 
-/// Bytes of the system that need not be text.
+/// A path, argument or other string of the system that need not be UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Bytes(Vec<u8>);
 
@@ -212,7 +216,7 @@ impl From<Bytes> for OsString {
     }
 }
 
-/// Sends one packet with open files.
+/// Sends a packet with open files.
 pub(crate) fn send(socket: impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -234,7 +238,7 @@ pub(crate) fn send(socket: impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) ->
     }
 }
 
-/// The next packet with its open files; `None` when the other side is gone.
+/// Receives a packet with its open files; `None` when the other side has closed the socket.
 pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     let mut bytes = vec![0; PACKET];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
@@ -265,7 +269,7 @@ pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<Owne
     Ok((received.bytes > 0).then_some((bytes, files)))
 }
 
-/// A frame, ready to be written.
+/// Encodes a message as a frame.
 pub(crate) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let json = serde_json::to_vec(message)?;
     let length = u32::try_from(json.len())
@@ -277,7 +281,7 @@ pub(crate) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// The length that the first four bytes of a frame tell.
+/// Decodes the length from the first four bytes of a frame.
 pub(crate) fn length(head: [u8; 4]) -> io::Result<usize> {
     let length = u32::from_le_bytes(head) as usize;
     if length <= FRAME {
@@ -287,12 +291,12 @@ pub(crate) fn length(head: [u8; 4]) -> io::Result<usize> {
     }
 }
 
-/// Writes a frame; blocking.
+/// Writes a frame; blocks.
 pub(crate) fn write(stream: &mut UnixStream, message: &impl Serialize) -> io::Result<()> {
     stream.write_all(&frame(message)?)
 }
 
-/// Reads a frame; blocking. `None` when the other side is gone.
+/// Reads a frame; blocks. Returns `None` when the other side has closed the stream.
 pub(crate) fn read<T: DeserializeOwned>(stream: &mut UnixStream) -> io::Result<Option<T>> {
     let mut head = [0; 4];
     match stream.read_exact(&mut head) {

@@ -1,4 +1,4 @@
-//! A command that runs.
+//! A running command.
 
 use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -13,9 +13,9 @@ use crate::{
     waiting_shell::{Standing, WaitingShell},
 };
 
-/// A command that runs. When this is dropped, all of it ends.
+/// A running command. Dropping this ends all its processes.
 pub struct Running {
-    /// What it writes.
+    /// The output of the command.
     pub output: CommandOutput,
     guard: GuardLink,
     standing: Standing,
@@ -24,12 +24,13 @@ pub struct Running {
     ended: Option<CommandEnd>,
     exceeded: Option<ExceededLimit>,
     gone: bool,
-    /// When all of it should be gone.
+    /// The time by which all its processes must have ended.
     due: Option<Due>,
     world: Arc<SandboxInstance>,
 }
 
-/// When a command should be gone, and who is ended if it is not: a command can stop its own guard.
+/// The deadline of a command that is being ended, and the process to kill after it: a command can
+/// stop its own guard.
 #[derive(Clone, Copy)]
 struct Due {
     at: Instant,
@@ -39,29 +40,32 @@ struct Due {
 #[derive(Clone, Copy)]
 enum Culprit {
     Guard,
-    /// The guard is gone, and what it guarded is not.
+    /// The guard was killed, but processes are left.
     Keeper,
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandEnd {
-    /// With a code, by a signal.
+    /// Whether it exited with a code or was killed by a signal.
     pub how: ExitKind,
-    /// The directory it was in at last, links followed; `None` if it did not get to the end.
+    /// The final directory, with symlinks resolved; `None` if the shell did not reach its end.
     pub cwd: Option<PathBuf>,
-    /// How many processes it left behind.
+    /// The number of processes that it left running.
     pub left: u32,
-    /// It was ended, because this hidden file was replaced from outside, and could have been read.
+    /// The hidden file that a process outside replaced and that could have been read, because of
+    /// which the command was ended.
     pub uncovered: Option<PathBuf>,
-    /// What it tried to write and may not, whatever it printed; known only where it is mediated.
+    /// The writes that were refused, whether or not the command reported them. Known only for
+    /// mediated commands.
     pub refused: Vec<RefusedWrite>,
-    /// The limit for which it was ended, or for which what it left running was ended.
+    /// The limit that the command, or processes that it left running, exceeded and because of which
+    /// they were ended.
     pub exceeded: Option<ExceededLimit>,
 }
 
 impl CommandEnd {
-    /// The end of a command whose exit status is unknown.
+    /// Returns the end of a command whose exit status is unknown.
     pub fn lost() -> Self {
         Self {
             how: ExitKind::Lost,
@@ -77,36 +81,37 @@ impl CommandEnd {
 /// A write that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedWrite {
-    /// Where, as the command sees it; links followed.
+    /// The path as the command sees it, with symlinks resolved.
     pub path: PathBuf,
-    /// It was opened for reading as well: programs that may not write often go on to read only.
+    /// Whether the file was opened for reading as well: programs that may not write often continue
+    /// read-only.
     pub tentative: bool,
 }
 
-/// With what a process ended.
+/// The exit status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitKind {
     /// It exited with this code.
     Exited(i32),
-    /// This signal ended it.
+    /// This signal killed it.
     Killed(i32),
-    /// Its sandbox was ended from outside: no one can say.
+    /// Its sandbox was ended from outside, so the exit status is unknown.
     Lost,
 }
 
 impl Running {
-    /// Hands a command to a shell that waits, or will.
+    /// Sends a command to a shell, which may still be starting.
     pub(crate) async fn start(
         world: Arc<SandboxInstance>,
         mut shell: WaitingShell,
         order: &Order,
         names: Option<NameJudge>,
     ) -> io::Result<Self> {
-        // The shell waits with its guard, or neither is there: then it is known at once. A guard that
-        // does not listen any more may have said why.
+        // Either the shell and its guard are running, or both are gone, which is known immediately.
+        // A guard that has exited may have reported the reason.
         let mut standing = shell.stand(&world).await?;
-        // What is replaced from now on is seen by the guard. What was replaced before that is not: it
-        // was hidden when the sandbox was set up, and is so no more.
+        // The guard notices every replacement of a hidden file from now on. An earlier replacement
+        // means that a file is no longer hidden.
         if !world.is_current() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -116,7 +121,7 @@ impl Running {
         Ok(Self::of(world, shell.guard, standing, output, names))
     }
 
-    /// What a guard has started.
+    /// Creates the handle of a command that a guard has started.
     pub(crate) fn of(
         world: Arc<SandboxInstance>,
         guard: GuardLink,
@@ -137,14 +142,15 @@ impl Running {
         }
     }
 
-    /// Interrupts the program, if it still runs. For one that was started without a shell.
+    /// Interrupts the program, if it is still running. For programs that were started without a
+    /// shell.
     pub(crate) fn interrupt(&mut self) {
         if let Err(error) = self.guard.send(&Order::Interrupt) {
             tracing::debug!(%error, "the guard does not listen");
         }
     }
 
-    /// Has its own process ended?
+    /// Returns the end of the command's own process, if it has ended.
     pub(crate) fn ended(&self) -> Option<&CommandEnd> {
         self.ended.as_ref()
     }
@@ -153,25 +159,25 @@ impl Running {
         self.gone
     }
 
-    /// How it is confined.
+    /// Returns the mechanism that confines the command.
     pub fn mechanism(&self) -> Mechanism {
         self.world.mechanism()
     }
 
-    /// Does it make and change files only as the judge of its line lets it? Where the kernel cannot do
-    /// that, what it made must be looked at afterwards.
+    /// Returns whether the command creates and changes files only as the judge of its line permits.
+    /// If the kernel does not support that, the caller must check the changed files afterwards.
     pub fn is_mediated(&self) -> bool {
         self.standing.mediated
     }
 
-    /// The network that it has for itself: `None` if it has that of the machine, or none in which anything could
-    /// listen.
+    /// Returns the command's own network. `None` if it uses that of the machine, or one in which
+    /// nothing can listen.
     pub fn network(&self) -> Option<&CommandNetwork> {
         self.standing.network.as_ref()
     }
 
-    /// Waits until the command's own process ended; what it started may still run, and hold the pipe.
-    /// Nothing is lost when the wait is given up.
+    /// Waits until the command's own process has ended. Processes that it started may still run and
+    /// hold the pipe open. Cancel safe.
     pub async fn exited(&mut self) -> CommandEnd {
         loop {
             if let Some(ended) = &self.ended {
@@ -187,20 +193,20 @@ impl Running {
         }
     }
 
-    /// Waits until nothing of it runs any more. Nothing is lost when the wait is given up.
+    /// Waits until none of its processes is left. Cancel safe.
     pub async fn gone(&mut self) {
         while !self.gone {
             self.hear().await;
         }
     }
 
-    /// Asks its processes to end, and after `grace` ends all that came of it; [`gone`](Self::gone)
-    /// tells when.
+    /// Asks all its processes to exit, and kills them after `grace`. [`gone`](Self::gone) waits for
+    /// the end.
     pub fn kill(&mut self, grace: Duration) {
         let order = Order::Kill {
             grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
         };
-        // If it is closed, nothing runs any more.
+        // If the link is closed, no process runs any longer.
         if let Err(error) = self.guard.send(&order) {
             tracing::debug!(%error, "the guard does not listen");
         }
@@ -209,12 +215,12 @@ impl Running {
         self.due = at.map(|at| Due { at, ends });
     }
 
-    /// Its processes, numbered as our process sees them.
+    /// Returns its processes, with their process IDs outside the sandbox.
     pub fn processes(&self) -> Vec<Process> {
         self.standing.pid().map(tree::below).unwrap_or_default()
     }
 
-    /// Waits for more of what the guard says.
+    /// Waits for the next event of the guard and handles it.
     pub(crate) async fn hear(&mut self) {
         let news = match self.due {
             None => self.guard.next().await,
@@ -274,7 +280,7 @@ impl Running {
         }
     }
 
-    /// Ends from outside what did not end by itself.
+    /// Kills processes from outside that have not ended in time.
     fn overdue(&mut self, due: Due) {
         self.due = match due.ends {
             Culprit::Guard => {

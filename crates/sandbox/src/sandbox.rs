@@ -1,4 +1,4 @@
-//! A session's commands: which sandbox each of them gets.
+//! The sandboxes of a session: finds or sets up the one that a command needs.
 
 use std::{
     ffi::OsString,
@@ -25,36 +25,39 @@ use crate::{
     waiting_shell::{Standing, WaitingShell},
 };
 
-/// What a session's commands need.
+/// The settings for a session's commands.
 #[derive(Clone)]
 pub struct Setup {
-    /// The program that becomes the keeper of a sandbox: one whose `main` begins with
+    /// The program that becomes the keeper of a sandbox. Its `main` must begin with
     /// [`child::run_if_asked`](crate::child::run_if_asked).
     pub program: PathBuf,
-    /// The shell: bash, absolute.
+    /// The absolute path of the shell, which must be bash.
     pub shell: PathBuf,
     /// The whole environment of commands in a profile. In a sandbox, `TMPDIR` is added.
     pub environment: ProfileEnvironment,
-    /// Where temporary files go: a folder of the session's own, made when needed, removed at the end.
+    /// The folder for temporary files. It belongs to this session, is created when needed, and is
+    /// removed at the end.
     pub scratch: PathBuf,
     /// A file that every shell reads before its command: the user's functions and aliases.
     pub snapshot: Option<PathBuf>,
-    /// Who decides for [`Network::Proxy`](crate::Network::Proxy). `None`: no one may be reached.
+    /// Decides about connections for [`Network::Proxy`](crate::Network::Proxy). With `None`, all
+    /// are refused.
     pub gate: Option<Arc<dyn Gate>>,
-    /// The best way of confining that may be used; the better ones are not tried. For tests, and
-    /// for those who know that a way does not work for them.
+    /// The best mechanism that may be used; better ones are not tried. For tests, and for users who
+    /// know that a mechanism does not work for them.
     pub best: Mechanism,
     /// The most that one command may use.
     pub resources: ResourceLimits,
 }
 
-/// How long those who confine commands may be silent. What they do takes milliseconds: one that needs longer
-/// was stopped.
+/// The time limits for keepers and guards. Their work takes milliseconds: a process that needs
+/// longer was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SilenceLimits {
-    /// A command is given up that has not begun after this.
+    /// The time after which a command that has not started is given up.
     pub start: Duration,
-    /// How long after its grace a guard may take to end its command; then it is ended with it.
+    /// The time, after its grace, in which a guard must end its command. Then the guard is killed
+    /// with it.
     pub end: Duration,
 }
 
@@ -67,11 +70,12 @@ impl Default for SilenceLimits {
     }
 }
 
-/// How often bubblewrap may fail before it is believed, and how long the first pause is.
+/// The number of failures after which bubblewrap is considered unusable, and the first pause
+/// between attempts.
 pub(crate) const SILENT: u32 = 5;
 pub(crate) const PAUSE: Duration = Duration::from_millis(5);
 
-/// Where bash is usually found.
+/// The usual paths of bash.
 const SHELLS: [&str; 4] = [
     "/bin/bash",
     "/usr/bin/bash",
@@ -79,7 +83,8 @@ const SHELLS: [&str; 4] = [
     "/run/current-system/sw/bin/bash",
 ];
 
-/// The bash of the system. `PATH` is not asked: a workspace may be in it.
+/// Returns the system's bash. Does not search `PATH`, which may contain a directory of the
+/// workspace.
 pub fn system_shell() -> Option<PathBuf> {
     SHELLS
         .map(PathBuf::from)
@@ -87,29 +92,29 @@ pub fn system_shell() -> Option<PathBuf> {
         .find(|shell| shell.is_file())
 }
 
-/// The whole environment of commands in a profile.
+/// Returns the whole environment of commands in a profile.
 pub type ProfileEnvironment =
     Arc<dyn Fn(&SandboxProfile) -> Vec<(OsString, OsString)> + Send + Sync>;
 
-/// How commands are confined here, from the best way down.
+/// The mechanisms that confine commands, from the best one down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Mechanism {
-    /// Name spaces of our own, with Landlock and a filter of system calls.
+    /// Our own namespaces, with Landlock and a system call filter.
     Namespaces,
-    /// The same through bubblewrap, where only that may make name spaces. A link to a control file can
-    /// be replaced, and root may change modes and times of the six harmless devices.
+    /// The same through bubblewrap, if only bubblewrap may create namespaces. A symlink to a
+    /// control file can be replaced, and root may change modes and times of the six device files.
     Bubblewrap,
-    /// Landlock and the filter alone. Modes, owners and times of files can still be changed, sockets
-    /// of other programs be reached, their command lines be seen and their priority be lowered;
-    /// hidden files are readable in the working directories and by other names, control files can be
-    /// removed, and root reads disks.
+    /// Only Landlock and the system call filter. Commands can still change modes, owners and times
+    /// of files, connect to sockets of other programs, see their command lines, and lower their
+    /// priority. They can read hidden files in the working directories and through other names, and
+    /// remove control files. Root can read disks.
     Reduced,
-    /// Not at all.
+    /// No confinement.
     None,
 }
 
 impl Mechanism {
-    /// Its name, as people read it.
+    /// Returns the human-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Namespaces => "namespaces",
@@ -119,7 +124,7 @@ impl Mechanism {
         }
     }
 
-    /// What does not hold, in words; empty where everything does.
+    /// Returns the guarantees that the mechanism does not give, as text; empty if it gives all.
     pub fn holes(self) -> &'static [&'static str] {
         match self {
             Self::Namespaces | Self::Bubblewrap => &[],
@@ -138,7 +143,7 @@ impl Mechanism {
         }
     }
 
-    /// What a person must know of it, in one line; nothing where everything holds.
+    /// Returns a warning for the user, on one line; `None` if the mechanism gives all guarantees.
     pub fn warning(self) -> Option<String> {
         let what = match self {
             Self::Namespaces | Self::Bubblewrap => return None,
@@ -164,44 +169,45 @@ impl Mechanism {
     }
 }
 
-/// A command line and where it runs.
+/// A command and its working directory.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// What bash is to run.
+    /// The text for bash to run.
     pub text: String,
-    /// Where; absolute.
+    /// The working directory; absolute.
     pub cwd: PathBuf,
-    /// A file to be sourced first, in the same shell.
+    /// A file to source first, in the same shell.
     pub sourced: Option<PathBuf>,
-    /// Decides about the profile's guarded names; without it, none may be used. It is asked while someone
-    /// waits for the command to end ([`Running::exited`], [`Running::gone`]), so its output must not be
-    /// waited for alone.
+    /// Decides about the profile's guarded names; without it, none may be used. It is called only
+    /// while the caller waits for the command to end ([`Running::exited`], [`Running::gone`]). A
+    /// caller that waits only for the output therefore blocks the command.
     pub names: Option<NameJudge>,
 }
 
-/// Starts a session's commands. Cheap to clone. Nothing is started before the first command; when the
-/// last clone goes, or our process does, everything that was started ends.
+/// Starts a session's commands. Cheap to clone. The first command starts the first process. When
+/// the last clone is dropped or our process ends, everything that was started ends.
 #[derive(Clone)]
 pub struct Sandbox(Arc<Inner>);
 
 struct Inner {
     setup: Setup,
     limits: SilenceLimits,
-    /// Let go of before `worlds`, so that the last of those knows that it is the last holder.
+    /// Declared before `worlds` so that it is dropped first, and the last instance knows that it is
+    /// the last holder.
     scratch: Arc<Scratch>,
     worlds: Mutex<Worlds>,
 }
 
-/// What a sandbox is set up for.
+/// The purpose of a sandbox.
 enum Purpose<'a> {
     Commands(&'a SandboxProfile),
     Program(&'a ProgramPurpose<'a>),
 }
 
-/// A program, and the sandbox that it is to get.
+/// A program to start, and the parameters of its sandbox.
 pub(crate) struct ProgramPurpose<'a> {
     pub(crate) profile: &'a SandboxProfile,
-    /// Not to be started where only a weaker way than this one works.
+    /// The program is not started if only a weaker mechanism than this one works.
     pub(crate) weakest: Mechanism,
     pub(crate) scratch: Arc<Scratch>,
     pub(crate) gate: Option<Arc<dyn Gate>>,
@@ -212,25 +218,26 @@ pub(crate) struct ProgramPurpose<'a> {
 #[derive(Default)]
 struct Worlds {
     standing: Vec<Arc<SandboxInstance>>,
-    /// Those of programs, which are theirs to hold.
+    /// The instances of programs, which own them.
     programs: Vec<Weak<SandboxInstance>>,
-    /// What better ways failed with, in the order they were tried.
+    /// The errors of better mechanisms, in the order in which they were tried.
     failures: Vec<(Mechanism, String)>,
-    /// The best way that has not failed.
+    /// The best mechanism that has not failed.
     best: Option<Mechanism>,
-    /// A process space of one's own cannot be had.
+    /// PID namespaces are not available.
     shared_processes: bool,
-    /// A process cannot carry out calls of another: files that a command made are judged afterwards.
+    /// Guards cannot perform calls of commands: files that a command creates are checked
+    /// afterwards.
     unmediated: bool,
 }
 
 impl Sandbox {
-    /// For a session. Nothing is started yet.
+    /// Creates the sandbox of a session without starting any process.
     pub fn new(setup: Setup) -> Self {
         Self::with_limits(setup, SilenceLimits::default())
     }
 
-    /// The same with these limits.
+    /// Like [`Sandbox::new`], but with these limits.
     pub fn with_limits(setup: Setup, limits: SilenceLimits) -> Self {
         Self(Arc::new(Inner {
             scratch: Arc::new(Scratch::new(setup.scratch.clone())),
@@ -240,8 +247,8 @@ impl Sandbox {
         }))
     }
 
-    /// Starts a command in the profile's sandbox, in the best way that works here;
-    /// [`Running::mechanism`] says which.
+    /// Starts a command in the profile's sandbox, with the best mechanism that works here;
+    /// [`Running::mechanism`] returns it.
     pub async fn start(
         &self,
         profile: &SandboxProfile,
@@ -250,16 +257,16 @@ impl Sandbox {
         self.start_no_weaker(profile, line, Mechanism::None).await
     }
 
-    /// The same, or not at all where only a weaker way than this one works: what was found out before
-    /// ([`Self::prepare`]) may have changed meanwhile. A command that is not to be confined is started
-    /// whatever is said.
+    /// Like [`Sandbox::start`], but fails if only a weaker mechanism than `weakest` works: an
+    /// earlier result of [`Self::prepare`] may be outdated. A command of the profile `Full` is
+    /// always started.
     pub async fn start_no_weaker(
         &self,
         profile: &SandboxProfile,
         line: Line,
         weakest: Mechanism,
     ) -> Result<Running, SandboxError> {
-        // A sandbox whose processes were killed from outside is replaced once.
+        // A sandbox whose processes were killed from outside is replaced, at most twice.
         for _ in 0..2 {
             let world = self.world_no_weaker(profile, weakest).await?;
             match world.start(&line).await {
@@ -292,17 +299,17 @@ impl Sandbox {
         Ok(world)
     }
 
-    /// Gets a sandbox ready, so that the first command need not wait for it. How is it confined?
+    /// Sets up a sandbox, so that the first command need not wait for it. Returns its mechanism.
     pub async fn prepare(&self, profile: &SandboxProfile) -> Result<Mechanism, SandboxError> {
         Ok(self.world(profile).await?.mechanism())
     }
 
-    /// Ways of confining that did not work here, and why.
+    /// Returns the mechanisms that did not work here, each with its error.
     pub async fn failures(&self) -> Vec<(Mechanism, String)> {
         self.0.worlds.lock().await.failures.clone()
     }
 
-    /// What the proxy decided lately, oldest first.
+    /// Returns the recent decisions of the proxy, oldest first.
     pub async fn network_log(&self) -> Vec<GateLogEntry> {
         let worlds = self.0.worlds.lock().await;
         let logs = worlds.standing.iter().map(|world| world.network_log());
@@ -311,7 +318,8 @@ impl Sandbox {
 
     /// Ends everything that still runs, and removes the temporary files.
     pub async fn close(&self) {
-        // Held all the while: a new sandbox must not find its temporary files removed.
+        // The lock is held to the end, so that no new sandbox starts whose temporary files are then
+        // removed.
         let mut worlds = self.0.worlds.lock().await;
         let programs = std::mem::take(&mut worlds.programs);
         let programs = programs.iter().filter_map(Weak::upgrade);
@@ -335,7 +343,7 @@ impl Sandbox {
         if let Some(world) = worlds.standing.iter().find(|world| fits(world)) {
             return Ok(Arc::clone(world));
         }
-        // One of each kind is enough; what still runs in the old one keeps it.
+        // One sandbox for each kind of profile is enough. Running commands keep the old one alive.
         worlds
             .standing
             .retain(|world| world.profile().name() != profile.name());
@@ -345,12 +353,12 @@ impl Sandbox {
         Ok(world)
     }
 
-    /// The whole environment of commands in a profile, without `TMPDIR`.
+    /// Returns the whole environment of commands in a profile, without `TMPDIR`.
     pub fn environment(&self, profile: &SandboxProfile) -> Vec<(OsString, OsString)> {
         (self.0.setup.environment)(profile)
     }
 
-    /// Starts a program in a sandbox of its own.
+    /// Sets up a sandbox for a program and starts the program in it.
     pub(crate) async fn raise_for(
         &self,
         program: &ProgramPurpose<'_>,
@@ -366,7 +374,7 @@ impl Sandbox {
         Ok((world, shell, standing))
     }
 
-    /// A folder for a program's own temporary files, beside those of commands.
+    /// Returns the path of a folder for a program's temporary files, next to that of commands.
     pub(crate) fn new_scratch(&self) -> PathBuf {
         // Sandboxes of a session share the first part of the name.
         static PROGRAMS: AtomicU32 = AtomicU32::new(1);
@@ -383,7 +391,7 @@ impl Sandbox {
 }
 
 impl Inner {
-    /// Tries the ways of confining from the best down. What failed is not tried again.
+    /// Tries the mechanisms from the best one down. A mechanism that failed is not tried again.
     async fn raise(
         &self,
         worlds: &mut Worlds,
@@ -410,7 +418,7 @@ impl Inner {
             let failed = match self.raise_once(purpose, plan, Arc::clone(scratch)).await {
                 Ok(raised) => return Ok(raised),
                 Err(failed @ SandboxError::Unavailable { .. }) => failed,
-                // What it is to show, hide or keep was moved meanwhile, by someone outside.
+                // A path to show, hide or protect was moved during the setup by a process outside.
                 Err(SandboxError::Shell(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                     if silent == SILENT {
                         return Err(SandboxError::Shell(error));
@@ -419,14 +427,16 @@ impl Inner {
                     tokio::time::sleep(PAUSE * silent).await;
                     continue;
                 }
-                // It says nothing about what can be had here: no reason to confine less.
+                // The failure does not show that the mechanism fails here, so it is no reason to
+                // confine less.
                 Err(failed) => return Err(failed),
             };
             if *profile == SandboxProfile::Full || mechanism == Mechanism::None {
                 return Err(failed);
             }
-            // It gives up when a socket that it is to hide goes away meanwhile. That is no reason to
-            // confine less, however often it happens: each time there are fewer.
+            // Bubblewrap gives up if a socket that it must hide disappears during the setup. That
+            // is no reason to confine less, however often it happens: each time fewer sockets are
+            // left.
             if mechanism == Mechanism::Bubblewrap && !sockets.is_empty() {
                 let known = sockets.len();
                 sockets.retain(|socket| socket.symlink_metadata().is_ok());
@@ -439,7 +449,7 @@ impl Inner {
             tracing::warn!(mechanism = mechanism.name(), error = %failed, "commands cannot be confined this way");
             let lists = mechanism == Mechanism::Namespaces && !worlds.shared_processes;
             if lists && failed.to_string().contains(crate::child::PROCESSES) {
-                // Containers often forbid just this; the rest is still worth having.
+                // Containers often forbid only this; the rest of the mechanism is still useful.
                 worlds.shared_processes = true;
                 worlds
                     .failures
@@ -448,7 +458,7 @@ impl Inner {
             }
             worlds.failures.push((mechanism, failed.to_string()));
             if !worlds.unmediated && failed.to_string().contains(crate::child::MEDIATION) {
-                // An old kernel, or a container that does the same to us.
+                // An old kernel, or a container that itself uses seccomp notifications.
                 worlds.unmediated = true;
                 continue;
             }
@@ -462,7 +472,7 @@ impl Inner {
         }
     }
 
-    /// Sets one up, with its first shell or its program.
+    /// Sets up a sandbox with its first shell or its program.
     async fn raise_once(
         &self,
         purpose: &Purpose<'_>,
@@ -525,10 +535,10 @@ impl Inner {
     }
 }
 
-/// Sockets of other programs that a profile would let commands reach.
+/// Returns the sockets of other programs to which commands of a profile could connect.
 fn sockets_to_hide(profile: &SandboxProfile, scratch: &Path) -> Vec<PathBuf> {
     match profile {
-        // It can make no socket at all.
+        // A command of this profile cannot create a socket at all, or is not confined.
         SandboxProfile::ReadOnly(_) | SandboxProfile::Full => Vec::new(),
         SandboxProfile::Workspace(workspace) => {
             let mut open = workspace.writable.clone();
@@ -538,7 +548,7 @@ fn sockets_to_hide(profile: &SandboxProfile, scratch: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// Was the sandbox, or the shell in it, ended from outside?
+/// Returns whether the error means that the sandbox, or the shell in it, was ended from outside.
 fn is_gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),

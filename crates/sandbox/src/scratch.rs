@@ -18,11 +18,11 @@ use crate::scratch_lease;
 /// The largest depth of directories that are made accessible; deeper ones stay.
 const MAX_DEPTH: u32 = 500;
 
-/// The folder, which goes away with its last holder. What may still write there must be gone
-/// by then; see [`is_last`].
+/// The folder, which is removed with its last holder. Processes that may still write there must
+/// have ended by then; see [`is_last`].
 pub(crate) struct Scratch {
     path: PathBuf,
-    /// Marks it as in use by our process.
+    /// The lock that marks the folder as in use by our process.
     lock: Mutex<Option<File>>,
 }
 
@@ -38,7 +38,7 @@ impl Scratch {
         &self.path
     }
 
-    /// Marks the folder, which a sandbox has made, as in use by our process.
+    /// Marks the folder, which a sandbox has created, as in use by our process.
     pub(crate) fn hold(&self) {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         // If our lock fails, the sandbox still has its own.
@@ -52,7 +52,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Does no one else hold it?
+/// Returns whether there is no other holder.
 pub(crate) fn is_last(scratch: &Arc<Scratch>) -> bool {
     Arc::strong_count(scratch) == 1
 }
@@ -64,10 +64,10 @@ pub(crate) fn make(path: &Path) -> io::Result<()> {
         .create(path)
 }
 
-/// Removes the folder with all that is in it.
+/// Removes the folder with its contents.
 pub(crate) fn remove(path: &Path) {
     if fs::remove_dir_all(path).is_err() && path.exists() {
-        // Commands leave directories that not even their owner may change.
+        // Commands may leave directories that not even their owner may change.
         if let Ok(folder) = openat(CWD, path, DIRECTORY, Mode::empty()) {
             open_up(&folder, MAX_DEPTH);
         }
@@ -77,14 +77,14 @@ pub(crate) fn remove(path: &Path) {
     }
 }
 
-/// Opens a directory itself, whatever its mode, and never what a link leads to.
+/// Opens a directory itself, regardless of its mode, and never the target of a symlink.
 const DIRECTORY: OFlags = OFlags::PATH
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Makes a directory and all those below it accessible to their owner. Works on open directories, so that one that is
-/// replaced by a link in the meantime is not followed.
+/// Makes a directory and all those below it accessible to their owner. Works on open directories,
+/// so that one that is replaced by a symlink in the meantime is not followed.
 fn open_up(directory: &OwnedFd, depth: u32) {
     let path = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
     let _ = fs::set_permissions(&path, fs::Permissions::from_mode(0o700));

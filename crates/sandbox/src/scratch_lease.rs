@@ -1,8 +1,8 @@
 //! Folders for temporary files that a later process can recognize as abandoned.
 //!
-//! Each process that uses a folder holds a shared lock on it, which the kernel releases when the process dies. A folder
-//! without a lock is abandoned. Numbers of processes would not do: they are used again, and differ between PID
-//! namespaces.
+//! Each process that uses a folder holds a shared lock on it, which the kernel releases when the
+//! process dies. A folder without a lock is abandoned. Process IDs would not be enough: they are
+//! reused, and differ between PID namespaces.
 
 use std::{
     collections::BTreeSet,
@@ -24,17 +24,18 @@ use rustix::{
 
 use crate::scratch;
 
-/// The beginning of the name of every folder that is locked while it is in use. No other folder is removed.
+/// The beginning of the name of every folder that is locked while it is in use. No other folder is
+/// removed.
 const PREFIX: &str = "haft-tmp-";
-/// The number of hexadecimal digits after it.
+/// The number of hexadecimal digits after the prefix.
 const DIGITS: usize = 16;
-/// The largest number of attempts to make a folder that other processes remove in the meantime.
+/// The largest number of attempts to create a folder that other processes remove in the meantime.
 const ATTEMPTS: u32 = 5;
 /// The pause between these attempts.
 const REMOVAL_PAUSE: Duration = Duration::from_millis(20);
 
-/// A new folder for temporary files, for this user alone. It is marked as in use as long as this value lives. Dropping the
-/// value removes the folder only if it is empty.
+/// A new folder for temporary files, for this user alone. It is marked as in use as long as this
+/// value lives. Dropping the value removes the folder only if it is empty.
 #[derive(Debug)]
 pub struct ScratchLease {
     path: PathBuf,
@@ -42,8 +43,8 @@ pub struct ScratchLease {
 }
 
 impl ScratchLease {
-    /// Creates a folder with a random name in `parent`. The first call for a `parent` also removes the abandoned
-    /// folders there, in the background.
+    /// Creates a folder with a random name in `parent`. The first call for a `parent` also removes
+    /// the abandoned folders there, in the background.
     pub fn create(parent: &Path) -> io::Result<Self> {
         let created = (0..ATTEMPTS).find_map(|_| {
             let number = RandomState::new().hash_one(std::process::id());
@@ -58,14 +59,14 @@ impl ScratchLease {
         created.unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// Creates the folder at `path`. An error if it exists.
+    /// Creates the folder at `path`. Fails if it exists.
     pub fn create_at(path: PathBuf) -> io::Result<Self> {
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         let lock = lock_or_make(&path)?;
         Ok(Self { path, _lock: lock })
     }
 
-    /// The path of the folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -73,18 +74,19 @@ impl ScratchLease {
 
 impl Drop for ScratchLease {
     fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.path); // it is not empty, or removed already
+        let _ = fs::remove_dir(&self.path); // not empty, or already removed
     }
 }
 
-/// Makes the folder if it is missing, and marks it as in use until the returned file is closed. `None` where the file
-/// system has no locks: there no process removes folders of others.
+/// Creates the folder if it is missing, and marks it as in use until the returned file is closed.
+/// Returns `None` if the file system does not support locks; then no process removes folders of
+/// others.
 pub(crate) fn lock_or_make(path: &Path) -> io::Result<Option<File>> {
     for _ in 0..ATTEMPTS {
         scratch::make(path)?;
         match lock(path) {
             Ok(lock) => return Ok(Some(lock)),
-            // Another process took it for abandoned just before, and removes it.
+            // Another process considers the folder abandoned and is removing it.
             Err(Errno::WOULDBLOCK | Errno::NOENT) => thread::sleep(REMOVAL_PAUSE),
             Err(_) => return Ok(None),
         }
@@ -98,7 +100,7 @@ pub(crate) fn lock_or_make(path: &Path) -> io::Result<Option<File>> {
 pub(crate) fn lock(path: &Path) -> Result<File, Errno> {
     let folder = open(path)?;
     flock(&folder, FlockOperation::NonBlockingLockShared)?;
-    // What was locked may have been removed before.
+    // The locked folder may have been removed before.
     match is_at(&folder, path) {
         true => Ok(folder),
         false => Err(Errno::NOENT),
@@ -128,14 +130,15 @@ fn remove_abandoned_once(parent: &Path) {
     let parent = parent.to_path_buf();
     let mut parents = PARENTS.lock().unwrap_or_else(PoisonError::into_inner);
     if parents.insert(parent.clone()) {
-        // Without a thread they stay until another process starts.
+        // If the thread cannot be started, the folders stay until another process starts.
         let _ = thread::Builder::new()
             .name("haft-scratch".to_owned())
             .spawn(move || remove_abandoned(&parent));
     }
 }
 
-/// Removes the folders in `parent` that this user's processes made and no process uses any longer.
+/// Removes the folders in `parent` that processes of this user created and no process uses any
+/// longer.
 fn remove_abandoned(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(is_scratch_name) {
@@ -151,7 +154,8 @@ fn remove_if_abandoned(path: &Path) {
     let is_ours = folder
         .metadata()
         .is_ok_and(|found| found.uid() == geteuid().as_raw() && found.mode() & 0o7777 == 0o700);
-    // Held until the folder is removed: a process that wants to use it in the meantime notices.
+    // The lock is held until the folder is removed: a process that wants to use the folder in the
+    // meantime notices it.
     if is_ours
         && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
         && is_at(&folder, path)
@@ -160,7 +164,8 @@ fn remove_if_abandoned(path: &Path) {
     }
 }
 
-/// `haft-tmp-0123456789abcdef`, or the same with a suffix for one program: `-3`, `-browser1`.
+/// Returns whether the name is like `haft-tmp-0123456789abcdef`, or has a suffix for one program:
+/// `-3`, `-browser1`.
 fn is_scratch_name(name: &str) -> bool {
     let Some((digits, suffix)) = name
         .strip_prefix(PREFIX)

@@ -1,5 +1,6 @@
-//! Sockets of other programs on this machine. Connecting to one is no change of a file, so that a
-//! read-only mount does not keep a command from telling a daemon what to do; it must not see them.
+//! Sockets of other programs on this machine. Connecting to one does not change a file, so a
+//! read-only mount does not prevent a command from controlling a daemon. The command must not see
+//! these sockets.
 
 use std::{
     collections::BTreeSet,
@@ -7,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Every socket with a path that someone listens on, but for those below `open`.
+/// Returns every socket with a path on which a process listens, except those below `open`.
 pub(crate) fn listening(open: &[PathBuf]) -> Vec<PathBuf> {
     let Ok(table) = fs::read("/proc/net/unix") else {
         return Vec::new();
@@ -18,14 +19,15 @@ pub(crate) fn listening(open: &[PathBuf]) -> Vec<PathBuf> {
         .into_iter()
         .filter(|path| {
             let is_open = |path: &Path| open.iter().any(|open| path.starts_with(open));
-            // Its name may go through a link, as `/var/run` does.
+            // The path may contain a symlink, as `/var/run` does.
             !is_open(path) && !fs::canonicalize(path).is_ok_and(|real| is_open(&real))
         })
         .map(Path::to_path_buf)
         .collect()
 }
 
-/// `NUMBER: REFS PROTOCOL FLAGS TYPE STATE INODE PATH`. Datagram sockets do not listen, they are there.
+/// Parses `NUMBER: REFS PROTOCOL FLAGS TYPE STATE INODE PATH`. Datagram sockets never listen, so
+/// all of them are returned.
 fn parse(line: &str) -> Option<&Path> {
     const LISTENS: u32 = 0x10000;
     const DATAGRAM: &str = "0002";

@@ -1,4 +1,4 @@
-//! Processes and who started them, as `/proc` tells.
+//! The tree of processes, as `/proc` shows it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,28 +12,28 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal},
 };
 
-/// One process.
+/// A process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// The process ID.
     pub pid: u32,
     /// The name of its program, cut to 15 bytes by the system.
     pub name: String,
 }
 
-/// A process that was seen, held so that no other can be taken for it: as long as it [`is_there`](Self::is_there), its
-/// number is its own.
+/// A process that is pinned by a pidfd, so that a later one cannot be mistaken for it: while it
+/// [`is_there`](Self::is_there), its process ID is not reused.
 #[derive(Debug)]
 pub struct PinnedProcess(OwnedFd);
 
 impl PinnedProcess {
-    /// The process that has this number now; `None` if none has.
+    /// Returns the process with this process ID; `None` if there is none.
     pub fn of(pid: u32) -> Option<Self> {
         let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
         pidfd_open(pid, PidfdFlags::empty()).ok().map(Self)
     }
 
-    /// Does its number still belong to it?
+    /// Returns whether the process still exists.
     pub fn is_there(&self) -> bool {
         number(&self.0).is_some()
     }
@@ -44,11 +44,12 @@ struct ProcessEntry {
     parent: u32,
     name: String,
     zombie: bool,
-    /// In ticks since the machine started: tells a process from a later one with the same number.
+    /// The start time in ticks since boot: distinguishes a process from a later one with the same
+    /// process ID.
     started: u64,
 }
 
-/// What runs below a process, without it and without what has ended.
+/// Returns the processes below a process, without itself and without zombies.
 pub(crate) fn below(root: u32) -> Vec<Process> {
     let all = all();
     let mut found: Vec<Process> = descendants(&all, root)
@@ -65,28 +66,29 @@ pub(crate) fn below(root: u32) -> Vec<Process> {
     found
 }
 
-/// The numbers of all processes below a process, zombies included.
+/// Returns the process IDs of all processes below a process, including zombies.
 pub(crate) fn pids_below(root: u32) -> Vec<u32> {
-    // All that the first process of a PID namespace sees is below it.
+    // All other processes that the first process of a PID namespace sees are below it.
     if root == 1 && root == std::process::id() {
         return numbers().filter(|&pid| pid != root).collect();
     }
     descendants(&all(), root)
 }
 
-/// How long it is tried to end processes. It takes milliseconds, but for those that no one can end:
-/// they became another user's, or hang in the kernel.
+/// The time limit for ending processes. It usually takes milliseconds, except for processes that
+/// cannot be ended: those that belong to another user now, or hang in the kernel.
 const TRYING: Duration = Duration::from_secs(10);
 
-/// Ends all that runs below a process, but for `spared` and what is below those, and goes on until
-/// nothing is left: a list of processes is never whole when they come and go. What forks faster than
-/// it is killed is stopped first. `reap` takes note of children that ended; is none left but those
-/// that are spared?
+/// Kills all processes below a process, except `spared` and those below them. Repeats until none is
+/// left, because a list of processes is never complete while processes start and exit. Processes
+/// that fork faster than they are killed are stopped first. `reap` reaps children that ended and
+/// returns whether none but the spared ones is left.
 pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut() -> bool) {
     let began = Instant::now();
     for round in 0_u32.. {
         let nothing_left = reap();
-        // Our own first, without looking at all others: what loses its parent becomes ours.
+        // Direct children first, without scanning all processes: orphans become children of this
+        // process.
         let own: Vec<u32> = if root == std::process::id() {
             children()
         } else {
@@ -127,21 +129,22 @@ pub(crate) fn kill_below(root: u32, spared: &[u32], mut reap: impl FnMut() -> bo
             if began.elapsed() > TRYING {
                 return;
             }
-            // The dying need the processor that looking at all processes takes from them.
+            // The dying processes need the processor time that scanning takes.
             std::thread::sleep(Duration::from_millis(1 << (round / 4).min(3)));
         }
     }
 }
 
-/// Ends a process whose number cannot be another's yet: a child that was not waited for, say.
+/// Kills a process whose process ID cannot be reused yet, such as a child that was not waited for.
 pub(crate) fn kill(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, Signal::KILL);
     }
 }
 
-/// This process's own children, those included that `/proc` hides (mounted with `hidepid`, it does
-/// not show a process that may not be looked into). Empty where the kernel does not tell.
+/// Returns this process's own children, including those that `/proc` hides (mounted with `hidepid`,
+/// it does not show processes that may not be inspected). Empty if the kernel does not list
+/// children.
 fn children() -> Vec<u32> {
     let pid = std::process::id();
     fs::read_to_string(format!("/proc/self/task/{pid}/children"))
@@ -149,26 +152,27 @@ fn children() -> Vec<u32> {
         .unwrap_or_default()
 }
 
-/// Asks all that runs below a process to end.
+/// Asks all processes below a process to exit.
 pub(crate) fn terminate_below(root: u32) {
     let all = all();
     for pid in descendants(&all, root) {
         if let Some(entry) = all.get(&pid) {
             signal(pid, entry.started, Signal::TERM);
-            // A stopped process would not hear it.
+            // A stopped process would not handle the signal.
             signal(pid, entry.started, Signal::CONT);
         }
     }
 }
 
-/// Signals a process if it is still the one that was seen. What is gone needs none.
+/// Sends a signal to a process if it is still the one that was seen.
 fn signal(pid: u32, started: u64, signal: Signal) {
     let Some(target) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
         return;
     };
     match pidfd_open(target, PidfdFlags::empty()) {
         Ok(handle) => {
-            // Behind the handle stands one process for good; that it is the right one is asked now.
+            // The pidfd always refers to the same process; the start time confirms that it is the
+            // right one.
             if entry(pid).is_some_and(|entry| entry.started == started) {
                 let _ = pidfd_send_signal(handle, signal);
             }
@@ -202,7 +206,7 @@ fn all() -> BTreeMap<u32, ProcessEntry> {
         .collect()
 }
 
-/// The numbers of all processes that `/proc` lists.
+/// Returns the process IDs that `/proc` lists.
 fn numbers() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|found| found.file_name().to_str()?.parse().ok())
@@ -213,7 +217,8 @@ fn entry(pid: u32) -> Option<ProcessEntry> {
     parse(&String::from_utf8_lossy(&stat))
 }
 
-/// `PID (NAME) STATE PARENT … STARTED …`; the name may hold anything, parentheses too.
+/// Parses `PID (NAME) STATE PARENT … STARTED …`. The name may contain any character, even
+/// parentheses.
 fn parse(stat: &str) -> Option<ProcessEntry> {
     let (head, rest) = stat.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
@@ -229,7 +234,7 @@ fn parse(stat: &str) -> Option<ProcessEntry> {
     })
 }
 
-/// The number of the process that a handle stands for; `None` when it is gone.
+/// Returns the process ID for a pidfd; `None` when the process is gone.
 pub(crate) fn number(handle: &OwnedFd) -> Option<u32> {
     let place = format!("/proc/self/fdinfo/{}", handle.as_raw_fd());
     let text = fs::read_to_string(place).ok()?;

@@ -21,33 +21,34 @@ pub(crate) struct WaitingShell {
     pub(crate) standing: Option<Standing>,
 }
 
-/// A guard that stands, with its shell.
+/// A guard that is ready, with its shell.
 pub(crate) struct Standing {
-    /// Its process.
+    /// The pidfd of the guard.
     handle: OwnedFd,
     pub(crate) mediated: bool,
-    /// Where the guard vouches for what the command wrote, if it has to: for each pipe.
+    /// The sockets on which the guard confirms that output may be used: one for each pipe, if files
+    /// are hidden.
     pub(crate) fences: Vec<UnixStream>,
-    /// The network that the command has for itself, if it has one with anything in it.
+    /// The command's own network, if processes can listen there.
     pub(crate) network: Option<CommandNetwork>,
-    /// The proxy listens in its network.
+    /// Keeps the proxy listening in that network.
     _accepting: Option<Accepting>,
 }
 
 impl Standing {
-    /// The number of the guard's process; `None` when it is gone.
+    /// Returns the process ID of the guard; `None` when it has exited.
     pub(crate) fn pid(&self) -> Option<u32> {
         tree::number(&self.handle)
     }
 
-    /// Ends the guard. Where it has a process space of its own, the kernel ends all that is in there.
+    /// Kills the guard. If it has its own PID namespace, the kernel ends all processes in it.
     pub(crate) fn kill(&self) {
         let _ = pidfd_send_signal(&self.handle, Signal::KILL);
     }
 }
 
 impl WaitingShell {
-    /// Waits until the guard stands and has its shell.
+    /// Waits until the guard is ready and has its shell.
     pub(crate) async fn stand(&mut self, world: &SandboxInstance) -> io::Result<Standing> {
         match self.standing.take() {
             Some(standing) => Ok(standing),
@@ -87,7 +88,7 @@ impl WaitingShell {
                 error,
                 passing,
             }) if passing && step.starts_with('/') => {
-                // Something was moved meanwhile: another sandbox may have it.
+                // A path was moved during the setup: another sandbox may succeed.
                 let text = format!("{step}: {error}");
                 Err(Fallen::Shell(io::Error::new(
                     io::ErrorKind::BrokenPipe,
@@ -100,7 +101,7 @@ impl WaitingShell {
                 passing,
             }) if passing || step.is_empty() => Err(Fallen::Shell(io::Error::other(error))),
             Some(News::Unable { step, error, .. }) => Err(Fallen::Confinement { step, error }),
-            // It says nothing when it cannot do its work.
+            // Bubblewrap exits without a message if it cannot work here.
             None if world.mechanism() == Mechanism::Bubblewrap => Err(Fallen::Confinement {
                 step: world.mechanism().name().to_owned(),
                 error: "it ended without a word".to_owned(),
@@ -119,18 +120,19 @@ fn stream(file: OwnedFd) -> io::Result<UnixStream> {
     UnixStream::from_std(stream)
 }
 
-/// Why a guard does not stand.
+/// The reason why a guard did not start.
 pub(crate) enum Fallen {
-    /// Its command cannot be confined so.
+    /// The command cannot be confined with this mechanism.
     Confinement { step: String, error: String },
-    /// That says nothing about what can be had here.
+    /// The failure does not show that the mechanism fails here.
     Shell(io::Error),
 }
 
 impl From<Fallen> for io::Error {
     fn from(fallen: Fallen) -> Self {
         match fallen {
-            // It could be done before: what is there has changed meanwhile, so that it is tried anew.
+            // The mechanism worked before, so the paths must have changed in the meantime. The
+            // error makes the caller try again.
             Fallen::Confinement { step, error } => {
                 Self::new(io::ErrorKind::BrokenPipe, format!("{step}: {error}"))
             }
