@@ -9,14 +9,15 @@ use super::rules::{List, Rule};
 /// A decision and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// What happens.
+    /// The behavior.
     pub behavior: Behavior,
-    /// Why.
+    /// The reason.
     pub because: Because,
 }
 
 impl Decision {
-    /// The stricter of two: what a child may do is what its own policy and its parent's both permit.
+    /// Returns the stricter of two decisions: a subagent may do what both its own policy and its
+    /// parent's permit.
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
         if other.behavior > self.behavior {
@@ -27,19 +28,19 @@ impl Decision {
     }
 }
 
-/// What happens to a call.
+/// The possible decisions about a call, from the weakest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Behavior {
-    /// It runs.
+    /// The call runs.
     Allow,
-    /// A person decides.
+    /// The user decides.
     Ask,
-    /// It does not run.
+    /// The call does not run.
     Deny,
 }
 
 impl Behavior {
-    /// The word for it.
+    /// Returns the name that settings and messages use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -49,54 +50,54 @@ impl Behavior {
     }
 }
 
-/// Why.
+/// The reason for a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Because {
-    /// It changes nothing.
+    /// The call changes nothing.
     ReadOnly,
-    /// The tool said so.
+    /// The tool gave this reason.
     Tool(String),
-    /// A rule says so.
+    /// A rule matches.
     Rule {
-        /// As written.
+        /// The rule as written.
         rule: String,
-        /// In which list.
+        /// The list that contains the rule.
         list: List,
-        /// Where it stands.
+        /// The file and line of the rule, or another source.
         source: String,
-        /// What of the call it fitted; empty for the call as a whole.
+        /// The part of the call that the rule matches; empty for the call as a whole.
         on: String,
     },
-    /// Something is denied, and whether this touches it is not known.
+    /// A deny rule exists, and it is unknown whether the call is affected.
     Undecidable(String),
-    /// A directory whose removal no one survives.
+    /// A directory whose removal would destroy the system or the user's files.
     Critical(String),
-    /// A file that decides what other programs run.
+    /// A file that controls what other programs run.
     Protected(PathBuf),
-    /// Keys, devices, other processes: where, and what it is.
+    /// A path such as a key, a device or a file of another process, and what it is.
     Sensitive(PathBuf, &'static str),
     /// A path outside the working directories.
     Outside(PathBuf),
     /// An address that no rule may allow.
     Address(String),
-    /// It needs a person by its nature.
+    /// The call always needs the user's answer.
     Interactive,
-    /// A hook said so.
+    /// A hook decided.
     Hook,
-    /// It runs in the sandbox.
+    /// The call runs in the sandbox.
     Sandboxed,
-    /// It asks to run outside the sandbox.
+    /// The call requests to run outside the sandbox.
     Unconfined,
-    /// The mode lets it through, or holds it up.
+    /// The permission mode allows or blocks the call.
     Mode(PermissionMode),
-    /// A part of a command line that nothing lets through: what, and why it is not harmless.
+    /// A part of a command line that nothing allows.
     Command {
         /// The part as written.
         part: String,
-        /// Why it is not harmless.
+        /// The reason why it is not read-only.
         why: String,
     },
-    /// It changes something and nothing lets it through: what, if that is known.
+    /// The call changes something and nothing allows it. Contains the changed path, if it is known.
     Changes(Option<PathBuf>),
 }
 
@@ -110,7 +111,7 @@ impl Because {
         }
     }
 
-    /// What sort of reason it is, as messages name it.
+    /// Returns the kind of the reason, as messages name it.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Rule { .. } => "rule",

@@ -1,5 +1,5 @@
-//! Lines that write whatever is below a directory (`tar x`, `git checkout`, `cp -r`), while something
-//! below it may not be changed.
+//! Command lines that write an unknown set of files below a directory (`tar x`, `git checkout`, `cp
+//! -r`). They must be checked if a deny rule applies to files below it.
 
 use std::{
     fs,
@@ -16,20 +16,20 @@ use super::{
     shell_facts::{PathAccess, PathUse, ShellFacts, Where},
 };
 
-/// What a line may write without naming it.
+/// The paths that a command line may write without naming them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Filled {
-    /// Anything below this directory.
+    /// Any path below this directory.
     Below(Touched),
-    /// Anything anywhere.
+    /// Any path.
     Anywhere,
-    /// Just this, by what there is to be copied or moved.
+    /// Only this path, known from the current contents of the copied or moved sources.
     Exactly(PathBuf),
 }
 
 impl Filled {
-    /// What the parts of a line fill. Looks at what is there: nothing is below a file, and what is
-    /// copied or moved brings what it holds.
+    /// Returns the tree writes of the parts of a line. Reads the file system: nothing is below a
+    /// file, and the targets of a copy or move depend on the contents of its sources.
     pub(super) fn of(
         parts: &[LinePart],
         paths: &[Vec<PathUse>],
@@ -64,8 +64,8 @@ impl Filled {
     }
 }
 
-/// Why a line must not pass that may write what is denied together with the rest of a directory.
-/// Rules for reading are not asked: nothing is learned by it.
+/// Returns why a line must not be allowed if it may write denied files together with the rest of a
+/// directory. Ignores read rules: writing reveals no contents.
 pub(super) fn denied_below(policy: &Policy, shell: &ShellFacts) -> Option<String> {
     let denied = denied_paths(policy, |rule| rule.class != RuleClass::Reads);
     if denied.is_empty() {
@@ -91,7 +91,8 @@ fn is_file(touched: &Touched) -> bool {
     touched.both().into_iter().all(plain)
 }
 
-/// Nothing else in the line changes anything, so that the files are what they are now.
+/// Returns whether no other part of the line changes anything, so that the files are as they are
+/// now.
 fn is_alone(parts: &[LinePart], at: usize) -> bool {
     let harmless = |part: &LinePart| {
         let writes = |effect: &Effect| matches!(effect, Effect::Write(_));
@@ -101,8 +102,8 @@ fn is_alone(parts: &[LinePart], at: usize) -> bool {
     parts.all(|(other, part)| other == at || harmless(part))
 }
 
-/// What comes with the sources of `cp` and `mv`, as names below them; the empty one is for each
-/// itself. `None` where that is not known.
+/// Returns the names that `cp` and `mv` create below their target, relative to each source; the
+/// empty name stands for the source itself. Returns `None` if they are not known.
 fn brought(part: &LinePart, paths: &[PathUse]) -> Option<Vec<PathBuf>> {
     if !matches!(part.base_name(), Some("cp" | "mv")) {
         return None;

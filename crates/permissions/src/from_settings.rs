@@ -1,4 +1,4 @@
-//! What settings files say of permissions, read as rules, as a sandbox, as places.
+//! Reads permission rules, sandbox settings and directories from settings files.
 
 use std::path::PathBuf;
 
@@ -11,19 +11,21 @@ use super::{
     sandbox::from_settings,
 };
 
-/// What settings files say of permissions. What is wrong, and what waits for trust, is noted in them.
+/// The permission settings. Reading them records errors, and rules that wait for trust, in the
+/// settings.
 pub trait PermissionSettings {
-    /// The rules of all files, and of the flags.
+    /// Returns the rules of all files and of the command line flags.
     fn rules(&mut self, allowed: &[String], denied: &[String]) -> Rules;
 
-    /// Holds rules against the tools there are ([`Rules::understand`]), and notes what is wrong with them.
+    /// Checks rules against the available tools ([`Rules::understand`]) and records their problems.
     fn understand(&mut self, rules: &mut Rules, tools: &[ToolSpec]);
 
-    /// How commands are to be confined. Whether the machine can do it is for others to say.
+    /// Returns the sandbox settings. Whether the machine supports them is determined elsewhere.
     fn sandbox(&mut self) -> SandboxSettings;
 
-    /// Where plans are written: what the files say, or `plans` among the user's settings. A file of the
-    /// workspace names a place inside of it, and none that other programs obey.
+    /// Returns the directory for plans: the one in the settings, or `plans` in the user's settings
+    /// directory. A file of the workspace may name only a directory inside the workspace in which
+    /// no file controls other programs.
     fn plans_directory(&mut self) -> PathBuf;
 }
 

@@ -100,15 +100,15 @@ const TAKES_VERBS: &[&str] = &[
     "zig",
 ];
 
-/// Paths that the arguments of one part name.
+/// The paths that the arguments of one part name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct NamedOperands {
     paths: Vec<Touched>,
-    /// Directories among them, scanned.
+    /// The directories among them, scanned.
     directories: Vec<Removed>,
     /// There are more paths than [`MAX_PATHS`] or more directories than [`MAX_SCANS`].
     more: bool,
-    /// No table has the program, so that the sandbox does not matter.
+    /// No table describes the program, so its operands are uncertain even inside the sandbox.
     unknown_program: bool,
     /// The program never changes its operands.
     only_reads: bool,
@@ -169,7 +169,7 @@ impl NamedOperands {
             .push(Removed::looked_through(&touched.real));
     }
 
-    /// Returns why it is uncertain whether the part leaves denied paths alone, if it is. `open`: the
+    /// Returns why the part may access denied paths, if that is uncertain. `open` means that the
     /// kernel does not prevent the access.
     fn uncertainty(&self, denied: &[&PathPattern], open: bool) -> Option<String> {
         if !self.unknown_program && !open {
@@ -179,7 +179,7 @@ impl NamedOperands {
         let direct = self.paths.iter();
         let direct = direct.filter(|touched| touched.both().into_iter().any(covers));
         let mut direct = direct.map(|touched| touched.given.as_path());
-        // A confined program cannot open what is below a directory and denied.
+        // A confined program cannot open denied files below a directory.
         let below = self.directories.iter().filter(|_| open);
         let mut below = below.filter_map(|directory| directory.takes(denied));
         if let Some(path) = direct.next().or_else(|| below.next()) {
@@ -227,7 +227,7 @@ fn is_described(touched: &Touched, described: &[PathUse]) -> bool {
     })
 }
 
-/// Every path that an argument may name. `runs_text`: it may hold a command.
+/// Returns every path that an argument may name. `runs_text`: the argument may contain a command.
 fn paths_of(arg: &Arg, runs_text: bool, cwd: Option<&[PathBuf]>) -> Vec<PathBuf> {
     let text = match &arg.value {
         Value::Literal(text) | Value::Braced(text) => text,
@@ -251,8 +251,8 @@ fn paths_of(arg: &Arg, runs_text: bool, cwd: Option<&[PathBuf]>) -> Vec<PathBuf>
     paths
 }
 
-/// The argument and every piece of it that programs take as a path: `--file=name`, `-oname`,
-/// `@name`, `part=@name`, `name:/mount`, `file://name`, `type=bind,src=name`.
+/// Returns the argument and every piece of it that programs take as a path: `--file=name`,
+/// `-oname`, `@name`, `part=@name`, `name:/mount`, `file://name`, `type=bind,src=name`.
 fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = vec![text];
     if let Some((_, value)) = text.split_once('=') {

@@ -1,5 +1,5 @@
-//! What is said to a person about a call that is asked about: the parts of its command line, why it is asked
-//! about, and how it would be confined. `haft permissions explain` says the same.
+//! Texts that explain a permission question to the user: the parts of the command line, the reasons
+//! for asking, and the confinement. `haft permissions explain` shows the same texts.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use haft_shell::{Arg, Effect, LinePart, Value, WriteKind};
 
 use super::{Because, Covered, Facts, Policy, Touched, profile, sandbox, uncovered};
 
-/// Meanings are no longer than this.
+/// The maximum length of a meaning, in characters.
 const LONGEST: usize = 160;
 
-/// The parts of a call's command line, and what each does.
+/// Returns the parts of a call's command line and what each does.
 pub fn parts(policy: &Policy, facts: &Facts) -> Vec<ApprovalPart> {
     let Some(shell) = &facts.shell else {
         return Vec::new();
@@ -29,8 +29,8 @@ pub fn parts(policy: &Policy, facts: &Facts) -> Vec<ApprovalPart> {
         .collect()
 }
 
-/// The paths of a call that really are others: as given, and where they lead. That the working directory itself
-/// is reached by a link is no news.
+/// Returns the paths of a call that resolve to other paths: as given, and resolved. Ignores a
+/// difference that exists only because the working directory is reached through a symlink.
 pub fn elsewhere(facts: &Facts, cwd: &Path) -> Vec<(PathBuf, PathBuf)> {
     let mut home = None;
     let mut found = Vec::new();
@@ -51,7 +51,8 @@ pub fn elsewhere(facts: &Facts, cwd: &Path) -> Vec<(PathBuf, PathBuf)> {
     found
 }
 
-/// Why a call is asked about, a line each: the reason itself, then every part that nothing lets through.
+/// Returns why the user is asked about a call, one line each: the reason itself, then every part
+/// that nothing allows.
 pub fn reasons(because: &Because, parts: &[ApprovalPart]) -> Vec<String> {
     let named = match because {
         Because::Command { part, .. } => Some(part.as_str()),
@@ -64,7 +65,8 @@ pub fn reasons(because: &Because, parts: &[ApprovalPart]) -> Vec<String> {
     std::iter::once(because.to_string()).chain(others).collect()
 }
 
-/// How a call's command would be confined, in a few words; `None` where it has none.
+/// Returns a short text about how a call's command would be confined; `None` if the call runs no
+/// command.
 pub fn confined(policy: &Policy, facts: &Facts) -> Option<String> {
     let (confined, reason) = profile(policy, facts)?;
     let network = match sandbox::network(policy, confined, &reason) {
@@ -78,7 +80,7 @@ pub fn confined(policy: &Policy, facts: &Facts) -> Option<String> {
     })
 }
 
-/// A part as it was written.
+/// Returns a part as it was written.
 pub fn part_text<'a>(part: &'a LinePart, line: &'a str) -> &'a str {
     match part.text.is_empty() {
         true => line.get(part.span.start..part.span.end).unwrap_or_default(),
@@ -86,7 +88,8 @@ pub fn part_text<'a>(part: &'a LinePart, line: &'a str) -> &'a str {
     }
 }
 
-/// How many parts start this one, one by the other.
+/// Returns the nesting depth of a part: the number of parts around it, each of which starts the
+/// next.
 pub fn part_depth(parts: &[LinePart], part: &LinePart) -> usize {
     let mut depth = 0;
     let mut outer = part.outer;
@@ -100,7 +103,7 @@ pub fn part_depth(parts: &[LinePart], part: &LinePart) -> usize {
 fn meaning(part: &LinePart, covered: &Covered) -> String {
     let does = || -> Option<String> {
         let effects = part.finding.effects.iter();
-        // That something is looked at is no news beside what is done.
+        // Reading is not mentioned if there are other effects.
         let telling = effects.filter(|effect| !matches!(effect, Effect::Read(_) | Effect::Env(_)));
         let texts: Vec<String> = telling.map(effect_text).collect();
         (!texts.is_empty()).then(|| texts.join(", "))
@@ -119,7 +122,7 @@ fn meaning(part: &LinePart, covered: &Covered) -> String {
     }
 }
 
-/// What an effect is, in a few words.
+/// Returns a short description of an effect.
 pub fn effect_text(effect: &Effect) -> String {
     match effect {
         Effect::Read(read) if read.walks => {
@@ -142,7 +145,7 @@ pub fn effect_text(effect: &Effect) -> String {
     }
 }
 
-/// A word of a command line, as far as it is known.
+/// Returns a word of a command line, or its known beginning.
 pub fn arg_text(arg: &Arg) -> String {
     match &arg.value {
         Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text.clone(),
@@ -150,7 +153,7 @@ pub fn arg_text(arg: &Arg) -> String {
     }
 }
 
-/// A path as given, and what it really is where that is another.
+/// Returns a path as given and, if it resolves to another path, that path.
 pub fn touched_text(touched: &Touched) -> String {
     let [given, real] = touched.both().map(|path| path.display().to_string());
     match given == real {

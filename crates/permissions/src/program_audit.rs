@@ -1,7 +1,8 @@
-//! Does a name of a line lead to a program of the workspace?
+//! Finds names in a command line that lead to programs of the workspace.
 //!
-//! A line is judged by the names of its programs. Which program a name stands for is said by `PATH`
-//! and, for some, by files of the workspace that pin a version. Files are looked at, nothing starts.
+//! A line is evaluated by the names of its programs. `PATH` determines which program a name means,
+//! and for some programs files of the workspace pin a version. The audit only reads files and
+//! starts no program.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +15,8 @@ use haft_shell::{EffectVerdict, LinePart, is_builtin};
 
 use haft_settings::resolve;
 
-/// Where the system keeps its programs; a working directory above them makes them no programs of it.
+/// The program directories of the system. Programs there never count as programs of the workspace,
+/// even if a working directory contains them.
 const SYSTEM: [&str; 6] = [
     "/bin",
     "/sbin",
@@ -39,7 +41,7 @@ const RUST: &[&str] = &[
     "rustup",
 ];
 
-/// Files by which version managers choose the program behind a shim.
+/// Files with which version managers select the program that a shim starts.
 const VERSIONS: &[&str] = &[
     ".go-version",
     ".java-version",
@@ -53,18 +55,19 @@ const VERSIONS: &[&str] = &[
     "mise.toml",
 ];
 
-/// What the names of a line lead to.
+/// The programs that the names of a line lead to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Programs {
-    /// By part: files of that name in the directories of `PATH` that are not the system's, as real
-    /// paths.
+    /// For each part: the files of that name in directories of `PATH` that are not the system's, as
+    /// real paths.
     found: BTreeMap<usize, Vec<PathBuf>>,
-    /// By part: what of the workspace chooses the program, or makes it start another.
+    /// For each part: the reason why the workspace selects the program, or makes it start another
+    /// one.
     pinned: BTreeMap<usize, String>,
 }
 
 impl Programs {
-    /// Looks for the programs of the parts that are harmless by their words.
+    /// Finds the programs of the parts that are read-only according to their arguments.
     pub(super) fn of(parts: &[LinePart], path: Option<&OsStr>, home: Option<&Path>) -> Self {
         let mut programs = Self::default();
         let entries: Vec<PathBuf> = path
@@ -91,7 +94,7 @@ impl Programs {
         programs
     }
 
-    /// Why the program of a part is one of the workspace's own choice, if so.
+    /// Returns why the workspace determines the program of a part, if it does.
     pub(super) fn problem(
         &self,
         at: usize,
@@ -110,8 +113,9 @@ impl Programs {
     }
 }
 
-/// Every file of this name that `PATH` leads to, whatever the order: a shell of the user's own may
-/// have another. With it: is it a shim, behind which a version manager chooses?
+/// Returns every file of this name in `PATH`, regardless of the order: the user's own shell may
+/// have another order. Each comes with whether it is a shim, for which a version manager selects
+/// the program.
 fn found(name: &str, entries: &[PathBuf], cwd: Option<&[PathBuf]>) -> Vec<(PathBuf, bool)> {
     let mut found = Vec::new();
     for entry in entries {
@@ -136,7 +140,7 @@ fn found(name: &str, entries: &[PathBuf], cwd: Option<&[PathBuf]>) -> Vec<(PathB
     found
 }
 
-/// What makes this program start one that the workspace chooses, if anything does.
+/// Returns why this program starts one that the workspace selects, if it does.
 fn pin(name: &str, shimmed: bool, cwd: Option<&[PathBuf]>, home: Option<&Path>) -> Option<String> {
     let rust = RUST.contains(&name);
     if !rust && !shimmed && !["go", "dotnet"].contains(&name) {
@@ -162,7 +166,7 @@ fn pin(name: &str, shimmed: bool, cwd: Option<&[PathBuf]>, home: Option<&Path>) 
         };
         let pinned = match name {
             _ if rust => {
-                // The user's own settings are in the home.
+                // The configuration in the home directory is the user's own.
                 let own = home == Some(directory);
                 let config = || there(".cargo/config.toml").or_else(|| there(".cargo/config"));
                 there("rust-toolchain.toml")

@@ -1,4 +1,4 @@
-//! What goes with a directory that a line removes or moves away.
+//! The files that are removed together with a directory that a line removes or moves away.
 
 use std::{
     fs,
@@ -13,20 +13,20 @@ use super::{
     shell_facts::{PathUse, Where},
 };
 
-/// More files than this below one directory are not looked at one by one.
+/// The maximum number of files that are scanned below one directory.
 const MOST: usize = 2_000;
 
-/// A directory that is removed, with what is below it.
+/// A directory that is removed, with everything below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Removed {
     directory: PathBuf,
     below: Vec<PathBuf>,
-    /// There is more than was looked at.
+    /// The scan ended at the maximum number of files.
     more: bool,
 }
 
 impl Removed {
-    /// The directories that the parts of a line remove, looked through.
+    /// Scans the directories that the parts of a line remove.
     pub(super) fn of(parts: &[LinePart], paths: &[Vec<PathUse>]) -> Vec<Self> {
         let mut all = Vec::new();
         for (part, paths) in parts.iter().zip(paths) {
@@ -68,12 +68,13 @@ impl Removed {
         removed
     }
 
-    /// What is below it, if all of it was looked at.
+    /// Returns the paths below the directory, if the scan was complete.
     pub(super) fn whole(&self) -> Option<&[PathBuf]> {
         (!self.more).then_some(&self.below)
     }
 
-    /// The first file that goes with it and that one of these covers, or may.
+    /// Returns the first removed path that one of these patterns covers. If the scan was incomplete
+    /// and a pattern may cover a file below the directory, returns the directory.
     pub(super) fn takes(&self, denied: &[&PathPattern]) -> Option<&Path> {
         let covered = |path: &&PathBuf| denied.iter().any(|pattern| pattern.covers(path));
         let found = self.below.iter().find(covered);

@@ -1,6 +1,6 @@
-//! The narrowest rules that would let a call through from now on: for commands exactly what was
-//! called, word by word. No prefix of a command is known to be harmless whatever follows it, or it
-//! would not have been asked about.
+//! Suggests the narrowest rules that would allow a call from now on. For commands that is the exact
+//! command: a command that needs permission has no prefix that is known to be safe with any further
+//! arguments.
 
 use std::{path::Path, sync::Arc};
 
@@ -16,17 +16,18 @@ use super::{
     uncovered,
 };
 
-/// More rules than this out of one call are a sign that it should be looked at each time.
+/// The maximum number of suggested rules. A call that needs more should be checked each time.
 const MOST: usize = 5;
 
-/// The parameter of those tools that run a command line as it stands.
+/// The parameter of tools that run a command line unchanged.
 const LINE: &str = "command";
 
-/// A rule longer than this is not read by a person who agrees to it.
+/// The maximum length of a suggested rule, in characters. Users do not read longer ones before they
+/// agree.
 const LONGEST_RULE: usize = 200;
 
-/// Programs whose arguments are programs, or other commands: what they run is not in the rule, so not
-/// even the same words mean the same. Numbers of versions at the end are left out.
+/// Programs whose arguments are programs or other commands. The rule does not contain what they
+/// run, so even identical text may run something else. Version numbers at the end are ignored.
 const NEVER: [&str; 66] = [
     "ash",
     "awk",
@@ -96,10 +97,11 @@ const NEVER: [&str; 66] = [
     "zsh",
 ];
 
-/// Rules that let this very call through, tried out; none if no rule does.
+/// Returns rules that allow exactly this call, after testing that they do; none if no rule does.
 pub fn suggest(policy: &Policy, facts: &Facts, bases: &Bases) -> Vec<String> {
     let offers = match (&facts.shell, facts.rules) {
-        // What it runs is in another parameter, and different each time: the rule is about the program, and says so.
+        // The command contains another parameter, which differs each time: the rule applies to the
+        // program and says so.
         (Some(shell), RuleMatch::Command(parameter)) if parameter != LINE => {
             vec![exactly(&facts.tool, &shell.line).into_iter().collect()]
         }
@@ -112,11 +114,11 @@ pub fn suggest(policy: &Policy, facts: &Facts, bases: &Bases) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The rule of the user's own that would let a call through which touches this path, tried out. None
-/// for what is the kernel's, a device's or a service's: no one should keep a rule for such a path.
+/// Returns the user rule that would allow a call with this path, after testing that it does.
+/// Returns `None` for kernel files, devices and services, for which no rule should be saved.
 pub fn path_rule(policy: &Policy, facts: &Facts, bases: &Bases, path: &Path) -> Option<String> {
     let text = path.to_str()?;
-    // A rule in which a character means something else is not about this path alone.
+    // A rule with pattern characters would match more than this path.
     let is_plain = !text.contains(|next: char| next.is_control() || r"*?[\()".contains(next));
     if !is_plain || is_systems_own(path) {
         return None;
@@ -150,8 +152,8 @@ fn would_allow(
     added && decide(&tried, facts).behavior == Behavior::Allow
 }
 
-/// What may be offered for a command line, the better first: a rule for each command that needs one;
-/// or one for the line as a whole, where a part alone would mean something else.
+/// Returns the possible suggestions for a command line, the best first: a rule for each command
+/// that needs one, or a rule for the whole line, if a part alone could mean something else.
 fn commands(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<Vec<String>> {
     let parts: Vec<&LinePart> = uncovered(policy, facts)
         .into_iter()
@@ -163,7 +165,7 @@ fn commands(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<Vec<Strin
         return Vec::new();
     }
     let mut offers = Vec::new();
-    // Behind a `cd`, the same words are about other files; with another input, they do other things.
+    // After a `cd`, the same words apply to other files; with other input, they do other things.
     let joins = shell.line.replace("||", "").contains(['<', '>', '|']);
     if !joins && !parts.iter().any(|part| part.moved) {
         let mut rules: Vec<String> = parts
@@ -174,7 +176,7 @@ fn commands(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<Vec<Strin
         rules.dedup();
         offers.push(rules);
     }
-    // Where something is put in when it runs, it is not the same line the next time.
+    // With substitutions or globs, the line may expand to another command the next time.
     if parts.len() <= MOST && !shell.line.contains(['$', '`', '*', '?', '[']) {
         offers.push(
             exactly(RuleClass::Commands.word(), shell.line.trim())
@@ -185,10 +187,10 @@ fn commands(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<Vec<Strin
     offers
 }
 
-/// Does the same text mean the same command the next time?
+/// Returns whether the same text means the same command the next time.
 fn may_be_kept(part: &LinePart) -> bool {
     let Some(name) = part.base_name() else {
-        // A redirection, which only a rule for the whole line can speak of.
+        // A redirection: only a rule for the whole line can match it.
         return part.argv.is_empty() && part.assignments.is_empty();
     };
     let name = match name {
@@ -211,7 +213,8 @@ fn may_be_kept(part: &LinePart) -> bool {
             .all(|one| one.plain && is_safe_variable(&one.name))
 }
 
-/// `Bash(npm run build)`: this text and no other. None where the text is not fit for a rule.
+/// Returns a rule like `Bash(npm run build)` that matches only this text; `None` if a rule cannot
+/// contain the text.
 fn exactly(tool: &str, text: &str) -> Option<String> {
     if text.is_empty() || text.contains(char::is_control) {
         return None;
@@ -220,7 +223,7 @@ fn exactly(tool: &str, text: &str) -> Option<String> {
     for next in text.chars() {
         match next {
             '(' | ')' | '\\' => content.extend(['\\', next]),
-            // Read twice: first as a text in parentheses, then as a pattern.
+            // The content is unescaped twice: as text in parentheses, and as a pattern.
             '*' => content.push_str("\\\\*"),
             plain => content.push(plain),
         }
@@ -244,7 +247,8 @@ fn other(facts: &Facts) -> Vec<String> {
     Vec::new()
 }
 
-/// Rules as updates of permissions, which the one who is asked can hand back; none where there are none.
+/// Returns rules as permission updates, which the caller can send back with its answer; empty if
+/// there are no rules.
 pub fn updates(rules: &[String]) -> Value {
     if rules.is_empty() {
         return json!([]);
@@ -267,8 +271,8 @@ pub fn updates(rules: &[String]) -> Value {
     }])
 }
 
-/// What an update of permissions, as hooks and programs write it, changes in the session; nothing where
-/// it makes no sense, or only a person may want it.
+/// Returns the session changes for a permission update, as hooks and programs write it. Empty if
+/// the update is invalid or only the user may make it.
 pub fn patches(update: &Value) -> Vec<ContextPatch> {
     let text =
         |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -304,7 +308,7 @@ pub fn patches(update: &Value) -> Vec<ContextPatch> {
         Some("setMode") => {
             let mode = update.get("mode").cloned().unwrap_or_default();
             match serde_json::from_value(mode) {
-                // Only the user switches this on.
+                // Only the user may enable this mode.
                 Ok(PermissionMode::BypassPermissions) | Err(_) => Vec::new(),
                 Ok(mode) => vec![ContextPatch::SetMode { mode }],
             }
@@ -313,13 +317,13 @@ pub fn patches(update: &Value) -> Vec<ContextPatch> {
     }
 }
 
-/// Keeps allow rules that a person agreed to, beyond the session.
+/// Saves allow rules that the user agreed to, beyond the session.
 pub trait RuleStore: Send + Sync {
-    /// Keeps them there, which is never [`RuleScope::Session`]. What goes wrong is the keeper's to report:
-    /// the session has them already.
+    /// Saves rules in `scope`, which is never [`RuleScope::Session`]. The implementation must
+    /// report errors itself: the rules already apply in the session.
     fn keep(&self, rules: &[String], scope: RuleScope);
 
-    /// Where they can be kept, the usual place first.
+    /// Returns the places in which rules can be saved, the usual one first.
     fn places(&self) -> Vec<RulePlace> {
         Vec::new()
     }

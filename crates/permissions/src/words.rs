@@ -1,13 +1,14 @@
-//! The words of a command in one spelling, so that rules compare words and not the quotes around them.
+//! A canonical spelling of commands, so that rules compare words and not their quoting.
 //!
-//! A word of plain characters stands as it is, any other in single quotes: so two words never look like
-//! one, nor one like two.
+//! A word of plain characters is unchanged, and any other word is in single quotes. Thus different
+//! words never have the same spelling, and two words never look like one.
 
 use haft_shell::{Arg, Value};
 
 use super::rules::Wildcard;
 
-/// A command in that spelling; `None` where a word is not known before it runs.
+/// Returns a command in the canonical spelling; `None` if a word is not known before the command
+/// runs.
 pub(super) fn of_command(argv: &[Arg]) -> Option<String> {
     let words: Option<Vec<String>> = argv
         .iter()
@@ -28,7 +29,8 @@ fn spelt(word: &str) -> String {
     }
 }
 
-/// A rule with quotes in it, in that spelling; `None` where it has none, or more than quotes.
+/// Returns the pattern of a rule that contains quotes, in the canonical spelling. Returns `None` if
+/// the rule has no quotes, or other shell syntax than quotes.
 pub(super) fn of_rule(text: &str) -> Option<Wildcard> {
     if !text.contains(['"', '\'']) || text.contains(['\\', '$', '`']) {
         return None;
@@ -47,8 +49,8 @@ pub(super) fn of_rule(text: &str) -> Option<Wildcard> {
     Some(Wildcard::of_command(&(words.join(" ") + any)))
 }
 
-/// The first word in the spelling of patterns, and what is behind it. Quotes must be around the whole
-/// word.
+/// Returns the first word in the spelling of patterns, and the text after it. Quotes must enclose
+/// the whole word.
 fn word(text: &str) -> Option<(String, &str)> {
     let quote = text.chars().next().filter(|first| "\"'".contains(*first));
     let (word, behind) = match quote {

@@ -1,17 +1,18 @@
-//! What stands in the parentheses of a rule, and what it means.
+//! The content of a rule, which is in its parentheses, and its meaning.
 //!
-//! Rules are read before it is known which tools there are. So the text is kept, and means what the profile of
-//! the tool says that a call is compared by; only rules of a class that is about more than one tool are read at
-//! once.
+//! Rules are parsed before the tools are known. The text of the content is therefore stored, and
+//! the tool's profile later determines which value of a call it is compared with. Only the content
+//! of rule classes that apply to more than one tool is parsed immediately.
 
 use haft_contract::{RuleMatch, ToolSpec};
 
 use super::{Bases, Domain, List, PathPattern, RuleClass, RuleContent, Wildcard, rule::collapse};
 
-/// Parameters that name what a call is about: a rule for them is written without the name.
+/// The parameters that are the subject of a call: a rule gives their pattern without the parameter
+/// name.
 const PRIMARY: [&str; 5] = ["command", "file_path", "path", "notebook_path", "url"];
 
-/// Parameters of a tool that runs commands which a rule may name.
+/// The parameters of command tools that a rule may name.
 const COMMAND_PARAMETERS: [&str; 4] = [
     "run_in_background",
     "timeout",
@@ -19,7 +20,7 @@ const COMMAND_PARAMETERS: [&str; 4] = [
     "dangerouslyDisableSandbox",
 ];
 
-/// A text whose meaning its tool decides.
+/// A content whose meaning the tool determines.
 #[derive(Debug, Clone)]
 pub struct OpenContent {
     text: String,
@@ -36,7 +37,7 @@ impl OpenContent {
         }
     }
 
-    /// What it means without a look at any tool, as far as that can be known.
+    /// Resolves the content without a tool, if its class permits it.
     pub(super) fn read(self, class: RuleClass, tool: &str) -> Result<RuleContent, String> {
         if let Some((name, _)) = self.parameter()
             && PRIMARY.contains(&name)
@@ -49,7 +50,7 @@ impl OpenContent {
             RuleClass::Commands => self.command(),
             RuleClass::Reads | RuleClass::Edits => self.path(),
             RuleClass::Hosts => self.host(tool),
-            // What a server says of its tools gives no rule a meaning.
+            // The schema that an MCP server declares does not change the meaning of a rule.
             RuleClass::Tool if tool.is_empty() || tool.starts_with("mcp__") => {
                 self.only_parameter()
             }
@@ -57,7 +58,7 @@ impl OpenContent {
         }
     }
 
-    /// What it means to a tool; the error says why it means nothing.
+    /// Resolves the content for a tool. The error is the reason why it has no meaning for the tool.
     pub(crate) fn meaning(
         &self,
         tool: &str,
@@ -70,7 +71,7 @@ impl OpenContent {
                 "path rules for {tool} are not consulted; write {word}({text})"
             ))
         };
-        // Kinds of agent, skills of plugins and paths hold a colon too.
+        // Agent kinds, skills of plugins and paths may contain a colon, too.
         if matches!(
             rules,
             RuleMatch::Paths | RuleMatch::Text { .. } | RuleMatch::Address(_)
@@ -117,7 +118,7 @@ impl OpenContent {
         }
     }
 
-    /// The hosts it names, if it is written so.
+    /// Returns the host pattern, if the content has the form `domain:HOST`.
     pub(crate) fn domain(&self) -> Option<Domain> {
         self.text.strip_prefix("domain:").map(Domain::new)
     }
@@ -145,7 +146,7 @@ impl OpenContent {
     }
 }
 
-/// The names of a tool's parameters.
+/// Returns the names of a tool's parameters.
 pub(crate) fn parameters(spec: &ToolSpec) -> Vec<String> {
     let properties = spec.input_schema["properties"].as_object();
     properties

@@ -1,19 +1,19 @@
-//! Hosts that a rule names.
+//! The hosts in rules.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A host pattern: a name, `*.name` for any depth below it, `*` for all; any other `*` stays inside
-/// one label. An address is the same in each of its spellings, with brackets or without.
+/// A host pattern: a name, `*.name` for all subdomains, `*` for all hosts; any other `*` matches
+/// within one label. All spellings of an address, with brackets or without, are the same pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Domain(String);
 
 impl Domain {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn new(pattern: &str) -> Self {
         Self(canonical(pattern.trim()))
     }
 
-    /// Does the host fit? Without regard to case or a final dot.
+    /// Returns whether the pattern matches the host. Ignores case and a final dot.
     pub fn matches(&self, host: &str) -> bool {
         let host = canonical(host);
         let pattern = self.0.as_str();
@@ -44,14 +44,16 @@ impl std::fmt::Display for Domain {
 }
 
 fn label_fits(pattern: &str, label: &str) -> bool {
-    // A last label of stars would make any top-level domain fit, which no one means.
+    // If stars could match the last label, the rule would match any top-level domain, which no user
+    // means.
     match pattern {
         "*" => !label.is_empty(),
         pattern => super::Wildcard::new(pattern).matches(label),
     }
 }
 
-/// The one spelling of a host: a rule that denies an address denies it however it is written.
+/// Returns the canonical form of a host: a rule that denies an address must deny every spelling of
+/// it.
 fn canonical(host: &str) -> String {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let inside = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
@@ -64,16 +66,17 @@ fn canonical(host: &str) -> String {
     }
 }
 
-/// `::ffff:1.2.3.4` is 1.2.3.4.
+/// Returns the canonical form of an address: `::ffff:1.2.3.4` becomes 1.2.3.4.
 fn one_spelling(address: Ipv6Addr) -> String {
     IpAddr::V6(address).to_canonical().to_string()
 }
 
-/// `127.1`, `0x7f.1`, `0177.0.0.1`, `2130706433`: most programs take each of them for 127.0.0.1.
+/// Parses an IPv4 address as most programs do: they interpret `127.1`, `0x7f.1`, `0177.0.0.1` and
+/// `2130706433` as 127.0.0.1 or another address.
 fn ipv4_as_programs_read_it(host: &str) -> Option<Ipv4Addr> {
     let number = |part: &str| -> Option<u64> {
         let (digits, base) = match part.strip_prefix("0x") {
-            // A lone `0x` counts as 0.
+            // `0x` alone means 0.
             Some("") => return Some(0),
             Some(digits) => (digits, 16),
             None if part.len() > 1 && part.starts_with('0') => (&part[1..], 8),
@@ -87,7 +90,7 @@ fn ipv4_as_programs_read_it(host: &str) -> Option<Ipv4Addr> {
     if first.len() > 3 || first.iter().any(|part| *part > 255) {
         return None;
     }
-    // The last number fills all that is left.
+    // The last number fills all remaining bytes.
     let left = 8 * (4 - first.len());
     if *last >= 1 << left {
         return None;
@@ -96,7 +99,7 @@ fn ipv4_as_programs_read_it(host: &str) -> Option<Ipv4Addr> {
     u32::try_from(above << left | last).ok().map(Ipv4Addr::from)
 }
 
-/// A host as a URL has it: an IPv6 address in brackets.
+/// Returns a host in the form for a URL: an IPv6 address in brackets.
 pub(crate) fn in_url(host: &str) -> String {
     match host.contains(':') {
         true => format!("[{host}]"),
@@ -104,17 +107,17 @@ pub(crate) fn in_url(host: &str) -> String {
     }
 }
 
-/// Where a URL leads.
+/// The target of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// The host as written, without port; an IPv6 address in its one spelling, without brackets.
+    /// The host as written, without the port; an IPv6 address in canonical form, without brackets.
     pub host: String,
-    /// Why no rule may allow it, if so.
+    /// The reason why no rule may allow the target, if there is one.
     pub odd: Option<&'static str>,
 }
 
 impl Target {
-    /// What has no host: it leads nowhere that a rule could allow.
+    /// Returns the target of a text without a host, which no rule can allow.
     pub fn none() -> Self {
         Self {
             host: String::new(),
@@ -123,8 +126,8 @@ impl Target {
     }
 }
 
-/// The host of a URL; `None` where there is none. Strict: what two parsers could read differently
-/// is odd.
+/// Returns the target of a URL; `None` if it has no host. Parses strictly: a host that two parsers
+/// could read differently is never allowed.
 pub fn target(url: &str) -> Option<Target> {
     let (scheme, rest) = url.trim().split_once("://")?;
     let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
@@ -160,7 +163,7 @@ pub fn target(url: &str) -> Option<Target> {
     Some(Target { host, odd })
 }
 
-/// The host behind a `[`, and why it is none.
+/// Returns the host after a `[`, and the reason why it is invalid, if it is.
 fn in_brackets(rest: &str) -> (String, Option<&'static str>) {
     let Some((inside, port)) = rest.split_once(']') else {
         return (

@@ -1,24 +1,25 @@
-//! Names that rules may spell, whether this build has such a tool or not.
+//! The names that rules may use, whether or not this build has a tool of that name.
 //!
-//! What a tool's rules mean, its profile says ([`haft_contract::RuleMatch`]). Four words mean more than a tool and
-//! stand for what is done, by whatever tool: they must hold also where that tool is not there.
+//! A tool's profile determines the meaning of its rules ([`haft_contract::RuleMatch`]). Four names
+//! stand for an action by any tool: rules with them must apply even if the tool of that name is
+//! missing.
 
-/// What rules with a name speak of.
+/// The calls to which rules with a name apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RuleClass {
-    /// Command lines, whichever tool runs them.
+    /// Command lines, run by any tool.
     Commands,
-    /// What is read, by whatever tool.
+    /// Reads, by any tool.
     Reads,
-    /// What is edited, by whatever tool.
+    /// Edits, by any tool.
     Edits,
-    /// Hosts that are contacted.
+    /// Connections to hosts.
     Hosts,
-    /// The tool of this name: its profile says more.
+    /// Calls of the tool of this name; its profile determines the rest.
     Tool,
 }
 
-/// The names of the convention, tools and other names of them: no warning is due for a rule that names one.
+/// The known tool names and their aliases. A rule with one of these names causes no warning.
 const NAMES: [(&str, RuleClass); 64] = [
     ("Agent", RuleClass::Tool),
     ("AgentOutput", RuleClass::Tool),
@@ -87,17 +88,17 @@ const NAMES: [(&str, RuleClass); 64] = [
 ];
 
 impl RuleClass {
-    /// What rules with this name speak of.
+    /// Returns the class of rules with this name.
     pub fn of(name: &str) -> Self {
         entry(name).map_or(Self::Tool, |(_, class)| *class)
     }
 
-    /// How a rule of this class begins; empty for that of a tool.
+    /// Returns the name with which rules of this class begin; empty for the class of a single tool.
     pub fn word(self) -> &'static str {
         let mut words = NAMES.iter().filter(|(_, class)| *class == self);
         match self {
             Self::Tool => "",
-            // The shortest: the others are other names of it.
+            // The shortest name is the main one; the others are aliases.
             _ => words
                 .by_ref()
                 .map(|(word, _)| *word)
@@ -107,7 +108,7 @@ impl RuleClass {
     }
 }
 
-/// Is it a name of the convention?
+/// Returns whether this is a known tool name or alias.
 pub fn is_known(name: &str) -> bool {
     entry(name).is_some()
 }

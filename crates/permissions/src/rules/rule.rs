@@ -1,4 +1,4 @@
-//! One rule: its grammar.
+//! The grammar of a rule.
 
 use std::{borrow::Cow, fmt};
 
@@ -10,36 +10,36 @@ use super::{
 };
 use crate::Facts;
 
-/// A rule.
+/// A permission rule.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// As written.
+    /// The rule as written.
     pub text: String,
-    /// In which list it stands.
+    /// The list that contains the rule.
     pub list: List,
-    /// Where it comes from.
+    /// The source of the rule.
     pub source: RuleSource,
-    /// Which tools it speaks of.
+    /// The tools to which the rule applies.
     pub tool: ToolName,
-    /// What its name stands for.
+    /// The class of the rule's name.
     pub class: RuleClass,
-    /// Which of their calls.
+    /// The calls of those tools to which the rule applies.
     pub content: RuleContent,
 }
 
-/// Which tools a rule speaks of.
+/// The tools to which a rule applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolName {
-    /// This one.
+    /// The tool of this name.
     One(String),
-    /// Every tool of an MCP server.
+    /// All tools of an MCP server.
     Server(String),
-    /// Those whose names fit.
+    /// All tools whose names match.
     Fitting(Wildcard),
 }
 
 impl ToolName {
-    /// Does it speak of the tool of this name?
+    /// Returns whether the rule applies to the tool of this name.
     pub fn is(&self, tool: &str) -> bool {
         match self {
             Self::One(name) => name == tool,
@@ -50,7 +50,7 @@ impl ToolName {
         }
     }
 
-    /// Does it speak of this tool, by its own name or another of its names?
+    /// Returns whether the rule applies to this tool, under its own name or an alias.
     pub fn means(&self, tool: &str, profile: &Profile) -> bool {
         match self {
             Self::One(name) => profile.is_called(tool, name),
@@ -59,45 +59,45 @@ impl ToolName {
     }
 }
 
-/// Which calls of a tool a rule speaks of.
+/// The calls of a tool to which a rule applies.
 #[derive(Debug, Clone)]
 pub enum RuleContent {
-    /// All of them.
+    /// All calls.
     All,
-    /// Commands that fit.
+    /// Calls with a matching command.
     Command {
         /// The pattern.
         pattern: Wildcard,
-        /// As written, for a comparison with the whole line.
+        /// The pattern as written, for a comparison with the whole line.
         text: String,
     },
-    /// Paths that fit.
+    /// Calls with a matching path.
     Path(Box<PathPattern>),
-    /// Hosts that fit.
+    /// Calls to a matching host.
     Domain(Domain),
-    /// Texts that fit: a kind of agent, a skill with its arguments.
+    /// Calls with a matching text: an agent kind, or a skill with its arguments.
     Text(Wildcard),
-    /// What the tool's profile makes of it.
+    /// Content that the tool's profile resolves.
     Open(Box<OpenContent>),
-    /// A parameter of the call.
+    /// Calls with a matching parameter.
     Parameter {
-        /// Its name.
+        /// The name of the parameter.
         name: String,
-        /// The value that fits.
+        /// The pattern for its value.
         value: Wildcard,
     },
 }
 
-/// Why a rule was left out, or what is odd about it.
+/// The reason why a rule was left out, or a warning about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleProblem {
     /// The rule as written.
     pub rule: String,
-    /// What is wrong, and what to write instead.
+    /// The problem, and what to write instead.
     pub problem: String,
-    /// Where it stands.
+    /// The source of the rule.
     pub source: RuleSource,
-    /// The rule does not count.
+    /// Whether the rule was left out and does not apply.
     pub left_out: bool,
 }
 
@@ -128,7 +128,8 @@ impl Rule {
             ToolName::Server(_) | ToolName::Fitting(_) => "",
         };
         let class = match (plain, list, &content) {
-            // What may not be written may not be edited: a denial of one way means the file.
+            // Write rules that deny or ask apply to all edits of the file, whichever tool makes
+            // them.
             ("Write", List::Deny | List::Ask, Some(_)) => RuleClass::Edits,
             _ => RuleClass::of(plain),
         };
@@ -149,7 +150,7 @@ impl Rule {
         })
     }
 
-    /// What its content means to a tool; `None` where it means nothing to it.
+    /// Resolves the content for the tool of a call; `None` if it has no meaning for the tool.
     pub(crate) fn meaning(&self, facts: &Facts) -> Option<Cow<'_, RuleContent>> {
         match &self.content {
             RuleContent::Open(open) => {
@@ -160,7 +161,7 @@ impl Rule {
         }
     }
 
-    /// Why its content means nothing to a tool of its name, if it does not.
+    /// Returns why the content has no meaning for a tool, if it has none.
     pub(super) fn misfit(&self, spec: &ToolSpec) -> Option<String> {
         match &self.content {
             RuleContent::Open(open) => {
@@ -171,13 +172,14 @@ impl Rule {
         }
     }
 
-    /// It speaks of a tool as a whole.
+    /// Returns whether the rule applies to all calls of its tool.
     pub fn is_bare(&self) -> bool {
         matches!(self.content, RuleContent::All)
     }
 }
 
-/// `Tool(content)` → the two. The content reaches to the last parenthesis; `None`: there is none, or `*`.
+/// Splits `Tool(content)`. The content ends at the last parenthesis; `None` if it is missing, empty
+/// or `*`.
 pub fn split_rule(text: &str) -> Result<(&str, Option<String>), &'static str> {
     let Some((name, rest)) = text.split_once('(') else {
         return match text {
@@ -200,7 +202,7 @@ pub fn split_rule(text: &str) -> Result<(&str, Option<String>), &'static str> {
     ))
 }
 
-/// `\(`, `\)` and `\\` are the characters themselves; any other backslash stays.
+/// Unescapes `\(`, `\)` and `\\`; any other backslash stays.
 fn unescape(content: &str) -> String {
     let mut text = String::with_capacity(content.len());
     let mut rest = content.chars();
@@ -237,7 +239,7 @@ fn tool_name(name: &str, list: List) -> Result<ToolName, String> {
     Ok(ToolName::One(name.to_owned()))
 }
 
-/// Runs of blanks outside quotes made one.
+/// Replaces each run of spaces and tabs outside quotes by one space.
 pub(crate) fn collapse(text: &str) -> String {
     let mut collapsed = String::with_capacity(text.len());
     let mut quote = None;
@@ -258,7 +260,7 @@ pub(crate) fn collapse(text: &str) -> String {
     collapsed
 }
 
-/// Splits the value of `--allowedTools` on commas and blanks outside parentheses.
+/// Splits the value of `--allowedTools` at commas and whitespace outside parentheses.
 pub fn split_list(list: &str) -> Vec<String> {
     let mut rules = vec![String::new()];
     let mut depth = 0_usize;

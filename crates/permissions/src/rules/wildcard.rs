@@ -1,16 +1,17 @@
-//! Texts with `*` in them.
+//! Text patterns with `*`.
 
-/// A pattern in which `*` stands for any text, blanks and line breaks too; `\*` is a star.
+/// A pattern in which `*` matches any text, including spaces and line breaks; `\*` is a literal
+/// star.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wildcard {
     /// The literal texts between the stars: one more than there are stars.
     pieces: Vec<String>,
-    /// It ends in ` *`, which also stands for nothing at all: `ls *` is `ls` too.
+    /// Whether the pattern ends in ` *`, which also matches nothing: `ls *` matches `ls`.
     ends_in_words: bool,
 }
 
 impl Wildcard {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn new(pattern: &str) -> Self {
         let mut pieces = vec![String::new()];
         let mut rest = pattern.chars();
@@ -41,7 +42,7 @@ impl Wildcard {
         }
     }
 
-    /// Reads a pattern for commands: `npm run test:*` is `npm run test *`.
+    /// Parses a pattern for commands: `npm run test:*` means `npm run test *`.
     pub fn of_command(pattern: &str) -> Self {
         match pattern.strip_suffix(":*") {
             Some(prefix) => Self::new(&format!("{prefix} *")),
@@ -49,12 +50,13 @@ impl Wildcard {
         }
     }
 
-    /// It stands for one text only.
+    /// Returns whether the pattern matches only one text.
     pub fn is_exact(&self) -> bool {
         self.pieces.len() == 1
     }
 
-    /// Does the text fit? Linear: each piece is looked for once, from the left.
+    /// Returns whether the pattern matches the text. Takes linear time: each piece is searched
+    /// once, from the left.
     pub fn matches(&self, text: &str) -> bool {
         match self.pieces.as_slice() {
             [only] => only == text,
@@ -77,7 +79,7 @@ impl Wildcard {
         }
     }
 
-    /// `first * middle *`, where behind the last piece comes the end or a blank.
+    /// Matches `first * middle *`, if the end or whitespace follows the last piece.
     fn words_follow(middle: &[String], first: &str, text: &str) -> bool {
         let ends = |rest: &str| rest.is_empty() || rest.starts_with([' ', '\t', '\n']);
         let mut rest = &text[first.len()..];
@@ -90,7 +92,7 @@ impl Wildcard {
                 None => return false,
             }
         }
-        // Every place, also those that overlap: in `aaa`, `aa` stands twice.
+        // All occurrences, including overlapping ones: `aaa` contains `aa` twice.
         (0..=rest.len())
             .filter_map(|at| rest.get(at..)?.strip_prefix(last.as_str()))
             .any(ends)

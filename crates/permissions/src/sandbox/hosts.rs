@@ -1,4 +1,4 @@
-//! Hosts that a confined command may talk to.
+//! The hosts that a confined command may connect to.
 
 use std::{fmt, sync::Arc};
 
@@ -12,7 +12,7 @@ use super::{
     SandboxSettings,
 };
 
-/// A host of the settings: `host`, `*.host`, `[v6]`, each with a `:port` or for every port.
+/// A host in the settings: `host`, `*.host`, `[v6]`, each with a `:port` or for every port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsHost {
     text: String,
@@ -21,7 +21,7 @@ pub struct SettingsHost {
 }
 
 impl SettingsHost {
-    /// Reads one; the error says what is wrong with it.
+    /// Parses a host; the error tells what is wrong.
     pub fn new(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let unlike = "write a host such as example.com, *.example.com or [::1]";
@@ -38,7 +38,7 @@ impl SettingsHost {
                 (host, port)
             }
             None => match text.rsplit_once(':') {
-                // More than one colon without brackets is an address of version 6.
+                // A host with more than one colon and without brackets is an IPv6 address.
                 Some((host, port)) if !host.contains(':') => (host, Some(port)),
                 _ => (text, None),
             },
@@ -93,26 +93,26 @@ impl fmt::Display for SettingsHost {
     }
 }
 
-/// What settings and rules say of hosts, together.
+/// The hosts in settings and rules, merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsHosts {
-    /// May be talked to.
+    /// The allowed hosts.
     pub allowed: Vec<SettingsHost>,
-    /// Are asked about each time.
+    /// The hosts for which the user is asked each time.
     pub asked: Vec<SettingsHost>,
-    /// May not be talked to, whatever else says so.
+    /// The denied hosts. These take precedence.
     pub denied: Vec<SettingsHost>,
-    /// What is not named is denied, and not asked about.
+    /// Whether all other hosts are denied without asking.
     pub closed: bool,
 }
 
 impl SettingsHosts {
-    /// Those in force: the settings', and the rules of `WebFetch(domain:…)`.
+    /// Returns the lists in force: those of the settings, and the rules `WebFetch(domain:…)`.
     pub fn of(policy: &Policy) -> Self {
         Self::for_tool(policy, None)
     }
 
-    /// The same, with the rules that name hosts for this tool alone: `Browser(domain:…)`.
+    /// Like [`SettingsHosts::of`], but includes rules for this tool alone: `Browser(domain:…)`.
     fn for_tool(policy: &Policy, tool: Option<&str>) -> Self {
         let sandbox = &policy.sandbox;
         let managed_only = sandbox.managed_hosts_only;
@@ -147,10 +147,10 @@ impl SettingsHosts {
         }
     }
 
-    /// What is said of a host.
+    /// Returns the verdict about a host.
     pub fn passage(&self, host: &str, port: u16) -> HostVerdict {
         let named = |list: &[SettingsHost]| list.iter().any(|one| one.matches(host, port));
-        // What two parsers could read differently is no one's host.
+        // A host that two parsers could read differently is denied.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
         if named(&self.denied) || !host.bytes().all(plain) {
             HostVerdict::Denied
@@ -169,7 +169,7 @@ impl SettingsHosts {
         Hosts::by(self)
     }
 
-    /// Those of data that was made from some.
+    /// Restores the value from serializable lists.
     pub(crate) fn of_lists(lists: &HostLists) -> Self {
         let read = |list: &[HostGlob]| list.iter().map(SettingsHost::of_pattern).collect();
         Self {
@@ -197,14 +197,14 @@ impl JudgeHosts for SettingsHosts {
     }
 }
 
-/// What rules and settings say of hosts, looked up when it is asked for.
+/// The hosts in rules and settings, merged at each query.
 #[derive(Debug, Clone)]
 pub struct HostsByPolicy {
     /// The rules.
     pub rules: Arc<Rules>,
-    /// How commands are confined, and which hosts they may reach.
+    /// The sandbox settings, with the hosts that commands may connect to.
     pub sandbox: Arc<SandboxSettings>,
-    /// Rules that name hosts for this tool alone count too.
+    /// The tool whose own host rules also apply.
     pub tool: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Which profile a command gets.
+//! Selects the sandbox profile of a command.
 
 use std::fmt;
 
@@ -7,24 +7,24 @@ use serde_json::Value;
 
 use super::super::{Facts, Policy, allow};
 
-/// Why a command gets its profile.
+/// The reason why a command gets its profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProfileReason {
-    /// It is known to change nothing.
+    /// The command is known to change nothing.
     ReadOnly,
-    /// It changes nothing, but asks a service of the user's own.
+    /// The command changes nothing, but sends requests to a service of the user.
     ReadsNetwork,
-    /// It may change something.
+    /// The command may change something.
     MayChange,
-    /// The settings name it as one that runs unconfined: in these words.
+    /// The settings exclude the command from the sandbox; contains the pattern.
     Excluded(String),
-    /// It asks for it, which a person must agree to.
+    /// The call requests no sandbox, and the user must agree.
     Lifted,
-    /// The settings say that nothing is confined.
+    /// The settings disable the sandbox.
     Disabled,
-    /// They say so of files, and the network is open without a word.
+    /// The settings disable the file restrictions, and do not restrict the network.
     FilesOpen,
-    /// The mode lets everything through, and the settings do not ask for more.
+    /// The permission mode allows everything, and the settings do not require a sandbox.
     Bypass,
 }
 
@@ -45,7 +45,8 @@ impl fmt::Display for ProfileReason {
     }
 }
 
-/// The profile of a call that starts a command, once it may run; and why. Pure.
+/// Returns the profile of a call that runs a command, once it is allowed, and the reason. Has no
+/// side effects.
 pub fn profile(policy: &Policy, facts: &Facts) -> Option<(Confined, ProfileReason)> {
     if is_lifted(policy, facts) {
         return Some((Confined::Full, ProfileReason::Lifted));
@@ -66,7 +67,8 @@ fn without_lifting(policy: &Policy, facts: &Facts) -> Option<(Confined, ProfileR
         return Some((Confined::ReadOnly, ProfileReason::ReadOnly));
     }
     let bypass = policy.mode == PermissionMode::BypassPermissions;
-    // Where a sandbox is all that lets a command run, no one agreed to what it may reach.
+    // If the command may run only because of the sandbox, the user has not agreed to its access to
+    // the service.
     let agreed = !(sandbox.enabled == Some(true) && sandbox.lets_through);
     let network = agreed && allow::reads_network(policy, shell);
     Some(match sandbox.enabled {
@@ -87,14 +89,14 @@ fn wants_lifting(policy: &Policy, facts: &Facts) -> bool {
     asked && policy.sandbox.may_be_lifted
 }
 
-/// Does the call ask to run unconfined, where it otherwise would not?
+/// Returns whether the call requests to run unconfined and would be confined otherwise.
 pub(crate) fn is_lifted(policy: &Policy, facts: &Facts) -> bool {
     wants_lifting(policy, facts)
         && without_lifting(policy, facts).is_some_and(|(confined, _)| confined != Confined::Full)
 }
 
-/// Is the command so confined that it needs no permission? Only where files and network are, and the
-/// machine can do it.
+/// Returns whether the confinement is strict enough to run the command without permission. It must
+/// restrict both files and network, and the machine must support it.
 pub(crate) fn is_enough(policy: &Policy, facts: &Facts) -> bool {
     let sandbox = &policy.sandbox;
     sandbox.enabled == Some(true)
@@ -106,7 +108,7 @@ pub(crate) fn is_enough(policy: &Policy, facts: &Facts) -> bool {
         && profile(policy, facts).is_some_and(|(confined, _)| confined != Confined::Full)
 }
 
-/// Would nothing keep the command from files that are denied, once it runs?
+/// Returns whether no confinement would prevent the command from opening denied files.
 pub(crate) fn is_open(policy: &Policy, facts: &Facts) -> bool {
     policy.sandbox.unconfined
         || policy.sandbox.files_open

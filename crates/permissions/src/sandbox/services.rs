@@ -1,4 +1,4 @@
-//! What a command reaches that asks a service of the user's own, once that was agreed to.
+//! The paths that a command needs to use a service of the user, after the user agreed to it.
 
 use std::{
     env, fs,
@@ -11,7 +11,7 @@ use haft_shell::OwnService;
 use super::super::shell_facts::ShellFacts;
 use haft_settings::resolve;
 
-/// Where the credentials for a service are, below a home.
+/// Returns the locations of a service's credentials, below the home directory.
 fn stores(service: OwnService) -> &'static [&'static str] {
     match service {
         OwnService::CodeHost => &[".config/gh"],
@@ -21,7 +21,8 @@ fn stores(service: OwnService) -> &'static [&'static str] {
     }
 }
 
-/// Where it listens; below the directory of the user's own sockets, if it does not begin with `/`.
+/// Returns the sockets of a service. Paths without a leading `/` are below the user's runtime
+/// directory.
 fn sockets(service: OwnService) -> &'static [&'static str] {
     match service {
         OwnService::CodeHost | OwnService::Cluster => &[],
@@ -40,7 +41,7 @@ fn sockets(service: OwnService) -> &'static [&'static str] {
     }
 }
 
-/// The credentials of the services that a line asks: real paths of what is there.
+/// Returns the credentials of the services that a line uses, as real paths of those that exist.
 pub(crate) fn stores_of(shell: &ShellFacts, home: Option<&Path>) -> Vec<PathBuf> {
     let Some(home) = home else { return Vec::new() };
     let below = shell.services().flat_map(stores);
@@ -48,7 +49,7 @@ pub(crate) fn stores_of(shell: &ShellFacts, home: Option<&Path>) -> Vec<PathBuf>
     paths.filter(|path| path.exists()).collect()
 }
 
-/// The sockets of the services that a line asks: real paths of those that are there.
+/// Returns the sockets of the services that a line uses, as real paths of those that exist.
 pub(super) fn sockets_of(shell: &ShellFacts, home: Option<&Path>) -> Vec<PathBuf> {
     let own = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let mut found = Vec::new();
