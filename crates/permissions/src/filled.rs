@@ -91,8 +91,8 @@ fn is_file(touched: &Touched) -> bool {
     touched.both().into_iter().all(plain)
 }
 
-/// Returns whether no other part of the line changes anything, so that the files are as they are
-/// now.
+/// Returns whether no other part of the line changes anything, so that the files keep their current
+/// contents.
 fn is_alone(parts: &[LinePart], at: usize) -> bool {
     let harmless = |part: &LinePart| {
         let writes = |effect: &Effect| matches!(effect, Effect::Write(_));
@@ -103,7 +103,7 @@ fn is_alone(parts: &[LinePart], at: usize) -> bool {
 }
 
 /// Returns the names that `cp` and `mv` create below their target, relative to each source; the
-/// empty name stands for the source itself. Returns `None` if they are not known.
+/// empty name means the source itself. Returns `None` if they are not known.
 fn brought(part: &LinePart, paths: &[PathUse]) -> Option<Vec<PathBuf>> {
     if !matches!(part.base_name(), Some("cp" | "mv")) {
         return None;

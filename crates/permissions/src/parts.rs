@@ -145,7 +145,7 @@ pub fn effect_text(effect: &Effect) -> String {
     }
 }
 
-/// Returns a word of a command line, or its known beginning.
+/// Returns the text of an argument, or its known beginning.
 pub fn arg_text(arg: &Arg) -> String {
     match &arg.value {
         Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text.clone(),

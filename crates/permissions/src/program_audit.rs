@@ -15,8 +15,8 @@ use haft_shell::{EffectVerdict, LinePart, is_builtin};
 
 use haft_settings::resolve;
 
-/// The program directories of the system. Programs there never count as programs of the workspace,
-/// even if a working directory contains them.
+/// The program directories of the system. Programs there are never treated as programs of the
+/// workspace, even if a working directory contains them.
 const SYSTEM: [&str; 6] = [
     "/bin",
     "/sbin",

@@ -248,7 +248,7 @@ fn other(facts: &Facts) -> Vec<String> {
 }
 
 /// Returns rules as permission updates, which the caller can send back with its answer; empty if
-/// there are no rules.
+/// `rules` is empty.
 pub fn updates(rules: &[String]) -> Value {
     if rules.is_empty() {
         return json!([]);

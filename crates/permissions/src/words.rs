@@ -7,7 +7,7 @@ use haft_shell::{Arg, Value};
 
 use super::rules::Wildcard;
 
-/// Returns a command in the canonical spelling; `None` if a word is not known before the command
+/// Returns a command in the canonical spelling; `None` if any word is not known before the command
 /// runs.
 pub(super) fn of_command(argv: &[Arg]) -> Option<String> {
     let words: Option<Vec<String>> = argv

@@ -40,7 +40,7 @@ pub struct NetworkId {
 }
 
 impl NetworkId {
-    /// Returns the network of a process. `None` if the process is gone or may not be inspected.
+    /// Returns the network of a process. `None` if the process has exited or may not be inspected.
     pub fn of(pid: u32) -> Option<Self> {
         Self::at(&format!("/proc/{pid}/ns/net"))
     }
@@ -125,7 +125,7 @@ impl SocketLink {
     }
 }
 
-/// Returns the guard's answer. The outer error means that the guard answers no more requests.
+/// Returns the guard's answer. The outer error means that the guard has stopped answering.
 async fn ask(guard: &mut UnixStream, kind: u8) -> io::Result<io::Result<OwnedFd>> {
     guard.write_all(&[kind]).await?;
     loop {

@@ -137,7 +137,7 @@ pub(crate) enum News {
         /// The command's own network; the link is attached with it.
         network: Option<NetworkId>,
     },
-    /// There is no shell, and no command will run.
+    /// The shell cannot be started, and no command will run.
     Unable {
         /// The step that failed; empty if the failure does not show that the mechanism fails here.
         step: String,

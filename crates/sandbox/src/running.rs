@@ -107,8 +107,8 @@ impl Running {
         order: &Order,
         names: Option<NameJudge>,
     ) -> io::Result<Self> {
-        // Either the shell and its guard are running, or both are gone, which is known immediately.
-        // A guard that has exited may have reported the reason.
+        // Either the shell and its guard are running, or both have exited, which is known
+        // immediately. A guard that has exited may have reported the reason.
         let mut standing = shell.stand(&world).await?;
         // The guard notices every replacement of a hidden file from now on. An earlier replacement
         // means that a file is no longer hidden.

@@ -101,8 +101,9 @@ pub type ProfileEnvironment =
 pub enum Mechanism {
     /// Our own namespaces, with Landlock and a system call filter.
     Namespaces,
-    /// The same through bubblewrap, if only bubblewrap may create namespaces. A symlink to a
-    /// control file can be replaced, and root may change modes and times of the six device files.
+    /// Like [`Namespaces`](Self::Namespaces), but through bubblewrap, if only bubblewrap may create
+    /// namespaces. A symlink to a control file can be replaced, and root may change modes and times
+    /// of the six device files.
     Bubblewrap,
     /// Only Landlock and the system call filter. Commands can still change modes, owners and times
     /// of files, connect to sockets of other programs, see their command lines, and lower their
@@ -318,8 +319,8 @@ impl Sandbox {
 
     /// Ends everything that still runs, and removes the temporary files.
     pub async fn close(&self) {
-        // The lock is held to the end, so that no new sandbox starts whose temporary files are then
-        // removed.
+        // The lock is kept until the end, so that no new sandbox starts whose temporary files are
+        // then removed.
         let mut worlds = self.0.worlds.lock().await;
         let programs = std::mem::take(&mut worlds.programs);
         let programs = programs.iter().filter_map(Weak::upgrade);

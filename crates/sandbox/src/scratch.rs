@@ -52,7 +52,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Returns whether there is no other holder.
+/// Returns whether this is the only holder.
 pub(crate) fn is_last(scratch: &Arc<Scratch>) -> bool {
     Arc::strong_count(scratch) == 1
 }

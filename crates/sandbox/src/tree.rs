@@ -27,7 +27,7 @@ pub struct Process {
 pub struct PinnedProcess(OwnedFd);
 
 impl PinnedProcess {
-    /// Returns the process with this process ID; `None` if there is none.
+    /// Returns the process with this process ID, if any.
     pub fn of(pid: u32) -> Option<Self> {
         let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
         pidfd_open(pid, PidfdFlags::empty()).ok().map(Self)
@@ -234,12 +234,12 @@ fn parse(stat: &str) -> Option<ProcessEntry> {
     })
 }
 
-/// Returns the process ID for a pidfd; `None` when the process is gone.
+/// Returns the process ID for a pidfd; `None` when the process has exited.
 pub(crate) fn number(handle: &OwnedFd) -> Option<u32> {
     let place = format!("/proc/self/fdinfo/{}", handle.as_raw_fd());
     let text = fs::read_to_string(place).ok()?;
     let number = text.lines().find_map(|line| line.strip_prefix("Pid:"))?;
-    number.trim().parse().ok() // -1 when it is gone
+    number.trim().parse().ok() // -1 when it has exited
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ pub(crate) fn in_url(host: &str) -> String {
 pub struct Target {
     /// The host as written, without the port; an IPv6 address in canonical form, without brackets.
     pub host: String,
-    /// The reason why no rule may allow the target, if there is one.
+    /// The reason why no rule may allow the target, if any.
     pub odd: Option<&'static str>,
 }
 

@@ -21,7 +21,7 @@ pub struct SettingsHost {
 }
 
 impl SettingsHost {
-    /// Parses a host; the error tells what is wrong.
+    /// Parses a host; the error says what is wrong.
     pub fn new(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let unlike = "write a host such as example.com, *.example.com or [::1]";

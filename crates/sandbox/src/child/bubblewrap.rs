@@ -1,4 +1,4 @@
-//! The same sandbox, set up by bubblewrap: on some systems only bubblewrap may create namespaces.
+//! Sets up the sandbox with bubblewrap: on some systems only bubblewrap may create namespaces.
 
 use std::path::PathBuf;
 use std::{collections::BTreeSet, env, ffi::OsString, io};

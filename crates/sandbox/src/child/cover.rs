@@ -166,7 +166,7 @@ impl Cover {
                 return Some(hidden.path.clone());
             }
         }
-        // An entry appeared and is gone again: the command may have read it.
+        // An entry appeared and was removed again: the command may have read it.
         changes.arrived.iter().find_map(|number| {
             let name = self.names.get(*number)?;
             let path = name.directory.join(&name.name);

@@ -142,7 +142,7 @@ struct Guard<'a> {
 enum Watched {
     /// No process of the command is left.
     Gone,
-    /// Our process or the keeper is gone, or another sandbox is used.
+    /// Our process or the keeper has exited, or another sandbox is used.
     Unwanted,
 }
 

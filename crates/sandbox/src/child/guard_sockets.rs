@@ -42,7 +42,7 @@ impl GuardSockets {
         self.0.as_fd()
     }
 
-    /// Creates the socket that our process requests. Returns `false` if no more requests can come.
+    /// Creates the socket that our process requests. Returns `false` if the link is closed.
     pub(super) fn give(&mut self) -> bool {
         let mut kind = [0];
         if !matches!(self.0.read(&mut kind), Ok(1)) {

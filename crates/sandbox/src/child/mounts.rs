@@ -220,7 +220,7 @@ fn freeze(writable: &[PathBuf]) -> io::Result<()> {
 }
 
 /// Makes a path below a writable one read-only, and keeps its name in place. Otherwise a command
-/// could move a directory or symlink on the way and put another one in its place.
+/// could move a directory or symlink on the way and replace it by another one.
 fn protect(
     path: &Path,
     writable: &[PathBuf],
@@ -463,7 +463,7 @@ fn deny(path: &Path) -> bool {
 
 /// Mounts an empty file or directory over a path. A missing path needs no mask.
 fn hide(path: &Path) -> io::Result<()> {
-    // The path is gone, or no process here can reach it.
+    // The path was removed, or no process here can reach it.
     let Ok(metadata) = fs::metadata(path) else {
         return Ok(());
     };

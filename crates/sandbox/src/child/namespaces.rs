@@ -87,8 +87,8 @@ fn everyone(known: &str) -> String {
     known.lines().filter_map(line).collect()
 }
 
-/// Maps this process to its own user and group, if there is no map yet. An unprivileged user may
-/// map only itself.
+/// Maps this process to its own user and group, unless a map exists. An unprivileged user may map
+/// only itself.
 fn map_self(uid: u32, gid: u32) -> io::Result<()> {
     let empty = |map: &str| Ok::<_, io::Error>(fs::read_to_string(map)?.trim().is_empty());
     if empty("/proc/self/uid_map")? {

@@ -134,7 +134,7 @@ fn become_program(
         let text = format!("{}: {error}", path.display());
         Step::new("", &io::Error::new(error.kind(), text))
     };
-    // Here and not by `exec`, whose error would not tell whether the directory or the program is
+    // Here and not by `exec`, whose error would not show whether the directory or the program is
     // missing.
     if let Err(error) = std::env::set_current_dir(&order.cwd) {
         return (named(&order.cwd, &error), guard);

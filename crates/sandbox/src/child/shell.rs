@@ -56,7 +56,7 @@ pub(super) enum ShellRequest {
     Nothing,
     /// The shell took its command and must not be replaced.
     Took,
-    /// The shell will not report any more.
+    /// The shell will not send another report.
     Silent,
 }
 

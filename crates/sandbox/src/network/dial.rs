@@ -25,7 +25,7 @@ pub(super) struct Dialer {
     pub(super) log: Log,
 }
 
-/// The reason why there is no connection. The texts are whole paragraphs for the client.
+/// The reason why a connection failed. The texts are whole paragraphs for the client.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The gate or the address check refused it.

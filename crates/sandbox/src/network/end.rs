@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-/// The time for which a client may go on sending after it has received its response.
+/// The time for which a client may continue to send after it has received its response.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 /// The way in which a connection ended.
@@ -21,7 +21,7 @@ pub(super) enum End {
 }
 
 impl End {
-    /// Closes the client's connection so that the client can tell the two apart: a broken
+    /// Closes the client's connection so that the client can distinguish the two: a broken
     /// connection is reset.
     pub(super) async fn close(
         self,

@@ -1,6 +1,6 @@
 //! One plain HTTP request and its response.
 //!
-//! Both are framed again, and both sides are told that the connection closes afterwards: no second
+//! Both are framed again, and both sides learn that the connection closes afterwards: no second
 //! request can bypass the gate.
 
 use std::time::Duration;

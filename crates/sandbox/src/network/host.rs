@@ -42,7 +42,7 @@ pub enum InvalidHost {
     /// these forms differently.
     #[error("it ends in a number, and is no IPv4 address written as four decimal numbers")]
     Number,
-    /// There is no IPv6 address in the brackets.
+    /// The brackets do not contain an IPv6 address.
     #[error("it has brackets, and no IPv6 address in them")]
     Brackets,
 }

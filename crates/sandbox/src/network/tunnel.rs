@@ -13,8 +13,8 @@ use super::{
     idle::IdleClock,
 };
 
-/// Connects client and server. When one side closes its sending direction, the other one is told
-/// and may go on sending until the connection is idle for `silence`.
+/// Connects client and server. When one side closes its sending direction, the other one is
+/// notified and may continue to send until the connection is idle for `silence`.
 pub(super) async fn join(
     from_client: &mut (impl AsyncBufRead + Unpin),
     to_client: &mut (impl AsyncWrite + Unpin),

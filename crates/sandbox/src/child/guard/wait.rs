@@ -29,7 +29,7 @@ pub(super) struct Happened {
     pub(super) told: bool,
     /// The command made a call that the guard must carry out.
     pub(super) called: bool,
-    /// No process is left that could make such a call.
+    /// No process is left that could make another call.
     pub(super) no_more_calls: bool,
     /// An entry next to a hidden file changed.
     pub(super) changed: bool,
@@ -41,7 +41,7 @@ pub(super) struct Happened {
 }
 
 impl Guard<'_> {
-    /// Waits until an event arrives or the pause is over.
+    /// Waits until an event arrives or the pause has passed.
     pub(super) fn wait(&self, pause: Option<Duration>) -> io::Result<Happened> {
         let pause = pause.map(|pause| Timespec {
             tv_sec: pause.as_secs().try_into().unwrap_or(i64::MAX),

@@ -65,9 +65,9 @@ impl MadeFiles {
     }
 }
 
-/// Paths that a command must not change, regardless of what is there now. Read-only mounts alone
-/// are not enough: each protects the file that it was made over, and disappears with that file if a
-/// process outside replaces it.
+/// Paths that a command must not change, regardless of their current contents. Read-only mounts
+/// alone are not enough: each protects the file that it was made over, and disappears with that
+/// file if a process outside replaces it.
 #[derive(Default)]
 pub(super) struct KeptPaths {
     paths: HashSet<PathBuf>,

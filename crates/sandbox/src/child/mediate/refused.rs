@@ -8,7 +8,8 @@ use std::{
 
 use crate::RefusedWrite;
 
-/// The maximum number of recorded writes: a command may try many, and nobody would read more.
+/// The maximum number of recorded writes: a command may try many, and a longer list would not be
+/// read.
 const MOST: usize = 64;
 
 /// Kernel file systems, in which no user could allow writing.
