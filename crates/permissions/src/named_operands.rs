@@ -1,7 +1,7 @@
 //! Paths in the arguments of a program whose effects no table describes completely.
 //!
-//! A table says what a program reads and writes. For other programs, and for arguments that no table
-//! describes, the program may open any path that an argument names.
+//! A table says what a program reads and writes. For other programs, and for arguments that no
+//! table describes, the program may open any path that an argument names.
 
 use std::{
     collections::BTreeSet,

@@ -100,8 +100,8 @@ const NEVER: [&str; 66] = [
 /// Returns rules that allow exactly this call, after testing that they do; none if no rule does.
 pub fn suggest(policy: &Policy, facts: &Facts, bases: &Bases) -> Vec<String> {
     let offers = match (&facts.shell, facts.rules) {
-        // The command contains another parameter, which differs each time: the rule applies to the
-        // program and says so.
+        // The parameter names the program. The code that it runs is in another parameter and
+        // differs each time, so the rule applies to every use of the program and says so.
         (Some(shell), RuleMatch::Command(parameter)) if parameter != LINE => {
             vec![exactly(&facts.tool, &shell.line).into_iter().collect()]
         }

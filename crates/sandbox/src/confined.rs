@@ -1,8 +1,8 @@
 //! Confined programs with a long life: language servers, browsers, interpreters.
 //!
 //! [`Sandbox::start`] runs a bash command whose output is read once. A confined program is started
-//! without a shell, in its own sandbox, with the given open files at the numbers it expects. It runs
-//! until it exits, is ended, or our process ends.
+//! without a shell, in its own sandbox, with the given open files at the numbers it expects. It
+//! runs until it exits, is ended, or our process ends.
 //!
 //! ```no_run
 //! # use haft_sandbox::{ConfinedProgram, Mechanism, Sandbox, SandboxError, SandboxProfile};

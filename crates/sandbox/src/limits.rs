@@ -33,7 +33,8 @@ impl Default for ResourceLimits {
     }
 }
 
-/// The limit that a command exceeded, and what it used. Displayed as a clause with the command as its subject.
+/// The limit that a command exceeded, and what it used. Displayed as a clause with the command as
+/// its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExceededLimit {
     /// Memory in bytes.

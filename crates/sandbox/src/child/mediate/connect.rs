@@ -1,12 +1,12 @@
 //! Connections that a command makes.
 //!
-//! Connecting to a Unix socket is not a change of a file, so neither a read-only mount nor Landlock (before
-//! version 9) prevents it. The guard therefore makes each connection itself, on a duplicate of the
-//! command's socket, to the socket file that it checked. It never lets the kernel repeat the call: by then
-//! the descriptor could be another socket, and the address another path.
+//! Connecting to a Unix socket is not a change of a file, so neither a read-only mount nor Landlock
+//! (before version 9) prevents it. The guard therefore makes each connection itself, on a duplicate
+//! of the command's socket, to the socket file that it checked. It never lets the kernel repeat the
+//! call: by then the descriptor could be another socket, and the address another path.
 //!
-//! A command can connect to socket files below its working directories and its scratch directory, and to
-//! no other, regardless of when they start to listen.
+//! A command can connect to socket files below its working directories and its scratch directory,
+//! and to no other, regardless of when they start to listen.
 
 use std::{
     ffi::OsStr,
