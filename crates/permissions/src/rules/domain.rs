@@ -44,8 +44,7 @@ impl std::fmt::Display for Domain {
 }
 
 fn label_fits(pattern: &str, label: &str) -> bool {
-    // If stars could match the last label, the rule would match any top-level domain, which no user
-    // means.
+    // A `*` alone matches any one label, even the last one, but not an empty label.
     match pattern {
         "*" => !label.is_empty(),
         pattern => super::Wildcard::new(pattern).matches(label),
@@ -72,7 +71,7 @@ fn one_spelling(address: Ipv6Addr) -> String {
 }
 
 /// Parses an IPv4 address as most programs do: they interpret `127.1`, `0x7f.1`, `0177.0.0.1` and
-/// `2130706433` as 127.0.0.1 or another address.
+/// `2130706433` as 127.0.0.1.
 fn ipv4_as_programs_read_it(host: &str) -> Option<Ipv4Addr> {
     let number = |part: &str| -> Option<u64> {
         let (digits, base) = match part.strip_prefix("0x") {

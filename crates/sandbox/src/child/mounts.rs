@@ -340,8 +340,8 @@ fn parts(path: &Path) -> Vec<OsString> {
 }
 
 /// Returns the sockets to hide: those that are known, all others in the same directories, and those
-/// of system daemons. A socket that was renamed after `bind`, or whose listener is in another
-/// network namespace, appears in no list.
+/// of system daemons. Leaves out sockets in writable directories. A socket that was renamed after
+/// `bind`, or whose listener is in another network namespace, appears in no list of sockets.
 pub(super) fn sockets(plan: &Plan) -> BTreeSet<PathBuf> {
     let SandboxProfile::Workspace(workspace) = &plan.profile else {
         return BTreeSet::new(); // such a sandbox has no sockets that could connect

@@ -71,7 +71,7 @@ impl MadeFiles {
 #[derive(Default)]
 pub(super) struct KeptPaths {
     paths: HashSet<PathBuf>,
-    /// The directories above those paths.
+    /// The directories above those paths, up to their writable directory.
     above: HashSet<PathBuf>,
 }
 
