@@ -1,36 +1,37 @@
-//! A word as a program would get it.
+//! Arguments as a program receives them, after the shell has expanded the line.
 
 use crate::ast::Span;
 
-/// One argument, or what is known of it before the shell has expanded it.
+/// One argument, or the part of it that is known before the shell has expanded it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arg {
-    /// Where it is written.
+    /// The argument's place in the line.
     pub span: Span,
-    /// What it will be.
+    /// The argument's value.
     pub value: Value,
 }
 
-/// What an argument will be.
+/// The value of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// Exactly this, quotes and escapes resolved.
+    /// Exactly this text, with quotes and escapes resolved.
     Literal(String),
-    /// One of the texts of a brace expansion. Certain, but not written out.
+    /// One alternative of a brace expansion. The text is certain, but the line does not spell it
+    /// out.
     Braced(String),
-    /// Names of files, any number: an unquoted pattern, as written.
+    /// An unquoted pattern, as written. It becomes any number of file names.
     Glob(String),
-    /// Whatever an expansion gives.
+    /// The unknown result of an expansion.
     Unknown {
-        /// It begins with this.
+        /// The known text before the expansion.
         prefix: String,
-        /// It stays one argument.
+        /// The value is always exactly one argument.
         one: bool,
     },
 }
 
 impl Arg {
-    /// A literal one.
+    /// Returns a literal argument.
     pub fn literal(text: impl Into<String>, span: Span) -> Self {
         Self {
             span,
@@ -38,7 +39,7 @@ impl Arg {
         }
     }
 
-    /// Its text, if that is certain.
+    /// Returns the argument's text, if it is certain.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Literal(text) | Value::Braced(text) => Some(text),
@@ -46,7 +47,7 @@ impl Arg {
         }
     }
 
-    /// Is it certainly this?
+    /// Returns whether the argument is certainly this text.
     pub fn is(&self, text: &str) -> bool {
         self.text() == Some(text)
     }

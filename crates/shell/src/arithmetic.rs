@@ -1,13 +1,14 @@
 //! Expressions that bash evaluates: `$(( … ))`, subscripts, slices, `[[ a -eq b ]]`.
 //!
-//! Bash evaluates the *text* of every variable in one, which may hold a command substitution.
+//! Bash also evaluates the *text* of every variable in such an expression. That text may hold a
+//! command substitution.
 
 use crate::ast::{Arithmetic, ParameterOperation, PartKind, WordPart};
 
-/// Is it made of integers and operators alone?
+/// Returns whether the expression consists of integers and operators only.
 pub(crate) fn is_plain(expression: &Arithmetic) -> bool {
     let mut text = expression.text.clone();
-    // Cut the harmless expansions out, from behind, so that the offsets stay right.
+    // Cut out the safe expansions, last one first, so that the remaining offsets stay valid.
     for part in expression.parts.iter().rev() {
         if matches!(part.kind, PartKind::Text(_)) {
             continue;
@@ -26,7 +27,7 @@ pub(crate) fn is_plain(expression: &Arithmetic) -> bool {
         .all(|byte| byte.is_ascii_digit() || b" \t\n+-*/%()<>=!&|^~?:,".contains(&byte))
 }
 
-/// `$#`, `$?`, `$$`, `$!`, `${#x}` are numbers whatever happens.
+/// Returns whether a part is always a number: `$#`, `$?`, `$$`, `$!` and `${#x}`.
 fn is_a_number(part: &WordPart) -> bool {
     match &part.kind {
         PartKind::Parameter(parameter) => match parameter.operation {
@@ -39,7 +40,7 @@ fn is_a_number(part: &WordPart) -> bool {
     }
 }
 
-/// Is this text one integer?
+/// Returns whether the text is a single integer.
 pub(crate) fn is_integer(text: &str) -> bool {
     let digits = text.trim().trim_start_matches(['-', '+']);
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())

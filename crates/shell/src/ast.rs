@@ -1,33 +1,34 @@
-//! A command line as bash reads it.
+//! The syntax tree of a command line, as bash reads it.
 //!
-//! Every expansion is a part of its own, so that nothing that bash would evaluate hides in a text.
+//! Every expansion is a separate node, so that nothing that bash would evaluate is hidden in a
+//! text.
 
 /// A range of bytes in the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// The first byte.
     pub start: usize,
-    /// Behind the last byte.
+    /// The offset after the last byte.
     pub end: usize,
 }
 
 /// Pipelines, one after the other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Script {
-    /// In the order they are written.
+    /// The pipelines, in the order of the line.
     pub items: Vec<Item>,
 }
 
-/// One pipeline and what follows it.
+/// One pipeline and the separator after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     /// The pipeline.
     pub pipeline: Pipeline,
-    /// What joins it to the next.
+    /// The separator before the next pipeline.
     pub then: Separator,
 }
 
-/// What stands between two pipelines.
+/// The operator between two pipelines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Separator {
     /// `&&`
@@ -45,29 +46,29 @@ pub enum Separator {
 pub struct Pipeline {
     /// From its first word (or `!`, `time`) to its last.
     pub span: Span,
-    /// It begins with `!` (or an odd number of them).
+    /// The pipeline begins with `!` (or an odd number of them).
     pub negated: bool,
-    /// It begins with the keyword `time` (with or without `-p`).
+    /// The pipeline begins with the keyword `time` (with or without `-p`).
     pub timed: bool,
-    /// At least one; only a bare `!` or `time` has none.
+    /// The commands. Only a bare `!` or `time` has no command.
     pub commands: Vec<Command>,
 }
 
 /// A simple or compound command with its redirections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// With its redirections.
+    /// The command's place, including its redirections.
     pub span: Span,
-    /// What it is.
+    /// The kind of the command.
     pub kind: CommandKind,
-    /// In the order they are written.
+    /// The redirections, in the order of the line.
     pub redirects: Vec<Redirect>,
 }
 
 /// The kinds of command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandKind {
-    /// Assignments and words; at least one of them, or only redirections.
+    /// Assignments and words: at least one of them, or only redirections.
     Simple {
         /// Before the first word.
         assignments: Vec<Assignment>,
@@ -92,15 +93,15 @@ pub enum CommandKind {
         /// The body.
         body: Script,
     },
-    /// `for name in words; do … done`, `select` likewise.
+    /// `for name in words; do … done`, and `select` likewise.
     For {
         /// The loop variable.
         name: String,
-        /// `None`: the positional parameters.
+        /// The values to loop over. `None` means the positional parameters.
         words: Option<Vec<ShellWord>>,
         /// The body.
         body: Script,
-        /// It is a `select`, which reads from standard input.
+        /// The loop is a `select`, which reads from standard input.
         select: bool,
     },
     /// `for ((a; b; c)); do … done`
@@ -112,16 +113,16 @@ pub enum CommandKind {
     },
     /// `case word in pattern) … ;; esac`
     Case {
-        /// What is compared.
+        /// The value that is compared.
         word: ShellWord,
         /// The arms.
         arms: Vec<Arm>,
     },
     /// `name() …`, `function name …`
     Function {
-        /// Its name.
+        /// The function's name.
         name: String,
-        /// Its body.
+        /// The function's body.
         body: Box<Command>,
     },
     /// `[[ … ]]`
@@ -130,7 +131,7 @@ pub enum CommandKind {
     Arithmetic(Arithmetic),
     /// `coproc [name] …`
     Coprocess {
-        /// What runs beside the shell.
+        /// The command that runs concurrently with the shell.
         body: Box<Command>,
     },
 }
@@ -138,13 +139,14 @@ pub enum CommandKind {
 /// One arm of a `case`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arm {
-    /// Any of these.
+    /// The patterns, of which any may match.
     pub patterns: Vec<ShellWord>,
-    /// What then runs.
+    /// The commands that run if a pattern matches.
     pub body: Script,
 }
 
-/// A piece of `[[ … ]]`: operators and parentheses stand alone, everything else is a word.
+/// A piece of `[[ … ]]`: each operator and each parenthesis is an item, everything else is an
+/// operand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TestItem {
     /// `-f`, `==`, `=~`, `-eq`, `&&`, `(`, `!`, …, as written and unquoted.
@@ -156,7 +158,7 @@ pub enum TestItem {
 /// `name=value` before a command, or in the arguments of `export` and its like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// The whole of it.
+    /// The place of the whole assignment.
     pub span: Span,
     /// The variable.
     pub name: String,
@@ -164,32 +166,34 @@ pub struct Assignment {
     pub subscript: Option<ShellWord>,
     /// `+=`
     pub append: bool,
-    /// What is assigned.
+    /// The assigned value.
     pub value: AssignedValue,
 }
 
 /// The right side of an assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AssignedValue {
-    /// A plain value; without parts for an empty one.
+    /// A plain value. An empty value has no parts.
     Word(ShellWord),
-    /// `( … )`: the elements; `[i]=v` is an element whose text is that.
+    /// `( … )`: the elements. `[i]=v` is an element whose text is `[i]=v`.
     Array(Vec<ShellWord>),
 }
 
 /// A redirection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect {
-    /// The whole of it.
+    /// The place of the whole redirection.
     pub span: Span,
-    /// `2>`, `{name}>`: as written, `None` where there is none.
+    /// The descriptor as written (`2` in `2>`, `{name}` in `{name}>`), or `None` if the line names
+    /// none.
     pub descriptor: Option<String>,
-    /// Which.
+    /// The operator.
     pub operator: RedirectOperator,
-    /// The word behind the operator: a file, a descriptor, the text of a here-string, the tag of a
-    /// here-document (decoded).
+    /// The word after the operator: a file, a descriptor, the text of a here-string, or the tag of
+    /// a here-document (decoded).
     pub target: ShellWord,
-    /// The body of a here-document: its expansions are parts; one literal part if the tag is quoted.
+    /// The body of a here-document. Its expansions are parts; if the tag is quoted, it is one
+    /// literal part.
     pub body: Option<ShellWord>,
 }
 
@@ -206,13 +210,13 @@ pub enum RedirectOperator {
     Clobber,
     /// `<>`
     ReadWrite,
-    /// `&>`, and `>&` in front of a file name
+    /// `&>`, and `>&` before a file name
     WriteBoth,
     /// `&>>`
     AppendBoth,
     /// `<&`
     DuplicateIn,
-    /// `>&` in front of a descriptor or `-`
+    /// `>&` before a descriptor or `-`
     DuplicateOut,
     /// `<<`, `<<-`
     HereDocument,
@@ -220,23 +224,23 @@ pub enum RedirectOperator {
     HereString,
 }
 
-/// A word: parts side by side.
+/// A shell word, made of adjacent parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellWord {
-    /// With its quotes.
+    /// The word's place, including its quotes.
     pub span: Span,
-    /// Empty for an empty unquoted word, which only an assignment can have.
+    /// The parts. Only an assignment can have an empty unquoted word, which has no parts.
     pub parts: Vec<WordPart>,
 }
 
-/// A part of a word.
+/// One part of a shell word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WordPart {
-    /// With its quotes.
+    /// The part's place, including its quotes.
     pub span: Span,
-    /// Inside quotes, or escaped: not split, no glob, no brace, no tilde.
+    /// The part is quoted or escaped: no splitting, glob, brace or tilde expansion applies.
     pub quoted: bool,
-    /// What it is.
+    /// The kind of the part.
     pub kind: PartKind,
 }
 
@@ -245,14 +249,17 @@ pub struct WordPart {
 pub enum PartKind {
     /// Literal text, quotes and escapes resolved (`$'…'` too). Empty for `''` and `""`.
     Text(String),
-    /// Unquoted `*`, `?`, `[…]`, `@(…)` and their like, as written. An extended pattern with an
-    /// expansion inside is a syntax error to us.
+    /// Unquoted `*`, `?`, `[…]`, `@(…)` and similar patterns, as written. The parser rejects an
+    /// extended pattern that contains an expansion.
     Glob(String),
     /// An unquoted brace expansion, `{a,b}` or `{1..9}`: every text it may become, expanded only
-    /// within this part. `None` where an alternative is not plain text, or there are very many.
-    /// If there are expansions inside, they are parts of their own between such parts with `None`.
+    /// within this part.
+    ///
+    /// The value is `None` if an alternative is not plain text, or if there are too many
+    /// alternatives. Expansions inside the braces are separate parts, between brace parts with
+    /// `None`.
     Brace(Option<Vec<String>>),
-    /// An unquoted `~` or `~name` at the start of the word (or behind `=` and `:` of an assignment),
+    /// An unquoted `~` or `~name` at the start of the word (or after `=` and `:` of an assignment),
     /// as written, with the `~`.
     Tilde(String),
     /// `$name`, `${…}`, `$1`, `$@`.
@@ -263,7 +270,7 @@ pub enum PartKind {
     Process(Script),
     /// `$(( … ))`, `$[ … ]`.
     Arithmetic(Arithmetic),
-    /// `( … )` behind `name=` in the arguments of `declare` and its like: the elements.
+    /// `( … )` after `name=` in the arguments of `declare` and similar builtins: the elements.
     Array(Vec<ShellWord>),
 }
 
@@ -272,40 +279,43 @@ pub enum PartKind {
 pub struct Parameter {
     /// The variable, or the special character.
     pub name: String,
-    /// What is done with it.
+    /// The operation on the parameter.
     pub operation: ParameterOperation,
 }
 
-/// What a parameter expansion does.
+/// The operation of a parameter expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParameterOperation {
-    /// `$x`, `${x}`: nothing more.
+    /// `$x`, `${x}`: the plain value.
     Plain,
     /// `${#x}`: the length.
     Length,
-    /// `${x-w}`, `${x:-w}`, `${x+w}`, `${x:+w}`, `${x?w}`, `${x:?w}`, `${x#w}`, `${x%%w}`, `${x^^w}`,
-    /// `${x/w/w}`: pure; the words in it.
+    /// `${x-w}`, `${x:-w}`, `${x+w}`, `${x:+w}`, `${x?w}`, `${x:?w}`, `${x#w}`, `${x%%w}`,
+    /// `${x^^w}`, `${x/w/w}`: no side effects. Contains the operand words.
     Pure(Vec<ShellWord>),
-    /// `${x=w}`, `${x:=w}`: assigns.
+    /// `${x=w}`, `${x:=w}`: assigns the word to the variable.
     Assign(ShellWord),
     /// `${x:a:b}`: offset and length, which bash evaluates as arithmetic.
     Slice(Vec<Arithmetic>),
-    /// `${x[…]}` with the operation that follows it; the subscript is evaluated unless it is `@`
+    /// `${x[…]}` with the operation that follows it. Bash evaluates the subscript unless it is `@`
     /// or `*`.
     Subscript(Arithmetic, Box<ParameterOperation>),
-    /// `${!x}`, `${!x*}`, `${x@P}` and everything else that evaluates text. Also the `$` of `$"…"`,
-    /// as an expansion of `TEXTDOMAIN`, in front of the quoted text that may be translated.
+    /// `${!x}`, `${!x*}`, `${x@P}` and every other form that evaluates text. Also the `$` of
+    /// `$"…"`: it is represented as an expansion of `TEXTDOMAIN` before the quoted text that may be
+    /// translated.
     Evaluates,
 }
 
-/// An arithmetic expression. Bash evaluates the text of every variable in it, so only one made of
-/// integers and operators alone is known to be harmless.
+/// An arithmetic expression.
+///
+/// Bash evaluates the text of every variable in it. Therefore only an expression that consists of
+/// integers and operators is known to be safe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arithmetic {
-    /// The whole of it.
+    /// The place of the whole expression.
     pub span: Span,
-    /// As written, continued lines joined.
+    /// The expression as written, with continued lines joined.
     pub text: String,
-    /// Its expansions, which run as anywhere else.
+    /// The expansions in the expression. They run as in any other word.
     pub parts: Vec<WordPart>,
 }

@@ -1,8 +1,8 @@
-//! The words that bash itself gives a meaning.
+//! Bash's builtins and reserved words.
 
 use crate::syntax::commands::RESERVED;
 
-/// Its commands, which it looks for nowhere.
+/// Bash's builtin commands, which are not searched for in `PATH`.
 const BUILTINS: [&str; 61] = [
     ".",
     ":",
@@ -67,12 +67,12 @@ const BUILTINS: [&str; 61] = [
     "wait",
 ];
 
-/// Is it a command of bash's own?
+/// Returns whether `name` is a bash builtin.
 pub fn is_builtin(name: &str) -> bool {
     BUILTINS.contains(&name)
 }
 
-/// Is it a word of the language, where a command begins?
+/// Returns whether `name` is a reserved word at the start of a command.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }

@@ -1,4 +1,5 @@
-//! How often lines are read, for tests of those who should read each once. Counts nothing until asked to.
+//! A counter of analyzed lines, for tests that check that each line is analyzed only once. Counts
+//! nothing before [`begin`].
 
 use std::{
     collections::HashMap,
@@ -7,19 +8,19 @@ use std::{
 
 static COUNTS: OnceLock<Mutex<HashMap<String, u64>>> = OnceLock::new();
 
-/// Begins to count, in the whole process.
+/// Starts counting, in the whole process.
 pub fn begin() {
     COUNTS.get_or_init(Mutex::default);
 }
 
-/// How often this line was read since then.
+/// Returns how often this line was analyzed since [`begin`].
 pub fn of(line: &str) -> u64 {
     let counts = COUNTS.get_or_init(Mutex::default);
     let counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
     counts.get(line).copied().unwrap_or_default()
 }
 
-/// A line is read.
+/// Counts one analysis of a line.
 pub(crate) fn note(line: &str) {
     if let Some(counts) = COUNTS.get() {
         let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! From a word as written to arguments as a program gets them.
+//! The conversion of shell words into the arguments that a program receives.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use crate::{
     ast::{ParameterOperation, PartKind, ShellWord, Span, WordPart},
 };
 
-/// More texts than this out of one brace expansion are not looked at one by one.
+/// The maximum number of texts from one brace expansion. Above it, the arguments are unknown.
 const MOST_BRACED: usize = 256;
 
-/// Which variables have a known value.
+/// The variables with a known value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known<'a> {
     /// `~` and `$HOME`.
@@ -19,14 +19,14 @@ pub(crate) struct Known<'a> {
     pub(crate) pwd: Option<&'a str>,
 }
 
-/// The arguments that a word becomes: one, or several by a brace expansion.
+/// Returns the arguments that a shell word becomes: one, or several for a brace expansion.
 pub(crate) fn args(word: &ShellWord, known: Known<'_>) -> Vec<Arg> {
     let mut texts = vec![String::new()];
     let mut braced = false;
     let mut certainty = Certainty::Certain;
     for part in &word.parts {
         let piece = piece(part, known);
-        // What is certain before the first doubt is the prefix; what follows it is not known.
+        // The text before the first unknown part is the prefix; the text after it is unknown.
         match piece {
             DecodedPiece::Text(text) => {
                 if certainty.keeps_text() {
@@ -72,7 +72,7 @@ pub(crate) fn args(word: &ShellWord, known: Known<'_>) -> Vec<Arg> {
     values.map(|value| Arg { span, value }).collect()
 }
 
-/// The text of a word that stays one word whatever is in it (an assigned value, a `case` subject).
+/// Returns the text of a word that is never split (an assigned value, a `case` subject).
 pub(crate) fn text(word: &ShellWord, known: Known<'_>) -> Option<String> {
     let mut whole = String::new();
     for part in &word.parts {
@@ -97,7 +97,8 @@ impl Certainty {
         self.max(other)
     }
 
-    /// Text is collected up to the first expansion; a pattern keeps its whole text.
+    /// Returns whether text is still collected: up to the first expansion. A pattern keeps its
+    /// whole text.
     fn keeps_text(self) -> bool {
         self <= Self::Glob
     }
@@ -128,7 +129,7 @@ fn piece(part: &WordPart, known: Known<'_>) -> DecodedPiece {
                 "PWD" if plain => variable(known.pwd, part.quoted),
                 // Always a number.
                 "?" | "#" | "$" if plain => DecodedPiece::Unknown { one: true },
-                // Lists stay lists inside quotes.
+                // Lists remain several arguments inside quotes.
                 "@" => DecodedPiece::Unknown { one: false },
                 _ => DecodedPiece::Unknown {
                     one: part.quoted
@@ -136,7 +137,7 @@ fn piece(part: &WordPart, known: Known<'_>) -> DecodedPiece {
                 },
             }
         }
-        // What a process substitution gives is the name of a pipe.
+        // A process substitution expands to the name of a pipe.
         PartKind::Process(_) => DecodedPiece::Text(crate::walk::PIPE.to_owned()),
         PartKind::Array(_) => DecodedPiece::Unknown { one: true },
         PartKind::Arithmetic(_) => DecodedPiece::Unknown { one: true },
@@ -152,7 +153,7 @@ fn variable(value: Option<&str>, quoted: bool) -> DecodedPiece {
     }
 }
 
-/// A word of the line as rules see it: its quotes stay, continued lines are joined.
+/// Returns a word of the line as rules match it: with its quotes, and with continued lines joined.
 pub(crate) fn source<'a>(line: &'a str, span: Span) -> std::borrow::Cow<'a, str> {
     let text = line.get(span.start..span.end).unwrap_or_default();
     if text.contains("\\\n") {
@@ -162,7 +163,7 @@ pub(crate) fn source<'a>(line: &'a str, span: Span) -> std::borrow::Cow<'a, str>
     }
 }
 
-/// A path without `.` and `..`, by its text alone.
+/// Returns a path without `.` and `..`, resolved by its text alone.
 pub(crate) fn lexical(path: &Path) -> std::path::PathBuf {
     use std::path::Component;
     let mut clean = std::path::PathBuf::new();

@@ -1,7 +1,8 @@
 //! Characters that a terminal does not show, or that change the order of what it shows.
 
 /// Returns the offset of the first character that makes a line look like another one: a control
-/// other than tab and line breaks, a bidirectional control, or an invisible format character.
+/// character other than tab and line breaks, a bidirectional control, or an invisible format
+/// character.
 pub(crate) fn first_invisible(line: &str) -> Option<(usize, char)> {
     let mut before = '\0';
     line.char_indices().find(|(_, letter)| {

@@ -1,11 +1,13 @@
-//! A line that was read once, for everyone who wants to know what it does.
+//! A command line together with its analysis, so that each line is analyzed only once.
 
 use std::sync::Arc;
 
 use crate::{Analysis, LinePlace, analyze};
 
-/// A line, read where it would run. Only reading it makes one, so that what it says is true of the line
-/// no matter who hands it on.
+/// A line and its analysis, for the place where the line would run.
+///
+/// Only [`ReadLine::new`] creates one, so the analysis always belongs to the line, even after the
+/// value was passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadLine {
     line: String,
@@ -14,7 +16,7 @@ pub struct ReadLine {
 }
 
 impl ReadLine {
-    /// Reads it.
+    /// Analyzes a line.
     pub fn new(line: &str, place: LinePlace) -> Self {
         Self {
             line: line.to_owned(),
@@ -23,12 +25,12 @@ impl ReadLine {
         }
     }
 
-    /// Was it this line that was read, in this place?
+    /// Returns whether this is the analysis of `line` in `place`.
     pub fn is_of(&self, line: &str, place: &LinePlace) -> bool {
         self.line == line && self.place == *place
     }
 
-    /// What it does.
+    /// Returns the analysis.
     pub fn analysis(&self) -> &Arc<Analysis> {
         &self.analysis
     }

@@ -49,7 +49,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     }),
 ];
 
-/// Whatever is no option is a device or a file that is made over.
+/// Reports every operand as a device or file that is overwritten.
 fn devices(argv: &[Arg]) -> CommandFinding {
     let targets = argv
         .iter()

@@ -1,4 +1,4 @@
-//! Archives other than tar's: zip, cpio, 7z, ar, rar.
+//! Archive formats other than tar: zip, cpio, 7z, ar, rar.
 
 use super::{
     files::{fills, work},
@@ -51,7 +51,7 @@ fn is_dashed(arg: &Arg) -> bool {
         .is_some_and(|text| text.len() > 1 && text.starts_with('-'))
 }
 
-/// `-x` and `-d` stand behind the archive too; every other option must stand before it.
+/// Only `-x` and `-d` may follow the archive; every other option must precede it.
 fn unzip(argv: &[Arg]) -> CommandFinding {
     let words = argv.get(1..).unwrap_or_default();
     let own = words.iter().take_while(|word| is_dashed(word)).count();
@@ -72,7 +72,7 @@ fn unzip(argv: &[Arg]) -> CommandFinding {
         return CommandFinding::read_only("it only prints");
     };
     if letters.contains(['d', 'P', 'I', 'O']) {
-        // Their value may be the next word, which looks like the archive then.
+        // The option's value may be the next argument, which then looks like the archive.
         return CommandFinding::unknown("its options stand in an unusual place")
             .at(archive.span)
             .with_all(rest.iter().map(fills));
@@ -105,7 +105,7 @@ fn unzip(argv: &[Arg]) -> CommandFinding {
     }
 }
 
-/// The first operand is the archive, the others go into it.
+/// The first operand is the archive; the other operands are packed into it.
 fn zip(argv: &[Arg]) -> CommandFinding {
     let words = argv.get(1..).unwrap_or_default();
     let is = |start: &str| {
@@ -127,7 +127,7 @@ fn zip(argv: &[Arg]) -> CommandFinding {
     let Some(archive) = operands.next() else {
         return finding;
     };
-    // A name without an ending gets one.
+    // zip adds `.zip` to an archive name without an extension.
     let bare = archive
         .text()
         .filter(|text| !text.rsplit('/').next().unwrap_or_default().contains('.'));
@@ -213,7 +213,7 @@ fn rar(argv: &[Arg]) -> CommandFinding {
             CommandFinding::read_only("it only lists or streams an archive")
         }
         Some("x" | "e") => {
-            // Behind the archive stand members, or the directory they go to.
+            // The operands after the archive are members, or the directory to extract to.
             let behind = rest.iter().filter(|word| !is_dashed(word)).skip(1);
             CommandFinding::mutating("it unpacks files")
                 .with(fills(&Arg::literal(".", command.span)))
@@ -227,7 +227,7 @@ fn rar(argv: &[Arg]) -> CommandFinding {
     finding.with_all(archive.map(content))
 }
 
-/// Its first word holds one letter for what it does and others for how.
+/// In ar's first argument, one letter selects the operation and the other letters modify it.
 fn ar(argv: &[Arg]) -> CommandFinding {
     let Some([_, operation, rest @ ..]) = argv.get(..) else {
         return CommandFinding::read_only("it only prints");

@@ -1,4 +1,4 @@
-//! Bash's own commands that set, read or take away variables.
+//! Builtins that set, read or unset variables.
 
 use super::{
     options::ParsedArguments,
@@ -49,12 +49,12 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     ),
 ];
 
-/// Harmless if each of these is a plain name of one's own.
+/// Returns a read-only finding if each name is a plain user variable.
 fn sets<'a>(parsed: &ParsedArguments<'_>, names: impl Iterator<Item = &'a Arg>) -> CommandFinding {
     let mut finding = parsed.finding(Operands::Text);
     for name in names {
         let text = name.text().unwrap_or_default();
-        // What is read into it is not known; without it the environment decides.
+        // The value that is read is unknown; after `unset`, the value from the environment applies.
         let known = is_harmless(text) && (!is_locale(text) || parsed.spec.is_called("unset"));
         if !is_own(text) && !known {
             finding = worse(
@@ -68,7 +68,7 @@ fn sets<'a>(parsed: &ParsedArguments<'_>, names: impl Iterator<Item = &'a Arg>) 
     finding
 }
 
-/// `export`, `declare` and the like: they print, or they set.
+/// Analyzes `export`, `declare` and similar builtins, which either print or set variables.
 fn declares(argv: &[Arg]) -> CommandFinding {
     let command = argv.first().and_then(Arg::text).unwrap_or_default();
     let fine = CommandFinding::read_only("it only prints or sets what shows");
@@ -111,7 +111,7 @@ fn declares(argv: &[Arg]) -> CommandFinding {
             Some(name) => (name, value.map(|_| None)),
             None => (name, value),
         };
-        // Without a value, a variable of one's own only becomes a list, or local.
+        // Without a value, a user variable only becomes an array or local.
         let announced = value.is_none()
             && !functions
             && !matches!(command, "export" | "readonly")

@@ -1,4 +1,4 @@
-//! awk and its kin: the program decides.
+//! awk and its variants: the program decides what the command does.
 
 mod code;
 mod lexer;
@@ -64,7 +64,7 @@ fn awk(parsed: &ParsedArguments<'_>) -> CommandFinding {
         .filter(|path| code::is_socket(path));
     program.acts.extend(sockets.map(code::contact));
     let options = parsed.verdict().or_else(|| {
-        // A file may be a connection, and so may be what an expansion gives.
+        // A file operand may be a network connection, and so may the result of an expansion.
         let mut words = programs.iter().chain(files);
         let uncertain = words.find(|word| word.text().is_none())?;
         Some(CommandFinding::unknown("its program or a file is not certain").at(uncertain.span))
@@ -100,7 +100,7 @@ fn values<'a>(parsed: &'a ParsedArguments<'_>, names: &'a [&str]) -> impl Iterat
         .filter_map(|given| given.value.as_ref())
 }
 
-/// Where `-o`, `-p` and `-d` write.
+/// Returns the file that `-o`, `-p` and `-d` write.
 fn dumped(given: &GivenOption) -> Option<Arg> {
     let usual = match given.name {
         "-o" | "--pretty-print" | "-p" | "--profile" => "awkprof.out",
@@ -118,7 +118,7 @@ fn written(path: Arg) -> Effect {
     })
 }
 
-/// `name=value` sets a variable, `-` is standard input.
+/// Returns whether an operand is a file: `name=value` sets a variable, `-` is standard input.
 fn is_file(arg: &Arg) -> bool {
     let Some(text) = arg.text() else { return true };
     let is_assignment = text.split_once('=').is_some_and(|(name, _)| {

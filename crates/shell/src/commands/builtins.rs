@@ -1,4 +1,4 @@
-//! Bash's own commands, apart from those that set variables or test conditions.
+//! Builtins other than those that set variables or test conditions.
 
 use super::{
     options::{ParsedArguments, names, written},
@@ -164,7 +164,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Own("let", arithmetic),
 ];
 
-/// Without an operand it asks, with one it sets.
+/// Analyzes a builtin that prints without an operand and changes a setting with one.
 fn asks(parsed: &ParsedArguments<'_>, sets: &'static str) -> CommandFinding {
     let finding = parsed.finding(Operands::Text);
     match parsed.operands.first() {
@@ -173,7 +173,7 @@ fn asks(parsed: &ParsedArguments<'_>, sets: &'static str) -> CommandFinding {
     }
 }
 
-/// Another directory becomes the current one.
+/// Analyzes a builtin that changes the current directory.
 fn enters(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Text);
     let plain = parsed
@@ -182,7 +182,7 @@ fn enters(parsed: &ParsedArguments<'_>) -> CommandFinding {
         .copied()
         .filter(|target| !target.is("-"));
     let target = plain.cloned().or_else(|| {
-        // Home, or the directory before: the line does not say which.
+        // The home directory or the previous directory: the line does not name it.
         let value = Value::Unknown {
             prefix: String::new(),
             one: true,
@@ -198,7 +198,7 @@ fn enters(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
 }
 
-/// Modes that change what the shell tells or when it stops, not how it reads a line.
+/// Options that change what the shell prints or when it stops, but not how it parses a line.
 const MODES: &[&str] = &[
     "errexit",
     "nounset",
@@ -280,7 +280,7 @@ fn trap(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
 }
 
-/// `-v` and `%n` set a variable, so the format must be certain unless nothing follows it.
+/// `-v` and `%n` set a variable, so the format must be certain unless no argument follows it.
 fn printf(argv: &[Arg]) -> CommandFinding {
     let fine = CommandFinding::read_only("it only prints");
     let doubt = |why: &'static str, arg: &Arg| CommandFinding::unknown(why).at(arg.span);
@@ -307,7 +307,7 @@ fn printf(argv: &[Arg]) -> CommandFinding {
     }
 }
 
-/// Does a format hold `%n`, with or without flags and width?
+/// Returns whether a format contains `%n`, with or without flags and width.
 fn counts(format: &str) -> bool {
     let format = format.replace("%%", "");
     format.split('%').skip(1).any(|spec| {
@@ -318,7 +318,7 @@ fn counts(format: &str) -> bool {
     })
 }
 
-/// Names in arithmetic are evaluated again and again, whatever they hold.
+/// Reports an unknown effect: bash evaluates the values of names in arithmetic recursively.
 fn arithmetic(argv: &[Arg]) -> CommandFinding {
     let certain = |arg: &Arg| {
         arg.text().is_some_and(|text| {

@@ -1,4 +1,5 @@
-//! Commands that pack and unpack single files. To their output they only read.
+//! Commands that compress and decompress single files. When they write to standard output, they
+//! only read.
 
 use super::{
     files::{done, work},
@@ -130,7 +131,8 @@ const fn zstd(names: &'static str) -> Spec {
     .strict()
 }
 
-/// Does it only read? To its output, for a list, for a test, or from its input.
+/// Returns whether the command only reads: it writes to standard output, lists, tests, or reads
+/// standard input.
 fn streams(parsed: &ParsedArguments<'_>) -> bool {
     let options = [
         "-c",
@@ -164,7 +166,7 @@ fn packs(parsed: &ParsedArguments<'_>, ending: &'static str, unpacks: bool) -> C
             .iter()
             .any(|option| parsed.has(option));
     let deep = parsed.has("-r") || parsed.has("--recursive");
-    // Only these keep their source by themselves.
+    // Only these programs keep their source file by default.
     let keeps = parsed.has("-k")
         || parsed.has("--keep")
         || ["zstd", "unzstd", "brotli"]
@@ -185,7 +187,7 @@ fn packs(parsed: &ParsedArguments<'_>, ending: &'static str, unpacks: bool) -> C
         })
 }
 
-/// The name of what comes out.
+/// Returns the name of the resulting file.
 fn result(file: &Arg, ending: &str, unpacks: bool) -> Arg {
     let value = match &file.value {
         Value::Literal(text) | Value::Braced(text) if unpacks => {
@@ -204,7 +206,7 @@ fn result(file: &Arg, ending: &str, unpacks: bool) -> Arg {
     }
 }
 
-/// Its second operand is written.
+/// Analyzes lz4, which writes its second operand.
 fn lz4(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let writes = |file: &&&Arg| !file.is("-");
     match parsed.operands.get(1).filter(writes) {

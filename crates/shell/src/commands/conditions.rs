@@ -1,7 +1,7 @@
 //! `test` and `[`.
 //!
-//! `-v` and `-R` evaluate what stands in the subscript of a name. So a word that is not certain must
-//! stand where it cannot become an operator.
+//! `-v` and `-R` evaluate the subscript of a name. Therefore an uncertain argument is accepted only
+//! where it cannot become an operator.
 
 use super::{spec::CommandEntry, variables::is_name};
 use crate::{
@@ -12,10 +12,10 @@ use crate::{
 
 pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("test [", test)];
 
-/// Operators that look at the file behind them.
+/// Unary operators that test the file after them.
 const ON_FILES: &str = "bcdefghkprsuwxGLNOS";
 
-/// Operators between two words.
+/// Binary operators.
 const BINARY: &[&str] = &[
     "=", "==", "!=", "<", ">", "=~", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef",
 ];
@@ -36,7 +36,7 @@ fn test(argv: &[Arg]) -> CommandFinding {
         let last = index + 1 == words.len();
         let behind_operator = before.is_some_and(|word| is_unary(word) || BINARY.contains(&word));
         let operand = behind_operator || binary(at(index + 1)) || words.len() == 1
-            // The middle of three words joins the others.
+            // With three arguments, the middle one is the binary operator.
             || (words.len() == 3 && (index == 0 && joins(at(1)) || index == 2 && joins(at(1))))
             || (last && (joins(before) || before == Some("!")));
         if let Some("-v" | "-R") = before.filter(|_| !binary(at(index))) {
@@ -48,7 +48,7 @@ fn test(argv: &[Arg]) -> CommandFinding {
         let certain = match &word.value {
             Value::Literal(_) | Value::Braced(_) => true,
             Value::Unknown { one, .. } => *one && operand,
-            // No name of a file that this matches is an operator.
+            // No file name that this pattern matches can be an operator.
             Value::Glob(pattern) => {
                 operand && pattern.contains(['.', '/']) && !pattern.contains('[')
             }
@@ -75,7 +75,8 @@ fn test(argv: &[Arg]) -> CommandFinding {
     }
 }
 
-/// An operator for one word alone, other than those that evaluate it (`-a` and `-o` also join).
+/// Returns whether this is a unary operator, except the operators that evaluate their argument
+/// (`-a` and `-o` are also binary).
 fn is_unary(word: &str) -> bool {
     let letter = word.strip_prefix('-');
     letter.is_some_and(|letter| {

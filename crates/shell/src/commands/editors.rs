@@ -1,4 +1,4 @@
-//! Editors, and whatever opens a file in another program.
+//! Editors, and programs that open a file in another program.
 
 use super::{
     hosts,

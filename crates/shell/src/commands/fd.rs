@@ -1,4 +1,4 @@
-//! Searching for files by name: fd and locate.
+//! File search by name: fd and locate.
 
 use super::{
     find::{here, names_below},
@@ -37,7 +37,7 @@ static LOCATE: Spec = Spec::prints(
      --help --version",
 );
 
-/// `-x command …` runs to the end of the line, or to a `;`.
+/// `-x command …` extends to the end of the line, or to a `;`.
 fn fd(parsed: &ParsedArguments<'_>) -> CommandFinding {
     const EXECUTE: [&str; 4] = ["-x", "-X", "--exec", "--exec-batch"];
     let given = parsed
@@ -90,7 +90,7 @@ fn fd(parsed: &ParsedArguments<'_>) -> CommandFinding {
         unknown.effects = finding.effects;
         finding = unknown;
     }
-    // Words of one brace expansion cannot be told apart by their place.
+    // The alternatives of one brace expansion share a span, so the span cannot distinguish them.
     let braced = |arg: &Arg| matches!(arg.value, Value::Braced(_));
     if parsed.argv.get(start).is_some_and(braced) {
         let why = "a brace expansion makes the command that it starts";
@@ -120,7 +120,8 @@ fn fd_places(parsed: &ParsedArguments<'_>) -> CommandFinding {
     finding
 }
 
-/// Puts what was found in the place of a mark. Is there one?
+/// Replaces a placeholder with the unknown name of a found file. Returns whether there was a
+/// placeholder.
 fn fill(arg: &mut Arg, all: bool) -> bool {
     const MARKS: [&str; 5] = ["{}", "{/}", "{//}", "{.}", "{/.}"];
     let Some(text) = arg.text() else { return false };

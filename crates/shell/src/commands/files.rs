@@ -1,4 +1,4 @@
-//! Commands whose work is on files: create, copy, move, remove, change.
+//! Commands that create, copy, move, remove or change files.
 
 use super::{
     options::{ParsedArguments, content, is_no_file, judge, names, tree, written},
@@ -182,7 +182,7 @@ pub(super) fn work(file: &Arg) -> Effect {
     written(file, WriteKind::Work)
 }
 
-/// Whatever is below it may be written; it may also become what something else was.
+/// Returns a write of any file below a directory, or of the path itself, which may be replaced.
 pub(super) fn fills(folder: &Arg) -> Effect {
     written(folder, WriteKind::Tree)
 }
@@ -191,7 +191,7 @@ fn removed(file: &Arg) -> Effect {
     written(file, WriteKind::Removal)
 }
 
-/// The verdict alone: the effects are the caller's.
+/// Returns the verdict without effects; the caller adds them.
 pub(super) fn done(parsed: &ParsedArguments<'_>, what: &'static str) -> CommandFinding {
     let certain = parsed.argv.iter().all(|word| word.text().is_some());
     if certain && (parsed.has("--help") || parsed.has("--version")) {
@@ -202,25 +202,25 @@ pub(super) fn done(parsed: &ParsedArguments<'_>, what: &'static str) -> CommandF
         .unwrap_or_else(|| CommandFinding::mutating(what))
 }
 
-/// What the target is, as far as the words say.
+/// The kind of the target, as far as the arguments show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TargetKind {
     File,
     Directory,
-    /// With one source it may be either.
+    /// File or directory: with one source, the arguments do not show which.
     Either,
 }
 
-/// Where files go.
+/// The sources and the target of a command such as `cp`.
 struct Places<'a> {
     sources: Vec<&'a Arg>,
     target: &'a Arg,
     kind: TargetKind,
-    /// Everything that may be written: the target itself, or names in it.
+    /// All paths that may be written: the target itself, or names in it.
     written: Vec<Arg>,
 }
 
-/// Reads `SOURCE… TARGET`, `-t TARGET SOURCE…`, `-T SOURCE TARGET`.
+/// Parses `SOURCE… TARGET`, `-t TARGET SOURCE…`, `-T SOURCE TARGET`.
 fn places<'a>(parsed: &'a ParsedArguments<'_>) -> Option<Places<'a>> {
     let given = parsed
         .value("-t")
@@ -263,7 +263,7 @@ fn places<'a>(parsed: &'a ParsedArguments<'_>) -> Option<Places<'a>> {
     })
 }
 
-/// Does its text say that this is a directory?
+/// Returns whether the text shows that the target is a directory.
 fn is_directory(target: &Arg) -> bool {
     target.text().is_some_and(|text| {
         text.ends_with('/') || text.ends_with("/.") || matches!(text, "." | "..")
@@ -303,7 +303,7 @@ fn moves(parsed: &ParsedArguments<'_>) -> CommandFinding {
         .with_all(places.written.iter().map(fills))
 }
 
-/// What a link points to can be read and changed by another name from now on.
+/// Analyzes links: the target of a link can be read and changed under another name afterwards.
 fn links(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = done(parsed, "it makes links");
     let symbolic = (parsed.has("-s") || parsed.has("--symbolic"))
@@ -319,7 +319,7 @@ fn links(parsed: &ParsedArguments<'_>) -> CommandFinding {
             .with_all(shared)
             .with_all(parsed.operands.iter().map(here));
     };
-    // What a symbolic link holds is relative to where it is: in the target, or beside it.
+    // The target of a symbolic link is relative to the link's directory: the target, or its parent.
     let mut folders = Vec::new();
     if symbolic && places.kind != TargetKind::File {
         folders.push(Some(places.target.clone()));
@@ -334,7 +334,7 @@ fn links(parsed: &ParsedArguments<'_>) -> CommandFinding {
         })
     });
     let pointed: Vec<Arg> = pointed.collect();
-    // Only a symbolic one leads to a directory.
+    // Only a symbolic link can point to a directory.
     let put = if parsed.has("-s") || parsed.has("--symbolic") {
         fills
     } else {
@@ -348,7 +348,7 @@ fn links(parsed: &ParsedArguments<'_>) -> CommandFinding {
         .with_all(places.written.iter().map(put))
 }
 
-/// A mode may begin with a dash.
+/// Analyzes `chmod`, whose mode may begin with a dash.
 fn chmod(argv: &[Arg]) -> CommandFinding {
     static CHMOD: Spec = Spec::reads(
         "chmod",

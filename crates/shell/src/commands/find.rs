@@ -1,4 +1,4 @@
-//! find: its expression decides.
+//! find: the expression decides what the command does.
 
 use std::borrow::Cow;
 
@@ -14,17 +14,17 @@ use crate::{
 
 pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("find", find)];
 
-/// Tests, operators and actions that only look and print.
+/// Tests, operators and actions without a value that only inspect and print.
 const ALONE: &str = "! ( ) , --help --version -a -and -d -daystart -depth -empty -executable -false \
      -follow -help -ignore_readdir_race -ls -mount -nogroup -noignore_readdir_race -noleaf -not \
      -nouser -nowarn -o -or -print -print0 -prune -quit -readable -true -version -warn -writable -xdev";
 
-/// The same, taking a word.
+/// Like [`ALONE`], but with a value.
 const WITH_VALUE: &str = "-amin -atime -cmin -context -ctime -fstype -gid -group -ilname -iname -inum \
      -ipath -iregex -iwholename -links -lname -maxdepth -mindepth -mmin -mtime -name -path -perm \
      -printf -regex -regextype -size -type -uid -used -user -wholename -xtype";
 
-/// The same, taking a file whose dates are looked at.
+/// Like [`ALONE`], but with a file whose dates are read.
 const WITH_FILE: &str = "-anewer -cnewer -newer -samefile";
 
 fn find(argv: &[Arg]) -> CommandFinding {
@@ -46,7 +46,7 @@ fn find(argv: &[Arg]) -> CommandFinding {
     expression.finding()
 }
 
-/// The names of everything below are looked at.
+/// Returns a read of the names of everything below a path.
 pub(super) fn names_below(arg: &Arg) -> Effect {
     Effect::Read(Read {
         path: arg.clone(),
@@ -67,7 +67,7 @@ struct Expression<'a> {
     argv: &'a [Arg],
     at: usize,
     roots: Vec<Arg>,
-    /// The worst thing that is not harmless.
+    /// The most severe part of the expression that is not read-only.
     refusal: Option<(EffectVerdict, Cow<'static, str>, Span)>,
     exact: bool,
     deletes: bool,
@@ -90,7 +90,7 @@ impl<'a> Expression<'a> {
         self.refuse(EffectVerdict::Unknown, why, span);
     }
 
-    /// `-H`, `-L`, `-P`, `-D …`, `-O…`: only before everything else.
+    /// Reads `-H`, `-L`, `-P`, `-D …` and `-O…`, which must come first.
     fn options(&mut self) {
         while let Some(text) = self.argv.get(self.at).and_then(Arg::text) {
             match text {
@@ -110,7 +110,7 @@ impl<'a> Expression<'a> {
         }
     }
 
-    /// Where it starts: everything before the expression.
+    /// Reads the starting points, which precede the expression.
     fn roots(&mut self) {
         while let Some(arg) = self.argv.get(self.at) {
             match arg.text() {
@@ -180,14 +180,14 @@ impl<'a> Expression<'a> {
         }
     }
 
-    /// The word that a test takes.
+    /// Returns the value of a test.
     fn value(&mut self, name: &Arg) -> Option<&'a Arg> {
         let Some(value) = self.argv.get(self.at) else {
             self.doubt("its expression lacks a word", name.span);
             return None;
         };
         self.at += 1;
-        // More than one word would be left over, and become who knows what.
+        // If an expansion becomes several arguments, the extra ones change the expression.
         let one = matches!(value.value, Value::Unknown { one: true, .. });
         if value.text().is_none() && !one {
             self.doubt("what an expansion gives may be an action", value.span);
@@ -201,7 +201,7 @@ impl<'a> Expression<'a> {
         }
     }
 
-    /// `-exec … ;` or `-exec … {} +`.
+    /// Reads `-exec … ;` or `-exec … {} +`.
     fn command(&mut self, action: &Arg, name: &str) {
         self.exact = true;
         let below = matches!(name, "-execdir" | "-okdir");
@@ -209,7 +209,7 @@ impl<'a> Expression<'a> {
             let why = format!("{name} runs its command in every directory it comes to");
             self.doubt(why, action.span);
         }
-        // `-ok` knows no `+`.
+        // `-ok` does not support `+`.
         let ends_with_all = name.starts_with("-exec");
         let mut argv: Vec<Arg> = Vec::new();
         let mut all = false;
@@ -234,7 +234,7 @@ impl<'a> Expression<'a> {
         }
         let prefix = match self.roots.as_slice() {
             _ if below => "./",
-            // A long one in the place of many marks would make much of little.
+            // A long root that replaces many placeholders would make a short line huge.
             [root] => root.text().filter(|text| text.len() < 256).unwrap_or(""),
             _ => "",
         };
@@ -256,7 +256,7 @@ impl<'a> Expression<'a> {
         finding.effects = self.roots.iter().map(names_below).collect();
         if self.deletes {
             finding.effects.extend(self.roots.iter().map(written));
-            // Which of the files below it removes is not written in the line.
+            // The line does not name the files below that the command removes.
             let trees = self
                 .roots
                 .iter()
@@ -269,7 +269,7 @@ impl<'a> Expression<'a> {
     }
 }
 
-/// Puts what was found in the place of `{}`: a path that begins as the starting point does.
+/// Replaces `{}` with an unknown path that begins with the starting point.
 fn fill(arg: &mut Arg, found: &str, one: bool) {
     let (before, one) = match arg.text().and_then(|text| text.split_once("{}")) {
         Some(("", "")) => ("", one),
@@ -282,7 +282,8 @@ fn fill(arg: &mut Arg, found: &str, one: bool) {
     };
 }
 
-/// Does the expression begin with this word? Everything before it is a starting point.
+/// Returns whether the expression begins with this argument. The arguments before it are starting
+/// points.
 fn begins_expression(text: &str) -> bool {
     matches!(text, "(" | "!") || (text.starts_with('-') && text != "-")
 }

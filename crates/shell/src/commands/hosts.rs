@@ -5,7 +5,7 @@ use crate::{
     effect::{CommandFinding, Effect},
 };
 
-/// The host of `scheme://user@host:port/path`, as it is written but in small letters.
+/// Returns the host of `scheme://user@host:port/path`, in lower case.
 pub(super) fn of_url(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
     let named = !scheme.is_empty()
@@ -18,7 +18,7 @@ pub(super) fn of_url(text: &str) -> Option<String> {
     of_authority(rest.split(['/', '?', '#', '\\']).next().unwrap_or_default())
 }
 
-/// The host of `user@host:port`.
+/// Returns the host of `user@host:port`.
 pub(super) fn of_authority(text: &str) -> Option<String> {
     let host = text.rsplit_once('@').map_or(text, |(_, host)| host);
     let host = match host.strip_prefix('[') {
@@ -28,7 +28,8 @@ pub(super) fn of_authority(text: &str) -> Option<String> {
     plain(host)
 }
 
-/// The host of `user@host:path`, which is a local path without its colon, or with a slash before it.
+/// Returns the host of `user@host:path`. Without a colon, or with a slash before it, the text is a
+/// local path.
 pub(super) fn of_remote_path(text: &str) -> Option<String> {
     if text.contains("://") {
         return of_url(text);
@@ -44,8 +45,8 @@ pub(super) fn of_remote_path(text: &str) -> Option<String> {
     plain(host.trim_start_matches('['))
 }
 
-/// A name that can be compared with a rule: nothing but letters, digits, dots, hyphens (and the colons
-/// of an address).
+/// Returns a name that can be compared with a rule: only letters, digits, dots, hyphens (and the
+/// colons of an address).
 fn plain(host: &str) -> Option<String> {
     let host = host.trim_end_matches('.');
     let fits = host
@@ -54,10 +55,11 @@ fn plain(host: &str) -> Option<String> {
     (fits && !host.is_empty()).then(|| host.to_ascii_lowercase())
 }
 
-/// Contacting the host that a word names; `None` among them where the word does not say.
+/// Returns the hosts that an argument contacts. `None` is a host that the line does not
+/// name.
 ///
-/// `https://host/$x` names its host before the expansion begins. If the expansion may become more words,
-/// those may name other hosts.
+/// `https://host/$x` names its host before the expansion begins. If the expansion may become
+/// several arguments, those may name other hosts.
 pub(super) fn contacts(arg: &Arg, host: fn(&str) -> Option<String>) -> Vec<Effect> {
     let (certain, more) = match &arg.value {
         Value::Literal(text) | Value::Braced(text) => return vec![Effect::Net(host(text))],
@@ -77,7 +79,7 @@ pub(super) fn contacts(arg: &Arg, host: fn(&str) -> Option<String>) -> Vec<Effec
     }
 }
 
-/// The finding with the host that a word such as `host:path` names.
+/// Adds the host that an operand such as `host:path` names.
 pub(super) fn with_remote(mut finding: CommandFinding, place: &Arg) -> CommandFinding {
     finding.effects.extend(contacts(place, of_remote_path));
     finding

@@ -1,4 +1,4 @@
-//! jq and yq. A jq program can do nothing but read and print; what it reads may come from elsewhere.
+//! jq and yq. A jq program can only read and print, but it may import other files.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::{
 
 pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("jq", jq), CommandEntry::Spec(&YQ)];
 
-/// Letters that may be bundled behind a dash.
+/// The letters that may be bundled after a dash.
 const LETTERS: &str = "nrRjascCMSehVb";
 
 const FLAGS: &str = "--null-input --raw-output --raw-output0 --raw-input --join-output --ascii-output \
@@ -28,11 +28,11 @@ struct Jq<'a> {
     effects: Vec<Effect>,
     program: Option<&'a Arg>,
     program_is_file: bool,
-    /// Behind `--args` operands are texts.
+    /// After `--args`, operands are texts.
     texts: bool,
 }
 
-/// Options of jq take up to two words, which a table cannot say.
+/// Analyzes jq. Its options take at most two values, which a table cannot express.
 fn jq(argv: &[Arg]) -> CommandFinding {
     let mut jq = Jq {
         argv,
@@ -109,7 +109,7 @@ impl<'a> Jq<'a> {
             return None;
         };
         self.at += 1;
-        // More than one word would be left over, and become who knows what.
+        // If an expansion becomes several arguments, the extra ones change the meaning of the line.
         let one = matches!(value.value, Value::Unknown { one: true, .. });
         if value.text().is_none() && !one {
             self.doubt("the value of an option is not certain", value.span);
@@ -143,12 +143,13 @@ impl<'a> Jq<'a> {
     }
 }
 
-/// Does a program take definitions from files? Only its beginning can say so.
+/// Returns whether a program imports definitions from files. Imports are only possible at its
+/// beginning.
 fn imports(program: &str) -> bool {
     let mut rest = program.trim_start();
     while let Some(comment) = rest.strip_prefix('#') {
         let line = comment.split('\n').next().unwrap_or_default();
-        // In newer versions a backslash makes the comment go on.
+        // In newer versions, a backslash continues the comment.
         if line.contains(['\\', '\r']) {
             return true;
         }
@@ -159,7 +160,8 @@ fn imports(program: &str) -> bool {
         .any(|word| rest.starts_with(word))
 }
 
-/// Two programs have this name: one in Go, one that wraps jq. Only what both take for harmless is.
+/// Two programs are named yq: one written in Go, and one that wraps jq. Only options that are safe
+/// in both are listed.
 static YQ: Spec = Spec::reads(
     "yq",
     "-rRnePCMNjyYSchVv -o: -p: -I: -w: --null-input --raw-output --raw-input --exit-status --prettyPrint \
@@ -195,7 +197,7 @@ fn yq(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let doubt = if program.is_some_and(|program| imports(program) || loads(program)) {
         Some("its program may read other files or start commands")
     } else if parsed.options.iter().any(swallowed) {
-        // The other program of this name may not give this option a value.
+        // The other yq may not give this option a value.
         Some("the value of an option looks like an option")
     } else {
         None
@@ -230,8 +232,8 @@ fn swallowed(given: &super::options::GivenOption) -> bool {
     value.is_some_and(|value| value.starts_with('-'))
 }
 
-/// Does a program of the Go version name an operator that reads files or starts commands? A key of the same
-/// name stands behind a dot.
+/// Returns whether a program for the Go version may use an operator that reads files or starts
+/// commands. After a dot, the name is a key and not an operator.
 fn loads(program: &str) -> bool {
     let mut before = ' ';
     program

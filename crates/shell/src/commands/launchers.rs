@@ -1,4 +1,5 @@
-//! Commands that start another one where their name does not let one expect it, or take it apart.
+//! Commands that start another one although their name does not suggest it, or that parse it
+//! themselves.
 
 use super::{
     options::{ParsedArguments, is_no_file, written},
@@ -12,7 +13,7 @@ use crate::{
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[
-    // No one expects these to start something: an exact rule is needed.
+    // Users do not expect these commands to start a program, so only an exact rule may allow them.
     CommandEntry::Spec(
         &wrapper("setsid", "-cfw --ctty --fork --wait")
             .judged(|parsed| starting(only_exact(parsed), &parsed.operands)),
@@ -118,7 +119,8 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
          fakechroot dtach tmux screen entr",
         |_| opaque(CommandFinding::read_only(""), RUNS),
     ),
-    // Another personality, user, group, limit, scheduler or root, then the operand.
+    // Programs that change the personality, user, group, limit, scheduler or root, then start the
+    // operand.
     CommandEntry::Own(
         "setarch linux32 linux64 uname26 i386 i486 i586 i686 athlon x86_64 ppc ppc32 ppc64 ppcle \
          ppc64le s390 s390x sparc sparc32 sparc32bash sparc64 alpha ia64 mips mips32 mips64 parisc \
@@ -132,7 +134,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
          qemu-ppc64le qemu-riscv64 qemu-s390x box64 box86 wine wine64",
         |_| opaque(CommandFinding::read_only(""), RUNS),
     ),
-    // Agents, terminals, watchers and helpers of scripts that start their operand.
+    // Agents, terminals, watchers and script helpers that start their operand.
     CommandEntry::Own(
         "ssh-agent gpg-agent dbus-launch xinit startx xterm uxterm urxvt rxvt konsole \
          gnome-terminal xfce4-terminal mate-terminal lxterminal terminator alacritty kitty foot \
@@ -143,7 +145,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
          runc crun ctr nerdctl logrotate anacron",
         |_| opaque(CommandFinding::read_only(""), RUNS),
     ),
-    // Programs with a command that hands a line to the shell.
+    // Programs with a subcommand that passes a line to the shell.
     CommandEntry::Own(
         "sqlite3 psql mysql mariadb hg svn \
          mutt neomutt mailx ranger nnn mc vifm lf",
@@ -162,7 +164,7 @@ fn only_exact(parsed: &ParsedArguments<'_>) -> CommandFinding {
     worse(parsed.finding(Operands::None), "it starts another command").exact()
 }
 
-/// Asks about a process that already runs, or changes how it is scheduled.
+/// Shows the scheduling of a running process, or changes it.
 fn running(parsed: &ParsedArguments<'_>, sets: bool) -> CommandFinding {
     match sets {
         true => CommandFinding::mutating("it changes how a running process is scheduled"),

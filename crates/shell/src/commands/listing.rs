@@ -1,4 +1,4 @@
-//! Commands that look at names, dates and kinds of files, or compare files.
+//! Commands that read names, dates and kinds of files, or compare files.
 
 use super::{
     options::{ParsedArguments, content, judge, names_below, tree},
@@ -187,7 +187,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
              --help -v --version",
         )
         .judged(|parsed| {
-            // Behind the two files stand numbers.
+            // The operands after the two files are numbers.
             let finding = parsed.finding(Operands::None);
             let files = parsed.operands.iter().take(2).filter(|arg| !arg.is("-"));
             files.fold(finding, |finding, file| finding.with(content(file)))
@@ -264,7 +264,7 @@ static DIFF: Spec = Spec::reads(
     })
 });
 
-/// Names are looked at, those below too if it goes deep.
+/// Adds reads of the operands' names; if `deep`, of everything below them as well.
 fn looks(parsed: &ParsedArguments<'_>, deep: bool) -> CommandFinding {
     if !deep {
         return parsed.finding(Operands::Names);
@@ -281,7 +281,8 @@ fn looks(parsed: &ParsedArguments<'_>, deep: bool) -> CommandFinding {
     roots.fold(finding, |finding, root| finding.with(names_below(root)))
 }
 
-/// The letters behind one that takes a value are options again, not its value: `-Lo 2 out`.
+/// In a bundle, the letters after a letter that takes a value are options and not its value: `-Lo 2
+/// out`.
 fn list_tree(argv: &[Arg]) -> CommandFinding {
     static TREE: Spec = Spec::reads(
         "tree",

@@ -114,7 +114,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     ),
 ];
 
-/// `@file` stands for options in a file.
+/// `@file` reads options from a file.
 fn objects(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Files);
     match parsed

@@ -1,4 +1,4 @@
-//! Reading the arguments of a command as its table says.
+//! The parser for a command's arguments, driven by the command's table.
 
 use std::borrow::Cow;
 
@@ -9,31 +9,31 @@ use crate::{
     effect::{CommandFinding, Effect, EffectVerdict, Read, Write, WriteKind},
 };
 
-/// Arguments, read.
+/// The parsed arguments of a command.
 #[derive(Debug)]
 pub struct ParsedArguments<'a> {
-    /// The table they were read by.
+    /// The table that describes the command.
     pub spec: &'static Spec,
-    /// All words, the name first.
+    /// All arguments, the name first.
     pub argv: &'a [Arg],
-    /// The options, in the order they are given.
+    /// The options, in the order of the line.
     pub options: Vec<GivenOption>,
-    /// What is no option.
+    /// The arguments that are not options.
     pub operands: Vec<&'a Arg>,
-    /// How many of the operands stand before a `--`, if there is one.
+    /// The number of operands before `--`, or `None` without `--`.
     pub before_dashes: Option<usize>,
-    /// The first thing that is not known to be harmless: why, and where.
+    /// The first option that is not known to be safe: the reason and its place.
     pub problem: Option<(Cow<'static, str>, Span)>,
 }
 
-/// An option, as given.
+/// An option in the arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenOption {
-    /// As the table lists it, with its dashes: also where it was abbreviated.
+    /// The option's name as the table lists it, with its dashes, even if the line abbreviates it.
     pub name: &'static str,
     /// Its value, if it takes one.
     pub value: Option<Arg>,
-    /// Where it is written.
+    /// The option's place in the line.
     pub span: Span,
     role: Role,
     refused: Option<&'static Refused>,
@@ -43,11 +43,11 @@ pub struct GivenOption {
 enum Arity {
     Flag,
     Required,
-    /// Only in the same word.
+    /// Only in the same argument.
     Attached,
 }
 
-/// What the value of an option is.
+/// The role of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Text,
@@ -55,7 +55,7 @@ enum Role {
     Written,
 }
 
-/// An option as a table lists it.
+/// An option as the table lists it.
 #[derive(Debug, Clone, Copy)]
 struct Listed {
     name: &'static str,
@@ -65,28 +65,28 @@ struct Listed {
 }
 
 impl GivenOption {
-    /// Is it a file to write, and the file is no file?
+    /// Returns whether the value is an output file such as `/dev/null`, which stores nothing.
     fn is_discarded(&self) -> bool {
         self.role == Role::Written && self.value.as_ref().is_some_and(is_no_file)
     }
 }
 
 impl ParsedArguments<'_> {
-    /// Is this option given? By its name in the table.
+    /// Returns whether the option is present. `name` is its name in the table.
     pub fn has(&self, name: &str) -> bool {
         self.options.iter().any(|given| given.name == name)
     }
 
-    /// The last value of this option.
+    /// Returns the last value of the option.
     pub fn value(&self, name: &str) -> Option<&Arg> {
         let given = self.options.iter().rev().find(|given| given.name == name);
         given.and_then(|given| given.value.as_ref())
     }
 
-    /// Judges as the table says, with `operands` read in this way.
+    /// Evaluates the arguments with the table, with `operands` as the kind of the operands.
     pub fn finding(&self, operands: Operands) -> CommandFinding {
         let finding = match self.spec.does {
-            // No option says more than that no one can vouch for the command.
+            // A refused option gives a more precise reason than the command's own reason.
             Does::Unsure(why) => self
                 .refusal()
                 .unwrap_or_else(|| CommandFinding::unknown(why)),
@@ -101,7 +101,7 @@ impl ParsedArguments<'_> {
         self.with_effects(finding, operands)
     }
 
-    /// The finding of a refused or unknown option, if there is one.
+    /// Returns the finding of a refused or unknown option, if any.
     pub fn verdict(&self) -> Option<CommandFinding> {
         self.refusal().or_else(|| {
             let (why, span) = self.problem.as_ref()?;
@@ -109,7 +109,7 @@ impl ParsedArguments<'_> {
         })
     }
 
-    /// The finding of a refused option, if there is one.
+    /// Returns the finding of a refused option, if any.
     fn refusal(&self) -> Option<CommandFinding> {
         let mut written = self.options.iter().filter(|given| !given.is_discarded());
         let (given, refused) = written.find_map(|given| Some((given, given.refused?)))?;
@@ -126,7 +126,7 @@ impl ParsedArguments<'_> {
         })
     }
 
-    /// What an option starts is hidden unless the finding shows it.
+    /// If an option starts a program that the finding does not show, adds [`Effect::Opaque`].
     pub(super) fn admit_hidden(&self, finding: CommandFinding) -> CommandFinding {
         let starts = |given: &&GivenOption| given.refused.is_some_and(|refused| refused.exact);
         let shown = !finding.starts.is_empty()
@@ -143,7 +143,7 @@ impl ParsedArguments<'_> {
         }
     }
 
-    /// Adds what the options' values and the operands are to a finding.
+    /// Adds the effects of the option values and the operands to a finding.
     pub fn with_effects(&self, mut finding: CommandFinding, operands: Operands) -> CommandFinding {
         let work = matches!(self.spec.does, Does::Change(_) | Does::Unsure(_));
         for given in self.options.iter().filter(|given| !given.is_discarded()) {
@@ -168,7 +168,7 @@ impl ParsedArguments<'_> {
     }
 }
 
-/// The effects of operands of a kind.
+/// Returns the effects of operands of this kind.
 fn operand_effects(operands: &[&Arg], kind: Operands, argv: &[Arg]) -> Vec<Effect> {
     let write = |arg: &&Arg, how| written(arg, how);
     match kind {
@@ -205,12 +205,12 @@ fn operand_effects(operands: &[&Arg], kind: Operands, argv: &[Arg]) -> Vec<Effec
     }
 }
 
-/// The content of a file is read, unless it is standard input.
+/// Returns a read of a file's content, or `None` for standard input.
 fn file(arg: &Arg) -> Option<Effect> {
     (!arg.is("-")).then(|| content(arg))
 }
 
-/// The content of a file is read.
+/// Returns a read of a file's content.
 pub fn content(arg: &Arg) -> Effect {
     Effect::Read(Read {
         path: arg.clone(),
@@ -219,7 +219,7 @@ pub fn content(arg: &Arg) -> Effect {
     })
 }
 
-/// Names and dates are looked at.
+/// Returns a read of a file's names and dates.
 pub fn names(arg: &Arg) -> Effect {
     Effect::Read(Read {
         path: arg.clone(),
@@ -228,7 +228,7 @@ pub fn names(arg: &Arg) -> Effect {
     })
 }
 
-/// The content of everything below is read.
+/// Returns a read of the content of everything below a path.
 pub fn tree(arg: &Arg) -> Effect {
     Effect::Read(Read {
         path: arg.clone(),
@@ -237,7 +237,7 @@ pub fn tree(arg: &Arg) -> Effect {
     })
 }
 
-/// The names of everything below are looked at.
+/// Returns a read of the names of everything below a path.
 pub fn names_below(arg: &Arg) -> Effect {
     Effect::Read(Read {
         path: arg.clone(),
@@ -246,7 +246,7 @@ pub fn names_below(arg: &Arg) -> Effect {
     })
 }
 
-/// A file is written in this way.
+/// Returns a write of a file.
 pub fn written(arg: &Arg, how: WriteKind) -> Effect {
     Effect::Write(Write {
         path: arg.clone(),
@@ -254,7 +254,7 @@ pub fn written(arg: &Arg, how: WriteKind) -> Effect {
     })
 }
 
-/// Is this the name of a place where writing changes no file?
+/// Returns whether writing to this path changes no file.
 pub fn is_no_file(arg: &Arg) -> bool {
     matches!(
         arg.text(),
@@ -262,7 +262,7 @@ pub fn is_no_file(arg: &Arg) -> bool {
     )
 }
 
-/// Judges by a table.
+/// Evaluates the arguments with a table.
 pub fn judge(spec: &'static Spec, argv: &[Arg]) -> CommandFinding {
     let parsed = parse(spec, argv);
     let finding = match spec.does {
@@ -272,8 +272,8 @@ pub fn judge(spec: &'static Spec, argv: &[Arg]) -> CommandFinding {
     parsed.admit_hidden(finding)
 }
 
-/// Reads the arguments. Never fails: what is not in the table is noted as a problem, and what
-/// follows is still read, so that a path behind it is not overlooked.
+/// Parses the arguments. Never fails: an argument that is not in the table is recorded as a
+/// problem, and parsing continues, so that no path after it is missed.
 pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> ParsedArguments<'a> {
     let mut parsed = ParsedArguments {
         spec,
@@ -288,7 +288,8 @@ pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> ParsedArguments<'a> {
         if parsed.holds_value(arg) {
             continue;
         }
-        // A pattern that begins with a dash matches no file in practice, and then it is an option.
+        // In practice, a pattern that begins with a dash matches no file and is passed on as an
+        // option.
         let dashed = match &arg.value {
             Value::Glob(text) if !spec.strict && text.starts_with('-') => Some(text.as_str()),
             _ => None,
@@ -356,8 +357,8 @@ impl<'a> ParsedArguments<'a> {
         });
     }
 
-    /// Reads a word such as `-n$count` or `--lines=$count`, where the expansion is only the value of an
-    /// option. `false`: it is not such a word.
+    /// Parses an argument such as `-n$count` or `--lines=$count`, where only the option's value is
+    /// an expansion. Returns `false` for any other argument.
     fn holds_value(&mut self, arg: &Arg) -> bool {
         let Value::Unknown { prefix, one } = &arg.value else {
             return false;
@@ -365,7 +366,7 @@ impl<'a> ParsedArguments<'a> {
         if !prefix.starts_with('-') || (self.spec.strict && !one) {
             return false;
         }
-        // `head -$count`: no option of the command can do harm, and this one is a number.
+        // `head -$count`: every option of the command is safe, and this one is a number.
         if !self.spec.strict && prefix == "-" && listed(self.spec).any(|listed| listed.name == "-#")
         {
             return true;
@@ -390,7 +391,7 @@ impl<'a> ParsedArguments<'a> {
         let Some((listed, value)) = found.filter(|(listed, _)| listed.arity != Arity::Flag) else {
             return false;
         };
-        // An empty expansion would make the next word the value.
+        // If the expansion is empty, the next argument becomes the value.
         let may_take_next =
             !prefix.starts_with("--") && listed.arity == Arity::Required && value.is_empty();
         if self.spec.strict && may_take_next {
@@ -411,12 +412,13 @@ impl<'a> ParsedArguments<'a> {
         true
     }
 
-    /// The value of an option that takes the next word.
+    /// Reads the value of an option that takes the next argument.
     fn next_value(&mut self, listed: Listed, arg: &Arg, rest: &mut std::slice::Iter<'a, Arg>) {
         let value = rest.next();
         match value {
             None => self.doubt(format!("{} lacks its value", listed.name), arg.span),
-            // More than one word would be left over, and become who knows what.
+            // If an expansion becomes several arguments, the extra ones change the meaning of the
+            // line.
             Some(value)
                 if value.text().is_none()
                     && self.spec.strict
@@ -461,7 +463,7 @@ impl<'a> ParsedArguments<'a> {
         }
     }
 
-    /// `-abc`, `-n5`, `-n 5`.
+    /// Parses `-abc`, `-n5` and `-n 5`.
     fn bundle(&mut self, text: &str, arg: &'a Arg, rest: &mut std::slice::Iter<'a, Arg>) {
         let number = text[1..].bytes().all(|byte| byte.is_ascii_digit());
         if number && listed(self.spec).any(|listed| listed.name == "-#") {
@@ -495,8 +497,8 @@ impl<'a> ParsedArguments<'a> {
     }
 }
 
-/// A long option by its whole name, or by the only one it abbreviates. An abbreviation that fits an
-/// option the table lacks as well is ambiguous to the program too, which then does nothing.
+/// Finds a long option by its full name or by a unique abbreviation. An abbreviation that also fits
+/// an option missing from the table is ambiguous for the program too, which then does nothing.
 fn find_long(spec: &'static Spec, name: &str) -> Option<Listed> {
     if let Some(exact) = listed(spec).find(|listed| listed.name == name) {
         return Some(exact);
@@ -518,7 +520,7 @@ fn find_short(spec: &'static Spec, letter: char) -> Option<Listed> {
     listed(spec).find(|listed| listed.name.strip_prefix('-') == Some(letter))
 }
 
-/// Every option of a table. Short flags that are listed as one word come one by one.
+/// Returns every option of a table. Bundled short flags are returned one by one.
 fn listed(spec: &'static Spec) -> impl Iterator<Item = Listed> {
     let refused = spec
         .refused
@@ -575,7 +577,8 @@ fn words(
     })
 }
 
-/// `-x` for a letter of a bundle: the table holds the letters side by side, and a name needs its dash.
+/// Returns `-x` for a letter of a bundle. The table holds the letters without dashes, but names
+/// need one.
 fn short(letter: &'static str) -> &'static str {
     const NAMES: &str = "-0-1-2-3-4-5-6-7-8-9-A-B-C-D-E-F-G-H-I-J-K-L-M-N-O-P-Q-R-S-T-U-V-W-X-Y-Z\
                          -a-b-c-d-e-f-g-h-i-j-k-l-m-n-o-p-q-r-s-t-u-v-w-x-y-z-@-?-+-%-.-,-_-/-=-:";

@@ -1,8 +1,8 @@
-//! Paths that a command makes of its operands.
+//! Paths that a command builds from its operands.
 
 use crate::arg::{Arg, Value};
 
-/// A name in a directory.
+/// Returns the path of a name in a directory.
 pub(super) fn joined(folder: &Arg, name: &Arg) -> Arg {
     let Some(base) = folder.text() else {
         return folder.clone();
@@ -31,7 +31,8 @@ pub(super) fn joined(folder: &Arg, name: &Arg) -> Arg {
     }
 }
 
-/// Where a file goes that is put into a directory: its last name counts.
+/// Returns the path of a source file that is copied into a directory: the directory and the file's
+/// last name.
 pub(super) fn placed(folder: &Arg, source: &Arg) -> Arg {
     let Some(base) = folder.text() else {
         return folder.clone();
@@ -49,7 +50,7 @@ pub(super) fn placed(folder: &Arg, source: &Arg) -> Arg {
             name if name.contains(['*', '?', '[']) => Value::Glob(name),
             name => Value::Literal(name),
         },
-        // What follows the prefix may hold the last slash.
+        // The unknown part may contain the last slash.
         Value::Unknown { one, .. } => {
             let prefix = format!("{}/", base.trim_end_matches('/'));
             return Arg {
@@ -70,7 +71,7 @@ pub(super) fn placed(folder: &Arg, source: &Arg) -> Arg {
     }
 }
 
-/// The directories above a path, the nearest first, as far as its text names them.
+/// Returns the directories above a path, the nearest first, as far as its text names them.
 pub(super) fn parents(path: &Arg) -> impl Iterator<Item = Arg> {
     let span = path.span;
     let mut rest = path

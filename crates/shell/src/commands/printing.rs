@@ -1,4 +1,5 @@
-//! Commands that print what their words or the machine's settings say, and read no file of the line.
+//! Commands that print their arguments or information about the machine, and read no file that the
+//! line names.
 
 use super::{
     options::{ParsedArguments, judge, names},
@@ -184,7 +185,7 @@ static MAN: Spec = Spec::prints(
     }
 });
 
-/// Without an operand it prints, with one it sets.
+/// Analyzes a command that prints without an operand and changes a setting with one.
 fn sets(parsed: &ParsedArguments<'_>, what: &'static str) -> CommandFinding {
     match (parsed.verdict(), parsed.operands.first()) {
         (None, Some(operand)) => CommandFinding::mutating(what).at(operand.span),
@@ -192,7 +193,7 @@ fn sets(parsed: &ParsedArguments<'_>, what: &'static str) -> CommandFinding {
     }
 }
 
-/// An operand that is no format sets the clock; what a format holds cannot.
+/// An operand that is not a format sets the clock. An expansion inside a format cannot.
 fn date(argv: &[Arg]) -> CommandFinding {
     static DATE: Spec = Spec::prints(
         "date",
@@ -227,7 +228,7 @@ fn date(argv: &[Arg]) -> CommandFinding {
     judge(&DATE, &words)
 }
 
-/// The databases that are files; the others ask a name server, or hold secrets.
+/// Databases that are files are read-only; the others query a name server or contain secrets.
 fn getent(parsed: &ParsedArguments<'_>) -> CommandFinding {
     const FILES: &[&str] = &[
         "passwd",
@@ -258,7 +259,7 @@ fn getent(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
 }
 
-/// Some capabilities hold the name of a program that sets the terminal up.
+/// Some capabilities contain the name of a program that initializes the terminal.
 fn tput(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Text);
     match parsed

@@ -1,4 +1,5 @@
-//! Commands that start another one as someone else or in another place: never harmless.
+//! Commands that start another one as a different user or with a different root. They are never
+//! read-only.
 
 use super::{
     options::{ParsedArguments, written},
@@ -105,7 +106,7 @@ fn rights(parsed: &ParsedArguments<'_>) -> CommandFinding {
     )
 }
 
-/// `sudo`, and those that are called like it.
+/// Analyzes `sudo` and programs with the same command line.
 fn sudo(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if parsed.has("-e") || parsed.has("--edit") {
         return edits(parsed);
@@ -151,7 +152,7 @@ fn edits(parsed: &ParsedArguments<'_>) -> CommandFinding {
     })
 }
 
-/// `su -c TEXT user`, `runuser -u user -- command`.
+/// Analyzes `su -c TEXT user` and `runuser -u user -- command`.
 fn su(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = rights(parsed);
     let text = ["-c", "--command", "--session-command"]
@@ -169,7 +170,7 @@ fn su(parsed: &ParsedArguments<'_>) -> CommandFinding {
     )
 }
 
-/// The names of files, and the command itself, are those of another root.
+/// Starts the command opaquely: its file names, and the command itself, belong to another root.
 fn elsewhere(parsed: &ParsedArguments<'_>, command: &[&Arg]) -> CommandFinding {
     let finding = worse(
         parsed.finding(Operands::None),

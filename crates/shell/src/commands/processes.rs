@@ -1,4 +1,4 @@
-//! Commands that look at processes, or signal them.
+//! Commands that inspect or signal processes.
 
 use super::{
     options::{names, names_below},
@@ -90,8 +90,8 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     }),
 ];
 
-/// `ps` reads its words in three ways, and one letter shows what other processes have in their
-/// environment.
+/// Analyzes `ps`, which has three option styles. One letter shows the environment of other
+/// processes.
 fn ps(argv: &[Arg]) -> CommandFinding {
     const UNIX: &str = "AaNTdejflFycMLmHwVPZ";
     const BSD: &str = "acfghjlmnrsuvwxSTXZHLV";
@@ -106,7 +106,8 @@ fn ps(argv: &[Arg]) -> CommandFinding {
         CommandFinding::unknown("its options are not known to be harmless").at(arg.span)
     };
     let has = |list: &str, word: &str| list.split_whitespace().any(|known| known == word);
-    // Where a word makes no sense, all are read again as BSD ones, and there `e` is the environment.
+    // If an argument makes no sense, ps parses all of them again in BSD style, where `e` shows the
+    // environment.
     let (mut all, mut user) = (None, None);
     let mut words = argv.get(1..).unwrap_or_default().iter();
     while let Some(word) = words.next() {
@@ -199,13 +200,14 @@ fn ps(argv: &[Arg]) -> CommandFinding {
     }
 }
 
-/// `lsof` has options that begin with a plus, and values that may be left out.
+/// Analyzes `lsof`. Some of its options begin with a plus, and some values are optional.
 fn lsof(argv: &[Arg]) -> CommandFinding {
     let mut finding = CommandFinding::read_only("it only looks at open files");
     let mut words = argv.get(1..).unwrap_or_default().iter();
     while let Some(word) = words.next() {
         let Some(text) = word.text() else {
-            // None of its options can do harm but those of a device cache, which Linux has not.
+            // All of its options are safe, except those of a device cache, which Linux does not
+            // have.
             finding.effects.push(names(word));
             continue;
         };
@@ -222,7 +224,7 @@ fn lsof(argv: &[Arg]) -> CommandFinding {
                 continue;
             }
             let value = match letter {
-                // The value may be left out; another word may be a file.
+                // The value is optional; the next argument may be a file.
                 'F' | 'T' | 'x' | 'S' | 'L' | 'r' | 'g' | 's' | 'f' | 'm' => None,
                 'i' if attached.is_empty() => {
                     words.as_slice().first().and_then(Arg::text).filter(|next| {
@@ -269,7 +271,7 @@ fn lsof(argv: &[Arg]) -> CommandFinding {
     finding
 }
 
-/// The host in `[46][protocol][@host][:port]`, if it is a name.
+/// Returns the host of `[46][protocol][@host][:port]`, if it is a name.
 fn named_host(address: &str) -> Option<String> {
     let (_, behind) = address.split_once('@')?;
     let host = match behind.strip_prefix('[') {
@@ -281,7 +283,7 @@ fn named_host(address: &str) -> Option<String> {
         .then(|| host.to_owned())
 }
 
-/// Signal 0 only asks whether a process is there.
+/// Analyzes `kill`. Signal 0 only checks whether a process exists.
 fn kill(argv: &[Arg]) -> CommandFinding {
     let signals = CommandFinding::mutating("it signals a process");
     let words = argv.get(1..).unwrap_or_default();
@@ -308,7 +310,7 @@ fn kill(argv: &[Arg]) -> CommandFinding {
     let one = |word: &&Arg| matches!(word.value, Value::Unknown { one: true, .. });
     let certain = pids.iter().filter(plain).count();
     let uncertain = pids.iter().filter(one).count();
-    // Two words that are not certain could be another signal and a process.
+    // Two uncertain arguments could be another signal and a process.
     match certain + uncertain == pids.len() && (uncertain == 0 || pids.len() == 1) {
         true => CommandFinding::read_only("it only asks whether a process is there"),
         false => signals,

@@ -1,7 +1,7 @@
-//! What a program in a language of its own does: a sed script, an awk program.
+//! The effects of an embedded program: a sed script or an awk program.
 //!
-//! Its parser notes every act beyond printing what was read, and where it gave up. Judging is the
-//! same for all of them and lives here.
+//! The parser of each language records every act beyond printing its input, and the point where it
+//! gave up. This module turns the acts into a finding, in the same way for all languages.
 
 use std::borrow::Cow;
 
@@ -11,30 +11,31 @@ use crate::{
     effect::{CommandFinding, Cover, Effect, Read, Start, Write, WriteKind},
 };
 
-/// Something a program does beyond printing. `None`: what it is shows only when the program runs.
+/// An act of a program beyond printing. `None` means that the target is only known at run time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Act {
     /// Reads a file.
     Read(Option<String>),
     /// Writes a file.
     Write(Option<String>),
-    /// Hands a line to the shell.
+    /// Passes a line to the shell.
     Run(Option<String>),
     /// Contacts a host.
     Contact(Option<String>),
 }
 
-/// A program, read.
+/// A parsed program.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ScriptProgram {
-    /// What it does, as far as it could be read.
+    /// The program's acts, as far as it could be parsed.
     pub(super) acts: Vec<Act>,
-    /// Why it could not be read to its end, in words that fit behind "because".
+    /// The reason why the program could not be parsed to its end, phrased to follow "because".
     pub(super) doubt: Option<Cow<'static, str>>,
 }
 
 impl ScriptProgram {
-    /// Joins what the options say (a finding, if they are not harmless) with what the program does.
+    /// Merges the finding of the options (if they are not read-only) with the effects of the
+    /// program.
     pub(super) fn judge(self, options: Option<CommandFinding>, span: Span) -> CommandFinding {
         let runs = self.acts.iter().any(|act| matches!(act, Act::Run(_)));
         let own = if runs {
@@ -50,7 +51,7 @@ impl ScriptProgram {
                 .clone()
                 .map(|doubt| CommandFinding::unknown(doubt).at(span))
         };
-        // What cannot be read may write or start something as well.
+        // The unparsed rest of a program may write or start something as well.
         let exact = runs || self.doubt.is_some() || options.as_ref().is_some_and(is_exact);
         let mut finding = match (options, own) {
             (Some(options), Some(own)) if own.verdict > options.verdict => own,

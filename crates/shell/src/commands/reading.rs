@@ -1,4 +1,4 @@
-//! Commands that read files as text or bytes and print what they make of them.
+//! Commands that read files as text or bytes and print the result.
 
 use super::{
     options::{ParsedArguments, content, is_no_file, judge, written},
@@ -237,7 +237,7 @@ static SHUF: Spec = Spec::reads(
     })
 });
 
-/// A command that may get the names of its files from a file.
+/// Analyzes a command that may read the names of its files from a file.
 pub(super) fn listed(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Files);
     match parsed.value("--files0-from") {
@@ -246,7 +246,7 @@ pub(super) fn listed(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
 }
 
-/// What the line does not show: names that stand in a list.
+/// Returns an unknown value for the names in a list file, which the line does not show.
 pub(super) fn unseen(list: &Arg) -> Arg {
     Arg {
         span: list.span,
@@ -257,7 +257,7 @@ pub(super) fn unseen(list: &Arg) -> Arg {
     }
 }
 
-/// Reads its first operand and writes its second.
+/// Analyzes a command that reads its first operand and writes its second.
 fn second_is_written(parsed: &ParsedArguments<'_>, why: &'static str) -> CommandFinding {
     let mut finding = parsed.finding(Operands::None);
     let mut operands = parsed.operands.iter();
@@ -279,7 +279,7 @@ fn second_is_written(parsed: &ParsedArguments<'_>, why: &'static str) -> Command
     finding
 }
 
-/// Only the traditional mode has an output file.
+/// Analyzes `ptx`. Only its traditional mode has an output file.
 fn ptx(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if parsed.has("-G") || parsed.has("--traditional") {
         second_is_written(parsed, "its second operand is written")
@@ -288,8 +288,8 @@ fn ptx(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
 }
 
-/// `xxd` knows an option by its first letter alone, reads none behind its first operand, and writes
-/// its second.
+/// Analyzes `xxd`. It identifies an option by its first letter, accepts none after its first
+/// operand, and writes its second operand.
 fn xxd(argv: &[Arg]) -> CommandFinding {
     static OPERANDS: Spec = Spec::reads("xxd", "")
         .strict()
@@ -324,7 +324,7 @@ fn xxd(argv: &[Arg]) -> CommandFinding {
             doubt = doubt.or(Some(arg.span));
         }
     }
-    // Behind the first operand there are no options.
+    // After the first operand there are only operands.
     words.extend(
         rest.as_slice()
             .first()

@@ -1,4 +1,4 @@
-//! Searching in files: grep and its kin.
+//! Text search in files: grep and its variants.
 
 use super::{
     find::{here, names_below},
@@ -18,7 +18,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(&ACK),
 ];
 
-/// No option of grep does harm.
+/// The options of grep, which are all safe.
 const GREP_OPTIONS: &str = "-EFGPiywxzsvVbnHhoqaIrRUuLlcTZ0123456789 -e: -f< -m: -d: -D: -A: -B: -C: -X: \
      --extended-regexp --fixed-strings --basic-regexp --perl-regexp --regexp= --file< --ignore-case \
      --no-ignore-case --word-regexp --line-regexp --null-data --no-messages --invert-match --version \
@@ -93,7 +93,7 @@ static AG: Spec = Spec::reads(
 .strict()
 .judged(ag_or_ack);
 
-/// A project's `.ackrc` may set no option that starts a program: ack refuses it.
+/// A project's `.ackrc` cannot set an option that starts a program: ack refuses it.
 static ACK: Spec = Spec::reads(
     "ack ack-grep",
     "-fglLciSIvwQoHhs1PrRnk -m: -A: -B: -C? -p? -t: -T: --files-with-matches --files-without-matches --count \
@@ -139,7 +139,7 @@ fn grep(parsed: &ParsedArguments<'_>) -> CommandFinding {
     finding
 }
 
-/// rg lists files as well, and prints about itself.
+/// Analyzes rg, which can also list files and print information about itself.
 fn ripgrep(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let about = "-V --version -h --help --type-list --pcre2-version --generate";
     if about.split(' ').any(|name| parsed.has(name)) {
@@ -156,7 +156,7 @@ fn ripgrep(parsed: &ParsedArguments<'_>) -> CommandFinding {
     searched(parsed, &places, tree)
 }
 
-/// A number behind a bare `-A`, `-B`, `-C` or `-p` is its value, though the option could do without.
+/// A number after a bare `-A`, `-B`, `-C` or `-p` is its value, although the value is optional.
 fn ag_or_ack(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let bare = parsed
         .options
@@ -182,7 +182,7 @@ fn ag_or_ack(parsed: &ParsedArguments<'_>) -> CommandFinding {
     searched(parsed, &places, tree)
 }
 
-/// Everything below each place is looked at; below the current directory if there is none.
+/// Adds reads of everything below each path, or below the current directory without a path.
 fn searched(
     parsed: &ParsedArguments<'_>,
     places: &[&Arg],
@@ -197,8 +197,8 @@ fn searched(
     finding
 }
 
-/// The operands behind the pattern; all of them if one of these options stands for it. A pattern that may
-/// become several words may hold files as well.
+/// Returns the operands after the pattern, or all operands if one of these options provides the
+/// pattern. A pattern that may become several arguments may contain files as well.
 pub(super) fn places<'a>(
     parsed: &ParsedArguments<'_>,
     operands: &[&'a Arg],

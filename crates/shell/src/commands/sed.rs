@@ -1,4 +1,4 @@
-//! sed: its script decides.
+//! sed: the script decides what the command does.
 
 mod script;
 
@@ -78,8 +78,8 @@ fn sed(parsed: &ParsedArguments<'_>) -> CommandFinding {
     finding
 }
 
-/// Where `-iSUFFIX` keeps what the file was. A `*` in the suffix stands for the file's name, and a suffix
-/// with a slash leads to another directory.
+/// Returns the backup file of `-iSUFFIX`. A `*` in the suffix is replaced by the file's name, and a
+/// suffix with a slash leads to another directory.
 fn backup_of(file: &Arg, suffix: &str) -> Option<Arg> {
     let path = file.text()?;
     let (directory, name) = match path.rfind('/') {

@@ -1,4 +1,4 @@
-//! Shells and other things that run a text, a file or their operand.
+//! Shells and other programs that run a text, a file or their operand.
 
 use super::{
     options::{ParsedArguments, content, judge},
@@ -21,7 +21,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Own("busybox toybox", multi_call),
 ];
 
-/// Options that neither choose what runs nor which files are read first.
+/// Options that choose neither what runs nor which files are read first.
 const QUIET: &str =
     "-c -e -u -x -v -f -n -B -C -E -T -h -o: --norc --noprofile  --verbose --help --version";
 
@@ -51,11 +51,11 @@ const REFUSED: &[super::spec::Refused] = &[
     runs("-O:", "changes how the text is read"),
 ];
 
-/// The language of a text, next to the one we parse.
+/// The shell language of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Dialect {
     Ours,
-    /// A part of ours; some of our words are other words there.
+    /// POSIX shell, a subset of bash. It reads some bash syntax differently.
     Posix,
     Other,
 }
@@ -121,8 +121,8 @@ fn is_quiet_mode(mode: &Arg) -> bool {
     )
 }
 
-/// Is there something in this text that a POSIX shell reads in another way than bash does? What the
-/// former takes for a name or a string may hold commands.
+/// Returns whether a POSIX shell may read this text differently than bash. A name or a string in
+/// POSIX syntax may then hide commands.
 fn reads_otherwise(text: &str) -> bool {
     const OURS: &[&str] = &[
         "$'", "$\"", "$[", "[[", "<(", ">(", "<<<", "&>", "|&", ";&", "=(", "+=", "!(", "@(", "+(",
@@ -132,7 +132,7 @@ fn reads_otherwise(text: &str) -> bool {
     counted || OURS.iter().any(|ours| text.contains(ours))
 }
 
-/// A text is run by a shell.
+/// Adds a text that a shell runs.
 pub(super) fn runs_text(finding: CommandFinding, text: &Arg) -> CommandFinding {
     match text.text() {
         Some(_) => finding.starting(Start::Script(text.clone())),
@@ -140,7 +140,7 @@ pub(super) fn runs_text(finding: CommandFinding, text: &Arg) -> CommandFinding {
     }
 }
 
-/// Words that a shell joins to a text and runs.
+/// Adds arguments that a shell joins to a text and runs.
 pub(super) fn runs_words(finding: CommandFinding, words: &[&Arg]) -> CommandFinding {
     let texts: Option<Vec<&str>> = words.iter().map(|word| word.text()).collect();
     match (texts, words) {
@@ -156,12 +156,12 @@ pub(super) fn runs_words(finding: CommandFinding, words: &[&Arg]) -> CommandFind
     }
 }
 
-/// The same, running something that cannot be read.
+/// Makes the finding at least unknown and adds a program that cannot be read from the line.
 pub(super) fn opaque(finding: CommandFinding, why: &'static str) -> CommandFinding {
     worse(finding, why).with(Effect::Opaque(why.into()))
 }
 
-/// The same, but not harmless.
+/// Makes a read-only finding unknown, with this reason.
 pub(super) fn worse(finding: CommandFinding, why: &'static str) -> CommandFinding {
     match finding.verdict {
         EffectVerdict::ReadOnly | EffectVerdict::ReadsNetwork => CommandFinding {
@@ -200,8 +200,8 @@ fn multi_call(argv: &[Arg]) -> CommandFinding {
     runs_operand(argv, "a program with many names runs its operand")
 }
 
-/// Is it a dynamic loader by its name, of whatever machine and version? `ld.so`, `ld-linux.so.2`,
-/// `ld64.so.1`, `ld-2.31.so`, `ld-musl-x86_64.so.1`
+/// Returns whether a name is that of a dynamic loader, for any machine and version: `ld.so`,
+/// `ld-linux.so.2`, `ld64.so.1`, `ld-2.31.so`, `ld-musl-x86_64.so.1`
 pub(super) fn is_loader(name: &str) -> bool {
     name == "rtld" || (name.starts_with("ld") && name.contains(".so"))
 }

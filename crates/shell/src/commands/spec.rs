@@ -1,95 +1,97 @@
-//! How a table describes a command.
+//! The table format that describes a command.
 
 use super::options::ParsedArguments;
 use crate::{arg::Arg, effect::CommandFinding, effect::EffectVerdict};
 
-/// What is known of a command (or of one of its subcommands).
+/// The description of a command (or of one of its subcommands).
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
-    /// Its names, separated by blanks.
+    /// The command's names, separated by spaces.
     pub names: &'static str,
-    /// The options that keep it harmless, each with its arity; everything else makes it unknown.
+    /// The options that keep the command safe, each with its arity. Any other option makes it
+    /// unknown.
     ///
-    /// Separated by blanks: `-abc` are three flags, `-n:` takes a value, `-w?` takes one only in the
-    /// same word, `--long` is a flag, `--long=` takes a value, `--long=?` only behind `=`; `-#` is any
-    /// number. A value that is a path ends in `<` (read) or `>` (written) in place of `:` or `=`:
-    /// `-f<`, `--file<`, `-o>`, `--output>`.
+    /// Separated by spaces: `-abc` are three flags, `-n:` takes a value, `-w?` takes one only in
+    /// the same argument, `--long` is a flag, `--long=` takes a value, `--long=?` only after `=`;
+    /// `-#` is any number. A value that is a path ends in `<` (read) or `>` (written) instead of
+    /// `:` or `=`: `-f<`, `--file<`, `-o>`, `--output>`.
     pub options: &'static str,
-    /// Options that are known and not harmless.
+    /// Options that are known and not safe.
     pub refused: &'static [Refused],
-    /// What its operands are.
+    /// The kind of the operands.
     pub operands: Operands,
-    /// What it does when every option is a harmless one.
+    /// The command's effect if every option is safe.
     pub does: Does,
-    /// How its arguments are read.
+    /// The way the command parses its arguments.
     pub style: OptionStyle,
-    /// It has options (or operands) that do harm, so that every word must be certain.
+    /// The command has unsafe options (or operands), so every argument must be certain.
     pub strict: bool,
 }
 
-/// Options that are known and not harmless.
+/// Options that are known and not safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
-    /// Which, written as in [`Spec::options`].
+    /// The options, written as in [`Spec::options`].
     pub options: &'static str,
-    /// What they make of the command.
+    /// The verdict for a command with one of these options.
     pub verdict: EffectVerdict,
-    /// Why, in words that fit behind "because".
+    /// The reason, phrased to follow "because".
     pub why: &'static str,
-    /// Only an exact rule lets it through: it starts a program, deletes, or injects configuration.
+    /// Only an exact rule may allow it: it starts a program, deletes, or injects configuration.
     pub exact: bool,
 }
 
-/// How arguments are read.
+/// The way a command parses its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionStyle {
     /// Options anywhere, short ones bundled, long ones abbreviated.
     Gnu,
-    /// The same, but the first operand ends them.
+    /// Like [`OptionStyle::Gnu`], but the first operand ends the options.
     Posix,
-    /// Options anywhere, short ones bundled, long ones never abbreviated: an option that the table
-    /// lacks must not be taken for a longer one that it has (programs in Go, and many others).
+    /// Options anywhere, short ones bundled, long ones never abbreviated (programs in Go, and many
+    /// others). An option that is missing from the table must not be mistaken for the abbreviation
+    /// of a longer one.
     Whole,
-    /// Each word behind one dash is an option of its own: `-name`, `-version`.
+    /// Each argument after one dash is one option: `-name`, `-version`.
     Words,
 }
 
-/// What a command does by itself.
+/// The effect of a command, without the programs it starts.
 #[derive(Debug, Clone, Copy)]
 pub enum Does {
     /// Only reads and prints.
     Read,
-    /// Changes something: what, in words that fit behind "because".
+    /// Changes something. The text names the change, phrased to follow "because".
     Change(&'static str),
-    /// Something we cannot vouch for: why.
+    /// Has an unpredictable effect, for this reason.
     Unsure(&'static str),
-    /// More than a table can say.
+    /// Has an effect that this function computes.
     Own(fn(&ParsedArguments<'_>) -> CommandFinding),
 }
 
-/// What operands are.
+/// The kind of a command's operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operands {
-    /// There may be none.
+    /// No operands are allowed.
     None,
     /// Any text.
     Text,
-    /// Files whose content is read; none, or `-`: standard input.
+    /// Files whose content is read. No operand, or `-`, means standard input.
     Files,
-    /// Files or directories whose names or dates are looked at; none: the current directory.
+    /// Files or directories whose names or dates are read. No operand means the current directory.
     Names,
-    /// The first is a text (a pattern, a program), the rest are files that are read.
+    /// The first operand is a text (a pattern, a program), the others are files that are read.
     TextThenFiles,
-    /// Everything is written (created, changed).
+    /// Every operand is written (created, changed).
     Written,
-    /// Everything is removed.
+    /// Every operand is removed.
     Removed,
-    /// The last is written, the others are read.
+    /// The last operand is written, the others are read.
     ReadThenWritten,
 }
 
 impl Spec {
-    /// A command that reads its operands as files and has no option that does harm.
+    /// Describes a command that reads its operands as files and has only safe options.
     pub const fn reads(names: &'static str, options: &'static str) -> Self {
         Self {
             names,
@@ -102,12 +104,12 @@ impl Spec {
         }
     }
 
-    /// A command that only prints what its arguments say.
+    /// Describes a command that only prints what its arguments say.
     pub const fn prints(names: &'static str, options: &'static str) -> Self {
         Self::reads(names, options).operands(Operands::Text)
     }
 
-    /// A command that changes something.
+    /// Describes a command that changes something.
     pub const fn changes(names: &'static str, options: &'static str, what: &'static str) -> Self {
         Self {
             does: Does::Change(what),
@@ -115,7 +117,7 @@ impl Spec {
         }
     }
 
-    /// A command no one can vouch for.
+    /// Describes a command whose effect is unpredictable.
     pub const fn unsure(names: &'static str, why: &'static str) -> Self {
         Self {
             does: Does::Unsure(why),
@@ -123,22 +125,22 @@ impl Spec {
         }
     }
 
-    /// The same with other operands.
+    /// Sets the kind of the operands.
     pub const fn operands(self, operands: Operands) -> Self {
         Self { operands, ..self }
     }
 
-    /// The same with options that are known and not harmless.
+    /// Sets the options that are known and not safe.
     pub const fn refusing(self, refused: &'static [Refused]) -> Self {
         Self { refused, ..self }
     }
 
-    /// The same, reading its arguments in another way.
+    /// Sets the way the command parses its arguments.
     pub const fn style(self, style: OptionStyle) -> Self {
         Self { style, ..self }
     }
 
-    /// The same, where every word must be certain.
+    /// Requires every argument to be certain.
     pub const fn strict(self) -> Self {
         Self {
             strict: true,
@@ -146,7 +148,7 @@ impl Spec {
         }
     }
 
-    /// The same, judged by a function of its own once its options are read.
+    /// Sets a function that computes the finding once the options are parsed.
     pub const fn judged(self, own: fn(&ParsedArguments<'_>) -> CommandFinding) -> Self {
         Self {
             does: Does::Own(own),
@@ -154,13 +156,13 @@ impl Spec {
         }
     }
 
-    /// Has it this name?
+    /// Returns whether the command has this name.
     pub fn is_called(&self, name: &str) -> bool {
         self.names.split(' ').any(|own| own == name)
     }
 }
 
-/// An option that makes a reading command write.
+/// Describes an option that makes a reading command write.
 pub const fn writes(options: &'static str, why: &'static str) -> Refused {
     Refused {
         options,
@@ -170,7 +172,7 @@ pub const fn writes(options: &'static str, why: &'static str) -> Refused {
     }
 }
 
-/// An option that starts a program, deletes, or injects configuration.
+/// Describes an option that starts a program, deletes, or injects configuration.
 pub const fn runs(options: &'static str, why: &'static str) -> Refused {
     Refused {
         options,
@@ -180,7 +182,7 @@ pub const fn runs(options: &'static str, why: &'static str) -> Refused {
     }
 }
 
-/// An option that makes a command no one can vouch for.
+/// Describes an option that makes the command's effect unpredictable.
 pub const fn doubts(options: &'static str, why: &'static str) -> Refused {
     Refused {
         options,
@@ -190,11 +192,11 @@ pub const fn doubts(options: &'static str, why: &'static str) -> Refused {
     }
 }
 
-/// How a command is judged.
+/// The way to evaluate a command.
 #[derive(Debug, Clone, Copy)]
 pub enum CommandEntry {
-    /// By a table.
+    /// With a table.
     Spec(&'static Spec),
-    /// By a function; the first word is the name.
+    /// With a function. The first argument is the name.
     Own(&'static str, fn(&[Arg]) -> CommandFinding),
 }

@@ -1,4 +1,4 @@
-//! Commands that tell about the machine: hardware, memory, mounts, network.
+//! Commands that print information about the machine: hardware, memory, mounts, network.
 
 use super::{
     options::{ParsedArguments, written},
@@ -240,7 +240,8 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Own("ip", ip),
 ];
 
-/// Lists if it is asked to and, for most of them, if nothing is named.
+/// Analyzes a command that lists if the line requests it and, for most of them, if no operand is
+/// present.
 fn lists(parsed: &ParsedArguments<'_>, asked: bool, otherwise: &'static str) -> CommandFinding {
     let named = !parsed.operands.is_empty() && !parsed.spec.is_called("ifconfig");
     match parsed.verdict() {
@@ -255,7 +256,7 @@ fn lists(parsed: &ParsedArguments<'_>, asked: bool, otherwise: &'static str) -> 
     }
 }
 
-/// Without `-n` the names of hosts are asked for.
+/// Makes the finding unknown without `-n`, because the command then resolves host names.
 fn by_number(parsed: &ParsedArguments<'_>, finding: CommandFinding) -> CommandFinding {
     match ["-n", "--numeric", "--numeric-hosts"]
         .iter()
@@ -299,8 +300,8 @@ static SS: Spec = Spec::prints(
     }
 });
 
-/// `ip [options] object [command …]`: an abbreviation may stand for a command that changes something,
-/// so only some are known.
+/// Analyzes `ip [options] object [command …]`. An abbreviation may mean a command that changes
+/// something, so only some are accepted.
 fn ip(argv: &[Arg]) -> CommandFinding {
     const QUIET: &str = "-4 -6 -0 -M -B -V -Version -br -brief -s -stats -statistics -d -details \
                          -o -oneline -j -json -p -pretty -h -human -human-readable -iec -c -color \
@@ -309,7 +310,7 @@ fn ip(argv: &[Arg]) -> CommandFinding {
              mroute netns tunnel tuntap nexthop ntable vrf netconf tcp_metrics";
     let unread =
         |arg: &Arg| CommandFinding::unknown("its words are not known to be harmless").at(arg.span);
-    // `ip netns exec NAME COMMAND`, `ip vrf exec …`, both may be abbreviated; `ip -b FILE`.
+    // Both `ip netns exec NAME COMMAND` and `ip vrf exec …` may be abbreviated; `ip -b FILE`.
     let runs = |text: &str| {
         (!text.is_empty() && "exec".starts_with(text)) || ["-b", "-batch"].contains(&text)
     };

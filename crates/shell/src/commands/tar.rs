@@ -1,4 +1,4 @@
-//! `tar`: what it does is in its options, and the first word may hold them without a dash.
+//! `tar`: the options select what it does, and the first argument may hold them without a dash.
 
 use super::{
     files::{fills, work},
@@ -103,7 +103,8 @@ enum Mode {
     Change,
 }
 
-/// `tar xvfC a.tar d`: the letters of the first word take the words behind it in turn.
+/// In `tar xvfC a.tar d`, the letters of the first argument take their values from the following
+/// arguments, in order.
 fn tar(argv: &[Arg]) -> CommandFinding {
     let Some([name, first, rest @ ..]) = argv.get(..) else {
         return CommandFinding::read_only("it only prints");
@@ -213,7 +214,8 @@ fn effects(
     }
 }
 
-/// What goes into an archive; each name counts from the directory that was entered before it.
+/// Returns the reads of the packed files. Each name is relative to the last `-C` directory before
+/// it.
 fn packed(parsed: &ParsedArguments<'_>) -> Vec<Effect> {
     let added = parsed
         .options
@@ -229,7 +231,7 @@ fn packed(parsed: &ParsedArguments<'_>) -> Vec<Effect> {
         .collect()
 }
 
-/// The directory that the options before this place lead to.
+/// Returns the directory that the `-C` options before this position lead to.
 fn folder(parsed: &ParsedArguments<'_>, before: usize) -> Option<Arg> {
     let entered = parsed
         .options

@@ -69,7 +69,7 @@ fn rsync(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let Some((target, sources)) = parsed.operands.split_last() else {
         return parsed.finding(Operands::None);
     };
-    // A single operand is listed.
+    // rsync lists a single operand.
     let (target, sources) = if sources.is_empty() {
         (None, vec![*target])
     } else {
@@ -110,7 +110,7 @@ fn rsync(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
 }
 
-/// `host:path`, `host::module`, `rsync://host/path`.
+/// Returns whether this is `host:path`, `host::module` or `rsync://host/path`.
 fn is_remote(place: &Arg) -> bool {
     place.text().is_some_and(|text| {
         text.split_once(':')

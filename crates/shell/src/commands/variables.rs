@@ -1,6 +1,6 @@
-//! Which variables a line may set without harm.
+//! The variables that a line may safely set.
 
-/// Is this a name bash takes, without a subscript?
+/// Returns whether the text is a variable name in bash, without a subscript.
 pub fn is_name(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && text
@@ -8,18 +8,22 @@ pub fn is_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// May a command get this variable, with any value but for the locale ([`is_harmless_value`])? It
-/// changes how things are shown, never what runs or what is read.
+/// Returns whether a command may receive this variable with any value, except that a locale must
+/// also pass [`is_harmless_value`].
+///
+/// Such a variable changes how information is shown, never what runs or what is read.
 pub fn is_harmless(name: &str) -> bool {
     matches!(name, "TZ" | "NO_COLOR" | "CI" | "TERM") || is_locale(name)
 }
 
-/// May a command get this variable with this value? `None`: the value is not known.
+/// Returns whether a command may receive this variable with this value. `None` means that the value
+/// is unknown.
 pub fn is_harmless_value(name: &str, value: Option<&str>) -> bool {
     is_harmless(name) && (!is_locale(name) || value.is_some_and(has_known_charset))
 }
 
-/// Does it choose a locale, and with it the character set that bash reads lines in?
+/// Returns whether a variable chooses a locale, and with it the character set of the lines that
+/// bash reads.
 pub fn is_locale(name: &str) -> bool {
     name == "LANG"
         || name.strip_prefix("LC_").is_some_and(|rest| {
@@ -28,9 +32,10 @@ pub fn is_locale(name: &str) -> bool {
         })
 }
 
-/// Is this the name of a locale whose texts are plain bytes or UTF-8, as they are read here? In
-/// another character set a letter may end in the byte of a quote or a backslash, so that bash and the
-/// programs it starts see other words than we do.
+/// Returns whether a locale's texts are plain bytes or UTF-8, as this crate reads them.
+///
+/// In another character set, a letter may end in the byte of a quote or a backslash. Bash and the
+/// programs it starts would then split the line differently.
 pub fn has_known_charset(locale: &str) -> bool {
     if ["", "C", "POSIX"].contains(&locale) {
         return true;
@@ -48,8 +53,8 @@ pub fn has_known_charset(locale: &str) -> bool {
     utf8 && modifier && !language.is_empty() && plain(language)
 }
 
-/// Does a variable of this name choose a program that bash or another program starts, or where it is
-/// looked for?
+/// Returns whether a variable chooses a program that bash or another program starts, or the place
+/// where it is searched.
 pub fn chooses_programs(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "BROWSER",
@@ -69,7 +74,7 @@ pub fn chooses_programs(name: &str) -> bool {
         "TAR_OPTIONS",
         "VISUAL",
     ];
-    // Who commits, and when.
+    // The author and committer, and their dates.
     let plain_git = ["GIT_AUTHOR_", "GIT_COMMITTER_"]
         .iter()
         .any(|start| name.starts_with(start));
@@ -82,7 +87,7 @@ pub fn chooses_programs(name: &str) -> bool {
     NAMES.contains(&name) || ends || (starts && !plain_git)
 }
 
-/// Names in capitals that people give to what they read or loop over, and that no program looks at.
+/// Upper-case names that users commonly give to their variables and that no program reads.
 const OWN: &[&str] = &[
     "ARG",
     "ARGS",
@@ -139,8 +144,10 @@ const OWN: &[&str] = &[
     "WORDS",
 ];
 
-/// May `read` or a loop set this variable? Bash and the programs it starts look at names in capitals
-/// (and a few others), so only a plain name of one's own is harmless.
+/// Returns whether `read` or a loop may set this variable.
+///
+/// Bash and the programs it starts read upper-case names (and a few others), so only a plain user
+/// variable is safe.
 pub fn is_own(name: &str) -> bool {
     if !is_name(name) {
         return false;

@@ -1,4 +1,4 @@
-//! Programs whose first words say what they do: `docker container ls`.
+//! Programs whose leading arguments select what they do: `docker container ls`.
 
 use super::{
     options,
@@ -11,24 +11,24 @@ use crate::{
 
 /// A program with verbs.
 pub(super) struct VerbProgram {
-    /// Options before the verb. Its own name is not looked at.
+    /// The options before the verb. The table's `names` field is ignored.
     pub(super) before: Spec,
-    /// Verbs that are judged by a table. A verb of two words is written `container/ls`.
+    /// Verbs with a table. A verb of two arguments is written `container/ls`.
     pub(super) verbs: &'static [Spec],
-    /// Verbs that are not harmless whatever their options: which, whether they certainly change
-    /// something, and why.
+    /// Verbs that are unsafe regardless of their options: the verbs, whether they certainly change
+    /// something, and the reason.
     pub(super) others: &'static [Other],
-    /// What an unknown verb is.
+    /// The reason for an unknown verb.
     pub(super) unknown: &'static str,
 }
 
-/// Verbs that are not harmless.
+/// Verbs that are unsafe regardless of their options.
 pub(super) struct Other {
     verbs: &'static str,
     verdict: EffectVerdict,
     why: &'static str,
     contacts: bool,
-    /// How many more words name what it does.
+    /// The number of further arguments that belong to the verb.
     more: usize,
 }
 
@@ -43,7 +43,7 @@ pub(super) const fn change(verbs: &'static str, why: &'static str) -> Other {
     }
 }
 
-/// Verbs no one can vouch for.
+/// Verbs whose effect is unpredictable.
 pub(super) const fn unsure(verbs: &'static str, why: &'static str) -> Other {
     Other {
         verdict: EffectVerdict::Unknown,
@@ -52,7 +52,7 @@ pub(super) const fn unsure(verbs: &'static str, why: &'static str) -> Other {
 }
 
 impl Other {
-    /// The same, contacting a host that the line does not name.
+    /// Adds a contacted host that the line does not name.
     pub(super) const fn contacting(self) -> Self {
         Self {
             contacts: true,
@@ -60,7 +60,7 @@ impl Other {
         }
     }
 
-    /// The same, where one more word says what it does.
+    /// Requires one more argument, which selects the operation.
     pub(super) const fn groups(self) -> Self {
         Self { more: 1, ..self }
     }
@@ -78,21 +78,21 @@ impl Other {
     }
 }
 
-/// A verb that only reads.
+/// Describes a verb that only reads.
 pub(super) const fn verb(names: &'static str, options: &'static str) -> Spec {
     Spec::prints(names, options)
         .style(OptionStyle::Whole)
         .strict()
 }
 
-/// Judges by the verb.
+/// Evaluates the arguments by their verb.
 pub(super) fn judge(program: &'static VerbProgram, argv: &[Arg]) -> CommandFinding {
     let before = options::parse(&program.before, argv);
     let at = argv.len() - before.operands.len();
     let words = &argv[at..];
     let finding = match words.first() {
         None => match program.before.does {
-            // Without a verb, most print how they are used.
+            // Without a verb, most programs print their usage.
             Does::Unsure(why) if before.options.is_empty() => CommandFinding::unknown(why),
             _ => CommandFinding::read_only("it only prints"),
         },

@@ -1,4 +1,5 @@
-//! Commands that start another one with its arguments: it is looked at on its own.
+//! Commands that start another command with their arguments. The started command is analyzed
+//! separately.
 
 use super::{
     options::ParsedArguments,
@@ -73,19 +74,20 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(&XARGS),
 ];
 
-/// A wrapper: the first word that is no option ends its own ones, and all of them must be certain.
+/// Describes a wrapper: its first operand ends its options, and every argument up to there must be
+/// certain.
 pub(super) const fn wrapper(names: &'static str, options: &'static str) -> Spec {
     Spec::reads(names, options)
         .style(OptionStyle::Posix)
         .strict()
 }
 
-/// The operands behind the first few.
+/// Returns the operands after the first `own` ones.
 pub(super) fn behind<'a, 'p>(parsed: &'p ParsedArguments<'a>, own: usize) -> &'p [&'a Arg] {
     parsed.operands.get(own..).unwrap_or_default()
 }
 
-/// Starts the words, if there are any.
+/// Adds a start of the command in `words`, if any.
 pub(super) fn starting(finding: CommandFinding, words: &[&Arg]) -> CommandFinding {
     let Some(first) = words.first() else {
         return finding;
@@ -100,7 +102,7 @@ pub(super) fn starting(finding: CommandFinding, words: &[&Arg]) -> CommandFindin
     })
 }
 
-/// Does nothing of its own; `own` operands stand before the command.
+/// Analyzes a wrapper that only starts its command; `own` operands precede the command.
 fn transparent(parsed: &ParsedArguments<'_>, own: usize) -> CommandFinding {
     let finding = parsed.finding(Operands::None);
     let cover = match parsed.verdict() {
@@ -197,7 +199,7 @@ fn xargs(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut more = false;
     match token {
         Some(Some(token)) => argv.iter_mut().for_each(|word| fill(word, token)),
-        // Any word may hold a token that is not known.
+        // Any argument may contain an unknown token.
         Some(None) => argv.iter_mut().for_each(|word| fill(word, "")),
         None => {
             more = true;
@@ -217,7 +219,7 @@ fn xargs(parsed: &ParsedArguments<'_>) -> CommandFinding {
     CommandFinding { cover, ..finding }.starting(Start::Command { argv, more })
 }
 
-/// What is read takes the place of the token.
+/// Replaces the token with unknown input.
 fn fill(word: &mut Arg, token: &str) {
     let prefix = match &word.value {
         Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => {

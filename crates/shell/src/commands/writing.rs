@@ -1,4 +1,4 @@
-//! Commands that write what they read, or what they take apart, into files.
+//! Commands that write their input, or parts of it, into files.
 
 use super::{
     files::{done, fills, work},
@@ -90,7 +90,8 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     ),
 ];
 
-/// What a file is cut into: the first operand is read, files that begin with the prefix are written.
+/// Analyzes a command that splits a file: it reads the first operand and writes files that begin
+/// with the prefix.
 fn pieces(
     parsed: &ParsedArguments<'_>,
     prefix: Option<&Arg>,
@@ -113,9 +114,9 @@ fn pieces(
     finding.with(work(&Arg { span, value }))
 }
 
-/// The operands are the file and the patch; without the former, the patch says what is changed.
+/// Analyzes `patch FILE PATCH`. Without the file, the patch names the files to change.
 fn patch(parsed: &ParsedArguments<'_>) -> CommandFinding {
-    // It makes the file behind -o also when it changes nothing else; an ed script is a program.
+    // `-o` writes its file even if nothing else changes, and an ed script is a program.
     let more = ["-o", "--output", "-r", "--reject-file", "-e", "--ed"]
         .iter()
         .any(|option| parsed.has(option) && !parsed.value(option).is_some_and(is_no_file));

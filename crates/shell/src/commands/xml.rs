@@ -34,7 +34,7 @@ static XMLLINT: Spec = Spec::reads(
 .strict()
 .judged(xmllint);
 
-/// A document may name its DTD and a schema other schemas, by address as well.
+/// Analyzes `xmllint`. A document may name its DTD, and a schema other schemas, also by URL.
 fn xmllint(parsed: &ParsedArguments<'_>) -> CommandFinding {
     const VALIDATE: &str = "valid postvalid dtdvalid relaxng schema schematron";
     let offline = parsed.has("--nonet") || parsed.has("-nonet");
@@ -77,7 +77,7 @@ fn xmllint(parsed: &ParsedArguments<'_>) -> CommandFinding {
     finding
 }
 
-/// The host of an address behind its scheme.
+/// Returns the host of a URL without its scheme.
 fn host(rest: &str) -> Option<String> {
     let authority = rest.split(['/', '?', '#']).next()?;
     let host = authority.rsplit('@').next()?.split(':').next()?;

@@ -1,13 +1,16 @@
-//! What a new content of a repository's settings adds to the old one.
+//! The settings that new content adds to a repository's git configuration.
 //!
-//! A program that could write there may choose what git starts the next time, wherever that is. So only
-//! settings count as harmless that are known to be: all others must have been there before.
+//! A program that can write this file can choose what git starts the next time, in any process. So
+//! only settings from a list of safe ones may be added. All other settings must already be in the
+//! old content.
 
 use super::{GitSetting, Risk, parse};
 
-/// Keys of a section that start nothing, read no other settings and lead nowhere else; `*`: all of them.
-/// Those of git itself, as `git init`, `clone`, `remote`, `branch` and `submodule` write them, and what
-/// people set for one repository.
+/// Keys of each section that start nothing, include no other settings and redirect git to no other
+/// place. `*` means all keys.
+///
+/// The list contains the keys that `git init`, `clone`, `remote`, `branch` and `submodule` write,
+/// and keys that users commonly set for one repository.
 #[rustfmt::skip]
 const HARMLESS: &[(&str, &str)] = &[
     ("advice", "*"),
@@ -55,8 +58,11 @@ const HARMLESS: &[(&str, &str)] = &[
     ("user", "name email signingkey useconfigonly"),
 ];
 
-/// The settings of a new content that are not known to be harmless and were not there before, with the
-/// same values. `tree`: may the working tree be put there? A text that cannot be read is one finding.
+/// Returns the settings of the new content that are not known to be safe and were not in the old
+/// content with the same values.
+///
+/// `tree` returns whether the working tree may be at a path. New content that cannot be parsed is
+/// one risk.
 pub fn added_risks(old: &str, new: &str, tree: &dyn Fn(&str) -> bool) -> Vec<Risk> {
     let new = match parse(new) {
         Ok(settings) => settings,
@@ -75,7 +81,7 @@ pub fn added_risks(old: &str, new: &str, tree: &dyn Fn(&str) -> bool) -> Vec<Ris
         named.map(|setting| setting.value.clone()).collect()
     };
     let added = new.iter().filter(doubtful).filter(|setting| {
-        // All values of a key, in their order: the last one may be the one that counts.
+        // Compare all values of a key in order, because the last one may be the one in effect.
         let name = setting.name();
         values(&new, &name) != values(&old, &name)
     });
@@ -92,14 +98,14 @@ fn is_harmless(setting: &GitSetting, tree: &dyn Fn(&str) -> bool) -> bool {
     let value = setting.value.as_deref().unwrap_or_default();
     match (setting.section.as_str(), setting.key.as_str()) {
         ("core", "worktree") => return setting.subsection.is_none() && tree(value),
-        // A watcher of git's own; anything else is a program.
+        // git's built-in file system monitor; any other value is a program.
         ("core", "fsmonitor") => return setting.switch().is_some(),
-        // Not to sign starts nothing.
+        // Disabling signatures starts nothing.
         ("commit" | "tag" | "push", "gpgsign") => return setting.switch() == Some(false),
         ("submodule", "update") => {
             return ["none", "checkout", "rebase", "merge"].contains(&value);
         }
-        // What is before `::` names a program.
+        // The text before `::` names a program.
         ("remote", "url" | "pushurl" | "pushdefault")
         | ("submodule", "url")
         | ("branch", "remote" | "pushremote")
@@ -115,7 +121,7 @@ fn is_harmless(setting: &GitSetting, tree: &dyn Fn(&str) -> bool) -> bool {
     })
 }
 
-/// Does an address name the program that reaches it, as in `ext::sh -c …`?
+/// Returns whether an address names the program that reaches it, as in `ext::sh -c …`.
 fn names_a_helper(address: &str) -> bool {
     let scheme = |letter: char| letter.is_ascii_alphanumeric() || "+-.".contains(letter);
     address.trim_start_matches(scheme).starts_with("::")

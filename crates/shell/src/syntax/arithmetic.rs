@@ -1,20 +1,21 @@
-//! Arithmetic: kept as text, with its expansions as parts.
+//! Arithmetic: stored as text, with its expansions as parts.
 //!
-//! Bash finds the end of `((` and `$((` by counting parentheses and skipping quotes, before it looks
-//! at what is inside. So do we, and then what is inside must end at that place when read properly.
+//! Bash finds the end of `((` and `$((` by counting parentheses and skipping quotes, before it
+//! parses the content. The parser does the same, and then requires the parsed content to end at
+//! exactly that place.
 
 use super::words::{Pieces, PlacedPart, Quote};
 use super::{MAX_ARITHMETIC, ParseResult, Parser};
 use crate::ast::{Arithmetic, PartKind, ShellWord};
 
-/// The parenthesis that closes another.
+/// The closing parenthesis that matches an opening one.
 pub(super) struct Close {
     at: usize,
-    /// The next byte is one too: arithmetic.
+    /// The next byte is a closing parenthesis too, so the content is arithmetic.
     pub(super) doubled: bool,
     /// The next byte is a line break.
     pub(super) broken: bool,
-    /// Bash would certainly find the same one.
+    /// Bash certainly finds the same parenthesis.
     certain: bool,
 }
 
@@ -28,10 +29,10 @@ impl Close {
     }
 }
 
-/// What ends an expression.
+/// The end of an expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The parenthesis at this place.
+    /// The parenthesis at this offset.
     Parenthesis(usize),
     /// `]` of `$[…]`.
     Bracket,
@@ -42,7 +43,7 @@ enum End {
 }
 
 impl Parser<'_> {
-    /// Where the parenthesis at `from` is closed, counted as bash counts.
+    /// Finds the parenthesis that closes the one at `from`, with bash's counting rules.
     pub(super) fn matching_parenthesis(&self, from: usize) -> ParseResult<Close> {
         let bytes = self.source.text.as_bytes();
         let mut depth = 0_usize;
@@ -76,7 +77,7 @@ impl Parser<'_> {
                         at += 1;
                     }
                     let inside = bytes.get(opened + 1..at).unwrap_or_default();
-                    // Quotes inside quotes: bash's several ways to skip them differ.
+                    // For quotes inside quotes, bash's several ways of skipping differ.
                     let unsure: &[u8] = match byte {
                         b'"' => b"`({",
                         b'`' => b"'\"\\()",
@@ -91,7 +92,7 @@ impl Parser<'_> {
         Err(self.error(from, from + 1, "a parenthesis without its end"))
     }
 
-    /// Into a command that begins with `((`, whose end has been looked for.
+    /// Enters a command that begins with `((` and whose end was found in advance.
     pub(super) fn enter_scanned(&mut self) -> ParseResult<()> {
         self.bounds.scanned += 1;
         match self.bounds.scanned > MAX_ARITHMETIC {
@@ -100,7 +101,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands in `((…))`; the cursor is behind both opening parentheses.
+    /// Parses the content of `((…))`; the cursor is after both opening parentheses.
     pub(super) fn parenthesized_arithmetic(&mut self, close: Close) -> ParseResult<Arithmetic> {
         let expression = self.expression(End::Parenthesis(close.at))?;
         if self.at != close.at {
@@ -110,7 +111,7 @@ impl Parser<'_> {
         Ok(expression)
     }
 
-    /// The three expressions of `for ((…))`.
+    /// Parses the three expressions of `for ((…))`.
     pub(super) fn arithmetic_clauses(&mut self, close: Close) -> ParseResult<Vec<Arithmetic>> {
         let whole = self.at;
         let mut clauses = Vec::new();
@@ -128,21 +129,21 @@ impl Parser<'_> {
         Ok(clauses)
     }
 
-    /// What stands in `$[…]`; the cursor is behind the bracket.
+    /// Parses the content of `$[…]`; the cursor is after the bracket.
     pub(super) fn bracketed_arithmetic(&mut self) -> ParseResult<Arithmetic> {
         let expression = self.expression(End::Bracket)?;
         self.expect(b']', "at the end of `$[`")?;
         Ok(expression)
     }
 
-    /// What stands in `[…]` behind the name of a variable; the cursor is behind the bracket.
+    /// Parses the content of `[…]` after a variable name; the cursor is after the bracket.
     pub(super) fn subscript(&mut self) -> ParseResult<Arithmetic> {
         let expression = self.expression(End::Subscript)?;
         self.expect(b']', "at the end of a subscript")?;
         Ok(expression)
     }
 
-    /// Offset and length of `${x:…}`; the cursor is behind the first `:`.
+    /// Parses the offset and length of `${x:…}`; the cursor is after the first `:`.
     pub(super) fn slice(&mut self) -> ParseResult<Vec<Arithmetic>> {
         let start = self.at;
         let mut bounds = vec![self.expression(End::Slice)?];
@@ -156,7 +157,7 @@ impl Parser<'_> {
         Ok(bounds)
     }
 
-    /// The same as a word, for assignments.
+    /// Like [`Self::subscript`], but returns a shell word, for assignments.
     pub(super) fn subscript_word(&mut self) -> ParseResult<ShellWord> {
         let start = self.at;
         let pieces = self.expression_pieces(End::Subscript)?;
@@ -236,7 +237,8 @@ impl Parser<'_> {
             b'\\' | b'\'' | b'"' | b'{' | b'}' | b';' => {}
             b'<' | b'>'
                 if matches!(end, End::Subscript | End::Slice) && self.second() == Some(b'(') => {}
-            // Bash may take this for a comment when it looks for the end, unless it is that of `16#ff`.
+            // Bash may treat this as a comment while it searches for the end, unless it is the `#`
+            // of `16#ff`.
             b'#' if self.at == 0
                 || !self
                     .byte(self.at - 1)

@@ -8,7 +8,7 @@ use super::{ParseResult, Parser};
 use crate::ast::{AssignedValue, Assignment, PartKind, ShellWord, WordPart};
 
 impl Parser<'_> {
-    /// The assignment at the cursor, if there is one.
+    /// Parses the assignment at the cursor, if any.
     pub(super) fn assignment(&mut self) -> ParseResult<Option<Assignment>> {
         self.peek();
         let start = self.at;
@@ -30,7 +30,8 @@ impl Parser<'_> {
             self.at = start;
             return Ok(None);
         };
-        // Not through a continued line: bash asks for it directly behind.
+        // A continued line must not come in between: bash requires the parenthesis directly after
+        // the `=`.
         let value = if self.peek() == Some(b'(') {
             if subscript.is_some() {
                 return Err(self.unexpected("a list cannot be assigned to one element"));
@@ -48,7 +49,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// `=` or `+=`: whether it appends.
+    /// Parses `=` or `+=`, and returns whether the operator appends.
     fn assignment_sign(&mut self) -> Option<bool> {
         match (self.peek(), self.second()) {
             (Some(b'='), _) => {
@@ -65,8 +66,8 @@ impl Parser<'_> {
         }
     }
 
-    /// A first word such as `a[1]` without `=`: bash has read it as a subscript, so nothing that
-    /// a pattern would read otherwise may be in it.
+    /// Rejects a first word such as `a[1]` without `=` if its subscript is ambiguous: bash has read
+    /// it as a subscript, so it must not contain text that means something else in a pattern.
     fn refuse_strange_subscript(&self, start: usize, subscript: &ShellWord) -> ParseResult<()> {
         let plain = |part: &WordPart| match &part.kind {
             PartKind::Text(text) => !text
@@ -83,7 +84,7 @@ impl Parser<'_> {
         Err(self.error(start, self.at, "a command name with a bracket in it"))
     }
 
-    /// `( … )` behind `=`: the elements.
+    /// Parses `( … )` after `=`: the elements.
     pub(super) fn array(&mut self) -> ParseResult<Vec<ShellWord>> {
         self.enter()?;
         let outer = mem::replace(&mut self.in_substituted_list, self.in_substitution);
@@ -124,7 +125,7 @@ impl Parser<'_> {
         Ok(elements)
     }
 
-    /// `[…]=value`, or a pattern that begins with a bracket.
+    /// Parses `[…]=value`, or a pattern that begins with a bracket.
     fn indexed_element(&mut self) -> ParseResult<ShellWord> {
         let start = self.at;
         self.at += 1;
@@ -152,7 +153,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `name=( … )` as an argument of `declare` and its like.
+    /// Parses `name=( … )` as an argument of `declare` and similar builtins.
     pub(super) fn declared_array(&mut self) -> ParseResult<Option<ShellWord>> {
         self.peek();
         let start = self.at;

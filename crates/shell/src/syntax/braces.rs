@@ -1,6 +1,7 @@
-//! Brace expansion, as bash does it: on the text of the word, before every other expansion.
+//! Brace expansion, as bash does it: on the text of a shell word, before every other expansion.
 //!
-//! So it can change what follows a `$`; a word in which it would do that is refused.
+//! Therefore it can change the text after a `$`. The parser rejects a word in which that would
+//! happen.
 
 use super::cursor::starts_name;
 use super::sequences::{self, Sequence, sequence};
@@ -8,21 +9,22 @@ use super::words::PlacedPart;
 use super::{ParseResult, Parser};
 use crate::ast::PartKind;
 
-/// More opening braces than this in one word are not looked at one by one.
+/// The maximum number of opening braces in a word whose expansions are listed.
 const MAX_OPEN: usize = 20;
-/// Nor is a longer word.
+/// The maximum number of elements in such a word.
 const MAX_LENGTH: usize = 10_000;
-/// One part lists at most this many texts,
+/// The maximum number of texts that one part lists.
 const MAX_TEXTS: usize = 1_000;
-/// and at most this many bytes.
+/// The maximum number of bytes that one part lists.
 const MAX_BYTES: usize = 65_536;
 
-/// The brace expansions of one line become at most this many words: bash holds them all in memory,
+/// The maximum number of arguments that the brace expansions of one line may become. Bash holds
+/// them all in memory.
 pub(super) const MAX_WORDS: u64 = 100_000;
-/// and at most this many bytes.
+/// The maximum number of bytes that the brace expansions of one line may become.
 pub(super) const MAX_EXPANDED: u64 = 1 << 26;
 
-/// A word to brace expansion: unquoted characters, and everything else.
+/// An element of a word during brace expansion: an unquoted character, or any other piece.
 #[derive(Clone, Copy)]
 enum Element {
     Character(char),
@@ -33,9 +35,10 @@ enum Element {
 struct Braced {
     pieces: Vec<PlacedPart>,
     elements: Vec<Element>,
-    /// For each element its piece, and its place and end in the text.
+    /// For each element: the index of its piece, and its start and end in the text.
     origins: Vec<(usize, usize, usize)>,
-    /// For each piece whether it is `$name` without braces, whose end depends on what follows.
+    /// For each piece: whether it is `$name` without braces, whose end depends on the text after
+    /// it.
     bare_names: Vec<bool>,
 }
 
@@ -54,8 +57,8 @@ impl Braced {
         }
     }
 
-    /// Finds an unnested character the way bash does, in the stretch that begins at `start`. A closing
-    /// brace counts only behind an unnested comma or `..`.
+    /// Finds an unnested character the way bash does, in the range that begins at `start`. A
+    /// closing brace matches only after an unnested comma or `..`.
     fn find(&self, start: usize, from: usize, to: usize, wanted: char) -> Option<usize> {
         let mut level = 0_usize;
         let mut separated = wanted != '}';
@@ -64,7 +67,7 @@ impl Braced {
                 continue;
             };
             if found == wanted && level == 0 && separated {
-                // A `{}` that nothing precedes is not an expansion.
+                // A `{}` at the start of the range is not an expansion.
                 if !(found == '{' && at == start && self.character(at + 1) == Some('}')) {
                     return Some(at);
                 }
@@ -83,7 +86,7 @@ impl Braced {
         None
     }
 
-    /// The first brace expansion: its braces.
+    /// Returns the braces of the first brace expansion.
     fn first_group(&self, from: usize, to: usize) -> Option<(usize, usize)> {
         let mut at = from;
         loop {
@@ -95,7 +98,7 @@ impl Braced {
         }
     }
 
-    /// The places of the commas that separate its alternatives.
+    /// Returns the offsets of the commas that separate the alternatives.
     fn commas(&self, open: usize, close: usize) -> Vec<usize> {
         let mut commas = Vec::new();
         let mut at = open + 1;
@@ -106,7 +109,7 @@ impl Braced {
         commas
     }
 
-    /// Every text a stretch may become, if all of it is plain.
+    /// Returns every text that a range may become, if all of it is plain.
     fn texts(&self, from: usize, to: usize) -> Option<Vec<String>> {
         let Some((open, close)) = self.first_group(from, to) else {
             return Some(vec![self.plain(from, to)?]);
@@ -126,7 +129,7 @@ impl Braced {
         Some(texts)
     }
 
-    /// Returns how many words a stretch becomes.
+    /// Returns how many arguments a range becomes.
     fn word_count(&self, from: usize, to: usize) -> u64 {
         let mut count = 1_u64;
         let mut from = from;
@@ -161,8 +164,8 @@ impl Braced {
         sequences::length(&text)
     }
 
-    /// A comma that separates nothing, because it is quoted or nested, makes bash take the braces off
-    /// instead of trying a sequence.
+    /// Returns whether the braces contain a comma that separates nothing, because it is quoted or
+    /// nested. Bash then removes the braces instead of trying a sequence.
     fn hides_comma(&self, open: usize, close: usize) -> bool {
         let comma = |at: usize| match self.piece(at).map(|piece| &piece.kind) {
             Some(PartKind::Text(text)) => text.contains(','),
@@ -171,7 +174,7 @@ impl Braced {
         self.commas(open, close).is_empty() && (open + 1..close).any(comma)
     }
 
-    /// Every text one brace expansion may become.
+    /// Returns every text that one brace expansion may become.
     fn group_texts(&self, open: usize, close: usize) -> Option<Vec<String>> {
         let commas = self.commas(open, close);
         if self.hides_comma(open, close) {
@@ -199,7 +202,7 @@ impl Braced {
         Some(texts)
     }
 
-    /// `{x..y}` or `{x..y..step}`.
+    /// Parses `{x..y}` or `{x..y..step}`.
     fn sequence(&self, open: usize, close: usize) -> Sequence {
         let mut text = String::new();
         for at in open + 1..close {
@@ -214,7 +217,7 @@ impl Braced {
         sequence(&text)
     }
 
-    /// A stretch without any expansion.
+    /// Returns a range without any expansion.
     fn plain(&self, from: usize, to: usize) -> Option<String> {
         let mut text = String::new();
         for at in from..to {
@@ -234,7 +237,7 @@ impl Braced {
         self.piece(at).is_some() && self.bare_names[self.origins[at].0]
     }
 
-    /// Whether a name would go on here.
+    /// Returns whether the element here would continue a variable name.
     fn continues_name(&self, at: usize) -> bool {
         match self.elements.get(at) {
             Some(Element::Character(next)) => {
@@ -245,7 +248,7 @@ impl Braced {
         }
     }
 
-    /// Whether expanding this group leaves every `$` as it is read now.
+    /// Returns whether the expansion of this group leaves every `$` with its current meaning.
     fn keeps_names(&self, open: usize, close: usize) -> bool {
         if open > 0 && self.is_bare_name(open - 1) {
             return false;
@@ -263,7 +266,7 @@ fn bytes(texts: &[String]) -> usize {
 }
 
 impl Parser<'_> {
-    /// Replaces brace expansions in unquoted text by parts of their own.
+    /// Replaces brace expansions in unquoted text by separate parts.
     pub(super) fn expand_braces(
         &mut self,
         pieces: Vec<PlacedPart>,
@@ -305,14 +308,15 @@ impl Parser<'_> {
         }
     }
 
-    /// Refuses a brace expansion that would fill the memory of the shell, alone or with others of the line.
+    /// Rejects a brace expansion that would fill the memory of the shell, alone or together with
+    /// others of the line.
     fn refuse_many_words(&mut self, word: &Braced, opened: usize) -> ParseResult<()> {
         let length = word.elements.len();
         if opened == 0 || length == 0 {
             return Ok(());
         }
         let words = match opened > MAX_OPEN {
-            // Nested groups are not counted beyond this.
+            // Above this number of braces, nested groups are not counted.
             true => u64::MAX,
             false => word.word_count(0, length),
         };
@@ -371,7 +375,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Elements outside every group, as they were.
+    /// Copies elements outside of every group unchanged.
     fn copy(&self, word: &Braced, from: usize, to: usize, result: &mut Vec<PlacedPart>) {
         let mut glue = false;
         for at in from..to {
@@ -404,7 +408,8 @@ impl Parser<'_> {
         }
     }
 
-    /// One group. Expansions inside it stay visible: then it is several parts without texts.
+    /// Adds one group. If there are expansions inside, adds them as separate parts, with brace
+    /// parts without texts around them.
     fn push_group(
         &mut self,
         word: &Braced,
@@ -459,7 +464,7 @@ impl Parser<'_> {
         let length = word.elements.len();
         let dollar = (0..length).any(|at| word.character(at) == Some('$'));
         let names = (0..length).any(|at| word.is_bare_name(at));
-        // A name in a nested group would need to know what follows every group around it.
+        // The end of a name in a nested group would depend on the text after every enclosing group.
         let nested = names && (open + 1..close).any(|at| word.character(at) == Some('{'));
         if dollar || nested || (many && names) || !word.keeps_names(open, close) {
             let (start, end) = (word.origins[open].1, word.origins[close].2);
@@ -469,7 +474,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Called where quotes inside quotes make bash's brace expansion see braces that are quoted.
+    /// Rejects braces where nested quotes make bash's brace expansion treat quoted braces as
+    /// unquoted.
     pub(super) fn refuse_stray_braces(&self, start: usize) -> ParseResult<()> {
         let text = &self.source.text.as_bytes()[start..self.at];
         let stray = text

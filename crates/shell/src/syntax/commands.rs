@@ -6,37 +6,37 @@ use crate::ast::{
     AssignedValue, Command, CommandKind, Item, PartKind, Pipeline, Script, Separator, ShellWord,
 };
 
-/// What ends a list.
+/// The end of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
     /// The end of the text.
     End,
     /// `)`
     Parenthesis,
-    /// One of these words where a command could begin.
+    /// Any of these reserved words at the start of a command.
     Word(&'static [&'static str]),
-    /// The end of an arm of `case`.
+    /// The end of a `case` arm.
     Arm,
 }
 
-/// Words that mean something else than a command where a command begins.
+/// Words with a special meaning at the start of a command.
 pub(crate) const RESERVED: [&str; 22] = [
     "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "time", "until", "while",
 ];
 
-/// Builtins whose arguments may be `name=( … )`.
+/// Builtins that accept `name=( … )` as an argument.
 const DECLARATIONS: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
 
 impl Parser<'_> {
-    /// Everything up to the end of the text.
+    /// Parses everything up to the end of the text.
     pub(super) fn whole_script(&mut self) -> ParseResult<Script> {
         let mut script = self.script(Until::End)?;
         self.finish_documents(&mut script)?;
         Ok(script)
     }
 
-    /// A list that may not be empty, and the word behind it.
+    /// Parses a list that must not be empty, and the word after it.
     pub(super) fn body(
         &mut self,
         until: &'static [&'static str],
@@ -53,7 +53,7 @@ impl Parser<'_> {
         Err(self.unexpected(&format!("expected `{}`", until.join("` or `"))))
     }
 
-    /// A list, up to what ends it.
+    /// Parses a list, up to its end.
     pub(super) fn script(&mut self, until: Until) -> ParseResult<Script> {
         let mut items = Vec::new();
         let mut joined = false;
@@ -79,7 +79,7 @@ impl Parser<'_> {
         Ok(Script { items })
     }
 
-    /// Whether the list ends here, where a command could begin.
+    /// Returns whether the list ends here, at the start of a command.
     fn at_end(&mut self, until: Until) -> bool {
         match until {
             Until::End => self.peek().is_none(),
@@ -89,12 +89,12 @@ impl Parser<'_> {
         }
     }
 
-    /// `;;`, `;&` or `;;&`
+    /// Returns whether `;;`, `;&` or `;;&` follows.
     fn at_arm_end(&mut self) -> bool {
         self.peek() == Some(b';') && matches!(self.second(), Some(b';' | b'&'))
     }
 
-    /// What joins a pipeline to the next; nothing where the list ends.
+    /// Parses the separator between two pipelines. Returns `None` if the list ends here.
     fn separator(&mut self, until: Until, compound: bool) -> ParseResult<Option<Separator>> {
         self.gap()?;
         let separator = match (self.peek(), self.second()) {
@@ -112,7 +112,7 @@ impl Parser<'_> {
             (Some(b'|'), Some(b'|')) => Some(Separator::Or),
             (Some(b'&'), _) => Some(Separator::Background),
             (Some(b')'), _) if until == Until::Parenthesis => return Ok(None),
-            // Behind a compound command its end is recognised without a separator.
+            // After a compound command, bash recognises the end of the list without a separator.
             _ if compound && self.at_end(until) => return Ok(None),
             _ => return Err(self.unexpected("expected the end of a command")),
         };
@@ -126,7 +126,7 @@ impl Parser<'_> {
         Ok(separator)
     }
 
-    /// A pipeline, and whether it ends in a compound command without redirections.
+    /// Parses a pipeline, and returns whether it ends in a compound command without redirections.
     fn pipeline(&mut self) -> ParseResult<(Pipeline, bool)> {
         self.peek();
         let start = self.at;
@@ -189,7 +189,7 @@ impl Parser<'_> {
         Ok((pipeline, compound))
     }
 
-    /// A command with its redirections. The cursor is left directly behind it.
+    /// Parses a command with its redirections. The cursor is left directly after it.
     pub(super) fn command(&mut self, first: bool) -> ParseResult<Command> {
         self.enter()?;
         self.peek();
@@ -200,7 +200,7 @@ impl Parser<'_> {
             Some((*known, bare.end))
         });
         let kind = match reserved {
-            // Behind `|` this is the program of that name.
+            // After `|`, this is the program named `time`.
             Some(("time", _)) if !first => None,
             Some((word, end)) => Some(self.reserved(word, end)?),
             None if self.peek() == Some(b'(') => Some(self.parenthesis()?),
@@ -210,7 +210,7 @@ impl Parser<'_> {
             Some(kind) => {
                 let end = self.at;
                 let mut redirects = Vec::new();
-                // A function has none of its own: they are its body's.
+                // The redirections of a function belong to its body.
                 let inner = matches!(
                     kind,
                     CommandKind::Function { .. } | CommandKind::Coprocess { .. }
@@ -232,7 +232,7 @@ impl Parser<'_> {
         Ok(command)
     }
 
-    /// Assignments, words and redirections; or a function, if `()` follows the first word.
+    /// Parses assignments, words and redirections, or a function if `()` follows the first word.
     fn simple_command(&mut self, start: usize) -> ParseResult<Command> {
         let mut assignments = Vec::new();
         let mut words: Vec<ShellWord> = Vec::new();
@@ -279,7 +279,8 @@ impl Parser<'_> {
                 None => self.word(ExpansionStyle::ARGUMENT)?,
             };
             self.refuse_strange_descriptor(&word)?;
-            // Printed, the redirection stands behind, and the word is reserved.
+            // When bash prints this command, it puts the word before the redirection, where it is
+            // reserved.
             let moved = words.is_empty() && assignments.is_empty() && !redirects.is_empty();
             if moved && plain_text(&word).is_some_and(|text| RESERVED.contains(&text)) {
                 return Err(self.unexpected("a reserved word behind a redirection"));
@@ -302,7 +303,7 @@ impl Parser<'_> {
     }
 }
 
-/// The text of a word that is nothing but unquoted text.
+/// Returns the text of a shell word that consists only of unquoted text.
 pub(super) fn plain_text(word: &ShellWord) -> Option<&str> {
     match &word.parts[..] {
         [part] if !part.quoted => match &part.kind {

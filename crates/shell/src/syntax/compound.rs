@@ -7,7 +7,7 @@ use super::{ParseResult, Parser};
 use crate::ast::{Arm, Command, CommandKind, Script, ShellWord};
 
 impl Parser<'_> {
-    /// What begins with the reserved word at the cursor, which ends at `end`.
+    /// Parses the command that begins with the reserved word at the cursor, which ends at `end`.
     pub(super) fn reserved(&mut self, word: &'static str, end: usize) -> ParseResult<CommandKind> {
         let start = self.at;
         self.at = end;
@@ -33,7 +33,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `( … )` or `(( … ))`
+    /// Parses `( … )` or `(( … ))`.
     pub(super) fn parenthesis(&mut self) -> ParseResult<CommandKind> {
         if self.second() == Some(b'(') {
             self.at += 1;
@@ -96,7 +96,7 @@ impl Parser<'_> {
         }
         self.gap()?;
         let mut words = None;
-        // Directly behind the name a brace would be a word.
+        // Directly after the name, a brace would be an ordinary word.
         let apart = matches!(self.peek(), Some(b';' | b'\n'));
         if self.eat(b';') {
             self.newlines()?;
@@ -118,7 +118,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The words behind `in`, and the separator behind them.
+    /// Parses the words after `in`, and the separator after them.
     fn loop_words(&mut self) -> ParseResult<Vec<ShellWord>> {
         let mut words = Vec::new();
         loop {
@@ -152,7 +152,7 @@ impl Parser<'_> {
         Ok(CommandKind::ArithmeticFor { parts, body })
     }
 
-    /// `do … done`, or `{ … }`.
+    /// Parses `do … done`, or `{ … }`.
     fn loop_body(&mut self) -> ParseResult<Script> {
         if self.eat_bare("do") {
             return Ok(self.body(&["done"])?.0);
@@ -188,7 +188,7 @@ impl Parser<'_> {
         let mut patterns = Vec::new();
         loop {
             self.blanks();
-            // Some of these are reserved words here, too.
+            // Some of these are reserved words here as well.
             let odd = |text: &str| match open {
                 true => RESERVED.contains(&text),
                 false => ["{", "}", "esac"].contains(&text),
@@ -205,7 +205,7 @@ impl Parser<'_> {
         self.expect(b')', "behind the pattern")?;
         let body = self.script(Until::Arm)?;
         if self.eat(b';') {
-            // Either `;;`, `;&` or `;;&`.
+            // The end of the arm is `;;`, `;&` or `;;&`.
             if self.eat(b';') {
                 self.eat(b'&');
             } else {
@@ -217,7 +217,7 @@ impl Parser<'_> {
         Ok(Arm { patterns, body })
     }
 
-    /// `()` behind the name of a function, and its body.
+    /// Parses the `()` after the name of a function, and its body.
     pub(super) fn function(&mut self, start: usize, name: &ShellWord) -> ParseResult<Command> {
         let Some(name) = plain_text(name).filter(|name| is_function_name(name)) else {
             return Err(self.unexpected("a parenthesis behind what cannot name a function"));
@@ -300,7 +300,8 @@ impl Parser<'_> {
         })
     }
 
-    /// Bash takes the first word behind `coproc` for a name if a reserved word follows.
+    /// Rejects a reserved word as the second word: bash then takes the first word after `coproc` as
+    /// a name.
     fn refuse_reserved_second_word(&self, command: &Command) -> ParseResult<()> {
         let CommandKind::Simple { words, .. } = &command.kind else {
             return Ok(());

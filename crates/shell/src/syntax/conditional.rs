@@ -13,7 +13,7 @@ const BINARY: [&str; 9] = [
 ];
 
 impl Parser<'_> {
-    /// What follows `[[`, with the `]]`.
+    /// Parses the content after `[[`, and the `]]`.
     pub(super) fn conditional(&mut self, start: usize) -> ParseResult<CommandKind> {
         let mut items = Vec::new();
         let mut depth = 0_usize;
@@ -55,7 +55,7 @@ impl Parser<'_> {
         }
     }
 
-    /// This many bytes, as an operator.
+    /// Reads the next `length` bytes as an operator.
     fn operator(&mut self, length: usize, items: &mut Vec<TestItem>) {
         let start = self.at;
         let mut text = String::new();
@@ -66,14 +66,14 @@ impl Parser<'_> {
         items.push(TestItem::Operator(text, self.span(start, self.at)));
     }
 
-    /// The operators at the cursor that are words.
+    /// Reads the word at the cursor as an operator.
     fn word_operator(&mut self, end: usize, text: &str, items: &mut Vec<TestItem>) {
         let span = self.span(self.at, end);
         items.push(TestItem::Operator(text.to_owned(), span));
         self.at = end;
     }
 
-    /// One test, with the `!` and opening parentheses before it.
+    /// Parses one test, with the `!` and opening parentheses before it.
     fn term(&mut self, items: &mut Vec<TestItem>, depth: &mut usize) -> ParseResult<()> {
         loop {
             self.conditional_newlines()?;
@@ -97,7 +97,7 @@ impl Parser<'_> {
         items.push(TestItem::Word(left));
         self.blanks();
         if let Some(b'<' | b'>') = self.peek() {
-            // Bash would take both for one operator, which has no meaning here.
+            // Bash would read both characters as one operator, which has no meaning here.
             if let Some(b'<' | b'>' | b'&' | b'|') = self.second() {
                 return Err(self.unexpected("an operator that is not one of `[[`"));
             }
@@ -142,7 +142,8 @@ impl Parser<'_> {
         Ok(word)
     }
 
-    /// The right side of `=~`: parentheses hold everything up to their end, blanks too.
+    /// Parses the right side of `=~`, where parentheses enclose everything up to their end,
+    /// including spaces.
     fn regular_expression(&mut self) -> ParseResult<ShellWord> {
         self.blanks();
         if self.at_bare("]]") || self.peek() == Some(b'#') {
@@ -192,7 +193,8 @@ impl Parser<'_> {
         self.finish_word(start, pieces, style)
     }
 
-    /// Bash counts the parentheses of a regular expression without looking into expansions.
+    /// Rejects parentheses in expansions: bash counts the parentheses of a regular expression
+    /// without parsing expansions.
     fn refuse_nested_parentheses(&self, from: usize, pieces: &[PlacedPart]) -> ParseResult<()> {
         let text = &self.source.text[from..self.at];
         let expands = pieces

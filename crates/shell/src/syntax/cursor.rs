@@ -1,10 +1,12 @@
-//! Looking at the text. Outside single quotes and comments bash never sees a backslash in front of
-//! a line break, so [`Parser::peek`] passes over both.
+//! The cursor in the text.
+//!
+//! Outside single quotes and comments, bash never sees a backslash before a line break, so
+//! [`Parser::peek`] skips both.
 
 use super::{MAX_DEPTH, MAX_REWRITTEN, ParseResult, Parser, SyntaxError};
 use crate::ast::Span;
 
-/// What ends an unquoted word.
+/// Returns whether the byte ends an unquoted word.
 pub(super) fn ends_word(byte: u8) -> bool {
     matches!(
         byte,
@@ -20,12 +22,12 @@ pub(super) fn in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// A short unquoted word that nothing is glued to.
+/// A short unquoted word that ends at a delimiter.
 #[derive(Clone, Copy)]
 pub(super) struct Bare {
     bytes: [u8; 9],
     length: usize,
-    /// Behind it.
+    /// The offset after the word.
     pub(super) end: usize,
 }
 
@@ -40,7 +42,7 @@ impl Parser<'_> {
         self.source.text.as_bytes().get(at).copied()
     }
 
-    /// The first place from `at` on that is not a continued line.
+    /// Returns the first offset from `at` on that is not a continued line.
     fn joined(&self, mut at: usize) -> usize {
         while self.byte(at) == Some(b'\\') && self.byte(at + 1) == Some(b'\n') {
             at += 2;
@@ -48,23 +50,23 @@ impl Parser<'_> {
         at
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     pub(super) fn peek(&mut self) -> Option<u8> {
         self.at = self.joined(self.at);
         self.byte(self.at)
     }
 
-    /// The byte behind the one that [`Parser::peek`] has just shown.
+    /// Returns the byte after the one that [`Parser::peek`] has just returned.
     pub(super) fn second(&self) -> Option<u8> {
         self.byte(self.joined(self.at + 1))
     }
 
-    /// Passes the character that [`Parser::peek`] has just shown.
+    /// Skips the character that [`Parser::peek`] has just returned.
     pub(super) fn bump(&mut self) {
         self.at = self.character_end(self.at);
     }
 
-    /// Behind the character at `at`.
+    /// Returns the offset after the character at `at`.
     pub(super) fn character_end(&self, at: usize) -> usize {
         let text = self.source.text;
         let mut end = (at + 1).min(text.len());
@@ -89,7 +91,7 @@ impl Parser<'_> {
         Err(self.unexpected(&format!("expected `{}` {why}", char::from(byte))))
     }
 
-    /// A name at the cursor, or nothing.
+    /// Reads a variable name at the cursor. The name may be empty.
     pub(super) fn name(&mut self) -> String {
         let mut name = String::new();
         while let Some(byte) = self.peek() {
@@ -115,7 +117,7 @@ impl Parser<'_> {
         digits
     }
 
-    /// The word at the cursor, if it is short and ends where an unquoted word does.
+    /// Returns the word at the cursor, if it is short and ends where an unquoted word does.
     pub(super) fn bare(&mut self) -> Option<Bare> {
         self.peek();
         let mut bare = Bare {
@@ -142,12 +144,12 @@ impl Parser<'_> {
         (bare.length > 0).then_some(bare)
     }
 
-    /// Whether the word at the cursor is exactly this.
+    /// Returns whether the word at the cursor is exactly this.
     pub(super) fn at_bare(&mut self, text: &str) -> bool {
         self.bare().is_some_and(|bare| bare.text() == text)
     }
 
-    /// Passes this word, if it is there.
+    /// Skips the word at the cursor if it is this one.
     pub(super) fn eat_bare(&mut self, text: &str) -> bool {
         match self.bare() {
             Some(bare) if bare.text() == text => {
@@ -158,7 +160,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether an unquoted word would end here.
+    /// Returns whether an unquoted word would end here.
     pub(super) fn at_word_end(&mut self) -> bool {
         match self.peek() {
             None => true,
@@ -167,14 +169,14 @@ impl Parser<'_> {
         }
     }
 
-    /// Spaces and tabs.
+    /// Skips spaces and tabs.
     pub(super) fn blanks(&mut self) {
         while let Some(b' ' | b'\t') = self.peek() {
             self.at += 1;
         }
     }
 
-    /// Blanks, and a comment behind them, up to the line break.
+    /// Skips spaces, tabs and a comment after them, up to the line break.
     pub(super) fn gap(&mut self) -> ParseResult<()> {
         self.blanks();
         if self.peek() == Some(b'#') {
@@ -190,7 +192,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Blanks, comments and line breaks; here-documents begin behind a line break.
+    /// Skips spaces, tabs, comments and line breaks. The bodies of here-documents begin after a
+    /// line break.
     pub(super) fn newlines(&mut self) -> ParseResult<()> {
         loop {
             self.gap()?;
@@ -201,7 +204,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Passes a line break.
+    /// Skips a line break.
     pub(super) fn newline(&mut self) -> ParseResult<()> {
         self.at += 1;
         self.gather_documents()
@@ -214,7 +217,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An error about what stands at the cursor.
+    /// Returns an error about the text at the cursor.
     pub(super) fn unexpected(&mut self, message: &str) -> SyntaxError {
         match self.peek() {
             None => self.error(self.at, self.at, &format!("{message}: the line ends here")),
@@ -226,7 +229,8 @@ impl Parser<'_> {
         }
     }
 
-    /// One level deeper. Levels are given back by [`Parser::leave`]; an error ends the parse anyway.
+    /// Enters one nesting level, which [`Parser::leave`] exits. After an error, the parse ends
+    /// anyway.
     pub(super) fn enter(&mut self) -> ParseResult<()> {
         self.bounds.depth += 1;
         if self.bounds.depth > MAX_DEPTH {
@@ -239,7 +243,7 @@ impl Parser<'_> {
         self.bounds.depth -= 1;
     }
 
-    /// Reads a rewritten text that stands inside this one.
+    /// Parses a rewritten text that is part of this one.
     pub(super) fn within<T>(
         &mut self,
         rewritten: &super::source::Rewritten,

@@ -12,7 +12,7 @@ use crate::ast::{
 };
 
 impl Parser<'_> {
-    /// The `$` at the cursor and what it begins.
+    /// Parses the `$` at the cursor and the expansion that it begins.
     pub(super) fn dollar(&mut self, quote: Quote, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         let second = self.second();
@@ -32,12 +32,13 @@ impl Parser<'_> {
                 PartKind::Arithmetic(self.bracketed_arithmetic()?)
             }
             Some(b'\'' | b'"') if quote == Quote::None && self.bounds.is_scanned() => {
-                // Bash replaces it while it looks for the end, and reads the result again.
+                // Bash replaces it while it searches for the end, and reads the result again.
                 return Err(self.unexpected("`$'` or `$\"` inside `((`"));
             }
             Some(b'\'') if quote == Quote::None => return self.ansi_quoted(start, pieces),
             Some(b'"') if quote == Quote::None => {
-                // Bash evaluates the translation, if the variable names a file that has one.
+                // Bash evaluates the translation, if the variable names a message catalog that
+                // contains one.
                 pieces.push(PlacedPart {
                     start,
                     end: self.at,
@@ -70,7 +71,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `(` behind a `$`: a command, or arithmetic if `((` ends in `))`.
+    /// Parses `(` after a `$`: a command, or arithmetic if `((` ends in `))`.
     fn dollar_parenthesis(&mut self) -> ParseResult<PartKind> {
         self.at += 1;
         if self.peek() == Some(b'(') {
@@ -85,7 +86,7 @@ impl Parser<'_> {
         Ok(PartKind::Command(self.substituted_script()?))
     }
 
-    /// `<(` or `>(` at the cursor.
+    /// Parses `<(` or `>(` at the cursor.
     pub(super) fn process_substitution(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         self.at += 1;
@@ -108,7 +109,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The same for a script that begins with a parenthesis: bash has looked for its end before.
+    /// Like [`Self::substituted_script`], but for a script that begins with a parenthesis. Bash has
+    /// already searched for its end.
     fn scanned_script(&mut self) -> ParseResult<Script> {
         self.enter_scanned()?;
         let script = self.substituted_script()?;
@@ -116,7 +118,7 @@ impl Parser<'_> {
         Ok(script)
     }
 
-    /// A script up to and with `)`. Its here-documents are its own.
+    /// Parses a script up to and including `)`. The here-documents inside belong to this script.
     fn substituted_script(&mut self) -> ParseResult<Script> {
         self.enter()?;
         let outer = mem::take(&mut self.documents);
@@ -131,7 +133,7 @@ impl Parser<'_> {
             return Err(self.error(start, self.at, "`time` at the start of a substitution"));
         }
         if !self.documents.are_none() && (self.semicolons > 0 || !is_simple(&script)) {
-            // Printed, such a script loses a `;`.
+            // When bash prints such a script, a `;` is lost.
             let message = "a here-document in a substitution of several commands";
             return Err(self.error(start, self.at, message));
         }
@@ -145,7 +147,7 @@ impl Parser<'_> {
         Ok(script)
     }
 
-    /// The backquote at the cursor, up to the next one. Bash takes the backslashes off first.
+    /// Parses the backquote at the cursor, up to the next one. Bash removes the backslashes first.
     pub(super) fn backquoted(&mut self, quote: Quote, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         let mut rewritten = Rewritten::new(&self.source, start + 1);
@@ -170,7 +172,7 @@ impl Parser<'_> {
                     at += 2;
                 }
                 Some(byte) => {
-                    // Inside double quotes, bash's brace expansion takes this for the end of them.
+                    // Inside double quotes, bash's brace expansion takes this as the closing quote.
                     self.odd_braces |= byte == b'"' && quote != Quote::None;
                     at += 1;
                 }
@@ -192,7 +194,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether there are no compound commands in it, and none in the background.
+/// Returns whether the script has only simple commands, none of them in the background.
 fn is_simple(script: &Script) -> bool {
     let background = |item: &Item| item.then == Separator::Background;
     if script.items.iter().any(background) {
@@ -202,8 +204,8 @@ fn is_simple(script: &Script) -> bool {
     commands.all(|command| matches!(command.kind, CommandKind::Simple { .. }))
 }
 
-/// Bash reads a substitution twice. The first time it takes `time` at its start for the name of a
-/// command: what follows must be words to both readings.
+/// Returns whether both of bash's readings of a substitution agree on a leading `time`. The first
+/// reading treats it as a command name, so the rest must be words in both readings.
 fn keeps_time(script: &Script) -> bool {
     let Some(first) = script.items.first() else {
         return false;

@@ -1,4 +1,4 @@
-//! Here-documents: announced in a command, read behind the next line break.
+//! Here-documents: announced in a command, read after the next line break.
 
 use std::mem;
 
@@ -14,7 +14,8 @@ use crate::ast::{
 #[derive(Default)]
 pub(super) struct Documents {
     pending: Vec<Pending>,
-    /// In the order they are announced; the redirections hold their numbers until the end.
+    /// The bodies, in the order of their announcements. Until the end of the script, the
+    /// redirections hold indexes into this list.
     bodies: Vec<ShellWord>,
 }
 
@@ -33,18 +34,18 @@ struct Pending {
     quoted: bool,
     /// `<<-`
     strips_tabs: bool,
-    /// Where it is announced.
+    /// The offset of the announcement.
     at: usize,
 }
 
 impl Parser<'_> {
-    /// The tag behind `<<`.
+    /// Parses the tag after `<<`.
     pub(super) fn here_document(
         &mut self,
         start: usize,
         descriptor: Option<String>,
     ) -> ParseResult<Redirect> {
-        // Bash has already read past what follows such a line.
+        // Bash has already read past the text after such a line.
         if self.bounds.is_scanned() {
             return Err(self.unexpected("a here-document inside `((`"));
         }
@@ -82,7 +83,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The tag without its quotes, and whether it had any.
+    /// Parses the tag. Returns it without its quotes, and whether it had any.
     fn tag(&mut self) -> ParseResult<(String, bool)> {
         let start = self.at;
         if self.peek() == Some(b'#') {
@@ -134,7 +135,7 @@ impl Parser<'_> {
         Ok((tag, quoted))
     }
 
-    /// Reads the bodies of what was announced; the cursor is at the start of a line.
+    /// Reads the bodies of the announced here-documents; the cursor is at the start of a line.
     pub(super) fn gather_documents(&mut self) -> ParseResult<()> {
         for pending in mem::take(&mut self.documents.pending) {
             let body = self.document(&pending)?;
@@ -184,7 +185,8 @@ impl Parser<'_> {
         Ok(ShellWord { span, parts })
     }
 
-    /// One line, with its line break; with an unquoted tag, one that goes on behind a backslash.
+    /// Reads one line with its line break. With an unquoted tag, the line continues after a
+    /// trailing backslash.
     fn document_line(&mut self, quoted: bool, body: &mut Rewritten) {
         let mut kept = self.at;
         let mut at = kept;
@@ -209,7 +211,7 @@ impl Parser<'_> {
         self.at = at;
     }
 
-    /// The expansions of a body with an unquoted tag.
+    /// Parses the expansions of a body with an unquoted tag.
     fn document_parts(&mut self) -> ParseResult<Vec<WordPart>> {
         let mut pieces = Pieces::default();
         while let Some(byte) = self.peek() {
@@ -223,7 +225,7 @@ impl Parser<'_> {
         Ok(self.parts(pieces.list))
     }
 
-    /// Puts the bodies in their places, when the script that announced them is complete.
+    /// Moves the bodies into their redirections, once the script that announced them is complete.
     pub(super) fn finish_documents(&mut self, script: &mut Script) -> ParseResult<()> {
         if let Some(pending) = self.documents.pending.first() {
             let at = pending.at;

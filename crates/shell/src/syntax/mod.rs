@@ -1,19 +1,23 @@
-//! Reads a command line as bash 5.2 reads it under `bash -c`: no aliases, no extended patterns
-//! outside `[[ ]]`, no history expansion, not in POSIX mode.
+//! A parser for command lines, as bash 5.2 reads them under `bash -c`: no aliases, no extended
+//! patterns outside `[[ ]]`, no history expansion, not in POSIX mode.
 //!
-//! Everything that bash would evaluate is a node of the tree. Where bash itself reads a text twice by
-//! different rules (once to find its end, once to expand it), only what both readings agree on is
-//! accepted; all else is a [`SyntaxError`], never a silent text. A substitution it even prints from its
-//! own tree and reads again, so that the faults of its printer count, too. Time is linear in the length of the
-//! line: no construct is read again because of what surrounds it, except for the few texts that
-//! bash rewrites before reading them (backquotes and here-documents), whose nesting is bounded.
+//! Everything that bash would evaluate is a node of the tree. Bash itself reads some texts twice by
+//! different rules (once to find the end, once to expand). The parser accepts only texts on which
+//! both readings agree. Any other text is a [`SyntaxError`], never a plain text. Bash even prints a
+//! substitution from its own tree and parses the output again, so the parser must also account for
+//! the faults of bash's printer.
+//!
+//! Parsing takes linear time in the length of the line: no construct is parsed again because of the
+//! text around it. The exceptions are the texts that bash rewrites before it reads them (backquotes
+//! and here-documents), whose nesting is bounded.
 //!
 //! # Layout
-//! - `source`: the text, and where each byte of a rewritten text came from
-//! - `cursor`: looking at the text, bounds
+//! - `source`: the text, and the origin of each byte of a rewritten text
+//! - `cursor`: reading the text, bounds
 //! - `commands`, `compound`, `conditional`, `redirections`, `here_documents`: the grammar
-//! - `words`, `quotes`, `expansions`, `parameters`, `arithmetic`, `assignments`: what a word is made of
-//! - `braces`, `sequences`, `patterns`: what unquoted text means
+//! - `words`, `quotes`, `expansions`, `parameters`, `arithmetic`, `assignments`: the parts of a
+//!   shell word
+//! - `braces`, `sequences`, `patterns`: the meaning of unquoted text
 //! - `outline`: a tree as text, for tests
 
 mod arithmetic;
@@ -44,10 +48,10 @@ use crate::ast::{Script, Span};
 use here_documents::Documents;
 use source::Source;
 
-/// Why a line could not be read with certainty, and where.
+/// The reason why a line could not be parsed with certainty, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// What was found, for the person or model that wrote the line.
+    /// The reason, for the user or model that wrote the line.
     pub message: String,
     /// The place in the line.
     pub span: Span,
@@ -67,9 +71,10 @@ impl std::error::Error for SyntaxError {}
 
 type ParseResult<T> = Result<T, SyntaxError>;
 
-/// Reads a whole line (or several) as bash would.
+/// Parses a whole line (or several) as bash would.
 pub fn parse(line: &str) -> Result<Script, SyntaxError> {
-    // Bash cannot hold the first of these, and uses the other two as marks of its own.
+    // Bash cannot represent the first of these characters, and uses the other two as internal
+    // marks.
     if let Some(at) = line
         .bytes()
         .position(|byte| matches!(byte, 0 | 0x01 | 0x7f))
@@ -105,14 +110,16 @@ pub fn parse(line: &str) -> Result<Script, SyntaxError> {
     parser.whole_script()
 }
 
-/// How deep constructs may nest. Far beyond what people write, and far from the end of the stack.
+/// The maximum nesting depth of constructs: far more than users write, and far below the end of the
+/// stack.
 const MAX_DEPTH: usize = 100;
-/// How often a rewritten text may hold another: each is a copy of what it holds.
+/// The maximum nesting of rewritten texts. Each is a copy of its content.
 const MAX_REWRITTEN: usize = 8;
-/// How often an arithmetic expression may hold another, and a subshell that begins with `((` too: the
-/// end of each is looked for beforehand.
+/// The maximum nesting of arithmetic expressions, and of subshells that begin with `((`. The end of
+/// each is searched for in advance.
 const MAX_ARITHMETIC: usize = 8;
-/// How many bytes the brace expansions of one line may become before they are no longer listed.
+/// The total number of bytes that the brace expansions of one line may list. Above it, they are no
+/// longer listed.
 const MAX_ALTERNATIVES: usize = 1 << 20;
 
 #[derive(Clone, Copy)]
@@ -120,17 +127,18 @@ struct Bounds {
     depth: usize,
     rewritten: usize,
     arithmetic: usize,
-    /// Commands around this place that begin with `((`.
+    /// The number of enclosing commands that begin with `((`.
     scanned: usize,
-    /// What is left of [`MAX_ALTERNATIVES`].
+    /// The unused part of [`MAX_ALTERNATIVES`].
     alternatives: usize,
-    /// The remainder of [`braces::MAX_WORDS`] and [`braces::MAX_EXPANDED`].
+    /// The unused part of [`braces::MAX_WORDS`] and [`braces::MAX_EXPANDED`].
     braced_words: u64,
     braced_bytes: u64,
 }
 
 impl Bounds {
-    /// Inside something whose end bash looks for before it reads it.
+    /// Returns whether the cursor is inside a construct whose end bash searches for before it
+    /// parses it.
     fn is_scanned(self) -> bool {
         self.arithmetic > 0 || self.scanned > 0
     }
@@ -144,14 +152,14 @@ struct Parser<'t> {
     documents: Documents,
     /// Inside `$( )`, `<( )` or `>( )`, where bash also ends a here-document at `TAG)`.
     in_substitution: bool,
-    /// Inside `name=( )` inside such a thing, where bash loses track of backslashes.
+    /// Inside `name=( )` inside such a substitution, where bash loses track of backslashes.
     in_substituted_list: bool,
-    /// The word being read holds something that makes bash's brace expansion lose track of quotes.
+    /// The current word contains text that makes bash's brace expansion lose track of quotes.
     odd_braces: bool,
-    /// Expansions seen so far: tells whether a stretch had any.
+    /// The number of expansions so far, to detect whether a range contained any.
     expansions: usize,
-    /// `;` between the commands of this script so far.
+    /// The number of `;` between the commands of this script so far.
     semicolons: usize,
-    /// Double quotes around this place, also outside the substitution it is in.
+    /// The number of enclosing double quotes, including those outside the current substitution.
     in_double_quotes: usize,
 }

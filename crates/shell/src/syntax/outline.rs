@@ -1,4 +1,4 @@
-//! A tree as text, without the places: what tests look at and compare.
+//! A tree as text, without spans: the form that tests inspect and compare.
 
 use std::fmt::Write as _;
 
@@ -7,9 +7,9 @@ use crate::ast::{
     PartKind, Redirect, RedirectOperator, Script, Separator, ShellWord, TestItem, WordPart,
 };
 
-/// The tree as an s-expression, without the places.
+/// Returns the tree as an s-expression, without spans.
 ///
-/// Unquoted text stands for itself, quoted text is in double quotes.
+/// Unquoted text appears as written, quoted text is in double quotes.
 pub fn outline(script: &Script) -> String {
     let mut outline = Outline {
         text: String::new(),

@@ -1,25 +1,25 @@
 //! `${…}`.
 //!
-//! Bash looks for the closing brace by one set of quoting rules and expands the word inside by
-//! another, which depends on the operator and on what surrounds the whole. Only texts that both
-//! read alike are accepted.
+//! Bash searches for the closing brace by one set of quoting rules and expands the word inside by
+//! another, which depends on the operator and on the surrounding quotes. The parser accepts only
+//! texts that both read alike.
 
 use super::cursor::{in_name, starts_name};
 use super::words::{ExpansionStyle, Pieces, PlacedPart, Quote};
 use super::{ParseResult, Parser};
 use crate::ast::{Parameter, ParameterOperation, PartKind, ShellWord};
 
-/// What a word inside `${…}` is for.
+/// The purpose of a word inside `${…}`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operand {
-    /// A text that may take the place of the parameter.
+    /// A text that may replace the parameter.
     Value,
-    /// A pattern, or what replaces it.
+    /// A pattern, or its replacement.
     Pattern,
 }
 
 impl Parser<'_> {
-    /// The parameter behind `${`, with the closing brace.
+    /// Parses the parameter after `${`, with the closing brace.
     pub(super) fn braced_parameter(
         &mut self,
         start: usize,
@@ -46,7 +46,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The name, digits or special character, and a subscript.
+    /// Parses the name, digits or special character, and a subscript.
     fn parameter_name(&mut self) -> ParseResult<(String, Option<crate::ast::Arithmetic>)> {
         match self.peek() {
             Some(byte) if starts_name(byte) => {
@@ -66,7 +66,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `${#…}`; the cursor is at the `#`.
+    /// Parses `${#…}`; the cursor is at the `#`.
     fn parameter_length(&mut self) -> ParseResult<Parameter> {
         self.at += 1;
         let (name, subscript) = self.parameter_name()?;
@@ -80,7 +80,7 @@ impl Parser<'_> {
         Ok(Parameter { name, operation })
     }
 
-    /// `${!…}`; the cursor is at the `!`.
+    /// Parses `${!…}`; the cursor is at the `!`.
     fn indirect_parameter(&mut self, start: usize, quote: Quote) -> ParseResult<Parameter> {
         self.at += 1;
         if !self
@@ -97,7 +97,7 @@ impl Parser<'_> {
                 self.operation(quote)?;
             }
         }
-        // The tree has no place for them.
+        // The tree cannot represent them.
         if self.expansions != before {
             let message = "an expansion inside an indirect expansion";
             return Err(self.error(start, self.at, message));
@@ -114,7 +114,7 @@ impl Parser<'_> {
         self.at += 1;
     }
 
-    /// What follows the name, with the closing brace.
+    /// Parses the operation after the name, with the closing brace.
     fn operation(&mut self, quote: Quote) -> ParseResult<ParameterOperation> {
         let first = self.peek();
         let second = self.second();
@@ -161,7 +161,7 @@ impl Parser<'_> {
         Ok(operation)
     }
 
-    /// `-`, `=`, `?` or `+` and the word behind it.
+    /// Parses `-`, `=`, `?` or `+` and the word after it.
     fn value_operation(&mut self, quote: Quote) -> ParseResult<ParameterOperation> {
         let assigns = self.peek() == Some(b'=');
         self.at += 1;
@@ -172,7 +172,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A word up to the closing brace, or to this byte.
+    /// Parses a word up to the closing brace, or up to the byte `stop`.
     fn operand(
         &mut self,
         quote: Quote,
@@ -187,7 +187,8 @@ impl Parser<'_> {
                 None => return Err(self.error(start, self.at, "`${` without its end")),
                 Some(b'}') => break,
                 Some(byte) if Some(byte) == stop => break,
-                // Bash counts them when it looks for the end of what is around.
+                // Bash counts these parentheses while it searches for the end of the enclosing
+                // `((`.
                 Some(b'(' | b')') if self.bounds.is_scanned() => {
                     return Err(self.unexpected("a parenthesis in `${` inside `((`"));
                 }
@@ -214,7 +215,7 @@ impl Parser<'_> {
     ) -> ParseResult<()> {
         match byte {
             b'<' | b'>' if self.second() == Some(b'(') => self.process_substitution(pieces),
-            // Bash takes these quotes off if there are double quotes anywhere around.
+            // Bash removes these quotes if there are double quotes anywhere around them.
             b'$' if self.second() == Some(b'\'') && self.in_double_quotes > 0 => {
                 self.plain_ansi_quoted(pieces)?;
                 let kept = |piece: &PlacedPart| match &piece.kind {
@@ -258,7 +259,7 @@ impl Parser<'_> {
             b'\'' if braced => {
                 self.odd_braces = true;
                 let (from, to) = self.plain_single_quoted(pieces)?;
-                // Such quotes stand for themselves in a value, but not in a pattern.
+                // Such quotes are literal in a value, but not in a pattern.
                 if operand == Operand::Value
                     && let Some(piece) = pieces.list.last_mut()
                 {
@@ -280,7 +281,8 @@ impl Parser<'_> {
         Err(self.unexpected("quotes or an expansion inside `${` whose meaning is not certain"))
     }
 
-    /// `'…'` whose text means the same whether these are quotes or not. Returns its place.
+    /// Parses `'…'` with a text that means the same whether or not these are quotes. Returns its
+    /// start and end.
     pub(super) fn plain_single_quoted(
         &mut self,
         pieces: &mut Pieces,
@@ -295,7 +297,7 @@ impl Parser<'_> {
         Ok((start, self.at))
     }
 
-    /// `$'…'` whose text means the same even if it were read again.
+    /// Parses `$'…'` with a text that means the same even if bash reads it again.
     fn plain_ansi_quoted(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         self.at += 1;

@@ -1,6 +1,7 @@
 //! Tildes and patterns in unquoted text.
 //!
-//! Whether bash finds a pattern can depend on values; then it is one here.
+//! Whether bash finds a pattern can depend on the values of expansions. The parser then assumes a
+//! pattern.
 
 use super::words::{Pieces, PlacedPart};
 use super::{ParseResult, Parser};
@@ -9,8 +10,8 @@ use crate::ast::PartKind;
 impl Parser<'_> {
     /// Splits tilde prefixes off unquoted text.
     ///
-    /// `value`: this is the value of an assignment. `assignment`: behind an unquoted `=` or `:` a
-    /// tilde counts too.
+    /// `value` means that this is the value of an assignment. With `assignment`, a tilde after an
+    /// unquoted `=` or `:` is expanded as well.
     pub(super) fn expand_tildes(
         &self,
         pieces: Vec<PlacedPart>,
@@ -29,7 +30,7 @@ impl Parser<'_> {
                     if let PartKind::Brace(texts) = &mut piece.kind
                         && pieces.peek().is_some_and(begins_with_tilde)
                     {
-                        // An empty alternative makes that tilde the first character.
+                        // If an alternative is empty, that tilde becomes the first character.
                         *texts = None;
                     }
                     first = false;
@@ -83,7 +84,7 @@ impl Parser<'_> {
                 if prefix.is_none()
                     && let Some(next) = pieces.peek_mut()
                 {
-                    // The name of the home directory goes on in the braces.
+                    // The name of the home directory continues in the braces.
                     next.kind = PartKind::Brace(None);
                 }
             }
@@ -97,7 +98,7 @@ impl Parser<'_> {
 
     /// Splits pattern characters off unquoted text.
     pub(super) fn find_globs(&self, pieces: Vec<PlacedPart>) -> Vec<PlacedPart> {
-        // Whether something behind a piece can close a bracket.
+        // For each piece: whether a later piece can close a bracket.
         let mut closable = vec![false; pieces.len()];
         let mut later = false;
         for (index, piece) in pieces.iter().enumerate().rev() {
@@ -131,7 +132,7 @@ impl Parser<'_> {
         let last_close = characters.iter().rposition(|&next| next == ']');
         let mut from = 0;
         let mut at = 0;
-        // Once no end is found there is none for the rest either: looking once is enough.
+        // If one bracket has no end, no later one has: a single search is enough.
         let mut endless = false;
         while at < characters.len() {
             let end = match characters[at] {
@@ -175,7 +176,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Some characters of an unquoted text piece, as a piece.
+    /// Returns a range of an unquoted text piece, as a piece.
     pub(super) fn part_of(
         &self,
         piece: &PlacedPart,
@@ -193,7 +194,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `@(…)` and its like on the right side of `==` in `[[ ]]`.
+    /// Parses `@(…)` and similar patterns on the right side of `==` in `[[ ]]`.
     pub(super) fn extended_pattern(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         self.at += 1;
@@ -232,7 +233,7 @@ fn begins_with_tilde(piece: &PlacedPart) -> bool {
     matches!(&piece.kind, PartKind::Text(text) if !piece.quoted && text.starts_with('~'))
 }
 
-/// Behind the bracket that closes the one at `open`.
+/// Returns the offset after the bracket that closes the one at `open`.
 fn bracket_end(characters: &[char], open: usize) -> Option<usize> {
     let mut at = open + 1;
     if matches!(characters.get(at), Some('!' | '^')) {

@@ -5,7 +5,7 @@ use super::{ParseResult, Parser};
 use crate::ast::PartKind;
 
 impl Parser<'_> {
-    /// `'…'`
+    /// Parses `'…'`.
     pub(super) fn single_quoted(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         let inner = start + 1;
@@ -22,7 +22,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `"…"` at the cursor; `start` is that of its first piece.
+    /// Parses `"…"` at the cursor; `start` is the start of its first piece.
     pub(super) fn double_quoted(&mut self, start: usize, pieces: &mut Pieces) -> ParseResult<()> {
         let quote = self.at;
         let first = pieces.list.len();
@@ -59,7 +59,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A backslash that quotes only some characters, and otherwise stands for itself.
+    /// Parses a backslash that quotes only some characters and is otherwise literal.
     pub(super) fn double_quoted_escape(
         &mut self,
         special: &[u8],
@@ -75,7 +75,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Quoted text up to one of these bytes.
+    /// Reads quoted text up to any of these bytes.
     pub(super) fn plain_run(&mut self, until: &[u8], pieces: &mut Pieces) {
         let start = self.at;
         let bytes = self.source.text.as_bytes();
@@ -87,7 +87,7 @@ impl Parser<'_> {
         pieces.text(start, self.at, true, &self.source.text[start..self.at]);
     }
 
-    /// `'…'` behind the `$` at `start`.
+    /// Parses `'…'` after the `$` at `start`.
     pub(super) fn ansi_quoted(&mut self, start: usize, pieces: &mut Pieces) -> ParseResult<()> {
         let inner = self.at + 1;
         let bytes = self.source.text.as_bytes();
@@ -109,7 +109,7 @@ impl Parser<'_> {
                 "an escape in `$'…'` whose meaning is not certain",
             ));
         };
-        // Printed, such a quote has a backslash in front.
+        // When bash prints such a quote, it adds a backslash before it.
         if self.in_substituted_list && decoded.contains('\'') {
             let message = "a single quote in a list inside a substitution";
             return Err(self.error(start, end + 1, message));
@@ -125,8 +125,8 @@ impl Parser<'_> {
     }
 }
 
-/// The bytes that `$'…'` stands for; nothing where bash would cut them short or they depend on more
-/// than the text.
+/// Returns the bytes that `$'…'` represents. Returns `None` if bash would truncate them, or if they
+/// depend on more than the text.
 fn decode(escaped: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(escaped.len());
     let mut rest = escaped;
@@ -192,7 +192,7 @@ fn decode(escaped: &[u8]) -> Option<Vec<u8>> {
     (!text.iter().any(held)).then_some(text)
 }
 
-/// The number that begins the text, and how many digits it has.
+/// Returns the number at the start of the text, and how many digits it has.
 fn number(text: &[u8], radix: u32, most: usize) -> (u32, usize) {
     let mut value = 0_u32;
     let mut length = 0;

@@ -7,7 +7,7 @@ use super::{ParseResult, Parser};
 use crate::ast::{PartKind, Redirect, RedirectOperator, ShellWord};
 
 impl Parser<'_> {
-    /// All redirections behind a compound command.
+    /// Parses all redirections after a compound command.
     pub(super) fn redirections(&mut self, redirects: &mut Vec<Redirect>) -> ParseResult<()> {
         loop {
             let before = self.at;
@@ -22,7 +22,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The redirection at the cursor, if there is one.
+    /// Parses the redirection at the cursor, if any.
     pub(super) fn redirection(&mut self) -> ParseResult<Option<Redirect>> {
         self.peek();
         let start = self.at;
@@ -69,7 +69,7 @@ impl Parser<'_> {
         Ok(Some(redirect))
     }
 
-    /// `2` or `{name}` in front of an operator.
+    /// Parses `2` or `{name}` before an operator.
     fn descriptor(&mut self) -> ParseResult<Option<String>> {
         let start = self.at;
         let written = match self.peek() {
@@ -141,7 +141,7 @@ impl Parser<'_> {
         let closes = duplicates && self.peek() == Some(b'-');
         let start = self.at;
         let word = self.word(style)?;
-        // Bash ends the target at this sign, whatever follows.
+        // Bash ends the target at this character, regardless of the text after it.
         if closes && plain_text(&word) != Some("-") {
             return Err(self.error(start, self.at, "something glued to `&-`"));
         }
@@ -149,7 +149,7 @@ impl Parser<'_> {
         Ok(word)
     }
 
-    /// `{a[1]}>`: a word that bash may take for a descriptor.
+    /// Rejects `{a[1]}>`: bash may read this word as a descriptor.
     pub(super) fn refuse_strange_descriptor(&mut self, word: &ShellWord) -> ParseResult<()> {
         if !matches!(self.peek(), Some(b'<' | b'>')) {
             return Ok(());
@@ -177,7 +177,7 @@ impl Parser<'_> {
     }
 }
 
-/// `2`, `2-` or `-`: anything else may be a file.
+/// Returns whether the target is `2`, `2-` or `-`. Any other text may be a file.
 fn names_descriptor(target: &ShellWord) -> bool {
     let Some(text) = plain_text(target) else {
         return false;

@@ -1,17 +1,17 @@
 //! `{1..9}` and `{a..e..2}`.
 
-/// More steps than this are not listed.
+/// The maximum number of steps in a listed sequence.
 const MAX_STEPS: u32 = 1_000;
 
-/// What `{x..y}` becomes.
+/// The result of `{x..y}`.
 pub(super) enum Sequence {
     Texts(Vec<String>),
-    /// Certainly not a sequence: the text stays.
+    /// Certainly not a sequence: the text is unchanged.
     Literal,
     Uncertain,
 }
 
-/// The text between the braces of `x..y` or `x..y..step`.
+/// Parses the text between the braces of `{x..y}` or `{x..y..step}`.
 pub(super) fn sequence(text: &str) -> Sequence {
     let terms: Vec<&str> = text.split("..").collect();
     let (first, last, step) = match terms[..] {
@@ -53,8 +53,8 @@ pub(super) fn sequence(text: &str) -> Sequence {
     }
 }
 
-/// Returns how many words `{x..y}` or `{x..y..step}` becomes in bash, whose integers have 64 bits;
-/// 1 if it stays unchanged.
+/// Returns how many arguments `{x..y}` or `{x..y..step}` becomes in bash, whose integers have 64
+/// bits. Returns 1 if the text is unchanged.
 pub(super) fn length(text: &str) -> u64 {
     let terms: Vec<&str> = text.split("..").collect();
     let (first, last, step) = match terms[..] {

@@ -1,24 +1,27 @@
-//! The text being read. Backquotes and here-documents are rewritten before bash reads them; the
-//! rewritten text remembers where its bytes came from, so that spans always point into the line.
+//! The text that the parser reads.
+//!
+//! Bash rewrites backquotes and here-documents before it reads them. A rewritten text remembers the
+//! origin of its bytes, so that spans always point into the line.
 
 use crate::ast::Span;
 
-/// From this byte of the text on, bytes come from this place of the line and those behind it.
+/// A range of the text, from `start` to the next stretch, whose bytes come from `origin` on in the
+/// line.
 #[derive(Clone, Copy)]
 struct Stretch {
     start: usize,
     origin: usize,
 }
 
-/// A text, and where in the line its bytes are.
+/// A text, and the place of its bytes in the line.
 pub(super) struct Source<'t> {
     pub(super) text: &'t str,
-    /// Sorted; empty for the line itself.
+    /// Sorted by `start`. Empty for the line itself.
     stretches: Vec<Stretch>,
 }
 
 impl<'t> Source<'t> {
-    /// The line itself.
+    /// Returns the line itself as a source.
     pub(super) fn whole(text: &'t str) -> Self {
         Source {
             text,
@@ -26,7 +29,8 @@ impl<'t> Source<'t> {
         }
     }
 
-    /// Where in the line a byte of this text is. What was left out belongs to the byte before it.
+    /// Returns the offset in the line of a byte of this text. Omitted bytes belong to the byte
+    /// before them.
     pub(super) fn origin(&self, at: usize) -> usize {
         let index = self
             .stretches
@@ -48,14 +52,14 @@ impl<'t> Source<'t> {
     }
 }
 
-/// A text under construction, made of stretches of another.
+/// A rewritten text under construction, made of stretches of another text.
 pub(super) struct Rewritten {
     pub(super) text: String,
     stretches: Vec<Stretch>,
 }
 
 impl Rewritten {
-    /// Begins with what stands at `at`.
+    /// Creates an empty text whose origin is `at` in `source`.
     pub(super) fn new(source: &Source<'_>, at: usize) -> Self {
         Rewritten {
             text: String::new(),
@@ -66,7 +70,7 @@ impl Rewritten {
         }
     }
 
-    /// Takes over a stretch as it is.
+    /// Copies a range of `source` unchanged.
     pub(super) fn keep(&mut self, source: &Source<'_>, from: usize, to: usize) {
         if from >= to {
             return;
@@ -93,10 +97,10 @@ impl Rewritten {
         }
     }
 
-    /// Forgets what was taken since the text had this length.
+    /// Removes everything after this length.
     pub(super) fn truncate(&mut self, length: usize) {
         self.text.truncate(length);
-        // The first tells where the text begins, even if there is none.
+        // The first stretch holds the origin of the text, even if the text is empty.
         while self.stretches.len() > 1
             && self
                 .stretches

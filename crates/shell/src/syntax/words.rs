@@ -1,4 +1,4 @@
-//! Words: pieces of quoted and unquoted text and expansions, side by side.
+//! Shell words: adjacent pieces of quoted and unquoted text and expansions.
 
 use std::mem;
 
@@ -6,10 +6,10 @@ use super::cursor::{ends_word, in_name, starts_name};
 use super::{ParseResult, Parser};
 use crate::ast::{PartKind, ShellWord, WordPart};
 
-/// What surrounds a piece.
+/// The quoting context of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quote {
-    /// Nothing.
+    /// Unquoted.
     None,
     /// `"…"`
     Double,
@@ -21,34 +21,34 @@ pub(super) enum Quote {
     Arithmetic,
 }
 
-/// Where a tilde means a home directory.
+/// The places where a tilde means a home directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tildes {
-    /// At the start; behind `=` and `:` too if the word looks like an assignment.
+    /// At the start, and after `=` and `:` if the word looks like an assignment.
     Start,
-    /// At the start and behind each `:`.
+    /// At the start and after each `:`.
     Value,
 }
 
-/// Which expansions a place of the grammar gives to unquoted text.
+/// The expansions that unquoted text undergoes in a place of the grammar.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExpansionStyle {
     pub(super) braces: bool,
     pub(super) globs: bool,
-    /// `@(…)` and its like are patterns: only on the right side of `==` and `!=` in `[[ ]]`.
+    /// `@(…)` and similar forms are patterns: only on the right side of `==` and `!=` in `[[ ]]`.
     pub(super) extended: bool,
     pub(super) tildes: Tildes,
 }
 
 impl ExpansionStyle {
-    /// Arguments and their like.
+    /// Arguments, and other words that may be split.
     pub(super) const ARGUMENT: ExpansionStyle = ExpansionStyle {
         braces: true,
         globs: true,
         extended: false,
         tildes: Tildes::Start,
     };
-    /// One word stays one word.
+    /// A word that is never split.
     pub(super) const SINGLE: ExpansionStyle = ExpansionStyle {
         braces: false,
         globs: false,
@@ -72,7 +72,7 @@ impl ExpansionStyle {
     };
 }
 
-/// A part whose place is still one in the text being read.
+/// A part whose offsets still refer to the text being read.
 #[derive(Debug, Clone)]
 pub(super) struct PlacedPart {
     pub(super) start: usize,
@@ -81,8 +81,7 @@ pub(super) struct PlacedPart {
     pub(super) kind: PartKind,
 }
 
-/// Pieces in order. Texts of the same quoting that follow each other are one piece, but never
-/// across a quote.
+/// Pieces in order. Consecutive texts with the same quoting are merged, but never across a quote.
 #[derive(Default)]
 pub(super) struct Pieces {
     pub(super) list: Vec<PlacedPart>,
@@ -118,14 +117,14 @@ impl Pieces {
         self.open = true;
     }
 
-    /// The next text is a piece of its own.
+    /// Ends the current piece, so that the next text starts a new one.
     pub(super) fn close(&mut self) {
         self.open = false;
     }
 }
 
 impl Parser<'_> {
-    /// The word at the cursor; there must be one.
+    /// Parses the word at the cursor, which must exist.
     pub(super) fn word(&mut self, style: ExpansionStyle) -> ParseResult<ShellWord> {
         if self.peek() == Some(b'#') {
             return Err(self.unexpected("a comment where a word should be"));
@@ -137,7 +136,7 @@ impl Parser<'_> {
         Ok(word)
     }
 
-    /// The word at the cursor; without parts if there is none.
+    /// Parses the word at the cursor. Without a word there, the result has no parts.
     pub(super) fn word_or_nothing(&mut self, style: ExpansionStyle) -> ParseResult<ShellWord> {
         self.peek();
         let start = self.at;
@@ -168,7 +167,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A piece of an unquoted word that begins with neither a delimiter nor a process substitution.
+    /// Reads a piece of an unquoted word that begins with neither a delimiter nor a process
+    /// substitution.
     pub(super) fn unquoted_piece(&mut self, pieces: &mut Pieces, single: bool) -> ParseResult<()> {
         match self.peek() {
             Some(b'\\') => self.escaped(pieces),
@@ -200,7 +200,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A backslash and what it quotes.
+    /// Reads a backslash and the character that it quotes.
     pub(super) fn escaped(&mut self, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
         if self.byte(start + 1).is_none() {
@@ -215,7 +215,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Gives unquoted text its meaning, and everything its place in the line.
+    /// Applies the meaning of unquoted text, and converts offsets to places in the line.
     pub(super) fn finish_word(
         &mut self,
         start: usize,
@@ -256,7 +256,8 @@ impl Parser<'_> {
         pieces.into_iter().map(part).collect()
     }
 
-    /// The places of the characters of an unquoted text piece, which may hold continued lines.
+    /// Returns the offsets of the characters of an unquoted text piece, which may contain continued
+    /// lines.
     pub(super) fn places(&self, piece: &PlacedPart) -> Vec<usize> {
         let bytes = self.source.text.as_bytes();
         let mut places = Vec::new();
@@ -273,7 +274,7 @@ impl Parser<'_> {
     }
 }
 
-/// `name=`, `name+=` or `name[…]=` at the start of a word.
+/// Returns whether a word starts with `name=`, `name+=` or `name[…]=`.
 fn looks_like_assignment(piece: &PlacedPart) -> bool {
     let PartKind::Text(text) = &piece.kind else {
         return false;
@@ -285,7 +286,8 @@ fn looks_like_assignment(piece: &PlacedPart) -> bool {
     let name = bytes.iter().take_while(|&&byte| in_name(byte)).count();
     match &bytes[name..] {
         [b'=', ..] | [b'+', b'=', ..] => true,
-        // Where the subscript ends does not matter: a tilde too many is only less certain.
+        // The end of the subscript does not matter: an additional tilde only makes the value less
+        // certain.
         [b'[', rest @ ..] => rest.contains(&b'='),
         _ => false,
     }

@@ -1,24 +1,25 @@
-//! Which functions of a line are certainly in force where a name is called.
+//! The functions of a line that certainly exist where a name is called.
 //!
-//! A name that a function covers starts no program, so a definition counts only where it surely has
-//! run before, in this very shell, and nothing may have taken it away since. Its body is judged where
-//! it is defined, so it does not matter which of several definitions a call reaches.
+//! A call of such a name starts no program. So a definition is recorded only if it has certainly
+//! run before, in the same shell, and no command can have removed it since. The body of a function
+//! is analyzed where it is defined, so it does not matter which of several definitions a call
+//! reaches.
 
 use std::collections::BTreeSet;
 
 use crate::arg::{Arg, Value};
 
-/// More functions than this in one line are not kept track of, so that a line of thousands stays
-/// cheap to read.
+/// The maximum number of functions that are tracked in one line, so that a line with thousands of
+/// them stays cheap to analyze.
 const MOST: usize = 64;
 
-/// Names that certainly are functions here.
+/// The names that are certainly functions here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct InForce(BTreeSet<String>);
 
 impl InForce {
     pub(super) fn define(&mut self, name: &str) {
-        // Whether bash looks for a function of a name that is a path depends on its version and mode.
+        // It depends on bash's version and mode whether a function may have a path as its name.
         if !name.contains('/') && self.0.len() < MOST {
             self.0.insert(name.to_owned());
         }
@@ -28,14 +29,14 @@ impl InForce {
         self.0.contains(name)
     }
 
-    /// Only what is in force on both ways.
+    /// Keeps only the functions that exist on both control-flow paths.
     pub(super) fn and(&mut self, other: &Self) {
         self.0.retain(|name| other.0.contains(name));
     }
 }
 
-/// Commands of bash that may take a function away, put an alias before it, or run a text in this
-/// shell that does.
+/// Builtins that may remove a function, define an alias with its name, or run a text in this shell
+/// that does.
 const DISTURBING: &[&str] = &[
     ".",
     "alias",
@@ -56,7 +57,7 @@ const DISTURBING: &[&str] = &[
     "unset",
 ];
 
-/// May this command change which functions there are, wherever it stands in the line?
+/// Returns whether this command may change the set of functions, at any place of the line.
 pub(super) fn disturbs(argv: &[Arg]) -> bool {
     let Some(first) = argv.first() else {
         return false;
@@ -65,7 +66,8 @@ pub(super) fn disturbs(argv: &[Arg]) -> bool {
         return true;
     };
     match called.as_str() {
-        // `mapfile` runs a text only by an option, `set` and `shopt` only print without a word.
+        // `mapfile` runs a text only with an option; `set` and `shopt` only print without an
+        // argument.
         "mapfile" | "readarray" => argv[1..]
             .iter()
             .any(|arg| arg.text().is_none_or(|text| text.starts_with("-C"))),
@@ -74,7 +76,8 @@ pub(super) fn disturbs(argv: &[Arg]) -> bool {
                 .is_none_or(|text| text.contains("posix") || text.contains("alias"))
         }),
         "trap" => argv.len() > 2,
-        // A variable of that name goes first, and only without one the function.
+        // `unset` removes a variable of that name first, and the function only if there is no
+        // variable.
         "unset" => !argv.get(1).is_some_and(|arg| arg.is("-v")),
         called => DISTURBING.contains(&called),
     }

@@ -1,5 +1,5 @@
-//! What a line runs without a command of its own: texts that bash evaluates, and variables that choose
-//! programs. None of it can be read from the line, so rules that hold a line up must know.
+//! Code that a line runs without a command: texts that bash evaluates, and variables that choose
+//! programs. This code cannot be read from the line, so rules that block a line must know about it.
 
 use crate::{
     arg::Arg,
@@ -7,12 +7,13 @@ use crate::{
     effect::{CommandFinding, Effect},
 };
 
-/// Whether the line holds a text with a command in it, and something that evaluates texts.
+/// Tracks whether the line contains a text with a command in it, and a construct that evaluates
+/// texts.
 #[derive(Debug, Default)]
 pub(super) struct Evaluation {
-    /// A quoted text holds a substitution, as in `x='a[$(cmd)]'`.
+    /// A quoted text contains a substitution, as in `x='a[$(cmd)]'`.
     text: bool,
-    /// The text of a variable, or a subscript, is evaluated.
+    /// Bash evaluates a subscript or the text of a variable.
     evaluates: bool,
 }
 
@@ -25,7 +26,7 @@ impl Evaluation {
         self.evaluates = true;
     }
 
-    /// Some commands of bash evaluate the subscripts of the names they are given.
+    /// Records builtins that evaluate the subscripts of their arguments.
     pub(super) fn note_command(&mut self, argv: &[Arg]) {
         const EVALUATING: &[&str] = &[
             "[",
@@ -51,7 +52,8 @@ impl Evaluation {
                 .any(|arg| arg.text().is_none_or(|text| text.contains('[')));
     }
 
-    /// Why a command may run that is none of the line's own, if so.
+    /// Returns the finding for a command that may run although the line does not contain it, if
+    /// any.
     pub(super) fn problem(&self) -> Option<CommandFinding> {
         let why = "a text that holds a command may be evaluated";
         (self.text && self.evaluates)
@@ -59,7 +61,7 @@ impl Evaluation {
     }
 }
 
-/// Says so where a variable that is set chooses what runs.
+/// Adds [`Effect::Opaque`] if the line sets a variable that chooses a program.
 pub(super) fn admit_chosen(finding: &mut CommandFinding) {
     let opaque = |effect: &Effect| matches!(effect, Effect::Opaque(_));
     if finding.effects.iter().any(opaque) {

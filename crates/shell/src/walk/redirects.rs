@@ -1,4 +1,4 @@
-//! Redirections, and paths that are more than files.
+//! Redirections, and paths that are not ordinary files.
 
 use std::{
     borrow::Cow,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Walker<'_> {
-    /// Redirections, of whatever command.
+    /// Analyzes the redirections of any command.
     pub(super) fn redirects(&mut self, command: &Command, shell: &Shell<'_>, state: &State) {
         for redirect in &command.redirects {
             self.word(&redirect.target, shell, state);
@@ -107,13 +107,14 @@ impl Walker<'_> {
     }
 }
 
-/// What a process substitution becomes, as far as a program sees it. No file has this name, and a
-/// line that writes it opens none.
+/// The path that a program receives for a process substitution. No file has this name, and writing
+/// to it opens no file.
 pub(crate) const PIPE: &str = "/dev/fd/pipe";
 
 const OUTPUT_IS_A_FILE: &str = "its output may then be opened as the file that is read";
 
-/// Is this one of the streams a command has anyway, so that reading it opens no file by its name?
+/// Returns whether the path is a stream that a command already has open, so that reading it opens
+/// no file.
 pub fn is_stream(path: &str) -> bool {
     [
         "/dev/null",
@@ -129,8 +130,10 @@ pub fn is_stream(path: &str) -> bool {
         })
 }
 
-/// Targets that keep nothing. To open the name of a descriptor is to open the file behind it anew, for
-/// writing too, so only those of the outputs are among them.
+/// Returns whether a target stores nothing.
+///
+/// Opening the name of a descriptor opens the file behind it again, also for writing, so only the
+/// descriptors of the outputs are included.
 pub fn keeps_nothing(path: &str) -> bool {
     [
         "/dev/null",
@@ -144,13 +147,13 @@ pub fn keeps_nothing(path: &str) -> bool {
     .contains(&path)
 }
 
-/// Descriptors that a line opens from files, and what it makes of its outputs: together they let
-/// `/dev/stdout` name a file.
+/// Tracks descriptors that a line opens from files and copies to its outputs. Together, they can
+/// make `/dev/stdout` name a file.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    /// A descriptor beyond the first three reads a file, or what standard input reads.
+    /// A descriptor above 2 reads a file or a copy of standard input.
     opened: bool,
-    /// An output became a copy of such a descriptor.
+    /// An output became a copy of a descriptor above 2.
     copied: Option<Span>,
 }
 
@@ -179,19 +182,19 @@ impl Streams {
         }
     }
 
-    /// Where the line makes an output of what may be a file that it reads, if so.
+    /// Returns the place where the line makes an output of a file that it may read, if any.
     pub(super) fn problem(&self) -> Option<(Span, CommandFinding)> {
         let span = self.copied.filter(|_| self.opened)?;
         Some((span, CommandFinding::unknown(OUTPUT_IS_A_FILE).at(span)))
     }
 }
 
-/// `3`, `3-`
+/// Parses the target `3` or `3-`.
 fn number(text: &str) -> Option<u32> {
     text.trim_end_matches('-').parse().ok()
 }
 
-/// Which descriptor a redirection sets, if it is written as a number or not at all.
+/// Returns the descriptor that a redirection sets, if it is a number or omitted.
 fn descriptor(redirect: &Redirect) -> Option<u32> {
     use RedirectOperator as Operator;
     match &redirect.descriptor {
@@ -207,12 +210,12 @@ fn descriptor(redirect: &Redirect) -> Option<u32> {
     }
 }
 
-/// Does it set standard output or standard error?
+/// Returns whether the redirection sets standard output or standard error.
 fn is_output(redirect: &Redirect) -> bool {
     matches!(descriptor(redirect), Some(1 | 2))
 }
 
-/// The host of `/dev/tcp/HOST/PORT`, which bash itself connects to.
+/// Returns the host of `/dev/tcp/HOST/PORT`, to which bash itself connects.
 fn network(path: &str) -> Option<Option<String>> {
     let rest = path
         .strip_prefix("/dev/tcp/")
@@ -225,7 +228,7 @@ fn network(path: &str) -> Option<Option<String>> {
     )
 }
 
-/// `/dev/$x`, `/dev/tcp/$host/80`.
+/// Returns whether the target may be a network address, such as `/dev/$x` or `/dev/tcp/$host/80`.
 fn may_be_network(target: &Arg) -> bool {
     match &target.value {
         Value::Unknown { prefix, .. } | Value::Glob(prefix) => prefix.starts_with("/dev/"),
@@ -233,7 +236,7 @@ fn may_be_network(target: &Arg) -> bool {
     }
 }
 
-/// Makes unknown what reads what belongs to another process.
+/// Makes a finding unknown if it reads data of another process.
 pub(super) fn refuse_spying(finding: &mut CommandFinding, places: Option<&[PathBuf]>) {
     let spying = finding.effects.iter().any(|effect| match effect {
         Effect::Read(read) => spies(read, places),
@@ -245,13 +248,15 @@ pub(super) fn refuse_spying(finding: &mut CommandFinding, places: Option<&[PathB
     }
 }
 
-/// Does it read what belongs to another process: `/proc/PID/…`, also where the id is an expansion?
+/// Returns whether this reads data of another process: `/proc/PID/…`, even if the id is an
+/// expansion.
 fn spies(read: &Read, places: Option<&[PathBuf]>) -> bool {
     let text = match &read.path.value {
         Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text,
         Value::Unknown { prefix, .. } => prefix,
     };
-    // A command that only sees names hands them on, and here they are not all written in the line.
+    // A command that reads only names passes them on. It is accepted only if the line names all of
+    // them.
     if !read.content && !read.walks && read.path.text().is_some() {
         return false;
     }
@@ -266,25 +271,25 @@ fn spies(read: &Read, places: Option<&[PathBuf]>) -> bool {
     places.is_some_and(|places| places.iter().any(|place| shows.another(&place.join(text))))
 }
 
-/// How a path goes on behind what is known of it.
+/// The continuation of a path after its known text.
 struct PathTail {
     /// An expansion follows.
     cut: bool,
-    /// What follows is a name of its own.
+    /// The continuation is a separate name.
     open: bool,
     /// Everything below is read.
     walks: bool,
 }
 
 impl PathTail {
-    /// May this lead into another process's part of `/proc`?
+    /// Returns whether the path may lead into another process's directory in `/proc`.
     fn another(&self, path: &Path) -> bool {
         let pattern = |name: &str| name.contains(['*', '?', '[', '(']);
         let own = |name: &str| ["self", "thread-self"].contains(&name);
         let link =
             |name: &str| ["cwd", "map_files", "root", "task"].contains(&name) || pattern(name);
-        // From one's own part links lead everywhere, also back to where the others are: a `..` behind
-        // one is that of another directory.
+        // The links in the process's own directory lead anywhere, also back to other processes:
+        // `..` after a link is relative to the link's target.
         let written = names(path);
         let follows = |names: &[Cow<'_, str>]| match names {
             [top, process, name, _] => top == "proc" && own(process) && link(name),
@@ -296,7 +301,7 @@ impl PathTail {
         let path = lexical(path);
         let names = names(&path);
         let Some((top, below)) = names.split_first() else {
-            // `/$x` may be anything, as `$x` may.
+            // `/$x` may be any path, just as `$x` may.
             return false;
         };
         if pattern(top) {
@@ -322,7 +327,7 @@ impl PathTail {
     }
 }
 
-/// The names of an absolute path.
+/// Returns the components of an absolute path.
 fn names(path: &Path) -> Vec<Cow<'_, str>> {
     let names = path.components().skip(1);
     names

@@ -1,23 +1,24 @@
-//! What an awk program does, by its words.
+//! The effects of an awk program, found from its tokens.
 //!
-//! Nothing but `print` and `printf` writes, behind a `>` outside parentheses; nothing but `system` and a
-//! pipe starts a command; nothing but `getline` opens a file of its own choice, unless the list of
-//! files is changed.
+//! Only `print` and `printf` write, after a `>` outside parentheses. Only `system` and a pipe start
+//! a command. Only `getline` opens a file that the program chooses, unless the program changes the
+//! list of files.
 
 use super::lexer::{AwkToken, Token, tokens};
 use crate::commands::program::{Act, ScriptProgram};
 
-/// gawk opens a connection for such a file name, also for one among the files it is to read.
+/// Returns whether gawk opens a network connection for this file name. This applies to input files
+/// as well.
 pub(super) fn is_socket(path: &str) -> bool {
     path.starts_with("/inet")
 }
 
-/// `/inet/tcp/0/HOST/PORT`.
+/// Returns the contact for `/inet/tcp/0/HOST/PORT`.
 pub(super) fn contact(path: &str) -> Act {
     Act::Contact(path.split('/').nth(4).map(str::to_owned))
 }
 
-/// Reads a program.
+/// Parses a program.
 pub(super) fn read(program: &str) -> ScriptProgram {
     let tokens = match tokens(program) {
         Ok(tokens) => tokens,
@@ -57,7 +58,8 @@ impl<'a> Code<'a> {
             match kind {
                 AwkToken::Word("print" | "printf") => {
                     printing = true;
-                    // In the head of a `for`: what is a comparison there cannot be said.
+                    // In the head of a `for`, a comparison cannot be distinguished from a
+                    // redirection.
                     if depth > 0 {
                         self.doubt("its program prints in an odd place");
                     }
@@ -91,7 +93,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// A string whose meaning is what is written.
+    /// Returns the string token at this index, if it has no escapes.
     fn literal(&self, at: usize) -> Option<String> {
         match self.kind(at) {
             Some(AwkToken::Text(text)) if !text.contains('\\') => Some(text.to_owned()),
@@ -99,7 +101,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// The same, with nothing behind it that would lengthen it.
+    /// Like [`Self::literal`], but only if nothing that follows is concatenated to the string.
     fn whole_literal(&self, at: usize) -> Option<String> {
         match self.kind(at + 1) {
             None | Some(AwkToken::Newline | AwkToken::Sign(";" | "}" | ")")) => self.literal(at),
@@ -107,7 +109,8 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Does the line's end here end a statement? Not behind what needs more.
+    /// Returns whether the line break here ends a statement. It does not after a token that needs
+    /// an operand.
     fn ends_statement(&self, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|at| self.kind(at));
         match before {
@@ -118,7 +121,8 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// `print > file`: standard output and error are no files.
+    /// Records the target of `print > file`. Standard output and standard error are not
+    /// files.
     fn writes(&mut self, at: usize) {
         let path = self.whole_literal(at + 1);
         match path.as_deref() {
@@ -128,7 +132,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// `print | command` and `command | getline`.
+    /// Records `print | command` and `command | getline`.
     fn pipe(&mut self, at: usize) {
         let line = match self.kind(at + 1) {
             Some(AwkToken::Word("getline")) => {
@@ -147,7 +151,7 @@ impl<'a> Code<'a> {
         });
     }
 
-    /// `getline < file`: the first `<` in the same parentheses is taken for it.
+    /// Records `getline < file`. The first `<` in the same parentheses is the redirection.
     fn getline(&mut self, at: usize) {
         let depth = self.tokens[at].depth;
         for (offset, token) in self.tokens[at + 1..].iter().enumerate() {
@@ -171,7 +175,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// `FILENAME == ARGV[1]` only looks.
+    /// Returns whether this is a comparison such as `FILENAME == ARGV[1]`.
     fn compares(&self, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|at| self.kind(at));
         let index = [at + 1, at + 2, at + 3].map(|at| self.kind(at));

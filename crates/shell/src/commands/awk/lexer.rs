@@ -1,13 +1,14 @@
-//! The words of an awk program, as gawk, mawk and the one true awk all see them.
+//! The tokens of an awk program, as gawk, mawk and the one true awk all read them.
 //!
-//! Whether a slash divides or starts a pattern depends on what stands before it, and a pattern can
-//! hide a quote. Where one awk could see a pattern and another a division, the program is not read.
+//! A slash divides or starts a pattern depending on the token before it, and a pattern can hide a
+//! quote. If one awk could read a pattern where another reads a division, the lexer rejects the
+//! program.
 
-/// One word of a program.
+/// One token of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) kind: AwkToken<'a>,
-    /// How many parentheses and brackets are open around it.
+    /// The number of parentheses and brackets that are open around the token.
     pub(super) depth: usize,
 }
 
@@ -20,18 +21,18 @@ pub(super) enum AwkToken<'a> {
     Text(&'a str),
     Pattern,
     Sign(&'static str),
-    /// The end of a line, where it is not escaped.
+    /// The end of a line, unless it is escaped.
     Newline,
 }
 
-/// Longer ones first.
+/// The operators, longer ones first.
 const SIGNS: [&str; 41] = [
     "**=", "**", "||", "|&", "|", "&&", ">>", ">=", ">", "<=", "<", "==", "=", "!=", "!~", "!",
     "++", "+=", "+", "--", "-=", "-", "*=", "*", "%=", "%", "^=", "^", "~", "?", ":", ",", ";",
     "(", ")", "[", "]", "{", "}", "$", "@",
 ];
 
-/// All words, or why they cannot be told apart.
+/// Returns all tokens, or the reason why they are ambiguous.
 pub(super) fn tokens(program: &str) -> Result<Vec<Token<'_>>, &'static str> {
     let mut lexer = Lexer {
         program,
@@ -56,11 +57,11 @@ struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
     tokens: Vec<Token<'a>>,
-    /// The open parentheses and brackets; whether each holds the condition of an `if` or loop.
+    /// The open parentheses and brackets, and whether each holds the condition of an `if` or loop.
     open: Vec<Open>,
-    /// The last word closed such a condition.
+    /// The last token closed the condition of an `if` or loop.
     after_condition: bool,
-    /// Where the bracket that was closed last had been opened.
+    /// The index of the token that opened the bracket closed last.
     closed: usize,
 }
 
@@ -68,11 +69,11 @@ struct Lexer<'a> {
 enum Open {
     Condition,
     Parenthesis,
-    /// With the place of its word.
+    /// An open bracket, with the index of its token.
     Bracket(usize),
 }
 
-/// What a slash is.
+/// The meaning of a slash.
 enum Slash {
     Divides,
     StartsPattern,
@@ -97,7 +98,8 @@ impl<'a> Lexer<'a> {
             }
             b'"' => self.text()?,
             b'/' => match self.slash() {
-                // Behind what cannot be assigned to, gawk takes `/=` for the start of a pattern.
+                // After an expression that cannot be assigned to, gawk reads `/=` as the start of a
+                // pattern.
                 Slash::Divides if self.bytes.get(start + 1) != Some(&b'=') => {
                     self.at += 1;
                     self.push(AwkToken::Sign("/"));
@@ -143,7 +145,7 @@ impl<'a> Lexer<'a> {
         Some(self.tokens[before].kind)
     }
 
-    /// A number. One that runs into a name is read in several ways.
+    /// Reads a number. A number directly followed by a name is ambiguous.
     fn number(&mut self) -> Result<(), &'static str> {
         self.run(|byte| byte.is_ascii_digit());
         if self.bytes.get(self.at) == Some(&b'.') {
@@ -199,7 +201,7 @@ impl<'a> Lexer<'a> {
             None | Some(AwkToken::Newline) => Slash::StartsPattern,
             Some(AwkToken::Number | AwkToken::Text(_)) => Slash::Divides,
             Some(AwkToken::Pattern) => Slash::Unclear,
-            // Behind `key in array` the one true awk takes a pattern.
+            // After `key in array`, the one true awk reads a pattern.
             Some(AwkToken::Word(_)) if self.before_last() == Some(AwkToken::Word("in")) => {
                 Slash::Unclear
             }
@@ -219,7 +221,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Is a statement that begins with a variable, a field or an element read just now, and nothing else?
+    /// Returns whether the tokens just read are a variable, a field or an element at the start of a
+    /// statement.
     fn assignable(&self) -> bool {
         let begins = |before: usize| match before.checked_sub(1).map(|at| self.tokens[at].kind) {
             None | Some(AwkToken::Newline | AwkToken::Sign("{" | "}" | ";")) => true,
@@ -237,8 +240,9 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A pattern, to the first slash that is not escaped. Some take a slash in brackets as part of the
-    /// pattern, so that no bracket may be open there, whichever way one counts.
+    /// Reads a pattern, up to the first slash that is not escaped. Some awks read a slash in
+    /// brackets as part of the pattern, so no bracket may be open there under any of the counting
+    /// rules.
     fn pattern(&mut self) -> Result<(), &'static str> {
         let start = self.at + 1;
         self.at = start;
@@ -312,7 +316,8 @@ fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Sets as POSIX has them: a `]` in the first place is itself, classes are skipped, escapes hold.
+/// Returns whether all bracket expressions are closed under the POSIX rules: a `]` in the first
+/// position is literal, classes are skipped, and escapes apply.
 fn closed_as_sets(pattern: &[u8]) -> bool {
     let mut at = 0;
     while let Some(byte) = pattern.get(at) {
@@ -347,7 +352,8 @@ fn closed_as_sets(pattern: &[u8]) -> bool {
     true
 }
 
-/// The first `]` behind a `[` closes it, whatever stands around.
+/// Returns whether all bracket expressions are closed if the first `]` after a `[` always closes
+/// it.
 fn closed_plainly(pattern: &[u8]) -> bool {
     let mut open = false;
     let mut at = 0;
@@ -363,7 +369,8 @@ fn closed_plainly(pattern: &[u8]) -> bool {
     !open
 }
 
-/// Brackets counted, a class as one more, and a `]` in the first place as none.
+/// Returns whether all brackets are closed if they are counted: a class is one more bracket, and a
+/// `]` in the first position is not counted.
 fn closed_by_count(pattern: &[u8]) -> bool {
     let (mut open, mut first, mut at) = (0_usize, None, 0);
     while let Some(byte) = pattern.get(at) {

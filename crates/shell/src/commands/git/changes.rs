@@ -11,7 +11,7 @@ use crate::{
 };
 
 pub(super) const SUBCOMMANDS: &[Spec] = &[
-    // Even a dry run of --intent-to-add writes the empty object.
+    // With --intent-to-add, even a dry run writes the empty object.
     Spec::prints(
         "add stage",
         "-nvfuA --dry-run --verbose --force --update --all --no-all \
@@ -19,7 +19,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     )
     .strict()
     .judged(add),
-    // A dry run of it writes objects too.
+    // A dry run of this subcommand also writes objects.
     Spec::changes(
         "commit",
         "-apzqvseinou -m: -C: -c: -F< -t< -S? --message= --reuse-message= --reedit-message= --fixup= \
@@ -145,7 +145,7 @@ fn starts(parsed: &ParsedArguments<'_>) -> CommandFinding {
     )
 }
 
-/// What changes, unless the line asks for a dry run of it.
+/// Returns a changing finding, unless the line requests a dry run.
 fn unless_dry(parsed: &ParsedArguments<'_>, what: &'static str) -> CommandFinding {
     let dry = parsed.has("-n") || parsed.has("--dry-run");
     match parsed.verdict() {
@@ -165,7 +165,7 @@ fn commit(parsed: &ParsedArguments<'_>) -> CommandFinding {
     recorded(parsed, parsed.with_effects(finding, Operands::Text))
 }
 
-/// Adds the reads of the files whose content goes into the object store.
+/// Adds the reads of the files whose content is written to the object store.
 fn recorded(parsed: &ParsedArguments<'_>, finding: CommandFinding) -> CommandFinding {
     let files = parsed.operands.iter();
     finding.with_all(files.map(|arg| content(&paths::pattern(arg))))

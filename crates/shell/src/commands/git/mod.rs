@@ -1,7 +1,7 @@
-//! git: its options before the subcommand, and which table judges the subcommand.
+//! git: the options before the subcommand, and the table that describes the subcommand.
 //!
-//! A read-only verdict holds only if the configuration git reads starts no program; who asks has to
-//! audit that ([`crate::git_config`]).
+//! A read-only verdict holds only if the configuration that git reads starts no program. The caller
+//! must audit that with [`crate::git_config`].
 
 mod changes;
 #[cfg(test)]
@@ -27,7 +27,7 @@ use crate::{
 
 pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("git", git)];
 
-/// The tables of subcommands whose reads are listed one by one. One of two words is written
+/// The tables of subcommands whose reads are listed one by one. A subcommand with a verb is written
 /// `stash/list`.
 const LISTED: &[&[Spec]] = &[
     history::SUBCOMMANDS,
@@ -35,11 +35,11 @@ const LISTED: &[&[Spec]] = &[
     queries::SUBCOMMANDS,
 ];
 
-/// The tables of the others.
+/// The tables of the other subcommands.
 const TABLES: &[&[Spec]] = &[changes::SUBCOMMANDS, remotes::SUBCOMMANDS];
 
-/// Subcommands of the other tables that neither print what is in the object store nor put it
-/// anywhere but where it belongs. All others may show any file.
+/// Subcommands of the other tables that neither print the content of objects nor copy it outside of
+/// the repository and its working tree. All other subcommands may show any file.
 const KEEPS_CONTENT: &str = "add stage commit rm mv clean checkout switch restore reset merge rebase \
                              cherry-pick revert stash init apply am mailinfo mailsplit worktree \
                              worktree/remove gc repack prune prune-packed pack-refs maintenance \
@@ -49,7 +49,8 @@ const KEEPS_CONTENT: &str = "add stage commit rm mv clean checkout switch restor
                              pull fetch clone ls-remote send-pack http-push fetch-pack http-fetch \
                              remote-http remote-https fast-import index-pack unpack-objects";
 
-/// Settings that may be injected without choosing what runs; of a section, or one alone.
+/// Settings that may be injected because they do not choose what runs. An entry that ends in `.` is
+/// a whole section, other entries are single settings.
 const PLAIN_SETTINGS: &str = "user. author. committer. color. column. advice. core.quotepath \
                               core.abbrev core.autocrlf core.safecrlf core.filemode core.longpaths \
                               core.whitespace diff.algorithm diff.context diff.mnemonicprefix \
@@ -58,15 +59,15 @@ const PLAIN_SETTINGS: &str = "user. author. committer. color. column. advice. co
                               merge.conflictstyle protocol.version pull.ff pull.rebase push.default \
                               rerere.enabled commit.verbose";
 
-/// Options before the subcommand that change neither what runs nor where git looks.
+/// Options before the subcommand that change neither what runs nor where git reads.
 const HARMLESS: &str = "--no-pager -P --literal-pathspecs --glob-pathspecs --noglob-pathspecs \
                         --icase-pathspecs --no-optional-locks --no-replace-objects --no-lazy-fetch \
                         --no-advice";
 
-/// Options that print something and end.
+/// Options that print information and exit.
 const PRINTING: &str = "--version -v -h --html-path --man-path --info-path";
 
-/// Options before the subcommand that take the next word.
+/// Options before the subcommand that take the next argument as their value.
 const WITH_VALUE: &str = "-c --config-env --git-dir --work-tree --namespace --super-prefix \
                           --shallow-file --attr-source";
 
@@ -128,7 +129,7 @@ fn git(argv: &[Arg]) -> CommandFinding {
 
 const ALIAS: &str = "a subcommand that is not known may be an alias for any command";
 
-/// `user.name=x`
+/// Returns whether an argument such as `user.name=x` sets a plain setting.
 fn is_plain_setting(arg: &Arg) -> bool {
     let text = match &arg.value {
         Value::Literal(text) | Value::Braced(text) => text,
@@ -150,7 +151,8 @@ fn listed(options: &str, text: &str) -> bool {
         .any(|option| option == text)
 }
 
-/// What the subcommand does stays true of its effects; only an exact rule may let it through.
+/// Keeps the subcommand's effects, but makes the finding at least unknown; only an exact rule may
+/// then allow it.
 fn refused(mut finding: CommandFinding, why: String, span: Span) -> CommandFinding {
     finding.verdict = finding.verdict.max(EffectVerdict::Unknown);
     finding.reason = why.into();
@@ -159,7 +161,7 @@ fn refused(mut finding: CommandFinding, why: String, span: Span) -> CommandFindi
     finding
 }
 
-/// `-C`: every path counts from there.
+/// Applies `-C`: every path is relative to that directory.
 fn inside(mut finding: CommandFinding, directory: &Arg) -> CommandFinding {
     for effect in &mut finding.effects {
         match effect {
@@ -211,7 +213,7 @@ fn subcommand(argv: &[Arg]) -> CommandFinding {
         finding = finding.with(options::tree(&here));
     }
     match spec.does {
-        // What an option adds matters less than that it changes something.
+        // An unknown option does not change the fact that the subcommand changes something.
         Does::Change(what) if finding.verdict == EffectVerdict::Unknown => CommandFinding {
             verdict: EffectVerdict::Mutating,
             reason: what.into(),
@@ -231,12 +233,13 @@ fn subcommand(argv: &[Arg]) -> CommandFinding {
     }
 }
 
-/// Subcommands that take a word behind `--` for a path, whatever it looks like. Others read their
-/// line twice and lose the `--` on the way: `git stash list -- --output=f` writes.
+/// Subcommands that treat every argument after `--` as a path. Others parse their arguments twice
+/// and lose the `--`: `git stash list -- --output=f` writes.
 const KEEPS_DASHES: &str = "log show diff whatchanged reflog shortlog rev-list blame annotate diff-tree \
                             diff-index diff-files grep status ls-files ls-tree";
 
-/// What makes a question doubtful that each option alone leaves harmless.
+/// Returns a finding for options that are safe separately but unsafe in combination or with their
+/// value.
 fn doubts(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     let inside = parsed.options.iter().find(|given| {
         let kind = given.value.as_ref().map(Arg::text);
@@ -249,8 +252,10 @@ fn doubts(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     read_twice(parsed)
 }
 
-/// git reads many lines twice, with a different table each time. A value that looks like an option
-/// may be taken away by the first reading, and what follows it becomes an option in the second.
+/// Finds a value that looks like an option.
+///
+/// git parses many lines twice, with a different table each time. The first pass may consume the
+/// value, and the text after it becomes an option in the second pass.
 fn read_twice(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     let dashed = |arg: &Arg| arg.text().is_none_or(|text| text.starts_with('-'));
     let given = parsed.options.iter().find(|given| {

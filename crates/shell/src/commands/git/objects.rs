@@ -1,4 +1,4 @@
-//! Subcommands that look at objects, the index or the working tree.
+//! Subcommands that read objects, the index or the working tree.
 
 use super::paths::{self, ShownPaths};
 use crate::{
@@ -129,7 +129,7 @@ fn finding(parsed: &ParsedArguments<'_>) -> CommandFinding {
     parsed.finding(Operands::Text)
 }
 
-/// Names of files.
+/// Analyzes operands that are file names.
 fn names(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = finding(parsed);
     finding
@@ -147,7 +147,7 @@ fn cat_file(parsed: &ParsedArguments<'_>) -> CommandFinding {
     } else {
         ShownPaths::Content
     };
-    // `git cat-file blob HEAD:f`: the first word is a type.
+    // In `git cat-file blob HEAD:f`, the first operand is a type.
     let types = usize::from(parsed.operands.len() > 1);
     let mut finding = finding(parsed);
     finding.effects.extend(paths::reads(parsed, shows, types));
@@ -177,7 +177,7 @@ fn first_file(parsed: &ParsedArguments<'_>) -> CommandFinding {
     finding
 }
 
-/// Merges three files into the first, or prints the result.
+/// Analyzes `merge-file`, which merges three files into the first, or prints the result.
 fn merge_file(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = if parsed.has("-p") || parsed.has("--stdout") || parsed.verdict().is_some() {
         finding(parsed)

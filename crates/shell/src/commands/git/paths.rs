@@ -1,4 +1,4 @@
-//! What git's operands read: `rev:path` and pathspecs.
+//! The files that git's operands read: `rev:path` and pathspecs.
 
 use crate::{
     arg::{Arg, Value},
@@ -7,16 +7,17 @@ use crate::{
     effect::{Effect, Write, WriteKind},
 };
 
-/// What of the paths it names a subcommand shows.
+/// The information that a subcommand shows about the paths it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShownPaths {
-    /// Names, dates, hashes.
+    /// Names, dates and hashes.
     Names,
-    /// What is in them, and in everything if no path is given.
+    /// The content of the paths, or of all files if the line names no path.
     Content,
 }
 
-/// The reads of operands that are revisions, objects and pathspecs; the first `texts` are neither.
+/// Returns the reads of operands that are revisions, objects and pathspecs. The first `texts`
+/// operands are none of these.
 pub(super) fn reads(parsed: &ParsedArguments<'_>, shows: ShownPaths, texts: usize) -> Vec<Effect> {
     let mut effects = Vec::new();
     let mut limited = false;
@@ -49,7 +50,7 @@ pub(super) fn reads(parsed: &ParsedArguments<'_>, shows: ShownPaths, texts: usiz
     effects
 }
 
-/// Everything below the current directory is shown.
+/// Returns a read of everything below the current directory.
 pub(super) fn everything(parsed: &ParsedArguments<'_>) -> Effect {
     options::tree(&here(parsed))
 }
@@ -61,7 +62,7 @@ pub(super) fn here(parsed: &ParsedArguments<'_>) -> Arg {
     Arg::literal(".", span)
 }
 
-/// The files that a checkout overwrites.
+/// Returns writes of the files that a checkout overwrites.
 pub(super) fn written(parsed: &ParsedArguments<'_>) -> Vec<Effect> {
     let operands = parsed.operands.iter().enumerate();
     let paths = operands.filter(|(at, arg)| match parsed.before_dashes {
@@ -71,18 +72,19 @@ pub(super) fn written(parsed: &ParsedArguments<'_>) -> Vec<Effect> {
     paths.map(|(_, arg)| checked_out(arg)).collect()
 }
 
-/// What a pathspec names is overwritten.
+/// Returns a write of the files that a pathspec names.
 pub(super) fn checked_out(arg: &Arg) -> Effect {
     match arg.text() {
-        // `:/`, `:(top)`: from the top, or from where it is.
+        // `:/` and `:(top)` are relative to the top of the working tree, other magic to the current
+        // directory.
         Some(text) if text.starts_with(':') => filled(&Arg::literal(".", arg.span)),
         _ => filled(&pattern(arg)),
     }
 }
 
-/// Adds the read of a pathspec. Does it limit what is shown?
+/// Adds the read of a pathspec. Returns whether the pathspec limits what the subcommand shows.
 fn pathspec(arg: &Arg, shows: ShownPaths, effects: &mut Vec<Effect>) -> bool {
-    // `:(magic)`, `:!exclude`, `:/from the top`: what they name is not known here.
+    // The files that `:(magic)`, `:!exclude` and `:/from the top` name are not known.
     if arg.text().is_some_and(|text| text.starts_with(':')) {
         return false;
     }
@@ -94,7 +96,7 @@ fn pathspec(arg: &Arg, shows: ShownPaths, effects: &mut Vec<Effect>) -> bool {
     true
 }
 
-/// A pathspec is a pattern to git also where it was none to the shell.
+/// Returns the pathspec as a pattern: git expands patterns that were quoted for the shell.
 pub(super) fn pattern(arg: &Arg) -> Arg {
     match arg.text() {
         Some(text) if text.contains(['*', '?', '[']) => Arg {
@@ -105,7 +107,7 @@ pub(super) fn pattern(arg: &Arg) -> Arg {
     }
 }
 
-/// The path of `rev:path`, `:path` and `:2:path`.
+/// Returns the path of `rev:path`, `:path` and `:2:path`.
 fn object_path(arg: &Arg) -> Option<Arg> {
     let text = match &arg.value {
         Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text,
@@ -120,7 +122,7 @@ fn object_path(arg: &Arg) -> Option<Arg> {
     let mut depth = 0_usize;
     let colon = text.char_indices().find(|(_, letter)| {
         match letter {
-            // `HEAD@{10:30}` has a colon of its own.
+            // `HEAD@{10:30}` contains a colon that is not a separator.
             '{' => depth += 1,
             '}' => depth = depth.saturating_sub(1),
             _ => {}
@@ -151,7 +153,7 @@ fn object_path(arg: &Arg) -> Option<Arg> {
     })
 }
 
-/// Can it be nothing but a path?
+/// Returns whether the operand can only be a path.
 pub(super) fn is_path(arg: &Arg) -> bool {
     matches!(nature(arg), Nature::Path)
 }
@@ -162,7 +164,7 @@ enum Nature {
     Either,
 }
 
-/// What an operand is, as far as its text tells.
+/// Returns the kind of an operand, as far as its text shows it.
 fn nature(arg: &Arg) -> Nature {
     let Some(text) = arg.text() else {
         return Nature::Either;
@@ -188,7 +190,7 @@ fn nature(arg: &Arg) -> Nature {
     }
 }
 
-/// A path as seen from outside of a directory.
+/// Returns a path relative to the directory that `-C` names.
 pub(super) fn below(directory: &Arg, path: &Arg) -> Arg {
     let absolute = |text: &str| text.starts_with('/');
     let join = |text: &str| match directory.text() {
@@ -205,7 +207,7 @@ pub(super) fn below(directory: &Arg, path: &Arg) -> Arg {
         _ if directory.text().is_none() => directory.value.clone(),
         Value::Literal(text) | Value::Braced(text) => Value::Literal(join(text)),
         Value::Glob(text) => Value::Glob(join(text)),
-        // What the expansion gives may be absolute.
+        // The expansion may become an absolute path.
         Value::Unknown { prefix, one } => Value::Unknown {
             prefix: if prefix.is_empty() {
                 String::new()
@@ -221,17 +223,17 @@ pub(super) fn below(directory: &Arg, path: &Arg) -> Arg {
     }
 }
 
-/// The command's work on a path.
+/// Returns a plain write of a path.
 pub(super) fn worked(path: &Arg) -> Effect {
     write(path, WriteKind::Work)
 }
 
-/// Whatever is below a path may be written.
+/// Returns a write of any file below a path.
 pub(super) fn filled(path: &Arg) -> Effect {
     write(path, WriteKind::Tree)
 }
 
-/// The removal of a path.
+/// Returns the removal of a path.
 pub(super) fn removed(path: &Arg) -> Effect {
     write(path, WriteKind::Removal)
 }

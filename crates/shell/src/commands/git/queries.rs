@@ -1,5 +1,5 @@
-//! Subcommands that answer a question about references, configuration or settings, and change
-//! something when they are asked in another way.
+//! Subcommands that show references, configuration or settings, but change them with other
+//! arguments.
 
 use super::paths::{self, ShownPaths};
 use crate::{
@@ -10,8 +10,8 @@ use crate::{
     effect::{CommandFinding, Effect, Start, Write, WriteKind},
 };
 
-/// Which references, and how they are listed. Those of `--contains` and its like are listed as flags
-/// because their commit may be left out; a word behind them is an operand then.
+/// Options that select references and format the list. `--contains` and similar options are listed
+/// as flags because their commit is optional; an argument after them counts as an operand.
 macro_rules! references {
     () => {
         " --contains=? --no-contains=? --with=? --without=? --merged=? --no-merged=? --points-at=? \
@@ -117,7 +117,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         ),
         runs("-e --edit", "starts an editor"),
     ])
-    // `git config a.b --list` sets a.b.
+    // `git config a.b --list` sets `a.b`: options after the first operand are not options.
     .style(OptionStyle::Posix)
     .judged(config),
     ask("var", "-l"),
@@ -166,7 +166,7 @@ fn finding(parsed: &ParsedArguments<'_>) -> CommandFinding {
     parsed.finding(Operands::Text)
 }
 
-/// Options that make git list whatever the operands are.
+/// Options that make git list, regardless of the operands.
 const LISTS: &[&str] = &[
     "--contains",
     "--no-contains",
@@ -204,7 +204,7 @@ fn list_references(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if let (None, Some(given)) = (parsed.verdict(), signature) {
         return CommandFinding::unknown("a signature in the format starts gpg").at(given.span);
     }
-    // git takes the word behind these as their value even if it looks like an option.
+    // git takes the argument after these options as their value even if it looks like an option.
     let swallowed = parsed.argv.windows(2).find(|pair| {
         let takes = pair[0].text().is_some_and(|text| {
             !text.contains('=')
@@ -295,7 +295,7 @@ fn config(parsed: &ParsedArguments<'_>) -> CommandFinding {
         || match verb(parsed) {
             Some("list" | "get") => true,
             Some("set" | "unset" | "rename-section" | "remove-section" | "edit") => false,
-            // `git config user.name` asks, with a value behind it sets.
+            // `git config user.name` prints the value; with a second operand it sets the value.
             _ => parsed.operands.len() <= 1,
         };
     if parsed.verdict().is_none() && !reads {
@@ -330,7 +330,8 @@ fn trailers(parsed: &ParsedArguments<'_>) -> CommandFinding {
     finding
 }
 
-/// The first operand; none is certain to be none.
+/// Returns the first operand. `None` means that there certainly is no operand; an unknown one is
+/// `""`.
 fn verb<'a>(parsed: &'a ParsedArguments<'_>) -> Option<&'a str> {
     parsed.operands.first().map(|arg| arg.text().unwrap_or(""))
 }

@@ -1,4 +1,4 @@
-//! Subcommands that talk to a remote.
+//! Subcommands that contact a remote.
 
 use super::paths;
 use crate::{
@@ -86,7 +86,7 @@ fn mail(parsed: &ParsedArguments<'_>) -> CommandFinding {
     judge(parsed, CommandFinding::mutating("it sends mail"))
 }
 
-/// A refused option says more than the subcommand; an unlisted one does not.
+/// Returns the finding of a refused option, otherwise the usual finding of the subcommand.
 fn judge(parsed: &ParsedArguments<'_>, usual: CommandFinding) -> CommandFinding {
     let finding = match parsed.verdict() {
         Some(refused) if refused.cover == Cover::Exact => CommandFinding {

@@ -1,19 +1,19 @@
-//! Which subcommands write files of the working tree that the line does not name.
+//! Subcommands that write files of the working tree that the line does not name.
 
 use super::paths;
 use crate::{arg::Arg, commands::options::ParsedArguments};
 
-/// Subcommands that may write any file of the working tree, whatever their words are.
+/// Subcommands that may write any file of the working tree, regardless of their arguments.
 const ALWAYS: &str = "merge rebase cherry-pick revert am pull bisect sparse-checkout read-tree \
                       checkout-index";
 
-/// Options of `git reset` that leave the files as they are.
+/// Options of `git reset` that leave the files unchanged.
 const MOVES_ONLY: &str = "--soft --mixed -q --quiet -N --intent-to-add -p --patch --no-refresh --";
 
-/// Verbs of `git stash` that leave the files as they are.
+/// Verbs of `git stash` that leave the files unchanged.
 const KEPT_ASIDE: &str = "drop clear create store list show export import";
 
-/// May it write any file of the working tree?
+/// Returns whether the subcommand may write any file of the working tree.
 pub(super) fn is_changed(name: &str, parsed: &ParsedArguments<'_>) -> bool {
     let words = parsed.argv.get(1..).unwrap_or_default();
     let all = |table: &str, words: &[Arg]| {
@@ -27,7 +27,7 @@ pub(super) fn is_changed(name: &str, parsed: &ParsedArguments<'_>) -> bool {
         .collect();
     match name {
         "checkout" => checks_out(parsed),
-        // A new branch at the same commit: nothing moves.
+        // A new branch at the same commit leaves the files unchanged.
         "switch" => {
             let creates = "-c -C --create --force-create";
             let named = words.len() - dashed.len();
@@ -47,7 +47,8 @@ pub(super) fn is_changed(name: &str, parsed: &ParsedArguments<'_>) -> bool {
     }
 }
 
-/// `git checkout x` changes branches, unless its operands can only be paths.
+/// Returns whether `git checkout x` switches branches. It does not if the operands can only be
+/// paths.
 fn checks_out(parsed: &ParsedArguments<'_>) -> bool {
     let operands = &parsed.operands;
     if let Some(before) = parsed.before_dashes {
@@ -62,7 +63,7 @@ fn checks_out(parsed: &ParsedArguments<'_>) -> bool {
     match operands.as_slice() {
         [] => forces || !creates || parsed.has("--orphan"),
         [one] => !paths::is_path(one),
-        // Behind what is a branch or a path stand paths.
+        // After a branch or path, further operands are paths.
         [_, ..] => creates || operands.iter().any(|operand| operand.text().is_none()),
     }
 }

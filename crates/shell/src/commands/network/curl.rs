@@ -13,7 +13,8 @@ use crate::{
 
 pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&CURL)];
 
-/// The whole list, because a value that is taken for an operand would be taken for a host.
+/// The full list of curl's options. If an option is missing, its value is read as an operand and
+/// therefore as a host.
 static CURL: Spec = Spec::prints(
     "curl",
     "-aqfGgI0ik46jlLMnNZpJORSs231BvV -E: -C: -b: -c: -d: -D: -F: -P: -H: -h: -m: -o: -U: -Q: -r: -e: \
@@ -124,7 +125,7 @@ fn urls<'a>(parsed: &'a ParsedArguments<'_>) -> Vec<&'a Arg> {
     parsed.operands.iter().copied().chain(given).collect()
 }
 
-/// A host, or a local file by its URL.
+/// Returns the host that a URL names, or the local file.
 fn contacted(url: &Arg) -> Vec<Effect> {
     match url.text().and_then(|text| text.strip_prefix("file://")) {
         Some(path) => {
@@ -149,7 +150,7 @@ fn sends_data(given: &GivenOption) -> bool {
     }
 }
 
-/// What the value of an option reads, writes or contacts.
+/// Returns the effects of an option's value: a read, a write or a contacted host.
 fn value_effects(given: &GivenOption, directory: Option<&Arg>) -> Vec<Effect> {
     let Some(value) = &given.value else {
         return Vec::new();
@@ -198,13 +199,13 @@ fn value_effects(given: &GivenOption, directory: Option<&Arg>) -> Vec<Effect> {
         "--url" => contacted(value),
         "-x" | "--proxy" | "--preproxy" | "--proxy1.0" | "--socks4" | "--socks4a" | "--socks5"
         | "--socks5-hostname" | "--doh-url" => hosts::contacts(value, host_of),
-        // Where the line says that another host stands for the one in the URL.
+        // These options replace the host in the URL with another one.
         "--connect-to" | "--resolve" | "--dns-servers" => vec![Effect::Net(None)],
         _ => Vec::new(),
     }
 }
 
-/// The files of `name=@a;type=x,b` and `name=<c`.
+/// Returns the files of `name=@a;type=x,b` and `name=<c`.
 fn form_files(text: &str) -> impl Iterator<Item = &str> {
     let content = text.split_once('=').map_or("", |(_, content)| content);
     let files = content.strip_prefix(['@', '<']).unwrap_or_default();

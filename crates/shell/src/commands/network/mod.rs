@@ -1,4 +1,5 @@
-//! Programs that contact a host. None is harmless; what they contact, read and write is named.
+//! Programs that contact a host. They are never read-only; their findings list the hosts and files
+//! they use.
 
 pub(super) mod curl;
 pub(super) mod openssl;
@@ -12,7 +13,7 @@ use crate::{
     effect::{CommandFinding, Effect, Write, WriteKind},
 };
 
-/// The finding of a refused option, if it says more than that a host is contacted.
+/// Returns the finding of a refused option that needs an exact rule.
 fn refused(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     let finding = parsed.verdict()?;
     (finding.cover == crate::effect::Cover::Exact).then_some(finding)
@@ -25,7 +26,7 @@ fn write(path: &Arg, how: WriteKind) -> Effect {
     })
 }
 
-/// What a URL without its scheme, as curl and wget take it, contacts.
+/// Returns the host of a URL. The scheme may be missing, as with curl and wget.
 fn host_of(text: &str) -> Option<String> {
     hosts::of_url(text).or_else(|| {
         let authority = text.split(['/', '?', '#', '\\']).next().unwrap_or_default();
@@ -33,7 +34,7 @@ fn host_of(text: &str) -> Option<String> {
     })
 }
 
-/// The last part of a URL's path: the name under which it is kept.
+/// Returns the last part of a URL's path, which is the file name of the download.
 fn kept_name(url: &Arg) -> Option<Arg> {
     let text = url.text()?;
     let path = text.split_once("://").map_or(text, |(_, rest)| rest);
@@ -42,7 +43,7 @@ fn kept_name(url: &Arg) -> Option<Arg> {
     (!name.is_empty()).then(|| Arg::literal(name, url.span))
 }
 
-/// A path below a directory that an option names.
+/// Returns a path below the directory that an option names.
 fn inside(directory: Option<&Arg>, name: Arg) -> Arg {
     match directory.map(|directory| directory.text()) {
         None => name,

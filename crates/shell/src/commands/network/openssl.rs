@@ -1,4 +1,4 @@
-//! openssl: looking at certificates is harmless, connecting and keys are not.
+//! openssl: inspecting certificates is read-only; connecting and using keys is not.
 
 use crate::{
     arg::Arg,

@@ -1,4 +1,4 @@
-//! Programs that look up names, probe hosts or open plain connections.
+//! Programs that resolve names, probe hosts or open plain connections.
 
 use super::refused;
 use crate::{
@@ -60,7 +60,7 @@ fn connect(parsed: &ParsedArguments<'_>) -> CommandFinding {
     named(parsed, why, hosts::of_authority)
 }
 
-/// Every operand that can be a host: a port, a type of record or an option of dig's is none.
+/// Adds every operand that may be a host. A port, a record type and an option of dig are not hosts.
 fn named(
     parsed: &ParsedArguments<'_>,
     why: &'static str,
@@ -87,7 +87,7 @@ fn named(
     finding
 }
 
-/// Its addresses say what it joins: `TCP:host:port`, `EXEC:…`, `OPEN:file`.
+/// socat's addresses name what it connects: `TCP:host:port`, `EXEC:…`, `OPEN:file`.
 fn socat(argv: &[Arg]) -> CommandFinding {
     let mut finding = CommandFinding::unknown("it joins what its addresses name").exact();
     for arg in argv.get(1..).unwrap_or_default() {

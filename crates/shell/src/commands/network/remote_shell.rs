@@ -1,4 +1,4 @@
-//! ssh and what runs over it.
+//! ssh and programs that use it.
 
 use super::{refused, write};
 use crate::{
@@ -24,7 +24,7 @@ const REFUSED: &[Refused] = &[runs(
     "injects configuration or starts a program",
 )];
 
-/// The first operand is the host, the rest runs there.
+/// The first operand is the host; the other operands are the command that runs there.
 static SSH: Spec = Spec::prints(
     "ssh slogin mosh autossh",
     "-1246AaCfGgKkMNnqsTtVvXxYy -B: -b: -c: -e: -i< -J: -L: -l: -m: -O: -P: -p: -Q: -R: -W:",
@@ -132,7 +132,7 @@ fn around(parsed: &ParsedArguments<'_>) -> CommandFinding {
     finding
 }
 
-/// `-l` shows a fingerprint; everything else makes or changes keys.
+/// `-l` shows a fingerprint; all other modes create or change keys.
 static KEYGEN: Spec = Spec::prints("ssh-keygen", "-lv -f< -E:")
     .strict()
     .judged(keygen);

@@ -81,7 +81,7 @@ fn wget(parsed: &ParsedArguments<'_>) -> CommandFinding {
                 .collect()
         }
     };
-    // What the host says, or a list, decides about the names.
+    // With these options, the server's response or a list decides the file names.
     let unnamed = [
         "-r",
         "-m",
@@ -140,7 +140,7 @@ fn browser(parsed: &ParsedArguments<'_>) -> CommandFinding {
     contact_urls(parsed, CommandFinding::unknown("it contacts a host"))
 }
 
-/// Every operand that can be a URL.
+/// Adds every operand that may be a URL.
 fn contact_urls(parsed: &ParsedArguments<'_>, mut finding: CommandFinding) -> CommandFinding {
     let urls = parsed
         .operands

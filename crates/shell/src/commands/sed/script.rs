@@ -1,13 +1,13 @@
-//! Reading a sed script as GNU sed does.
+//! A parser for sed scripts, as GNU sed reads them.
 //!
-//! Only what every version reads alike is accepted: where versions differ about where a label, a
-//! text or a pattern ends, the script is not read, because a command could hide in the difference.
+//! It accepts only what every version reads alike. Versions differ about the end of a label, a text
+//! or a pattern, and a command could hide in the difference: such scripts are rejected.
 
 use std::borrow::Cow;
 
 use crate::commands::program::{Act, ScriptProgram};
 
-/// Reads a script; several `-e` are one script, a line each.
+/// Parses a script. Several `-e` are one script with one line each.
 pub(super) fn read(script: &str) -> ScriptProgram {
     let mut reader = SedReader {
         script,
@@ -29,7 +29,7 @@ struct SedReader<'a> {
     acts: Vec<Act>,
 }
 
-/// What follows a command.
+/// The reason for rejecting text after a command.
 const EXTRA: &str = "its script has something behind a command that should end there";
 
 impl<'a> SedReader<'a> {
@@ -53,7 +53,7 @@ impl<'a> SedReader<'a> {
         self.skip(is_blank);
     }
 
-    /// To the end of the line, which is skipped with it.
+    /// Skips the rest of the line, including its line break, and returns it.
     fn line(&mut self) -> &'a str {
         let rest = self.script.get(self.at..).unwrap_or_default();
         let line = rest.split('\n').next().unwrap_or_default();
@@ -128,7 +128,7 @@ impl<'a> SedReader<'a> {
         }
     }
 
-    /// A command ends at a line's end, `;`, `}` or a comment.
+    /// Expects the end of a command: a line break, `;`, `}` or a comment.
     fn end(&mut self) -> Step {
         self.blanks();
         match self.peek() {
@@ -218,7 +218,8 @@ impl<'a> SedReader<'a> {
         }
     }
 
-    /// What sets off the parts of `s` and `y`. Letters would do as well, but serve only to hide things.
+    /// Reads the delimiter of `s` and `y`. Letters are valid delimiters, but are rejected because
+    /// they only serve to hide commands.
     fn delimiter(&mut self) -> Result<u8, Cow<'static, str>> {
         match self.next() {
             Some(byte) if byte.is_ascii_punctuation() && !matches!(byte, b'\\' | b'[') => Ok(byte),
@@ -226,7 +227,8 @@ impl<'a> SedReader<'a> {
         }
     }
 
-    /// A pattern, and the delimiter behind it. In a bracket expression the delimiter is itself.
+    /// Reads a pattern and the delimiter after it. Inside a bracket expression, the delimiter is an
+    /// ordinary character.
     fn pattern(&mut self, delimiter: u8) -> Step {
         loop {
             match self.next() {
@@ -244,7 +246,7 @@ impl<'a> SedReader<'a> {
         Err("its script has a pattern that does not end".into())
     }
 
-    /// A bracket expression behind its `[`.
+    /// Reads a bracket expression after its `[`.
     fn bracket(&mut self) -> Step {
         const OPEN: &str = "its script has a bracket expression that does not end";
         if self.peek() == Some(b'^') {
@@ -273,7 +275,7 @@ impl<'a> SedReader<'a> {
         }
     }
 
-    /// A replacement, or a part of `y`, and the delimiter behind it.
+    /// Reads a replacement or a part of `y`, and the delimiter after it.
     fn replacement(&mut self, delimiter: u8) -> Step {
         loop {
             match self.next() {
@@ -287,8 +289,8 @@ impl<'a> SedReader<'a> {
         }
     }
 
-    /// The name of a place. Versions differ about what else may be in one, so that it must be plain
-    /// and end where all of them see an end.
+    /// Reads a label. Versions differ about the characters in a label, so it must be plain and end
+    /// where all versions see its end.
     fn label(&mut self) -> Step {
         self.blanks();
         self.skip(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'));
@@ -310,7 +312,8 @@ impl<'a> SedReader<'a> {
         }
     }
 
-    /// The text of `a`, `i`, `c`: to the end of the line, and on behind a backslash.
+    /// Reads the text of `a`, `i` and `c`: up to the end of the line, and further lines after a
+    /// backslash.
     fn text(&mut self) -> Step {
         const ODD: &str = "its script adds text in an odd way";
         self.blanks();
@@ -340,7 +343,7 @@ impl<'a> SedReader<'a> {
         }
     }
 
-    /// A file name: the rest of the line.
+    /// Reads a file name, which is the rest of the line.
     fn file(&mut self) -> Result<String, Cow<'static, str>> {
         self.blanks();
         match self.line() {

@@ -13,7 +13,7 @@ use crate::{
 pub(in crate::commands) const ENTRIES: &[CommandEntry] =
     &[CommandEntry::Own("kubectl oc", kubectl)];
 
-/// Options that every verb takes, before it and behind it.
+/// Options that every verb accepts, before it and after it.
 macro_rules! everywhere {
     () => {
         " -n: -v: --namespace= --request-timeout= --v= --vmodule= --match-server-version=? \
@@ -21,7 +21,7 @@ macro_rules! everywhere {
     };
 }
 
-/// How a verb prints.
+/// Options that select the output format of a verb.
 macro_rules! printing {
     () => {
         " -o: --output= --template= --allow-missing-template-keys=? --show-managed-fields=? \
@@ -205,7 +205,7 @@ fn judge(parsed: &ParsedArguments<'_>) -> CommandFinding {
     {
         return CommandFinding::unknown("what it would print is not known").at(more.span);
     }
-    // `-o jsonpath-file=f` and its like read a file.
+    // `-o jsonpath-file=f` and similar formats read a file.
     let from_file = parsed.options.iter().find(|given| {
         let prints = matches!(given.name, "-o" | "--output" | "--template");
         let text = given.value.as_ref().and_then(Arg::text);
@@ -226,7 +226,8 @@ fn names_secrets(arg: &Arg) -> bool {
     })
 }
 
-/// `oc whoami -t` prints a token, `oc project x` changes the project.
+/// Analyzes `oc whoami`, where `-t` prints a token, and `oc project`, where an operand switches
+/// projects.
 fn about_me(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match parsed.operands.first() {
         Some(_) if parsed.verdict().is_none() => CommandFinding::mutating("it changes the project"),

@@ -13,14 +13,14 @@ use crate::{
 pub(in crate::commands) const ENTRIES: &[CommandEntry] =
     &[CommandEntry::Own("gh", gh), CommandEntry::Own("glab", glab)];
 
-/// What most verbs take: another repository of the same host, and how to print.
+/// Options that most verbs accept: another repository of the same host, and the output format.
 macro_rules! printing {
     () => {
         " -R: -q: -t: -L: --repo= --jq= --json= --template= --limit= --help "
     };
 }
 
-/// What a search filters by.
+/// Options that filter a search.
 macro_rules! filters {
     () => {
         " --app= --archived=? --assignee= --author= --author-date= --author-email= --author-name= \
@@ -67,7 +67,7 @@ const GH: VerbProgram = VerbProgram {
                 " -i: --interval= --required --watch --fail-fast "
             ),
         ),
-        // `-w` is a workflow here.
+        // In `gh run list`, `-w` is a workflow.
         ask(
             "run/list run/ls",
             concat!(
@@ -207,7 +207,7 @@ fn judge(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
 }
 
-/// `HOST/OWNER/REPO`, or a URL, of a host other than the usual one.
+/// Returns whether `HOST/OWNER/REPO` or a URL names a host other than the usual one.
 fn names_host(arg: &Arg) -> bool {
     let Some(text) = arg.text() else { return true };
     let usual = ["https://github.com/", "github.com/"];
@@ -226,7 +226,8 @@ fn config(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
 }
 
-/// A request that is a GET for certain: no data, no other method, and a path at the usual host.
+/// Analyzes `gh api`. The request is certainly a GET if it has no data, no other method, and a path
+/// on the usual host.
 fn api(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Text).with(Effect::Net(None));
     if finding.verdict != EffectVerdict::ReadOnly {
@@ -244,7 +245,7 @@ fn api(parsed: &ParsedArguments<'_>) -> CommandFinding {
             _ => false,
         }
     });
-    // Fields make a POST of it, unless a GET is asked for.
+    // Fields turn the request into a POST, unless the line requests a GET.
     let asked = parsed.has("-X") || parsed.has("--method");
     let unclear = unclear.or_else(|| {
         let mut fields = parsed.options.iter();

@@ -110,7 +110,7 @@ const VERBS: &[Spec] = &[
         "--filter= --verbose --format= --help",
     ),
     verb("help", ""),
-    // What follows belongs to another program.
+    // The arguments after `compose` belong to another program.
     verb("compose", "").judged(compose_behind),
 ];
 
@@ -168,7 +168,7 @@ fn podman(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&PODMAN, argv)
 }
 
-/// `docker top c -o …` hands its words to ps on the host.
+/// `docker top c -o …` passes its arguments to ps on the host.
 fn top(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match parsed.operands.get(1) {
         Some(more) if parsed.verdict().is_none() => {
@@ -178,7 +178,7 @@ fn top(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
 }
 
-/// A program of its own, often one that the workspace brings.
+/// Analyzes `docker-compose`, a separate program that the workspace often provides.
 fn launched_compose(argv: &[Arg]) -> CommandFinding {
     let finding = compose(argv);
     let asks = matches!(argv, [_, only] if only.is("--version") || only.is("version") || only.is("--help"));

@@ -1,4 +1,4 @@
-//! systemd and its like: units, the journal, scheduled jobs.
+//! systemd and similar tools: units, the journal, scheduled jobs.
 
 use crate::{
     commands::{
@@ -24,7 +24,7 @@ const ELSEWHERE: Refused = runs(
     "chooses another machine",
 );
 
-/// Verbs that only ask. Without a verb they list or show.
+/// Verbs that only query. Without a verb, these programs list or show.
 const ASKS: &[(&str, &str)] = &[
     (
         "systemctl",
@@ -50,7 +50,7 @@ const ASKS: &[(&str, &str)] = &[
     ("launchctl", "list print print-disabled blame version help"),
 ];
 
-/// What `hostnamectl hostname` and its like show when no value follows.
+/// The settings that `hostnamectl hostname` and similar verbs show if no value follows.
 const SETTINGS: &str = "hostname icon-name chassis deployment location";
 
 static SYSTEMCTL: Spec = Spec::prints(
@@ -138,7 +138,7 @@ static CRONTAB: Spec = Spec::prints("crontab", "-l -u: -V")
 fn by_verb(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::Text);
     let Some(verb) = parsed.operands.first() else {
-        // Help for launchctl, lists and states for the others.
+        // launchctl prints its help; the others print lists and states.
         return finding;
     };
     let program = parsed.spec.names;

@@ -1,7 +1,8 @@
-//! Services of one's own: containers, clusters, the code host, the init system.
+//! The user's services: containers, clusters, the code host, the init system.
 //!
-//! Reading verbs against the endpoint that the user has configured change nothing; `reach` says which
-//! of them need a socket. Not: options that choose another endpoint, configuration or credentials, open a browser, or print tokens and secrets.
+//! Reading verbs against the endpoint that the user has configured change nothing; `reach` lists
+//! which of them need a socket. Not accepted are options that choose another endpoint,
+//! configuration or credentials, open a browser, or print tokens and secrets.
 
 pub(super) mod cluster;
 pub(super) mod code_host;

@@ -1,14 +1,14 @@
-//! Which of one's own services a reading command asks.
+//! The user's service that a reading command queries.
 //!
-//! Such a command changes nothing, and yet it cannot work without its socket: it is no harmless one,
-//! but one that reads the network.
+//! Such a command changes nothing, but it cannot work without its socket. Its verdict is therefore
+//! [`EffectVerdict::ReadsNetwork`] and not [`EffectVerdict::ReadOnly`].
 
 use crate::{
     arg::Arg,
     effect::{CommandFinding, Effect, EffectVerdict, OwnService},
 };
 
-/// A program, what it asks, and its verbs that ask nothing.
+/// Programs, the service that each queries, and the verbs that query no service.
 const PROGRAMS: &[(&str, OwnService, &[&str])] = &[
     (
         "gh",
@@ -38,10 +38,10 @@ const PROGRAMS: &[(&str, OwnService, &[&str])] = &[
 
 const LOCAL_CLUSTER: &[&str] = &["completion", "config", "help", "options", "plugin"];
 
-/// Words with which every one of them only prints.
+/// Arguments with which all of these programs only print.
 const PRINTS: [&str; 4] = ["--help", "--version", "-v", "--client"];
 
-/// The same finding, but for a harmless one that needs a service.
+/// Changes a read-only finding to [`EffectVerdict::ReadsNetwork`] if the command needs a service.
 pub(in crate::commands) fn with_service(
     name: &str,
     argv: &[Arg],

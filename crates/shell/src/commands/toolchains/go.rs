@@ -58,11 +58,11 @@ static GOFMT: Spec = Spec::reads("gofmt", "-d -e -l -s -r:")
     .strict()
     .judged(gofmt);
 
-/// It formats by no configuration, and prints unless it is asked to write.
+/// Analyzes `gofmt`, which has no configuration and prints unless an option makes it write.
 fn gofmt(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = parsed.finding(Operands::Files);
     if parsed.has("-w") {
-        // Of a directory it writes every Go file below.
+        // For a directory, gofmt writes every Go file below it.
         let writes = parsed
             .operands
             .iter()

@@ -12,7 +12,7 @@ use crate::{
 
 pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("npm", npm)];
 
-/// npm takes its options anywhere.
+/// The options that npm accepts anywhere.
 macro_rules! everywhere {
     () => {
         " -gahlpsvdq -w: --global --all --long --json --parseable --silent --quiet --verbose --depth= \
@@ -74,7 +74,7 @@ fn npm(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&NPM, argv)
 }
 
-/// `npm version` shows versions, `npm version patch` makes one.
+/// `npm version` shows versions, `npm version patch` creates one.
 fn version(parsed: &ParsedArguments<'_>) -> CommandFinding {
     match parsed.operands.first() {
         Some(_) => CommandFinding::mutating("it makes a new version"),

@@ -1,8 +1,9 @@
 //! Compilers, interpreters, build tools and package managers.
 //!
-//! Their versions, their help and local inventories are harmless. Everything that builds, tests, lints,
-//! formats or runs does what the workspace says, also in a dry run. Launchers let the workspace choose
-//! the program before they do anything, so that nothing of theirs is harmless, not even a version.
+//! Their versions, their help and local inventories are safe. Every command that builds, tests,
+//! lints, formats or runs does what the workspace says, even in a dry run. Launchers let the
+//! workspace choose the program before they do anything. Therefore no command of a launcher is
+//! safe, not even printing a version.
 
 pub(super) mod go;
 pub(super) mod javascript;

@@ -1,4 +1,4 @@
-//! Programs of which only versions and help are harmless.
+//! Programs that are safe only when they print their version or help.
 
 use crate::{arg::Arg, commands::spec::CommandEntry, effect::CommandFinding};
 
@@ -9,8 +9,8 @@ const COMPILES: &str = "it compiles";
 const CHECKS: &str = "it runs with the configuration and plugins of the workspace";
 const INFRASTRUCTURE: &str = "it works on infrastructure";
 
-/// Names, the only words behind them that are harmless (one that ends in `=` may have any value), and
-/// why everything else is not.
+/// The programs' names, their only safe arguments (one that ends in `=` may have any value), and
+/// the reason why everything else is unsafe.
 const TABLE: &[(&str, &str, &str)] = &[
     (
         "gcc g++ cc c++ cpp clang clang++ gfortran gnat",
@@ -43,8 +43,8 @@ const TABLE: &[(&str, &str, &str)] = &[
         "--version --help -h",
         BUILDS,
     ),
-    // SConscript files, rebar.config and its plugins, .erlang, .rspec, .rubocop.yml, and the like
-    // are loaded before a version or the help is printed.
+    // SConscript files, rebar.config and its plugins, .erlang, .rspec, .rubocop.yml and similar
+    // files are loaded before a version or the help is printed.
     (
         "scons rebar3 erl elixir elixirc iex mix husky lefthook pre-commit rake invoke fab mage just task",
         "",
@@ -79,7 +79,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("R Rscript julia octave", "--version --help -h -v", RUNS),
     (
         "dotnet",
-        // The rest is answered by the version that the workspace asks for.
+        // The version that the workspace requests handles all other arguments.
         "--info --list-sdks --list-runtimes",
         BUILDS,
     ),
@@ -106,7 +106,7 @@ const TABLE: &[(&str, &str, &str)] = &[
         "",
         LAUNCHES,
     ),
-    // They load the project's own version, plugins or settings before they say which one they are.
+    // These programs load the project's version, plugins or settings before they print a version.
     (
         "pytest py.test tox jest ava mocha gulp grunt nx turbo lerna rush serverless",
         "",
@@ -131,7 +131,8 @@ const TABLE: &[(&str, &str, &str)] = &[
         "version --version -version -v --help --short --client -json",
         INFRASTRUCTURE,
     ),
-    // A Vagrantfile, an ansible.cfg with plugins, a Berksfile or a project's plugins are loaded first.
+    // A Vagrantfile, an ansible.cfg with plugins, a Berksfile or a project's plugins are loaded
+    // first.
     (
         "terragrunt pulumi vagrant helmfile ansible ansible-playbook ansible-galaxy \
          ansible-inventory ansible-vault salt puppet chef knife",
@@ -143,7 +144,7 @@ const TABLE: &[(&str, &str, &str)] = &[
         "--version version",
         "it talks to a cloud",
     ),
-    // Installed below the project, they run the version that the project has.
+    // These programs run the version that is installed below the project.
     (
         "heroku vercel netlify wrangler firebase cdk sam",
         "",
@@ -151,7 +152,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The rows as entries: each is judged by the row that has its name.
+/// The rows as entries. Each command is evaluated with the row that has its name.
 pub(in crate::commands) const ENTRIES: &[CommandEntry] = &{
     let mut entries = [CommandEntry::Own("", only_prints); TABLE.len()];
     let mut at = 0;

@@ -39,7 +39,7 @@ fn python(argv: &[Arg]) -> CommandFinding {
     }
 }
 
-/// What every verb of pip takes.
+/// Options that every verb of pip accepts.
 macro_rules! everywhere {
     () => {
         " -hvq --help --verbose --quiet --no-input --no-color --disable-pip-version-check --isolated \
@@ -137,7 +137,7 @@ const UV: VerbProgram = VerbProgram {
         "-h --help --short",
     )],
     others: &[
-        // It asks the interpreter that it finds in the workspace.
+        // It queries the interpreter that it finds in the workspace.
         unsure(
             "pip/list pip/show pip/freeze pip/check pip/tree python/list python/find tool/list tree \
                 version export",

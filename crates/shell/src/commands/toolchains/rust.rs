@@ -18,7 +18,7 @@ pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
 
 const BUILDS: &str = "it runs build scripts, macros or tests of the workspace";
 
-/// What every verb of cargo takes.
+/// Options that every verb of cargo accepts.
 macro_rules! everywhere {
     () => {
         " -vqh --verbose --quiet --color= --offline --locked --frozen --help --manifest-path< \
@@ -26,7 +26,7 @@ macro_rules! everywhere {
     };
 }
 
-/// Which features and packages.
+/// Options that select features and packages.
 macro_rules! selection {
     () => {
         " -F: -p: --features= --all-features --no-default-features --package= --workspace --all \
@@ -58,7 +58,8 @@ const CARGO: VerbProgram = VerbProgram {
                 " --no-deps --format-version= --filter-platform= "
             ),
         ),
-        // The value of -i, -p and --target may be left out: a word behind them is an operand here.
+        // The values of -i, -p and --target are optional: an argument after them counts as an
+        // operand here.
         ask(
             "tree",
             concat!(
@@ -102,7 +103,7 @@ const fn ask(names: &'static str, options: &'static str) -> Spec {
     verb(names, options).refusing(REFUSED)
 }
 
-/// `cargo install --list` shows what is installed.
+/// Analyzes `cargo install`, where `--list` shows what is installed.
 fn install(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let asks = parsed.has("--help") || parsed.has("-h");
     match parsed.verdict() {
@@ -181,7 +182,7 @@ fn default(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
 }
 
-/// `rustup run TOOLCHAIN COMMAND…`
+/// Analyzes `rustup run TOOLCHAIN COMMAND…`.
 fn run(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = CommandFinding::unknown("it runs a command with another toolchain");
     let argv: Vec<Arg> = parsed

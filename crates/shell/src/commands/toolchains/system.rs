@@ -1,4 +1,4 @@
-//! Package managers of the operating system: what is installed, and what the local lists know.
+//! Package managers of the operating system: installed packages and local package lists.
 
 use crate::{
     arg::Arg,
@@ -75,7 +75,7 @@ fn dpkg_deb(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
 }
 
-/// What every verb of apt takes.
+/// Options that every verb of apt accepts.
 macro_rules! apt {
     () => {
         " -qaihv --quiet --all-versions --installed --upgradable --upgradeable --manual-installed \
@@ -174,7 +174,7 @@ fn rpm(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let asks = ["-q", "--query", "--version", "--help", "--showrc"];
     match parsed.verdict() {
         Some(finding) => finding,
-        // `-i` by itself installs.
+        // `-i` alone installs.
         None if !asks.iter().any(|name| parsed.has(name)) => CommandFinding::mutating(INSTALLS),
         None => {
             let remote = parsed.operands.iter();
@@ -249,7 +249,7 @@ fn brew(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&BREW, argv)
 }
 
-/// pacman's first option says what it does, its letters how.
+/// The first option of pacman selects the operation, and its letters modify it.
 fn pacman(argv: &[Arg]) -> CommandFinding {
     let harmless = |arg: &Arg| {
         let Some(text) = arg.text() else { return false };
@@ -265,7 +265,7 @@ fn pacman(argv: &[Arg]) -> CommandFinding {
                 Some(letter) if letter.starts_with('Q') => {
                     letters("ilosemntdukqcgpv", &letter[1..])
                 }
-                // Searching and showing, in the local lists. With `-y` they are fetched.
+                // Searching and showing use the local lists. With `-y`, pacman downloads the lists.
                 Some(letter) if letter.starts_with('S') => {
                     letter.len() > 1 && letters("siglq", &letter[1..])
                 }
