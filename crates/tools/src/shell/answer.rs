@@ -1,4 +1,4 @@
-//! What the model and programs read of a command that ran.
+//! The result of a finished command, as the model and programs read it.
 
 use std::path::Path;
 
@@ -12,32 +12,32 @@ use super::{
 };
 use crate::{blocking::blocking, words::counted};
 
-/// How much of a long output is shown, in characters.
+/// The length of the preview of a long output, in characters.
 const PREVIEW: usize = 2_000;
 
-/// An answer as it is put together: the output, then what there is to say about it.
+/// A result under construction: the output, and the notes around it.
 #[derive(Debug, Default)]
 pub(crate) struct CommandAnswer {
-    /// Goes before the output: `Exit code 1`.
+    /// The line before the output, such as `Exit code 1`.
     pub(crate) first: Option<String>,
-    /// Go behind it.
+    /// The lines after the output.
     pub(crate) notes: Vec<String>,
-    /// It did not succeed.
+    /// The command did not succeed.
     pub(crate) failed: bool,
-    /// Someone interrupted it.
+    /// The user interrupted the command.
     pub(crate) interrupted: bool,
-    /// What else programs get.
+    /// Further fields of the structured result.
     pub(crate) fields: Map<String, Value>,
 }
 
-/// An output, short enough to be shown.
+/// The part of an output that the result shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Body {
     /// The text.
     pub(crate) text: String,
-    /// A picture instead: its type and its bytes.
+    /// An image instead of the text: its type and its bytes.
     pub(crate) image: Option<(String, Vec<u8>)>,
-    /// Where the whole is kept, if the text is not all of it, and how many bytes that are.
+    /// The file with the whole output and the number of bytes in it, if the text is only a part.
     pub(crate) kept: Option<(String, u64)>,
 }
 
@@ -50,7 +50,7 @@ impl CommandAnswer {
         self.fields.insert(name.to_owned(), value.into());
     }
 
-    /// The answer, with this output.
+    /// Returns the tool output, with this body.
     pub(crate) fn with(self, body: Body) -> ToolOutput {
         let mut parts: Vec<&str> = Vec::new();
         parts.extend(self.first.as_deref());
@@ -97,8 +97,8 @@ impl CommandAnswer {
     }
 }
 
-/// What is shown of an output. A command that worked: all of it up to `limit` characters, else where
-/// the whole is kept, and a preview.
+/// Returns the shown part of a successful command's output: all of it up to `limit` characters,
+/// otherwise the path of the stored output and a preview.
 pub(crate) async fn of_success(capture: &Capture, limit: usize) -> Body {
     let captured = capture.captured();
     let shown = match captured.tail {
@@ -138,7 +138,8 @@ pub(crate) async fn of_success(capture: &Capture, limit: usize) -> Body {
     }
 }
 
-/// The same for a command that failed: its beginning and its end, and no file.
+/// Returns the shown part of a failed command's output: its beginning and its end. No file is
+/// stored.
 pub(crate) fn of_failure(capture: &Capture, limit: usize) -> Body {
     let captured = capture.captured();
     let binary = || format!("({}, and it is no text)", counted(captured.total, "byte"));
@@ -162,7 +163,7 @@ fn inline(text: String) -> Body {
     }
 }
 
-/// An output that is too long, or no text: where it is, and a preview.
+/// Stores an output that is too long or not text. Returns its path and a preview.
 async fn kept(capture: &Capture, size: &str, preview: &str) -> Body {
     let keeper = capture.clone();
     let made = blocking(move || keeper.keep()).await;
@@ -198,8 +199,8 @@ async fn kept(capture: &Capture, size: &str, preview: &str) -> Body {
     }
 }
 
-/// The cleaned beginning and end of an output that is not in memory as a whole; none if it is no
-/// text.
+/// Returns the cleaned beginning and end of an output that is not in memory as a whole, or `None`
+/// if it is not text.
 fn ends(captured: &Captured) -> Option<(String, String)> {
     let text = |bytes: &[u8]| match cleaned(bytes) {
         ShownOutput::Text(text) => Some(text),
@@ -209,7 +210,7 @@ fn ends(captured: &Captured) -> Option<(String, String)> {
     Some((text(&captured.head)?, text(whole_characters(tail))?))
 }
 
-/// Beginning and end together, at most `limit` characters, cut at line ends where one is near.
+/// Joins the beginning and the end into at most `limit` characters, cut at nearby line ends.
 fn joined(head: &str, tail: &str, captured: &Captured, limit: usize) -> String {
     let each = limit / 2;
     let head_end = head
@@ -234,11 +235,12 @@ fn joined(head: &str, tail: &str, captured: &Captured, limit: usize) -> String {
     let between = captured
         .total
         .saturating_sub((head.len() + tail.len()) as u64);
-    // Bytes: no one counted the characters of what was only passed on to the file.
+    // The unit is bytes: the characters of output that was only written to the file are not
+    // counted.
     format!("{head}\n\n... [{between} characters truncated] ...\n\n{tail}")
 }
 
-/// Without the rest of a character that was cut in two at the start.
+/// Removes the rest of a character that was split at the start.
 fn whole_characters(bytes: &[u8]) -> &[u8] {
     let start = bytes
         .iter()
@@ -247,14 +249,14 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
     &bytes[start.count()..]
 }
 
-/// A whole output as text.
+/// Returns a whole output as text.
 pub(crate) fn cleaned(bytes: &[u8]) -> ShownOutput {
     let mut text = Text::default();
     text.push(bytes);
     text.finish()
 }
 
-/// A part of an output as text, whatever it is.
+/// Returns a part of an output as text, even if it is binary.
 pub(crate) fn plain(bytes: &[u8]) -> String {
     match cleaned(whole_characters(bytes)) {
         ShownOutput::Text(text) => text,
@@ -263,7 +265,8 @@ pub(crate) fn plain(bytes: &[u8]) -> String {
     }
 }
 
-/// The same for a part that others are put behind: line ends at its edges stay, so that no lines run together.
+/// Like [`plain`], but line ends at the edges remain, so that consecutive parts do not run
+/// together.
 pub(crate) fn part(bytes: &[u8]) -> String {
     let mut text = plain(bytes);
     if bytes.starts_with(b"\n") && !text.starts_with('\n') {
@@ -275,7 +278,7 @@ pub(crate) fn part(bytes: &[u8]) -> String {
     text
 }
 
-/// `DIR`, or `DIR` as people know it where it is the same.
+/// Returns a directory's path with special characters escaped.
 pub(crate) fn directory(path: &Path) -> String {
     crate::paths::escaped(path.as_os_str())
 }

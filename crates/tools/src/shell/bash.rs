@@ -1,4 +1,4 @@
-//! `Bash`: a command line, run.
+//! `Bash`: runs a command line.
 
 use std::{
     any::Any,
@@ -18,9 +18,10 @@ use serde_json::{Value, json};
 use super::{ShellProgram, run};
 use crate::words::counted;
 
-/// A longer line is never taken for harmless, as in the engine.
+/// The maximum length of a read-only line, in bytes, as in the engine. Longer lines are never
+/// treated as read-only.
 const LONGEST_HARMLESS: usize = 10_000;
-/// The longest command that is shown on the line of a card.
+/// The maximum length of a command in the title line of a card.
 const SUBJECT: usize = 120;
 
 /// Runs a command line in bash and returns what it prints, stdout and stderr together and in order.
@@ -60,7 +61,7 @@ pub(crate) struct Input {
     pub(crate) read: ReadOnce,
 }
 
-/// A line is read once, where it would run.
+/// The analysis of a line, computed once for the place where the line would run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReadOnce {
     place: Option<LinePlace>,
@@ -68,7 +69,7 @@ pub(crate) struct ReadOnce {
 }
 
 impl Input {
-    /// As a call would write it; what no one said is not said for them.
+    /// Returns the input as a model would write it, without unset fields.
     pub(crate) fn written(&self) -> Value {
         let mut written = json!({"command": self.command});
         if let Some(timeout) = self.timeout {
@@ -188,7 +189,7 @@ impl Tool for Bash {
             (Some(description), false) => description.trim().to_owned(),
             _ => summary(output, &text),
         };
-        // What the summary says already is not said again.
+        // Text that the summary already contains is not repeated.
         let shown = match text.split_once('\n') {
             Some((first, rest)) if first.eq_ignore_ascii_case(&card.summary) => rest,
             _ => &text,
@@ -200,7 +201,7 @@ impl Tool for Bash {
     }
 }
 
-/// One line of outcome.
+/// Returns a one-line summary of the result.
 fn summary(output: &ToolOutput, text: &str) -> String {
     let structured = output.structured.as_ref();
     let field = |name: &str| structured.and_then(|fields| fields.get(name));
@@ -219,7 +220,7 @@ fn summary(output: &ToolOutput, text: &str) -> String {
     }
 }
 
-/// What the line does, if it runs in this directory.
+/// Analyzes the line for this directory.
 pub(crate) fn read(input: &Input, cwd: &Path) -> Arc<Analysis> {
     let known = input.read.place.as_ref();
     let home = known.and_then(|place| place.home.as_deref());
@@ -231,8 +232,8 @@ pub(crate) fn read(input: &Input, cwd: &Path) -> Arc<Analysis> {
     Arc::new(analyze(&input.command, &place))
 }
 
-/// The line, read where it would run. As long as no one has said where that is: anywhere, since whether
-/// it changes something does not depend on it.
+/// Returns the analysis of the line for the place where it would run. If the place is not known
+/// yet, `/` is used, because the place does not affect whether the line changes anything.
 fn read_line(input: &Input) -> &Arc<ReadLine> {
     input.read.line.get_or_init(|| {
         let known = input.read.place.clone();
@@ -241,7 +242,7 @@ fn read_line(input: &Input) -> &Arc<ReadLine> {
     })
 }
 
-/// A place to read lines for; a home that no one names is that of this process.
+/// Returns the place of an analysis. Without `home`, this process's home directory applies.
 fn place(cwd: &Path, home: Option<&Path>) -> LinePlace {
     let own = || std::env::var_os("HOME").map(PathBuf::from);
     LinePlace {
@@ -250,12 +251,12 @@ fn place(cwd: &Path, home: Option<&Path>) -> LinePlace {
     }
 }
 
-/// Does it change nothing?
+/// Returns whether the line is read-only.
 pub(crate) fn is_harmless(analysis: &Analysis, input: &Input) -> bool {
     analysis.verdict == EffectVerdict::ReadOnly && input.command.len() <= LONGEST_HARMLESS
 }
 
-/// May it end in another directory than it began?
+/// Returns whether the line may end in a different directory.
 pub(crate) fn moves(analysis: &Analysis) -> bool {
     let names = |name| matches!(name, Some("cd" | "pushd" | "popd"));
     analysis.parts.iter().any(|part| names(part.called()))

@@ -1,5 +1,5 @@
-//! What a command changed: recorded, so that it can be undone. Files that decide what other programs
-//! run are taken back, unless the command was permitted to make them.
+//! The changes of a command: recorded, so that they can be undone. Files that decide what other
+//! programs run are reverted, unless the command was permitted to make them.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,10 +12,10 @@ use haft_shell::{Analysis, Effect};
 
 use crate::{blocking::blocking, paths::shown};
 
-/// How many files an answer names.
+/// The maximum number of files that a result names.
 const NAMED: usize = 5;
 
-/// What was there before a command.
+/// The state of the watched directories before a command.
 pub(crate) struct Watched {
     journal: Arc<Journal>,
     before: Before,
@@ -23,16 +23,17 @@ pub(crate) struct Watched {
     cwd: Arc<Path>,
 }
 
-/// What there is to say after it.
+/// The report on a command's changes.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeReport {
-    /// For the model.
+    /// Notes for the model.
     pub(crate) notes: Vec<String>,
-    /// Why undo does not cover it, or not all of it.
+    /// The reason why undo does not cover the changes, or not all of them.
     pub(crate) uncovered: Option<String>,
 }
 
-/// Looks at what the command may change; in our own folders nothing counts. `None`: nothing, or there is no journal.
+/// Records the state of the directories that the command may change, without our own folders.
+/// Returns `None` if the command cannot change anything, or if there is no journal.
 pub(crate) async fn before(
     confinement: &Confinement,
     analysis: &Analysis,
@@ -42,14 +43,14 @@ pub(crate) async fn before(
     let roots = match confinement.profile {
         Confined::ReadOnly => return Ok(None),
         Confined::Workspace => confinement.writable.to_vec(),
-        // It may change anything; what matters is there.
+        // The command may change any path; only the project directories are watched.
         Confined::Full => cx.permissions.directories.to_vec(),
     };
     let Ok(journal) = cx.services.get::<Journal>() else {
         return Ok(None);
     };
     let sweep = Sweep {
-        // Everything is no place to look for changes.
+        // The root directory is too large to watch.
         roots: roots
             .into_iter()
             .filter(|root| root.parent().is_some() && !confinement.caches.contains(root))
@@ -67,7 +68,7 @@ pub(crate) async fn before(
     watched.await.map(Some)
 }
 
-/// Records what it changed, and takes back what it may not make.
+/// Records the command's changes, and reverts files that it must not make.
 pub(crate) async fn after(
     watched: Watched,
     control: ControlFiles,
@@ -79,7 +80,7 @@ pub(crate) async fn after(
         call,
         cwd,
     } = watched;
-    // What it could write is written; this is only about what comes after.
+    // The command's own writes are already done; this grant only applies to reverting them.
     let ticket = WriteGrant::unconfined(call.to_string(), "Bash");
     blocking(move || {
         let is_control = |path: &Path| control.include(path);
@@ -126,7 +127,7 @@ fn named(paths: &[PathBuf], cwd: &Path) -> String {
     }
 }
 
-/// The paths that the line says it writes or removes, as far as they can be read from it.
+/// Returns the paths that the line writes or removes, as far as they are known.
 fn written(analysis: &Analysis) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for part in &analysis.parts {

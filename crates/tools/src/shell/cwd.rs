@@ -1,20 +1,21 @@
-//! Where the session is after a command.
+//! The session's working directory after a command.
 
 use std::path::{Path, PathBuf};
 
-/// Where later calls start, as a command left it.
+/// The working directory of later calls, after a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Moved {
-    /// Where they did.
+    /// Unchanged.
     Nowhere,
-    /// In another of the session's directories.
+    /// Another directory inside the session's directories.
     To(PathBuf),
-    /// The command ended outside of them: back to the first one.
+    /// The command ended outside of them: reset to the first one.
     Back(PathBuf),
 }
 
-/// What a command that ended in `left_in` does to the session's directory, `cwd`. `directories` are
-/// those the session works in, `fixed` keeps it in the first. Follows links.
+/// Returns how a command that ended in `left_in` changes the session's directory `cwd`.
+/// `directories` are the session's directories; `fixed` keeps the session in the first one. Follows
+/// links.
 pub(crate) fn after(
     left_in: Option<&Path>,
     cwd: &Path,
@@ -22,7 +23,8 @@ pub(crate) fn after(
     fixed: bool,
 ) -> Moved {
     let project = directories.first().map_or(cwd, PathBuf::as_path);
-    // Unknown where a shell was killed: then it moved no one.
+    // The directory is unknown if the shell was killed. The session's directory then stays the
+    // same.
     let Some(left_in) = left_in else {
         return Moved::Nowhere;
     };
@@ -35,7 +37,8 @@ pub(crate) fn after(
     let inside = directories.iter().find_map(|directory| {
         let real = directory.canonicalize().ok()?;
         let below = left_in.strip_prefix(&real).ok()?;
-        // By the name people know it by. Joining nothing would add a slash.
+        // Use the path by which the user knows the directory. Joining an empty path would add a
+        // slash.
         Some(match below.as_os_str().is_empty() {
             true => directory.clone(),
             false => directory.join(below),

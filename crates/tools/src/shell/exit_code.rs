@@ -1,4 +1,5 @@
-//! What an exit code means, and what becomes of a line that takes too long, by what the line runs.
+//! The meaning of an exit code, and the handling of a line that exceeds its timeout. Both depend on
+//! the programs that the line runs.
 
 use std::path::PathBuf;
 
@@ -8,34 +9,35 @@ use haft_shell::{
     commands, syntax,
 };
 
-/// What came of a line.
+/// The meaning of an exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Meaning {
-    /// The command failed; otherwise its code is an answer.
+    /// The command failed. If false, its code is an answer (`grep` found nothing).
     pub(crate) failed: bool,
-    /// What the code says, where the number alone does not.
+    /// The explanation of the code, if the number alone is not clear.
     pub(crate) text: Option<String>,
 }
 
-/// What becomes of a line that is not done in time.
+/// The handling of a line that exceeds its timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slow {
-    /// It goes on in the background.
+    /// The line continues in the background.
     Background,
-    /// It is killed: why.
+    /// The line is killed, for this reason.
     Kill(&'static str),
 }
 
-/// Programs whose exit code is that of what they start.
+/// Programs that exit with the code of the program they start.
 const PASSING_ON: &[&str] = &[
     "bash", "builtin", "command", "dash", "doas", "env", "exec", "ionice", "nice", "nohup", "sh",
     "stdbuf", "sudo", "taskset", "time", "timeout",
 ];
 
-/// Texts inside texts are read this deep; wrappers around wrappers likewise.
+/// The maximum nesting of scripts inside scripts, and of wrappers around wrappers.
 const DEEPEST: usize = 8;
 
-/// What `code` says about `line`: its last command decides, the one whose code it is.
+/// Returns the meaning of the exit code of a line. The last command decides, because the code is
+/// its own.
 pub(crate) fn meaning(line: &str, analysis: &Analysis, code: i32) -> Meaning {
     if code == 0 {
         return Meaning {
@@ -67,7 +69,7 @@ fn answer(last: &Last) -> Option<&'static str> {
         (ExitQuestion::Difference, true) => "Files are the same (the command is negated)",
         (ExitQuestion::Condition, _) => "Condition is false",
         (ExitQuestion::Walk, false) => "Some directories could not be read",
-        // Found everything, and yet 1: no one asks that way.
+        // All directories were read, and yet the code is 1: no sensible command does this.
         (ExitQuestion::Walk, true) => return None,
     })
 }
@@ -84,7 +86,7 @@ fn failure(code: i32, timed: bool) -> Option<String> {
 }
 
 fn signal(number: i32) -> Option<&'static str> {
-    // By number: they are the same on every machine we run on.
+    // By number: the numbers are the same on all supported machines.
     Some(match number {
         1 => "SIGHUP",
         2 => "SIGINT",
@@ -108,16 +110,16 @@ fn signal(number: i32) -> Option<&'static str> {
     })
 }
 
-/// The command whose code a line ends with.
+/// The command that determines the exit code of a line.
 struct Last {
     question: Option<ExitQuestion>,
-    /// By `!`.
+    /// Inverted by `!`.
     negated: bool,
-    /// `timeout` is around it.
+    /// Run by `timeout`.
     timed: bool,
 }
 
-/// Commands that answer with code 1, by what they answer.
+/// The question that a command answers with exit code 1.
 #[derive(Clone, Copy)]
 enum ExitQuestion {
     Matches,
@@ -148,7 +150,8 @@ fn last(line: &str, analysis: &Analysis, depth: usize) -> Option<Last> {
     Some(last)
 }
 
-/// The last command of a script, inside groups and loops too, and whether its code is turned round.
+/// Returns the last command of a script, also inside groups and loops, and whether its code is
+/// inverted.
 fn last_command(script: &Script) -> Option<(&Command, bool)> {
     let pipeline = &script.items.last()?.pipeline;
     let command = pipeline.commands.last()?;
@@ -161,7 +164,7 @@ fn last_command(script: &Script) -> Option<(&Command, bool)> {
     Some((command, negated ^ pipeline.negated))
 }
 
-/// The command itself, wrappers taken off.
+/// Returns the command itself, without wrappers.
 fn inner(argv: &[Arg], depth: usize) -> Option<Last> {
     let name = argv.first()?.text()?;
     let name = name.rsplit('/').next().unwrap_or(name);
@@ -214,7 +217,7 @@ fn git_subcommand(argv: &[Arg]) -> Option<&str> {
     }
 }
 
-/// What becomes of a line if it is not done in time.
+/// Returns the handling of a line that exceeds its timeout.
 pub(crate) fn when_slow(analysis: &Analysis) -> Slow {
     if analysis.unreadable.is_some() {
         return Slow::Kill("what it runs cannot be read from the line");
@@ -223,7 +226,7 @@ pub(crate) fn when_slow(analysis: &Analysis) -> Slow {
     if analysis.parts.iter().any(is_git) {
         return Slow::Kill("it runs git, which may hold a lock on the repository");
     }
-    // The first that does something of its own.
+    // The first command that is not a wrapper.
     let passes_on = |part: &&LinePart| {
         let name = part.base_name();
         name.is_none_or(|name| PASSING_ON.contains(&name))
@@ -235,7 +238,7 @@ pub(crate) fn when_slow(analysis: &Analysis) -> Slow {
     Slow::Background
 }
 
-/// Names are all that is asked for, so any directory will do.
+/// Analyzes a line. Only the command names are used, so any directory will do.
 fn read(line: &str) -> Analysis {
     let place = LinePlace {
         cwd: PathBuf::from("/"),
@@ -244,13 +247,13 @@ fn read(line: &str) -> Analysis {
     analyze(line, &place)
 }
 
-/// Programs that show what runs on the machine, or listens on it.
+/// Programs that show the processes of the machine, or its listening sockets.
 const PROCESS_LISTS: [&str; 13] = [
     "fuser", "htop", "killall", "lsof", "netstat", "pgrep", "pidof", "pidwait", "pkill", "ps",
     "pstree", "ss", "top",
 ];
 
-/// The first program of a line that lists processes or sockets, if there is one.
+/// Returns the first program of a line that lists processes or sockets, if any.
 pub(crate) fn lists_processes(analysis: &Analysis) -> Option<&str> {
     let mut names = analysis.parts.iter().filter_map(LinePart::base_name);
     names.find(|name| PROCESS_LISTS.contains(name))

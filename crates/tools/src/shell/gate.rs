@@ -1,5 +1,5 @@
-//! Which hosts commands may talk to through the proxy: the rules decide, and where they say nothing the
-//! person, once for each host of a session.
+//! The hosts that commands may contact through the proxy. The rules decide; if no rule applies, the
+//! user decides, once per host and session.
 
 use std::{
     fmt,
@@ -11,8 +11,8 @@ use haft_sandbox::network::{AllowedAddresses, Gate, GateFuture, GateRequest, Gat
 
 use super::host_questions::{HostQuestions, Named, bare, refuse};
 
-/// The gate of a session. It judges by the rules of the call that came last: they differ only if the
-/// settings changed.
+/// The gate of a session. It uses the rules of the latest call, because the rules only change with
+/// the settings.
 #[derive(Default)]
 pub(crate) struct HostGate {
     rules: Mutex<Option<Hosts>>,
@@ -20,7 +20,7 @@ pub(crate) struct HostGate {
 }
 
 impl HostGate {
-    /// From now on by the rules of this call, with questions in its name.
+    /// Uses the rules of this call from now on, and asks questions on its behalf.
     pub(crate) fn open_for(&self, cx: &CallContext, reachable: &NetworkAccess, named: &Named) {
         if let NetworkAccess::ByRule(rules) = reachable {
             *self.rules() = Some(rules.clone());
@@ -28,7 +28,7 @@ impl HostGate {
         self.questions.open_for(cx, named);
     }
 
-    /// The person allows this host for the session.
+    /// Allows this host for the session, as the user decided.
     pub(crate) fn allow(&self, host: &str) {
         self.questions.allow(host);
     }
@@ -45,7 +45,7 @@ impl HostGate {
             (HostVerdict::Denied, _) => refuse(format!("A rule denies {host}.")),
             (HostVerdict::Allowed, None) => allow(request, "A rule allows it."),
             (HostVerdict::Allowed, Some(method)) => {
-                // A rule means reading; what changes something there is one more question.
+                // A rule only allows reading; a changing request needs a separate question.
                 self.ask(request, &format!("{method} {host}")).await
             }
             (HostVerdict::Ask, _) => self.ask(request, &host).await,
@@ -91,7 +91,7 @@ impl fmt::Debug for HostGate {
 fn allow(request: &GateRequest, because: &str) -> GateVerdict {
     GateVerdict::Allow {
         because: because.to_owned(),
-        // Who names an address means it, public or not.
+        // A user who names an address allows it, even if it is not public.
         reach: AllowedAddresses::public().with(request.host.address()),
     }
 }

@@ -1,4 +1,5 @@
-//! Questions to the person about hosts: one at a time, each asked once a session.
+//! Questions to the user about hosts. Only one question is open at a time, and each is asked once
+//! per session.
 
 use std::{
     collections::HashMap,
@@ -11,11 +12,11 @@ use haft_contract::{
 };
 use haft_sandbox::network::{GateVerdict, Host};
 
-/// What the person said of hosts, and in whose name the next question is.
+/// The user's answers about hosts, and the call on whose behalf the next question is asked.
 #[derive(Default)]
 pub(crate) struct HostQuestions {
     state: Mutex<QuestionState>,
-    /// One question at a time: the answer to the first may settle the second.
+    /// Ensures that only one question is open: the answer to the first may settle the second.
     asking: tokio::sync::Mutex<()>,
 }
 
@@ -32,7 +33,7 @@ struct HostAsker {
     named: Named,
 }
 
-/// The call that a question is about: for people, and for programs that answer.
+/// The call that a question is about, for display to the user and for programs that answer.
 #[derive(Clone)]
 pub(crate) struct Named {
     pub(crate) card: Card,
@@ -40,7 +41,7 @@ pub(crate) struct Named {
 }
 
 impl HostQuestions {
-    /// From now on in the name of this call.
+    /// Asks questions on behalf of this call from now on.
     pub(crate) fn open_for(&self, cx: &CallContext, named: &Named) {
         self.state().asker = (cx.permissions.mode != PermissionMode::DontAsk).then(|| HostAsker {
             approver: Arc::clone(cx.services.approver()),
@@ -49,23 +50,24 @@ impl HostQuestions {
         });
     }
 
-    /// No call is under way: no one can be asked.
+    /// Asks no more questions, because no call is running.
     #[cfg(feature = "browser")]
     pub(crate) fn close(&self) {
         self.state().asker = None;
     }
 
-    /// The person allows this for the session.
+    /// Allows this for the session, as the user decided.
     pub(crate) fn allow(&self, about: &str) {
         self.state().said.insert(about.to_owned(), true);
     }
 
-    /// What was said of it, if anything was.
+    /// Returns the user's earlier answer, if any.
     pub(crate) fn said(&self, about: &str) -> Option<bool> {
         self.state().said.get(about).copied()
     }
 
-    /// What the person says, asked once. `None`: no one can be asked.
+    /// Returns the user's answer, and asks if the user has not answered yet. Returns `None` if no
+    /// user can be asked.
     pub(crate) async fn ask(&self, tool: &str, about: &str, reason: String) -> Option<bool> {
         if let Some(said) = self.said(about) {
             return Some(said);
@@ -88,7 +90,7 @@ impl HostQuestions {
             ApprovalAnswer::Allow
             | ApprovalAnswer::Always
             | ApprovalAnswer::Updated { input: None, .. } => true,
-            // What asks is under way: it cannot become another call.
+            // The request is already running, so it cannot be changed into another call.
             ApprovalAnswer::Deny { .. }
             | ApprovalAnswer::Changed { .. }
             | ApprovalAnswer::Updated { .. } => false,
@@ -103,7 +105,7 @@ impl HostQuestions {
     }
 }
 
-/// As rules are asked: without brackets.
+/// Returns the host as rules expect it: without brackets.
 pub(crate) fn bare(host: &Host) -> String {
     match host.address() {
         Some(address) => address.to_string(),

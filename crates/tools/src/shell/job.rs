@@ -1,5 +1,5 @@
-//! A command that runs, with its output: the same thing for a call that waits for it and for a task
-//! in the background. Which of the two it is depends only on who holds it.
+//! A running command with its output. A call that waits for a command and a background task both
+//! hold a job; the job itself does not know the difference.
 
 use std::{
     sync::{
@@ -21,24 +21,25 @@ use tokio::{
 
 use super::capture::{Capture, Filled};
 
-/// A command that prints more is ended.
+/// The maximum output of a command, in bytes. A command that prints more is killed.
 const OUTPUT_LIMIT: u64 = 5_000_000_000;
 
-/// How long a stray that still holds the pipe is listened to.
+/// The time for which output is still read if a leftover process keeps the pipe open.
 const STRAYS: Duration = Duration::from_millis(100);
-/// How long the rest of an output may take to arrive once no one writes any more.
+/// The time for the rest of an output to arrive after all writers have ended.
 const REST: Duration = Duration::from_secs(5);
 
-/// A command that runs. It is killed with everything it started when its last holder is gone.
+/// A running command. When the last reference is dropped, the command is killed with everything it
+/// started.
 #[derive(Debug)]
 pub(crate) struct Job {
-    /// Its output.
+    /// The command's output.
     pub(crate) capture: Capture,
-    /// It cannot make control files, so that none need be looked for.
+    /// The command cannot create control files, so there is no need to search for them.
     pub(crate) makes_none: bool,
-    /// Other processes are hidden from it.
+    /// Other processes are hidden from the command.
     pub(crate) sees_only_its_own: bool,
-    /// The network that it has for itself.
+    /// The command's own network, if it has one.
     #[cfg(feature = "browser")]
     pub(crate) network: Option<CommandNetwork>,
     stage: watch::Receiver<Stage>,
@@ -47,7 +48,8 @@ pub(crate) struct Job {
     flooded: Arc<AtomicBool>,
 }
 
-/// [`Job::exited`], for one that must not keep the job: a command ends when its job is dropped.
+/// Like [`Job::exited`], but without a reference to the job, because the command ends when its job
+/// is dropped.
 pub(crate) async fn exited(stages: watch::Receiver<Stage>) -> CommandEnd {
     reached(stages, |stage| !matches!(stage, Stage::Running)).await
 }
@@ -64,31 +66,31 @@ async fn reached(
     }
 }
 
-/// How far a command is.
+/// The state of a command.
 #[derive(Debug, Clone)]
 pub(crate) enum Stage {
-    /// It runs.
+    /// The command is running.
     Running,
-    /// It ended; what it started may still run.
+    /// The command has exited; processes that it started may still run.
     Exited(CommandEnd),
-    /// Nothing of it runs any more, and all its output is there.
+    /// All of its processes have ended, and all its output has arrived.
     Gone(CommandEnd),
 }
 
-/// Why we ended it.
+/// The reason why haft ended a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// Someone interrupted the call.
+    /// The user interrupted the call.
     Interrupted,
-    /// It ran longer than it may.
+    /// The command exceeded its timeout.
     TimedOut(Duration),
-    /// Someone stopped the task.
+    /// The task was stopped.
     Stopped,
-    /// It said too much.
+    /// The command printed too much.
     Flood,
-    /// It is a monitor, and said too much for one: why.
+    /// The command is a monitor and printed too much for one, for this reason.
     Chatter(&'static str),
-    /// It only reads, and left something running.
+    /// The command is read-only and left a process running.
     Leftover,
 }
 
@@ -99,7 +101,7 @@ enum Order {
 }
 
 impl Job {
-    /// Takes charge of a command that was just started.
+    /// Creates a job for a command that was just started.
     pub(crate) fn new(sandbox: Sandbox, mut running: Running, capture: Capture) -> Self {
         let output = running.output.take();
         let makes_none = running.is_mediated();
@@ -133,28 +135,28 @@ impl Job {
         }
     }
 
-    /// Waits until the command itself ended. What it started may still run.
+    /// Waits until the command itself has exited. Processes that it started may still run.
     pub(crate) async fn exited(&self) -> CommandEnd {
         exited(self.stages()).await
     }
 
-    /// Waits until nothing of it runs any more.
+    /// Waits until all processes of the command have ended.
     pub(crate) async fn gone(&self) -> CommandEnd {
         reached(self.stages(), |stage| matches!(stage, Stage::Gone(_))).await
     }
 
-    /// Reports how far it is, without keeping it.
+    /// Returns a receiver of the command's state that does not keep the job alive.
     pub(crate) fn stages(&self) -> watch::Receiver<Stage> {
         self.stage.clone()
     }
 
-    /// How far it is.
+    /// Returns the command's state.
     pub(crate) fn stage(&self) -> Stage {
         self.stage.borrow().clone()
     }
 
-    /// After the command ended: waits for what is still on its way. Strays that keep the pipe open
-    /// are not waited for.
+    /// After the command has exited, waits for the rest of its output. Waits only briefly for
+    /// leftover processes that keep the pipe open.
     pub(crate) async fn settle(&self) {
         let left = match self.stage() {
             Stage::Exited(ended) => ended.left > 0,
@@ -164,7 +166,7 @@ impl Job {
         self.over_within(if left { STRAYS } else { REST }).await;
     }
 
-    /// The limit that it exceeded, or that what it left running exceeded.
+    /// Returns the limit that the command, or a process that it left running, has exceeded.
     pub(crate) fn exceeded(&self) -> Option<ExceededLimit> {
         match self.stage() {
             Stage::Exited(ended) | Stage::Gone(ended) => ended.exceeded,
@@ -172,12 +174,12 @@ impl Job {
         }
     }
 
-    /// Waits until nothing of it runs any more, at most so long.
+    /// Waits until all processes of the command have ended, for at most `longest`.
     pub(crate) async fn over_within(&self, longest: Duration) {
         let _ = timeout(longest, self.gone()).await;
     }
 
-    /// Ends it with everything it started; the first cause stays.
+    /// Kills the command and everything it started. The first cause is kept.
     pub(crate) fn kill(&self, cause: Cause, grace: Duration) {
         self.cause
             .lock()
@@ -186,12 +188,13 @@ impl Job {
         let _ = self.orders.send(Order::Kill(grace));
     }
 
-    /// Ends what it has left running; how it ended itself stays what it was.
+    /// Kills the processes that the command has left running. The command's own exit status is
+    /// unchanged.
     pub(crate) fn end_leftovers(&self) {
         let _ = self.orders.send(Order::Kill(Duration::ZERO));
     }
 
-    /// Why we ended it, if we did.
+    /// Returns the reason why haft ended the command, if it did.
     pub(crate) fn cause(&self) -> Option<Cause> {
         if self.flooded.load(Ordering::Relaxed) {
             return Some(Cause::Flood);
@@ -199,7 +202,7 @@ impl Job {
         *self.cause.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What of it runs now.
+    /// Returns the command's running processes.
     pub(crate) async fn processes(&self) -> Vec<Process> {
         let (answer, told) = oneshot::channel();
         let _ = self.orders.send(Order::Who(answer));
@@ -208,7 +211,7 @@ impl Job {
 }
 
 struct Driver {
-    /// Everything a sandbox started ends with it, so it is held as long as this runs.
+    /// Keeps the sandbox alive: a sandbox that is dropped ends everything it started.
     _sandbox: Sandbox,
     running: Running,
     capture: Capture,
@@ -250,7 +253,7 @@ impl Driver {
                 Event::Ordered(Some(Order::Who(answer))) => {
                     let _ = answer.send(self.running.processes());
                 }
-                // No one holds it any more: dropping it kills it.
+                // The job was dropped; dropping the driver kills the command.
                 Event::Ordered(None) => return,
                 Event::Filled(how) => {
                     filled = true;
@@ -264,11 +267,11 @@ impl Driver {
                     exited = true;
                 }
                 Event::Gone => {
-                    // No one can write any more: what is on its way is all there is.
+                    // No process can write any longer: only output in transit is left.
                     if !filled {
                         let _ = timeout(REST, &mut filling).await;
                     }
-                    // With the limit that was exceeded after the shell had exited, if any.
+                    // The limit that was exceeded after the shell had exited, if any, is included.
                     let how = self.running.exited().await;
                     self.stage.send_replace(Stage::Gone(how));
                     return;

@@ -1,24 +1,24 @@
-//! How long a command may run and how much of its output is shown, from the variables that say so.
+//! The limits for the run time and the shown output of commands, as set by variables.
 
 use std::time::Duration;
 
 use haft_sandbox::ResourceLimits;
 
-/// A background task without a limit of its own.
+/// The default lifetime of a background task.
 pub(crate) const BACKGROUND: Duration = Duration::from_secs(30 * 60);
-/// The longest life of a background task.
+/// The maximum lifetime of a background task.
 pub(crate) const LONGEST_BACKGROUND: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// The limits of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// A command that does not ask for another.
+    /// The default timeout of a command.
     pub(crate) timeout: Duration,
-    /// The longest that can be asked for.
+    /// The maximum timeout that a call can request.
     pub(crate) longest: Duration,
-    /// How much of the output of a command that worked is shown, in characters.
+    /// The maximum length of a successful command's output in the result, in characters.
     pub(crate) output: usize,
-    /// The same for a command that failed.
+    /// The maximum length of a failed command's output in the result, in characters.
     pub(crate) failed_output: usize,
 }
 
@@ -29,8 +29,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// As the variables say (settings first, then our own environment: the caller's order). What is
-    /// no positive whole number counts as not said.
+    /// Reads the limits from variables (the caller decides their order: settings first, then our
+    /// own environment). A value that is not a positive whole number is ignored.
     pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
         let number = |name: &str| {
             let value = variable(name)?.trim().parse::<u64>().ok();
@@ -41,14 +41,14 @@ impl Limits {
         let output = number("BASH_MAX_OUTPUT_LENGTH").unwrap_or(30_000);
         Self {
             timeout,
-            // A default above the ceiling is meant; it lifts the ceiling.
+            // A default above the maximum is intended, so it raises the maximum.
             longest: longest.max(timeout),
             output: usize::try_from(output.min(150_000)).unwrap_or(150_000),
             failed_output: 10_000,
         }
     }
 
-    /// How long a command may run in the foreground. What is too long is cut, not refused.
+    /// Returns the timeout of a foreground command. A value above the maximum is reduced to it.
     pub(crate) fn foreground(&self, milliseconds: Option<f64>) -> Duration {
         match milliseconds.and_then(duration) {
             Some(asked) => asked.min(self.longest),
@@ -56,7 +56,7 @@ impl Limits {
         }
     }
 
-    /// How long a background task may live.
+    /// Returns the lifetime of a background task.
     pub(crate) fn background(milliseconds: Option<f64>) -> Duration {
         match milliseconds.and_then(duration) {
             Some(asked) => asked.min(LONGEST_BACKGROUND),
@@ -65,8 +65,9 @@ impl Limits {
     }
 }
 
-/// The most memory and processes of one command, as the variables `HAFT_COMMAND_MEMORY_MB` and
-/// `HAFT_COMMAND_PROCESSES` set them. A value that is not a positive whole number is ignored.
+/// Returns the maximum memory and processes of one command, from the variables
+/// `HAFT_COMMAND_MEMORY_MB` and `HAFT_COMMAND_PROCESSES`. A value that is not a positive whole
+/// number is ignored.
 pub(crate) fn resources(variable: impl Fn(&str) -> Option<String>) -> ResourceLimits {
     let number = |name: &str| {
         let value = variable(name)?.trim().parse::<u64>().ok();
@@ -82,16 +83,17 @@ pub(crate) fn resources(variable: impl Fn(&str) -> Option<String>) -> ResourceLi
     }
 }
 
-/// A number of milliseconds as a model writes it; none for zero and what is no time at all.
+/// Converts a number of milliseconds from a model. Returns `None` for zero and for values that are
+/// not a duration.
 fn duration(milliseconds: f64) -> Option<Duration> {
     if milliseconds.is_nan() || milliseconds < 1.0 {
         return None;
     }
-    // A number too large for a duration saturates, and is cut by the ceiling.
+    // A number that is too large for a duration saturates, and is reduced to the maximum.
     Some(Duration::from_millis(milliseconds as u64))
 }
 
-/// A time as people and models read it: `2m 0s`, `45s`, `1.5s`, `250ms`, `1h 0m 0s`.
+/// Formats a duration for users and models: `2m 0s`, `45s`, `1.5s`, `250ms`, `1h 0m 0s`.
 pub(crate) fn format(time: Duration) -> String {
     let (seconds, milliseconds) = (time.as_secs(), time.subsec_millis());
     match seconds {

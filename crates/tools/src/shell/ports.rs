@@ -1,4 +1,4 @@
-//! Which TCP ports processes listen on: what a server that was started can be reached at.
+//! The TCP ports on which processes listen, that is, on which a server can be reached.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -8,22 +8,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where a process listens, in its own network.
+/// A listening socket of a process, in the process's network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ListeningSocket {
-    /// Its address; unspecified: all of them.
+    /// The socket's address. The unspecified address means all addresses.
     pub(crate) address: IpAddr,
     pub(crate) port: u16,
-    /// Tells it from all other sockets that are open.
+    /// The inode, which identifies the socket among all open sockets.
     pub(crate) inode: u64,
 }
 
-/// What listens in each network. The kernel takes milliseconds to write that down, so it is asked once for each.
+/// The listening sockets of each network namespace. The kernel takes milliseconds to list them, so
+/// each namespace is read only once.
 #[derive(Debug, Default)]
 pub(crate) struct ListenTables(HashMap<(u64, u64), Vec<ListeningSocket>>);
 
 impl ListenTables {
-    /// What a process listens on, in order.
+    /// Returns the sockets on which a process listens, in order.
     pub(crate) fn of_process(&mut self, pid: u32) -> BTreeSet<ListeningSocket> {
         let process = PathBuf::from(format!("/proc/{pid}"));
         let sockets = sockets(&process);
@@ -31,7 +32,7 @@ impl ListenTables {
         let (false, Ok(network)) = (sockets.is_empty(), network) else {
             return BTreeSet::new();
         };
-        // By its own view: it may be in a network of its own.
+        // Read through the process's own view, because it may be in a separate network namespace.
         let table = self
             .0
             .entry((network.dev(), network.ino()))
@@ -43,28 +44,28 @@ impl ListenTables {
     }
 }
 
-/// The ports that any of these processes listens on, in order. What has ended or may not be looked
-/// at listens on none.
+/// Returns the ports on which any of the processes listens, in order. Skips processes that have
+/// ended or cannot be inspected.
 pub(crate) fn listening(pids: impl IntoIterator<Item = u32>) -> BTreeSet<u16> {
     let mut tables = ListenTables::default();
     let sockets = pids.into_iter().flat_map(|pid| tables.of_process(pid));
     sockets.map(|socket| socket.port).collect()
 }
 
-/// Does a process still have a socket open?
+/// Returns whether a process still has a socket open.
 #[cfg(feature = "browser")]
 pub(crate) fn holds(pid: u32, socket: &ListeningSocket) -> bool {
     sockets(Path::new(&format!("/proc/{pid}"))).contains(&socket.inode)
 }
 
-/// Does anything in the network of this process listen on this port?
+/// Returns whether any process in our network namespace listens on this port.
 #[cfg(feature = "browser")]
 pub(crate) fn is_taken_here(port: u16) -> bool {
     let all = all_listeners(Path::new("/proc/self"));
     all.iter().any(|socket| socket.port == port)
 }
 
-/// What listens in the network of a process.
+/// Returns all listening sockets in the network namespace of a process.
 fn all_listeners(process: &Path) -> Vec<ListeningSocket> {
     let mut found = Vec::new();
     for table in ["net/tcp", "net/tcp6"] {
@@ -74,7 +75,7 @@ fn all_listeners(process: &Path) -> Vec<ListeningSocket> {
     found
 }
 
-/// The inodes of a process's open sockets.
+/// Returns the inodes of a process's open sockets.
 fn sockets(process: &Path) -> HashSet<u64> {
     let Ok(descriptors) = fs::read_dir(process.join("fd")) else {
         return HashSet::new();
@@ -88,7 +89,7 @@ fn inode(link: &str) -> Option<u64> {
     number.parse().ok()
 }
 
-/// The listening sockets in a table of the kernel.
+/// Parses the listening sockets in a table of the kernel.
 fn listeners(table: &str) -> impl Iterator<Item = ListeningSocket> {
     const LISTEN: &str = "0A";
     table.lines().skip(1).filter_map(|line| {
@@ -104,7 +105,8 @@ fn listeners(table: &str) -> impl Iterator<Item = ListeningSocket> {
     })
 }
 
-/// An address as the kernel writes it: words of four bytes, each as a number of this machine.
+/// Parses an address in the kernel's format: words of four bytes, each as a number in the machine's
+/// byte order.
 fn address_in(text: &str) -> Option<IpAddr> {
     let word = |at: usize| {
         let digits = text.get(at * 8..(at + 1) * 8)?;

@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf};
 
 use haft_contract::OnWeakSandbox;
 
-/// The program that confines commands: one whose `main` starts with
+/// The program that confines commands. Its `main` must start with
 /// `haft_sandbox::child::run_if_asked()`. Without this service no command runs.
 #[derive(Clone)]
 pub struct ShellProgram {
@@ -23,7 +23,7 @@ impl fmt::Debug for ShellProgram {
 }
 
 impl ShellProgram {
-    /// The program at this path, such as [`std::env::current_exe`].
+    /// Creates the service for the program at this path, such as [`std::env::current_exe`].
     pub fn new(path: PathBuf) -> Self {
         Self {
             path,
@@ -32,15 +32,16 @@ impl ShellProgram {
         }
     }
 
-    /// The same, and this is called once a session where commands are less confined than they should be.
+    /// Sets a callback that is called once per session if commands are less confined than they
+    /// should be.
     #[must_use]
     pub fn on_weak_sandbox(mut self, learns: OnWeakSandbox) -> Self {
         self.on_weak = Some(learns);
         self
     }
 
-    /// The same, and commands get the functions, aliases and PATH of the user's own bash: its rc file
-    /// runs once, before the first command.
+    /// Gives commands the functions, aliases and PATH of the user's own bash. Its rc file runs
+    /// once, before the first command.
     #[must_use]
     pub fn with_users_shell(mut self) -> Self {
         self.users_shell = true;

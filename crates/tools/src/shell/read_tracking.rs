@@ -1,4 +1,5 @@
-//! A command that does nothing but show one file counts as a read of it: an Edit may follow.
+//! Read tracking for commands: a command that only shows one file is recorded as a read of it, so
+//! that an Edit may follow.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -8,19 +9,21 @@ use haft_shell::{Analysis, Effect, LinePart};
 
 use crate::blocking::blocking;
 
-/// Show a whole file.
+/// Commands that show a whole file.
 const WHOLE: [&str; 4] = ["cat", "nl", "bat", "batcat"];
-/// Show a part of one. `sed` only with `-n`, which prints what is asked for.
+/// Commands that show a part of a file. `sed` only with `-n`, which prints only the requested
+/// lines.
 const PART: [&str; 7] = ["head", "tail", "sed", "grep", "egrep", "fgrep", "rg"];
 
-/// A file that a line showed.
+/// A file that a line has shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ShownFile {
     path: PathBuf,
     whole: bool,
 }
 
-/// Notes that the file was seen, if the line shows just one. Its output must have been shown in full.
+/// Records a read of the file if the line shows exactly one. The caller must have shown the output
+/// in full.
 pub(crate) async fn note(analysis: &Analysis, command: &str, cx: &CallContext) {
     let Some(shown) = shown(analysis, command) else {
         return;
@@ -31,10 +34,10 @@ pub(crate) async fn note(analysis: &Analysis, command: &str, cx: &CallContext) {
     let look = move |journal: Arc<Journal>| {
         let mut request = PageRequest::default();
         if !shown.whole {
-            // More than it shows, so that it counts as a part.
+            // The page is smaller than the file, so that the read is recorded as partial.
             request.max_lines = 1;
         }
-        // A file that cannot be read as text is not known, that is all.
+        // A file that cannot be read as text is not recorded.
         let _ = journal.read(&shown.path, &request);
     };
     let _ = blocking(move || look(journal)).await;
@@ -44,7 +47,8 @@ fn shown(analysis: &Analysis, command: &str) -> Option<ShownFile> {
     let [part] = analysis.parts.as_slice() else {
         return None;
     };
-    // The text of a part is without redirections; and nothing stands before or behind it.
+    // The text of a part excludes redirections. The comparison ensures that the line contains only
+    // this part.
     if part.text != command.trim() || !part.assignments.is_empty() {
         return None;
     }

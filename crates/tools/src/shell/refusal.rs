@@ -1,8 +1,8 @@
-//! What a confined command was kept from, by what it printed: so that a person can be asked about
-//! that path or host, and no failure stays a mystery.
+//! The paths and hosts that the sandbox denied to a command, found in the command's output. haft
+//! can then ask the user about each path or host, and explain the failure.
 //!
-//! The words are those of the C library and of common programs, in English: the environment of a
-//! command asks for it.
+//! The messages are those of the C library and of common programs, in English; the environment of
+//! commands selects that language.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,47 +12,48 @@ use std::{
 use haft_sandbox::Network;
 use regex::Regex;
 
-/// What was refused.
+/// An access that the sandbox refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// To change this file or directory; absolute.
+    /// Changing this file or directory (an absolute path).
     Write(PathBuf),
-    /// To make or change this file, which decides what other programs run; absolute.
+    /// Creating or changing this file, which decides what other programs run (an absolute path).
     Control(PathBuf),
-    /// To read this file or directory; a real path.
+    /// Reading this file or directory (a real path).
     Read(PathBuf),
-    /// To read something in the homes that the line does not name.
+    /// Reading a path in the home directories that the line does not name.
     Homes,
-    /// To talk to this host, or to someone.
+    /// Contacting this host, or an unknown one.
     Network(Option<String>),
-    /// To change something that the line does not name: the line.
+    /// Changing a path that the output does not name. The text is the line of the output.
     Other(String),
 }
 
-/// How the command was confined.
+/// The confinement of the command.
 pub(crate) struct Confined<'a> {
-    /// Where it ran: what relative paths are relative to.
+    /// The command's directory, to which relative paths refer.
     pub(crate) cwd: &'a Path,
-    /// Does the profile keep it from this path, although the user may go there? Otherwise a denial
-    /// is what anyone would get.
+    /// Returns whether the sandbox denies this path although the user may access it. Otherwise the
+    /// denial does not come from the sandbox.
     pub(crate) forbidden: &'a dyn Fn(&Path) -> bool,
-    /// Where a path leads that the profile keeps it from reading, although the user may.
+    /// Returns the real path, if the sandbox hides it from reading although the user may read it.
     pub(crate) unreadable: &'a dyn Fn(&Path) -> Option<PathBuf>,
-    /// The homes are closed, since it is not known what the line reads.
+    /// The home directories are closed, because it is not known what the line reads.
     pub(crate) untold: bool,
-    /// Which hosts it may talk to.
+    /// The hosts that the command may contact.
     pub(crate) network: Network,
 }
 
-/// No one would read more.
+/// The maximum number of reported refusals.
 pub(super) const MOST: usize = 20;
-/// Messages are shorter than this, in bytes.
+/// The maximum length of a message, in bytes.
 const LONGEST_LINE: usize = 4096;
 
-/// How much of a long output is looked at, from its end, in bytes: what stopped a command is there.
+/// The number of bytes at the end of a long output that are searched. The failure that stopped a
+/// command is there.
 const LOOKED_AT: usize = 256 << 10;
 
-/// Everything that was refused, each thing once, in the order it was said.
+/// Returns every refused access, each once, in the order of the output.
 pub(crate) fn refusals(output: &str, code: i32, confined: &Confined<'_>) -> Vec<Refused> {
     let from = output.ceil_char_boundary(output.len().saturating_sub(LOOKED_AT));
     let lines: Vec<&str> = output[from..].lines().collect();
@@ -97,10 +98,10 @@ fn file(lines: &[&str], at: usize, code: i32, confined: &Confined<'_>) -> Option
     if let Some(refused) = unread(line, &lower, &lines[..at], confined) {
         return Some(refused);
     }
-    // 126: bash found a program that it may not start, which has nothing to do with us.
+    // With 126, bash found a program that it may not start, which is unrelated to the sandbox.
     let denied = located("permission denied")
         .or_else(|| located("operation not permitted"))
-        // What comes of putting another file in the place of one that is mounted.
+        // The error for replacing a file that is mounted.
         .or_else(|| located("device or resource busy"));
     let (from, to) = denied.filter(|_| code != 126)?;
     let path = path_in(line, from, to).or_else(|| path_above(&lines[..at]))?;
@@ -108,7 +109,7 @@ fn file(lines: &[&str], at: usize, code: i32, confined: &Confined<'_>) -> Option
     (confined.forbidden)(&path).then_some(Refused::Write(path))
 }
 
-/// What could not be made because its directory is not seen, though it is there.
+/// Returns the path that could not be created because its directory is hidden.
 fn unmade(line: &str, lower: &str, confined: &Confined<'_>) -> Option<PathBuf> {
     const MAKES: [&str; 4] = [
         "cannot create",
@@ -128,7 +129,7 @@ fn unmade(line: &str, lower: &str, confined: &Confined<'_>) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Words that tell of a file that is not seen, or not to be opened.
+/// Messages about a file that cannot be found or opened.
 const UNREAD: [&str; 6] = [
     "no such file or directory",
     "no such file",
@@ -138,7 +139,7 @@ const UNREAD: [&str; 6] = [
     "os error 2",
 ];
 
-/// What it could not read, though it is there.
+/// Returns the path that could not be read although it exists.
 fn unread(line: &str, lower: &str, above: &[&str], confined: &Confined<'_>) -> Option<Refused> {
     let words = UNREAD.iter().find(|words| lower.contains(**words))?;
     let from = lower.find(words)?;
@@ -150,16 +151,17 @@ fn unread(line: &str, lower: &str, above: &[&str], confined: &Confined<'_>) -> O
 }
 
 fn absolute(cwd: &Path, path: &str) -> PathBuf {
-    // Through its components, which leaves out `./`.
+    // Via its components, which removes `./`.
     cwd.join(path).components().collect()
 }
 
-/// The path in a message whose reason stands at these bytes.
+/// Returns the path in a message whose reason is at these bytes.
 fn path_in(line: &str, from: usize, to: usize) -> Option<&str> {
     behind(&line[to..]).or_else(|| before(&line[..from]))
 }
 
-/// `…: 'path'`, `…, open 'path'`, `… (os error 30) at path "path"`, `… @ rb_sysopen - path`.
+/// Finds a path after the reason: `…: 'path'`, `…, open 'path'`, `… (os error 30) at path "path"`,
+/// `… @ rb_sysopen - path`.
 fn behind(text: &str) -> Option<&str> {
     let ruby = || {
         text.strip_prefix(" @ ")?
@@ -169,9 +171,10 @@ fn behind(text: &str) -> Option<&str> {
     quoted(text).or_else(ruby)
 }
 
-/// `program: cannot do it to 'path'`, `program: path`, `open path`, `path: Cannot open`, `path (`.
+/// Finds a path before the reason: `program: cannot do it to 'path'`, `program: path`, `open path`,
+/// `path: Cannot open`, `path (`.
 fn before(text: &str) -> Option<&str> {
-    // Not a reason, but a part of another sentence.
+    // The text is part of another sentence, not a reason.
     let text = text
         .strip_suffix(": ")
         .or_else(|| text.strip_suffix('('))
@@ -192,11 +195,11 @@ fn before(text: &str) -> Option<&str> {
     if let Some(path) = in_words(last, !earlier.is_empty()) {
         return Some(path);
     }
-    // `tar: path: Cannot open: …`; the first is the program.
+    // `tar: path: Cannot open: …`; the first part is the program.
     earlier.get(1..)?.last().copied()
 }
 
-/// Words that end a phrase, and are no path.
+/// Words that end a phrase but are not paths.
 const NO_PATH: &[&str] = &[
     "create",
     "directory",
@@ -215,7 +218,7 @@ fn in_words(text: &str, behind_program: bool) -> Option<&str> {
     let path = match text.rsplit_once(' ') {
         None if behind_program || text.contains(['/', '.']) => text,
         Some((phrase, word)) if word.contains(['/', '.']) || is_deed(phrase) => word,
-        // wget says no more than `path: reason`.
+        // wget prints only `path: reason`.
         None if !text.is_empty() => text,
         _ => return None,
     };
@@ -230,7 +233,7 @@ fn is_deed(phrase: &str) -> bool {
     )
 }
 
-/// The last text in quotation marks.
+/// Returns the last text in quotation marks.
 fn quoted(text: &str) -> Option<&str> {
     static QUOTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r#"(?:^|[\s(:=@])(?:'([^']+)'|‘([^’]+)’|"([^"]+)"|`([^`]+)`)"#).ok()
@@ -240,7 +243,7 @@ fn quoted(text: &str) -> Option<&str> {
     Some(path.as_str())
 }
 
-/// `failed to open: /path` a few lines above `(os error 30)`.
+/// Finds `failed to open: /path` a few lines above `(os error 30)`.
 fn path_above<'a>(lines: &[&'a str]) -> Option<&'a str> {
     static DEED: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
@@ -274,7 +277,7 @@ const NAMED: &[&str] = &[
     r"can't complete socks5 connection to ([\w.:-]+?)\.? \(2\)",
 ];
 
-/// Messages that do not; a URL beside them may.
+/// Messages that do not name the host; a URL nearby may.
 const UNNAMED: &[&str] = &[
     "network is unreachable",
     "temporary failure in name resolution",
@@ -293,9 +296,9 @@ static HOSTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     NAMED.iter().filter_map(built).collect()
 });
 
-/// The host that could not be reached because it may not be; `Some(None)` if no one says which.
+/// Returns the host that the sandbox did not allow, or `Some(None)` if the output does not name it.
 fn host(lines: &[&str], at: usize, code: i32, network: Network) -> Option<Option<String>> {
-    // Many programs try, and do without.
+    // Many programs try the network and succeed without it.
     if network == Network::Open || code == 0 {
         return None;
     }

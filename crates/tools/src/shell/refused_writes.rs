@@ -1,5 +1,5 @@
-//! Writes that a command's guard saw refused: reported whatever the command printed, and also if it
-//! ended well.
+//! Writes that a command's guard saw refused. They are reported regardless of the command's output,
+//! even if the command succeeded.
 
 use std::path::{Path, PathBuf};
 
@@ -9,22 +9,23 @@ use haft_sandbox::RefusedWrite;
 use super::escalate;
 use crate::paths::escaped;
 
-/// Those that are worth a word.
+/// The refused writes that are worth reporting.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct SeenWrites {
-    /// Of files that decide what other programs run, or that a rule locks.
+    /// Files that decide what other programs run, or that a rule protects.
     pub(crate) control: Vec<PathBuf>,
-    /// Of anything else that the user may write.
+    /// Any other file that the user may write.
     pub(crate) others: Vec<PathBuf>,
 }
 
-/// Sorts what was seen of a command that ended with this code.
+/// Sorts the refused writes of a command that ended with this code.
 pub(crate) fn seen(refused: &[RefusedWrite], code: i32, confinement: &Confinement) -> SeenWrites {
     let mut seen = SeenWrites::default();
-    // No yes opens what a rule or its being a store of keys hides.
+    // No approval opens a path that is hidden by a rule or as a credential store.
     let is_hidden = |path: &Path| confinement.hidden.iter().any(|one| path.starts_with(one));
     for one in refused {
-        // Many programs try to write, and then read only: what they do without needs no question.
+        // Many programs try to open a file for writing and then fall back to reading. If they
+        // succeed, no question is needed.
         if one.tentative && code == 0 {
             continue;
         }
@@ -42,8 +43,8 @@ pub(crate) fn seen(refused: &[RefusedWrite], code: i32, confinement: &Confinemen
     seen
 }
 
-/// Is it something that programs keep for themselves if they can, and that no one misses? Compiled
-/// Python, histories, locks of caches that are read, counters of use.
+/// Returns whether a file is an optional cache that no user misses: compiled Python, histories,
+/// cache locks, usage counters.
 fn is_incidental(path: &Path) -> bool {
     const FOLDERS: [&str; 4] = ["__pycache__", "telemetry", "configstore", "fontconfig"];
     const BEGINNINGS: [&str; 6] = [
@@ -71,7 +72,7 @@ fn is_incidental(path: &Path) -> bool {
             .any(|part| FOLDERS.iter().any(|folder| part == *folder))
 }
 
-/// What to say of writes that were refused to a command that runs where no one is asked.
+/// Returns the note about writes that were refused to a command that runs where no user is asked.
 pub(crate) fn note(paths: &[PathBuf]) -> Option<String> {
     let names: Vec<String> = paths.iter().map(|path| escaped(path.as_os_str())).collect();
     (!names.is_empty()).then(|| {

@@ -1,4 +1,4 @@
-//! What the commands of one session share: the sandbox they run in, what runs in the background.
+//! The shared state of a session's commands: the sandboxes they run in, and the background tasks.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -39,32 +39,32 @@ use super::{
 
 use crate::blocking::blocking;
 
-/// The commands of one session. Everything they started ends with it.
+/// The commands of one session. When the session ends, everything they started ends too.
 #[derive(Debug)]
 pub struct Shell {
     program: Option<ShellProgram>,
     /// The session's folder.
     folder: PathBuf,
-    /// The folder for temporary files, once it is needed; `None` if it cannot be a short one.
+    /// The folder for temporary files, once it is needed. `None` if no short path is available.
     scratch: OnceLock<Option<ScratchLease>>,
     standing: tokio::sync::Mutex<Vec<Standing>>,
     tasks: Arc<Tasks>,
-    /// The calls that wait for a command, and how to tell them not to.
+    /// The calls that wait for a command, and a way to stop each from waiting.
     waiting: Mutex<HashMap<CallId, Waits>>,
     gate: Arc<HostGate>,
-    /// What was taken over from the user's own shell, if that is wanted and worked.
+    /// The definitions of the user's own shell, if they are enabled and could be read.
     taken: OnceCell<Option<Taken>>,
-    /// The outputs that are kept, the oldest first, with their sizes.
+    /// The stored outputs with their sizes, the oldest first.
     outputs: Mutex<VecDeque<(PathBuf, u64)>>,
-    /// Interpreters that keep their state.
+    /// The interpreters of the REPL tool.
     interpreters: Interpreters,
-    /// It was reported that undo does not cover commands here.
+    /// The notice that undo does not cover commands here was sent.
     told_uncovered: AtomicBool,
-    /// The same, that commands are less confined than they should be.
+    /// The notice that commands are less confined than they should be was sent.
     told_weak: AtomicBool,
-    /// Commands were confined as they should be when that was last found out.
+    /// The last check found that commands are confined as they should be.
     is_strong: AtomicBool,
-    /// Caches of tools that were made for commands.
+    /// The caches of tools that haft created for commands.
     caches: MadeCaches,
 }
 
@@ -75,11 +75,11 @@ struct Taken {
     path: String,
 }
 
-/// How much output of commands is kept in files, in bytes, beside that of tasks.
+/// The maximum size of stored command outputs, in bytes. Outputs of tasks are not included.
 const MOST_OUTPUT: u64 = 1 << 30;
-/// How long the user's rc file may take.
+/// The time limit for the user's rc file.
 const SNAPSHOT_TIME: Duration = Duration::from_secs(5);
-/// How many sandboxes are kept at hand.
+/// The maximum number of cached sandboxes.
 const MOST_STANDING: usize = 6;
 
 /// A sandbox, and the settings of its commands.
@@ -94,7 +94,7 @@ impl fmt::Debug for Standing {
     }
 }
 
-/// What settings say of the environment of commands.
+/// The settings for the environment of commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ShellSettings {
     env: Arc<BTreeMap<String, String>>,
@@ -102,7 +102,7 @@ struct ShellSettings {
 }
 
 impl ShellSettings {
-    /// The whole environment of a command.
+    /// Returns the whole environment of a command.
     fn environment(
         &self,
         profile: &SandboxProfile,
@@ -154,13 +154,13 @@ impl Shell {
         }
     }
 
-    /// What runs in the background.
+    /// Returns the background tasks.
     pub fn tasks(&self) -> &Arc<Tasks> {
         &self.tasks
     }
 
-    /// Lets a call that waits for its command go on without it: the command goes on in the background.
-    /// `false`: no such call waits.
+    /// Moves the command of a waiting call to the background, so that the call can return. Returns
+    /// `false` if the call is not waiting for a command.
     pub fn background(&self, call: CallId) -> bool {
         let waiting = self.waiting();
         waiting
@@ -169,7 +169,8 @@ impl Shell {
             .is_some()
     }
 
-    /// The same for the call that the provider names so, or for all of them. How many there were.
+    /// Like [`Shell::background`], but for the call with this id of the provider, or for all calls.
+    /// Returns the number of calls.
     pub fn background_named(&self, tool_use_id: Option<&str>) -> usize {
         let waiting = self.waiting();
         let meant = waiting
@@ -189,27 +190,28 @@ impl Shell {
         self.remove_unused_caches();
     }
 
-    /// Removes caches of tools that were made for commands of this session, where none has used them.
+    /// Removes the caches of tools that haft created for commands of this session and that no tool
+    /// has used.
     pub fn remove_unused_caches(&self) {
         self.caches.remove_empty();
     }
 
-    /// Caches of tools that were made for commands.
+    /// Returns the caches of tools that haft created for commands.
     pub(crate) fn caches(&self) -> &MadeCaches {
         &self.caches
     }
 
-    /// Interpreters that keep their state.
+    /// Returns the interpreters of the REPL tool.
     pub(crate) fn interpreters(&self) -> &Interpreters {
         &self.interpreters
     }
 
-    /// Who decides on hosts.
+    /// Returns the gate that decides which hosts commands may contact.
     pub(crate) fn gate(&self) -> &HostGate {
         &self.gate
     }
 
-    /// The connections that the proxy refused, all of the session, in sentences.
+    /// Returns the connections that the proxy refused in this session, as sentences.
     pub(crate) async fn refused_hosts(&self) -> Vec<String> {
         let mut refused = Vec::new();
         for one in &*self.standing.lock().await {
@@ -222,12 +224,12 @@ impl Shell {
         refused
     }
 
-    /// The session's folder.
+    /// Returns the session's folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What is said of a command that undo does not cover; once a session.
+    /// Returns the notice that undo does not cover a command, once per session.
     pub(crate) fn uncovered(&self, why: &str) -> Option<String> {
         let told = self.told_uncovered.swap(true, Ordering::Relaxed);
         (!told).then(|| {
@@ -237,7 +239,7 @@ impl Shell {
         })
     }
 
-    /// An output is kept, in this file; the oldest go when there is too much.
+    /// Records a stored output. Removes the oldest outputs if there are too many bytes.
     pub(crate) async fn remember(&self, path: PathBuf, bytes: u64) {
         let surplus = {
             let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -254,13 +256,13 @@ impl Shell {
             surplus
         };
         if !surplus.is_empty() {
-            // One that is gone already is as good as removed.
+            // A file that no longer exists needs no removal.
             let remove = move || surplus.iter().for_each(|path| drop(fs::remove_file(path)));
             let _ = blocking(remove).await;
         }
     }
 
-    /// What the user's own shell defines.
+    /// Returns the definitions of the user's own shell.
     async fn taken(&self) -> Option<&Taken> {
         let taken = self.taken.get_or_init(|| async {
             let users_shell = self
@@ -283,7 +285,7 @@ impl Shell {
         taken.await.as_ref()
     }
 
-    /// Where an output goes that is too long to be shown.
+    /// Returns the path for an output that is too long to be shown.
     pub(crate) fn place(&self, call: CallId, attempt: u32) -> PathBuf {
         let name = match attempt {
             0 => format!("bash_{call}.txt"),
@@ -292,7 +294,8 @@ impl Shell {
         self.folder.join("tool-results").join(name)
     }
 
-    /// Receives requests that a call should not wait any longer, as long as it is held.
+    /// Registers a waiting call. While the returned value exists, the call can be asked to stop
+    /// waiting.
     pub(crate) fn detach_request(&self, cx: &CallContext) -> DetachRequest<'_> {
         let told = Arc::new(Notify::new());
         let waits = Waits {
@@ -318,12 +321,13 @@ impl Shell {
         let sandbox = self.sandbox(confinement).await?;
         let not_run = |why: String| ToolError::Failed(format!("The command was not run: {why}"));
         let mechanism = sandbox.prepare(profile).await;
-        // Before it runs, so that no one hears of it afterwards.
+        // Report before the command runs, so that the user is not informed too late.
         self.note(
             profile,
             mechanism.map_err(|error| not_run(error.to_string()))?,
         );
-        // Asked for with the start: what was prepared may be gone by then, and another way be taken.
+        // The limit is also passed to the start, because the prepared mechanism may fail by then
+        // and a weaker one be used.
         let weakest = weakest(confinement);
         let running = match sandbox.start_no_weaker(profile, line, weakest).await {
             Ok(running) => running,
@@ -337,7 +341,7 @@ impl Shell {
         Ok(Arc::new(Job::new(sandbox, running, capture)))
     }
 
-    /// Starts a program that is confined for long, with the environment of commands.
+    /// Starts a long-running confined program, with the environment of commands.
     pub(crate) async fn start_program(
         &self,
         confinement: &Confinement,
@@ -361,7 +365,8 @@ impl Shell {
         }
     }
 
-    /// A folder for the temporary files of a program that is confined for long: short, as that of commands is.
+    /// Returns a folder for the temporary files of a long-running confined program. The path is
+    /// short, like that of commands.
     #[cfg(feature = "browser")]
     pub(crate) fn scratch_for(&self, program: &str) -> PathBuf {
         static STARTED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
@@ -373,8 +378,8 @@ impl Shell {
         path.into()
     }
 
-    /// The same under a profile and with an environment of its own, no weaker than this; `None` where it cannot be
-    /// confined so well.
+    /// Like [`Shell::start_program`], but with a separate profile and environment, and with a
+    /// mechanism no weaker than `weakest`. Returns `None` if that is not possible.
     #[cfg(feature = "browser")]
     pub(crate) async fn start_under(
         &self,
@@ -394,7 +399,7 @@ impl Shell {
         }
     }
 
-    /// The sandbox for commands under these settings: made when the first of them comes.
+    /// Returns the sandbox for commands under these settings, and creates it on first use.
     pub(crate) async fn sandbox(&self, confinement: &Confinement) -> Result<Sandbox, ToolError> {
         let settings = ShellSettings {
             env: Arc::clone(&confinement.env),
@@ -427,7 +432,7 @@ impl Shell {
             best: Mechanism::Namespaces,
             resources,
         });
-        // Another one only where the settings change. What still runs keeps its own.
+        // A new sandbox is only needed if the settings change. Running commands keep theirs.
         standing.truncate(MOST_STANDING - 1);
         standing.insert(
             0,
@@ -439,12 +444,13 @@ impl Shell {
         Ok(sandbox)
     }
 
-    /// Where commands have their temporary files: a short path, since the names of sockets in it
-    /// must fit into 107 bytes. It goes away with the last of them.
+    /// Returns the folder for temporary files of commands. Its path is short, since the names of
+    /// sockets in it must fit into 107 bytes. The folder is removed with the last lease on it.
     ///
-    /// A folder in `/tmp`, and not a `/tmp` of its own: what a person put there (`look at /tmp/log`)
-    /// and the sockets of their programs stay in sight, and nothing that a command leaves there would
-    /// vanish without a word. It is no weaker: all else in `/tmp` cannot be changed unasked.
+    /// It is a folder in `/tmp`, and not a separate `/tmp`: files that the user put there and the
+    /// sockets of the user's programs remain visible, and no file that a command leaves in `/tmp`
+    /// disappears silently. This is no weaker, because commands cannot change anything else in
+    /// `/tmp` without approval.
     pub(crate) fn scratch(&self) -> PathBuf {
         let create = || ScratchLease::create(Path::new("/tmp")).ok();
         let short = self.scratch.get_or_init(create).as_ref();
@@ -454,7 +460,8 @@ impl Shell {
         )
     }
 
-    /// Takes note of how commands are confined, and says once if that is less than it should be.
+    /// Records the mechanism that confines commands, and reports once per session if it is weaker
+    /// than it should be.
     fn note(&self, profile: &SandboxProfile, mechanism: Mechanism) {
         if *profile == SandboxProfile::Full {
             return;
@@ -484,7 +491,8 @@ impl ProbeConfinement for Shell {
         confinement: &'a Confinement,
     ) -> BoxFuture<'a, Option<ConfinementStrength>> {
         Box::pin(async move {
-            // It is made ready in any case; should it come out weaker, `start` refuses.
+            // The sandbox is prepared in any case. If its mechanism is weaker, `start` refuses to
+            // run the command.
             if self.is_strong.load(Ordering::Relaxed) {
                 return Some(ConfinementStrength::Whole);
             }
@@ -501,7 +509,7 @@ impl ProbeConfinement for Shell {
     }
 }
 
-/// The weakest way of confining in which a command may still run.
+/// Returns the weakest mechanism with which the command may still run.
 fn weakest(confinement: &Confinement) -> Mechanism {
     match (confinement.required, confinement.only_confined) {
         (true, _) => Mechanism::Bubblewrap,
@@ -510,7 +518,7 @@ fn weakest(confinement: &Confinement) -> Mechanism {
     }
 }
 
-/// Why a command is not run that cannot be confined as it must be.
+/// Returns the reason for not running a command that cannot be confined as required.
 async fn too_weak(confinement: &Confinement, sandbox: &Sandbox) -> String {
     if !confinement.required {
         return "nothing confines commands here, and it was to run unasked only because it would be \
@@ -525,7 +533,7 @@ async fn too_weak(confinement: &Confinement, sandbox: &Sandbox) -> String {
     )
 }
 
-/// A call that waits for its command, and can be asked to stop waiting.
+/// The registration of a call that waits for its command and can be asked to stop waiting.
 pub(crate) struct DetachRequest<'a> {
     shell: &'a Shell,
     call: CallId,
@@ -535,13 +543,13 @@ pub(crate) struct DetachRequest<'a> {
 /// A call that waits for its command.
 #[derive(Debug)]
 struct Waits {
-    /// As the provider names it.
+    /// The provider's id of the call.
     tool_use_id: Arc<str>,
     told: Arc<Notify>,
 }
 
 impl DetachRequest<'_> {
-    /// Waits until it is requested.
+    /// Waits until the call is asked to stop waiting.
     pub(crate) async fn asked(&self) {
         self.told.notified().await;
     }

@@ -1,7 +1,9 @@
-//! What commands of the session listen on, and in whose network: where a page on this machine is to be found.
+//! The ports on which commands of the session listen, and their networks, so that a page on this
+//! machine can be found.
 //!
-//! A command may have the network of the machine or one for itself, so the same port can be served twice. What is said
-//! of a port here is said of it at this moment, by processes that certainly are the session's.
+//! A command may have the machine's network or its own, so the same port can be served twice. The
+//! result describes the current moment, and only contains processes that certainly belong to the
+//! session.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,59 +19,60 @@ use super::{
 };
 use crate::{blocking::blocking, web::harmless};
 
-/// The longest command line that is shown, in characters.
+/// The maximum length of a shown command line, in characters.
 const SHOWN: usize = 80;
 
-/// What the session listened on when it was looked at.
+/// The session's listening sockets at the time of the scan.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionPorts(Vec<SessionListener>);
 
-/// A socket that a command listens on.
+/// A socket on which a command listens.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionListener {
     pub(crate) socket: ListeningSocket,
     pub(crate) place: ListenerPlace,
-    /// Who listens, for people and models.
+    /// The name of the listening command, for users and models.
     pub(crate) by: String,
-    /// The process that was seen to.
+    /// The process that was inspected.
     process: Option<Arc<SeenProcess>>,
 }
 
-/// A process of a command: it is one as long as it is there, for nothing leaves its guard.
+/// A process of a command. It belongs to the command as long as it exists, because no process
+/// leaves its guard.
 #[derive(Debug)]
 struct SeenProcess {
     pid: u32,
     pinned: PinnedProcess,
 }
 
-/// Whose network it listens in.
+/// The network in which a process listens.
 #[derive(Debug, Clone)]
 pub(crate) enum ListenerPlace {
-    /// That of the machine, as our process sees it.
+    /// The machine's network, as our process sees it.
     Machine,
-    /// One that its command has for itself.
+    /// The command's own network.
     Command(CommandNetwork),
-    /// Another one, which it must have made.
+    /// Another network, which the process must have created.
     Unknown,
 }
 
-/// Who serves a host and a port.
+/// The server of a host and a port.
 #[derive(Debug)]
 pub(crate) enum PortServer<'a> {
     /// No command of the session.
     None,
-    /// One in the network of the machine, at these addresses.
+    /// A process in the machine's network, at these addresses.
     Machine(Vec<IpAddr>),
-    /// One in a network that it has for itself.
+    /// A process in the command's own network.
     Command(&'a CommandNetwork, Vec<IpAddr>),
-    /// One in a network into which there is no way.
+    /// A process in a network that cannot be reached.
     Unreachable(&'a str),
-    /// Several, each in another network: which one is meant cannot be known.
+    /// Several processes in different networks: it is not known which one is meant.
     Several(Vec<&'a str>),
 }
 
 impl SessionPorts {
-    /// Who serves this host, which must be one of loopback, at this port?
+    /// Returns the server of a loopback host at this port.
     pub(crate) fn server(&self, host: &Host, port: u16) -> PortServer<'_> {
         let wanted = addresses_of(host);
         let mut places: BTreeMap<Option<NetworkId>, (&SessionListener, BTreeSet<usize>)> =
@@ -85,7 +88,8 @@ impl SessionPorts {
                 }
             };
             let answers = (0..).zip(&wanted).filter(|(_, address)| {
-                // There stands the way out of the command, which is no server of it.
+                // On this port, the proxy for the command's connections listens, which is not a
+                // server of the command.
                 let is_proxy = network.is_some() && port == PROXY_PORT && address.is_ipv4();
                 !is_proxy && answers(one.socket.address, **address)
             });
@@ -103,7 +107,7 @@ impl SessionPorts {
             },
             (Some((one, answers)), None) => {
                 let mut addresses: Vec<IpAddr> = answers.into_iter().map(|at| wanted[at]).collect();
-                // One that listens on all addresses of the newer kind may leave out the older ones.
+                // A process that listens on all IPv6 addresses may not accept IPv4 connections.
                 if one.socket.address == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
                     addresses.reverse();
                 }
@@ -120,8 +124,8 @@ impl SessionPorts {
         }
     }
 
-    /// Is it still served as it was seen to be? Costs little: only the open files of those that were seen are looked
-    /// at. What began to listen since then is not noticed.
+    /// Returns whether the same processes still serve the port. Cheap: it only checks the open
+    /// files of the recorded processes. Processes that began to listen since then are not noticed.
     pub(crate) fn is_still_served(&self, host: &Host, port: u16) -> bool {
         let mut listeners = self.0.iter().filter(|one| one.socket.port == port);
         !matches!(self.server(host, port), PortServer::None)
@@ -132,12 +136,12 @@ impl SessionPorts {
             })
     }
 
-    /// All ports, each with one who listens there.
+    /// Returns all ports, each with a command that listens on it.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u16, &str)> {
         self.0.iter().map(|one| (one.socket.port, one.by.as_str()))
     }
 
-    /// As if these were seen.
+    /// Creates a result from these listeners.
     #[cfg(test)]
     pub(crate) fn of(
         listeners: impl IntoIterator<Item = (ListeningSocket, ListenerPlace, &'static str)>,
@@ -152,7 +156,7 @@ impl SessionPorts {
     }
 }
 
-/// Where a host of loopback is.
+/// Returns the addresses of a loopback host.
 fn addresses_of(host: &Host) -> Vec<IpAddr> {
     match host.address() {
         Some(address) => vec![address.to_canonical()],
@@ -160,7 +164,7 @@ fn addresses_of(host: &Host) -> Vec<IpAddr> {
     }
 }
 
-/// Does a socket that listens there answer to this address?
+/// Returns whether a socket that listens on `listens` accepts connections to `address`.
 fn answers(listens: IpAddr, address: IpAddr) -> bool {
     match listens {
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) => true,
@@ -169,7 +173,7 @@ fn answers(listens: IpAddr, address: IpAddr) -> bool {
     }
 }
 
-/// A process and what it listens on.
+/// A process and the sockets on which it listens.
 struct ListeningProcess {
     process: Arc<SeenProcess>,
     network: Option<NetworkId>,
@@ -177,9 +181,10 @@ struct ListeningProcess {
 }
 
 impl ListeningProcess {
-    /// `None` if it listens on nothing.
+    /// Inspects a process. Returns `None` if it listens on no socket.
     fn of(pid: u32, tables: &mut ListenTables) -> Option<Self> {
-        // Before it is looked at: it is this one that is looked at, if it still is there afterwards.
+        // The process is pinned before it is inspected. If the pinned process still exists
+        // afterwards, it is the one that was inspected.
         let pinned = PinnedProcess::of(pid)?;
         let sockets = tables.of_process(pid);
         (!sockets.is_empty()).then(|| Self {
@@ -202,7 +207,7 @@ fn pids_of(processes: &[Process]) -> Vec<u32> {
 }
 
 impl Shell {
-    /// What commands in the background, and interpreters, listen on now.
+    /// Returns the sockets on which background tasks and interpreters listen now.
     pub(crate) async fn listening(&self) -> SessionPorts {
         let mut found = Vec::new();
         for (id, command, job) in self.tasks().jobs() {
@@ -232,7 +237,7 @@ impl Shell {
     }
 }
 
-/// What those of the processes that were seen listen on that still are of the command.
+/// Returns the listening sockets of the inspected processes that still belong to the command.
 fn listeners(
     seen: &[ListeningProcess],
     still: &[u32],
@@ -260,7 +265,7 @@ fn listeners(
     listeners.collect()
 }
 
-/// A command line in a sentence.
+/// Returns a command line, shortened for use in a sentence.
 fn shown(command: &str) -> String {
     harmless(&haft_browser::one_line(command, SHOWN)).replace('`', "'")
 }

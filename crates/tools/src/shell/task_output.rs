@@ -1,4 +1,4 @@
-//! `TaskOutput`: what a background task printed since it was last asked.
+//! `TaskOutput`: the new output of a background task.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ use super::{
 };
 use crate::blocking::blocking;
 
-/// How long is waited, unless said otherwise, and at most.
+/// The default and the maximum time to wait, in milliseconds.
 const WAIT: f64 = 30_000.0;
 const LONGEST_WAIT: f64 = 600_000.0;
-/// How much of an output is handed out at once, in bytes: the newest.
+/// The maximum output of one result, in bytes. The newest bytes are returned.
 const MOST: usize = 30_000;
 
 /// Returns what a background task printed since you last asked, and how far it is.
@@ -80,7 +80,7 @@ impl Tool for TaskOutput {
             search_hint: "output result status of a background task wait".into(),
             access: Access::Reads,
             agents: AgentAccess::Main,
-            // What runs in the background may be a subagent.
+            // The background task may be a subagent.
             needs: const { &[ServiceNeed::either::<ShellProgram, Subagents>()] },
             ..Profile::default()
         }
@@ -166,7 +166,7 @@ impl Tool for TaskOutput {
     }
 }
 
-/// How far a subagent is, and what it said last.
+/// Returns the state of a subagent, and its last message.
 async fn agent_output(
     subagents: &Subagents,
     input: &Input,
@@ -217,7 +217,7 @@ async fn agent_output(
     })))
 }
 
-/// What a person is shown of an answer: the output alone.
+/// Returns the part of a result that is shown to the user: only the output.
 fn printed(output: &ToolOutput) -> Option<String> {
     let text = output.content.first()?.as_text()?;
     let (_, printed) = text.split_once("<output>\n")?;
@@ -261,7 +261,7 @@ fn output(news: &News, status: &str, filter: Option<&Regex>, listening: &[u16]) 
     for note in news.trouble.iter().chain(&info.notes) {
         lines.push(format!("<note>{note}</note>"));
     }
-    // A delimiter in the output must not end it.
+    // A delimiter in the output must not end the block.
     let text = text.replace("</output>", "<\\/output>");
     lines.push(match text.is_empty() {
         true => "<output></output>".to_owned(),

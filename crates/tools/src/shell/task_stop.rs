@@ -43,7 +43,7 @@ impl Tool for TaskStop {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        // Alone: a call before it may be about the same task.
+        // Exclusive, because an earlier call may refer to the same task.
         Effects {
             patches: false,
             ..Effects::EXCLUSIVE
@@ -51,7 +51,7 @@ impl Tool for TaskStop {
     }
 
     fn permission(&self, _: &Input, _: &CallContext) -> Permission {
-        // Only what the session itself has started.
+        // Only tasks of this session can be stopped.
         Permission::Allow
     }
 
@@ -100,7 +100,7 @@ impl Tool for TaskStop {
     }
 }
 
-/// Takes an id that came under an old name.
+/// Accepts an id under its former parameter name.
 pub(crate) fn old_name(input: &mut Value, names: &[&str]) {
     let Some(input) = input.as_object_mut() else {
         return;
@@ -114,15 +114,15 @@ pub(crate) fn old_name(input: &mut Value, names: &[&str]) {
     }
 }
 
-/// A task in the background.
+/// A background task.
 pub(crate) enum FoundTask {
     Command(Arc<Shell>),
     Agent(Arc<Subagents>, AgentStatus),
-    /// A monitor that is no command.
+    /// A monitor that does not run a command.
     Watch(Arc<BackgroundTasks>, BackgroundTask),
 }
 
-/// The task of this id.
+/// Returns the task with this id.
 pub(crate) fn find(id: &str, services: &Services) -> Result<FoundTask, ToolError> {
     if let Ok(shell) = services.get::<Shell>()
         && shell.tasks().job(id).is_some()
@@ -143,7 +143,7 @@ pub(crate) fn find(id: &str, services: &Services) -> Result<FoundTask, ToolError
     Err(ToolError::Refused(unknown(id, services)))
 }
 
-/// Ends a monitor that is no command.
+/// Ends a monitor that does not run a command.
 async fn stop_watch(
     notices: &BackgroundTasks,
     task: &BackgroundTask,
@@ -151,7 +151,7 @@ async fn stop_watch(
     let id = &task.id;
     task.stop.cancel();
     notices.over_of(id).await;
-    // The model learns it here.
+    // The result informs the model, so the notice is withdrawn.
     notices.withdraw(id);
     let message = format!("Stopped task {id} ({}).", task.description);
     Ok(ToolOutput::text(message.clone()).with_structured(json!({
@@ -176,7 +176,7 @@ async fn stop_agent(
     }
     subagents.0.stop(id);
     subagents.0.wait(id).await;
-    // The model learns it here.
+    // The result informs the model, so the notice is withdrawn.
     if let Ok(notices) = cx.services.get::<BackgroundTasks>() {
         notices.withdraw(id);
     }
@@ -188,7 +188,7 @@ async fn stop_agent(
     })))
 }
 
-/// What is said of a task that is not there.
+/// Returns the error text for an unknown task.
 fn unknown(id: &str, services: &Services) -> String {
     let running = services
         .get::<BackgroundTasks>()

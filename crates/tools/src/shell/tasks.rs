@@ -1,5 +1,5 @@
-//! What runs in the background: commands that were started so, that outlasted their time, or that
-//! left something running.
+//! The background tasks of a session: commands that were started in the background, that exceeded
+//! their timeout, or that left processes running.
 
 use std::{
     collections::BTreeMap,
@@ -21,13 +21,13 @@ use super::{
     monitor::{EventRate, Lines, MonitorEvent},
 };
 
-/// How much of the end of an output a notice shows, in bytes.
+/// The number of bytes at the end of an output that a notice shows.
 const NOTICE_TAIL: usize = 2_000;
-/// How long a task that is stopped may take to end by itself.
+/// The time that a stopped task has to exit.
 const STOP_GRACE: Duration = Duration::from_secs(2);
-/// Lines of a monitor that come within this time are one event.
+/// The time within which lines of a monitor are merged into one event.
 pub(crate) const TOGETHER: Duration = Duration::from_millis(200);
-/// How many finished tasks are remembered.
+/// The maximum number of finished tasks that are remembered.
 const REMEMBERED: usize = 200;
 
 /// The background tasks of a session.
@@ -45,7 +45,7 @@ struct TaskTable {
 
 #[derive(Debug)]
 struct ShellTask {
-    /// A command, or one whose lines the model reads as they come.
+    /// A command, or a monitor whose lines the model receives as they arrive.
     kind: TaskKind,
     /// The lines of a monitor.
     lines: Option<Lines>,
@@ -54,63 +54,64 @@ struct ShellTask {
     output_file: PathBuf,
     tool_use_id: Option<Arc<str>>,
     job: Arc<Job>,
-    /// Up to where its output was handed out.
+    /// The offset up to which the output was returned.
     read: u64,
-    /// The model knows how it ended.
+    /// The model was informed of the task's end.
     told: bool,
-    /// What there is to say of it.
+    /// Further notes on the task.
     notes: Vec<String>,
 }
 
-/// What is known of a background task.
+/// The description and state of a background task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskInfo {
     /// Its id.
     pub id: String,
     /// A command, or a monitor.
     pub kind: TaskKind,
-    /// What it is for, in a few words.
+    /// A short description of the task.
     pub description: String,
     /// The command line.
     pub command: String,
-    /// Where its output goes.
+    /// The path of the output file.
     pub output_file: PathBuf,
-    /// How far it is.
+    /// The task's state.
     pub status: TaskStatus,
-    /// The exit code, if it ended by itself.
+    /// The exit code, if the command exited on its own.
     pub exit_code: Option<i32>,
-    /// How it ended, in words: `exit code 0`, `killed by signal 9`, `stopped`.
+    /// The end of the task as text: `exit code 0`, `killed by signal 9`, `stopped`.
     pub ended: Option<String>,
-    /// What else there is to say of it, such as files that were taken back.
+    /// Further notes, such as files that were reverted.
     pub notes: Vec<String>,
 }
 
-/// What a task said since it was last asked.
+/// The new output of a task.
 #[derive(Debug)]
 pub(crate) struct News {
     pub(crate) info: TaskInfo,
     pub(crate) bytes: Vec<u8>,
-    /// Bytes before these that no one was given: too much came at once.
+    /// The number of bytes before these that were skipped, because there was too much output.
     pub(crate) skipped: u64,
-    /// Why its file is not whole, if so.
+    /// The reason why the output file is incomplete, if so.
     pub(crate) trouble: Option<String>,
 }
 
-/// A task that is to be made.
+/// A task to be registered.
 pub(crate) struct NewTask {
-    /// It is a monitor: its lines, which the model reads as they come.
+    /// The lines, if the task is a monitor. The model receives them as they arrive.
     pub(crate) lines: Option<Lines>,
     pub(crate) description: String,
     pub(crate) command: String,
     pub(crate) output_file: PathBuf,
-    /// The call that started it, as the provider names it.
+    /// The provider's id of the call that started the task.
     pub(crate) tool_use_id: Arc<str>,
     pub(crate) job: Arc<Job>,
-    /// How long it may run from now.
+    /// The maximum time that the task may run from now on.
     pub(crate) lifetime: Duration,
-    /// Up to where its output is known already.
+    /// The offset up to which the output is already known.
     pub(crate) read: u64,
-    /// What is to be done when it is over; the answer is said of it. It must not hold the session.
+    /// A future that runs when the task has ended and returns notes on it. It must not hold the
+    /// session.
     pub(crate) at_end: Option<BoxFuture<'static, Vec<String>>>,
 }
 
@@ -122,13 +123,13 @@ impl Tasks {
         }
     }
 
-    /// All of them, the oldest first.
+    /// Returns all tasks, the oldest first.
     pub fn list(&self) -> Vec<TaskInfo> {
         let kept = self.kept();
         kept.tasks.iter().map(|(id, task)| task.info(*id)).collect()
     }
 
-    /// Ends all that run.
+    /// Ends all running tasks.
     pub async fn stop_all(&self) {
         let running: Vec<Arc<Job>> = {
             let kept = self.kept();
@@ -143,7 +144,7 @@ impl Tasks {
         }
     }
 
-    /// Ends one that runs, or says what it is by now.
+    /// Ends a running task. Returns its state, or an error if it has already ended.
     pub(crate) async fn stop(&self, id: &str) -> Result<TaskInfo, Stop> {
         let (job, before) = {
             let kept = self.kept();
@@ -156,7 +157,7 @@ impl Tasks {
             return Err(Stop::Over(before));
         }
         job.kill(Cause::Stopped, STOP_GRACE);
-        // A kill is certain; the bound is for a process that the kernel cannot end.
+        // The kill is certain; the timeout is for a process that the kernel cannot end.
         let _ = timeout(STOP_GRACE + Duration::from_secs(3), job.gone()).await;
         let mut kept = self.kept();
         if let Some((_, task)) = kept.find_mut(id) {
@@ -167,7 +168,7 @@ impl Tasks {
         Ok(info.unwrap_or(before))
     }
 
-    /// The jobs of all tasks that still run, with the id and the command line of each.
+    /// Returns the jobs of all running tasks, with the id and the command line of each.
     #[cfg(feature = "browser")]
     pub(crate) fn jobs(&self) -> Vec<(String, String, Arc<Job>)> {
         let kept = self.kept();
@@ -183,14 +184,13 @@ impl Tasks {
             .collect()
     }
 
-    /// The job of a task, to wait for it.
+    /// Returns the job of a task, to wait for it.
     pub(crate) fn job(&self, id: &str) -> Option<Arc<Job>> {
         let kept = self.kept();
         kept.find(id).map(|(_, task)| Arc::clone(&task.job))
     }
 
-    /// What a task said since it was last asked, at most `most` bytes of it, the last ones. Waits for
-    /// the disk.
+    /// Returns the new output of a task, at most the last `most` bytes. Waits for the disk.
     pub(crate) fn news(&self, id: &str, most: usize) -> Option<News> {
         let mut kept = self.kept();
         let (number, task) = kept.find_mut(id)?;
@@ -204,7 +204,7 @@ impl Tasks {
         let bytes = task.job.capture.read_at(from, most).unwrap_or_default();
         let skipped = from.saturating_sub(task.read);
         task.read = task.read.max(from + bytes.len() as u64);
-        // Beyond the limit of the file only the end is there.
+        // Above the size limit of the file, only the end of the output is available.
         let mut trouble = captured.trouble;
         if captured.total > end && trouble.is_none() {
             trouble = Some(format!(
@@ -224,7 +224,7 @@ impl Tasks {
         })
     }
 
-    /// Takes a task in, and watches over it.
+    /// Registers a task and starts watching it. Returns its id.
     pub(crate) fn add(self: &Arc<Self>, new: NewTask) -> String {
         let stop = CancellationToken::new();
         let kind = match new.lines {
@@ -264,7 +264,7 @@ impl Tasks {
             in_background: true,
             stop: stop.clone(),
         });
-        // Who watches does not keep: without its session a task ends.
+        // The watcher must not keep the task alive: a task ends with its session.
         let (tasks, job) = (Arc::downgrade(self), Arc::downgrade(&new.job));
         if let Some(lines) = new.lines {
             haft_contract::spawn_boxed(pass_on(tasks.clone(), job.clone(), number, lines));
@@ -274,20 +274,20 @@ impl Tasks {
         id(kind, number)
     }
 
-    /// An id for a monitor that is no command.
+    /// Returns an id for a monitor that does not run a command.
     pub(crate) fn new_monitor(&self) -> String {
         let mut kept = self.kept();
         kept.made += 1;
         id(TaskKind::Monitor, kept.made)
     }
 
-    /// Where steps of tasks are reported.
+    /// Returns the receiver of the tasks' events.
     pub(crate) fn notices(&self) -> &Arc<BackgroundTasks> {
         &self.notices
     }
 
-    /// Passes on what a monitor has said; how many bytes that were. Under the lock, so that nothing comes after
-    /// its end.
+    /// Reports a monitor's new lines, and returns the number of bytes. Holds the lock, so that no
+    /// event follows the task's end.
     fn report(&self, number: u64, lines: &Lines) -> Option<u64> {
         let kept = self.kept();
         let task = kept.tasks.get(&number)?;
@@ -311,7 +311,7 @@ impl Tasks {
                 self.notices.report(task.report(number, event));
             }
         }
-        // What was shown of it did not hold these.
+        // The model has not seen these notes yet.
         let told = task.told && notes.is_empty();
         task.notes = notes;
         let notice = task.notice(number);
@@ -327,7 +327,7 @@ impl Tasks {
     }
 }
 
-/// Waits for the end of a task; sees to it that there is one.
+/// Waits for the end of a task, and ends it on a stop request or when its lifetime has expired.
 async fn watch(
     tasks: Weak<Tasks>,
     job: Weak<Job>,
@@ -342,7 +342,7 @@ async fn watch(
     let over = |stage: &Stage| matches!(stage, Stage::Gone(_));
     let ended = |stage: &Stage| match stage {
         Stage::Running => false,
-        // What a monitor leaves running watches nothing.
+        // Processes that a monitor's command leaves running are not part of the monitor.
         Stage::Exited(_) => kind == TaskKind::Monitor,
         Stage::Gone(_) => true,
     };
@@ -371,7 +371,8 @@ async fn watch(
     }
 }
 
-/// Passes the lines of a monitor on, those that come together as one event; ends one that has too many.
+/// Reports the lines of a monitor; lines that arrive together form one event. Ends a monitor with
+/// too many events.
 async fn pass_on(tasks: Weak<Tasks>, job: Weak<Job>, number: u64, lines: Lines) {
     let Some(mut gone) = job.upgrade().map(|job| job.stages()) else {
         return;
@@ -381,7 +382,7 @@ async fn pass_on(tasks: Weak<Tasks>, job: Weak<Job>, number: u64, lines: Lines) 
     loop {
         tokio::select! {
             biased;
-            // What is left is said by the one who ends the task.
+            // Remaining lines are reported when the task ends.
             _ = gone.wait_for(over) => return,
             () = lines.any() => {}
         }
@@ -399,12 +400,12 @@ async fn pass_on(tasks: Weak<Tasks>, job: Weak<Job>, number: u64, lines: Lines) 
     }
 }
 
-/// Why a task could not be stopped.
+/// The reason why a task could not be stopped.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// There is none of that name.
+    /// No task has this id.
     Unknown,
-    /// It is over already.
+    /// The task has already ended.
     Over(TaskInfo),
 }
 
@@ -449,7 +450,7 @@ fn read_id(id: &str) -> Option<(TaskKind, u64)> {
 }
 
 impl ShellTask {
-    /// What a monitor says.
+    /// Returns the notice for an event of a monitor.
     fn report(&self, number: u64, event: MonitorEvent) -> TaskNotice {
         TaskNotice {
             id: id(self.kind, number),
@@ -464,7 +465,7 @@ impl ShellTask {
         }
     }
 
-    /// What there is to say of it when it is over.
+    /// Returns the notice for the end of a task.
     fn notice(&self, number: u64) -> TaskNotice {
         let info = self.info(number);
         let ended = info.ended.unwrap_or_default();
@@ -478,7 +479,7 @@ impl ShellTask {
             kind: self.kind,
             status: info.status,
             summary: format!("{what} {:?} is over: {ended}", info.description),
-            // What a monitor said was reported as it came.
+            // The output of a monitor was already reported line by line.
             result: match is_monitor {
                 true => String::new(),
                 false => plain(&self.job.capture.end(NOTICE_TAIL)),

@@ -1,51 +1,52 @@
-//! What a command printed, as text for a model and a terminal.
+//! The conversion of a command's output into text for a model and a terminal.
 //!
-//! No control character but line end and tab gets through, whatever the bytes and however they are
-//! split. What a terminal would show of a line is what remains: colours and titles go, a progress
-//! bar leaves its last state, backspaces are applied. Movement from line to line is not followed.
+//! The text contains no control characters except line ends and tabs, for any bytes and however
+//! they are split. It is what a terminal would show of each line: colours and titles are removed, a
+//! progress bar leaves its last state, backspaces are applied. Cursor movement between lines is
+//! ignored.
 
 use std::mem;
 
 use vte::{Params, Parser, Perform};
 
-/// Bytes as they come in, text as it goes out.
+/// A converter from bytes to text.
 #[derive(Default)]
 pub(crate) struct Text {
-    /// The first bytes of a character whose rest has not come yet.
+    /// The first bytes of an incomplete character.
     begun: Vec<u8>,
     parser: Parser,
     screen: Screen,
     seen: Seen,
 }
 
-/// What a whole output is.
+/// The content of a whole output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ShownOutput {
-    /// Text, without blank lines at its end.
+    /// Text, without empty lines at its end.
     Text(String),
-    /// A picture, which was printed as a data URI.
+    /// An image, which was printed as a data URI.
     Image {
-        /// `image/png` and its like.
+        /// The type, such as `image/png`.
         mime: String,
-        /// The picture.
+        /// The image.
         bytes: Vec<u8>,
     },
-    /// No text; so many bytes.
+    /// Binary data with this number of bytes.
     Binary(u64),
 }
 
-/// What kind of bytes came.
+/// Counts of the bytes seen, by kind.
 #[derive(Default)]
 struct Seen {
     all: u64,
     zeros: u64,
     undecodable: u64,
-    /// Control characters that text does not have.
+    /// Control characters that do not appear in text.
     odd: u64,
 }
 
 impl Text {
-    /// Takes more bytes; they may be split anywhere.
+    /// Adds bytes, which may be split anywhere.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.seen.all += bytes.len() as u64;
         let joined;
@@ -74,17 +75,17 @@ impl Text {
         }
     }
 
-    /// The lines that are complete, once: for those who show or keep the output while it grows.
+    /// Takes the complete lines, for a caller that shows or stores the output while it grows.
     pub(crate) fn take(&mut self) -> String {
         mem::take(&mut self.screen.done)
     }
 
-    /// The line that is being written: a question, or the state of a progress bar.
+    /// Returns the unfinished line: a question, or the state of a progress bar.
     pub(crate) fn unfinished(&self) -> &str {
         &self.screen.line
     }
 
-    /// Does what came so far look like anything but text?
+    /// Returns whether the output so far looks like binary data.
     pub(crate) fn is_binary(&self) -> bool {
         let Seen {
             all,
@@ -92,14 +93,15 @@ impl Text {
             undecodable,
             odd,
         } = self.seen;
-        // `find -print0` and its like print text with zeros for line ends.
+        // `find -print0` and similar commands print text with zeros as line ends.
         let is_list = undecodable == 0 && odd == 0 && zeros * 2 < all;
         let has_zeros = zeros > 0 && !is_list && (zeros + undecodable + odd) * 10 > all;
-        // A word or two in another encoding are better shown with holes than not at all.
+        // A few words in another encoding are better shown with replacement characters than not at
+        // all.
         has_zeros || all >= 16 && undecodable * 10 > all * 3
     }
 
-    /// All of it (what was not taken yet), now that nothing more comes.
+    /// Ends the conversion, and returns the output that was not taken yet.
     pub(crate) fn finish(mut self) -> ShownOutput {
         let begun = mem::take(&mut self.begun).len();
         if begun > 0 {
@@ -130,8 +132,8 @@ impl Text {
                 _ => {}
             }
         }
-        // A line end also ends a sequence that no one ended: else a stray one swallows the rest.
-        // Only pictures have line ends in the middle.
+        // A line end also ends an unterminated escape sequence, so that a stray one does not
+        // swallow the rest. Only images contain line ends in their sequence.
         let mut rest = text;
         while let Some(at) = rest.find(['\n', '\0']) {
             self.parser
@@ -146,15 +148,15 @@ impl Text {
     }
 }
 
-/// One line of a terminal, and the lines above it.
+/// One line of a terminal, and the finished lines above it.
 #[derive(Default)]
 struct Screen {
     done: String,
     line: String,
-    /// Where in the line the next character goes: a byte.
+    /// The offset of the next character in the line, in bytes.
     at: usize,
-    /// A carriage return came: what is written next replaces the line. Until then the line stays,
-    /// since most of them are followed by a line end.
+    /// A carriage return was read: the next text replaces the line. Until then the line remains,
+    /// since a line end usually follows.
     returned: bool,
     in_picture: bool,
 }
@@ -212,12 +214,13 @@ impl Perform for Screen {
                 if mem::take(&mut self.returned) {
                     self.erase(0);
                 }
-                // Over text that is there, a tab only moves; no one does that in a progress bar.
+                // In a terminal, a tab moves over existing text. Progress bars do not do that, so
+                // the text after the tab is removed.
                 self.line.truncate(self.at);
                 self.line.push('\t');
                 self.at = self.line.len();
             }
-            // Vertical tab and form feed go to another line.
+            // Vertical tab and form feed move to another line.
             0x0b | 0x0c => self.end_line(true),
             _ => {}
         }
@@ -238,11 +241,11 @@ impl Perform for Screen {
         let first = params.iter().next().and_then(|first| first.first());
         let first = first.copied().unwrap_or(0);
         match (action, first) {
-            // Erase in the line: behind the cursor, or all of it.
+            // Erase in the line: after the cursor, or all of it.
             ('K', 0) if self.returned => self.erase(0),
             ('K', 0) => self.erase(self.at),
             ('K', 2) => self.erase(0),
-            // To the first column.
+            // Move to the first column.
             ('G', 0 | 1) => self.returned = true,
             ('D', by) => self.back(usize::from(by.max(1))),
             _ => {}
@@ -250,7 +253,7 @@ impl Perform for Screen {
     }
 }
 
-/// The picture, if the text is the data URI of one and nothing else.
+/// Returns the image, if the text is exactly the data URI of an image.
 fn image(text: &str) -> Option<(String, Vec<u8>)> {
     let (mime, data) = text.trim().strip_prefix("data:")?.split_once(";base64,")?;
     if !matches!(
@@ -259,24 +262,24 @@ fn image(text: &str) -> Option<(String, Vec<u8>)> {
     ) {
         return None;
     }
-    // Some programs break base64 into lines.
+    // Some programs split base64 into lines.
     let data: Vec<u8> = data.bytes().filter(|byte| *byte != b'\n').collect();
     let bytes = data_encoding::BASE64.decode(&data).ok()?;
     (!bytes.is_empty()).then(|| (mime.to_owned(), bytes))
 }
 
-/// The text without blank lines, and without the line end, at its end.
+/// Removes empty lines, and the line end, from the end of the text.
 fn without_blank_end(mut text: String) -> String {
     let kept = text.trim_end();
-    // Blanks at the end of the last line stay: they may be part of what was printed.
+    // Spaces at the end of the last line remain: they may be part of the output.
     let blank = &text[kept.len()..];
     let end = kept.len() + blank.find('\n').unwrap_or(blank.len());
     text.truncate(if kept.is_empty() { 0 } else { end });
     text
 }
 
-/// The beginning and the end of a text that is longer than `limit` characters, and how much is left
-/// out between them. Cut at line ends where one is near.
+/// Returns the beginning and the end of a text that is longer than `limit` characters, and how much
+/// is left out between them. Cuts at nearby line ends.
 pub(crate) fn excerpt(text: &str, limit: usize) -> String {
     let all = text.chars().count();
     if all <= limit {
@@ -286,7 +289,7 @@ pub(crate) fn excerpt(text: &str, limit: usize) -> String {
     let tail_length = limit - head_length;
     let head = &text[..byte_of(text, head_length)];
     let tail = &text[byte_of(text, all - tail_length)..];
-    // A fifth of each side may go for whole lines.
+    // Up to a fifth of each side may be dropped to reach a line end.
     let head = match head.rfind('\n') {
         Some(at) if head[at..].chars().count() <= head_length / 5 + 1 => &head[..at],
         _ => head,

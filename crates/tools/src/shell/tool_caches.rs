@@ -1,5 +1,5 @@
-//! Caches of tools that are missing: made before a command runs, because inside the sandbox the tool
-//! could not; taken away at the end if nothing was put into them.
+//! Missing caches of tools. haft creates them before a command runs, because the tool could not
+//! create them inside the sandbox, and removes unused ones at the end.
 
 use std::{
     fs,
@@ -9,13 +9,13 @@ use std::{
 
 use haft_contract::Confinement;
 
-/// The folders that were made, those above before those in them.
+/// The folders that were created, parents first.
 #[derive(Debug, Default)]
 pub(crate) struct MadeCaches(Mutex<Vec<PathBuf>>);
 
 impl MadeCaches {
-    /// Makes the caches that a tool would make itself, were it not confined. One that cannot be made is
-    /// missed by the tool, which says so.
+    /// Creates the caches that an unconfined tool would create itself. If that fails for one, the
+    /// tool reports it.
     pub(crate) fn make(&self, confinement: &Confinement) {
         let missing = confinement.caches.iter().filter(|cache| !cache.exists());
         for cache in missing {
@@ -31,11 +31,11 @@ impl MadeCaches {
         }
     }
 
-    /// Removes those that no tool has used.
+    /// Removes the folders that no tool has used.
     pub(crate) fn remove_empty(&self) {
         let made = self.list(std::mem::take);
         for folder in made.iter().rev() {
-            // One with something in it stays.
+            // A folder that is not empty remains.
             let _ = fs::remove_dir(folder);
         }
     }

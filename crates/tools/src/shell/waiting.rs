@@ -1,12 +1,14 @@
-//! Does a command wait for someone to type? Its input is empty, so it waits in vain, or has given
-//! up already; the last words of its output tell, and what to do instead can be said.
+//! Detection of commands that wait for input.
+//!
+//! The input of commands is empty, so such a command waits in vain or has already given up. The end
+//! of its output shows this, and haft can suggest an alternative.
 
 use std::sync::LazyLock;
 
 use regex::{Regex, RegexBuilder};
 
-/// What to do about a command that seems to wait for input, by the end of its output. A line without
-/// a line end is one that is still being written, or is a question: so not the trimmed output.
+/// Returns advice for a command that seems to wait for input, from the end of its output. The
+/// output must not be trimmed: a line without a line end is a question, or still being written.
 pub(crate) fn hint(tail: &str) -> Option<String> {
     let last = tail.lines().rev().find(|line| !line.trim().is_empty())?;
     if last.len() > LONGEST {
@@ -23,7 +25,8 @@ pub(crate) fn hint(tail: &str) -> Option<String> {
             question.advice
         ));
     }
-    // What only later lines tell: that it gave up, or a menu that is drawn over several lines.
+    // Patterns that appear in earlier lines: a message about missing input, or a menu of several
+    // lines.
     for line in tail.lines().rev().take(LINES) {
         let found = SIGNS.iter().find(|sign| sign.words.is_match(line));
         if let Some(sign) = found {
@@ -37,10 +40,10 @@ pub(crate) fn hint(tail: &str) -> Option<String> {
     None
 }
 
-/// No one asks in a longer line, in bytes.
+/// The maximum length of a question, in bytes.
 const LONGEST: usize = 1000;
 
-/// How many lines a menu, or a message about missing input, may be from the end.
+/// The maximum distance of a menu, or of a message about missing input, from the end, in lines.
 const LINES: usize = 12;
 
 fn clipped(line: &str) -> String {
@@ -55,11 +58,11 @@ fn clipped(line: &str) -> String {
 struct HostQuestion {
     words: Regex,
     advice: &'static str,
-    /// So clear that it counts even if a line end follows.
+    /// The pattern is so clear that it applies even if a line end follows.
     even_if_ended: bool,
 }
 
-/// A pattern, the advice, and whether it counts even if a line end follows.
+/// A pattern, its advice, and whether it applies even if a line end follows.
 type Row = (&'static str, &'static str, bool);
 
 fn compiled(rows: &[Row]) -> Vec<HostQuestion> {
@@ -94,7 +97,7 @@ const KEY: &str = "Run it again without the pause, or with input: `yes '' | COMM
 const PAGER: &str = "Switch its pager off (`--no-pager`) or pipe it: `COMMAND | cat`.";
 const TERMINAL: &str = "Run it again without asking for a terminal (`docker run -i` without `-t`).";
 
-/// Asked of the last line. In this order: the first that fits names the advice.
+/// Patterns for the last line. The first one that matches provides the advice.
 static QUESTIONS: LazyLock<Vec<HostQuestion>> = LazyLock::new(|| compiled(ASKED));
 
 const ASKED: &[Row] = &[
@@ -111,7 +114,7 @@ const ASKED: &[Row] = &[
         VALUE,
         false,
     ),
-    // "[y/N]", "(yes/no)", "[y,n,q,a,d,?]", "([y]/n)", "(y)", behind a question.
+    // "[y/N]", "(yes/no)", "[y,n,q,a,d,?]", "([y]/n)", "(y)", after a question.
     (
         r"\?\W*[\[(]\[?(?:y|yes)\]?(?:[/,|][^\])]*(?:\[[^\])]*\])?)?[\])]\W*$",
         YES,
@@ -152,7 +155,7 @@ const ASKED: &[Row] = &[
     ),
 ];
 
-/// Found in any of the last lines.
+/// Patterns for any of the last lines.
 static SIGNS: LazyLock<Vec<HostQuestion>> = LazyLock::new(|| compiled(SAID));
 
 const SAID: &[Row] = &[

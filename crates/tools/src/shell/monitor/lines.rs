@@ -1,4 +1,4 @@
-//! Lines as they come, until someone takes them: bounded, whatever comes.
+//! A bounded queue of output lines, which collects them until they are taken as an event.
 
 use std::{
     collections::VecDeque,
@@ -11,26 +11,26 @@ use tokio::sync::Notify;
 
 use crate::shell::answer::plain;
 
-/// The longest line, in bytes; the rest of it is dropped.
+/// The maximum length of a line, in bytes. The rest of a longer line is dropped.
 const LONGEST_LINE: usize = 2_000;
-/// How much waits to be taken, in bytes of whole lines; of what comes beyond it, only the count is kept.
+/// The maximum size of the queued lines, in bytes. Further lines are only counted.
 const MOST_WAITING: usize = 8_000;
-/// So many events…
+/// The maximum number of events within [`WINDOW`].
 const MOST_EVENTS: usize = 100;
-/// …and so many bytes may come…
+/// The maximum number of bytes within [`WINDOW`].
 const MOST_BYTES: u64 = 10 << 20;
-/// …in this time.
+/// The time window for [`MOST_EVENTS`] and [`MOST_BYTES`].
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Lines that wait. Clones are the same lines.
+/// The queued lines. Clones share the same queue.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lines(Arc<(Mutex<WaitingLines>, Notify)>);
 
 #[derive(Debug, Default)]
 struct WaitingLines {
-    /// The line that is still being written.
+    /// The current line, which has no line end yet.
     open: Vec<u8>,
-    /// More of it came than is kept.
+    /// The current line exceeded the maximum length.
     is_cut: bool,
     lines: Vec<String>,
     waiting: usize,
@@ -41,14 +41,14 @@ struct WaitingLines {
 /// Lines that were taken together.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MonitorEvent {
-    /// The lines; empty where only much was written.
+    /// The lines. Empty if the output had no new lines but many bytes.
     pub(crate) text: String,
-    /// So many bytes came since the last event, shown or not.
+    /// The number of bytes since the last event, including dropped ones.
     pub(crate) bytes: u64,
 }
 
 impl Lines {
-    /// More of the output.
+    /// Adds output.
     pub(crate) fn push(&self, bytes: &[u8]) {
         let mut waiting = self.waiting();
         waiting.push(bytes);
@@ -59,7 +59,7 @@ impl Lines {
         }
     }
 
-    /// Nothing more comes: what has no line end is a line, too.
+    /// Ends the output. An unfinished line becomes a line.
     pub(crate) fn finish(&self) {
         let mut waiting = self.waiting();
         if !waiting.open.is_empty() || waiting.is_cut {
@@ -67,14 +67,14 @@ impl Lines {
         }
     }
 
-    /// Returns when there is something to take.
+    /// Waits until an event is available.
     pub(crate) async fn any(&self) {
         while !self.waiting().is_any() {
             self.0.1.notified().await;
         }
     }
 
-    /// What there is, as one event.
+    /// Takes all queued lines as one event, if any.
     pub(crate) fn take(&self) -> Option<MonitorEvent> {
         self.waiting().take()
     }
@@ -99,7 +99,7 @@ impl WaitingLines {
     fn add(&mut self, part: &[u8]) {
         let room = LONGEST_LINE - self.open.len();
         self.open.extend_from_slice(&part[..part.len().min(room)]);
-        // An endless line is shown once, as soon as it is too long; its rest is not.
+        // An endless line is shown once, as soon as it is too long. Its rest is dropped.
         if part.len() > room && !self.is_cut {
             self.is_cut = true;
             let line = mem::take(&mut self.open);
@@ -117,7 +117,7 @@ impl WaitingLines {
     }
 
     fn keep(&mut self, line: &[u8], note: &str) {
-        // Before it is looked at: most of a flood ends here.
+        // Check the size before decoding: most lines of a flood are dropped here.
         if self.waiting + line.len() > MOST_WAITING {
             self.dropped += 1;
             return;
@@ -131,7 +131,7 @@ impl WaitingLines {
     }
 
     fn is_any(&self) -> bool {
-        // Also where no line comes of it: it may be too much.
+        // Output without lines also becomes an event if it is too large.
         !self.lines.is_empty() || self.dropped > 0 || self.bytes > MOST_BYTES
     }
 
@@ -153,14 +153,14 @@ impl WaitingLines {
     }
 }
 
-/// How much a monitor said of late.
+/// The number of events and bytes of a monitor within [`WINDOW`].
 #[derive(Debug, Default)]
 pub(crate) struct EventRate {
     events: VecDeque<(Instant, u64)>,
 }
 
 impl EventRate {
-    /// It says something; why that is too much, if it is.
+    /// Records an event. Returns the reason if there were too many events or bytes.
     pub(crate) fn note(&mut self, now: Instant, bytes: u64) -> Option<&'static str> {
         let is_old = |at: &Instant| now.saturating_duration_since(*at) >= WINDOW;
         while self.events.front().is_some_and(|(at, _)| is_old(at)) {

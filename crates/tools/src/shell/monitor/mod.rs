@@ -1,8 +1,8 @@
-//! `Monitor`: a command or a connection whose lines the model reads as they come.
+//! `Monitor`: a command or a connection whose lines the model receives as they arrive.
 //!
-//! A command is a background task like that of Bash, with the same rules and the same sandbox; only its output is
-//! passed on in events, a few lines each, and too many of them end it. A WebSocket is opened by the one HTTP
-//! client, to addresses that were checked as those of other connections are.
+//! A command is a background task like one of Bash, with the same rules and the same sandbox. Its
+//! output is passed on in events of a few lines each; too many events end it. A WebSocket is opened
+//! by the shared HTTP client. Its address is checked like those of other connections.
 
 mod lines;
 mod url;
@@ -23,12 +23,12 @@ use serde_json::json;
 use super::{Bash, ShellProgram, bash, run};
 use url::SocketUrl;
 
-/// How long one lives without a word, and at most, in milliseconds.
+/// The default and the maximum lifetime of a monitor, in milliseconds.
 const USUAL: f64 = 300_000.0;
 const LONGEST: f64 = 1_800_000.0;
-/// What lives as long as the session.
+/// The lifetime of a monitor that runs as long as the session.
 const PERSISTENT: Duration = Duration::from_secs(365 * 24 * 3_600);
-/// So many can run at once.
+/// The maximum number of monitors that run concurrently.
 const MOST: usize = 20;
 
 /// Watches something in the background: each line that the command prints, or each message of the WebSocket, is
@@ -72,7 +72,7 @@ pub(crate) struct SocketInput {
 }
 
 impl Input {
-    /// The command as Bash would have it; an empty one for a connection.
+    /// Returns the command as input of Bash. It is empty for a connection.
     fn as_bash(&self) -> Cow<'_, bash::Input> {
         match &self.bash {
             Some(bash) => Cow::Borrowed(bash),
@@ -104,7 +104,7 @@ impl Input {
 
 pub(crate) struct Monitor;
 
-/// May there be one more?
+/// Checks whether another monitor may be started.
 fn has_room(cx: &CallContext) -> Result<(), ToolError> {
     let Ok(tasks) = cx.services.get::<BackgroundTasks>() else {
         return Ok(());
@@ -142,7 +142,8 @@ impl Tool for Monitor {
             Some(_) => Bash.effects(&input.as_bash()),
             None => Effects::EXCLUSIVE,
         };
-        // It moves no one: it runs in the background. One after the other, so that they can be counted.
+        // A background command does not change the session's directory. Monitors start one after
+        // the other, so that the count is exact.
         Effects {
             patches: false,
             exclusive: true,

@@ -1,28 +1,28 @@
-//! The address of a WebSocket, read so that it means one thing only.
+//! The URL of a WebSocket, parsed strictly so that it has only one meaning.
 
 use haft_sandbox::network::Host;
 
-/// The longest address.
+/// The maximum length of a URL.
 const LONGEST: usize = 2_000;
 
-/// An address of a WebSocket.
+/// The parsed URL of a WebSocket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SocketUrl {
     pub(crate) is_secure: bool,
     pub(crate) host: Host,
     pub(crate) port: u16,
-    /// With the query, without the fragment.
+    /// The path with the query, without the fragment.
     pub(crate) path: String,
 }
 
 impl SocketUrl {
-    /// Reads one. The error is for the model.
+    /// Parses a URL. The error is a text for the model.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let refused = |why: &str| format!("`ws.url` {why}.");
         if text.len() > LONGEST {
             return Err(refused("is too long"));
         }
-        // Two programs could read anything else differently.
+        // Programs may interpret any other character differently.
         let odd = |byte: u8| !byte.is_ascii_graphic() || b"\\<>\"^`{|}".contains(&byte);
         if text.bytes().any(odd) {
             return Err(refused(
@@ -43,7 +43,7 @@ impl SocketUrl {
             return Err(refused("must not hold a user name or password"));
         }
         let (host, port) = match authority.rsplit_once(':') {
-            // Inside the brackets of an IPv6 address.
+            // The colon is inside the brackets of an IPv6 address.
             Some((_, after)) if after.contains(']') => (authority, None),
             Some((host, port)) => (host, Some(port)),
             None => (authority, None),

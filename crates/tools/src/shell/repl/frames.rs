@@ -1,39 +1,41 @@
-//! What an interpreter's driver says, a JSON object a line. The code that it runs can say the same things, or
-//! nonsense: nothing here is believed beyond this interpreter.
+//! The messages of an interpreter's driver, one JSON object per line.
+//!
+//! The code that the interpreter runs can send the same messages, or invalid ones. Therefore a
+//! message never affects anything outside of this interpreter.
 
 use data_encoding::BASE64;
 use haft_sandbox::CommandOutput;
 use serde::Deserialize;
 use tokio::{io::AsyncReadExt, sync::mpsc};
 
-/// The longest line, in bytes: a picture.
+/// The maximum length of a line, in bytes. The longest lines contain an image.
 const LONGEST: usize = 16 << 20;
-/// The longest text of a value or an error, in characters.
+/// The maximum length of a value or an error, in characters.
 const LONGEST_TEXT: usize = 45_000;
 
-/// A word of the driver.
+/// A message of the driver.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DriverFrame {
-    /// It is there.
+    /// The driver is ready.
     Ready,
-    /// A picture of the call that has this nonce.
+    /// An image of the call that has this nonce.
     Image { nonce: String, bytes: Vec<u8> },
-    /// The call is over.
+    /// The call has finished.
     Done { nonce: String, done: DriverAnswer },
-    /// It is none.
+    /// An invalid message, with the reason.
     Nonsense(&'static str),
 }
 
-/// How code ended.
+/// The result of the code.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct DriverAnswer {
-    /// The last expression, written.
+    /// The value of the last expression, as text.
     pub(super) value: Option<String>,
-    /// What it failed with.
+    /// The error, if the code failed.
     pub(super) error: Option<String>,
-    /// It failed because it was interrupted.
+    /// The code failed because it was interrupted.
     pub(super) interrupted: bool,
-    /// How many pictures were left out.
+    /// The number of images that were left out.
     pub(super) left_out: u64,
 }
 
@@ -54,7 +56,7 @@ struct DriverLine {
     left_out: u64,
 }
 
-/// Reads lines and passes them on, until the end or nonsense.
+/// Parses lines and passes the messages on, until the end or an invalid message.
 pub(super) async fn follow(mut output: CommandOutput, to: mpsc::Sender<DriverFrame>) {
     let mut line = Vec::new();
     let mut room = vec![0; 64 << 10];

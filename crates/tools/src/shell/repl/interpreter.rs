@@ -1,7 +1,8 @@
-//! An interpreter that runs: a confined program with a driver of ours in it.
+//! A running interpreter: a confined program that runs our driver.
 //!
-//! The driver gets code on descriptor 3 and answers on 4; a shell puts them there and is gone. Both, and what is
-//! printed, go through pipes that the guard vouches for, like all output of commands.
+//! The driver receives code on descriptor 3 and answers on 4. A shell sets these descriptors up and
+//! then replaces itself with the interpreter. Both descriptors, and the printed output, are pipes
+//! that the guard controls, like all output of commands.
 
 use std::{
     path::PathBuf,
@@ -33,26 +34,26 @@ use crate::shell::{Shell, profile};
 
 const PYTHON: &str = include_str!("driver.py");
 const NODE: &str = include_str!("driver.js");
-/// Moves our pipes out of the way of what the code reads and prints, and becomes the interpreter.
+/// Moves our pipes away from the standard streams of the code, and becomes the interpreter.
 const LAUNCH: &str = "exec \"$@\" 3<&0 4>&1 0</dev/null 1>&2";
 
-/// How long an interpreter may take to be there.
+/// The timeout for the start of an interpreter.
 const START: Duration = Duration::from_secs(60);
-/// How long code that is interrupted may take to end.
+/// The time that interrupted code has to end.
 const GRACE: Duration = Duration::from_secs(3);
-/// The same where a person interrupts, who does not want to wait.
+/// Like [`GRACE`], but after an interrupt by the user, who is waiting.
 const SHORT_GRACE: Duration = Duration::from_secs(1);
-/// How long the rest of what was printed may take to arrive.
+/// The time for the rest of the printed output to arrive.
 const REST: Duration = Duration::from_secs(5);
-/// How often new output is reported.
+/// The interval between reports of new output.
 const PROGRESS: Duration = Duration::from_millis(40);
-/// Pictures of one call.
+/// The maximum number of images of one call.
 const MOST_IMAGES: usize = 8;
 
-/// An interpreter. When it is dropped, everything of it ends.
+/// An interpreter. When it is dropped, all of its processes end.
 pub(super) struct Interpreter {
     process: ConfinedProcess,
-    /// Its sandbox ends with this.
+    /// Keeps the sandbox alive.
     _sandbox: Sandbox,
     requests: pipe::Sender,
     frames: mpsc::Receiver<DriverFrame>,
@@ -61,12 +62,12 @@ pub(super) struct Interpreter {
     _readers: JoinSet<()>,
 }
 
-/// What an interpreter may touch, as far as it must not be more than a call may.
+/// The confinement of an interpreter, as far as it must not be weaker than that of a call.
 #[derive(Debug)]
 struct ReplTerms {
     profile: Confined,
     network: u8,
-    /// Without the caches of tools, which any call may fill and which come as they are made.
+    /// Without the caches of tools, which any call may fill and which are created as needed.
     writable: Vec<PathBuf>,
     hidden: Arc<[PathBuf]>,
     protected: Arc<[PathBuf]>,
@@ -94,9 +95,11 @@ impl ReplTerms {
         }
     }
 
-    /// Why one that was started under these terms would not be held to those; `None` if it would. Where its guard
-    /// sees what it opens, files that are protected since are protected from it. What is hidden since it could have
-    /// open already, and would go on seeing.
+    /// Returns the reason why an interpreter started under this confinement must not be used under
+    /// `now`, or `None` if it may.
+    ///
+    /// A guard that mediates opens enforces protection that was added since the start. For hidden
+    /// paths that is not enough: the interpreter may already have them open.
     fn why_not_for(&self, now: &Self, mediated: bool) -> Option<String> {
         let missing = |few: &[PathBuf], many: &[PathBuf]| {
             let found = few.iter().find(|one| !many.contains(one));
@@ -122,7 +125,7 @@ impl ReplTerms {
     }
 }
 
-/// What came of a call.
+/// The outcome of a call.
 pub(super) struct ReplOutcome {
     pub(super) printed: String,
     pub(super) answer: DriverAnswer,
@@ -130,16 +133,16 @@ pub(super) struct ReplOutcome {
     pub(super) end: ReplEnd,
 }
 
-/// How it ended.
+/// The end of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReplEnd {
-    /// The code is over, one way or the other.
+    /// The code has finished, with or without an error.
     Done,
-    /// Its time was over, and it let itself be interrupted.
+    /// The code exceeded its timeout and was interrupted.
     TimedOut,
-    /// A person interrupted it, and it let itself be.
+    /// The user interrupted the code.
     Interrupted,
-    /// The interpreter is gone, and its state with it: why.
+    /// The interpreter ended and its state is lost, for this reason.
     Lost(String),
 }
 
@@ -193,7 +196,8 @@ impl Interpreter {
         }
     }
 
-    /// Why it may not be used under this confinement; `None` if it may.
+    /// Returns the reason why the interpreter must not be used under this confinement, or `None` if
+    /// it may.
     pub(super) fn misfit(&self, confinement: &Confinement) -> Option<String> {
         let now = ReplTerms::of(confinement);
         self.limits.why_not_for(&now, self.is_mediated())
@@ -203,25 +207,26 @@ impl Interpreter {
         !self.process.control().has_ended()
     }
 
-    /// What runs of it, and the network that it has for itself.
+    /// Returns the interpreter's processes, and its own network, if it has one.
     #[cfg(feature = "browser")]
     pub(super) fn running(&self) -> (Vec<Process>, Option<CommandNetwork>) {
         (self.process.processes(), self.process.network().cloned())
     }
 
-    /// Files that decide what other programs run could not be made by it unseen.
+    /// Returns whether the guard mediates file access, so that the code cannot create control files
+    /// unnoticed.
     pub(super) fn is_mediated(&self) -> bool {
         self.process.mechanism() == Mechanism::Namespaces
     }
 
-    /// Ends it, and waits for that.
+    /// Ends the interpreter, and waits for its end.
     pub(super) async fn end(self) {
         let control = self.process.control();
         control.kill(Duration::ZERO);
         let _ = timeout(REST, control.gone()).await;
     }
 
-    /// Runs code. `Lost`: it is not to be used again.
+    /// Runs code. After [`ReplEnd::Lost`], the interpreter must not be used again.
     pub(super) async fn run(
         &mut self,
         code: &str,
@@ -248,7 +253,7 @@ impl Interpreter {
         }
     }
 
-    /// Sends a request and waits for its answer; for what else can come of it, too.
+    /// Sends a request, and waits for its answer or any other end of the call.
     async fn attend(
         &mut self,
         request: &str,
@@ -267,7 +272,7 @@ impl Interpreter {
                 biased;
                 frame = self.frames.recv() => match frame {
                     Some(DriverFrame::Done { nonce: of, done }) if of == nonce => {
-                        // One that was over at the same moment was not interrupted.
+                        // Code that finished before the interrupt took effect was not interrupted.
                         let end = if done.interrupted { end } else { ReplEnd::Done };
                         return (end, done);
                     }
@@ -281,7 +286,7 @@ impl Interpreter {
                             "it wrote to the descriptors of haft's own driver ({what})"
                         ));
                     }
-                    // Of a call that is over.
+                    // A message of an earlier call.
                     Some(_) => {}
                     None => return self.exited().await,
                 },
@@ -322,7 +327,7 @@ impl Interpreter {
         (ReplEnd::Lost(why), DriverAnswer::default())
     }
 
-    /// It says nothing any more: it has ended, or closed what it talks to us by.
+    /// Handles the end of the messages: the interpreter has ended, or closed its descriptors.
     async fn exited(&self) -> (ReplEnd, DriverAnswer) {
         let control = self.process.control();
         let ended = tokio::select! {
@@ -353,7 +358,7 @@ impl Interpreter {
             Some(_) => "it is gone".to_owned(),
         };
         self.process.kill(Duration::ZERO);
-        // What it said last is worth waiting for.
+        // Wait for the last output.
         let _ = timeout(REST, control.gone()).await;
         (ReplEnd::Lost(why), DriverAnswer::default())
     }

@@ -1,7 +1,10 @@
 //! `REPL`: an interpreter that keeps its state between calls.
 //!
-//! - here: the tool, and the interpreters of a session; `interpreter`: one that runs
-//! - `driver.py`, `driver.js`: what runs in it; `frames`: what they say; `printed`: what the code prints
+//! - this module: the tool, and the interpreters of a session
+//! - `interpreter`: a running interpreter
+//! - `driver.py`, `driver.js`: the driver inside the interpreter
+//! - `frames`: the messages of the driver
+//! - `printed`: the output of the code
 
 mod frames;
 mod interpreter;
@@ -30,9 +33,9 @@ use tokio::sync::Mutex as AsyncMutex;
 use super::{Shell, ShellProgram, changes, host_questions::Named, limits, limits::Limits};
 use interpreter::{Interpreter, ReplEnd, ReplOutcome};
 
-/// The longest code, in bytes.
+/// The maximum length of the code, in bytes.
 const LONGEST: usize = 200_000;
-/// The longest first line that stands on a card.
+/// The maximum length of the first line in the title of a card.
 const SUBJECT: usize = 80;
 
 /// Runs code in an interpreter that keeps its state: variables, imports and functions of one call are there in
@@ -77,7 +80,7 @@ impl ReplLanguage {
     }
 }
 
-/// The interpreters of a session, one of a kind. They end with it.
+/// The interpreters of a session, one per language. They end with the session.
 #[derive(Default)]
 pub(crate) struct Interpreters(Mutex<HashMap<ReplLanguage, Arc<AsyncMutex<Option<Interpreter>>>>>);
 
@@ -93,7 +96,8 @@ impl Interpreters {
         Arc::clone(all.entry(language).or_default())
     }
 
-    /// What runs of each, with the network that it has for itself. Of one that runs something now, nothing is known.
+    /// Returns the processes of each interpreter, and its own network, if any. Skips interpreters
+    /// that are running code.
     #[cfg(feature = "browser")]
     pub(crate) fn running(&self) -> Vec<(&'static str, Vec<Process>, Option<CommandNetwork>)> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,11 +109,11 @@ impl Interpreters {
         running.collect()
     }
 
-    /// Ends all of them.
+    /// Ends all interpreters.
     pub(crate) async fn close(&self) {
         let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for one in all.into_values() {
-            // One that runs something ends with its call.
+            // An interpreter that is running code ends with its call.
             let ended = one.try_lock().ok().and_then(|mut one| one.take());
             if let Some(ended) = ended {
                 ended.end().await;
@@ -132,7 +136,8 @@ impl Tool for Repl {
             deferred: true,
             access: Access::Anything,
             result_cap: None,
-            // What it would do cannot be judged: it is confined like the interpreter as a command.
+            // The effect of the code is unknown, so it is confined like the interpreter run as a
+            // command.
             rules: RuleMatch::Command("language"),
             needs: const { &[ServiceNeed::of::<ShellProgram>()] },
             ..Profile::default()
@@ -268,7 +273,7 @@ impl Tool for Repl {
 
 const BEGINS_ANEW: &str = "this is a new one, without its state.";
 
-/// Looks at what the code may change, so that it can be undone.
+/// Records the state of the files that the code may change, so that the changes can be undone.
 async fn before(
     shell: &Shell,
     confinement: &Confinement,
@@ -284,13 +289,13 @@ async fn before(
     changes::before(confinement, &analysis, cx, own).await
 }
 
-/// A variable of the settings, else our own.
+/// Returns a variable from the settings, otherwise from our own environment.
 fn variable(confinement: &Confinement, name: &str) -> Option<String> {
     let set = confinement.env.get(name).cloned();
     set.or_else(|| std::env::var(name).ok())
 }
 
-/// The call, for questions about hosts that it wants to reach.
+/// Returns the call for questions about hosts that the code contacts.
 fn named(input: &Input, cx: &CallContext) -> Named {
     Named {
         card: Repl.render_use(input).unwrap_or_default(),
@@ -375,7 +380,7 @@ fn answer(
     }
 }
 
-/// Pictures as a model reads them, and what is said of those that are none.
+/// Converts images for a model. Also returns notes about data that is not an image.
 fn pictures(images: Vec<Vec<u8>>) -> (Vec<Content>, Vec<String>) {
     let (mut shown, mut notes) = (Vec::new(), Vec::new());
     for bytes in images {

@@ -1,4 +1,4 @@
-//! What an interpreter prints, kept within bounds, and where the output of one call ends.
+//! The bounded output of an interpreter, and the detection of the end of each call's output.
 
 use std::{
     collections::VecDeque,
@@ -12,14 +12,14 @@ use tokio::{io::AsyncReadExt, sync::Notify};
 
 use crate::shell::answer;
 
-/// So much of the beginning and of the end is kept, in bytes each.
+/// The maximum size of the stored beginning and of the stored end, in bytes each.
 const EACH: usize = 16 << 10;
-/// So much of what is new is reported while it runs, in bytes: the end of it.
+/// The maximum size of a progress report, in bytes. It contains the end of the new output.
 const NEWS: usize = 4 << 10;
-/// A call that prints more is ended, in bytes.
+/// The maximum output of a call, in bytes. A call that prints more is ended.
 const FLOOD: u64 = 200 << 20;
 
-/// What was printed since it was last taken. Shared with the one who reads the pipe.
+/// The output since it was last taken. Shared with the task that reads the pipe.
 #[derive(Default)]
 pub(super) struct PrintedOutput {
     state: Mutex<PrintedState>,
@@ -32,15 +32,15 @@ struct PrintedState {
     tail: VecDeque<u8>,
     total: u64,
     news: Vec<u8>,
-    /// Where the output of the call ends.
+    /// The mark that ends the output of the call.
     mark: Option<Vec<u8>>,
-    /// The end of what was read, which may be the beginning of the mark.
+    /// The last bytes read, which may be the beginning of the mark.
     held: Vec<u8>,
     is_over: bool,
 }
 
 impl PrintedOutput {
-    /// Reads all that is printed, until no one can print any more.
+    /// Reads the output until all writers have closed the pipe.
     pub(super) async fn follow(self: Arc<Self>, mut output: CommandOutput) {
         let mut room = vec![0; 64 << 10];
         loop {
@@ -67,7 +67,7 @@ impl PrintedOutput {
                 bytes.drain(at..at + mark.len());
                 state.mark = None;
             } else {
-                // As much as may be its beginning waits for what comes next.
+                // Bytes that may be the beginning of the mark are held back.
                 let begun = (1..mark.len().min(bytes.len() + 1))
                     .rev()
                     .find(|length| bytes.ends_with(&mark[..*length]));
@@ -79,12 +79,12 @@ impl PrintedOutput {
         self.came.notify_one();
     }
 
-    /// A call begins, whose output ends with this.
+    /// Begins a call whose output ends with this mark.
     pub(super) fn begin(&self, mark: &str) {
         self.state().mark = Some(mark.as_bytes().to_vec());
     }
 
-    /// Waits until all is there that the call printed before its end.
+    /// Waits until all output of the call has arrived.
     pub(super) async fn until_marked(&self) {
         loop {
             {
@@ -97,18 +97,18 @@ impl PrintedOutput {
         }
     }
 
-    /// Does it print more than anyone could read?
+    /// Returns whether the call has printed too much.
     pub(super) fn is_flood(&self) -> bool {
         self.state().total > FLOOD
     }
 
-    /// What is new since this was asked the last time, the end of it.
+    /// Returns the new output since the last call of this function, or only the end of it.
     pub(super) fn news(&self) -> Option<String> {
         let news = std::mem::take(&mut self.state().news);
         (!news.is_empty()).then(|| answer::part(&news))
     }
 
-    /// All that was printed, with its middle left out where it is too long.
+    /// Takes the whole output. The middle of a long output is left out.
     pub(super) fn take(&self) -> String {
         let mut state = self.state();
         let head = std::mem::take(&mut state.head);

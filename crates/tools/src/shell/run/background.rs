@@ -1,4 +1,4 @@
-//! The answer to a command that goes on in the background, or left something running there.
+//! The result of a command that continues in the background, or that left processes running.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,11 +19,11 @@ use crate::{
     words::counted,
 };
 
-/// How many processes an answer names.
+/// The maximum number of processes that a result names.
 const NAMED: usize = 5;
 
 impl Run<'_> {
-    /// It was started as a background task.
+    /// Returns the result of a command that was started as a background task.
     pub(super) async fn in_background(&self, mut due: Due) -> Result<ToolOutput, ToolError> {
         let lifetime = Limits::background(self.input.timeout);
         let (id, path) = self.task(&mut due, lifetime, 0).await?;
@@ -34,7 +34,7 @@ impl Run<'_> {
         Ok(answer.with(Body::default()))
     }
 
-    /// It was started as a monitor: its id.
+    /// Registers a command that was started as a monitor. Returns its id.
     pub(super) async fn monitored(
         &self,
         mut due: Due,
@@ -44,7 +44,7 @@ impl Run<'_> {
         Ok(id)
     }
 
-    /// It goes on: its time is over, or the person does not want to wait.
+    /// Moves a running command to the background, because of its timeout or at the user's request.
     pub(super) async fn moved(
         &self,
         mut due: Due,
@@ -80,7 +80,8 @@ impl Run<'_> {
         Ok(output)
     }
 
-    /// What the command left running becomes a task; what only reads leaves nothing.
+    /// Turns the processes that the command left running into a task. The leftovers of a read-only
+    /// command are killed.
     pub(super) async fn left_running(
         &self,
         due: &mut Due,
@@ -122,7 +123,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What it changed so far is recorded now; what it changes from now on, when it ends.
+    /// Records the changes so far. Later changes are recorded when the command ends.
     async fn look_again(&self, due: &mut Due) -> Result<(), ToolError> {
         if due.watched.is_some() {
             self.record(due).await?;
@@ -131,7 +132,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A command in the background moves no one.
+    /// Adds a note that a background command does not change the session's directory.
     fn stays(&self, answer: &mut CommandAnswer) {
         if bash::moves(&self.analysis) {
             let hint = format!(
@@ -143,7 +144,8 @@ impl Run<'_> {
         }
     }
 
-    /// Makes a task of it, whose output was shown up to `read`: its id, and where its output is.
+    /// Registers the command as a task whose output was shown up to `read`. Returns the task's id
+    /// and output file.
     async fn task(
         &self,
         due: &mut Due,
@@ -159,7 +161,7 @@ impl Run<'_> {
             ))
         })?;
         let at_end = due.watched.take().map(|watched| -> BoxFuture<'static, _> {
-            // It must not hold the session: with that its tasks end.
+            // This future must not hold the session, because its tasks end when it is dropped.
             let (control, command) = (due.control(), self.input.command.clone());
             let refused = Arc::clone(&self.refused);
             let (stages, confinement) = (due.job.stages(), due.confinement.clone());

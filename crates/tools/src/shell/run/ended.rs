@@ -1,5 +1,4 @@
-//! The answer to a command that is over: by itself, because it was interrupted, or because its time
-//! was.
+//! The result of a command that has finished: it exited, was interrupted, or exceeded its timeout.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -22,18 +21,18 @@ use crate::{
     },
 };
 
-/// What is said first of a call that was interrupted; others look for it.
+/// The first line of an interrupted call's result. Other programs search for this text.
 const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
-/// How long a command may take to end by itself: when it is interrupted, and when its time is over.
+/// The time that a command has to exit after an interrupt, and after its timeout.
 const INTERRUPT_GRACE: Duration = Duration::from_millis(50);
 const TIMEOUT_GRACE: Duration = Duration::from_secs(2);
-/// How long after an interrupt the answer may come.
+/// The maximum time between an interrupt and the result.
 const INTERRUPT_ANSWER: Duration = Duration::from_millis(90);
-/// How much of the end tells whether it waits for input, in bytes.
+/// The number of bytes at the end of the output that show whether the command waits for input.
 const WAITING_TAIL: usize = 2 << 10;
 
 impl Run<'_> {
-    /// It ended by itself.
+    /// Returns the result of a command that exited.
     pub(super) async fn ended(
         &self,
         mut due: Due,
@@ -91,7 +90,7 @@ impl Run<'_> {
         Ok(output)
     }
 
-    /// What the answer of a command that lists processes or sockets leaves out.
+    /// Returns the note for a command that lists processes or sockets: the sandbox hides the user's.
     fn unseen(&self, due: &Due) -> Option<String> {
         let name = exit_code::lists_processes(&self.analysis)?;
         let isolated = due.confinement.profile != Confined::Full && due.job.sees_only_its_own;
@@ -104,7 +103,7 @@ impl Run<'_> {
         })
     }
 
-    /// Someone interrupted it.
+    /// Returns the result of a command that the user interrupted.
     pub(super) async fn interrupted(&self, mut due: Due) -> Result<ToolOutput, ToolError> {
         due.job.kill(Cause::Interrupted, INTERRUPT_GRACE);
         due.job.over_within(INTERRUPT_ANSWER).await;
@@ -114,14 +113,15 @@ impl Run<'_> {
         answer.first = Some(INTERRUPTED.to_owned());
         let body = answer::of_failure(&due.job.capture, self.limits.failed_output);
         if let Some(watched) = due.watched.take() {
-            // A person who interrupts does not want to wait; it is recorded all the same.
+            // The user does not want to wait after an interrupt, but the changes are still
+            // recorded.
             let command = self.input.command.clone();
             haft_contract::spawn_boxed(changes::after(watched, due.control(), command));
         }
         Ok(answer.with(body))
     }
 
-    /// Its time was over, and it may not go on.
+    /// Returns the result of a command that exceeded its timeout and must not continue.
     pub(super) async fn timed_out(
         &self,
         mut due: Due,
@@ -150,13 +150,13 @@ impl Run<'_> {
         Ok(output)
     }
 
-    /// Records what it changed, and says what there is to say of it.
+    /// Records the command's changes, and adds the notes about them.
     pub(super) async fn record(&self, due: &mut Due) -> Result<(), ToolError> {
         let Some(watched) = due.watched.take() else {
             return Ok(());
         };
         let command = self.input.command.clone();
-        // What has begun is brought to its end, whether or not anyone waits for it.
+        // The recording runs to its end, even if the call is cancelled.
         let looking = haft_contract::spawn_boxed(changes::after(watched, due.control(), command));
         let said = tokio::select! {
             said = looking => said.map_err(|_| ToolError::Cancelled)??,
@@ -168,7 +168,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Where the session goes.
+    /// Returns the change of the session's directory, if any.
     async fn moved_to(
         &self,
         ended: &CommandEnd,
@@ -195,7 +195,7 @@ impl Run<'_> {
     }
 }
 
-/// A file that it may not read could have been read.
+/// Returns the error for a command that could have read a hidden file.
 fn uncovered(path: &Path) -> ToolError {
     ToolError::Failed(format!(
         "The command was ended, and what it printed is withheld: {}, which it may not read, was replaced \
@@ -204,7 +204,7 @@ fn uncovered(path: &Path) -> ToolError {
     ))
 }
 
-/// Its sandbox was ended from outside, and it with it.
+/// Returns the error for a command whose sandbox was ended from outside.
 fn lost(job: &Job, limit: usize) -> ToolError {
     let said = answer::of_failure(&job.capture, limit).text;
     ToolError::Failed(format!(
@@ -212,7 +212,7 @@ fn lost(job: &Job, limit: usize) -> ToolError {
     ))
 }
 
-/// What to do about a command that waits for someone to type, if it seems to.
+/// Returns a hint for a command that seems to wait for input.
 fn waits(job: &Job) -> Option<String> {
     let mut text = Text::default();
     text.push(&job.capture.end(WAITING_TAIL));

@@ -1,9 +1,9 @@
-//! Which functions, aliases and options are taken over.
+//! The filter for the functions, aliases and options of the user's shell.
 //!
-//! A line is judged as it is written, by the names of its commands. So nothing is taken over that
-//! would make it do something else: no function or alias in the place of a command or builtin that
-//! the judge knows, no option that changes how bash reads a line. The one exception are aliases
-//! that only add harmless options (`ls --color=auto`).
+//! haft analyzes a line as written, by the names of its commands. So the snapshot must not contain
+//! any definition that changes what the line does: no function or alias that replaces a command or
+//! builtin known to the analysis, and no option that changes how bash parses a line. The only
+//! exception are aliases that only add safe options (`ls --color=auto`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,8 +21,8 @@ use haft_shell::{
 
 use super::{Defined, Snapshot};
 
-/// They change what patterns match and what a pipeline's code is, not how a line is read or where
-/// `cd` goes.
+/// Options that change which names patterns match and the exit code of a pipeline. They do not
+/// change how bash parses a line or where `cd` goes.
 const SHOPT: &[&str] = &[
     "dotglob",
     "failglob",
@@ -33,10 +33,11 @@ const SHOPT: &[&str] = &[
 ];
 const SET: &[&str] = &["pipefail"];
 
-/// Called by bash where a command is missing; slow, and made for people.
+/// The function that bash calls if a command is missing. It is slow and meant for interactive use.
 const NOT_FOUND: &str = "command_not_found_handle";
 
-/// A text that takes longer to read than the commands it is for, in bytes.
+/// The maximum size of a snapshot, in bytes. A longer one takes longer to load than most commands
+/// run.
 const MOST: usize = 256 << 10;
 
 pub(super) fn snapshot(defined: Defined) -> Snapshot {
@@ -59,7 +60,7 @@ pub(super) fn snapshot(defined: Defined) -> Snapshot {
     let needed = needed(&functions, &aliases);
 
     let mut text = String::new();
-    // Functions first: while aliases are off, their bodies stay as they are.
+    // Functions come first: while aliases are off, the bodies of functions are not expanded.
     for (name, body) in functions {
         if !needed.contains(name) {
             continue;
@@ -91,8 +92,9 @@ pub(super) fn snapshot(defined: Defined) -> Snapshot {
     }
 }
 
-/// Completions and prompts are hundreds of functions that no command needs: what begins with an
-/// underscore is taken over only if something else that is taken over names it.
+/// Returns the functions that are needed. Completions and prompts define hundreds of functions, so
+/// a function whose name begins with an underscore is only included if another included function or
+/// alias names it.
 fn needed<'a>(
     functions: &BTreeMap<&'a str, &'a str>,
     aliases: &BTreeMap<&str, String>,
@@ -125,8 +127,8 @@ fn is_taken(name: &str) -> bool {
     is_known(name) || is_builtin(name) || is_reserved(name) || name == NOT_FOUND
 }
 
-/// It defines this function and does nothing else, in the dialect that commands are read in; what
-/// needs another one (extended patterns) could not be loaded.
+/// Returns whether the text only defines this function, in the syntax that the parser supports. A
+/// function with extended patterns could not be loaded.
 fn is_function(name: &str, text: &str) -> bool {
     if is_taken(name) || name.starts_with('-') || !name.chars().all(is_name_character) {
         return false;
@@ -144,9 +146,9 @@ fn is_function(name: &str, text: &str) -> bool {
     plain && matches!(&command.kind, CommandKind::Function { name: defined, .. } if defined == name)
 }
 
-/// The line that defines this alias, if it is one to be taken over.
+/// Returns the line that defines this alias, if the alias is accepted.
 fn alias(name: &str, value: &str) -> Option<String> {
-    // A blank at the end makes the next word an alias as well.
+    // A trailing space would expand the next word as an alias as well.
     let value = value.trim();
     let named = !name.is_empty()
         && name
@@ -162,8 +164,8 @@ fn alias(name: &str, value: &str) -> Option<String> {
     Some(format!("alias -- {name}='{quoted}'"))
 }
 
-/// Whatever stands behind it is the next word of its last command. Otherwise an alias could change
-/// how the rest of a line is read: by a quote that it leaves open, or a comment.
+/// Returns whether text after the alias becomes arguments of its last command. Otherwise the alias
+/// could change how the rest of a line is parsed, by an open quote or a comment.
 fn takes_words(value: &str) -> bool {
     let (Ok(alone), Ok(with_word)) = (parse(value), parse(&format!("{value} x"))) else {
         return false;
@@ -188,13 +190,14 @@ fn last_words(script: &Script) -> Option<&[ShellWord]> {
     }
 }
 
-/// The same command with options, as harmless as it is without.
+/// Returns whether the alias is the same command with options that are as safe as the command
+/// without them.
 fn only_adds_options(name: &str, value: &str) -> bool {
     let place = LinePlace {
         cwd: PathBuf::from("/"),
         home: None,
     };
-    // With operands as well: an option must not make one of them a file to be written.
+    // Test with operands as well: an option must not turn an operand into a written file.
     for operands in ["", " x", " x y"] {
         let analysis = analyze(&format!("{value}{operands}"), &place);
         if analysis.verdict != EffectVerdict::ReadOnly {

@@ -1,9 +1,10 @@
-//! The user's own shell, taken over: functions, aliases, harmless options and PATH from their rc file.
+//! A snapshot of the user's own shell: functions, aliases, safe options and PATH from their rc
+//! file.
 //!
-//! The rc file runs once, in an interactive bash without a terminal and without input, for a bounded
-//! time. What it defines is read back, sifted ([`keep`]), and becomes a text that every command can
-//! load in no time. Whatever the rc file does instead (prints, waits, ends, becomes another shell)
-//! costs no more than the snapshot.
+//! The rc file runs once, in an interactive bash without a terminal and without input, for a
+//! limited time. Its definitions are read back and filtered ([`keep`]). The result is a script that
+//! every command can load quickly. If the rc file prints, waits, exits or becomes another shell,
+//! only the snapshot is lost.
 
 mod keep;
 #[cfg(test)]
@@ -18,63 +19,65 @@ use tokio::{
     time::timeout,
 };
 
-/// What a command's shell loads before it runs the command.
+/// The definitions that a command's shell loads before it runs the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Snapshot {
-    /// A script that only defines: to be sourced, and the command to be run by `eval` after it,
-    /// since aliases count only in what is read later.
+    /// A script that only contains definitions. It must be sourced, and the command run by `eval`
+    /// afterwards, because an alias only applies to text that bash reads later.
     pub(crate) text: String,
     /// PATH as the rc file leaves it.
     pub(crate) path: String,
-    /// Functions and aliases that were not taken over, by name.
+    /// The names of the functions and aliases that were rejected.
     pub(crate) left_out: Vec<String>,
 }
 
-/// Why there is no snapshot.
+/// The reason why there is no snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absent {
     /// Bash could not be started without a terminal.
     NotStarted,
     /// The rc file took too long.
     Slow,
-    /// It ended the shell, or became another one.
+    /// The rc file exited the shell, or replaced it.
     NoAnswer,
-    /// It defines too much.
+    /// The rc file defines too much.
     Long,
 }
 
-/// How much it may print and define, in bytes.
+/// The maximum size of the output and the definitions, in bytes.
 const MOST: usize = 4 << 20;
 
-/// What was read back.
+/// The definitions that were read back.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Defined {
-    /// Of `set -o` and `shopt`, those that are on.
+    /// The options of `set -o` and `shopt` that are on.
     options: Vec<String>,
     path: String,
-    /// Name and value.
+    /// Name and value of each alias.
     aliases: Vec<(String, String)>,
-    /// Name and definition.
+    /// Name and definition of each function.
     functions: Vec<(String, String)>,
 }
 
-/// Where the program is found that starts another in a session of its own.
+/// The possible paths of `setsid`, which starts a program in a new session.
 const SETSID: [&str; 3] = [
     "/usr/bin/setsid",
     "/bin/setsid",
     "/run/current-system/sw/bin/setsid",
 ];
 
-/// Runs the user's rc file (`rc`, or the one in their home) and takes over what it defines.
-/// It gets our environment as it is, as in any terminal; nothing of it comes back but PATH.
-/// `mark` is a plain word that no one can guess; five seconds are a good limit.
+/// Runs the user's rc file (`rc`, or the one in their home) and returns a snapshot of its
+/// definitions. The shell gets our environment unchanged, like in any terminal; of the environment,
+/// only PATH is read back. `mark` must be plain text that the rc file cannot guess. Five seconds
+/// are a good limit.
 pub(crate) async fn take(
     home: &Path,
     rc: Option<&Path>,
     mark: &str,
     limit: Duration,
 ) -> Result<Snapshot, Absent> {
-    // By their places: a workspace may be in PATH, and nothing of it may run for this.
+    // Use fixed paths: PATH may contain the workspace, and no program of the workspace may run
+    // here.
     let shell = haft_sandbox::system_shell().ok_or(Absent::NotStarted)?;
     let setsid = SETSID.iter().map(Path::new).find(|place| place.is_file());
     let mut command = Command::new(setsid.ok_or(Absent::NotStarted)?);
@@ -84,7 +87,7 @@ pub(crate) async fn take(
     }
     command
         .args(["-i", "-c", &script(mark)])
-        // Not the workspace: whatever it holds is none of the rc file's business.
+        // Not the workspace, so that its contents cannot affect the rc file.
         .current_dir(home)
         .env("HISTFILE", "/dev/null")
         .stdin(Stdio::null())
@@ -94,14 +97,14 @@ pub(crate) async fn take(
     let mut shell = Group(command.spawn().map_err(|_| Absent::NotStarted)?);
     let answer = timeout(limit, shell.answer(mark)).await;
     shell.end();
-    // It is dead, or about to be; waited for, so that it does not stay as a zombie.
+    // The shell is dead or about to be. Wait for it, so that it does not remain a zombie.
     let _ = timeout(limit, shell.0.wait()).await;
     let answer = answer.map_err(|_| Absent::Slow)??;
     let defined = read_back(&answer, mark).ok_or(Absent::NoAnswer)?;
     Ok(keep::snapshot(defined))
 }
 
-/// A shell in a session of its own, `setsid`: an interactive bash would otherwise fight for our
+/// A shell in a new session (`setsid`). Otherwise an interactive bash would compete for our
 /// terminal. Ends with everything it started.
 struct Group(Child);
 
@@ -112,7 +115,8 @@ impl Group {
         let mut answer = Vec::new();
         let mut marks = 0;
         let mut chunk = [0; 8192];
-        // To the mark and not to the end: what the rc file started may hold the pipe open.
+        // Read up to the mark and not to the end: a process that the rc file started may hold the
+        // pipe open.
         loop {
             let length = output.read(&mut chunk).await;
             let length = length.map_err(|_| Absent::NoAnswer)?;
@@ -129,7 +133,7 @@ impl Group {
     }
 
     fn end(&mut self) {
-        // Without an id it was waited for, and the number may be someone else's.
+        // A shell without an id was already reaped, and its number may belong to another process.
         let id = self.0.id().and_then(|id| i32::try_from(id).ok());
         if let Some(pid) = id.and_then(Pid::from_raw) {
             let _ = kill_process_group(pid, Signal::KILL);
@@ -144,9 +148,9 @@ impl Drop for Group {
     }
 }
 
-/// What the shell runs behind the rc file. Each line is read on its own, so that the aliases of the rc
-/// file do not count once they are switched off; the first lines are written so that they cannot
-/// be aliased.
+/// Returns the script that the shell runs after the rc file. Bash reads each line separately, so
+/// that aliases of the rc file no longer apply once they are switched off. The first lines are
+/// written so that they cannot be aliased.
 fn script(mark: &str) -> String {
     format!(
         r#"\unset -f unset builtin printf trap set shopt compgen declare
@@ -168,7 +172,7 @@ builtin printf '%s\0' {mark}
     )
 }
 
-/// What the shell said between the marks; what the rc file printed stands before them.
+/// Parses the shell's output between the marks. Output of the rc file precedes the first mark.
 fn read_back(answer: &[u8], mark: &str) -> Option<Defined> {
     let answer = String::from_utf8_lossy(answer);
     let marked = format!("{mark}\0");
