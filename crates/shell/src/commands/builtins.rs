@@ -318,7 +318,8 @@ fn counts(format: &str) -> bool {
     })
 }
 
-/// Reports an unknown effect: bash evaluates the values of names in arithmetic recursively.
+/// Analyzes `let`. Only plain numbers and operators are safe: bash evaluates the values of names in
+/// arithmetic recursively.
 fn arithmetic(argv: &[Arg]) -> CommandFinding {
     let certain = |arg: &Arg| {
         arg.text().is_some_and(|text| {

@@ -228,7 +228,8 @@ fn date(argv: &[Arg]) -> CommandFinding {
     judge(&DATE, &words)
 }
 
-/// Databases that are files are read-only; the others query a name server or contain secrets.
+/// Analyzes `getent`. Databases that are files are read-only; `hosts` and `networks` query a name
+/// server, and other databases may contain secrets.
 fn getent(parsed: &ParsedArguments<'_>) -> CommandFinding {
     const FILES: &[&str] = &[
         "passwd",
