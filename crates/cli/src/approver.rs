@@ -1,4 +1,4 @@
-//! Asking the person at the terminal.
+//! Asks the user at the terminal.
 
 use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture};
 use haft_host::{Questions, UserQuestions};
@@ -10,19 +10,20 @@ use crate::{
     show::{self, Style},
 };
 
-/// Asks on stderr, one question at a time.
+/// Asks approval questions on stderr, one at a time.
 pub(crate) struct Terminal {
     source: AnswerSource,
     one_at_a_time: Mutex<()>,
 }
 
 impl Terminal {
-    /// `None`: there is no terminal on both ends, so no one can be asked.
+    /// Returns an approver for stdin and stderr, or `None` unless both are terminals.
     pub(crate) fn of_this_process() -> Option<Self> {
         Self::with(AnswerSource::of_stdin()?)
     }
 
-    /// The same where stdin may be something else, as long as there is a terminal behind it.
+    /// Like [`Self::of_this_process`], but reads the answers from `/dev/tty` if stdin is not a
+    /// terminal.
     pub(crate) fn of_person() -> Option<Self> {
         Self::with(AnswerSource::of_person()?)
     }
@@ -36,7 +37,7 @@ impl Terminal {
 }
 
 impl Terminal {
-    /// Puts a question, which waits for the person, when no other is open.
+    /// Asks a question as soon as no other one is open, and waits for the answer.
     fn put(
         &self,
         put: impl FnOnce(&AnswerSource) -> ApprovalAnswer + Send + 'static,
@@ -92,9 +93,9 @@ fn put(
     }
 }
 
-/// Why the person is asked, and what they could agree to.
+/// Returns the reason for the question and the rules that "always" would add.
 fn why(question: &ApprovalRequest) -> String {
-    // What is about no call has its contents on the card alone.
+    // A question without a call shows its content on the card already.
     let reason = match question.asked {
         Some(_) => &question.reason,
         None => question.because.first().unwrap_or(&question.reason),
@@ -110,7 +111,7 @@ fn why(question: &ApprovalRequest) -> String {
     text
 }
 
-/// What an answer means; or why to ask again.
+/// Returns the meaning of an answer, or the text to show before the question is asked again.
 fn meant(said: &str, always: bool) -> Result<ApprovalAnswer, &'static str> {
     match said.to_lowercase().as_str() {
         "" => Err(""),

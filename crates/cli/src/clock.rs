@@ -1,17 +1,17 @@
-//! What time it is for schedules: that of the machine, or in a build for tests what a file says.
+//! The clock for schedules: the machine's, or in debug builds one that a test controls.
 
 use std::sync::Arc;
 
 use haft_host::SessionClock;
 
-/// The clock of every session that this process opens.
+/// Returns the clock of every session that this process opens.
 #[cfg(not(debug_assertions))]
 pub(crate) fn session_clock() -> Arc<dyn SessionClock> {
     Arc::new(haft_host::MachineClock)
 }
 
-/// The clock of every session that this process opens. Tests own it: `HAFT_TEST_CLOCK` names a file with the
-/// seconds since 1970.
+/// Returns the clock of every session that this process opens. Tests can control it:
+/// `HAFT_TEST_CLOCK` names a file that contains the seconds since 1970.
 #[cfg(debug_assertions)]
 pub(crate) fn session_clock() -> Arc<dyn SessionClock> {
     match std::env::var_os("HAFT_TEST_CLOCK") {
@@ -31,7 +31,7 @@ mod file_clock {
     use haft::BoxFuture;
     use haft_host::SessionClock;
 
-    /// So often the file is looked at while something waits for a time.
+    /// The interval at which the file is read while something waits for a time.
     const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
     pub(super) struct FileClock(pub(super) PathBuf);
@@ -46,7 +46,7 @@ mod file_clock {
         fn until(&self, moment: SystemTime) -> BoxFuture<'_, ()> {
             Box::pin(async move {
                 let before = self.now();
-                // One that is put back is worth a look, too.
+                // A clock that was set back to before the wait began also ends the wait.
                 while (before..moment).contains(&self.now()) {
                     tokio::time::sleep(LOOK_AGAIN).await;
                 }

@@ -1,4 +1,4 @@
-//! How the process ends, as a number that means something.
+//! The exit codes of the process.
 
 use std::{io, process::ExitCode};
 
@@ -9,17 +9,17 @@ use crate::show;
 /// The exit codes of `haft`; `haft --help` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// It did what was asked.
+    /// The command succeeded.
     Success = 0,
-    /// The command line was wrong, or the session could not be set up: nothing ran. Or `haft -p`: the
-    /// run failed.
+    /// The command line was wrong or the session could not be set up, so nothing ran. With `haft
+    /// -p`: the run failed.
     Usage = 1,
-    /// The call's result is an error: it failed, was refused, or never fitted its tool. Or `haft -p
-    /// --fail-on-deny`: a call was refused.
+    /// The call's result is an error: the call failed, was denied, or did not fit the tool's
+    /// schema. With `haft -p --fail-on-deny`: a call was denied.
     CallFailed = 2,
-    /// Interrupted from the keyboard.
+    /// Interrupted from the keyboard (SIGINT).
     Interrupted = 130,
-    /// Terminated.
+    /// Terminated (SIGTERM).
     Terminated = 143,
 }
 
@@ -38,7 +38,7 @@ impl From<StopKind> for Exit {
     }
 }
 
-/// Says what went wrong. A reader that went away is no failure of ours: `haft tools | head` is fine.
+/// Prints an error. A closed stdout is not an error: `haft tools | head` succeeds.
 pub(crate) fn report(error: &anyhow::Error) -> Exit {
     let closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     if error.downcast_ref::<io::Error>().is_some_and(closed) {

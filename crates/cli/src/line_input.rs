@@ -1,10 +1,10 @@
-//! A line that a person types as an answer, and nothing that they typed before they could read the
-//! question.
+//! Reads a line as the answer to a question, without input that was typed before the user could
+//! read the question.
 //!
-//! Whatever waits in the terminal when a question comes up was meant for something else: it is thrown
-//! away, and so is what comes in the moment that a person needs to see that there is a question. Only
-//! then the prompt appears, and what is typed behind it counts. Lines that come together were pasted,
-//! or a key was held down: none of them is an answer.
+//! Input that is already buffered in the terminal when a question appears was meant for something
+//! else. It is discarded, and so is everything until no key was pressed for [`PAUSE`]. Only then
+//! does the prompt appear, and only input after it is used. Several lines in quick succession were
+//! pasted or come from a key that is held down; they are not accepted as an answer.
 
 use std::{
     fs::File,
@@ -22,27 +22,27 @@ use rustix::{
 
 use crate::show;
 
-/// Nothing must come for this long before an answer is taken.
+/// The time without input that must pass before an answer is accepted.
 const PAUSE: Duration = Duration::from_millis(400);
 
-/// A second line that comes this soon was not typed after the first.
+/// A second line that follows within this time was not typed, so neither line is accepted.
 const TOGETHER: Duration = Duration::from_millis(50);
 
-/// Where a person types. Cheap to clone.
+/// The source of the user's input. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) enum AnswerSource {
     Stdin,
-    /// The terminal that this process belongs to: stdin is something else.
+    /// The controlling terminal of this process, used if stdin is something else.
     Tty(Arc<File>),
 }
 
 impl AnswerSource {
-    /// Stdin, if that is a terminal.
+    /// Returns stdin if it is a terminal.
     pub(crate) fn of_stdin() -> Option<Self> {
         io::stdin().is_terminal().then_some(Self::Stdin)
     }
 
-    /// Stdin, or the terminal behind whatever it is.
+    /// Returns stdin if it is a terminal, otherwise the controlling terminal if any.
     pub(crate) fn of_person() -> Option<Self> {
         Self::of_stdin().or_else(|| {
             let tty = File::open("/dev/tty").ok()?;
@@ -54,33 +54,33 @@ impl AnswerSource {
 impl AsFd for AnswerSource {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            // Not through its buffer: what waits there was typed before.
+            // Bypasses the buffer of `io::stdin()`: its contents were typed before the question.
             Self::Stdin => rustix::stdio::stdin(),
             Self::Tty(tty) => tty.as_fd(),
         }
     }
 }
 
-/// What came back.
+/// The outcome of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     Line(String),
-    /// Nothing more comes.
+    /// The end of the input.
     Ended,
-    /// Nothing came in time.
+    /// No input within the timeout.
     TooLate,
 }
 
-/// What waiting for input led to.
+/// The outcome of waiting for input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     Ready,
     Nothing,
-    /// The terminal is gone.
+    /// The terminal was closed.
     Gone,
 }
 
-/// Asks for a line, and waits for it no longer than that.
+/// Asks for a line and waits for it at most for `patience` (no limit if `None`).
 pub(crate) fn hear(source: &AnswerSource, prompt: &str, patience: Option<Duration>) -> Heard {
     let stdin = source.as_fd();
     let is_terminal = stdin.is_terminal();
@@ -102,10 +102,10 @@ pub(crate) fn hear(source: &AnswerSource, prompt: &str, patience: Option<Duratio
     }
 }
 
-/// Throws away what was typed, until nothing more comes.
+/// Discards typed input until no more comes for [`PAUSE`].
 fn discard(stdin: &impl AsFd) {
     loop {
-        // Also what stands in a line that was not ended.
+        // Also discards a line that was begun but not ended.
         let _ = tcflush(stdin, QueueSelector::IFlush);
         if wait(stdin, Some(PAUSE)) != Waited::Ready {
             break;
@@ -114,7 +114,7 @@ fn discard(stdin: &impl AsFd) {
     let _ = tcflush(stdin, QueueSelector::IFlush);
 }
 
-/// `None`: for as long as it takes.
+/// Waits until input is available. Without a `limit`, waits indefinitely.
 pub(crate) fn wait(stdin: &impl AsFd, limit: Option<Duration>) -> Waited {
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     loop {
@@ -129,7 +129,7 @@ pub(crate) fn wait(stdin: &impl AsFd, limit: Option<Duration>) -> Waited {
                     false => Waited::Ready,
                 };
             }
-            // The reading says what is wrong.
+            // The next read reports the error.
             Ok(_) | Err(_) => return Waited::Gone,
         }
     }

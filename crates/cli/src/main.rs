@@ -1,4 +1,4 @@
-//! The binary `haft`: `run` is its table of contents.
+//! The binary `haft`. `run` dispatches to the modes.
 
 mod approver;
 mod args;
@@ -20,15 +20,16 @@ use std::process::ExitCode;
 use args::{Command, McpCommand};
 use exit::Exit;
 
-/// What people read.
+/// The version line for users.
 const OWN_VERSION: &str = concat!("haft ", env!("CARGO_PKG_VERSION"));
 
-/// The level of the common conventions we speak, then our own name and version: what SDKs read.
+/// The compatibility level of the protocol, then our own name and version. SDKs parse this line.
 const VERSION: &str = concat!("2.1.240 (haft ", env!("CARGO_PKG_VERSION"), ")");
 
 fn main() -> ExitCode {
-    // Commands run in a sandbox, which this program keeps; PDFs are read in a process of their own, so that
-    // they can take no one down. Before anything else: it must be alone.
+    // The same program also serves as the sandbox's child process and as the PDF parser, which runs
+    // in a separate process so that a crash stays there. This must run first, while the process has
+    // only one thread.
     haft::tools::serve_child();
     tui::serve_if_asked();
     secrecy::begin();

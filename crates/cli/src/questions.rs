@@ -1,4 +1,4 @@
-//! Questions of the model's, put to the person at the terminal.
+//! Asks the model's questions to the user at the terminal.
 
 use std::{fmt::Write, time::Duration};
 
@@ -11,18 +11,18 @@ use crate::{
     show::{self, Style},
 };
 
-/// What the person meant.
+/// The meaning of the user's input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PersonReply {
     Answer(String),
-    /// They want to say it in their own words.
+    /// The user wants to enter a free-text answer.
     Other,
     Nothing,
-    /// It makes no sense; the hint says what would.
+    /// Invalid input, with a hint.
     Again(String),
 }
 
-/// Puts them, one by one.
+/// Asks the questions one by one.
 pub(crate) fn put(source: &AnswerSource, asked: &UserQuestions) -> ApprovalAnswer {
     let style = Style::of_stderr();
     let mut answers = Map::new();
@@ -43,7 +43,7 @@ pub(crate) fn put(source: &AnswerSource, asked: &UserQuestions) -> ApprovalAnswe
     asked.answered(answers)
 }
 
-/// The answer to one question; `None` if they give none.
+/// Returns the answer to a question, or `None` if the user gives none.
 fn answer(
     source: &AnswerSource,
     asked: &UserQuestion,
@@ -120,7 +120,7 @@ pub(crate) fn meant(said: &str, asked: &UserQuestion) -> PersonReply {
             PersonReply::Again("only one can be chosen".to_owned())
         }
         Some(numbers) => {
-            // In the order they are shown, each once.
+            // In display order, without duplicates.
             let chosen = (1..).zip(&asked.options);
             let chosen = chosen.filter(|(number, _)| numbers.contains(number));
             let labels: Vec<&str> = chosen.map(|(_, choice)| choice.label.as_str()).collect();

@@ -1,4 +1,4 @@
-//! The runtime that a command runs on, and what is logged.
+//! The async runtime of commands, and logging.
 
 use std::env;
 
@@ -8,16 +8,16 @@ use tracing_subscriber::EnvFilter;
 
 use crate::show;
 
-/// Logs to stderr what `HAFT_LOG` asks for; without it nothing is set up at all.
+/// Logs to stderr with the filter in `HAFT_LOG`. Without that variable nothing is logged.
 pub(crate) fn log() {
-    // A panic of a tool is answered as its result; the default report would be noise.
+    // A panic in a tool becomes the call's result, so it is printed only if `HAFT_LOG` is set.
     std::panic::set_hook(Box::new(|panic| {
         if env::var_os("HAFT_LOG").is_some() {
             show::warn(&format!("haft: {panic}"));
         }
     }));
     if let Ok(filter) = env::var("HAFT_LOG") {
-        // Not `new`, which writes past us where the filter makes no sense.
+        // `EnvFilter::new` would print errors to stderr itself, past our output functions.
         let filter = match EnvFilter::try_new(&filter) {
             Ok(filter) => filter,
             Err(problem) => {
@@ -35,15 +35,16 @@ pub(crate) fn log() {
     }
 }
 
-/// Runs to the end on a runtime of its own. Threads that wait for input do not hold up the exit.
+/// Runs `work` to its end on a new multi-threaded runtime. Threads that are blocked on input do not
+/// delay the exit.
 pub(crate) fn block_on<T: Send + 'static>(
     work: impl Future<Output = anyhow::Result<T>> + Send + 'static,
 ) -> anyhow::Result<T> {
     run(Builder::new_multi_thread(), work)
 }
 
-/// The same on one thread, where what is done in turn is little each time: handing it from thread to thread would cost
-/// more than it saves. What takes long runs on threads for that all the same.
+/// Like [`block_on`], but on a single thread, for work in many small steps: moving them between
+/// threads would cost more than it gains. Long operations still run on blocking threads.
 pub(crate) fn block_on_one_thread<T: Send + 'static>(
     work: impl Future<Output = anyhow::Result<T>> + Send + 'static,
 ) -> anyhow::Result<T> {
@@ -55,7 +56,8 @@ fn run<T: Send + 'static>(
     work: impl Future<Output = anyhow::Result<T>> + Send + 'static,
 ) -> anyhow::Result<T> {
     let runtime = builder.enable_all().build().context("no runtime")?;
-    // On a worker: a call it starts then runs on the same thread, without waking another.
+    // Spawned as a task, so that a call that `work` starts runs on the same worker thread without
+    // waking another.
     let result = runtime.block_on(async { tokio::spawn(work).await });
     runtime.shutdown_background();
     result?

@@ -1,16 +1,16 @@
-//! Keeps what this process knows from other processes of the same user.
+//! Protects the secrets of this process from other processes of the same user.
 //!
-//! It holds the provider's key, and it may work for days beside programs of every kind. So it cannot
-//! be looked into: no one but root may attach to it, read its memory or find it in a core file, and
-//! keys do not stand in its environment, where `/proc` would show them and children find them. A
-//! program that is started is an ordinary one again.
+//! The process holds the provider's API key and may run for days next to arbitrary programs. It is
+//! therefore marked as not dumpable: only root can attach to it, read its memory or get a core
+//! file. Keys are removed from its environment, where `/proc` would expose them and children would
+//! inherit them. Programs that it starts are dumpable again.
 
 use haft::contract::secrets;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::show;
 
-/// The first thing that happens, while there is one thread.
+/// Hardens the process. Must run first, while there is only one thread.
 pub(crate) fn begin() {
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         show::warn(&format!(

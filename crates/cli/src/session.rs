@@ -1,4 +1,4 @@
-//! Sessions as the command line describes them.
+//! Opens sessions according to the command line.
 
 use std::{env, path::PathBuf};
 
@@ -15,7 +15,7 @@ use crate::{
     show,
 };
 
-/// The directory to work in.
+/// Returns the working directory of the session.
 pub(crate) fn cwd(session: &SessionArgs) -> anyhow::Result<PathBuf> {
     match &session.cwd {
         Some(cwd) => std::path::absolute(cwd).context("the directory cannot be found"),
@@ -23,8 +23,8 @@ pub(crate) fn cwd(session: &SessionArgs) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// What the flags say of a session. Files and folders are named from where the command is typed, wherever
-/// the session works.
+/// Returns the session configuration for the flags. Paths in flags are relative to the current
+/// directory, not to the session's working directory.
 pub(crate) fn config(session: &SessionArgs) -> anyhow::Result<SessionConfig> {
     let mut config = SessionConfig::new(cwd(session)?);
     config.program = env::current_exe().ok();
@@ -54,7 +54,7 @@ pub(crate) fn config(session: &SessionArgs) -> anyhow::Result<SessionConfig> {
     Ok(config)
 }
 
-/// The tools of the session that the flags describe; the person at the terminal is asked, if there is one.
+/// Opens the tools of the session. Questions go to the user at the terminal, if any.
 pub(crate) async fn tools(
     session: &SessionArgs,
     telemetry: Option<&ToolTelemetry>,
@@ -69,7 +69,7 @@ pub(crate) async fn tools(
     Ok(open_tools(&config(session)?, parts).await?)
 }
 
-/// The same where someone else is asked, and gets what calls report.
+/// Like [`tools`], but with the given handlers for questions and progress.
 pub(crate) async fn asking(
     session: &SessionArgs,
     questions: impl Questions + 'static,
@@ -83,14 +83,14 @@ pub(crate) async fn asking(
     Ok(open_tools(&config(session)?, parts).await?)
 }
 
-/// The same with those tools that only an agent has.
+/// Like [`tools`], but includes the tools that only agents have.
 pub(crate) async fn agent_tools(session: &SessionArgs) -> anyhow::Result<Haft> {
-    // What there is to warn of was reported when the others were opened.
+    // The warnings were already reported when the other tools were opened.
     let parts = SessionParts::new(|_: &SessionEvent| {});
     Ok(open_agent_tools(&config(session)?, parts).await?)
 }
 
-/// What a person must know of what happens in a session.
+/// Prints the session events that the user must know about.
 pub(crate) fn warn(event: &SessionEvent) {
     match event {
         SessionEvent::Warning(text) => show::warn(&format!("haft: {}", show::clean(text))),
@@ -107,7 +107,7 @@ pub(crate) fn warn(event: &SessionEvent) {
     }
 }
 
-/// Tells a person what is wrong with the settings, and what was left out.
+/// Prints warnings about the settings.
 pub(crate) fn report(warnings: Vec<String>) {
     for warning in warnings {
         warn(&SessionEvent::Warning(warning));

@@ -1,4 +1,4 @@
-//! How it is ended from outside.
+//! Handles termination signals.
 
 use std::sync::{
     Arc, OnceLock,
@@ -11,11 +11,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Exit;
 
-/// SIGINT, SIGTERM and SIGHUP: the first ends the run, the second the process.
+/// Handler of SIGINT, SIGTERM and SIGHUP. The first signal ends the run, the second one the
+/// process.
 pub(crate) struct Signals {
     stop: CancellationToken,
     code: Arc<AtomicU8>,
-    /// The session that ends with it.
+    /// The session that a signal stops.
     session: Arc<OnceLock<SessionInput>>,
 }
 
@@ -51,7 +52,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// From now on this session ends with it.
+    /// Makes a signal stop this session. If one has already arrived, stops it immediately.
     pub(crate) fn end(&self, session: &SessionInput) {
         let _ = self.session.set(session.clone());
         if let Some(exit) = self.told() {
@@ -59,17 +60,17 @@ impl Signals {
         }
     }
 
-    /// Cancelled when we are asked to end.
+    /// Returns a token that the first signal cancels.
     pub(crate) fn token(&self) -> CancellationToken {
         self.stop.clone()
     }
 
-    /// Returns when we are asked to end.
+    /// Waits for the first signal.
     pub(crate) async fn wait(&self) {
         self.stop.cancelled().await;
     }
 
-    /// How we are asked to end, if we are.
+    /// Returns the exit code of the first signal, if one has arrived.
     pub(crate) fn told(&self) -> Option<Exit> {
         if !self.stop.is_cancelled() {
             return None;
@@ -80,7 +81,7 @@ impl Signals {
         }
     }
 
-    /// Does this unless we are asked to end first.
+    /// Runs `work`. Returns `None` if a signal arrives first.
     pub(crate) async fn until_told<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),

@@ -1,4 +1,4 @@
-//! Stdin and stdout, where a program is at the other end.
+//! Reads stdin and writes stdout if both are pipes to another program.
 
 use std::{
     fs, io,
@@ -16,14 +16,15 @@ use tokio::{
     net::unix::pipe,
 };
 
-/// So long after something came in, more of it is looked for instead of slept for: a client that asks one thing after
-/// the other has its next question there before a sleeping thread would have been woken.
+/// The time after input during which the pipe is polled instead of waited for. A client that sends
+/// requests one after the other sends the next one before a sleeping thread would have been woken.
 const EAGER: Duration = Duration::from_micros(200);
 
-/// So long an answer takes at least, and a client that waits for it writes nothing: there is no need to look.
+/// The minimum time that a client needs before it sends the next request. No read is attempted
+/// during this time.
 const ANSWERING: Duration = Duration::from_micros(30);
 
-/// Stdin and stdout, if both are pipes.
+/// Returns stdin and stdout if both are pipes.
 pub(crate) fn pipes() -> Option<(EagerPipe, pipe::Sender)> {
     let input = fs::File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
     let output = fs::File::from(io::stdout().as_fd().try_clone_to_owned().ok()?);
@@ -31,7 +32,7 @@ pub(crate) fn pipes() -> Option<(EagerPipe, pipe::Sender)> {
         let facts = file.metadata();
         facts.is_ok_and(|facts| facts.file_type().is_fifo())
     };
-    // Both or none: whatever is taken no longer blocks.
+    // Converts both or neither, since a converted file is switched to non-blocking mode.
     if !is_pipe(&input) || !is_pipe(&output) {
         return None;
     }
@@ -39,13 +40,15 @@ pub(crate) fn pipes() -> Option<(EagerPipe, pipe::Sender)> {
     Some((EagerPipe::new(input), pipe::Sender::from_file(output).ok()?))
 }
 
-/// A pipe that is read without sleeping for a moment after each message. Other tasks go on meanwhile.
+/// A pipe that is polled for a short time after each message instead of sleeping. Other tasks
+/// continue to run.
 #[derive(Debug)]
 pub(crate) struct EagerPipe {
     pipe: pipe::Receiver,
-    /// Until then it is looked at again and again.
+    /// The end of the polling phase.
     eager_until: Option<Instant>,
-    /// Who would write has a processor of its own.
+    /// Whether there is more than one processor, so that the client can write while this process
+    /// polls.
     may_be_eager: bool,
 }
 
@@ -58,7 +61,7 @@ impl EagerPipe {
         }
     }
 
-    /// What is there, though the runtime has not been notified of it yet.
+    /// Reads available data that the runtime has not been notified of yet.
     fn look(&self, buffer: &mut ReadBuf<'_>) -> io::Result<bool> {
         match rustix::io::read(&self.pipe, buffer.initialize_unfilled()) {
             Ok(length) => {

@@ -1,4 +1,4 @@
-//! `haft acp`: the agent of an editor.
+//! `haft acp`: an agent server for editors (Agent Client Protocol).
 
 use std::io::IsTerminal;
 
@@ -27,7 +27,8 @@ pub(crate) async fn run(args: SessionArgs, flags: AcpFlags) -> anyhow::Result<Ex
     let agent = AcpAgent::new(sessions(&args, &flags)?, env!("CARGO_PKG_VERSION"), warn)
         .clock(session_clock());
     let stop = signals.token();
-    // A pipe is read without a thread of its own; anything else can be read all the same.
+    // Pipes are read without a dedicated thread; anything else goes through tokio's stdin and
+    // stdout.
     match pipes() {
         Some((input, output)) => {
             let input = BufReader::with_capacity(READ_AT_ONCE, input);
@@ -41,7 +42,7 @@ pub(crate) async fn run(args: SessionArgs, flags: AcpFlags) -> anyhow::Result<Ex
     Ok(signals.told().unwrap_or(Exit::Success))
 }
 
-/// What every session begins with.
+/// Returns the configuration that every session starts from.
 fn sessions(args: &SessionArgs, flags: &AcpFlags) -> anyhow::Result<haft_host::SessionConfig> {
     let mut config = session::config(args)?;
     config.model = config::model(&flags.model)?;

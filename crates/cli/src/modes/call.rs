@@ -1,4 +1,4 @@
-//! `haft call`: one call, for a person or a script.
+//! `haft call`: runs one tool call, for a user or a script.
 
 use anyhow::Context;
 use haft::Haft;
@@ -50,8 +50,9 @@ pub(crate) async fn run(args: SessionArgs, call: CallFlags) -> anyhow::Result<Ex
     })
 }
 
-/// A session of one call has read nothing, so nothing could ever be edited in it. Anyone who names a
-/// file in it is taken to know that file as it is now.
+/// Reads the file that the call names, so that the call may edit it. A session with a single call
+/// has read nothing, so every edit would be rejected; a caller that names a file is assumed to know
+/// its current contents.
 async fn look_first(haft: &mut Haft, name: &str, input: &Value) {
     if name == "Read" {
         return;
@@ -64,7 +65,7 @@ async fn look_first(haft: &mut Haft, name: &str, input: &Value) {
     }
 }
 
-/// One JSON object, or `KEY=VALUE` and `KEY:=JSON`.
+/// Parses one JSON object, or pairs of the forms `KEY=VALUE` and `KEY:=JSON`.
 pub(super) fn input(words: &[String]) -> anyhow::Result<Value> {
     if let [only] = words
         && only.trim_start().starts_with('{')
@@ -82,7 +83,8 @@ pub(super) fn input(words: &[String]) -> anyhow::Result<Value> {
                     .with_context(|| format!("{key}: the value is not valid JSON"))?;
                 (key, value)
             }
-            // Text where the tool takes text; the engine turns "10" into 10 where it takes numbers.
+            // The value stays a string; the engine converts "10" to 10 where the tool expects a
+            // number.
             None => (key, Value::from(value)),
         };
         anyhow::ensure!(

@@ -1,4 +1,4 @@
-//! `haft completions`: a script for a shell.
+//! `haft completions`: prints a completion script for a shell.
 
 use crate::{args, exit::Exit, show};
 

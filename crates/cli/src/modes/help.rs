@@ -1,10 +1,11 @@
-//! `haft help TOPIC`: what is too long for `--help`. The topics are the files of `docs`.
+//! `haft help TOPIC`: prints texts that are too long for `--help`. The topics are the files in
+//! `docs`.
 
 use anyhow::bail;
 
 use crate::{args, exit::Exit, show};
 
-/// Name, what it is about, text.
+/// Name, description and text of each topic.
 const TOPICS: &[(&str, &str, &str)] = &[
     (
         "settings",
@@ -93,7 +94,7 @@ const TOPICS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What `haft help options` is about: no file, since the flags describe themselves.
+/// The topic about the options. It has no file because the flags describe themselves.
 const OPTIONS: &str = "options";
 
 pub(crate) fn run(words: &[String]) -> anyhow::Result<Exit> {
@@ -112,7 +113,7 @@ pub(crate) fn run(words: &[String]) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Names of the topics.
+/// Returns the names of the topics.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let names = TOPICS.iter().map(|(name, ..)| *name);
     names.chain([OPTIONS])

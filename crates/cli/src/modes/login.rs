@@ -1,4 +1,4 @@
-//! `haft login` and `haft logout`: a key of the model's provider, kept for this user.
+//! `haft login` and `haft logout`: store and remove the provider's API key of this user.
 
 use std::{
     io::{self, IsTerminal, Read},
@@ -10,10 +10,10 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 
 use crate::{args::SessionArgs, exit::Exit, session, show};
 
-/// No key is longer than this.
+/// The maximum length of a key in bytes.
 const LONGEST: u64 = 10_000;
 
-/// Keeps a key.
+/// Stores a key.
 pub(crate) async fn login(args: SessionArgs) -> anyhow::Result<Exit> {
     let key = key()?;
     let file = store_key(&Environment::of_process(), &key)?;
@@ -33,7 +33,7 @@ pub(crate) async fn login(args: SessionArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Forgets it.
+/// Removes the stored key.
 pub(crate) fn logout() -> anyhow::Result<Exit> {
     match remove_key(&Environment::of_process())? {
         Some(file) => {
@@ -45,7 +45,7 @@ pub(crate) fn logout() -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// What a person types, unseen; or what stands on stdin.
+/// Reads a key from the terminal without echo, or from stdin if it is not a terminal.
 fn key() -> anyhow::Result<String> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
@@ -63,7 +63,7 @@ fn key() -> anyhow::Result<String> {
     Ok(key)
 }
 
-/// Nothing that is typed is shown until it is dropped.
+/// Disables the terminal's echo until it is dropped.
 struct Unseen<'a, F: AsFd>(&'a F, Termios);
 
 impl<'a, F: AsFd> Unseen<'a, F> {

@@ -1,4 +1,4 @@
-//! `haft man DIR`: manual pages, made from the same source as `--help`.
+//! `haft man DIR`: writes manual pages, generated from the same definitions as `--help`.
 
 use std::{fs, path::Path};
 

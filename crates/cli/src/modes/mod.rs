@@ -1,4 +1,4 @@
-//! What `haft` can be asked to do: a file each.
+//! The subcommands of `haft`, one module each.
 
 pub(crate) mod acp;
 pub(crate) mod call;

@@ -1,4 +1,4 @@
-//! `haft models`: which models can be asked, and which one is.
+//! `haft models`: lists the available models and chooses one.
 
 use haft_host::{AvailableModels, ModelProvider, available_models, save_model};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn table(found: &AvailableModels, listed: &[haft_models::ModelInfo]) -> String {
     text
 }
 
-/// `200k`, `1m`.
+/// Formats a token count, for example `200k` or `1m`.
 fn thousands(tokens: u64) -> String {
     match tokens {
         0..1_000 => tokens.to_string(),

@@ -1,4 +1,4 @@
-//! `haft sessions stats`: what sessions came to.
+//! `haft sessions stats`: usage, cost and calls of sessions.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -33,13 +33,14 @@ pub(crate) fn run(
         };
         let mut transcripts: Vec<PathBuf> = Vec::new();
         for place in places {
-            // A folder that cannot be read is no reason to count nothing.
+            // An unreadable folder is reported and skipped.
             match place.transcripts() {
                 Ok(found) => transcripts.extend(found),
                 Err(problem) => show::warn(&format!("haft: left out: {problem}")),
             }
         }
-        // What a fork copied is counted where it stands first, whatever the order of a folder is.
+        // Messages that a fork copied are counted once, for the first transcript that contains
+        // them. Because of the sorting, this does not depend on the directory order.
         transcripts.sort_unstable();
         for transcript in transcripts {
             if let Err(problem) = reader.read(&transcript) {
@@ -57,14 +58,14 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// A row of the models: what they took and what that costs, in USD, where it is known.
+/// The usage of one model and its cost in USD, if its price is known.
 struct Spent<'a> {
     model: &'a str,
     stats: ModelStats,
     cost: Option<f64>,
 }
 
-/// The models by their names, and all of them together: what they cost in all is that of those with a known price.
+/// Returns the models by name, and the total. The total cost covers only models with a known price.
 fn spent<'a>(stats: &'a SessionStats, prices: &Prices) -> (Vec<Spent<'a>>, Spent<'a>) {
     let mut total = ModelStats::default();
     let mut cost = 0.0;
@@ -88,13 +89,13 @@ fn spent<'a>(stats: &'a SessionStats, prices: &Prices) -> (Vec<Spent<'a>>, Spent
     (rows, total)
 }
 
-/// Those whose price is not known, though they took something.
+/// Returns the models that were used but have no known price.
 fn unpriced<'a>(models: &[Spent<'a>]) -> Vec<&'a str> {
     let took = |one: &&Spent<'_>| one.cost.is_none() && one.stats.usage != Usage::default();
     models.iter().filter(took).map(|one| one.model).collect()
 }
 
-/// Those that took the longest first.
+/// Returns the tools, the longest total time first, and their total.
 fn tools(stats: &SessionStats) -> (Vec<(&str, &ToolStats)>, ToolStats) {
     let mut rows: Vec<(&str, &ToolStats)> = by_name(&stats.tools);
     rows.sort_unstable_by(|(a, one), (b, other)| {
@@ -197,7 +198,7 @@ fn to_text(stats: &SessionStats, prices: &Prices) -> String {
     text
 }
 
-/// A name as it can be shown: transcripts may hold any.
+/// Returns a name that is safe to display; transcripts may contain any text.
 fn name(name: &str) -> String {
     let words: Vec<String> = show::clean(name)
         .split_whitespace()

@@ -1,4 +1,4 @@
-//! `haft sessions`: what was said here.
+//! `haft sessions`: lists, shows, renames, exports and deletes the sessions of a directory.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::{
     session, show,
 };
 
-/// How many characters of the first words are listed.
+/// The number of characters of the first prompt in the list.
 const ABOUT: usize = 60;
 
 pub(crate) fn run(args: &SessionArgs, asked: &Sessions) -> anyhow::Result<Exit> {
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &SessionArgs, asked: &Sessions) -> anyhow::Result<Exit> 
     Ok(Exit::Success)
 }
 
-/// Asks before something is gone for good.
+/// Asks for confirmation before a session is deleted.
 fn is_agreed(id: SessionId) -> anyhow::Result<bool> {
     let source = AnswerSource::of_stdin();
     let source = source.filter(|_| show::stderr_is_terminal());
@@ -92,7 +92,7 @@ fn is_agreed(id: SessionId) -> anyhow::Result<bool> {
     Ok(matches!(answer, Heard::Line(said) if ["y", "yes"].contains(&said.trim())))
 }
 
-/// Writes a session into a file, or to stdout.
+/// Exports a session to a file or to stdout.
 fn export(
     transcript: &Path,
     prices: &Prices,

@@ -1,4 +1,4 @@
-//! `haft tools`: what there is, for people or as a provider wants it.
+//! `haft tools`: lists the tools, human-readable or in a provider's format.
 
 use haft::{Access, Format, Haft, Pool, engine::pool::PoolTool, engine::pool::definitions};
 use serde_json::Value;
@@ -24,7 +24,8 @@ pub(crate) async fn run(args: SessionArgs, tools: Tools) -> anyhow::Result<Exit>
     }
     match (&tools.name, format) {
         (None, None) => {
-            // What only an agent has is of no use to `exec` and `call`, and worth knowing all the same.
+            // `exec` and `call` cannot use the tools that only agents have, but the list shows
+            // them.
             let agent = session::agent_tools(&args).await?;
             show::line(&table(&agent, &pool))?;
         }
@@ -65,7 +66,7 @@ fn find<'a>(pool: &'a Pool, name: &str) -> anyhow::Result<&'a PoolTool> {
     anyhow::bail!("no tool is called {name:?}; {hint}");
 }
 
-/// What each definition costs, the dearest first.
+/// Lists the size of each tool definition in tokens, the largest first.
 fn costs(agent: &Haft, name: Option<&str>) -> anyhow::Result<String> {
     let pool = agent.pool();
     let tools: Vec<&PoolTool> = match name {
@@ -98,7 +99,7 @@ fn costs(agent: &Haft, name: Option<&str>) -> anyhow::Result<String> {
     })
 }
 
-/// The tools of an agent; `callable`: those that `haft exec` and `haft call` have.
+/// Lists the tools of an agent. `callable` contains those that `haft exec` and `haft call` can use.
 fn table(agent: &Haft, callable: &Pool) -> String {
     let pool = agent.pool();
     let sent: Vec<Value> = agent.definitions(Format::Anthropic);
@@ -160,7 +161,7 @@ fn table(agent: &Haft, callable: &Pool) -> String {
     text + &forbidden
 }
 
-/// How careful one has to be with it. Rules say more of single calls: `haft permissions explain`.
+/// Returns the risk level of a tool. Rules decide on single calls: `haft permissions explain`.
 fn level(access: Access) -> &'static str {
     match access {
         Access::Reads => "safe",
@@ -169,7 +170,7 @@ fn level(access: Access) -> &'static str {
     }
 }
 
-/// What may run at the same time as a call of it.
+/// Describes which other calls may run concurrently with a call of this tool.
 fn concurrency(access: Access) -> &'static str {
     match access {
         Access::Reads => "parallel",

@@ -1,4 +1,4 @@
-//! `haft undo`: undoes what calls did in this directory, in any of its sessions.
+//! `haft undo`: undoes the changes of calls in this directory, in any of its sessions.
 
 use std::{
     env, fs,
@@ -19,11 +19,11 @@ use crate::{
     show::{self, Style},
 };
 
-/// How many changes of a session are looked at.
+/// The maximum number of changes of a session that are considered.
 const MOST: usize = 1_000;
-/// How many files of one change are listed.
+/// The maximum number of files that are listed for a change.
 const TOLD: usize = 50;
-/// How many characters of a command line are shown in the list.
+/// The maximum number of characters of a command line in the list.
 const ABOUT: usize = 60;
 
 pub(crate) fn run(session: &SessionArgs, undo: &Undo) -> anyhow::Result<Exit> {
@@ -54,7 +54,7 @@ pub(crate) fn run(session: &SessionArgs, undo: &Undo) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// The undo journals of every session of a directory.
+/// Returns the undo journals of all sessions in a directory.
 fn histories(cwd: &Path) -> anyhow::Result<Vec<UndoHistory>> {
     let any_session = session_folder(cwd, SessionId::new());
     let project = any_session
@@ -72,7 +72,7 @@ fn histories(cwd: &Path) -> anyhow::Result<Vec<UndoHistory>> {
     Ok(folders.into_iter().map(UndoHistory::open).collect())
 }
 
-/// Which changes of which sessions, the newest first.
+/// Returns the selected changes with their sessions, the newest first.
 fn chosen<'a>(
     histories: &'a [UndoHistory],
     undo: &Undo,

@@ -1,4 +1,4 @@
-//! A card on the terminal.
+//! Draws cards on the terminal.
 
 use std::path::Path;
 
@@ -6,7 +6,8 @@ use haft::{Card, CardPiece, DiffHunk};
 
 use super::{Style, clean, distinct, distinct_line};
 
-/// Draws a card: a heading line, then its body, indented. Paths below `cwd` are shown from there.
+/// Draws a card: a heading line, then its indented body. Paths below `cwd` are shown relative to
+/// it.
 pub(crate) fn card(card: &Card, is_error: bool, cwd: &Path, style: Style) -> String {
     let mark = if is_error {
         style.red("✗")
@@ -22,7 +23,7 @@ pub(crate) fn card(card: &Card, is_error: bool, cwd: &Path, style: Style) -> Str
     for piece in &card.body {
         match piece {
             CardPiece::Text(plain) => indented(&mut text, &clean(plain), |line| line.to_owned()),
-            // Our own words may be wrapped; lines of files and results are left as they are.
+            // Our own text is wrapped; lines of files and results are not.
             CardPiece::Muted(plain) => {
                 let words = own_words(&clean(&from_here(plain, cwd)), style);
                 indented(&mut text, &words, |line| style.dim(line));
@@ -37,19 +38,20 @@ pub(crate) fn card(card: &Card, is_error: bool, cwd: &Path, style: Style) -> Str
     text
 }
 
-/// Draws a card that a person has to decide about: every word as it is, and none that could be taken
-/// for another. Paths are whole: what a short one means depends on the rest of a command.
+/// Draws a card for a permission question. The text is complete and every word with look-alike
+/// characters is marked. Paths are not shortened: the meaning of a short one depends on the rest of
+/// the command.
 pub(crate) fn question(card: &Card, style: Style) -> String {
     let heading = Heading {
         title: distinct_line(&card.title),
         subject: distinct_line(&card.subject),
-        // Prose: of our own, or what the model says the command is for.
+        // Prose: our own, or the model's description of the command.
         summary: one_line(&card.summary),
     };
     let mut text = heading.drawn(&style.green("●"), style);
     for piece in &card.body {
         match piece {
-            // A plan is prose, with the dashes and quotes of prose.
+            // A plan is prose and may contain typographic dashes and quotes.
             CardPiece::Text(plain) if card.title == "Plan" => {
                 indented(&mut text, &clean(plain), |line| line.to_owned());
             }
@@ -68,7 +70,7 @@ pub(crate) fn question(card: &Card, style: Style) -> String {
     text
 }
 
-/// The first line of a card, clean already.
+/// The first line of a card, already cleaned.
 struct Heading {
     title: String,
     subject: String,
@@ -93,8 +95,8 @@ fn own_words(text: &str, style: Style) -> String {
     style.wrap_to(text, style.width().saturating_sub(3))
 }
 
-/// `/home/me/project/src/a.rs` is `src/a.rs` to a person in the project; `/mnt/home/me/project/x` is
-/// something else.
+/// Shortens paths below `cwd`: `/home/me/project/src/a.rs` becomes `src/a.rs`, but
+/// `/mnt/home/me/project/x` is kept, since it is a different path.
 pub(crate) fn from_here(subject: &str, cwd: &Path) -> String {
     let here = cwd.display().to_string();
     let at_the_end = format!(" in {here}");
@@ -130,7 +132,8 @@ fn indented(text: &mut String, piece: &str, paint: impl Fn(&str) -> String) {
     }
 }
 
-/// Changed lines with their numbers: of the old file for what goes, of the new one for the rest.
+/// Draws changed lines with their line numbers: in the old file for removed lines, in the new one
+/// for all others.
 fn diff(text: &mut String, hunks: &[DiffHunk], style: Style) {
     let last = hunks
         .iter()
@@ -149,7 +152,7 @@ fn diff(text: &mut String, hunks: &[DiffHunk], style: Style) {
             let (number, painted) = match line.chars().next() {
                 Some('-') => (&mut old, style.red(&line)),
                 Some('+') => (&mut new, style.green(&line)),
-                // Not a line of either file: a remark such as a missing final line end.
+                // A remark such as "No newline at end of file", not a line of either file.
                 Some('\\') => {
                     *text += &format!("  {:>width$} {}\n", "", style.dim(&line));
                     continue;

@@ -1,13 +1,13 @@
-//! Text from files, models and servers, made harmless for a terminal where it is drawn with colours or as JSON. What
-//! is harmless is decided in one place, [`haft_terminal::clean`].
+//! Makes text from files, models and servers safe for a terminal, as plain text, with colours or as
+//! JSON. [`haft_terminal::clean`] alone decides which characters are safe.
 
 use std::fmt::Write;
 
 pub(crate) use haft_terminal::clean::clean;
 use haft_terminal::clean::{Cleaner, push_visible};
 
-/// What our own drawing sends to a terminal beside text: bold, dim, underlined and three colours, and
-/// back again. It is also what the help of the command line is drawn with.
+/// The escape sequences of our own drawing: reset, bold, dim, underlined and three colours. The
+/// help of the command line uses them, too.
 const OURS: [&str; 7] = [
     "\u{1b}[0m",
     "\u{1b}[1m",
@@ -18,8 +18,8 @@ const OURS: [&str; 7] = [
     "\u{1b}[33m",
 ];
 
-/// The text cleaned as by [`clean`], but what `Style` draws with stays. Data in such a text must have been cleaned
-/// before it was drawn; if that was forgotten, it can still do no more than our own drawing does.
+/// Cleans a text like [`clean`], but keeps the sequences of `Style`. Data in the text must have
+/// been cleaned before; data that was not can still do no more than our own sequences can.
 pub(super) fn clean_drawing(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut rest = text;
@@ -44,8 +44,8 @@ pub(super) fn clean_drawing(text: &str) -> String {
     cleaned
 }
 
-/// JSON that says the same in characters that are harmless for a terminal. Outside of its strings JSON
-/// is plain ASCII, so each such character stands in a string and may be written as an escape.
+/// Returns equivalent JSON in which unsafe characters are escaped. Outside of strings JSON is plain
+/// ASCII, so every unsafe character is in a string, where an escape is allowed.
 pub(super) fn clean_json(json: &str) -> String {
     let mut cleaned = String::with_capacity(json.len());
     let mut cleaner = Cleaner::default();

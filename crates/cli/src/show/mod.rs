@@ -1,4 +1,4 @@
-//! What a person sees. `screen` is the only place that writes to the terminal.
+//! Output for users. Only `screen` writes to the terminal.
 
 mod card;
 mod clean;

@@ -1,20 +1,20 @@
-//! Names that look alike, told apart.
+//! Marks confusable characters in permission questions.
 //!
-//! A person who agrees to `config` must not have agreed to a name in which one letter is Cyrillic, or
-//! in which an accent is a character of its own. In questions, a word is shown as it is only if it is
-//! written in the one usual way: composed, in one script, in letters that look like no ASCII letter.
-//! In any other word every character beyond ASCII is shown as its code point.
+//! A user who agrees to `config` must not have agreed to a name in which one letter is Cyrillic or
+//! an accent is a separate character. In questions a word is shown unchanged only if it has the
+//! usual form: NFC-normalized, in one script, and not readable as an ASCII word. In any other word,
+//! every character beyond ASCII is shown as its code point.
 
 use haft_terminal::clean::{clean, is_emoji, is_plain, push_code_point};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark, is_nfc};
 
-/// Letters that look like ASCII ones, Cyrillic and Greek for the most part: a word in which no other
-/// letter beyond ASCII stands could be taken for another.
+/// Letters that look like ASCII letters, mostly Cyrillic and Greek. A word whose letters beyond
+/// ASCII are all in this list could be mistaken for an ASCII word.
 const LOOK_LATIN: &str =
     "ıȷавеіјкмнорсстуухьѕԁԛԝһԍѵАВЕЗІЈКМНОРСТУХЅԌԚԜҮүІЇїӀӏαβγικνορτυχωϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹ";
 
-/// The text for a question: cleaned, and every word that could be taken for another one with its code
-/// points written out. Line ends and tabs stay.
+/// Returns the text for a question: cleaned, with the code points of confusable words written out.
+/// Line ends and tabs are kept.
 pub(crate) fn distinct(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -26,7 +26,7 @@ pub(crate) fn distinct(text: &str) -> String {
         }
         let word = &rest[..rest.find(ends_word).unwrap_or(rest.len())];
         rest = &rest[word.len()..];
-        // Where we cut a text short.
+        // The text was truncated here by haft.
         let (word, cut) = match word.strip_suffix('…').filter(|_| rest.is_empty()) {
             Some(word) => (word, "…"),
             None => (word, ""),
@@ -46,12 +46,13 @@ pub(crate) fn distinct(text: &str) -> String {
     shown
 }
 
-/// The same in one line; where others were, one can see it.
+/// Like [`distinct`], but on one line, with visible symbols instead of line ends and tabs.
 pub(crate) fn distinct_line(text: &str) -> String {
     distinct(text).replace('\n', "␊ ").replace('\t', "␉")
 }
 
-/// ASCII that is no letter and no digit: behind a slash, a dot or a dash another word begins.
+/// Returns whether a character is a word boundary: ASCII punctuation, for example a slash, a dot or
+/// a dash.
 fn ends_word(character: char) -> bool {
     character.is_ascii() && !character.is_ascii_alphanumeric()
 }
@@ -72,7 +73,7 @@ fn is_usual(word: &str) -> bool {
         let Some(found) = Script::of(character) else {
             return false;
         };
-        // A letter of its own has one mark at most that is not part of it already.
+        // A letter may have at most one combining mark that is not composed into it.
         if found == Script::Mark && before == Script::Mark {
             return false;
         }
@@ -91,23 +92,24 @@ fn is_usual(word: &str) -> bool {
     beyond == 0 || alike < beyond
 }
 
-/// The script of a letter, as far as it matters here.
+/// The script of a character, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Script {
-    /// Digits and pictures: they stand in any word.
+    /// Digits and emoji, which may appear in any word.
     None,
-    /// What stands on a letter, of any script.
+    /// A combining mark, which may follow a letter of any script.
     Mark,
     Latin,
-    /// Chinese, Japanese, Korean: written together, and beside Latin letters, which they do not look
-    /// like.
+    /// Chinese, Japanese and Korean. They may be mixed with each other and with Latin letters,
+    /// which they do not resemble.
     EastAsian,
-    /// Any other: the number says which.
+    /// Any other script, identified by the number.
     Other(u32),
 }
 
 impl Script {
-    /// `None`: a character that has no place in an ordinary word, or looks like another one.
+    /// Returns `None` for a character that does not belong in an ordinary word or looks like
+    /// another one.
     fn of(character: char) -> Option<Self> {
         let code = u32::from(character);
         if character.is_ascii_alphabetic() {
@@ -116,20 +118,20 @@ impl Script {
         if character.is_ascii_digit() {
             return Some(Self::None);
         }
-        // Full-width letters, ligatures, mathematical letters: they mean a plain one.
+        // Full-width letters, ligatures and mathematical letters are variants of a plain one.
         let means_another = !std::iter::once(character).nfkc().eq([character]);
         if means_another || !is_plain(character) {
             return None;
         }
         match code {
-            // Those that stand for clicks, and other letters that look like signs or letters.
+            // Click letters, and other letters that look like symbols or like different letters.
             0x138 | 0x149 | 0x17f..=0x19f | 0x1a2..=0x1ae | 0x1b1..=0x1cc => None,
             0x00d7 | 0x00f7 => None,
             0x00c0..=0x024f | 0x1e00..=0x1eff => Some(Self::Latin),
             0x0300..=0x036f => Some(Self::Mark),
             0x0370..=0x03ff | 0x1f00..=0x1fff => Self::letter(character, 0x0370),
             0x0400..=0x052f => Self::letter(character, 0x0400),
-            // Hebrew and Arabic, then the scripts of India and its neighbours, a block each.
+            // Hebrew and Arabic, then the scripts of India and its neighbours, one block each.
             0x0591..=0x05f4 => Self::letter(character, 0x0590),
             0x0600..=0x077f => Self::letter(character, 0x0600),
             0x0900..=0x0fff => Self::letter(character, code & !0x7f),

@@ -1,8 +1,8 @@
-//! The way out: nothing else in the workspace writes to stdout or stderr, and a test holds it to that.
+//! The only module in the workspace that writes to stdout or stderr; a test enforces this.
 //!
-//! Where stdout is a terminal, what goes there is cleaned, no matter who wrote it. Where it is a pipe or a
-//! file, programs read it, and every byte stays as it is. Stderr is for people wherever it goes: it is
-//! always cleaned.
+//! On a terminal, everything on stdout is cleaned, regardless of its source. In a pipe or a file,
+//! programs read stdout, so it is written byte for byte. Stderr is for users, so it is always
+//! cleaned.
 
 use std::{
     fs::File,
@@ -18,12 +18,12 @@ use super::{
     clean::{clean, clean_drawing, clean_json},
 };
 
-/// What a text is made of.
+/// The kind of a text, which decides how it is cleaned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextKind {
-    /// Words, ours and others'.
+    /// Plain text from any source.
     Text,
-    /// Words with the colours of a `Style` around them. Others' words in it are clean already.
+    /// Text with the colours of a `Style`. Data in it has already been cleaned.
     Drawing,
     Json,
 }
@@ -38,12 +38,12 @@ impl TextKind {
     }
 }
 
-/// Is there a person at the other end of stdout?
+/// Returns whether stdout is a terminal.
 pub(crate) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Is there a person at the other end of stderr?
+/// Returns whether stderr is a terminal.
 pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
@@ -58,27 +58,28 @@ impl Style {
     }
 }
 
-/// A line on stdout, at once.
+/// Writes a line to stdout and flushes it.
 pub(crate) fn line(text: &str) -> io::Result<()> {
     out(&format!("{text}\n"), TextKind::Text)
 }
 
-/// A part of a line on stdout, at once.
+/// Writes a part of a line to stdout and flushes it.
 pub(crate) fn part(text: &str) -> io::Result<()> {
     out(text, TextKind::Text)
 }
 
-/// A line on stdout that is drawn with a style; others' words in it are clean already.
+/// Writes a styled line to stdout. Data in it must have been cleaned.
 pub(crate) fn drawn(text: &str) -> io::Result<()> {
     out(&format!("{text}\n"), TextKind::Drawing)
 }
 
-/// A part of such a line.
+/// Writes a part of a styled line to stdout. Data in it must have been cleaned.
 pub(crate) fn drawn_part(text: &str) -> io::Result<()> {
     out(text, TextKind::Drawing)
 }
 
-/// What acts on a terminal and is no text: a mark, the bell. Nothing where stdout is something else.
+/// Sends a control sequence (for example a mark or the bell) to the terminal. Does nothing if
+/// stdout is not a terminal.
 pub(crate) fn control(control: &TerminalControl) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     if !stdout.is_terminal() {
@@ -90,12 +91,12 @@ pub(crate) fn control(control: &TerminalControl) -> io::Result<()> {
     stdout.flush()
 }
 
-/// JSON on stdout, and a line end. On a terminal too it is JSON that says the same.
+/// Writes JSON and a line end to stdout. On a terminal, unsafe characters are escaped.
 pub(crate) fn json(text: &str) -> io::Result<()> {
     out(&format!("{text}\n"), TextKind::Json)
 }
 
-/// One of two texts on stdout: with colours for a terminal that has them.
+/// Prints one of two texts to stdout: `coloured` if the terminal supports colours.
 pub(crate) fn print(coloured: &str, plain: &str) -> io::Result<()> {
     let text = match Style::of_stdout().has_colours() {
         true => coloured,
@@ -106,7 +107,7 @@ pub(crate) fn print(coloured: &str, plain: &str) -> io::Result<()> {
 
 fn out(text: &str, kind: TextKind) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    // In one piece: a reader that waits for the line is woken once.
+    // Written in one piece, so that a reader that waits for the line is woken only once.
     if stdout.is_terminal() {
         stdout.write_all(kind.cleaned(text, Style::of_stdout()).as_bytes())?;
     } else {
@@ -115,17 +116,17 @@ fn out(text: &str, kind: TextKind) -> io::Result<()> {
     stdout.flush()
 }
 
-/// A line on stderr. Where even that fails there is no one left to tell.
+/// Writes a line to stderr. Errors are ignored: there is no other place to report them.
 pub(crate) fn warn(text: &str) {
     err(&format!("{text}\n"), TextKind::Text);
 }
 
-/// A line on stderr that is drawn with a style; others' words in it are clean already.
+/// Writes a styled line to stderr. Data in it must have been cleaned.
 pub(crate) fn warn_drawn(text: &str) {
     err(&format!("{text}\n"), TextKind::Drawing);
 }
 
-/// A question on stderr, with the cursor left behind it.
+/// Writes a prompt to stderr and leaves the cursor after it.
 pub(crate) fn prompt(text: &str) {
     err(text, TextKind::Text);
 }
@@ -138,14 +139,14 @@ fn err(text: &str, kind: TextKind) {
         .and_then(|()| stderr.flush());
 }
 
-/// Lines on stdout, many of them: they wait until they are flushed.
+/// A buffer for many lines on stdout.
 #[derive(Debug, Default)]
 pub(crate) struct ManyLines {
     waiting: String,
 }
 
 impl ManyLines {
-    /// At most this much waits.
+    /// The size in bytes above which the buffer is flushed.
     const MOST: usize = 1 << 16;
 
     pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
@@ -162,7 +163,7 @@ impl ManyLines {
     }
 }
 
-/// Where log lines go: stderr, each in one piece.
+/// The writer of log lines. Writes each to stderr in one piece.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogLines;
 
@@ -174,10 +175,10 @@ impl<'a> MakeWriter<'a> for LogLines {
     }
 }
 
-/// Where logs go while the terminal is drawn on.
+/// The log file that is used while the user interface draws on the terminal.
 static LOG_FILE: OnceLock<File> = OnceLock::new();
 
-/// From now on logs go to this file.
+/// Redirects logs to this file from now on.
 pub(crate) fn log_to(file: File) {
     let _ = LOG_FILE.set(file);
 }

@@ -1,15 +1,15 @@
-//! Colours and width, where the reader has them.
+//! Colours and line width of an output stream.
 
 use std::{io::IsTerminal, os::fd::AsFd};
 
-/// With colours or without, and how wide.
+/// The style of an output stream: whether it gets colours, and its width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
     colours: bool,
     width: usize,
 }
 
-/// Where no one says how wide the reader's screen is.
+/// The width if it is unknown.
 const USUAL_WIDTH: usize = 80;
 
 impl Style {
@@ -21,7 +21,7 @@ impl Style {
         }
     }
 
-    /// For a reader of whom nothing is known.
+    /// Returns the style for an unknown reader: no colours, default width.
     pub(crate) fn plain() -> Self {
         Self {
             colours: false,
@@ -58,7 +58,7 @@ impl Style {
         self.paint("32", text)
     }
 
-    /// Breaks lines at blanks so that they fit, with the indent of the line kept.
+    /// Wraps lines at spaces to the width. Continuation lines keep the indent.
     pub(crate) fn wrap(self, text: &str) -> String {
         self.wrap_to(text, self.width)
     }

@@ -1,6 +1,7 @@
-//! Rows in columns.
+//! Formats tables.
 
-/// Rows with their columns aligned; a column of numbers to the right. The first row is the head.
+/// Aligns the columns of a table. Columns of numbers are right-aligned. The first row is the
+/// header.
 pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| {
         rows.iter()
@@ -30,7 +31,7 @@ pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     text
 }
 
-/// A number, or the mark for one that is not known.
+/// Returns whether a cell is a number, or the `-` of an unknown one.
 fn is_number(cell: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     cell == "-" || (!cell.is_empty() && cell.bytes().all(is_part))

@@ -1,4 +1,4 @@
-//! An agent at work, for someone who watches.
+//! Shows the progress of an agent run.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,10 +10,10 @@ use haft_models::ModelEvent;
 
 use super::{Style, card, clean, drawn, line, part, warn_drawn};
 
-/// A card has no more lines than this.
+/// The maximum number of lines of a card.
 const LONGEST_CARD: usize = 10;
 
-/// Shows what the model says as it says it, and each call when it is answered.
+/// Prints the model's reply as it arrives, and each call once it is finished.
 pub(crate) struct Watch {
     target: WatchTarget,
     style: Style,
@@ -21,28 +21,28 @@ pub(crate) struct Watch {
     said: Mutex<Option<ReplyLine>>,
 }
 
-/// Where it is shown.
+/// The stream to write to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WatchTarget {
     Stdout,
     Stderr,
 }
 
-/// The line in which something is being said.
+/// The line of the reply that is being printed.
 #[derive(Debug, Default)]
 struct ReplyLine {
     column: usize,
-    /// Not shown yet.
+    /// Spaces that are not printed yet.
     blanks: usize,
 }
 
 impl Watch {
-    /// Paths below `cwd` are shown from there.
+    /// Creates a watcher that writes to stdout. Paths below `cwd` are shown relative to it.
     pub(crate) fn on_stdout(style: Style, cwd: &Path) -> Self {
         Self::new(WatchTarget::Stdout, style, cwd)
     }
 
-    /// The same on stderr, without what the model says: that goes elsewhere.
+    /// Like [`Self::on_stdout`], but on stderr and without the model's text, which goes to stdout.
     pub(crate) fn on_stderr(style: Style, cwd: &Path) -> Self {
         Self::new(WatchTarget::Stderr, style, cwd)
     }
@@ -56,7 +56,8 @@ impl Watch {
         }
     }
 
-    /// More of what the model says, broken at blanks. A blank waits for the word behind it.
+    /// Prints a part of the model's text, wrapped at spaces. A space is printed only with the word
+    /// after it.
     fn say(&self, text: &str) -> std::io::Result<()> {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let ReplyLine { column, blanks } = said.get_or_insert_default();
@@ -85,7 +86,7 @@ impl Watch {
         part(&shown)
     }
 
-    /// Whatever was being said is over.
+    /// Ends the line of the current reply.
     fn end(&self) -> std::io::Result<()> {
         let said = self
             .said
@@ -106,7 +107,7 @@ impl Watch {
                 let card = card(&finished.card, finished.is_error, &self.cwd, self.style);
                 self.draw(&shortened(&card, self.style))
             }
-            // What a subagent says comes back as the result of the call that sent it out.
+            // A subagent's text arrives later, as the result of the call that started it.
             AgentEvent::Subagent { event, .. } => match &**event {
                 AgentEvent::Answered { finished, .. } => {
                     let card = card(&finished.card, finished.is_error, &self.cwd, self.style);
@@ -115,7 +116,7 @@ impl Watch {
                 }
                 _ => Ok(()),
             },
-            // On stderr warnings are there already.
+            // On stderr, warnings are printed elsewhere.
             AgentEvent::Notice { level, text }
                 if *level >= NoticeLevel::Warning && self.target == WatchTarget::Stdout =>
             {
@@ -165,12 +166,12 @@ impl Watch {
 
 impl Sink for Watch {
     fn on_event(&self, event: &AgentEvent) {
-        // Where no one reads any more, the next one to write learns of it.
+        // If the reader has exited, the next write elsewhere reports the error.
         let _ = self.show(event);
     }
 }
 
-/// The beginning of a card, and how much more there is.
+/// Returns the first lines of a card and the number of omitted ones.
 fn shortened(drawn: &str, style: Style) -> String {
     let lines: Vec<&str> = drawn.lines().collect();
     match lines.len().checked_sub(LONGEST_CARD) {

@@ -1,4 +1,4 @@
-//! Calls that are under way: what they are about, since when, and the end of what they print.
+//! Calls in progress: subject, elapsed time, and the last lines of their output.
 
 use std::{
     path::Path,
@@ -10,16 +10,17 @@ use haft_terminal::{TextLine, TextStyle};
 
 use super::{cards, look::Look, words};
 
-/// So many lines of output are shown of a running call.
+/// The maximum number of output lines shown for a running call.
 const TAIL_LINES: usize = 5;
-/// So much output is kept of a running call; everything else is in the transcript or a file.
+/// The maximum amount of output stored for a running call, in bytes. The complete output is in the
+/// transcript or in a file.
 const TAIL_BYTES: usize = 64 * 1024;
 
-/// Calls that are under way, in the order they were made in.
+/// Calls in progress, in the order in which they were made.
 #[derive(Debug, Default)]
 pub(crate) struct RunningCalls {
     calls: Vec<RunningCall>,
-    /// Calls of the run that ended, for the line of an interrupt.
+    /// The number of finished calls of the run, shown after an interrupt.
     pub(crate) finished: usize,
 }
 
@@ -32,11 +33,11 @@ struct RunningCall {
     tail: String,
     note: String,
     agent: Option<AgentProgress>,
-    /// A question about it is open: it does not run yet, and the question shows it.
+    /// A question about the call is open. It does not run yet, and the question shows it.
     is_held: bool,
 }
 
-/// What a subagent did so far.
+/// The progress of a subagent.
 #[derive(Debug, Default)]
 struct AgentProgress {
     calls: u64,
@@ -49,7 +50,7 @@ impl RunningCalls {
         self.calls.is_empty()
     }
 
-    /// A call is made; a second report of the same one says it better.
+    /// Adds a call. A second report of the same call replaces its card.
     pub(crate) fn begin(&mut self, tool_use_id: &str, card: Card, now: Instant) {
         if let Some(call) = self.find(tool_use_id) {
             call.card = card;
@@ -67,10 +68,11 @@ impl RunningCalls {
         });
     }
 
-    /// Calls for which this says yes wait for an answer now. Their time begins when they have it.
+    /// Marks the calls for which `is_held` is true as waiting for an answer. Their time starts when
+    /// they are allowed.
     pub(crate) fn hold(&mut self, is_held: impl Fn(&str) -> bool, now: Instant) {
         for call in &mut self.calls {
-            // One that has printed something runs, whatever it asks on the way.
+            // A call that has printed output runs already, even if it asks for more.
             call.is_held = call.bytes == 0 && is_held(&call.tool_use_id);
             if call.is_held {
                 call.since = now;
@@ -94,7 +96,7 @@ impl RunningCalls {
         }
     }
 
-    /// A subagent that this call launched makes a call itself.
+    /// Records a call that the subagent of this call made.
     pub(crate) fn agent_calls(&mut self, tool_use_id: &str, card: Card) {
         if let Some(call) = self.find(tool_use_id) {
             let agent = call.agent.get_or_insert_default();
@@ -109,13 +111,13 @@ impl RunningCalls {
         }
     }
 
-    /// It is answered.
+    /// Removes a finished call.
     pub(crate) fn end(&mut self, tool_use_id: &str) {
         self.calls.retain(|call| call.tool_use_id != tool_use_id);
         self.finished += 1;
     }
 
-    /// Nothing runs any longer; says how many did.
+    /// Removes all calls and returns their number.
     pub(crate) fn clear(&mut self) -> usize {
         let count = self.calls.len();
         self.calls.clear();
@@ -129,7 +131,8 @@ impl RunningCalls {
             .find(|call| call.tool_use_id == tool_use_id)
     }
 
-    /// Their rows, in at most so many: output goes first, then the oldest calls are counted only.
+    /// Returns at most `most` rows. If there is not enough room, output is dropped first; then the
+    /// oldest calls are only counted.
     pub(crate) fn rows(&self, frame: &CallFrame<'_>, most: usize) -> Vec<TextLine> {
         let running = || self.calls.iter().filter(|call| !call.is_held);
         let count = running().count();
@@ -151,7 +154,7 @@ impl RunningCalls {
     }
 }
 
-/// What is the same for all calls of a frame.
+/// The parameters that all calls of a frame share.
 pub(crate) struct CallFrame<'a> {
     pub(crate) look: &'a Look,
     pub(crate) cwd: &'a Path,
@@ -179,7 +182,7 @@ impl RunningCall {
         if tail > 0 && self.bytes > 0 && !look.is_narrow() {
             facts += "  (Ctrl-B: background)";
         }
-        // What it is about is cut rather than how it goes.
+        // The subject is truncated rather than the progress.
         let room = look.size.row_width().saturating_sub(facts.len() + 3);
         let words = cards::words(&self.card, frame.cwd, look);
         line.append(&cards::cut(&words, room, look));
@@ -228,7 +231,8 @@ impl RunningCall {
     }
 }
 
-/// The last lines of a text, empty ones left out. Of a line that was overwritten, what it became.
+/// Returns the last non-empty lines of a text. A line that was overwritten with `\r` appears in its
+/// last version.
 fn last_lines(text: &str, most: usize) -> Vec<&str> {
     let became = |line: &'_ str| -> usize {
         let line = line.trim_end_matches('\r');

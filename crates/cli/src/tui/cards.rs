@@ -1,4 +1,4 @@
-//! Cards as rows. The pieces of a card decide how it is drawn, never the name of its tool.
+//! Draws cards as rows. The pieces of a card determine its appearance, never the name of its tool.
 
 use std::path::Path;
 
@@ -10,23 +10,23 @@ use haft_terminal::{
 use super::look::Look;
 use crate::show::from_here;
 
-/// So many rows of a body are shown…
+/// The maximum number of rows of a body.
 const BODY_ROWS: usize = 10;
-/// …of one that is a diff…
+/// The maximum number of rows of a body with a diff.
 const DIFF_ROWS: usize = 20;
-/// …and of any where everything is asked for.
+/// The maximum number of rows of any body in verbose mode.
 const VERBOSE_ROWS: usize = 200;
-/// A diff of more lines is not compared by words.
+/// The maximum number of lines of a diff whose changed words are marked.
 const LONGEST_DIFF: usize = 2000;
 
-/// How a call stands.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CardMark {
     Worked,
     Failed,
 }
 
-/// A finished call, as it is printed once.
+/// Returns the history items of a finished call.
 pub(crate) fn history(card: &Card, mark: CardMark, cwd: &Path, look: &Look) -> Vec<HistoryItem> {
     let most = match (look.verbose, has_diff(card)) {
         (true, _) => VERBOSE_ROWS,
@@ -38,13 +38,14 @@ pub(crate) fn history(card: &Card, mark: CardMark, cwd: &Path, look: &Look) -> V
     items
 }
 
-/// Does it show what changes in a file?
+/// Returns whether the card contains a diff.
 pub(crate) fn has_diff(card: &Card) -> bool {
     let is_diff = |piece: &CardPiece| matches!(piece, CardPiece::Diff(_));
     card.body.iter().any(is_diff)
 }
 
-/// The first rows, and how many more there are. One more row is shown rather than counted.
+/// Returns the first rows and the number of the omitted ones. A single omitted row is shown instead
+/// of counted.
 fn shortened(mut items: Vec<HistoryItem>, most: usize, look: &Look) -> Vec<HistoryItem> {
     if items.len() > most + 1 {
         let more = items.len() - most;
@@ -65,7 +66,8 @@ fn heading(card: &Card, mark: CardMark, cwd: &Path, look: &Look) -> TextLine {
     let words_of = |card: &Card| words(card, cwd, look);
     let mut said = words_of(card);
     if look.is_narrow() && said.width() + 1 > width {
-        // The first words count, and how it went where that is short; Ctrl-O has the rest.
+        // Shows the beginning of the subject, and the summary if it is short. Ctrl-O shows the
+        // rest.
         let first = Card::new(card.title.as_str(), card.subject.as_str());
         let summary = TextLine::styled(&format!("  {}", one_line(&card.summary)), look.theme.faint);
         let is_short = !card.summary.is_empty() && summary.width() <= width / 2;
@@ -79,7 +81,8 @@ fn heading(card: &Card, mark: CardMark, cwd: &Path, look: &Look) -> TextLine {
     line
 }
 
-/// As much of it as there is room for. It shows that something is missing: a command that is cut off is another one.
+/// Truncates a line to the available width. The ellipsis shows that text is missing: a truncated
+/// command has a different meaning.
 pub(crate) fn cut(words: &TextLine, room: usize, look: &Look) -> TextLine {
     if words.width() <= room {
         return words.clone();
@@ -92,7 +95,7 @@ pub(crate) fn cut(words: &TextLine, room: usize, look: &Look) -> TextLine {
     line
 }
 
-/// What stands behind the mark: title, subject, summary.
+/// Returns the text after the mark: title, subject, summary.
 pub(crate) fn words(card: &Card, cwd: &Path, look: &Look) -> TextLine {
     let mut line = TextLine::plain(" ");
     line.push(&card.title, TextStyle::new().bold());
@@ -108,8 +111,8 @@ pub(crate) fn words(card: &Card, cwd: &Path, look: &Look) -> TextLine {
     line
 }
 
-/// Everything behind the heading, each row indented. Our own words are broken at words; lines of files and
-/// results are left as they are.
+/// Returns the indented rows below the heading. Our own text wraps at words; lines of files and
+/// results are not changed.
 fn body_items(card: &Card, cwd: &Path, look: &Look) -> Vec<HistoryItem> {
     let mut items = Vec::new();
     for piece in &card.body {
@@ -133,7 +136,7 @@ fn body_items(card: &Card, cwd: &Path, look: &Look) -> Vec<HistoryItem> {
     items
 }
 
-/// What changes in a file, as rows.
+/// Returns the rows of a diff.
 pub(crate) fn diff_rows(hunks: &[DiffHunk], path: &str, look: &Look) -> Vec<TextLine> {
     let mut rows = Vec::new();
     diff(&mut rows, hunks, path, look);
@@ -148,13 +151,14 @@ fn indented(rows: &mut Vec<TextLine>, text: &str, style: TextStyle) {
     }
 }
 
-/// A text that takes one row: line ends become blanks.
+/// Returns the text on a single row, with spaces instead of line ends.
 pub(crate) fn one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join(" ")
 }
 
-/// Changed lines with their numbers: of the old file for what goes, of the new one for the rest.
+/// Draws changed lines with their line numbers: in the old file for removed lines, in the new one
+/// for all others.
 fn diff(rows: &mut Vec<TextLine>, hunks: &[DiffHunk], path: &str, look: &Look) {
     let last = hunks
         .iter()
@@ -175,7 +179,8 @@ fn diff(rows: &mut Vec<TextLine>, hunks: &[DiffHunk], path: &str, look: &Look) {
             marked_words(&hunk.lines)
         };
         let (mut old, mut new) = (hunk.old_start, hunk.new_start);
-        // Each side has a lexer of its own: a text that one of them opens is not open in the other.
+        // Each side has its own lexer: a string that is opened on one side is not open on the
+        // other.
         let mut lexers = [CodeLexer::for_path(path), CodeLexer::for_path(path)];
         for (line, marked) in hunk.lines.iter().zip(&marked) {
             let (sign, code) = match line.chars().next() {
@@ -185,7 +190,7 @@ fn diff(rows: &mut Vec<TextLine>, hunks: &[DiffHunk], path: &str, look: &Look) {
             let (number, style, lexer) = match sign {
                 "-" => (Some(old), look.theme.removed, 0),
                 "+" => (Some(new), look.theme.added, 1),
-                // Not a line of either file: a remark such as a missing final line end.
+                // A remark such as "No newline at end of file", not a line of either file.
                 "\\" => (None, look.theme.faint, 1),
                 _ => (Some(new), TextStyle::new(), 1),
             };
@@ -212,7 +217,7 @@ fn diff(rows: &mut Vec<TextLine>, hunks: &[DiffHunk], path: &str, look: &Look) {
     }
 }
 
-/// The line in the style of its side, changed words reversed.
+/// Returns the line in the style of its side, with changed words in reverse video.
 fn with_words(
     painted: &TextLine,
     code: &str,
@@ -223,7 +228,7 @@ fn with_words(
         Some(background) => style.bg(background),
         None => style,
     });
-    // Where cleaning or tabs changed the text, places in it mean something else.
+    // Cleaning or tab expansion changed the text, so the ranges do not match it.
     if words.is_empty() || painted.text() != code {
         return painted;
     }
@@ -239,7 +244,8 @@ fn with_words(
     line
 }
 
-/// For each line: which words of it changed, where removed lines stand before as many added ones.
+/// Returns the changed words of each line. Only runs of removed lines that are followed by equally
+/// many added lines are compared.
 fn marked_words(lines: &[String]) -> Vec<Vec<std::ops::Range<usize>>> {
     let mut marked = vec![Vec::new(); lines.len()];
     let sign = |at: usize| lines.get(at).and_then(|line| line.bytes().next());

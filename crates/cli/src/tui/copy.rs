@@ -1,4 +1,5 @@
-//! Text to the clipboard, by the first way that there is. It waits for other programs: not for a thread that draws.
+//! Copies text to the clipboard by the first method that works. It waits for other programs, so it
+//! must not run on the drawing thread.
 
 use std::{
     fs::OpenOptions,
@@ -13,19 +14,20 @@ use std::{
 use haft_host::Environment;
 use haft_terminal::paint::{MOST_FOR_CLIPBOARD, TerminalControl};
 
-/// A program that takes longer is left alone, and the next way is tried.
+/// The timeout of a clipboard program. After it, the next method is tried.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What became of a text that was to be copied.
+/// The outcome of copying a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CopyOutcome {
-    /// For the person.
+    /// The message for the user.
     pub(crate) said: String,
-    /// What the terminal must be sent, if it is to take it.
+    /// Control sequences to send to the terminal, if it should copy the text.
     pub(crate) controls: Vec<TerminalControl>,
 }
 
-/// Copies a text: tmux, the programs of the desktop, the terminal itself, a file.
+/// Copies a text with tmux, a clipboard program of the desktop, or the terminal; a text that is too
+/// long goes to a file.
 pub(crate) fn copy(text: &str, environment: &Environment) -> CopyOutcome {
     let said = |said: String| CopyOutcome {
         said,
@@ -40,7 +42,7 @@ pub(crate) fn copy(text: &str, environment: &Environment) -> CopyOutcome {
             return said(format!("copied {count} {place}"));
         }
     }
-    // As it is written: four letters for three bytes.
+    // The encoded length: base64 takes four characters for three bytes.
     if text.len().div_ceil(3) * 4 <= MOST_FOR_CLIPBOARD {
         return CopyOutcome {
             said: format!("copied {count} through the terminal (OSC 52)"),
@@ -59,7 +61,7 @@ pub(crate) fn copy(text: &str, environment: &Environment) -> CopyOutcome {
 
 type CopyProgram = (&'static str, &'static [&'static str], &'static str);
 
-/// Which programs to try, and where the text is then.
+/// Returns the programs to try and a description of where each puts the text.
 fn programs(environment: &Environment) -> Vec<CopyProgram> {
     let has = |name: &str| environment.variable(name).is_some();
     let mut programs: Vec<CopyProgram> = Vec::new();
@@ -70,7 +72,7 @@ fn programs(environment: &Environment) -> Vec<CopyProgram> {
             "to tmux and the clipboard",
         ));
     }
-    // At the other end of a network this would be another machine's clipboard.
+    // Over SSH, these programs would use the clipboard of the remote machine.
     let is_remote = has("SSH_TTY") || has("SSH_CONNECTION");
     if !is_remote && has("WAYLAND_DISPLAY") {
         programs.push(("wl-copy", &[], "to the clipboard (wl-copy)"));
@@ -116,7 +118,7 @@ fn runs(program: &str, arguments: &[&str], text: &str, environment: &Environment
     }
 }
 
-/// Into a file that is no one else's.
+/// Writes the text to a file that only the user can read.
 fn keep(text: &str, folder: &Path) -> std::io::Result<PathBuf> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let moment = since.unwrap_or_default().as_nanos();

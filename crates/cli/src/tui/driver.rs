@@ -1,4 +1,4 @@
-//! The session behind the face: opened in the background, followed by its events.
+//! Opens the session in the background and forwards its events to the user interface.
 
 use std::{
     fs,
@@ -24,18 +24,18 @@ use super::{
 };
 use crate::clock::session_clock;
 
-/// Opens one session and reports everything that is found out.
+/// Opens one session and reports all results.
 pub(crate) struct Driver {
     pub(crate) config: SessionConfig,
     pub(crate) ui: Sender<UiEvent>,
-    /// Whether the person trusts the directory, when they are asked.
+    /// Receives the user's answer about trust in the directory.
     pub(crate) trust: Receiver<bool>,
-    /// Which session it is, of those that were opened: events of another one are dropped.
+    /// The number of this session. Events of an earlier session are dropped.
     pub(crate) number: u64,
 }
 
 impl Driver {
-    /// Begins in the background.
+    /// Starts the session in the background.
     pub(crate) fn start(self, runtime: &Handle) {
         let handle = runtime.clone();
         runtime.spawn_blocking(move || {
@@ -109,7 +109,7 @@ impl Driver {
         Ok(session)
     }
 
-    /// Before anything of the folder counts.
+    /// Asks about trust in the directory before any of its settings take effect.
     fn ask_trust(&self) -> Result<(), OpenError> {
         let Some(facts) = trust_facts(&trust_report(&self.config)?) else {
             return Ok(());
@@ -134,7 +134,7 @@ fn in_words(error: OpenError) -> String {
     error_in_words(&error.into())
 }
 
-/// What the settings say of the terminal. What runs comes only from files that may let something run.
+/// Returns the terminal settings. Commands are taken only from files that are trusted to run code.
 fn settings(permitted: &Permitted) -> TuiSettings {
     let all = &permitted.settings;
     let mut settings = TuiSettings::of(&all.merged());
@@ -151,7 +151,7 @@ fn settings(permitted: &Permitted) -> TuiSettings {
     settings
 }
 
-/// The file of the conversation that is taken up.
+/// Returns the transcript of the conversation to resume.
 fn earlier(config: &SessionConfig) -> Option<PathBuf> {
     let environment = &config.environment;
     match config.conversation.from.as_ref()? {
@@ -171,12 +171,12 @@ fn earlier(config: &SessionConfig) -> Option<PathBuf> {
     }
 }
 
-/// The branch that a directory is on, as git notes it.
+/// Returns the current git branch of a directory, read from `.git/HEAD`.
 fn branch(cwd: &Path) -> Option<String> {
     let git = cwd.ancestors().map(|folder| folder.join(".git"));
     let git = git.into_iter().find(|git| git.exists())?;
     let folder = match git.is_file() {
-        // A work tree: the file says where its folder is.
+        // In a linked worktree, `.git` is a file with the path of the git directory.
         true => {
             let text = fs::read_to_string(&git).ok()?;
             let path = text.trim().strip_prefix("gitdir: ")?.to_owned();

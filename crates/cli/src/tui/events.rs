@@ -1,4 +1,4 @@
-//! What happens in the session, as what is shown of it.
+//! Handles session events: decides what the user interface shows of them.
 
 use std::{path::Path, time::Instant};
 
@@ -17,7 +17,7 @@ use super::{
     hook_sequence, notify, words,
 };
 
-/// So many lines of what a monitor or a schedule says are shown.
+/// The maximum number of lines shown of the output of a monitor or of a scheduled prompt.
 const SHOWN_LINES: usize = 5;
 
 impl App {
@@ -37,7 +37,7 @@ impl App {
                     self.effect(Effect::Terminal(controls));
                 }
             }
-            // The card of the call shows it to one who looks.
+            // The card of the call shows the text if this window has the focus.
             SessionEvent::Notification { text, .. } => drop(self.call_person(&text, now)),
             SessionEvent::RulesKept { file, problem } => match problem {
                 None => self.remark(&format!("- kept in {}", file.display())),
@@ -255,7 +255,8 @@ impl App {
         self.effect(Effect::Status);
     }
 
-    /// One who looks elsewhere hears of the end of a long run, and so do hooks.
+    /// Ends the run state. After a long run, notifies the user if another window has the focus, and
+    /// runs notification hooks.
     pub(super) fn run_is_over(&mut self, now: Instant) {
         let took = self
             .run
@@ -264,7 +265,7 @@ impl App {
         if took.is_some_and(|took| took >= notify::LONG_RUN)
             && self.call_person("haft is done", now)
         {
-            // At a question the engine tells them.
+            // For questions the engine runs these hooks.
             self.effect(Effect::TellHooks(
                 "The run is done; haft waits for you".to_owned(),
             ));
@@ -272,7 +273,7 @@ impl App {
     }
 }
 
-/// The words of a message, pictures left out.
+/// Returns the text of a message without its images.
 pub(crate) fn text_of(content: &[Content]) -> String {
     let texts: Vec<&str> = content.iter().filter_map(Content::as_text).collect();
     texts.join("\n")

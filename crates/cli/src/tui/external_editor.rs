@@ -1,5 +1,5 @@
-//! A text in the person's own editor: `$VISUAL`, `$EDITOR`, `vi`. The terminal must be the editor's meanwhile, and
-//! this waits until it has ended.
+//! Edits a text in the user's editor (`$VISUAL`, `$EDITOR`, `vi`) and waits for it to exit. The
+//! caller must hand over the terminal meanwhile.
 
 use std::{
     fs::{self, OpenOptions},
@@ -12,12 +12,12 @@ use std::{
 
 use haft_host::Environment;
 
-/// The text as it is when the editor has ended; or why there is none.
+/// Returns the text after the editor has exited, or an error message.
 pub(crate) fn edit(text: &str, environment: &Environment) -> Result<String, String> {
     let editor = editor(environment);
     let folder = environment.variable("TMPDIR").map(PathBuf::from);
     let file = TextFile::new(text, &folder.unwrap_or_else(|| PathBuf::from("/tmp")))?;
-    // The variables may hold arguments, as in `code --wait`: a shell takes them apart.
+    // The variables may contain arguments, as in `code --wait`, so a shell splits them.
     let ended = Command::new("sh")
         .args(["-c", &format!("{editor} \"$1\""), "sh"])
         .arg(&file.0)
@@ -30,14 +30,14 @@ pub(crate) fn edit(text: &str, environment: &Environment) -> Result<String, Stri
     }
     let bytes = fs::read(&file.0).map_err(|error| format!("{}: {error}", file.0.display()))?;
     let mut text = String::from_utf8(bytes).map_err(|_| "the text is not UTF-8".to_owned())?;
-    // The line end that editors add.
+    // Removes the line end that editors append.
     if text.ends_with('\n') {
         text.pop();
     }
     Ok(text)
 }
 
-/// Which editor is used.
+/// Returns the editor command.
 pub(crate) fn editor(environment: &Environment) -> String {
     let named = |name: &str| {
         let value = environment.variable(name)?;
@@ -48,7 +48,7 @@ pub(crate) fn editor(environment: &Environment) -> String {
         .unwrap_or_else(|| "vi".to_owned())
 }
 
-/// A file that only this person can read, and that goes with this value.
+/// A temporary file that only the user can read, removed on drop.
 struct TextFile(PathBuf);
 
 impl TextFile {

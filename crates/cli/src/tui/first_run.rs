@@ -1,4 +1,4 @@
-//! What is asked and said before a session: trust, and where a key would come from.
+//! Questions and notices before the first session: trust in the directory, and a missing API key.
 
 use haft_host::{DirectoryFacts, KeyReport, TrustReport};
 use haft_terminal::HistoryItem;
@@ -9,7 +9,7 @@ use super::{
     reply,
 };
 
-/// What a person is asked about a directory; `None`: there is nothing to ask.
+/// Returns the facts for the trust question, or `None` if nothing needs trust.
 pub(crate) fn trust_facts(report: &TrustReport) -> Option<TrustFacts> {
     if report.is_trusted || report.things.is_empty() {
         return None;
@@ -35,7 +35,7 @@ pub(crate) fn trust_facts(report: &TrustReport) -> Option<TrustFacts> {
     })
 }
 
-/// What a person is asked before calls may work in another directory.
+/// Returns the facts for the question whether to add another directory.
 pub(crate) fn directory_facts(facts: &DirectoryFacts) -> TrustFacts {
     TrustFacts {
         purpose: TrustPurpose::Add,
@@ -46,7 +46,8 @@ pub(crate) fn directory_facts(facts: &DirectoryFacts) -> TrustFacts {
 }
 
 impl App {
-    /// There is no key: where one is looked for, and what works without.
+    /// Prints that no API key was found: the places that were checked, and alternatives without a
+    /// key.
     pub(super) fn no_key(&mut self, report: &KeyReport) {
         let names: Vec<&str> = report.looked_at.iter().map(|place| &*place.name).collect();
         let lines = [

@@ -1,4 +1,5 @@
-//! The process that restores the terminal when this one cannot: `kill -9`, no memory.
+//! A helper process that restores the terminal if this process cannot, for example after `kill -9`
+//! or when it runs out of memory.
 
 use std::{
     env,
@@ -9,10 +10,10 @@ use std::{
 
 use haft_terminal::{GuardMessage, guard, input::SavedModes};
 
-/// The first argument of the guard; the second are the modes of the terminal.
+/// The first argument of the guard process. The second one contains the terminal modes.
 const NAME: &str = "__guard";
 
-/// Is this process the guard? Then it does its work and ends.
+/// Runs the guard and exits, if this process was started as the guard.
 pub(crate) fn serve_if_asked() {
     let mut args = env::args().skip(1);
     if args.next().as_deref() != Some(NAME) {
@@ -39,11 +40,12 @@ fn serve(modes: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The way to the guard. Dropped without a goodbye, the guard restores the terminal.
+/// The connection to the guard. If it closes without [`Self::goodbye`], the guard restores the
+/// terminal.
 pub(crate) struct GuardLink(Option<ChildStdin>);
 
 impl GuardLink {
-    /// Starts the guard. Without one everything works but `kill -9`.
+    /// Starts the guard. If that fails, only the recovery from `kill -9` is missing.
     pub(crate) fn start(terminal: &File, modes: &SavedModes) -> Self {
         let start = || -> io::Result<Option<ChildStdin>> {
             let mut child = Command::new(env::current_exe()?)
@@ -67,7 +69,7 @@ impl GuardLink {
         }
     }
 
-    /// The terminal is restored: the guard has nothing to do.
+    /// Tells the guard that the terminal is restored and that it can exit.
     pub(crate) fn goodbye(&mut self) {
         self.tell(GuardMessage::Goodbye);
         self.0 = None;

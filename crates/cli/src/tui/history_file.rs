@@ -1,9 +1,10 @@
-//! What was typed before, and the draft that is being typed: `haft/history.jsonl` and `haft/drafts/` beside
-//! `trust.json`. Everything here waits for the disk: not for a thread that draws.
+//! The prompt history and the current draft: `haft/history.jsonl` and `haft/drafts/` in the folder
+//! of `trust.json`. Everything here waits for the disk, so it must not run on the drawing thread.
 //!
-//! Several processes write at once. A line is added under a lock of the file, and a process that got the lock of a
-//! file that was replaced meanwhile opens the new one. A draft belongs to the process that holds its lock: one
-//! that can be locked was left by a process that is gone.
+//! Several processes may write concurrently. A line is appended under a file lock. A process that
+//! gets the lock of a file that was replaced in the meantime opens the new one. A draft belongs to
+//! the process that holds its lock, so a draft that can be locked was left by a process that has
+//! died.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -17,27 +18,29 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-/// So many entries are kept.
+/// The maximum number of entries.
 pub(crate) const MOST_ENTRIES: usize = 10_000;
 
-/// The file may grow by so many before it is cut: cutting reads all of it.
+/// The number of entries by which the file may exceed the limit before it is trimmed. Trimming
+/// reads the complete file.
 const SLACK: usize = 1_000;
 
-/// A longer file is cut to half of that, whatever the number of its entries.
+/// The maximum file size in bytes. A larger file is trimmed to half of it, regardless of the number
+/// of entries.
 const LONGEST_FILE: u64 = 64 << 20;
 
-/// Something that was sent.
+/// A prompt in the history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HistoryEntry {
     pub(crate) text: String,
-    /// The directory the session works in.
+    /// The working directory of the session.
     pub(crate) project: PathBuf,
     pub(crate) session: String,
-    /// Since 1970.
+    /// Milliseconds since 1970.
     pub(crate) time_ms: u64,
 }
 
-/// Where a search looks.
+/// The scope of a history search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum HistoryScope {
     Session,
@@ -65,7 +68,7 @@ impl HistoryScope {
     }
 }
 
-/// The texts of a scope, oldest first.
+/// Returns the texts of a scope, oldest first.
 pub(crate) fn history_texts(
     entries: &[HistoryEntry],
     scope: HistoryScope,
@@ -84,21 +87,21 @@ pub(crate) fn history_texts(
         .collect()
 }
 
-/// The file with what was typed.
+/// The history file.
 #[derive(Debug, Clone)]
 pub(crate) struct HistoryFile {
     path: PathBuf,
 }
 
 impl HistoryFile {
-    /// In the folder of the user's own settings.
+    /// Returns the history file in the user's settings folder.
     pub(crate) fn at(user_folder: &Path) -> Self {
         Self {
             path: user_folder.join("haft/history.jsonl"),
         }
     }
 
-    /// The newest entries, oldest first. Lines that make no sense are left out.
+    /// Returns the newest entries, oldest first. Skips invalid lines.
     pub(crate) fn load(&self) -> Vec<HistoryEntry> {
         let Ok(file) = File::open(&self.path) else {
             return Vec::new();
@@ -111,7 +114,8 @@ impl HistoryFile {
         entries
     }
 
-    /// Adds one. What begins with a blank is not kept: `false`.
+    /// Appends an entry. Returns `false` without storing it if it is empty or begins with
+    /// whitespace.
     pub(crate) fn append(&self, entry: &HistoryEntry) -> io::Result<bool> {
         let text = &entry.text;
         if text.trim().is_empty() || text.starts_with(char::is_whitespace) {
@@ -120,7 +124,7 @@ impl HistoryFile {
         let mut line = serde_json::to_vec(entry).map_err(io::Error::other)?;
         line.push(b'\n');
         let mut file = self.locked()?;
-        // A process that died in the middle of a line must not take this one with it.
+        // If another process died in the middle of a line, this entry must not become part of it.
         if ends_in_a_line(&mut file)? {
             file.write_all(&line)?;
         } else {
@@ -130,7 +134,7 @@ impl HistoryFile {
         Ok(true)
     }
 
-    /// The file, locked, and the one that has this name now.
+    /// Opens and locks the file, and ensures that it has not been replaced in the meantime.
     fn locked(&self) -> io::Result<File> {
         if let Some(folder) = self.path.parent() {
             make_private_folder(folder)?;
@@ -149,10 +153,10 @@ impl HistoryFile {
         }
     }
 
-    /// Makes it shorter if it is too long. The lock is held until it is.
+    /// Trims the file if it is too long. The lock is held until then.
     fn cut(&self, mut file: File) -> io::Result<()> {
         let length = file.metadata()?.len();
-        // An entry has more bytes than this: most files need not be counted.
+        // An entry has at least 80 bytes, so shorter files need not be counted.
         let may_be_long = length > (MOST_ENTRIES as u64) * 80;
         if !may_be_long {
             return Ok(());
@@ -229,15 +233,16 @@ pub(crate) struct KeptDraft {
     pub(crate) session: String,
 }
 
-/// Tells the drafts of one process apart.
+/// Distinguishes the draft files of one process.
 static DRAFTS_OF_PROCESS: AtomicU64 = AtomicU64::new(0);
 
-/// Keeps the draft of this process. Its file goes when this is dropped, and stays when the process is killed.
+/// Stores the draft of this process. Its file is removed on drop, and remains if the process is
+/// killed.
 #[derive(Debug)]
 pub(crate) struct DraftKeeper {
     folder: PathBuf,
     project: PathBuf,
-    /// Open and locked once there was a draft.
+    /// Open and locked once there has been a draft.
     file: Option<(File, PathBuf)>,
 }
 
@@ -250,7 +255,7 @@ impl DraftKeeper {
         }
     }
 
-    /// This is the draft now; without text nothing is kept.
+    /// Stores the current draft. An empty draft clears the file.
     pub(crate) fn keep(&mut self, text: &str, session: &str) -> io::Result<()> {
         let is_empty = text.trim().is_empty();
         if is_empty && self.file.is_none() {
@@ -266,8 +271,8 @@ impl DraftKeeper {
             false => serde_json::to_vec(&draft).map_err(io::Error::other)?,
         };
         let file = self.file()?;
-        // First the new draft, then the end of the old one goes: a reader takes the first of them, so that at
-        // every instant there is one.
+        // The new draft is written before the rest of the old one is cut off. A reader parses only
+        // the first value, so the file contains a valid draft at any time.
         file.seek(SeekFrom::Start(0))?;
         file.write_all(&line)?;
         file.set_len(line.len() as u64)
@@ -302,8 +307,8 @@ impl Drop for DraftKeeper {
     }
 }
 
-/// The draft that a process left in this project when it died, the newest; it is gone from the disk then. Drafts of
-/// processes that are at work stay where they are.
+/// Removes and returns the newest draft that a dead process left in this project. Drafts of running
+/// processes are not touched.
 pub(crate) fn take_kept_draft(user_folder: &Path, project: &Path) -> Option<KeptDraft> {
     let entries = fs::read_dir(drafts(user_folder)).ok()?;
     let mut left = Vec::new();
@@ -325,7 +330,7 @@ pub(crate) fn take_kept_draft(user_folder: &Path, project: &Path) -> Option<Kept
                 left.push((changed, path, draft, file));
             }
             Some(_) => {}
-            // Its process had no draft, or died while it wrote it.
+            // The process had no draft, or died while writing it.
             None => {
                 let _ = fs::remove_file(&path);
             }

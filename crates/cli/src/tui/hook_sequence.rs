@@ -1,13 +1,14 @@
-//! `terminalSequence` of hooks: a title, a notice, the bell. It is read, and written anew: nothing else that a hook
-//! prints reaches the terminal.
+//! `terminalSequence` in hook output: sets the title, shows a notification or rings the bell. The
+//! sequence is parsed and generated again, so nothing else that a hook prints reaches the terminal.
 
 use haft_terminal::paint::{NotifyChannel, TerminalControl};
 use serde_json::Value;
 
-/// The longest that is looked at, in bytes.
+/// The maximum length of a sequence in bytes.
 const LONGEST: usize = 4_096;
 
-/// What a hook that printed this wants the terminal to do; nothing if one part of it is not understood.
+/// Returns the controls that a hook's output requests, or none if any part of the sequence is not
+/// supported.
 pub(crate) fn of_output(stdout: &str, in_tmux: bool) -> Vec<TerminalControl> {
     let is_object = stdout.trim_start().starts_with('{');
     if !is_object || !stdout.contains("\"terminalSequence\"") {

@@ -1,4 +1,4 @@
-//! Work in the background: everything that reads a disk, starts a process or waits.
+//! Background work: everything that reads from disk, starts a process or waits.
 
 use std::{
     fs,
@@ -23,17 +23,17 @@ use super::{
     ui::UiEvent,
 };
 
-/// A longer file is no picture to send.
+/// The maximum size of an image file in bytes.
 const LARGEST_PICTURE: u64 = 50 << 20;
 
-/// What is kept on disk, in the order it is given.
+/// Data to store on disk, in order.
 pub(crate) enum Keep {
     Said { text: String, session: String },
     Draft { text: String, session: String },
 }
 
-/// The thread that keeps what was said and what is being written. Dropped, it removes the draft: the end was a
-/// clean one.
+/// The thread that stores the prompt history and the draft. Dropping it removes the draft, because
+/// haft exits normally then.
 pub(crate) struct Keeper {
     sender: Option<Sender<Keep>>,
     thread: Option<thread::JoinHandle<()>>,
@@ -100,7 +100,7 @@ impl Drop for Keeper {
     }
 }
 
-/// A picture for the draft: what is shown of it, and what is sent.
+/// Loads an image for the draft. Returns its label and its content.
 pub(crate) fn picture(path: &Path) -> Result<(String, Content), String> {
     let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
     if size > LARGEST_PICTURE {
@@ -111,7 +111,7 @@ pub(crate) fn picture(path: &Path) -> Result<(String, Content), String> {
     described(&name.to_string_lossy(), &bytes)
 }
 
-/// The picture in the clipboard.
+/// Returns the image in the clipboard.
 pub(crate) fn clipboard_picture() -> Result<(String, Content), String> {
     const PROGRAMS: [(&str, &[&str]); 2] = [
         ("wl-paste", &["--type", "image/png"]),
@@ -152,7 +152,7 @@ fn described(name: &str, bytes: &[u8]) -> Result<(String, Content), String> {
     Ok((label, content))
 }
 
-/// Width and height as the beginning of a file says them.
+/// Returns the width and height from the header of an image file.
 fn picture_size(bytes: &[u8]) -> Option<(u32, u32)> {
     let big = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
@@ -176,10 +176,10 @@ fn picture_size(bytes: &[u8]) -> Option<(u32, u32)> {
     None
 }
 
-/// A picture is drawn from no more pixels than these: those of as many cells as it may take.
+/// The maximum number of pixels from which an image is drawn: as many as its cells can show.
 const MOST_PIXELS: (u32, u32) = (400, 240);
 
-/// A picture as the terminal shows it; `None` if it cannot be read.
+/// Returns the image as the terminal shows it, or `None` if it cannot be decoded.
 pub(crate) fn drawn(
     content: &Content,
     name: &str,
@@ -195,13 +195,14 @@ pub(crate) fn drawn(
     let side = |length: u32| usize::try_from(length).ok();
     let (width, height) = (side(pixels.size.0)?, side(pixels.size.1)?);
     let pixels = RgbaPixels::new(width, height, pixels.rgba)?;
-    // Terminals keep pictures by number, and another program may have shown some before.
+    // Terminals store images by number, and another program may have shown images before, so the
+    // number includes the process id.
     let id = (std::process::id() << 8).wrapping_add(number);
     let image = TerminalImage::new(protocol, &pixels, id, name);
     Some(HistoryItem::Image(image))
 }
 
-/// Does a pasted text name a picture? Then where it is.
+/// Returns the path if a pasted text is the path of an image.
 pub(crate) fn picture_path(text: &str, cwd: &Path) -> Option<PathBuf> {
     let text = text.trim();
     let text = text.strip_prefix("file://").unwrap_or(text);

@@ -1,27 +1,27 @@
-//! Keys that a person bound themselves: `~/.claude/keybindings.json`.
+//! The user's key bindings: `~/.claude/keybindings.json`.
 //!
-//! `{"bindings": [{"context": "Chat", "bindings": {"ctrl+e": "chat:externalEditor", "ctrl+u": null}}]}`. Several
-//! keys one after the other are separated by blanks; `null` takes a key away.
+//! `{"bindings": [{"context": "Chat", "bindings": {"ctrl+e": "chat:externalEditor", "ctrl+u":
+//! null}}]}`. The keys of a sequence are separated by spaces; `null` removes a default binding.
 
 use std::{collections::BTreeSet, fs, io, path::Path};
 
 use haft_terminal::{Key, KeyCode, KeyModifiers};
 use serde_json::Value;
 
-/// Where a key is pressed.
+/// The context in which a key is pressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum KeyContext {
-    /// Anywhere.
+    /// Every context.
     Global,
-    /// In the editor.
+    /// The editor.
     Chat,
     /// While completions are shown.
     Autocomplete,
-    /// At a question.
+    /// A question.
     Confirmation,
-    /// In the transcript.
+    /// The transcript view.
     Transcript,
-    /// While the history is searched.
+    /// The history search.
     HistorySearch,
     /// While a call runs.
     Task,
@@ -37,7 +37,8 @@ const CONTEXTS: [(&str, KeyContext); 7] = [
     ("Task", KeyContext::Task),
 ];
 
-/// What can be bound. `command:NAME` can be, too: the slash command of that name.
+/// The actions that keys can be bound to. `command:NAME` is also allowed and runs the slash command
+/// `NAME`.
 pub(crate) const ACTIONS: [&str; 39] = [
     "app:exit",
     "app:interrupt",
@@ -80,27 +81,28 @@ pub(crate) const ACTIONS: [&str; 39] = [
     "transcript:toggleShowAll",
 ];
 
-/// What keys mean by a person's own file.
+/// The meaning of a key sequence in the user's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KeyBinding {
-    /// This is to be done.
+    /// The keys run this action.
     Action(String),
-    /// Nothing is to be done, whatever they usually mean.
+    /// The keys have no effect, regardless of their default.
     Taken,
-    /// More keys must come.
+    /// The keys are the beginning of a longer sequence.
     Prefix,
-    /// The file says nothing of them.
+    /// The file does not mention the keys, so the default applies.
     Usual,
 }
 
-/// The bindings of a file; later ones win.
+/// The bindings of a file. If keys are bound several times, the last binding wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Keybindings {
     bound: Vec<(KeyContext, Vec<Key>, Option<String>)>,
 }
 
 impl Keybindings {
-    /// Reads the file; a missing one binds nothing. What makes no sense is left out and named in one warning.
+    /// Loads the file. A missing file contains no bindings. Invalid entries are skipped and listed
+    /// in a single warning.
     pub(crate) fn load(path: &Path) -> (Self, Option<String>) {
         let shown = path.display();
         match fs::read_to_string(path) {
@@ -120,7 +122,7 @@ impl Keybindings {
         }
     }
 
-    /// The bindings, and what of them is not known.
+    /// Returns the bindings and the unknown contexts, keys and actions.
     fn of(value: &Value) -> (Self, BTreeSet<String>) {
         let mut bindings = Self::default();
         let mut unknown = BTreeSet::new();
@@ -149,7 +151,7 @@ impl Keybindings {
         (bindings, unknown)
     }
 
-    /// What these keys mean here. The own context counts before what holds anywhere.
+    /// Returns the meaning of a key sequence. Bindings of the context override those of `Global`.
     pub(crate) fn binding(&self, context: KeyContext, keys: &[Key]) -> KeyBinding {
         for context in [context, KeyContext::Global] {
             let here = || {
@@ -182,14 +184,14 @@ fn is_known(action: &str) -> bool {
     is_command || ACTIONS.contains(&action)
 }
 
-/// `ctrl+x ctrl+e` as keys.
+/// Parses a sequence such as `ctrl+x ctrl+e`.
 fn keys_of(text: &str) -> Option<Vec<Key>> {
     let keys: Option<Vec<Key>> = text.split_whitespace().map(key_of).collect();
     keys.filter(|keys| !keys.is_empty())
 }
 
 fn key_of(text: &str) -> Option<Key> {
-    // A plus that is the key itself.
+    // The key itself is a plus.
     let (modifiers, name) = match text.strip_suffix('+') {
         Some(before) => (before.strip_suffix('+').unwrap_or(before), "+"),
         None => text.rsplit_once('+').unwrap_or(("", text)),
@@ -229,14 +231,15 @@ fn key_of(text: &str) -> Option<Key> {
     })
 }
 
-/// A letter, or a key such as `f5`. With shift a letter is the large one, as terminals report it.
+/// Returns the key for a single character or for a name such as `f5`. Shift turns a letter into the
+/// uppercase letter, as terminals report it.
 fn letter(name: &str, mut held: KeyModifiers) -> Option<Key> {
     let mut letters = name.chars();
     let first = letters.next()?;
     if letters.as_str().is_empty() {
         let typed = match (held.shift, held.control) {
             (true, false) => first.to_uppercase().next()?,
-            // Terminals report Ctrl with a small letter.
+            // Terminals report Ctrl with a lowercase letter.
             (_, true) => first.to_ascii_lowercase(),
             (false, false) => first,
         };

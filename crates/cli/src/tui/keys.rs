@@ -1,5 +1,5 @@
-//! What keys do, in the order of who may have them: a view, a search, a question, completions, the program, the
-//! editor.
+//! Key handling. A key goes to the first of these that uses it: a view, the history search, a
+//! question, completions, the application, the editor.
 
 use std::time::{Duration, Instant};
 
@@ -18,13 +18,13 @@ use super::{
     whole::WholeView,
 };
 
-/// Two presses of Escape within this time are one gesture.
+/// Two presses of Escape within this time form one gesture.
 const TWICE: Duration = Duration::from_millis(600);
 
 impl App {
     pub(super) fn on_key(&mut self, key: Key, read_at: Instant, in_read: usize, now: Instant) {
-        // Every key counts for the question that is open, wherever it goes: what follows another too fast
-        // answers nothing.
+        // Every key resets the gate of the open question, regardless of where the key goes: keys in
+        // quick succession cannot answer it.
         let front = self.questions.front_mut();
         let takes = front.is_some_and(|front| front.gate.takes(read_at, in_read));
         self.last_key = Some(read_at);
@@ -51,8 +51,9 @@ impl App {
         self.editor_key(key, now);
     }
 
-    /// The key that usually does what a person bound this one to, at a question, in the transcript and in a search;
-    /// `None`: they took it away. What a question is protected by holds for it all the same.
+    /// Translates a user's binding to the default key of its action, in questions, the transcript
+    /// and the history search. Returns `None` if the user removed the binding. The gate of a
+    /// question applies to translated keys, too.
     fn translated(&self, key: Key) -> Option<Key> {
         let question = self.questions.front();
         let context = match &self.overlay {
@@ -80,7 +81,7 @@ impl App {
                     self.editor.set_text(&text);
                 }
             }
-            // What was brought back from the history is a draft as soon as it is changed.
+            // An entry from the history becomes a draft with the first edit.
             EditOutcome::Done if key.typed().is_some() => self.inputs.leave(),
             EditOutcome::Done => {}
             EditOutcome::Search => self.begin_search(),
@@ -89,13 +90,14 @@ impl App {
         self.edited(now);
     }
 
-    /// `true`: the question has it.
+    /// Handles a key for the first question. Returns whether it was used.
     fn question_key(&mut self, key: Key, takes: bool) -> bool {
         let Some(front) = self.questions.front_mut() else {
             return false;
         };
         if !front.gate.has_focus() {
-            // A completion that is shown comes first, and so does what Tab does in a draft of this kind.
+            // An open completion list takes precedence, and in a note (`#`) Tab selects the memory
+            // file.
             let is_tab = key == Key::plain(KeyCode::Tab);
             if is_tab && !self.popup.is_open() && !self.editor.text().starts_with('#') {
                 front.focus();
@@ -103,7 +105,7 @@ impl App {
             }
             return false;
         }
-        // What is not for the question, whenever it comes.
+        // These keys are never for the question.
         let general = ['c', 'z', 'o', 'l'].map(Key::control);
         let is_mode = key == Key::plain(KeyCode::Tab).with_shift();
         let is_general = is_mode || general.contains(&key);
@@ -111,7 +113,8 @@ impl App {
             return false;
         }
         if !takes && !front.is_editing() && key != Key::ESCAPE {
-            // It came before anyone could have read the question: it belongs to the draft.
+            // The key came before the user could have read the question, so it belongs to the
+            // draft.
             front.leave_for_typing();
             return false;
         }
@@ -128,7 +131,7 @@ impl App {
         true
     }
 
-    /// The first question is answered.
+    /// Answers the first question.
     pub(super) fn answer(&mut self, answer: AskAnswer) {
         let Some(id) = self.questions.front().map(|front| front.id) else {
             return;
@@ -184,7 +187,7 @@ impl App {
         }
     }
 
-    /// A job of the view is done.
+    /// Passes the result of a view's job to the view.
     pub(super) fn view_data(&mut self, data: Box<dyn std::any::Any + Send>) {
         if let Some(Overlay::Other(view)) = &mut self.overlay {
             let outcome = view.loaded(data);
@@ -192,7 +195,7 @@ impl App {
         }
     }
 
-    /// Keys that a person bound themselves. `true`: it was one.
+    /// Handles a key bound by the user. Returns whether it was one.
     fn bound_key(&mut self, key: Key, hint: Option<HintKind>, now: Instant) -> bool {
         let context = match (self.popup.is_open(), self.is_working()) {
             (true, _) => KeyContext::Autocomplete,
@@ -214,7 +217,7 @@ impl App {
         true
     }
 
-    /// Ctrl-X and what may stand behind it. `true`: it was used.
+    /// Handles Ctrl-X sequences. Returns whether the key was used.
     fn chord(&mut self, keys: &[Key], hint: Option<HintKind>, now: Instant) -> bool {
         let x = Key::control('x');
         match keys {
@@ -233,7 +236,7 @@ impl App {
         true
     }
 
-    /// Does what an action of the keybindings says.
+    /// Runs an action of the key bindings.
     fn action(&mut self, action: &str, hint: Option<HintKind>, now: Instant) {
         match action {
             "app:exit" => self.effect(Effect::Leave),
@@ -272,7 +275,7 @@ impl App {
         self.edited(now);
     }
 
-    /// Keys of the program's own. `true`: it was one.
+    /// Handles the default keys of the application. Returns whether it was one.
     fn program_key(&mut self, key: Key, hint: Option<HintKind>, now: Instant) -> bool {
         let is_working = self.is_working();
         let is_free = self.editor.is_empty();
@@ -381,7 +384,7 @@ impl App {
         self.tell_session(Effect::SetThinking(self.thinks));
     }
 
-    /// Puts the draft aside, or brings it back.
+    /// Stashes the draft, or restores the stashed one.
     fn toggle_stash(&mut self) {
         match (self.editor.is_empty(), self.stash.take()) {
             (true, Some(parts)) => self.editor.put_back(&parts),
@@ -390,7 +393,7 @@ impl App {
         }
     }
 
-    /// Shift-Tab: the next mode.
+    /// Switches to the next permission mode (Shift-Tab).
     fn next_mode(&mut self) {
         let mode = match self.status.mode {
             PermissionMode::Default => PermissionMode::AcceptEdits,
@@ -403,7 +406,8 @@ impl App {
         self.effect(Effect::Status);
     }
 
-    /// Up from the first row: what waits comes back, the newest first; then what was said before.
+    /// Handles Up in the first row: withdraws the newest queued message, or shows the previous
+    /// history entry.
     fn above(&mut self) {
         if let Some(newest) = self.queue.newest() {
             let id = newest.id;
@@ -459,7 +463,7 @@ impl App {
             return;
         }
         if let Some(front) = self.questions.front_mut() {
-            // Two keys at once: it answers nothing.
+            // Treated as two keys in one read, so that a paste cannot answer the question.
             front.gate.takes(now, 2);
             if front.gate.has_focus() {
                 if front.is_editing() {
@@ -481,13 +485,13 @@ impl App {
         self.edited(now);
     }
 
-    /// Puts a text into the editor, before what is there.
+    /// Inserts a text before the current draft.
     pub(crate) fn set_draft(&mut self, text: &str) {
         self.editor.put_back(&[DraftPart::Text(text.to_owned())]);
     }
 }
 
-/// The key by which an action is usually done.
+/// Returns the default key of an action.
 fn usual_key(action: &str) -> Option<Key> {
     Some(match action {
         "confirm:yes" => Key::char('y'),
@@ -509,7 +513,8 @@ fn usual_key(action: &str) -> Option<Key> {
     })
 }
 
-/// `/name` or `/name words`, on one line; `/usr/bin is …` is a message.
+/// Returns whether a line is a command such as `/name` or `/name arguments`. `/usr/bin is …` is a
+/// message.
 fn is_command(line: &str) -> bool {
     let name = line[1..].split_whitespace().next().unwrap_or_default();
     !name.is_empty() && !name.contains('/') && line[1..].starts_with(|c: char| c.is_alphanumeric())

@@ -1,41 +1,41 @@
-//! How things are drawn: colours, marks, what moves.
+//! The appearance of the user interface: colours, marks, animations.
 
 use haft_terminal::{ScreenSize, Theme};
 
-/// What everything that draws must know.
+/// Parameters that all drawing code needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Look {
     pub(crate) theme: Theme,
-    /// The terminal is written to in UTF-8; else marks are ASCII.
+    /// Whether the terminal uses UTF-8. If not, marks are ASCII.
     pub(crate) unicode: bool,
-    /// It knows links.
+    /// Whether the terminal supports hyperlinks.
     pub(crate) hyperlinks: bool,
-    /// No spinner, and all times are 0 s: for pictures and tests.
+    /// No spinner, and all times show 0 s; for screenshots and tests.
     pub(crate) is_still: bool,
-    /// Nothing moves by itself.
+    /// Whether animations are disabled.
     pub(crate) has_reduced_motion: bool,
-    /// Cards are shown nearly whole.
+    /// Whether cards are shown almost completely.
     pub(crate) verbose: bool,
     pub(crate) size: ScreenSize,
 }
 
 impl Look {
-    /// Before something that worked, or that is in a list.
+    /// The mark of a successful call or a list item.
     pub(crate) fn bullet(&self) -> &'static str {
         if self.unicode { "●" } else { "*" }
     }
 
-    /// Before something that failed.
+    /// The mark of a failed call.
     pub(crate) fn cross(&self) -> &'static str {
         if self.unicode { "✗" } else { "x" }
     }
 
-    /// Before what a person says, and before what is chosen.
+    /// The mark of a user message and of the selected row.
     pub(crate) fn angle(&self) -> &'static str {
         if self.unicode { "›" } else { ">" }
     }
 
-    /// Between the parts of the status row.
+    /// The separator in the status line.
     pub(crate) fn dot(&self) -> &'static str {
         if self.unicode { "·" } else { "." }
     }
@@ -44,7 +44,7 @@ impl Look {
         if self.unicode { "…" } else { "..." }
     }
 
-    /// Something is under way; `step` counts quarters of a second.
+    /// The activity indicator; `step` counts quarters of a second.
     pub(crate) fn spinner(&self, step: usize) -> &'static str {
         const TURNING: [&str; 4] = ["◐", "◓", "◑", "◒"];
         const TURNING_ASCII: [&str; 4] = ["|", "/", "-", "\\"];
@@ -55,12 +55,12 @@ impl Look {
         }
     }
 
-    /// May something move without a reason?
+    /// Returns whether animations are enabled.
     pub(crate) fn moves(&self) -> bool {
         !self.is_still && !self.has_reduced_motion
     }
 
-    /// Is there only room for the first words?
+    /// Returns whether the terminal has fewer than 60 columns.
     pub(crate) fn is_narrow(&self) -> bool {
         self.size.columns < 60
     }

@@ -1,11 +1,13 @@
-//! The interactive terminal: `haft` on a terminal. A face of a session: it decides nothing.
+//! The interactive terminal user interface, a front end that contains no session logic.
 //!
-//! - `ui`: the one thread with all state, its threads around it; `driver`: the session behind it; `guard`: the
-//!   terminal as it was, whatever happens
-//! - `app`: the state and what changes it; `keys`: what keys do; `events`: what happens in the session
-//! - `region`: what is drawn below the history; `reply`, `calls`, `cards`, `queue`, `status`: its parts
-//! - `ask`: questions; `whole`: one on a screen of its own; `overlay`: what a view is
-//! - `look`, `settings`, `words`: how things are drawn
+//! - `ui`: the main thread with all state, and its helper threads; `driver`: opens and follows the
+//!   session; `guard`: restores the terminal in any case
+//! - `app`: the state and its transitions; `keys`: key handling; `events`: session events
+//! - `region`: the part of the screen below the history; `reply`, `calls`, `cards`, `queue`,
+//!   `status`: its components
+//! - `ask`: questions; `whole`: a question in full screen; `overlay`: the interface of full-screen
+//!   views
+//! - `look`, `settings`, `words`: appearance
 
 mod app;
 mod ask;
@@ -90,23 +92,24 @@ use self::{
 };
 use crate::{exit::Exit, show};
 
-/// What the command line says of it.
+/// The start parameters from the command line.
 pub(crate) struct InteractiveStart {
     pub(crate) config: SessionConfig,
-    /// Said at once.
+    /// A prompt that is sent immediately.
     pub(crate) prompt: Option<String>,
-    /// Nothing moves and all times are 0 s.
+    /// No animations, and all times show 0 s.
     pub(crate) is_still: bool,
-    /// Which session is taken up is chosen first.
+    /// Whether the user picks the session to resume first.
     pub(crate) picks_session: bool,
 }
 
-/// Are lines wanted instead of a screen, as far as that is known before settings are read?
+/// Returns whether the plain interface is requested, as far as that is known before the settings
+/// are loaded.
 pub(crate) fn is_plain(flag: bool) -> bool {
     plain::is_wanted(flag, &Environment::of_process(), &TuiSettings::default())
 }
 
-/// Runs to the end.
+/// Runs the user interface until it exits.
 pub(crate) fn run(start: InteractiveStart) -> anyhow::Result<Exit> {
     let terminal = OpenOptions::new()
         .read(true)
@@ -148,7 +151,7 @@ pub(crate) fn run(start: InteractiveStart) -> anyhow::Result<Exit> {
     Ok(end.exit)
 }
 
-/// What is logged must not be drawn over: it goes to a file beside the settings.
+/// Redirects logs to a file in the settings folder, because on stderr they would be drawn over.
 fn log_to_file(config: &SessionConfig) {
     if std::env::var_os("HAFT_LOG").is_none() {
         return;
@@ -182,7 +185,8 @@ fn runtime() -> anyhow::Result<Runtime> {
         .context("no runtime")
 }
 
-/// A panic of ours restores the terminal first. One of a tool is answered as its result.
+/// Restores the terminal before a panic of our own threads is reported. A panic in a tool becomes
+/// the call's result.
 fn restore_on_panic(
     terminal: &File,
     restore: &Arc<RestoreState>,

@@ -1,4 +1,4 @@
-//! Getting a person's attention, and what the window says: which signals, not when they are drawn.
+//! Notifies the user, and sets the window title. Decides which control sequences to send, not when.
 
 use std::time::Duration;
 
@@ -7,13 +7,15 @@ use haft_terminal::{
     paint::{NotifyChannel, ProgressState, TerminalControl},
 };
 
-/// The end of a shorter run is no news.
+/// The minimum duration of a run whose end is notified.
 pub(crate) const LONG_RUN: Duration = Duration::from_secs(10);
 
-/// Where a terminal does not say whether it is focused: someone who typed nothing for so long looks elsewhere.
+/// If the terminal does not report its focus, a user who typed nothing for this long is assumed to
+/// be using another window.
 const ELSEWHERE: Duration = Duration::from_secs(5);
 
-/// Does the person look elsewhere? `is_focused`: what the terminal says, if it ever did.
+/// Returns whether the user is probably using another window. `is_focused` is the terminal's
+/// report, if any.
 pub(crate) fn is_elsewhere(is_focused: Option<bool>, since_last_key: Duration) -> bool {
     match is_focused {
         Some(is_focused) => !is_focused,
@@ -21,7 +23,7 @@ pub(crate) fn is_elsewhere(is_focused: Option<bool>, since_last_key: Duration) -
     }
 }
 
-/// What calls a person back, as the settings (`preferredNotifChannel`) have it.
+/// Returns the controls of a notification, according to the setting `preferredNotifChannel`.
 pub(crate) fn notice(
     text: &str,
     capabilities: &Capabilities,
@@ -48,7 +50,7 @@ pub(crate) fn notice(
     controls
 }
 
-/// The title of the window: what it is about, and whether it works.
+/// Returns the window title: the subject, and a mark while a run is in progress.
 pub(crate) fn title(about: &str, folder: &str, is_working: bool) -> TerminalControl {
     let about: Vec<&str> = about.split_whitespace().collect();
     let about: String = about.join(" ").chars().take(60).collect();
@@ -57,7 +59,8 @@ pub(crate) fn title(about: &str, folder: &str, is_working: bool) -> TerminalCont
     TerminalControl::Title(format!("{mark}{about}"))
 }
 
-/// The progress bar of the window, where it is switched on: terminals that do not know it show a notice instead.
+/// Returns the progress bar of the window, if enabled. It is off by default, because some terminals
+/// show a notification instead.
 pub(crate) fn progress(state: ProgressState, is_enabled: Option<bool>) -> Option<TerminalControl> {
     (is_enabled == Some(true)).then_some(TerminalControl::Progress(state))
 }

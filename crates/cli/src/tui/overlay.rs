@@ -1,4 +1,4 @@
-//! Screens of their own over the history: what a view is.
+//! The interface of full-screen views.
 
 use std::any::Any;
 
@@ -7,47 +7,47 @@ use haft_terminal::{Key, TextLine};
 
 use super::look::Look;
 
-/// A screen of its own. It never waits: what takes time is a [`ViewEffect::Job`].
+/// A full-screen view. It never blocks: slow work is a [`ViewEffect::Job`].
 pub(crate) trait View: Send {
-    /// All rows of the screen from the top; the last one says which keys there are.
+    /// Returns all rows of the screen from the top. The last one describes the keys.
     fn rows(&mut self, look: &Look) -> Vec<TextLine>;
 
-    /// What a key does.
+    /// Handles a key.
     fn key(&mut self, key: Key) -> ViewOutcome;
 
-    /// What a job of this view found.
+    /// Handles the result of a job of this view.
     fn loaded(&mut self, _data: Box<dyn Any + Send>) -> ViewOutcome {
         ViewOutcome::Stay(Vec::new())
     }
 
-    /// Is it the transcript, which has keys of its own in a person's file?
+    /// Returns whether this is the transcript, which has its own key bindings context.
     fn is_transcript(&self) -> bool {
         false
     }
 
-    /// Something happened in the session.
+    /// Handles a session event.
     fn on_event(&mut self, _event: &SessionEvent) {}
 }
 
-/// What came of a key.
+/// The outcome of a key.
 pub(crate) enum ViewOutcome {
     Stay(Vec<ViewEffect>),
     Close(Vec<ViewEffect>),
 }
 
-/// Work of a view, done on a thread where waiting harms no one.
+/// Work of a view, which runs on a thread that may block.
 pub(crate) type ViewJob = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
 
-/// What a view wants done.
+/// An action that a view requests.
 pub(crate) enum ViewEffect {
-    /// The result goes to [`View::loaded`] of the same view.
+    /// Runs the job and passes its result to [`View::loaded`] of the same view.
     Job(ViewJob),
-    /// To the clipboard.
+    /// Copies the text to the clipboard.
     Copy(String),
-    /// Shows this text in the person's editor.
+    /// Opens the text in the user's external editor.
     Edit(String),
-    /// Into the editor.
+    /// Inserts the text into the draft.
     SetDraft(String),
-    /// Takes up this session.
+    /// Resumes this session.
     Resume(String),
 }

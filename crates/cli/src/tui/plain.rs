@@ -1,9 +1,11 @@
-//! The interactive terminal for those who listen to it: lines and nothing else. No cursor moves, nothing is
-//! redrawn, nothing happens by itself; a person types lines, and questions are answered by numbers.
+//! The interactive terminal for screen readers: plain lines only. The cursor never moves up,
+//! nothing is redrawn and nothing is animated. The user types lines and answers questions by
+//! numbers.
 //!
-//! - `lines`: what happens, as lines
-//! - `asked`: questions of the session; `choices`: one of them, as numbered lines; `own_questions`: those of our own
-//! - `first_words`: what is said before the first message; `typed`: what is typed
+//! - `lines`: session events as lines
+//! - `asked`: questions of the session; `choices`: a question as numbered lines; `own_questions`:
+//!   questions of the user interface itself
+//! - `first_words`: output before the first message; `typed`: reads typed lines
 
 mod asked;
 mod choices;
@@ -48,22 +50,24 @@ use crate::{
     show,
 };
 
-/// Lines that come this soon one after the other were pasted: they are one message, and answer nothing.
+/// Lines within this time of each other were pasted: they form one message and do not answer a
+/// question.
 const TOGETHER: Duration = Duration::from_millis(50);
 
-/// What was typed before a person can have read the question is no answer to it.
+/// A line that arrives within this time after a question was shown is not accepted as its answer,
+/// since the user cannot have read it yet.
 const READING: Duration = Duration::from_millis(400);
 
-/// Ctrl-C again within this leaves.
+/// A second Ctrl-C within this time exits.
 const TWICE: Duration = Duration::from_secs(2);
 
-/// What stands behind a question of our own.
+/// The prompt of our own questions.
 const OWN_PROMPT: &str = "question: number and Enter: ";
 
-/// The end of a run that took longer than this is announced by the bell.
+/// Runs that take longer than this ring the bell at their end.
 const LONG_RUN: Duration = Duration::from_secs(10);
 
-/// Is this face wanted, and not the one that draws?
+/// Returns whether this interface is requested instead of the full-screen one.
 pub(crate) fn is_wanted(flag: bool, environment: &Environment, settings: &TuiSettings) -> bool {
     let says_yes = |name: &str| {
         let value = environment.variable(name);
@@ -75,15 +79,15 @@ pub(crate) fn is_wanted(flag: bool, environment: &Environment, settings: &TuiSet
         || environment.variable("TERM").as_deref() == Some("dumb")
 }
 
-/// The same as the flags describe it.
+/// Like [`run`], but with the session configuration from the flags.
 pub(crate) async fn run_flags(session: SessionArgs, flags: Headless) -> anyhow::Result<Exit> {
     let config = headless::config::of(&session, &flags)?;
     run(config, flags.prompt).await
 }
 
-/// A session for a person who types lines and reads lines.
+/// Runs a session in plain lines.
 pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> anyhow::Result<Exit> {
-    // A person begins it, and each of their messages has an answer of its own.
+    // The user starts every run, and each message has its own result.
     (config.hooks_may_begin, config.one_result) = (false, false);
     config.saves_choices = true;
     let mut lines = typed_lines();
@@ -118,7 +122,8 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
             _ = interrupts.recv() => face.interrupt()?,
             _ = terminated.recv() => face.input.stop(StopKind::Terminate),
             _ = hung_up.recv() => face.input.stop(StopKind::Terminate),
-            // Before questions: what happened before one is read before it.
+            // Events precede questions, so that everything that happened before a question is
+            // printed before it.
             event = events.next() => match event {
                 Some(event) => face.on_event(&event)?,
                 None => break,
@@ -148,31 +153,31 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
     Ok(end.stopped.map_or(Exit::Success, Exit::from))
 }
 
-/// What came of something that a person typed and that is no message.
+/// The outcome of a command or other input that was handled in the background.
 enum PlainOutcome {
-    /// It was answered.
+    /// The output of a command.
     Answered(Result<String, String>),
-    /// It waits for its turn.
+    /// The command was queued.
     Queued,
-    /// It is a message after all.
+    /// The line is a message after all.
     Message(String),
-    /// First something is to be asked.
+    /// A question must be asked first.
     Asks(OwnQuestion),
 }
 
-/// What the person sees and does.
+/// The state of the plain interface.
 struct PlainFace {
     input: SessionInput,
-    /// Where answers to commands go: some of them take their time.
+    /// Sends the outcomes of commands, some of which take time.
     commands: mpsc::UnboundedSender<PlainOutcome>,
     lines: PlainLines,
-    /// The first is shown, the others wait.
+    /// The open questions. The first one is shown.
     questions: VecDeque<AskedQuestion>,
-    /// One of our own; those of the session come first.
+    /// A question of our own. Questions of the session take precedence.
     own: Option<OwnQuestion>,
-    /// When it was shown.
+    /// The time at which the question was shown.
     shown_at: Instant,
-    /// The cursor stands behind a prompt.
+    /// Whether the cursor is after a prompt.
     is_at_prompt: bool,
     is_working: bool,
     last_interrupt: Option<Instant>,
@@ -180,7 +185,7 @@ struct PlainFace {
     begun: String,
     session: Option<String>,
     cost: f64,
-    /// Nothing more is typed.
+    /// Whether the input has ended.
     has_ended: bool,
 }
 
@@ -207,7 +212,7 @@ impl PlainFace {
         }
     }
 
-    /// A line of its own, wherever the cursor is.
+    /// Prints a line, after a line end if the cursor is at a prompt.
     fn print(&mut self, line: &str) -> io::Result<()> {
         if std::mem::take(&mut self.is_at_prompt) {
             show::line("")?;
@@ -229,7 +234,8 @@ impl PlainFace {
         self.prompt("you: ")
     }
 
-    /// Something was printed behind a prompt: one who listens learns again that something is waited for.
+    /// Prints the prompt again if output has followed it, so that a screen reader announces what
+    /// input is expected.
     fn prompt_again(&mut self) -> io::Result<()> {
         if self.is_at_prompt {
             return Ok(());
@@ -248,13 +254,14 @@ impl PlainFace {
     }
 
     fn leave(&mut self) {
-        // What waits for an answer gets none.
+        // Open questions get no answer.
         self.questions.clear();
         self.input.interrupt();
         self.input.close();
     }
 
-    /// The end of the input: what runs is answered to its end, and no question any longer.
+    /// Handles the end of the input: the current run continues to its end, but questions get no
+    /// answer.
     fn end_input(&mut self) -> io::Result<()> {
         self.has_ended = true;
         self.questions.clear();
@@ -300,7 +307,7 @@ impl PlainFace {
         }
     }
 
-    /// Questions that no one waits for any longer go.
+    /// Removes questions that the session has withdrawn.
     fn drop_abandoned(&mut self) -> io::Result<()> {
         let first_is_over = self
             .questions
@@ -316,7 +323,7 @@ impl PlainFace {
     }
 
     fn ask(&mut self, question: AskedQuestion) -> io::Result<()> {
-        // Dropped without an answer, it is one that no one can be asked.
+        // Dropping the question reports that no user can answer it.
         if self.has_ended {
             return Ok(());
         }
@@ -328,7 +335,7 @@ impl PlainFace {
         }
     }
 
-    /// Shows the first of the open questions, or the part of it that comes next.
+    /// Shows the first open question, or its next part.
     fn show_question(&mut self) -> io::Result<()> {
         let (lines, prompt) = match (self.questions.front(), &self.own) {
             (Some(first), _) => (first.question.lines(), first.question.prompt()),
@@ -343,7 +350,7 @@ impl PlainFace {
     }
 
     fn on_lines(&mut self, typed: &[String], at: Instant) -> io::Result<()> {
-        // The Enter that ended the line moved the cursor to the next.
+        // The Enter that ended the line moved the cursor to the next one.
         let was_at_prompt = std::mem::take(&mut self.is_at_prompt);
         self.drop_abandoned()?;
         if !self.questions.is_empty() || self.own.is_some() {
@@ -376,13 +383,13 @@ impl PlainFace {
         }
     }
 
-    /// What waits for the disk; what came of it follows.
+    /// Runs blocking work on another thread; its outcome arrives later.
     fn off_thread(&self, work: impl FnOnce(&SessionInput) -> PlainOutcome + Send + 'static) {
         let (input, commands) = (self.input.clone(), self.commands.clone());
         tokio::task::spawn_blocking(move || drop(commands.send(work(&input))));
     }
 
-    /// A line that begins with a slash; what came of it follows.
+    /// Runs a slash command; its outcome arrives later.
     fn command(&self, line: &str) {
         let (input, line) = (self.input.clone(), line.to_owned());
         let commands = self.commands.clone();
@@ -396,7 +403,7 @@ impl PlainFace {
         });
     }
 
-    /// A line that a terminal may have cut off is not taken.
+    /// Rejects a line that the terminal may have truncated.
     fn refuse_cut(&mut self) -> io::Result<()> {
         self.is_at_prompt = false;
         self.begun.clear();
@@ -411,7 +418,7 @@ impl PlainFace {
         }
     }
 
-    /// A message, a command, a line for the shell, or a note.
+    /// Handles a message, a command, a shell command line or a note.
     fn send(&mut self, text: &str) -> io::Result<()> {
         if let Some(directory) = text.strip_prefix("/add-dir ") {
             let directory = directory.to_owned();
@@ -466,7 +473,7 @@ impl PlainFace {
             PlainOutcome::Queued => self.is_working = true,
             PlainOutcome::Asks(question) => {
                 self.own = Some(question);
-                // Where the session asks, too, it comes first.
+                // A question of the session takes precedence.
                 return match self.questions.is_empty() {
                     true => self.show_question(),
                     false => Ok(()),
@@ -480,7 +487,7 @@ impl PlainFace {
         }
     }
 
-    /// An answer to a question of our own.
+    /// Handles the answer to a question of our own.
     fn answer_own(&mut self, line: &str) -> io::Result<()> {
         let answer = self.own.as_ref().map(|own| own.answer(line));
         match answer.unwrap_or(OwnAnswer::Nothing) {
@@ -520,7 +527,7 @@ impl PlainFace {
         }
     }
 
-    /// What was typed is no answer; the question stays open.
+    /// Rejects an invalid answer. The question stays open.
     fn again(&mut self, hint: &str) -> io::Result<()> {
         self.print(&format!("question: {hint}"))?;
         let prompt = match self.questions.front() {
@@ -534,7 +541,7 @@ impl PlainFace {
         }
     }
 
-    /// Ctrl-C: stops a run; without one, twice leaves.
+    /// Handles Ctrl-C: stops the run. If none is in progress, a second Ctrl-C exits.
     fn interrupt(&mut self) -> io::Result<()> {
         let now = Instant::now();
         let is_second = self
@@ -542,7 +549,7 @@ impl PlainFace {
             .is_some_and(|last| now.duration_since(last) < TWICE);
         self.last_interrupt = Some(now);
         if self.is_working && !is_second {
-            // Nothing is lost, and nothing is sent by itself.
+            // Queued messages are printed, so that they are not lost, and not sent.
             for message in self.input.interrupt_and_take_back() {
                 let text = message.prompt.content.iter().filter_map(Content::as_text);
                 let text = text.collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! Completions below the editor: asked for at every key, found in the background.
+//! Completions below the editor, requested at every key and found in the background.
 
 use haft_terminal::{Editor, Key, KeyCode, TextLine, TextStyle};
 
@@ -9,19 +9,19 @@ use super::{
     look::Look,
 };
 
-/// What is completed, and what was found.
+/// The current query and its completions.
 #[derive(Debug, Default)]
 pub(crate) struct Popup {
     query: Option<CompletionQuery>,
     found: Vec<Completion>,
     chosen: usize,
-    /// Counts the questions: an answer to an older one is dropped.
+    /// The number of the current query. Answers to older queries are dropped.
     number: u64,
-    /// The last question was answered.
+    /// Whether the current query has been answered.
     is_answered: bool,
-    /// Tab came before the answer: the first one is taken when it is there.
+    /// Tab was pressed before the answer: the first completion is inserted when it arrives.
     takes_first: bool,
-    /// A person closed it; it stays closed until the word ends.
+    /// The user closed the list. It stays closed until the word ends.
     is_closed: bool,
 }
 
@@ -64,12 +64,12 @@ impl Popup {
     }
 }
 
-/// What a draft would be completed by. Chips are no part of it.
+/// Returns the completion query for the draft. Chips are not part of it.
 fn query(editor: &Editor) -> Option<CompletionQuery> {
     let line = editor.line_before_caret();
     match editor.caret() == line.len() {
         true => completion_query(line, line.len()),
-        // Further down a slash begins no command.
+        // On later lines a slash does not begin a command.
         false => {
             let text = format!("\n{line}");
             completion_query(&text, text.len())
@@ -78,7 +78,7 @@ fn query(editor: &Editor) -> Option<CompletionQuery> {
 }
 
 impl App {
-    /// The draft changed, or the caret moved.
+    /// Requests completions after the draft or the caret has changed.
     pub(super) fn look_up(&mut self) {
         let asked = query(&self.editor);
         if asked == self.popup.query {
@@ -100,7 +100,7 @@ impl App {
         }
     }
 
-    /// What was found in the background.
+    /// Sets the completions that were found in the background.
     pub(super) fn completions(&mut self, number: u64, found: Vec<Completion>) {
         if number != self.popup.number || self.popup.query.is_none() {
             return;
@@ -113,7 +113,7 @@ impl App {
         }
     }
 
-    /// A key while there is something to complete. `true`: it was used.
+    /// Handles a key while there is a query. Returns whether it was used.
     pub(super) fn popup_key(&mut self, key: Key) -> bool {
         let popup = &mut self.popup;
         if popup.query.is_none() || popup.is_closed {

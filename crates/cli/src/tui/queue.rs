@@ -1,4 +1,4 @@
-//! Messages that are not delivered yet, as the face knows them.
+//! Messages that have not been delivered to the model yet.
 
 use haft_host::Delivery;
 use haft_terminal::{DraftPart, TextLine};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{cards::one_line, look::Look};
 
-/// Messages that wait, oldest first.
+/// Queued messages, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct MessageQueue {
     messages: Vec<WaitingMessage>,
@@ -16,12 +16,12 @@ pub(crate) struct MessageQueue {
 pub(crate) struct WaitingMessage {
     pub(crate) id: Uuid,
     pub(crate) parts: Vec<DraftPart>,
-    /// As it is sent.
+    /// The text that is sent.
     pub(crate) text: String,
     pub(crate) time: Delivery,
 }
 
-/// So many are shown.
+/// The maximum number of messages that are shown.
 const MOST_SHOWN: usize = 3;
 
 impl MessageQueue {
@@ -29,7 +29,7 @@ impl MessageQueue {
         self.messages.push(message);
     }
 
-    /// The newest.
+    /// Returns the newest message.
     pub(crate) fn newest(&self) -> Option<&WaitingMessage> {
         self.messages.last()
     }
@@ -39,7 +39,7 @@ impl MessageQueue {
         Some(self.messages.remove(at))
     }
 
-    /// It is known under another id from now on.
+    /// Changes the id of a message.
     pub(crate) fn rename(&mut self, id: Uuid, known_as: Uuid) {
         let message = self.messages.iter_mut().find(|message| message.id == id);
         if let Some(message) = message {
@@ -47,7 +47,7 @@ impl MessageQueue {
         }
     }
 
-    /// All of them, oldest first.
+    /// Removes and returns all messages, oldest first.
     pub(crate) fn take_all(&mut self) -> Vec<WaitingMessage> {
         std::mem::take(&mut self.messages)
     }

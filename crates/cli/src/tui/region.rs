@@ -1,4 +1,5 @@
-//! The live region, from the top: open block, running calls, question, working row, queue, editor, hint, status.
+//! The live region. From the top: the open block of the reply, running calls, question, working
+//! row, queue, editor, hint, status.
 
 use std::time::Instant;
 
@@ -12,7 +13,7 @@ use super::{
 };
 
 impl App {
-    /// What covers the screen, if something does.
+    /// Returns the rows of the full-screen view, if one is open.
     pub(crate) fn overlay_rows(&mut self) -> Option<Vec<TextLine>> {
         let mut rows = match self.overlay.as_mut()? {
             Overlay::Whole(view) => view.rows(&self.look),
@@ -65,7 +66,7 @@ impl App {
         let mut todos = self.todos.rows(&self.look);
         todos.truncate(left);
         left -= todos.len();
-        // The open block keeps a row or two where there is one.
+        // The open block of the reply keeps at least one row.
         let reserved = usize::from(!self.reply.is_empty()).min(left);
         let calls = self.calls.rows(&frame, left - reserved);
         left = left.saturating_sub(calls.len());
@@ -90,7 +91,8 @@ impl App {
                 row: asked_from + caret.row,
                 ..caret
             }),
-            // Keys choose, and nothing is written. A window that becomes lower than the question leaves no copy of it.
+            // Keys select an option, so no caret is shown. If the window becomes lower than the
+            // question, no copy of it remains in the scrollback.
             None if self.questions.has_focus() => None,
             None => {
                 let mark = match draft.caret.row {
@@ -112,7 +114,7 @@ impl App {
         }
     }
 
-    /// Quarters of a second since the run began.
+    /// Returns the quarters of a second since the run began.
     fn step(&self, now: Instant) -> usize {
         let since = self.run.as_ref().map_or(now, |run| run.since);
         let elapsed = now.saturating_duration_since(since).as_millis();
@@ -141,7 +143,7 @@ impl App {
         Some(line)
     }
 
-    /// What stands below the editor.
+    /// Returns the rows below the editor.
     fn last_rows(&self) -> Vec<TextLine> {
         match &self.hint {
             Some(hint) => {

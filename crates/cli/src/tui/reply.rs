@@ -1,25 +1,25 @@
-//! What the model says, as it says it.
+//! The model's reply while it streams in.
 
 use haft_models::ModelEvent;
 use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook, TextLine};
 
 use super::{cards::one_line, look::Look};
 
-/// So much of what is thought is kept for its one row.
+/// The number of bytes of the thinking text that are kept for its single row.
 const THOUGHT: usize = 400;
 
 /// The reply that streams in.
 pub(crate) struct Reply {
     committer: MarkdownCommitter,
-    /// The end of what is being thought.
+    /// The end of the current thinking text.
     thought: Option<String>,
-    /// The source of the reply that streams in, for copies.
+    /// The Markdown source of the current reply, for copying.
     source: String,
     /// Replies in Markdown, the newest last.
     pub(crate) answers: Vec<String>,
 }
 
-/// As many answers can be copied.
+/// The maximum number of replies that can be copied.
 const MOST_ANSWERS: usize = 20;
 
 impl Reply {
@@ -32,7 +32,7 @@ impl Reply {
         }
     }
 
-    /// A message stands before what comes now: nothing was printed of the answer to it.
+    /// Starts the reply to a new message.
     pub(crate) fn begin(&mut self, look: &Look) {
         if self.committer.is_empty() {
             self.committer = MarkdownCommitter::new(markdown(look));
@@ -43,7 +43,7 @@ impl Reply {
         self.committer.set_look(markdown(look));
     }
 
-    /// A piece of it; what is finished.
+    /// Handles a model event. Returns the finished items.
     pub(crate) fn on_event(&mut self, event: &ModelEvent, look: &Look) -> Vec<HistoryItem> {
         match event {
             ModelEvent::Text { text, .. } => {
@@ -96,7 +96,7 @@ impl Reply {
         }
     }
 
-    /// What is open is finished: the block ended, or the run.
+    /// Finishes the open block, because it or the run has ended.
     pub(crate) fn finish(&mut self) -> Vec<HistoryItem> {
         let source = std::mem::take(&mut self.source);
         if !source.trim().is_empty() {
@@ -112,7 +112,7 @@ impl Reply {
         self.committer.is_empty() && self.thought.is_none()
     }
 
-    /// The open block; of a taller one the last rows.
+    /// Returns the last rows of the open block.
     pub(crate) fn rows(&self, look: &Look, most: usize) -> Vec<TextLine> {
         if most == 0 {
             return Vec::new();
@@ -122,7 +122,7 @@ impl Reply {
             let width = look.size.row_width();
             let mut line = TextLine::styled("  ", look.theme.faint);
             let text = TextLine::styled(&thought, look.theme.faint);
-            // The end of it: that is what is new.
+            // Shows the end of the thinking text, which is its newest part.
             let mut from = 0;
             while text.slice(from..text.text().len()).width() + 2 > width {
                 from += text.text()[from..].chars().next().map_or(1, char::len_utf8);
@@ -143,7 +143,7 @@ fn markdown(look: &Look) -> MarkdownLook {
     }
 }
 
-/// Something that happened, in secondary text.
+/// Returns a remark in secondary text.
 pub(crate) fn remark(text: &str, look: &Look) -> HistoryItem {
     HistoryItem::Prose {
         line: TextLine::styled(text, look.theme.faint),
@@ -151,7 +151,7 @@ pub(crate) fn remark(text: &str, look: &Look) -> HistoryItem {
     }
 }
 
-/// Something to mind.
+/// Returns a warning.
 pub(crate) fn warning(text: &str, look: &Look) -> HistoryItem {
     HistoryItem::Prose {
         line: TextLine::styled(text, look.theme.warning),

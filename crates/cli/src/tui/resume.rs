@@ -1,4 +1,4 @@
-//! A conversation that is taken up: its end, printed once.
+//! Prints the end of a resumed conversation.
 
 use std::path::Path;
 
@@ -13,15 +13,15 @@ use super::{
     words,
 };
 
-/// So many exchanges are shown…
+/// The maximum number of exchanges that are shown.
 pub(crate) const MOST_EXCHANGES: usize = 3;
-/// …in at most so many rows.
+/// The maximum number of rows.
 const MOST_ROWS: usize = 200;
 
-/// A picture takes about so many.
+/// The estimated number of rows of an image.
 const PICTURE_ROWS: usize = 12;
 
-/// What is printed of it.
+/// An item to print.
 enum Resumed<'e> {
     Item(HistoryItem),
     Picture { name: String, content: &'e Content },
@@ -34,7 +34,7 @@ impl App {
             items.extend(self.exchange(exchange));
         }
         let columns = usize::from(self.look.size.columns);
-        // The end counts: what is cut off is the beginning.
+        // If it is too long, the beginning is cut off.
         let mut rows = 0;
         let kept = items.iter().rev().take_while(|item| {
             rows += match item {
@@ -68,7 +68,7 @@ impl App {
     fn exchange<'e>(&self, exchange: &'e Exchange) -> Vec<Resumed<'e>> {
         let message = self.message_items(&exchange.prompt);
         let mut all: Vec<Resumed<'_>> = message.into_iter().map(Resumed::Item).collect();
-        // Where only a name could be shown, the message has it.
+        // If the terminal can show only names, the message text contains them already.
         if self.capabilities.images != ImageProtocol::Name {
             all.extend(exchange.images.iter().map(|content| Resumed::Picture {
                 name: "picture".to_owned(),
@@ -120,7 +120,7 @@ impl App {
     }
 }
 
-/// What a call is about: its first argument that is a text.
+/// Returns the first text argument of a call as its subject.
 fn subject(input: &Value) -> String {
     let values = input.as_object().into_iter().flat_map(|map| map.values());
     let text = values.filter_map(Value::as_str).next().unwrap_or_default();
@@ -137,7 +137,7 @@ fn row_count(item: &HistoryItem, columns: usize) -> usize {
     }
 }
 
-/// `4,987`.
+/// Formats a number with separators, for example `4,987`.
 fn thousands(number: usize) -> String {
     match number {
         0..1000 => number.to_string(),
@@ -145,7 +145,7 @@ fn thousands(number: usize) -> String {
     }
 }
 
-/// What is printed when everything is over.
+/// The summary that is printed on exit.
 pub(crate) struct Farewell {
     pub(crate) session: Option<String>,
     pub(crate) cost: f64,

@@ -1,4 +1,4 @@
-//! Ctrl-R: searching what was said before.
+//! History search (Ctrl-R).
 
 use haft_terminal::{
     Key, KeyCode, TextLine, TextStyle,
@@ -11,10 +11,10 @@ use super::{
     history_file::{HistoryEntry, HistoryScope, MOST_ENTRIES, history_texts},
 };
 
-/// No more text than this is searched.
+/// The maximum number of bytes of text that are searched.
 const MOST_BYTES: usize = 16 << 20;
 
-/// A search that is under way.
+/// A search in progress.
 pub(crate) struct Search {
     search: HistorySearch,
     scope: HistoryScope,
@@ -22,16 +22,16 @@ pub(crate) struct Search {
 }
 
 impl App {
-    /// What was said in this and other sessions, read from the file.
+    /// Sets the history of this and other sessions that was loaded from the file.
     pub(super) fn set_said(&mut self, entries: Vec<HistoryEntry>) {
-        // What was said since the start is newer.
+        // Prompts that were sent since the start are newer than those in the file.
         let newer = std::mem::replace(&mut self.said, entries);
         self.said.extend(newer);
         let texts = self.said_texts(HistoryScope::Project);
         self.inputs = InputHistory::new(texts);
     }
 
-    /// Said just now. The oldest go when there are too many.
+    /// Adds a prompt to the history. Removes the oldest ones if there are too many.
     pub(super) fn add_said(&mut self, entry: HistoryEntry) {
         self.said.push(entry);
         let mut bytes = 0;
@@ -57,7 +57,7 @@ impl App {
         });
     }
 
-    /// A key of the search. `true`: it was used.
+    /// Handles a key during a search. Returns whether it was used.
     pub(super) fn search_key(&mut self, key: Key, now: std::time::Instant) -> bool {
         let Some(search) = &mut self.search else {
             return false;

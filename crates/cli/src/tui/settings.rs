@@ -1,16 +1,16 @@
-//! What the settings say of the terminal.
+//! The settings of the user interface.
 
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What the settings say of the terminal. They are read in the background, after the first frame.
+/// The settings of the user interface. They are loaded in the background, after the first frame.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TuiSettings {
     pub(crate) theme: Option<String>,
     pub(crate) editor_mode: Option<String>,
-    /// Keys typed in vi's insert mode, and what they mean.
+    /// Key sequences in vi's insert mode, and the keys that replace them.
     pub(crate) vim_insert_mode_remaps: BTreeMap<String, String>,
     pub(crate) verbose: bool,
     pub(crate) prefers_reduced_motion: bool,
@@ -23,7 +23,7 @@ pub(crate) struct TuiSettings {
 }
 
 impl TuiSettings {
-    /// From all settings together. A value that makes no sense is as if it were not there; the others count.
+    /// Reads the merged settings. Invalid values are ignored.
     pub(crate) fn of(settings: &Value) -> Self {
         Self {
             theme: read(settings, "theme"),
@@ -40,7 +40,7 @@ impl TuiSettings {
         }
     }
 
-    /// Are vi's keys wanted?
+    /// Returns whether vi key bindings are enabled.
     pub(crate) fn is_vi(&self) -> bool {
         self.editor_mode.as_deref() == Some("vim")
     }

@@ -1,4 +1,4 @@
-//! The last row: mode, folder, model, context, money.
+//! The status row: mode, folder, model, context window, cost.
 
 use std::path::Path;
 
@@ -21,10 +21,10 @@ pub(crate) struct StatusBar {
     pub(crate) folder: String,
     pub(crate) branch: Option<String>,
     pub(crate) model: String,
-    /// How much of the model's window is used, and how large it is.
+    /// The used part of the model's context window and its size, in tokens.
     pub(crate) context: Option<(u64, u64)>,
     pub(crate) cost: f64,
-    /// Which session it is.
+    /// The session id.
     pub(crate) session: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl StatusBar {
 }
 
 impl App {
-    /// What a command of the person's is given to write the status rows from.
+    /// Returns the JSON input of the user's status line command.
     pub(crate) fn status_facts(&self, session: &SessionInput) -> StatusFacts {
         let usage = session.context_usage();
         let percent = self

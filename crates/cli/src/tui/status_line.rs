@@ -1,7 +1,8 @@
-//! The status row: our own, or what the person's command prints (`statusLine` of the settings).
+//! The status line: our own row, or the output of the user's command (setting `statusLine`).
 //!
-//! The command runs on a thread of its own, with what is known as JSON on its stdin. Changes are gathered for
-//! 300 ms; a run that is still going when the next begins is ended, and so is one that takes longer than 5 s.
+//! The command runs on a separate thread and receives the current facts as JSON on its stdin.
+//! Changes within 300 ms are combined. A run is killed if it takes longer than 5 s or if the next
+//! one begins.
 
 mod row;
 mod runner;
@@ -14,22 +15,24 @@ use std::{path::PathBuf, time::Duration};
 use serde::Serialize;
 use serde_json::Value;
 
-/// So many rows of what a command prints are shown.
+/// The maximum number of output rows that are shown.
 const MOST_ROWS: usize = 3;
 
-/// How the command is run. Who makes one has made sure that the settings it comes from may run code.
+/// The configuration of the command. The caller must have checked that its settings file may run
+/// code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StatusLineConfig {
     pub(crate) command: String,
-    /// Blanks before each row.
+    /// The number of spaces before each row.
     pub(crate) padding: usize,
-    /// It is run again after this, even if nothing happened.
+    /// The interval after which the command runs again without any change.
     pub(crate) refresh: Option<Duration>,
     pub(crate) cwd: PathBuf,
 }
 
 impl StatusLineConfig {
-    /// `{"type": "command", "command": …, "padding": …, "refreshInterval": …}`, the last in seconds.
+    /// Parses `{"type": "command", "command": …, "padding": …, "refreshInterval": …}`; the interval
+    /// is in seconds.
     pub(crate) fn of(value: &Value, cwd: PathBuf) -> Option<Self> {
         let command = value["command"].as_str()?.trim();
         let is_command = value["type"].as_str().is_none_or(|kind| kind == "command");
@@ -41,14 +44,14 @@ impl StatusLineConfig {
         Some(Self {
             command: command.to_owned(),
             padding: value["padding"].as_u64().unwrap_or(0).min(40) as usize,
-            // No one needs it more often.
+            // At least one second.
             refresh: seconds.map(|seconds| Duration::from_secs_f64(seconds.clamp(1.0, 86_400.0))),
             cwd,
         })
     }
 }
 
-/// What the command reads on its stdin.
+/// The input that the command reads from stdin.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct StatusFacts {
     pub(crate) session_id: String,
@@ -70,7 +73,8 @@ pub(crate) struct StatusFacts {
     pub(crate) vim: Option<StatusVim>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<StatusName>,
-    /// Not for stdin: the size of the terminal, as COLUMNS and LINES.
+    /// The size of the terminal, which the command gets as `COLUMNS` and `LINES` instead of on
+    /// stdin.
     #[serde(skip)]
     pub(crate) size: (u16, u16),
 }
@@ -109,7 +113,7 @@ pub(crate) struct StatusContext {
     pub(crate) context_window_size: u64,
     pub(crate) used_percentage: Option<f64>,
     pub(crate) remaining_percentage: Option<f64>,
-    /// Tokens of the last request; none before the first.
+    /// The token usage of the last request, if any.
     pub(crate) current_usage: Option<StatusUsage>,
 }
 

@@ -1,4 +1,4 @@
-//! A face on a terminal in process, with a clock of its own.
+//! The user interface on an in-process terminal with a controllable clock.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// ASCII, without colours, nothing moves.
+    /// Creates a bench in ASCII, without colours and animations.
     pub(crate) fn new(columns: u16, rows: u16) -> Self {
         let ascii = |name: &str| (name == "LANG").then(|| "C".to_owned());
         Self::with(columns, rows, true, ascii)
@@ -81,7 +81,7 @@ impl Bench {
         self.effects.extend(effects);
     }
 
-    /// The window has another size.
+    /// Changes the size of the window.
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
         let size = ScreenSize::new(columns, rows);
         self.screen.resize(size);
@@ -90,7 +90,7 @@ impl Bench {
         self.update(Input::Resized(size));
     }
 
-    /// Time passes; what is due happens.
+    /// Advances the clock and handles what becomes due.
     pub(crate) fn wait(&mut self, ms: u64) {
         let until = self.now + Duration::from_millis(ms);
         if let Some(due) = self.parser.due().filter(|due| *due <= until) {
@@ -108,7 +108,7 @@ impl Bench {
         self.now = until;
     }
 
-    /// Keys as a terminal sends them, each in a read of its own, 100 ms apart.
+    /// Types keys as a terminal sends them, each in a separate read, 100 ms apart.
     pub(crate) fn type_keys(&mut self, text: &str) {
         for letter in text.chars() {
             self.wait(100);
@@ -125,7 +125,7 @@ impl Bench {
         });
     }
 
-    /// Bytes of one read.
+    /// Handles the bytes of one read.
     pub(crate) fn read(&mut self, bytes: &[u8]) {
         let events = self.parser.read(bytes, self.now);
         self.input(events);
@@ -181,12 +181,12 @@ impl Bench {
         self.session(SessionEvent::Question { id, request });
     }
 
-    /// The effects since the last time.
+    /// Returns the effects since the last call.
     pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// The same without what only keeps or shows something.
+    /// Like [`Self::take_effects`], but without effects that only store or show state.
     pub(crate) fn deeds(&mut self) -> Vec<Effect> {
         let mut effects = self.take_effects();
         effects.retain(|effect| {
@@ -207,7 +207,7 @@ impl Bench {
         self.app.editor.text()
     }
 
-    /// The rows that are visible, without empty ones at the end.
+    /// Returns the visible rows without trailing empty ones.
     pub(crate) fn rows(&self) -> String {
         let lines = self.terminal.screen().visible_lines();
         let lines: Vec<String> = lines
@@ -216,7 +216,7 @@ impl Bench {
         lines.join("\n").trim_end().to_owned()
     }
 
-    /// Everything, scrollback too, each logical line as one.
+    /// Returns all lines including the scrollback, with wrapped lines joined.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         let mut goes_on = false;
@@ -234,13 +234,13 @@ impl Bench {
             .collect()
     }
 
-    /// Column and row of the cursor.
+    /// Returns the column and row of the cursor.
     pub(crate) fn cursor(&self) -> Option<(usize, usize)> {
         self.terminal.cursor().position()
     }
 }
 
-/// A question for permission.
+/// Returns a permission question.
 pub(crate) fn request(tool: &str, card: Card, input: Value, rules: &[&str]) -> ApprovalRequest {
     ApprovalRequest {
         tool: tool.to_owned(),

@@ -1,7 +1,7 @@
-//! Which look is asked for: one by its name, or one of the person's own from a file.
+//! Loads the configured colour theme: a built-in one, or a custom one from a file.
 //!
-//! A file in `~/.claude/themes` names the look it begins with and what is different:
-//! `{"base": "dark", "overrides": {"error": "#ff5555"}}`.
+//! A file in `~/.claude/themes` names its base theme and the differences: `{"base": "dark",
+//! "overrides": {"error": "#ff5555"}}`.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -11,13 +11,14 @@ use haft_terminal::{
 };
 use serde_json::Value;
 
-/// A longer file is no theme.
+/// The maximum size of a theme file in bytes.
 const LONGEST_FILE: u64 = 64 << 10;
 
-/// Less contrast than this with the background cannot be read.
+/// The minimum contrast of a colour with the background.
 const READABLE: f64 = 2.0;
 
-/// The look of this name (`theme` of the settings), and what is wrong with it. It reads a file only for `custom:`.
+/// Returns the theme with this name (setting `theme`), and the problem with it, if any. Reads a
+/// file only for `custom:`.
 pub(crate) fn theme(
     name: Option<&str>,
     background: Option<Rgb>,
@@ -68,7 +69,7 @@ fn of_file(
     for (part, color) in value["overrides"].as_object().into_iter().flatten() {
         let color = color.as_str().and_then(color_of);
         let is_used = color.is_some_and(|color| set(&mut theme, part, color, background));
-        // What other programs draw and this one does not is no mistake.
+        // Parts that only other programs draw are not reported.
         if color.is_none() || !is_used && is_ours(part) {
             unread.push(part.as_str());
         }
@@ -82,10 +83,10 @@ fn of_file(
     Ok((theme, problem))
 }
 
-/// A style of a look, by its name in files.
+/// A style of a theme with its name in theme files.
 type ThemePart = (&'static str, fn(&mut Theme) -> &mut TextStyle);
 
-/// The parts of a look that a file can change, as it names them.
+/// The styles that a theme file can change, with their names.
 const PARTS: [ThemePart; 18] = [
     ("accent", |theme| &mut theme.accent),
     ("claude", |theme| &mut theme.accent),
@@ -111,12 +112,13 @@ fn is_ours(part: &str) -> bool {
     PARTS.iter().any(|(name, _)| *name == part)
 }
 
-/// `false`: there is no such part, or it could not be read in this colour.
+/// Sets the colour of a part. Returns `false` if the part does not exist or the colour would be
+/// unreadable.
 fn set(theme: &mut Theme, part: &str, color: TextColor, background: Option<Rgb>) -> bool {
     let Some((_, style_of)) = PARTS.iter().find(|(name, _)| *name == part) else {
         return false;
     };
-    // Behind lines of a diff stands the terminal's own text.
+    // The text on the background colours of a diff has the terminal's default colour.
     let is_background = part.starts_with("diff");
     let text = if theme.is_light {
         Rgb(0, 0, 0)
@@ -141,7 +143,7 @@ fn set(theme: &mut Theme, part: &str, color: TextColor, background: Option<Rgb>)
     true
 }
 
-/// `#rgb`, `#rrggbb`, `rgb(1,2,3)`, `ansi256(n)`, `ansi:red`, `ansi:redBright`.
+/// Parses `#rgb`, `#rrggbb`, `rgb(1,2,3)`, `ansi256(n)`, `ansi:red` or `ansi:redBright`.
 fn color_of(text: &str) -> Option<TextColor> {
     let text = text.trim();
     if let Some(digits) = text.strip_prefix('#') {

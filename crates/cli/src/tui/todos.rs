@@ -1,4 +1,4 @@
-//! The list of tasks that the model keeps, as results of calls report it.
+//! The model's task list, as reported by the results of its calls.
 
 use haft_host::{TodoBoard, TodoEntry, TodoStatus};
 use haft_terminal::{TextLine, TextStyle};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{cards::one_line, look::Look};
 
-/// So many rows it takes at most.
+/// The maximum number of rows.
 const MOST_ROWS: usize = 5;
 
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub(crate) struct TodoList {
 }
 
 impl TodoList {
-    /// What a result says of the list, if it says something.
+    /// Updates the list from the result of a call, if it contains the list.
     pub(crate) fn note(&mut self, structured: &Value) {
         self.board.note(structured);
     }
@@ -25,7 +25,7 @@ impl TodoList {
         self.board.todos.clear();
     }
 
-    /// In one row where there is room for all; else a row each around what is being done.
+    /// Returns the list on one row if it fits, otherwise one row per task around the current one.
     pub(crate) fn rows(&self, look: &Look) -> Vec<TextLine> {
         if self.is_hidden || self.board.is_over() {
             return Vec::new();

@@ -1,11 +1,12 @@
-//! The whole of a question on a screen of its own: what is longer than the region must be seen to its end.
+//! The full-screen view of a question that is longer than the live region. It must be scrolled to
+//! its end before the question can be allowed.
 
 use haft_terminal::{Key, Scroller, TextLine, screen::ScrollCommand};
 
 use super::{ask::QuestionId, look::Look};
 
 pub(crate) struct WholeView {
-    /// Which question it is about, if it is about one.
+    /// The id of the question, if the view shows one.
     pub(crate) question: Option<QuestionId>,
     lines: Vec<TextLine>,
     scroller: Option<Scroller>,
@@ -26,7 +27,7 @@ impl WholeView {
         self.scroller.as_ref().is_some_and(Scroller::end_was_shown)
     }
 
-    /// `false`: it is left.
+    /// Handles a key. Returns `false` if the view closes.
     pub(crate) fn key(&mut self, key: Key, look: &Look) -> bool {
         if key == Key::ESCAPE || key == Key::char('q') || key == Key::char('v') {
             return false;

@@ -1,10 +1,10 @@
-//! Numbers as people read them.
+//! Formats numbers, times and amounts.
 
 use std::time::Duration;
 
 use super::look::Look;
 
-/// `12s`, `3m 4s`, `1h 2m`; nothing moves where it is to be still.
+/// Formats a duration as `12s`, `3m 4s` or `1h 2m`. Returns `0s` in still mode.
 pub(crate) fn seconds(elapsed: Duration, look: &Look) -> String {
     let seconds = if look.is_still { 0 } else { elapsed.as_secs() };
     match seconds {
@@ -14,7 +14,7 @@ pub(crate) fn seconds(elapsed: Duration, look: &Look) -> String {
     }
 }
 
-/// `812`, `2.1k`, `18k`, `1.2M`.
+/// Formats a number as `812`, `2.1k`, `18k` or `1.2M`.
 pub(crate) fn thousands(number: u64) -> String {
     match number {
         0..1000 => number.to_string(),
@@ -24,7 +24,7 @@ pub(crate) fn thousands(number: u64) -> String {
     }
 }
 
-/// `812 B`, `31 KB`, `1.2 MB`.
+/// Formats a size as `812 B`, `31 KB` or `1.2 MB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
@@ -33,7 +33,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     }
 }
 
-/// `1 call`, `2 calls`.
+/// Formats a number with its noun: `1 call` or `2 calls`.
 pub(crate) fn counted(number: u64, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
@@ -41,7 +41,7 @@ pub(crate) fn counted(number: u64, what: &str) -> String {
     }
 }
 
-/// `$0.42`; less than a cent is still something.
+/// Formats an amount as `$0.42`. Amounts below a cent are shown as `<$0.01`.
 pub(crate) fn dollars(amount: f64) -> String {
     match amount {
         amount if amount <= 0.0 => "$0.00".to_owned(),

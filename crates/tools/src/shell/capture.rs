@@ -1,7 +1,8 @@
-//! The output of one command, as it comes.
+//! Captures the output of a command while it runs.
 //!
-//! What fits an answer stays in memory. What goes beyond it is streamed into a file that only the
-//! owner can read, up to a limit; the end is always kept, because that is where errors stand.
+//! Output up to a limit stays in memory. A longer output is also streamed to a file that only the
+//! owner can read, up to another limit. The end of the output is always kept in memory, because
+//! error messages are usually there.
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
@@ -16,21 +17,21 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use super::{monitor::Lines, output_mask::OutputMask};
 use crate::blocking::blocking;
 
-/// How much of an output is kept in its file.
+/// The maximum size of the output file in bytes.
 pub(crate) const FILE_LIMIT: u64 = 64 << 20;
-/// How much of the end is kept in memory, whatever came before.
+/// The number of bytes at the end that are always kept in memory.
 const TAIL: usize = 64 << 10;
-/// How a picture begins, and how large it may be to be shown.
+/// The prefix of an image, and the maximum size in bytes of an image that is shown.
 const PICTURE: &[u8] = b"data:image/";
 const PICTURE_WINDOW: usize = 8 << 20;
-/// How much is taken from the pipe at once.
+/// The maximum number of bytes per read from the pipe.
 const CHUNK: usize = 1 << 20;
 
-/// The output of one command. Clones are the same output.
+/// The output of a command. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Capture {
     kept: Arc<Mutex<CapturedOutput>>,
-    /// Who reads it as it comes.
+    /// Receives the output as it arrives.
     follower: Option<Lines>,
     mask: Option<OutputMask>,
 }
@@ -40,34 +41,35 @@ struct CapturedOutput {
     /// The first bytes, at most `window`.
     head: Vec<u8>,
     window: usize,
-    /// The last bytes, once there are more than `head` holds.
+    /// The last bytes, once the output is longer than `head`.
     tail: Vec<u8>,
     total: u64,
-    /// Where the file goes, if there is to be one.
+    /// The path of the output file, if one is needed.
     place: PathBuf,
     file: Option<File>,
     in_file: u64,
-    /// Why there is no file, or only part of one.
+    /// The reason that the file is missing or incomplete.
     trouble: Option<String>,
 }
 
-/// What there is of an output.
+/// The output at one point in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Captured {
-    /// All of it, or its beginning.
+    /// The complete output or its beginning.
     pub(crate) head: Vec<u8>,
-    /// The end, if `head` is not all of it; what is between is only in the file.
+    /// The end, if `head` is not the complete output. The part in between is only in the file.
     pub(crate) tail: Option<Vec<u8>>,
-    /// How many bytes came.
+    /// The total number of bytes.
     pub(crate) total: u64,
-    /// Where it is kept, and how much of it.
+    /// The output file and the number of bytes in it.
     pub(crate) file: Option<(PathBuf, u64)>,
-    /// Why it is not kept, or not whole.
+    /// The reason that the file is missing or incomplete.
     pub(crate) trouble: Option<String>,
 }
 
 impl Capture {
-    /// Nothing yet. `window` bytes are kept in memory; a file, if it comes to that, is `place`.
+    /// Creates an empty capture. `window` bytes are kept in memory; `place` is the path of the
+    /// file, if one is needed.
     pub(crate) fn new(place: PathBuf, window: usize) -> Self {
         let kept = CapturedOutput {
             head: Vec::new(),
@@ -98,8 +100,8 @@ impl Capture {
         self
     }
 
-    /// Takes everything that comes, until no one can write any more or there is more than `most`;
-    /// says whether that was so.
+    /// Reads the output until its end, an error, or more than `most` bytes. Returns whether the limit
+    /// was exceeded.
     pub(crate) async fn fill(&self, mut output: impl AsyncRead + Unpin, most: u64) -> Filled {
         let mut chunk = Vec::with_capacity(CHUNK);
         let mut mask = self.mask.clone();
@@ -151,7 +153,8 @@ impl Capture {
                 return chunk;
             }
         }
-        // A thread that may wait for the disk; the command waits with it, for its pipe is full.
+        // Runs on a thread that may wait for the disk. The command waits meanwhile, because its
+        // pipe is full.
         let this = self.clone();
         let written = blocking(move || {
             this.kept().add(&chunk);
@@ -160,12 +163,12 @@ impl Capture {
         written.await.unwrap_or_else(|_| Vec::with_capacity(CHUNK))
     }
 
-    /// How many bytes came so far.
+    /// Returns the number of bytes so far.
     pub(crate) fn total(&self) -> u64 {
         self.kept().total
     }
 
-    /// What there is by now.
+    /// Returns the output so far.
     pub(crate) fn captured(&self) -> Captured {
         let kept = self.kept();
         let whole = kept.total == kept.head.len() as u64;
@@ -181,14 +184,14 @@ impl Capture {
         }
     }
 
-    /// Sees to it that the output so far, and all that comes, is in a file. Waits for the disk.
+    /// Ensures that the complete output, including later one, is in a file. Waits for the disk.
     pub(crate) fn keep(&self) -> io::Result<PathBuf> {
         let mut kept = self.kept();
         kept.open()?;
         Ok(kept.place.clone())
     }
 
-    /// The bytes from `offset` on that are in the file, at most `most`. Waits for the disk.
+    /// Returns at most `most` bytes of the file starting at `offset`. Waits for the disk.
     pub(crate) fn read_at(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
         let (file, end) = {
             let kept = self.kept();
@@ -205,7 +208,7 @@ impl Capture {
         Ok(bytes)
     }
 
-    /// The end of it, at most so many bytes.
+    /// Returns at most `most` bytes of the end of the output.
     pub(crate) fn end(&self, most: usize) -> Vec<u8> {
         self.kept().last(most.min(TAIL))
     }
@@ -215,23 +218,24 @@ impl Capture {
     }
 }
 
-/// How the taking of an output ended.
+/// The way in which reading the output ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filled {
-    /// No one can write any more.
+    /// The output has ended or could not be read any further.
     Whole,
-    /// It was more than may be.
+    /// The output exceeded the limit.
     TooMuch,
 }
 
 impl CapturedOutput {
-    /// Would these have to go into a file?
+    /// Returns whether these bytes would have to be written to a file.
     fn needs_file(&self, more: &[u8]) -> bool {
         let open = self.file.is_some() && self.in_file < FILE_LIMIT;
         open || (self.file.is_none() && self.head.len() + more.len() > self.window(more))
     }
 
-    /// How much is kept in memory, once this has come too: the first piece may be all there is.
+    /// Returns the size of the window in memory after these bytes. It is larger for images, which
+    /// may be in a single chunk.
     fn window(&self, more: &[u8]) -> usize {
         let begin = self.head.iter().chain(more).take(PICTURE.len());
         match begin.eq(PICTURE) {
@@ -243,7 +247,7 @@ impl CapturedOutput {
     fn add(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         if self.file.is_none() && self.head.len() + bytes.len() > self.window(bytes) {
-            // What cannot be kept is reported at the end; the command runs on.
+            // A storage error is reported at the end; the command continues.
             let _ = self.open();
         }
         let room = self.window(bytes).saturating_sub(self.head.len());
@@ -253,7 +257,7 @@ impl CapturedOutput {
         self.write(bytes);
     }
 
-    /// Makes the file, with what there is so far in it.
+    /// Creates the file and writes the output so far to it.
     fn open(&mut self) -> io::Result<()> {
         if self.file.is_some() {
             return Ok(());
@@ -296,8 +300,8 @@ impl CapturedOutput {
     }
 }
 
-/// Only the last [`TAIL`] bytes are of interest; twice as many may be there, so that not every piece
-/// moves them.
+/// Adds bytes to the end of the output. Only the last [`TAIL`] bytes are needed; up to twice as
+/// many are stored, so that not every chunk has to move them.
 fn remember_end(tail: &mut Vec<u8>, bytes: &[u8]) {
     if bytes.len() >= TAIL {
         tail.clear();
@@ -311,8 +315,8 @@ fn remember_end(tail: &mut Vec<u8>, bytes: &[u8]) {
     tail.extend_from_slice(bytes);
 }
 
-/// A new file that its owner alone can read, in a folder that its owner alone can enter. Never one
-/// that is there already, nor through a link.
+/// Creates a file that only its owner can read, in a folder that only its owner can enter. Fails if
+/// the file exists, also as a symlink.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         DirBuilder::new()

@@ -1,5 +1,6 @@
-//! The environment of a command: what is on a list, what settings name, what makes programs behave
-//! without a person in front of them. Everything else stays behind, secrets first of all.
+//! Builds the environment of a command: variables from an allow-list, variables from the settings,
+//! and variables that make programs run without user interaction. Nothing else is inherited, in
+//! particular no secrets.
 
 use std::{
     collections::BTreeMap,
@@ -9,21 +10,21 @@ use std::{
 use haft_contract::secrets;
 use haft_sandbox::SandboxProfile;
 
-/// What the environment of a command is made from.
+/// The sources of a command's environment.
 pub(crate) struct Origin<'a> {
-    /// Our own environment.
+    /// The environment of this process.
     pub(crate) own: &'a [(OsString, OsString)],
-    /// `env` of the settings: passes because someone named it.
+    /// `env` of the settings. These variables are passed because the user named them.
     pub(crate) settings: &'a BTreeMap<String, String>,
-    /// PATH as the user's shell sets it, if that is known.
+    /// The PATH of the user's shell, if known.
     pub(crate) path: Option<&'a str>,
-    /// What the command may touch.
+    /// The sandbox profile of the command.
     pub(crate) profile: &'a SandboxProfile,
-    /// Where our own proxy listens, if the command has to use it.
+    /// The port of our own proxy, if the command must use it.
     pub(crate) proxy: Option<u16>,
 }
 
-/// Names that pass from our own environment.
+/// Variables that are passed from our own environment.
 const PASS: &[&str] = &[
     "CI",
     "COLORTERM",
@@ -39,19 +40,19 @@ const PASS: &[&str] = &[
     "TMPDIR",
     "TZ",
     "USER",
-    // Who makes commits: without it git asks or fails, and it is in every commit anyway.
+    // The author of commits. Without it git asks or fails, and it is part of every commit anyway.
     "GIT_AUTHOR_EMAIL",
     "GIT_AUTHOR_NAME",
     "GIT_COMMITTER_EMAIL",
     "GIT_COMMITTER_NAME",
-    // Where certificates are: behind a company's proxy nothing can be fetched without.
+    // Certificates. Behind a company proxy, nothing can be downloaded without them.
     "CURL_CA_BUNDLE",
     "GIT_SSL_CAINFO",
     "NODE_EXTRA_CA_CERTS",
     "REQUESTS_CA_BUNDLE",
     "SSL_CERT_DIR",
     "SSL_CERT_FILE",
-    // Where toolchains are.
+    // The locations of toolchains.
     "ANDROID_HOME",
     "ANDROID_NDK_HOME",
     "ANDROID_SDK_ROOT",
@@ -126,9 +127,9 @@ pub(super) const PROXIES: &[&str] = &[
     "no_proxy",
 ];
 
-/// Pass from nowhere, not even from settings: they make every program load or every bash run
-/// something, or change how bash reads a line or where `cd` goes, so that it would do something
-/// else than what was judged.
+/// Variables that are never passed, not even from the settings. They make every program or every
+/// bash load code, or change how bash parses a line or where `cd` goes, so that a command would not
+/// do what was checked.
 const NEVER: &[&str] = &[
     "BASHOPTS",
     "BASH_COMPAT",
@@ -150,20 +151,20 @@ const NEVER: &[&str] = &[
     "TEXTDOMAINDIR",
 ];
 
-/// `OTEL_`: where telemetry of the agent goes is not the business of what it starts.
+/// `OTEL_` configures the telemetry of the agent, which does not concern the commands.
 const NEVER_PREFIXES: &[&str] = &["BASH_FUNC_", "DYLD_", "LD_", "OTEL_"];
 
-/// What settings may set to something else.
+/// Defaults that the settings can override.
 const DEFAULTS: &[(&str, &str)] = &[
-    // Bash itself finds these in a bare environment; others do not.
+    // Bash sets these itself in an empty environment; other programs do not.
     ("PATH", "/usr/local/bin:/usr/bin:/bin"),
     ("TERM", "dumb"),
-    // No one is there to turn pages.
+    // No user can turn pages.
     ("GIT_PAGER", "cat"),
     ("MANPAGER", "cat"),
     ("PAGER", "cat"),
-    // No one is there to answer: fail with a message instead of waiting, or of opening a window.
-    // An empty GIT_ASKPASS also keeps git from `core.askPass` and SSH_ASKPASS.
+    // No user can answer: programs must fail with a message instead of waiting or opening a window.
+    // An empty GIT_ASKPASS also stops git from using `core.askPass` and SSH_ASKPASS.
     ("DEBIAN_FRONTEND", "noninteractive"),
     ("GCM_INTERACTIVE", "never"),
     ("GH_PROMPT_DISABLED", "1"),
@@ -171,20 +172,20 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("GIT_TERMINAL_PROMPT", "0"),
     ("PIP_NO_INPUT", "1"),
     ("SSH_ASKPASS_REQUIRE", "never"),
-    // `git rebase --continue`, `git merge`: the proposed text is taken as it is.
+    // `git rebase --continue` and `git merge` use the proposed text unchanged.
     ("GIT_EDITOR", "true"),
-    // They ask the network whether there is a newer version, even in commands that only read.
+    // These programs check the network for a newer version, even in read-only commands.
     ("GH_NO_UPDATE_NOTIFIER", "1"),
     ("NO_UPDATE_NOTIFIER", "1"),
     ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
     ("npm_config_update_notifier", "false"),
-    // What was printed before a kill is there, and stands in order between the lines of stderr.
+    // Output is not lost if the process is killed, and is in the right order relative to stderr.
     ("PYTHONUNBUFFERED", "1"),
 ];
 
-/// What a command that only reads gets in any case. `diff.external` is not among the pinned keys:
-/// git takes an empty one for a program, and fails; the audit of a repository's configuration finds
-/// it instead.
+/// Variables that a read-only command always gets. `diff.external` is not pinned: git would treat
+/// an empty value as a program name and fail. The audit of the repository's configuration checks it
+/// instead.
 const READ_ONLY: &[(&str, &str)] = &[
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_PAGER", "cat"),
@@ -203,10 +204,10 @@ const READ_ONLY: &[(&str, &str)] = &[
     ("GIT_CONFIG_VALUE_3", "false"),
 ];
 
-/// What tells a program that an agent started it.
+/// Variables that inform a program that an agent started it.
 const MARKS: &[(&str, &str)] = &[("CLAUDECODE", "1"), ("CLAUDE_CODE_CHILD_SESSION", "1")];
 
-/// The whole environment of a command; nothing is inherited beside it.
+/// Returns the complete environment of a command. Nothing else is inherited.
 pub(crate) fn child(origin: &Origin<'_>) -> BTreeMap<OsString, OsString> {
     let read_only = matches!(origin.profile, SandboxProfile::ReadOnly(_));
     let full = matches!(origin.profile, SandboxProfile::Full);
@@ -264,8 +265,8 @@ impl CommandVariables {
             .is_some_and(|value| !value.is_empty())
     }
 
-    /// Text is UTF-8 unless the user chose otherwise. Messages are in English unless they chose a
-    /// language for messages: what stops a command is found by its words.
+    /// Sets UTF-8 unless the user has chosen a character set, and English messages unless the user
+    /// has chosen a language for messages: refusals are detected by the text of messages.
     fn settle_language(&mut self) {
         let chosen = |of: &Self, names: &[&str]| names.iter().any(|name| of.has(name));
         if !chosen(self, &["LC_ALL", "LC_CTYPE", "LANG"]) {
@@ -293,11 +294,12 @@ impl CommandVariables {
             self.set(name, value);
             self.set(&name.to_ascii_uppercase(), value);
         }
-        // Node looks at them only on request.
+        // Node uses these variables only on request.
         self.set("NODE_USE_ENV_PROXY", "1");
     }
 
-    /// A program of the working directory must not stand in for one that was judged by its name.
+    /// Removes relative entries from PATH, so that a program in the working directory cannot
+    /// replace one that was checked by its name.
     fn without_relative_path(&mut self) {
         let path = self.0.get(OsStr::new("PATH")).cloned().unwrap_or_default();
         let absolute = std::env::split_paths(&path).filter(|entry| entry.is_absolute());
@@ -307,7 +309,7 @@ impl CommandVariables {
     }
 }
 
-/// Does it pass from our own environment, if no one names it?
+/// Returns whether a variable of our own environment is passed without being named in the settings.
 fn passes(name: &str) -> bool {
     let listed = PASS.contains(&name)
         || PROXIES.contains(&name.to_ascii_lowercase().as_str())

@@ -1,5 +1,5 @@
-//! What the sandbox kept a command from is put to a person; with a yes the command runs again, with
-//! just that allowed.
+//! Asks the user to allow what the sandbox refused to a command. If the user agrees, the command
+//! runs again with exactly that allowed.
 
 use std::{
     fs,
@@ -22,15 +22,16 @@ use super::{
 };
 use crate::paths::escaped;
 
-/// What was asked, and what came of it.
+/// The outcome of the question.
 pub(crate) enum Asked {
-    /// Run it again like this.
+    /// Run the command again with this confinement.
     Again(Box<Confinement>),
-    /// It stays as it is; to be said of it.
+    /// Do not run it again. Contains the explanation for the model.
     Not(String),
 }
 
-/// What a command was kept from: control files, other writes that its guard saw, and what it printed.
+/// Returns what the sandbox refused to a command, based on control files, on other writes that its
+/// guard saw, and on its output.
 pub(crate) fn kept_from(
     output: &str,
     code: i32,
@@ -57,7 +58,7 @@ pub(crate) fn kept_from(
         },
     );
     refused.retain(|one| match one {
-        // It ended well: only a path that it could not change is worth a question.
+        // The command succeeded, so only a path that it could not change justifies a question.
         Refused::Control(_)
         | Refused::Read(_)
         | Refused::Homes
@@ -67,7 +68,7 @@ pub(crate) fn kept_from(
         {
             false
         }
-        // A file system that no one can write, or a path it may change: not our doing.
+        // A read-only file system, or a path that the sandbox does not protect, is not our refusal.
         Refused::Write(path) => {
             let same =
                 |file: &PathBuf| existing(path).is_some_and(|path| path == *file) || path == file;
@@ -75,12 +76,12 @@ pub(crate) fn kept_from(
         }
         Refused::Control(_) => true,
         Refused::Read(_) | Refused::Homes => true,
-        // The gate has asked, and its log knows better about which host.
+        // The gate has already asked, and its log has the exact host.
         Refused::Network(_) => network != Network::Proxy,
         Refused::Other(_) => true,
     });
     let mut all: Vec<Refused> = files.iter().cloned().map(Refused::Control).collect();
-    // What a program says of a file that is known by its path already.
+    // Ignores messages about unknown files if the paths are already known.
     let is_known = !files.is_empty() || !writes.is_empty();
     refused.retain(|one| !is_known || !matches!(one, Refused::Other(_)));
     all.extend(refused);
@@ -94,20 +95,20 @@ pub(crate) fn kept_from(
     all
 }
 
-/// Does the profile keep a command from changing it, although the user may?
+/// Returns whether the profile forbids changing the path although the user may change it.
 pub(crate) fn is_forbidden(confinement: &Confinement, path: &Path) -> bool {
-    // What the kernel shows of processes and of itself is no file that anyone could allow.
+    // Files in `/proc` and `/sys` cannot be allowed.
     let is_file = !path.starts_with("/proc") && !path.starts_with("/sys");
     is_file && !is_writable(confinement, path) && user_may(path)
 }
 
-/// Is it, or is it in, what is kept from commands whatever they may write?
+/// Returns whether the path is in the list that is protected even if its directory is writable.
 pub(crate) fn is_protected(confinement: &Confinement, path: &Path) -> bool {
     let mut protected = confinement.protected.iter();
     protected.any(|kept| path.starts_with(kept))
 }
 
-/// What to say of control files that a command was kept from, and ended well without.
+/// Returns the note about control files that a command could not change although it succeeded.
 pub(crate) fn note(files: &[PathBuf]) -> Option<String> {
     let names: Vec<String> = files.iter().map(|path| escaped(path.as_os_str())).collect();
     (!names.is_empty()).then(|| {
@@ -119,7 +120,7 @@ pub(crate) fn note(files: &[PathBuf]) -> Option<String> {
     })
 }
 
-/// Asks the person about what was refused.
+/// Asks the user about the refusals.
 pub(crate) async fn ask(
     refused: &[Refused],
     confinement: &Confinement,
@@ -163,7 +164,7 @@ pub(crate) async fn ask(
         | ApprovalAnswer::Updated { input: None, .. } => {
             Asked::Again(Box::new(widened(confinement, &grants, gate)))
         }
-        // It has run: another command in its place is not what was asked about.
+        // The command has run, so a different command is no answer to this question.
         ApprovalAnswer::Changed { .. } | ApprovalAnswer::Updated { .. } => Asked::Not(format!(
             "The sandbox kept it from: {told}. The user wants another call in its place, which can \
              only be made by calling again."
@@ -181,8 +182,8 @@ pub(crate) async fn ask(
     }
 }
 
-/// Why the homes are closed to a line, and how to write it so that they are not; nothing where that was
-/// not what it was kept from.
+/// Explains why the home directories are closed for a line, and how to write the line so that they
+/// are not. Returns an empty string if no read was refused.
 fn why_closed(refused: &[Refused], confinement: &Confinement) -> String {
     let reads = |one: &Refused| matches!(one, Refused::Read(_) | Refused::Homes);
     match &confinement.untold {
@@ -196,18 +197,18 @@ fn why_closed(refused: &[Refused], confinement: &Confinement) -> String {
     }
 }
 
-/// What would have to be allowed.
+/// A permission that would have prevented a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Grant {
-    /// To change this, with everything below. It exists.
+    /// Changing this path and everything below it. The path exists.
     Path(PathBuf),
-    /// To make or change this, which decides what other programs run, with everything below.
+    /// Creating or changing this control file, with everything below it.
     Control(PathBuf),
-    /// To read this, with everything below but stores of keys in it. A real path.
+    /// Reading this path and everything below it except key stores. Symlinks are resolved.
     Read(PathBuf),
-    /// To talk to this host.
+    /// Connecting to this host.
     Host(String),
-    /// To talk to anyone: which host it tried is not known.
+    /// Connecting to any host, because the refused host is unknown.
     Network,
 }
 
@@ -240,7 +241,7 @@ fn words(refused: &Refused) -> String {
     }
 }
 
-/// The grants that would let it through; none if that is not known.
+/// Returns the grants that would prevent the refusals, or `None` if they cannot be determined.
 fn grants(refused: &[Refused]) -> Option<Vec<Grant>> {
     let mut grants = Vec::new();
     for one in refused {
@@ -259,7 +260,8 @@ fn grants(refused: &[Refused]) -> Option<Vec<Grant>> {
     (!grants.is_empty()).then_some(grants)
 }
 
-/// The path itself; of a worktree that git makes, what it keeps of that worktree, which is several files.
+/// Returns the path itself. For a file of a git worktree, returns the worktree's directory below
+/// `.git/worktrees`, which contains several files.
 fn whole(path: &Path) -> PathBuf {
     let mut above = path.ancestors();
     let worktree = above.find(|folder| {
@@ -274,7 +276,8 @@ fn whole(path: &Path) -> PathBuf {
     worktree.unwrap_or(path).to_path_buf()
 }
 
-/// The path itself, or the directory in which it would be made; links followed. Never the root.
+/// Returns the path itself or its closest existing ancestor, with symlinks resolved. Never returns
+/// the root.
 fn existing(path: &Path) -> Option<PathBuf> {
     let found = path
         .ancestors()
@@ -282,7 +285,7 @@ fn existing(path: &Path) -> Option<PathBuf> {
     found.parent().is_some().then_some(found)
 }
 
-/// The same confinement with the grants.
+/// Returns the confinement with the grants added.
 fn widened(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Confinement {
     let mut wider = confinement.clone();
     if grants.iter().any(|grant| !matches!(grant, Grant::Read(_))) {
@@ -296,7 +299,7 @@ fn widened(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Conf
             Grant::Read(_) | Grant::Host(_) | Grant::Network => None,
         })
         .collect();
-    // A grant to make files in a directory does not cover control files.
+    // A grant to create files in a directory does not include control files.
     let meant = grants.iter().filter_map(|grant| match grant {
         Grant::Control(path) => Some(path),
         Grant::Path(path) => {
@@ -330,7 +333,7 @@ fn widened(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Conf
     wider
 }
 
-/// Opens what may be read now.
+/// Adds the paths that may now be read.
 fn open(wider: &mut Confinement, grants: &[Grant]) {
     let read = grants.iter().filter_map(|grant| match grant {
         Grant::Read(path) => Some(path.clone()),
@@ -342,7 +345,8 @@ fn open(wider: &mut Confinement, grants: &[Grant]) {
     }
     let stores = &wider.stores;
     let in_store = |path: &PathBuf| stores.iter().any(|store| path.starts_with(store));
-    // Of a store only what was named: a grant for a home does not open the keys in it.
+    // Within a key store, only the named path is opened: a grant for a home directory does not
+    // include the keys in it.
     let keys: Vec<PathBuf> = read.iter().filter(|path| in_store(path)).cloned().collect();
     let hidden = wider.hidden.iter();
     let hidden = hidden.flat_map(|hidden| but_for(hidden, &keys));
@@ -350,7 +354,7 @@ fn open(wider: &mut Confinement, grants: &[Grant]) {
     wider.open = wider.open.iter().cloned().chain(read).collect();
 }
 
-/// Where a path leads, if the profile keeps it from being read although the user may read it, and no
+/// Returns the resolved path if the profile forbids reading it although the user may read it and no
 /// rule denies it.
 fn unreadable(confinement: &Confinement, path: &Path) -> Option<PathBuf> {
     let real = path.canonicalize().ok()?;
@@ -368,7 +372,8 @@ fn unreadable(confinement: &Confinement, path: &Path) -> Option<PathBuf> {
     (kept && access(&real, Access::READ_OK).is_ok()).then_some(real)
 }
 
-/// What is protected, without what is granted in it: then everything beside the way to it, one by one.
+/// Removes the granted paths from a protected one. Returns the remaining parts: all siblings along
+/// the way to the granted paths.
 fn but_for(kept: &Path, granted: &[PathBuf]) -> Vec<PathBuf> {
     if granted.iter().any(|path| kept.starts_with(path)) {
         return Vec::new();
@@ -382,7 +387,7 @@ fn but_for(kept: &Path, granted: &[PathBuf]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// May the profile change it?
+/// Returns whether the profile allows changing the path.
 fn is_writable(confinement: &Confinement, path: &Path) -> bool {
     let real = existing(path).unwrap_or_else(|| path.to_path_buf());
     let below = |list: &Arc<[PathBuf]>| list.iter().any(|one| real.starts_with(one));
@@ -391,12 +396,13 @@ fn is_writable(confinement: &Confinement, path: &Path) -> bool {
         && !below(&confinement.protected)
 }
 
-/// May the user, without a sandbox? As far as modes tell, and mounts.
+/// Returns whether the user may change the path without a sandbox, according to file modes and
+/// mounts.
 fn user_may(path: &Path) -> bool {
     existing(path).is_some_and(|place| access(&place, Access::WRITE_OK).is_ok())
 }
 
-/// The setting that would spare the question, if there is one.
+/// Returns the setting that would make the question unnecessary, if any.
 fn for_all(grants: &[Grant], profile: Confined) -> String {
     let paths = grants.iter().any(|grant| matches!(grant, Grant::Path(_)));
     match paths && profile == Confined::Workspace {
@@ -408,10 +414,10 @@ fn for_all(grants: &[Grant], profile: Confined) -> String {
 fn remedy(grants: &[Grant], profile: Confined) -> String {
     let reads = |grant: &Grant| matches!(grant, Grant::Read(_));
     if profile == Confined::ReadOnly && !grants.iter().any(reads) {
-        // It was taken for one that only reads: no setting speaks of those.
+        // The command was classified as read-only, and no setting changes that.
         return "someone to ask.".to_owned();
     }
-    // Nor should any be kept for what is the kernel's, a device's or a service's.
+    // No setting should open the paths of the kernel, of devices or of services.
     let systems_own = ["/dev", "/proc", "/run", "/sys"];
     let is_systems_own = |grant: &Grant| match grant {
         Grant::Path(path) | Grant::Read(path) => {
@@ -429,7 +435,7 @@ fn remedy(grants: &[Grant], profile: Confined) -> String {
                 "\"{}\" in `sandbox.filesystem.allowWrite`",
                 escaped(path.as_os_str())
             ),
-            // No rule and no setting opens it to commands.
+            // No rule and no setting opens a control file to commands.
             Grant::Control(path) => format!("Write or Edit for {}", escaped(path.as_os_str())),
             Grant::Read(path) => format!(
                 "the rule `Read(/{})` in `permissions.allow` of the user's own settings",

@@ -1,17 +1,20 @@
-//! Command lines and interpreters: `Bash`, `Monitor`, `REPL`, `TaskOutput`, `TaskStop`.
+//! Tools for command lines and interpreters: `Bash`, `Monitor`, `REPL`, `TaskOutput`, `TaskStop`.
 //!
-//! A call becomes a [`job`]: a process in the sandbox with its output in a [`capture`]. Who holds the
-//! job decides what it is: the call that waits for it, or a task in the background.
+//! A call starts a [`job`]: a process in the sandbox with its output in a [`capture`]. The owner of
+//! the job is either the call that waits for it or a background task.
 //!
 //! # Layout
-//! - `bash`, `monitor`, `task_output`, `task_stop`: the tools; `run` is one command from line to answer
+//! - `bash`, `monitor`, `task_output`, `task_stop`: the tools; `run` handles one command from start
+//!   to answer
 //! - `repl`: interpreters that keep their state
-//! - `service`: what the commands of a session share; `program`: who confines them; `tasks`: what runs in the background
-//! - `environment`, `snapshot`, `profile`, `limits`, `tool_caches`: what a command gets
-//! - `answer`, `text`, `exit_code`, `waiting`, `cwd`, `ports`: what is said of it afterwards
-//! - `refused_writes`, `refusal`, `escalate`, `gate`, `host_questions`: what the sandbox keeps it from, which is
-//!   then put to a person
-//! - `changes`: what it changed, so that it can be undone; `read_tracking`: what it showed
+//! - `service`: state shared by the commands of a session; `program`: the program that confines
+//!   them; `tasks`: background tasks
+//! - `environment`, `snapshot`, `profile`, `limits`, `tool_caches`: the inputs of a command
+//! - `answer`, `text`, `exit_code`, `waiting`, `cwd`, `ports`: the report about a command
+//! - `refused_writes`, `refusal`, `escalate`, `gate`, `host_questions`: what the sandbox refused,
+//!   and questions to the user about it
+//! - `changes`: file changes, so that they can be undone; `read_tracking`: files that the command
+//!   showed
 
 mod answer;
 mod bash;

@@ -1,4 +1,4 @@
-//! How the engine's word on a command becomes the sandbox's.
+//! Converts the engine's confinement of a command to a sandbox profile.
 
 use haft_contract::{
     Confined, Confinement, ControlAction, ControlFiles, ControlNames, ControlUse, NetworkAccess,
@@ -8,7 +8,7 @@ use haft_sandbox::{
     SandboxProfile, Workspace,
 };
 
-/// What a command may touch.
+/// Returns the sandbox profile of a command.
 pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
     let hidden = confinement.hidden.to_vec();
     let mut closed = ClosedDirectories {
@@ -16,14 +16,14 @@ pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
         open: confinement.open.to_vec(),
     };
     if !closed.directories.is_empty() {
-        // Its shell reads it first.
+        // The command's shell sources this file first.
         closed.open.extend(confinement.sourced.clone());
     }
     match confinement.profile {
         Confined::ReadOnly if matches!(confinement.network, NetworkAccess::Nobody) => {
             SandboxProfile::ReadOnly(Reading { hidden, closed })
         }
-        // It changes no file, but asks someone.
+        // The command changes no file, but it uses the network.
         Confined::ReadOnly => SandboxProfile::Workspace(Workspace {
             writable: confinement.writable.to_vec(),
             protected: Vec::new(),
@@ -47,7 +47,8 @@ pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
     }
 }
 
-/// The same for a program that we talk to by files: of one that only reads these would be its own.
+/// Like [`of`], but for a program that communicates with us through files: a read-only profile
+/// would give it a private copy of them.
 pub(crate) fn shared(confinement: &Confinement) -> SandboxProfile {
     match of(confinement) {
         SandboxProfile::ReadOnly(Reading { hidden, closed }) => {
@@ -85,7 +86,7 @@ fn guarded(names: ControlNames, confinement: &Confinement) -> GuardedNames {
     }
 }
 
-/// May a command use a name so?
+/// Returns whether a command may use a name in this way.
 pub(crate) fn permits(control: &ControlFiles, used: &NameUse) -> bool {
     control.permits(&ControlUse {
         path: &used.path,

@@ -1,7 +1,7 @@
-//! `haft demo`: an agent at work, to watch, without a key and without a network.
+//! `haft demo`: shows a scripted agent run that needs no API key and no network.
 //!
-//! The model is scripted (`acts.json`). Everything else is what every session has: the loop, the tools, the
-//! rules, the sandbox, the undo journal, and real files of a scratch project.
+//! The model is scripted (`acts.json`). Everything else is the same as in every session: the agent
+//! loop, the tools, the rules, the sandbox, the undo journal, and real files in a scratch project.
 
 mod pace;
 mod scratch;
@@ -22,19 +22,19 @@ use crate::{
 };
 
 const ACTS: &str = include_str!("acts.json");
-/// The one in which a page is looked at.
+/// The act in which the agent opens a web page.
 const PAGE: &str = include_str!("page.json");
 
-/// What the model is called wherever a name is shown.
+/// The model name that is displayed.
 const MODEL: &str = "scripted";
 
-/// A person says something, and the model works on it.
+/// A user prompt and the scripted turns that answer it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Act {
     prompt: String,
     turns: Vec<ScriptedReply>,
-    /// What subagents say.
+    /// The scripted conversations of subagents.
     #[serde(default)]
     asides: Vec<ScriptedConversation>,
 }
@@ -42,7 +42,7 @@ struct Act {
 pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     let mut acts: Vec<Act> = serde_json::from_str(ACTS)?;
     let style = Style::of_stdout();
-    // No one watches a pipe.
+    // Typing is not animated for a pipe.
     let pace = Pace::new(flags.fast || !show::stdout_is_terminal());
     let signals = Signals::listen()?;
     let scratch = Scratch::make()?;
@@ -115,7 +115,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Is there one, and would it be started here?
+/// Returns whether a browser is installed and the sandbox could start it.
 #[cfg(feature = "browser")]
 fn has_browser(config: &SessionConfig) -> anyhow::Result<bool> {
     let permitted = haft_host::Permitted::load(config)?;
@@ -134,7 +134,7 @@ fn has_browser(_: &SessionConfig) -> anyhow::Result<bool> {
 fn config(scratch: &Scratch) -> anyhow::Result<SessionConfig> {
     let args = SessionArgs {
         cwd: Some(scratch.project().to_path_buf()),
-        // Nothing of the user's own: what is shown is the same for everyone.
+        // No user settings: the demo looks the same on every machine.
         setting_sources: Some(String::new()),
         permission_mode: Some(Mode::AcceptEdits),
         allowed_tools: vec!["Bash(./test.sh)".to_owned()],

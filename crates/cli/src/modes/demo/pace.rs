@@ -1,4 +1,4 @@
-//! As fast as someone can follow; or as fast as it goes.
+//! The typing speed of the demo: readable, or without any delay.
 
 use std::{io, time::Duration};
 
@@ -8,7 +8,7 @@ use crate::show::{self, Style};
 
 const LETTER: Duration = Duration::from_millis(18);
 const WORD: Duration = Duration::from_millis(45);
-/// Before the model says something, and to look at what it did.
+/// The pause before the model replies, and after a prompt was typed.
 const THOUGHT: Duration = Duration::from_millis(900);
 
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ impl Pace {
         Self { fast }
     }
 
-    /// That of the model.
+    /// Returns the pace of the scripted model's replies.
     pub(super) fn of_model(self) -> SpeakingPace {
         match self.fast {
             true => SpeakingPace::default(),
@@ -36,7 +36,7 @@ impl Pace {
         self.wait(THOUGHT).await;
     }
 
-    /// What a person types.
+    /// Prints a user prompt letter by letter.
     pub(super) async fn type_out(self, mark: &str, text: &str, style: Style) -> io::Result<()> {
         self.rest().await;
         show::drawn_part(&style.bold(mark))?;

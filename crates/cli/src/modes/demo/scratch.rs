@@ -1,4 +1,4 @@
-//! A small project to work in, gone when it is done with.
+//! A small temporary project, removed on drop unless it is kept.
 
 use std::{
     env,
@@ -19,7 +19,7 @@ const FILES: [(&str, &str); 6] = [
     ("till.html", include_str!("project/till.html")),
 ];
 
-/// The project, and where its session keeps its state.
+/// The scratch project and the state folder of its session.
 pub(super) struct Scratch {
     folder: PathBuf,
     project: PathBuf,
@@ -31,7 +31,7 @@ impl Scratch {
         let folder =
             env::temp_dir().join(format!("haft-demo-{}", haft_agent::random_id().simple()));
         let made = || -> io::Result<Self> {
-            // What is in it is no one else's.
+            // Only the user may read it.
             fs::DirBuilder::new().mode(0o700).create(&folder)?;
             let folder = fs::canonicalize(&folder)?;
             let scratch = Self {

@@ -1,4 +1,4 @@
-//! What was found, as a text and as JSON.
+//! The results of the checks, rendered as text and as JSON.
 
 use serde_json::{Value, json};
 
@@ -7,18 +7,18 @@ use crate::{
     show::{self, Style},
 };
 
-/// All that was looked at.
+/// The results of all checks.
 pub(super) struct Findings {
     pub(super) sections: Vec<Section>,
 }
 
-/// What was looked at together.
+/// A group of related checks.
 pub(super) struct Section {
     pub(super) name: &'static str,
     pub(super) rows: Vec<Row>,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) name: String,
@@ -28,11 +28,11 @@ pub(super) struct Row {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CheckState {
-    /// As it should be.
+    /// Correct.
     Good,
-    /// Worth a look.
+    /// Worth knowing.
     Note,
-    /// Something that was asked for cannot be had.
+    /// A requested feature is not available.
     Bad,
 }
 
@@ -57,7 +57,7 @@ impl Row {
 }
 
 impl Findings {
-    /// Those with something in them.
+    /// Returns the sections that have rows.
     pub(super) fn sections(&self) -> impl Iterator<Item = &Section> {
         self.sections
             .iter()

@@ -1,9 +1,10 @@
-//! `haft doctor`: what a session here would find.
+//! `haft doctor`: reports the environment that a session started here would find.
 //!
-//! Files are looked at and nothing of the workspace is started but the MCP servers that a session would start,
-//! which are those of a trusted directory: not even a program's version is worth running what the workspace may have
-//! put in its place. What the sandbox holds is found out by trying, and whether the model's server answers by
-//! asking it for its list.
+//! The checks inspect files. They start no program of the workspace except the MCP servers that a
+//! session would start, which requires that the directory is trusted. They do not even ask a
+//! program for its version, because the workspace may have replaced that program. The sandbox
+//! checks run commands that attempt forbidden operations; the model check asks the provider for its
+//! model list.
 
 mod findings;
 
@@ -35,7 +36,7 @@ use crate::{
     show::{self, Style},
 };
 
-/// Programs that commands and tools make use of.
+/// Programs that commands and tools use.
 const PROGRAMS: [&str; 5] = ["bash", "git", "rg", "pdftoppm", "bwrap"];
 
 pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit> {
@@ -48,7 +49,7 @@ pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit
     Ok(findings.exit())
 }
 
-/// The same as a text, for those who ask in a session.
+/// Like [`run`], but returns the report as text for the `/doctor` command in a session.
 pub(crate) async fn report(config: SessionConfig) -> String {
     match look(&config).await {
         Ok(findings) => findings.text(Style::plain()),
@@ -88,7 +89,7 @@ async fn look(config: &SessionConfig) -> anyhow::Result<Findings> {
     Ok(findings)
 }
 
-/// Where pages would be looked at.
+/// Returns the browser that would open pages.
 #[cfg(feature = "browser")]
 fn browser(config: &SessionConfig, permitted: &Permitted) -> Section {
     let found = haft_host::browser_program(&permitted.settings, &config.environment, &config.cwd);
@@ -110,7 +111,7 @@ fn browser(config: &SessionConfig, permitted: &Permitted) -> Section {
     }
 }
 
-/// MCP servers: what came of connecting each.
+/// Lists the MCP servers with the result of connecting to each.
 fn servers(list: &haft_host::ServerList) -> Section {
     let named = list.servers.iter().map(|server| {
         let (state, what) = match (server.status, &server.error) {
@@ -158,7 +159,7 @@ fn version() -> Section {
     }
 }
 
-/// The files that were found, and what is wrong with them.
+/// Lists the settings files that were found and the problems in them.
 fn files(settings: &Settings) -> Section {
     let mut rows = Vec::new();
     for layer in &settings.layers {
@@ -180,7 +181,7 @@ fn files(settings: &Settings) -> Section {
     }
 }
 
-/// Can what haft keeps be written?
+/// Checks that haft's state folder can be written.
 fn home(places: &SettingsPlaces) -> Section {
     let folder = places.user.display().to_string();
     let row = match is_writable(&places.user) {
@@ -200,7 +201,7 @@ fn home(places: &SettingsPlaces) -> Section {
     }
 }
 
-/// Is it a folder that can be written to, or could one be made there? Nothing is made.
+/// Returns whether `folder` is a writable directory or could be created. Creates nothing.
 fn is_writable(folder: &Path) -> bool {
     let there = folder
         .ancestors()
@@ -209,7 +210,7 @@ fn is_writable(folder: &Path) -> bool {
     there.is_some_and(|there| there.is_dir() && rustix::fs::access(there, access).is_ok())
 }
 
-/// Who would answer.
+/// Checks the API key, the provider and the model.
 fn model(found: &AvailableModels) -> Section {
     let key = match (found.key_source, &found.listed) {
         ("none", Ok(_)) => Row::new("key", CheckState::Good, "none is needed"),
@@ -220,7 +221,7 @@ fn model(found: &AvailableModels) -> Section {
         ),
         (source, _) => Row::new("key", CheckState::Good, source),
     };
-    // Where nothing is set up yet, nothing is broken.
+    // Without a key nothing has been set up yet, so an unreachable server is not an error.
     let trouble = match found.key_source {
         "none" => CheckState::Note,
         _ => CheckState::Bad,
@@ -263,7 +264,7 @@ fn is_listed(name: &str, models: &[ModelInfo]) -> bool {
     models.iter().any(|model| model.id == name)
 }
 
-/// What commands reach, by how they are confined.
+/// Describes the network access of commands, depending on the sandbox settings.
 fn network(sandbox: &SandboxSettings) -> Section {
     let permitted = match (sandbox.enabled, sandbox.available) {
         (Some(true), true) => {
@@ -289,7 +290,7 @@ fn network(sandbox: &SandboxSettings) -> Section {
     }
 }
 
-/// Does what the workspace asks for count?
+/// Reports whether the workspace is trusted, and so whether its settings apply.
 fn trusted(settings: &Settings) -> Section {
     let places = &settings.places;
     let things = settings.running_things();
@@ -324,7 +325,7 @@ fn trusted(settings: &Settings) -> Section {
     }
 }
 
-/// What searches keep between calls.
+/// Reports the search index and the caches that searches use.
 #[cfg(feature = "search")]
 fn search(permitted: &Permitted) -> Section {
     let index = &permitted.search_index;
@@ -368,7 +369,7 @@ fn search(permitted: &Permitted) -> Section {
     }
 }
 
-/// What a search here begins with.
+/// Describes the stored search index that a search here starts from.
 #[cfg(feature = "search")]
 fn kept(status: &IndexStatus) -> Vec<Row> {
     if let Some(reason) = status.refused {
@@ -400,7 +401,7 @@ fn kept(status: &IndexStatus) -> Vec<Row> {
     ]
 }
 
-/// Language servers that are installed; none: nothing to be said.
+/// Lists the installed language servers. Returns `None` if there are neither servers nor problems.
 #[cfg(feature = "code")]
 fn language_servers(config: &SessionConfig, permitted: &Permitted) -> Option<Section> {
     let found = haft_host::found_language_servers(config, permitted);
@@ -436,8 +437,8 @@ fn programs(path: &Path) -> Section {
     }
 }
 
-/// The first program of this name, as a shell would find it. A directory that is no absolute path is
-/// one of the workspace, and passed over.
+/// Returns the first program called `name` in `path`. Skips relative directories, which a shell
+/// would resolve inside the workspace.
 fn find(name: &str, path: &Path) -> Option<PathBuf> {
     env::split_paths(path)
         .filter(|directory| directory.is_absolute())
@@ -449,7 +450,7 @@ fn find(name: &str, path: &Path) -> Option<PathBuf> {
         })
 }
 
-/// What the settings ask for that cannot be had.
+/// Returns the requested sandbox settings that this machine does not support.
 fn wanted(sandbox: &SandboxSettings) -> Vec<Row> {
     let state = if sandbox.required {
         CheckState::Bad
@@ -462,7 +463,8 @@ fn wanted(sandbox: &SandboxSettings) -> Vec<Row> {
         .collect()
 }
 
-/// What the sandbox holds on this machine, row by row: commands really try what they must not.
+/// Returns one row per sandbox guarantee. Each guarantee is tested by a command that attempts the
+/// forbidden operation.
 async fn guarantees() -> Vec<Row> {
     let (Some(shell), Ok(program)) = (haft_sandbox::system_shell(), env::current_exe()) else {
         return vec![Row::new(

@@ -1,7 +1,9 @@
-//! `haft exec --interactive-json`: calls may ask, report progress and be cancelled one by one.
+//! `haft exec --interactive-json`: calls can ask for permission, report progress and be cancelled
+//! one by one.
 //!
-//! Beside the answers, lines with a `type` go out: `permission_request`, `progress` and `error`. Lines with a `type`
-//! come in beside the requests, at any time: `permission_response` and `cancel`.
+//! Besides the answers, stdout carries lines with a `type`: `permission_request`, `progress` and
+//! `error`. Besides the requests, stdin accepts lines with a `type` at any time:
+//! `permission_response` and `cancel`.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,10 +25,10 @@ use tokio::sync::oneshot;
 use super::request::text_id;
 use crate::show;
 
-/// Why no answer can come any more.
+/// The reason that an open question gets no answer.
 const CLOSED: &str = "the input has ended, so no one can answer";
 
-/// What the lines of one program are about.
+/// The open questions and calls of one client.
 #[derive(Default)]
 pub(super) struct Dialog {
     next: AtomicU64,
@@ -35,24 +37,25 @@ pub(super) struct Dialog {
 
 #[derive(Default)]
 struct DialogState {
-    /// Questions without an answer yet, by their ids.
+    /// Unanswered questions by id.
     questions: HashMap<String, oneshot::Sender<ApprovalAnswer>>,
-    /// Questions whose call was over before they were answered: an answer may be on its way.
+    /// Questions whose call ended before they were answered. Their answer may still arrive and is
+    /// then ignored.
     withdrawn: HashSet<String>,
-    /// Calls that run or wait, by their ids as text.
+    /// Running and waiting calls, by their ids as text.
     calls: HashMap<String, OpenCall>,
-    /// The ids of calls that run, by our own.
+    /// The clients' ids of running calls, by our own ids.
     ids: HashMap<CallId, String>,
     is_closed: bool,
 }
 
 /// A call that waits or runs.
 struct OpenCall {
-    /// Its id, as its author wrote it.
+    /// The id as the client wrote it.
     id: Value,
-    /// Once it runs.
+    /// Present once the call runs.
     cancel: Option<CancellationToken>,
-    /// It was cancelled before.
+    /// Cancelled before it began.
     is_cancelled: bool,
 }
 
@@ -66,7 +69,7 @@ impl OpenCall {
 }
 
 impl Dialog {
-    /// A line with a `type`, which is no request. The error says what is wrong with it.
+    /// Handles a line with a `type`, which is not a request. The error describes the problem in it.
     pub(super) fn hear(&self, line: &Value) -> Result<(), String> {
         match line["type"].as_str() {
             Some("permission_response") => self.answered(line),
@@ -74,7 +77,7 @@ impl Dialog {
                 let mut state = self.state();
                 match state.calls.get_mut(&text_id(&line["id"])) {
                     Some(call) => call.cancel(),
-                    // It may just have ended.
+                    // The call may just have ended.
                     None => tracing::debug!(id = %line["id"], "no such call runs"),
                 }
                 Ok(())
@@ -90,7 +93,7 @@ impl Dialog {
         let answer = meant(line)?;
         let mut state = self.state();
         if let Some(sender) = state.questions.remove(id) {
-            // The one that asked may be gone.
+            // The call that asked may have ended.
             drop(sender.send(answer));
         } else if !state.withdrawn.remove(id) {
             return Err(format!(
@@ -102,7 +105,8 @@ impl Dialog {
         Ok(())
     }
 
-    /// A call has come; it can be cancelled until it is over. `shown` is its id as it was written.
+    /// Registers a call, which can be cancelled until it ends. `shown` is its id as the client
+    /// wrote it.
     pub(super) fn comes(&self, id: String, shown: Value) {
         let call = OpenCall {
             id: shown,
@@ -112,7 +116,8 @@ impl Dialog {
         self.state().calls.insert(id, call);
     }
 
-    /// It begins.
+    /// Marks a call as running. If it was cancelled while it waited, `cancel` is triggered
+    /// immediately.
     pub(super) fn begins(&self, id: &str, cancel: CancellationToken) {
         let mut state = self.state();
         let Some(call) = state.calls.get_mut(id) else {
@@ -124,26 +129,26 @@ impl Dialog {
         call.cancel = Some(cancel);
     }
 
-    /// It is over.
+    /// Removes a call that has ended.
     pub(super) fn is_over(&self, id: &str) {
         let mut state = self.state();
         state.calls.remove(id);
         state.ids.retain(|_, known| known != id);
     }
 
-    /// Who learns which calls run.
+    /// Returns the observer that maps our call ids to the client's.
     pub(super) fn observer(self: &Arc<Self>) -> Arc<dyn CallObserver> {
         Arc::clone(self) as _
     }
 
-    /// The id of a call as it was written.
+    /// Returns the id of a call as the client wrote it.
     fn shown(&self, id: &str) -> Value {
         let state = self.state();
         let call = state.calls.get(id);
         call.map_or_else(|| Value::String(id.to_owned()), |call| call.id.clone())
     }
 
-    /// No line comes any more: what waits for an answer gets none.
+    /// Marks the input as closed: open questions get no answer.
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
@@ -155,7 +160,7 @@ impl Dialog {
     }
 }
 
-/// The line that says what is wrong with another.
+/// Returns an `error` line about the line `line`.
 pub(super) fn problem(line: &Value, message: &str) -> Value {
     let mut problem = json!({"type": "error", "message": message});
     for key in ["request_id", "id"] {
@@ -166,7 +171,7 @@ pub(super) fn problem(line: &Value, message: &str) -> Value {
     problem
 }
 
-/// What an answer line says.
+/// Parses a `permission_response` line.
 fn meant(line: &Value) -> Result<ApprovalAnswer, String> {
     let texts = |key: &str| -> Vec<String> {
         let list = line[key].as_array().into_iter().flatten();
@@ -194,7 +199,7 @@ fn meant(line: &Value) -> Result<ApprovalAnswer, String> {
     }
 }
 
-/// Asks the program at the other end.
+/// Asks the client for permission by a `permission_request` line.
 pub(super) struct ByLines(pub(super) Arc<Dialog>);
 
 impl Questions for ByLines {
@@ -239,7 +244,7 @@ impl Questions for ByLines {
     }
 }
 
-/// Takes a question back that is not waited for any more, unless it was answered.
+/// Withdraws an unanswered question on drop.
 struct Withdraws<'a>(&'a Dialog, String);
 
 impl Drop for Withdraws<'_> {
@@ -251,7 +256,7 @@ impl Drop for Withdraws<'_> {
     }
 }
 
-/// Knows which call is which, for what is reported of it.
+/// Records which of our call ids belongs to which client id, for progress lines.
 impl CallObserver for Dialog {
     fn started(&self, call: &Admitted) {
         let (own, id) = call.call().ids();
@@ -261,12 +266,12 @@ impl CallObserver for Dialog {
     fn ended(&self, _: &CallResult) {}
 }
 
-/// Where calls report their progress, and where it comes out.
+/// Creates the channel through which calls report their progress.
 pub(super) fn progress() -> (Progress, Updates) {
     haft::contract::progress::channel(CallId::new())
 }
 
-/// Writes what calls report, until there is no session any more.
+/// Writes progress lines until the session has ended.
 pub(super) async fn report(mut updates: Updates, dialog: Arc<Dialog>) {
     while let Some((call, update)) = updates.recv().await {
         let id = dialog.state().ids.get(&call).cloned();

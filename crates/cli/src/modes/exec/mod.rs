@@ -1,7 +1,7 @@
-//! `haft exec`: calls on stdin, answers on stdout, one line each, in order.
+//! `haft exec`: runs calls from stdin and answers on stdout, one line each, in order.
 //!
-//! - `stdin`: what comes in; `request`: what it asks for
-//! - `interactive`: what else may go in and out, where the other end asked for it
+//! - `stdin`: reads the input; `request`: parses it
+//! - `interactive`: the additional lines in both directions, if the client asked for them
 
 mod interactive;
 mod request;
@@ -62,15 +62,16 @@ async fn serve_input(
     serve_all(haft, input, Some(&dialog)).await
 }
 
-/// Where requests come from.
+/// The source of requests.
 enum Input {
-    /// Read when the one before is answered, so that a person can be asked on the same terminal.
+    /// Reads a line only after the previous one was answered, so that questions can use the same
+    /// terminal.
     OnDemand(Documents),
-    /// Read at any time.
+    /// Reads lines at any time, also while calls run.
     Beside(mpsc::UnboundedReceiver<Arrived>),
 }
 
-/// What has come.
+/// The next item of the input.
 enum Arrived {
     Request(Result<Request, Box<Problem>>),
     TooLong(u64),
@@ -86,7 +87,7 @@ impl Input {
     }
 }
 
-/// The next request; blank lines are none.
+/// Returns the next request, skipping blank lines.
 async fn next_request(documents: &mut Documents) -> Option<Arrived> {
     loop {
         return Some(match documents.next().await? {
@@ -98,7 +99,7 @@ async fn next_request(documents: &mut Documents) -> Option<Arrived> {
     }
 }
 
-/// Reads at any time: what is no request is served at once.
+/// Reads lines in the background and handles those that are not requests immediately.
 fn read_beside(mut documents: Documents, dialog: Arc<Dialog>) -> mpsc::UnboundedReceiver<Arrived> {
     let (sender, receiver) = mpsc::unbounded_channel();
     haft::spawn_boxed(async move {
@@ -164,7 +165,7 @@ async fn serve_all(
     Ok(ended_by.try_recv().unwrap_or(Exit::Interrupted))
 }
 
-/// Answers one line, whatever it says.
+/// Answers one line, whether or not it is a valid request.
 async fn serve(
     haft: &mut Haft,
     request: Result<Request, Box<Problem>>,
@@ -187,7 +188,7 @@ async fn serve(
     }
 }
 
-/// Runs calls; with a dialog they can be cancelled, and what they report has their ids.
+/// Runs calls. With a dialog, they can be cancelled and their progress carries their ids.
 async fn carry_out(
     haft: &mut Haft,
     calls: &[ToolUse],
@@ -213,7 +214,7 @@ async fn carry_out(
     results
 }
 
-/// SIGINT and SIGTERM cancel what runs; which one came first decides how we end.
+/// Makes SIGINT and SIGTERM cancel the running calls. The first signal determines the exit code.
 fn signals(cancel: CancellationToken) -> anyhow::Result<mpsc::Receiver<Exit>> {
     let (sender, receiver) = mpsc::channel(1);
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -229,7 +230,7 @@ fn signals(cancel: CancellationToken) -> anyhow::Result<mpsc::Receiver<Exit>> {
     Ok(receiver)
 }
 
-/// The answer to a call.
+/// Returns the answer line for a finished call.
 pub(crate) fn answer(id: &Value, finished: &CallResult) -> Value {
     let content = match finished.content.as_slice() {
         [Content::Text { text }] => json!(text),
@@ -256,7 +257,7 @@ pub(crate) fn answer(id: &Value, finished: &CallResult) -> Value {
     answer
 }
 
-/// The answer to a line that cannot be served.
+/// Returns the answer for a line that cannot be served.
 fn refusal(id: &Value, name: &Value, problem: &str) -> Value {
     json!({
         "id": id,

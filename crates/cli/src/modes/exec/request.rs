@@ -1,20 +1,20 @@
-//! What a line asks for.
+//! Parses the lines of `haft exec`.
 
 use haft::{Messages, ToolUse};
 use serde_json::{Value, json};
 
-/// A line that can be served.
+/// A valid input line.
 #[derive(Debug, PartialEq)]
 pub(super) enum Request {
     /// `{"id"?, "name", "input"}`.
     Call { id: Value, call: ToolUse },
     /// An assistant message of a provider.
     Message(Messages),
-    /// No request, but a message about one.
+    /// A message with a `type`: not a request, but about one (an answer or a cancellation).
     Word(Value),
 }
 
-/// A line that cannot, with what is known of it.
+/// An invalid input line: its id and name as far as they could be read, and the problem.
 #[derive(Debug, PartialEq)]
 pub(super) struct Problem {
     pub(super) id: Value,
@@ -25,7 +25,7 @@ pub(super) struct Problem {
 const SHAPES: &str =
     "a line is {\"id\"?, \"name\", \"input\"} or an assistant message with tool calls";
 
-/// The id of a call as a text.
+/// Returns the id of a call as text.
 pub(super) fn text_id(id: &Value) -> String {
     match id {
         Value::String(text) => text.clone(),

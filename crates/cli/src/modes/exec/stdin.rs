@@ -1,8 +1,8 @@
-//! Lines of stdin, read one at a time when asked for, and the JSON texts in them: a line each, or indented over
-//! several lines.
+//! Reads lines from stdin on demand, and the JSON texts in them, which are one line each or
+//! indented over several lines.
 //!
-//! A thread of its own does the waiting. It reads only on demand, so that while a call runs no one
-//! else takes what a person types into a question.
+//! A dedicated thread does the blocking reads. It reads only on demand, so that it never consumes
+//! the user's answer to a question while a call runs.
 
 use std::{
     io::{self, BufRead, BufReader},
@@ -10,17 +10,17 @@ use std::{
     thread,
 };
 
-/// Longer lines are passed over without being kept.
+/// The maximum length of a line in bytes. Longer lines are skipped without being stored.
 pub(crate) const LONGEST: usize = 32 << 20;
 
-/// What came.
+/// The next item of the input.
 #[derive(Debug)]
 pub(crate) enum InputLine {
-    /// A line, without its end.
+    /// A line without its line end.
     Text(Vec<u8>),
-    /// A line no one could want.
+    /// A line above the length limit, with its length.
     TooLong { bytes: u64 },
-    /// Nothing more can be read.
+    /// The read failed, so nothing more can be read.
     Failed(io::Error),
 }
 
@@ -55,8 +55,8 @@ impl Lines {
         }
     }
 
-    /// The next line; `None` at the end. May be dropped while it waits: the line then comes next
-    /// time.
+    /// Returns the next line, or `None` at the end. Cancel-safe: after a drop, the next call
+    /// returns the line.
     pub(crate) async fn next(&mut self) -> Option<InputLine> {
         if !self.asked {
             self.asked = self.ask.send(()).is_ok();
@@ -67,7 +67,7 @@ impl Lines {
     }
 }
 
-/// Reads up to the next line end, keeping no more than `longest` bytes.
+/// Reads up to the next line end and keeps at most `longest` bytes.
 fn read_line(input: &mut impl BufRead, longest: usize) -> Option<InputLine> {
     let mut line = Vec::new();
     let mut bytes: u64 = 0;
@@ -84,7 +84,7 @@ fn read_line(input: &mut impl BufRead, longest: usize) -> Option<InputLine> {
         if line.len() + part.len() <= longest {
             line.extend_from_slice(part);
         } else {
-            // Give the memory back at once; the rest is only counted.
+            // Frees the memory immediately; the rest of the line is only counted.
             line = Vec::new();
             line.shrink_to_fit();
         }
@@ -101,12 +101,12 @@ fn read_line(input: &mut impl BufRead, longest: usize) -> Option<InputLine> {
     }
 }
 
-/// JSON texts, one after the other.
+/// Splits lines into JSON texts.
 pub(super) struct Documents {
     lines: Lines,
-    /// The lines of one that is not at its end.
+    /// The lines of a text that is not complete yet.
     begun: Vec<u8>,
-    /// A line that begins the next one.
+    /// A line that has been read and begins the next text.
     ahead: Option<Vec<u8>>,
 }
 
@@ -119,7 +119,7 @@ impl Documents {
         }
     }
 
-    /// The next one; `None` at the end. May be dropped while it waits: nothing is lost.
+    /// Returns the next text, or `None` at the end. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<InputLine> {
         loop {
             let line = match self.ahead.take() {
@@ -127,7 +127,7 @@ impl Documents {
                 None => match self.lines.next().await {
                     Some(InputLine::Text(line)) => line,
                     other if self.begun.is_empty() => return other,
-                    // What is wrong with it is said of what there is.
+                    // The incomplete text is returned, so that the JSON parser reports the problem.
                     _ => return Some(self.whole()),
                 },
             };
@@ -138,7 +138,8 @@ impl Documents {
                 self.begun = line;
                 continue;
             }
-            // Indented JSON begins no inner line with an opening bracket: another text begins here.
+            // Inside indented JSON, no line begins with an opening bracket at column 0, so this
+            // line begins a new text.
             if line.starts_with(b"{") || line.starts_with(b"[") {
                 self.ahead = Some(line);
                 return Some(self.whole());
@@ -161,7 +162,7 @@ impl Documents {
     }
 }
 
-/// Does a text begin here that goes on in the next line?
+/// Returns whether this line begins a JSON text that continues on the next line.
 fn begins(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     let opens = line.starts_with(b"{") || line.starts_with(b"[");

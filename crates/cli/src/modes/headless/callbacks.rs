@@ -1,4 +1,4 @@
-//! Hooks that the program at the other end runs itself.
+//! Hooks that the SDK client runs itself.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -12,12 +12,12 @@ use tokio::time::timeout;
 
 use super::channel::Channel;
 
-/// How long an answer may take where no one says.
+/// The default timeout of a callback.
 const USUAL: Duration = Duration::from_secs(600);
 const ON_PROMPT: Duration = Duration::from_secs(30);
 const ON_DISPLAY: Duration = Duration::from_secs(10);
 
-/// What tells a handler from others.
+/// The fields that identify a callback handler.
 #[derive(Serialize)]
 struct CallbackIdentity<'a> {
     callback: &'a str,
@@ -25,7 +25,8 @@ struct CallbackIdentity<'a> {
     matcher: &'a str,
 }
 
-/// Handlers that ask the other end, as `initialize` names them. What makes no sense is an error in words.
+/// Returns a handler for each callback of the `initialize` request. Returns an error message for
+/// invalid definitions.
 pub(super) fn read(
     hooks: &NamedList<CallbackMatcher>,
     channel: &Arc<Channel>,
@@ -58,7 +59,7 @@ pub(super) fn read(
                     matcher: text,
                 };
                 handlers.push(Handler {
-                    // The callback ends by itself before that.
+                    // The handler's own timeout is longer: the callback times out first.
                     timeout: limit.saturating_mul(2).saturating_add(ON_PROMPT),
                     guards: group.on_failure.as_deref() == Some("block"),
                     written: value(&identity)?,
@@ -88,7 +89,7 @@ fn callback(id: &str, event: HookMoment, limit: Duration, channel: &Arc<Channel>
     }))
 }
 
-/// What no answer in time means.
+/// Returns the hook output for a callback that did not answer in time.
 fn late(event: HookMoment, limit: Duration) -> Result<Value, String> {
     let why = format!("the {} hook did not answer within {limit:?}", event.name());
     if event == HookMoment::PRE_TOOL_USE {

@@ -1,4 +1,4 @@
-//! Requests to the program at the other end, and its answers.
+//! Control requests to the SDK client, and its answers.
 
 use std::{
     collections::HashMap,
@@ -17,23 +17,23 @@ use tokio::sync::oneshot;
 
 use super::output::Output;
 
-/// Why there is no answer.
+/// The reason that a request gets no answer.
 pub(super) const CLOSED: &str = "the other end has closed its input";
 
-/// The way to the other end.
+/// The connection for control messages to the client.
 pub(super) struct Channel {
     pub(super) output: Arc<Output>,
     next: AtomicU64,
-    /// The other end has introduced itself.
+    /// Set once the client has sent `initialize`.
     is_initialized: AtomicBool,
     waiting: Mutex<Waiting>,
 }
 
 #[derive(Default)]
 struct Waiting {
-    /// Requests without an answer yet.
+    /// Unanswered requests by id.
     requests: HashMap<String, oneshot::Sender<Result<Value, String>>>,
-    /// No answer can come any more.
+    /// Set once the client has closed its input: no answer can arrive any longer.
     closed: bool,
 }
 
@@ -47,7 +47,8 @@ impl Channel {
         }
     }
 
-    /// Asks, and waits for as long as it takes. Dropped while it waits, it takes the question back.
+    /// Sends a request and waits indefinitely for the answer. If dropped while waiting, cancels the
+    /// request.
     pub(super) async fn ask(&self, request: SessionRequest<'_>) -> Result<Value, String> {
         let (sender, receiver) = oneshot::channel();
         let id = self.id();
@@ -63,7 +64,7 @@ impl Channel {
         receiver.await.unwrap_or_else(|_| Err(CLOSED.to_owned()))
     }
 
-    /// Says something whose answer no one waits for.
+    /// Sends a request without waiting for the answer.
     pub(super) fn tell(&self, request: SessionRequest<'_>) {
         if !self.waiting().closed {
             self.put(&self.id(), request);
@@ -83,7 +84,7 @@ impl Channel {
             }));
     }
 
-    /// An answer has come. One that no one waits for is passed over.
+    /// Handles an answer. Answers that no request waits for are ignored.
     pub(super) fn answered(&self, response: ControlOutcome<Value>) {
         let id = response.request_id().as_str();
         let Some(sender) = self.waiting().requests.remove(id) else {
@@ -92,7 +93,7 @@ impl Channel {
         let _ = sender.send(response.into_result());
     }
 
-    /// Answers a request of the other end.
+    /// Answers a request of the client.
     pub(super) fn respond(&self, id: RequestId, served: Result<SessionAnswer, String>) {
         let response = ControlOutcome::new(id, served);
         self.output
@@ -101,7 +102,7 @@ impl Channel {
             }));
     }
 
-    /// The other end has introduced itself (`initialize`).
+    /// Records that the client has sent `initialize`.
     pub(super) fn initialized(&self) {
         self.is_initialized.store(true, Ordering::Relaxed);
     }
@@ -110,12 +111,12 @@ impl Channel {
         self.is_initialized.load(Ordering::Relaxed)
     }
 
-    /// Can no answer come any more?
+    /// Returns whether the client has closed its input.
     pub(super) fn is_closed(&self) -> bool {
         self.waiting().closed
     }
 
-    /// No answer will come any more.
+    /// Fails all open requests: the client has closed its input.
     pub(super) fn close(&self) {
         let mut waiting = self.waiting();
         waiting.closed = true;

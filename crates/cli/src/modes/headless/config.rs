@@ -1,4 +1,4 @@
-//! The session that the flags of `haft -p` describe.
+//! Builds the session configuration from the flags of `haft -p`.
 
 use std::{
     fs,

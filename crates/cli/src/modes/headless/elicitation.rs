@@ -1,4 +1,4 @@
-//! What MCP servers want to know of a person, put to the program at the other end as they say it.
+//! Forwards the elicitation requests of MCP servers to the SDK client unchanged.
 
 use std::sync::{
     Arc,
@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::channel::Channel;
 
-/// Asks a program that has introduced itself. One that answers with an error is not asked again: there is no other
-/// way to learn that it does not know such requests.
+/// Asks a client that has sent `initialize`. After one error answer the client is not asked again,
+/// because an error is the only sign that it does not support these requests.
 pub(super) struct ProgramElicitations {
     channel: Arc<Channel>,
     is_unable: AtomicBool,
@@ -77,7 +77,7 @@ fn request(asked: &Elicitation) -> ElicitationRequest<'_> {
     }
 }
 
-/// What is neither a yes nor a no is neither.
+/// Converts the client's reply. Anything other than accept and decline is a cancellation.
 fn meant(reply: ElicitationReply) -> ElicitationAnswer {
     match reply.action.as_deref() {
         Some("accept") => {

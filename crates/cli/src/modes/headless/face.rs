@@ -1,4 +1,4 @@
-//! `haft -p` as a face of a session: its events become what goes out.
+//! The front end of `haft -p`: turns session events into output messages.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl EventSink for Output {
     }
 }
 
-/// The servers that the program at the other end runs: each message in a control request.
+/// The MCP servers that run in the SDK client. Each message travels in a control request.
 pub(super) struct ProgramServers(pub(super) Arc<Channel>);
 
 impl ServerLink for ProgramServers {

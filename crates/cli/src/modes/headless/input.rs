@@ -1,4 +1,4 @@
-//! What comes in with `--input-format stream-json`.
+//! Reads the input of `--input-format stream-json`.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -17,16 +17,16 @@ use uuid::Uuid;
 use super::{callbacks, channel::Channel, status};
 use crate::modes::exec::stdin::{InputLine, Lines};
 
-/// Reads lines, and does what they ask at once, whatever else goes on.
+/// Reads lines and handles each immediately, also while a run is in progress.
 pub(super) struct Reader {
     pub(super) session: SessionInput,
     pub(super) channel: Arc<Channel>,
-    /// Messages are repeated on stdout.
+    /// Whether user messages are repeated on stdout.
     pub(super) replay: bool,
 }
 
 impl Reader {
-    /// Until the end of the input.
+    /// Reads until the end of the input.
     pub(super) async fn run(self) {
         let mut lines = Lines::of_stdin();
         while let Some(line) = lines.next().await {
@@ -67,7 +67,7 @@ impl Reader {
     fn user(&self, message: &UserInput) -> Result<(), String> {
         let content = message.content().map_err(|error| error.to_string())?;
         let uuid = message.uuid.as_ref().and_then(WireId::uuid);
-        // One that is repeated must be known by the same id later on.
+        // A repeated message needs an id, so that later messages can refer to it.
         let uuid = uuid.or_else(|| self.replay.then(haft_agent::random_id));
         let origin = Some(&message.origin)
             .filter(|origin| origin.is_object())
@@ -128,7 +128,7 @@ impl Reader {
             other => self.serve_more(&other).await,
         };
         self.channel.respond(id, served);
-        // Its answer stands before the result that it brings about.
+        // The answer to the request must precede the result that the interrupt causes.
         if is_interrupt {
             self.session.interrupt();
         }

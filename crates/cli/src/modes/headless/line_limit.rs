@@ -1,16 +1,17 @@
-//! Lines that every reader can take.
+//! Limits output lines to a length that every reader accepts.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// A well-known reader gives up at 2^20 characters.
+/// The maximum length of a line. A widely used reader gives up at 2^20 characters.
 const LONGEST: usize = 1_000_000;
 
-/// The parts of a result for programs that may be large, and that its reader can do without.
+/// Fields of `tool_use_result` that may be large and that readers can do without.
 const LARGE: [&str; 3] = ["originalFile", "base64", "structuredPatch"];
 
-/// A message as a line that is not too long: first large parts of the result for programs are left out,
-/// then all of it, then pictures and documents, then the ends of texts.
+/// Serializes a message as a line within the limit. If it is too long, removes in this order: large
+/// fields of `tool_use_result`, the whole `tool_use_result`, images and documents, the ends of
+/// texts.
 pub(super) fn line(message: &impl Serialize) -> serde_json::Result<String> {
     let line = serde_json::to_string(message)?;
     if fits(&line) {
@@ -27,7 +28,7 @@ pub(super) fn line(message: &impl Serialize) -> serde_json::Result<String> {
             if let Some(object) = message.as_object_mut() {
                 object.shift_remove("tool_use_result");
             }
-            // The same in lines of the transcript.
+            // Transcript lines carry the same field.
             let entries = message.get_mut("entries").and_then(Value::as_array_mut);
             for entry in entries.into_iter().flatten() {
                 if let Some(entry) = entry.as_object_mut() {
@@ -45,7 +46,7 @@ pub(super) fn line(message: &impl Serialize) -> serde_json::Result<String> {
             return Ok(line);
         }
     }
-    // Many texts, each of them not long.
+    // The message has many short texts.
     cut(&mut message, 1_000);
     let line = message.to_string();
     if fits(&line) {
@@ -80,7 +81,7 @@ fn without_large(value: &mut Value) {
     }
 }
 
-/// Pictures and documents become a note; the model still gets them.
+/// Replaces images and documents by a note. The model still receives them.
 fn without_data(value: &mut Value) {
     match value {
         Value::Object(object) => {

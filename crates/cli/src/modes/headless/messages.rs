@@ -1,4 +1,4 @@
-//! What is reported, as messages.
+//! Builds the output messages.
 
 use std::borrow::Cow;
 
@@ -20,20 +20,20 @@ use uuid::Uuid;
 
 use super::status;
 
-/// The level of the conventions that our messages keep to.
+/// The compatibility level of our messages.
 const LEVEL: &str = "2.1.240";
 
-/// What the session cannot know by itself.
+/// Facts for the `init` message that the agent loop does not know.
 #[derive(Clone, Default)]
 pub(super) struct Facts {
     pub(super) key_source: &'static str,
     pub(super) window: u64,
     pub(super) max_tokens: u32,
-    /// What was left out because no one trusts the directory.
+    /// The workspace settings that were ignored because the directory is not trusted.
     pub(super) left_out: Option<String>,
-    /// Commands are less confined than they should be: in what.
+    /// In which respect commands are less confined than they should be.
     pub(super) sandbox_warning: Option<String>,
-    /// What people put in folders.
+    /// The names of the installed extensions (commands, agents, skills and so on).
     pub(super) told: ExtensionNames,
     pub(super) servers: ServerList,
 }
@@ -56,7 +56,7 @@ pub(super) fn init<'a>(began: &'a Began, facts: &'a Facts) -> SystemMessage<'a> 
     let tools = began
         .tools
         .iter()
-        // Old readers know it by this name.
+        // Older readers know the tool by its former name.
         .map(|name| if name == "Agent" { "Task" } else { name }.into())
         .collect();
     SystemMessage::Init(Box::new(InitMessage {
@@ -80,7 +80,7 @@ pub(super) fn init<'a>(began: &'a Began, facts: &'a Facts) -> SystemMessage<'a> 
     }))
 }
 
-/// What can be typed after a slash: prompts of servers, too.
+/// Returns the slash commands, including prompts of MCP servers.
 fn commands(facts: &Facts) -> Cow<'_, [String]> {
     let servers = &facts.servers.servers;
     let prompts = servers.iter().flat_map(|server| &server.commands);
@@ -132,7 +132,7 @@ fn block(block: &Block) -> AssistantBlock<'_> {
             extra: Cow::Borrowed(extra),
         },
         Block::Other(block) => AssistantBlock::Other(Cow::Borrowed(block)),
-        // No model says others.
+        // No known model reply contains other blocks.
         other => {
             let other = serde_json::to_value(other).unwrap_or_default();
             AssistantBlock::Other(Cow::Owned(other))
@@ -140,7 +140,7 @@ fn block(block: &Block) -> AssistantBlock<'_> {
     }
 }
 
-/// What a reader sees in place of the reply that never came.
+/// Returns the synthetic reply that reports a failed model request.
 pub(super) fn failure(error: &ModelError) -> AssistantMessage<'_> {
     let id = format!("msg_{}", haft_agent::random_id().simple());
     let text = format!("API Error: {error}").into();
@@ -230,7 +230,7 @@ pub(super) fn result<'a>(ended: &'a RunResult, facts: &Facts) -> ResultMessage<'
             name: (&call.tool_name).into(),
             input: Cow::Borrowed(&call.tool_input),
         }),
-        // Never a negative zero, which the sum of nothing is.
+        // Adding 0.0 turns the negative zero of an empty sum into zero.
         total_cost_usd: ended.ledger.total_cost() + 0.0,
         usage: full_usage(&ended.usage),
         model_usage: models.collect(),
@@ -244,7 +244,7 @@ pub(super) fn result<'a>(ended: &'a RunResult, facts: &Facts) -> ResultMessage<'
     }
 }
 
-/// What happened to a hook.
+/// Returns the message about a hook's progress.
 pub(super) fn hook(news: &HookNews) -> SystemMessage<'_> {
     let (hook_id, hook_name) = ((&news.id).into(), (&news.name).into());
     let hook_event = news.event.name().into();
@@ -283,7 +283,7 @@ pub(super) fn hook(news: &HookNews) -> SystemMessage<'_> {
     }
 }
 
-/// The result of a run that never began.
+/// Returns the result message for a session that failed before its first run.
 pub(super) fn stillborn(problem: &str) -> ResultMessage<'_> {
     ResultMessage {
         subtype: ResultMessage::DURING_EXECUTION.into(),
@@ -316,7 +316,7 @@ fn full_usage(used: &Usage) -> UsageReport<'static> {
     }
 }
 
-/// Why a reply stopped, as messages name it.
+/// Returns the wire name of a stop reason.
 pub(super) fn stop_name(reason: &StopReason) -> Option<Cow<'static, str>> {
     match serde_json::to_value(reason) {
         Ok(Value::String(name)) => Some(name.into()),

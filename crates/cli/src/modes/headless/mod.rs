@@ -1,11 +1,11 @@
-//! `haft -p`: a model works here, without a person. A face of a session: it decides nothing.
+//! `haft -p`: a headless front end. It contains no session logic.
 //!
-//! - `flags`: what can be said about a run; `config`: the session they describe
-//! - `person`: who reads stderr while stdout waits for the answer
-//! - `face`, `output`: the session's events, as what goes out; `messages`, `stream_events`, `tasks`, `status`
-//!   and `line_limit` say how it looks
-//! - `input`, `requests`, `channel`, `callbacks`: the program at the other end, with
-//!   `--input-format stream-json`; `permission`, `elicitation`: it is asked
+//! - `flags`: the command-line flags; `config`: the session configuration built from them
+//! - `person`: the progress display on stderr while stdout waits for the answer
+//! - `face`, `output`: turn session events into output; `messages`, `stream_events`, `tasks`,
+//!   `status` and `line_limit` build the messages
+//! - `input`, `requests`, `channel`, `callbacks`: the protocol with the SDK client (`--input-format
+//!   stream-json`); `permission`, `elicitation`: questions to the client
 
 mod callbacks;
 mod channel;
@@ -63,7 +63,8 @@ use crate::{
 const NO_PROMPT: &str =
     "there is no prompt: give one as an argument or on stdin; `haft -p --help` tells more";
 
-/// The same, where an option that takes several values may have taken the prompt for one of them.
+/// Returns the error for a missing prompt. If an option that accepts several values may have
+/// consumed the prompt, the error says so.
 fn no_prompt(session: &SessionArgs, flags: &Headless) -> String {
     let is_prose = |value: &&String| {
         let before = value.split('(').next().unwrap_or_default();
@@ -90,13 +91,13 @@ fn no_prompt(session: &SessionArgs, flags: &Headless) -> String {
     }
 }
 
-/// How long a silent stdin is waited for.
+/// The time to wait for data on a silent stdin.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// More than this on stdin is no prompt.
+/// The maximum size of a prompt on stdin in bytes.
 const LONGEST_PROMPT: u64 = 10 << 20;
 
-/// The same flags where a person is at the terminal.
+/// Builds the start of an interactive session from the same flags.
 pub(crate) fn interactive(
     session: SessionArgs,
     mut flags: Headless,
@@ -166,7 +167,7 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
     exit(end, flags, silence)
 }
 
-/// Who follows the session, and who is asked.
+/// Connects the session to the output and to the handler of questions.
 fn parts(flags: &Headless, output: &Arc<Output>, channel: &Arc<Channel>) -> SessionParts {
     let mut parts = SessionParts::shared(Arc::clone(output) as _).clock(session_clock());
     if flags.input_format == InputFormat::StreamJson {
@@ -201,7 +202,7 @@ fn exit(end: SessionEnd, flags: &Headless, silence: String) -> anyhow::Result<Ex
     })
 }
 
-/// Do the flags make sense together?
+/// Checks that the flags can be combined.
 fn check(flags: &Headless) -> anyhow::Result<()> {
     let streams = flags.input_format == InputFormat::StreamJson;
     anyhow::ensure!(
@@ -222,8 +223,8 @@ fn check(flags: &Headless) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What was said on the command line, and behind it what comes on stdin.
-/// `None`: nothing was said, and that `may_be`.
+/// Returns the prompt from the command line, followed by the contents of stdin. Without any prompt,
+/// returns `None` if the input is a message stream or `may_be` allows it, and fails otherwise.
 async fn prompt(flags: &Headless, may_be: bool, silence: &str) -> anyhow::Result<Option<Prompt>> {
     let given = flags.prompt.clone();
     let given = given.filter(|text| !text.trim().is_empty());
@@ -254,7 +255,8 @@ async fn prompt(flags: &Headless, may_be: bool, silence: &str) -> anyhow::Result
     }
 }
 
-/// A file that is named where something is typed goes with it; what is piped in may say anything.
+/// Builds the prompt. File mentions in the command-line prompt attach files; those in piped text do
+/// not.
 fn composed(given: Option<String>, piped: &str, images: Vec<Content>) -> Prompt {
     let piped = Some(piped).filter(|piped| !piped.trim().is_empty());
     let mentions = given.as_deref().map(mentioned).unwrap_or_default();
@@ -272,7 +274,7 @@ fn image(bytes: &[u8]) -> anyhow::Result<Content> {
     image_content(bytes).map_err(anyhow::Error::msg)
 }
 
-/// Does it begin like a picture?
+/// Returns whether the bytes begin with the signature of a supported image format.
 fn is_picture(bytes: &[u8]) -> bool {
     let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
     let beginnings: [&[u8]; 3] = [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8"];
@@ -282,8 +284,8 @@ fn is_picture(bytes: &[u8]) -> bool {
             .any(|beginning| bytes.starts_with(beginning))
 }
 
-/// What comes on stdin. Where there is a prompt already, one who holds it open and says nothing is not
-/// waited for: many programs start others with a stdin that they forget.
+/// Reads stdin. If there is already a prompt (`!can_wait`), gives up after [`SILENCE`]: many
+/// programs start others with an open stdin that they never write to.
 fn piped(can_wait: bool) -> anyhow::Result<Vec<u8>> {
     if !can_wait && line_input::wait(&io::stdin(), Some(SILENCE)) == Waited::Nothing {
         show::warn(&format!(

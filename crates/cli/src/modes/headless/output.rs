@@ -1,4 +1,4 @@
-//! What goes out, in the format that was asked for.
+//! Writes messages to stdout in the requested output format.
 
 use std::{
     borrow::Cow,
@@ -34,19 +34,19 @@ use super::{
 };
 use crate::show;
 
-/// Where everything goes out, from whichever task.
+/// The output of `haft -p`, shared by all tasks.
 pub(super) struct Output {
     format: OutputFormat,
     verbose: bool,
     partial: bool,
-    /// What subagents say and think is reported, too.
+    /// Whether the text and thinking of subagents are reported.
     forwards: AtomicBool,
-    /// All hooks are reported, not only those of the beginning.
+    /// Whether all hooks are reported, not only those at session start.
     hooks: bool,
     states: States,
-    /// Anyone who reads no more wants no more done.
+    /// The session, which is abandoned as soon as stdout cannot be written any longer.
     session: OnceLock<SessionInput>,
-    /// Who reads stderr, where stdout is text.
+    /// The progress display on stderr, if stdout is text.
     person: OnceLock<Person>,
     state: Mutex<OutputState>,
 }
@@ -57,29 +57,30 @@ struct OutputState {
     facts: Facts,
     model: String,
     pieces: Pieces,
-    /// For the list at the end, each as JSON.
+    /// Messages as JSON, collected for the array that `--output-format json --verbose` prints at
+    /// the end.
     all: Vec<String>,
-    /// How many questions wait for their answer.
+    /// The number of open questions.
     questions: usize,
-    /// What we were last said to be at.
+    /// The session state that was reported last.
     said: &'static str,
-    /// The next run is about the same message.
+    /// The next run continues to answer the same message.
     goes_on: bool,
-    /// The next run is about this prompt, whose time has come.
+    /// The next run answers this scheduled prompt.
     scheduled: Option<(ScheduledPrompt, Uuid)>,
-    /// A result has been reported.
+    /// Whether a result has been reported.
     has_result: bool,
-    /// The first write that failed.
+    /// The first failed write.
     failed: Option<io::Error>,
 }
 
-/// Does the other end learn whether we are at work?
+/// Specifies whether and how changes of the session state are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum States {
     No,
-    /// It is a message like any other.
+    /// As a message like any other.
     Yes,
-    /// It is for the program at the other end only.
+    /// As a message that is marked as meant for the SDK client only.
     ForTheHost,
 }
 
@@ -107,39 +108,39 @@ impl Output {
         }
     }
 
-    /// What goes out is of this session; it ends when no one reads any more.
+    /// Sets the session whose messages are written; it is abandoned when stdout cannot be written.
     pub(super) fn follows(&self, session: SessionInput) {
         let _ = self.session.set(session);
     }
 
-    /// A person reads stderr while the answer is awaited.
+    /// Sets the progress display that users read on stderr.
     pub(super) fn is_read_by(&self, person: Person) {
         let _ = self.person.set(person);
     }
 
-    /// That person, if there is one.
+    /// Returns the progress display, if any.
     pub(super) fn person(&self) -> Option<&Person> {
         self.person.get()
     }
 
-    /// The session, once it is open.
+    /// Returns the session once it is open.
     pub(super) fn session(&self) -> Option<&SessionInput> {
         self.session.get()
     }
 
-    /// The servers are known now.
+    /// Sets the MCP servers for the `init` message.
     pub(super) fn has_servers(&self, servers: ServerList) {
         self.state().facts.servers = servers;
     }
 
-    /// The session is known now.
+    /// Sets the session id and the facts for the `init` message.
     pub(super) fn belongs_to(&self, session: SessionId, facts: Facts) {
         let mut state = self.state();
         state.session = Some(session);
         state.facts = facts;
     }
 
-    /// Another conversation takes the place of this one.
+    /// Reports that a new conversation replaces the current one.
     pub(super) fn begins_anew(&self, next: SessionId) {
         let mut state = self.state();
         let reset = SessionMessage::ConversationReset(ConversationResetMessage {
@@ -150,12 +151,12 @@ impl Output {
         state.session = Some(next);
     }
 
-    /// What subagents say and think is reported, too, from now on.
+    /// Starts to report the text and thinking of subagents.
     pub(super) fn forward_subagent_text(&self) {
         self.forwards.store(true, Ordering::Relaxed);
     }
 
-    /// A question waits for its answer, as long as this is held.
+    /// Marks a question as open until the guard is dropped.
     pub(super) fn waits(&self) -> Waits<'_> {
         let mut state = self.state();
         state.questions += 1;
@@ -167,7 +168,7 @@ impl Output {
         Waits(self)
     }
 
-    /// A message of a conversation.
+    /// Writes a message of the conversation.
     pub(super) fn put<'a>(&self, message: impl Into<SessionMessage<'a>>) {
         let mut state = self.state();
         self.put_into(&mut state, message);
@@ -190,7 +191,7 @@ impl Output {
         }
     }
 
-    /// A message between programs, which is not part of the conversation.
+    /// Writes a control message, which is not part of the conversation.
     pub(super) fn put_control(&self, message: &impl Serialize) {
         let mut state = self.state();
         self.write(&mut state, message);
@@ -203,7 +204,7 @@ impl Output {
         }
     }
 
-    /// No one reads any more.
+    /// Records a failed write and abandons the session: stdout has no reader any longer.
     fn fails(&self, state: &mut OutputState, error: io::Error) {
         state.failed.get_or_insert(error);
         if let Some(session) = self.session.get() {
@@ -211,7 +212,7 @@ impl Output {
         }
     }
 
-    /// Whether we are at work: `running`, `requires_action`, `idle`.
+    /// Reports the session state: `running`, `requires_action` or `idle`.
     pub(super) fn put_state(&self, name: &'static str) {
         let mut state = self.state();
         if self.states == States::No || state.said == name {
@@ -226,12 +227,13 @@ impl Output {
         self.put_into(&mut state, message);
     }
 
-    /// Something a person should know.
+    /// Reports a notice to the user.
     pub(super) fn put_notice(&self, level: &str, text: &str) {
         self.put(notice(level, text));
     }
 
-    /// The model calls a person: where they read and not a program, at once and beside the answer.
+    /// Reports a notification that the model sends to the user. Unless the output is a message
+    /// stream, it is printed on stderr immediately.
     pub(super) fn put_notification(&self, text: &str) {
         if self.format != OutputFormat::StreamJson {
             show::warn(&format!("haft: {text}"));
@@ -245,12 +247,12 @@ impl Output {
         }));
     }
 
-    /// The next run is still about the same message: its beginning is not reported.
+    /// Marks the next run as a continuation: its start is not reported.
     pub(super) fn goes_on(&self) {
         self.state().goes_on = true;
     }
 
-    /// A message is answered.
+    /// Reports the result of a turn.
     pub(super) fn put_result(&self, result: &TurnResult) {
         let (ended, fitted) = (&result.run, result.structured.clone());
         let mut state = self.state();
@@ -281,7 +283,8 @@ impl Output {
         self.put_into(&mut state, message);
     }
 
-    /// It was interrupted: how to go on, where a person reads it and there is something to go on with.
+    /// After an interrupt, prints how to resume the session, if a user reads the output and the
+    /// session is stored.
     pub(super) fn put_way_on(&self, flags: &Headless) {
         let session = self.state().session;
         if let Some(session) = session.filter(|_| flags.is_for_people())
@@ -293,17 +296,17 @@ impl Output {
         }
     }
 
-    /// It ends before any run could; `problem` is for people.
+    /// Reports that the session failed before any run. `problem` is human-readable.
     pub(super) fn put_failure(&self, problem: &str) {
         let mut state = self.state();
         if !state.has_result {
-            // Readers want the id of a session, also of one that never came to be.
+            // Readers expect a session id even for a session that was never created.
             state.session.get_or_insert_with(SessionId::new);
             self.put_into(&mut state, messages::stillborn(problem));
         }
     }
 
-    /// Nothing more comes. The error is that of the first write that failed.
+    /// Ends the output. Returns the error of the first failed write.
     pub(super) fn end(&self) -> io::Result<()> {
         if let Some(person) = self.person() {
             person.end();
@@ -332,7 +335,7 @@ impl Output {
     }
 
     fn hear_model(&self, state: &mut OutputState, event: &ModelEvent) {
-        // What a reply has cost may come after why it stopped.
+        // The usage of a reply may arrive after its stop reason.
         if state.pieces.has_stopped() && !matches!(event, ModelEvent::Usage { .. }) {
             self.end_reply(state);
         }
@@ -368,8 +371,8 @@ impl Output {
         }
     }
 
-    /// Reports a call that was refused without asking: what a person or a PreToolUse hook refused they
-    /// know themselves.
+    /// Reports a call that was denied without asking. The client already knows about denials by the
+    /// user or by a PreToolUse hook.
     fn put_denied(&self, state: &mut OutputState, finished: &CallResult, agent: Option<&Tag>) {
         let Some(Denied::Unasked { kind, reason, .. }) = &finished.metadata.denied else {
             return;
@@ -427,7 +430,7 @@ impl Output {
         }
     }
 
-    /// A prompt whose time has come: the run that begins now is about it.
+    /// Marks the next run as the answer to a scheduled prompt.
     pub(super) fn put_scheduled(&self, prompt: &ScheduledPrompt, uuid: Uuid) {
         self.state().scheduled = Some((prompt.clone(), uuid));
     }
@@ -437,7 +440,7 @@ impl Output {
     }
 }
 
-/// A question that waits for its answer.
+/// Guard of an open question.
 pub(super) struct Waits<'a>(&'a Output);
 
 impl Drop for Waits<'_> {
@@ -461,12 +464,12 @@ impl Sink for Output {
                 self.hear_model(state, event);
                 return;
             }
-            // It may come in the middle of a reply of the main agent's.
+            // Subagent events may arrive in the middle of a reply of the main agent.
             AgentEvent::Subagent { agent, event } => {
                 self.hear_subagent(state, agent, event);
                 return;
             }
-            // No message tells it, and it may come in the middle of a reply.
+            // These events have no message, and they may arrive in the middle of a reply.
             AgentEvent::Calling { .. }
             | AgentEvent::Started { .. }
             | AgentEvent::Progress { .. } => return,

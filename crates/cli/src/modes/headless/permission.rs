@@ -1,4 +1,4 @@
-//! Who is asked for permission: the program at the other end, or a tool of one of its servers.
+//! Asks for permission through the SDK client or through a tool of an MCP server.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -19,7 +19,7 @@ use super::{
     output::Output,
 };
 
-/// Asks the program at the other end.
+/// Asks the SDK client.
 pub(super) struct Host {
     pub(super) channel: Arc<Channel>,
 }
@@ -72,7 +72,7 @@ impl Questions for Host {
     }
 }
 
-/// The call that is asked about: its id and its arguments.
+/// Returns the id and the arguments of the call in question.
 fn call(question: &ApprovalRequest) -> (&str, Cow<'_, Value>) {
     match &question.asked {
         Some(asked) => (&asked.id, Cow::Borrowed(&asked.input)),
@@ -80,9 +80,9 @@ fn call(question: &ApprovalRequest) -> (&str, Cow<'_, Value>) {
     }
 }
 
-/// Asks a tool: `--permission-prompt-tool mcp__SERVER__TOOL`.
+/// Asks an MCP tool: `--permission-prompt-tool mcp__SERVER__TOOL`.
 pub(super) struct PromptTool {
-    /// As the pool names it.
+    /// The tool's name in the pool.
     pub(super) tool: String,
     pub(super) output: Arc<Output>,
 }
@@ -126,7 +126,7 @@ impl Questions for PromptTool {
     }
 }
 
-/// What an answer means. What is neither a yes nor a no is a no.
+/// Converts a reply to an answer. Anything other than `allow` is a denial.
 fn meant(reply: PermissionReply, question: &ApprovalRequest, output: &Output) -> ApprovalAnswer {
     let behavior = reply.behavior.as_deref();
     if behavior != Some("allow") {
@@ -154,8 +154,8 @@ fn meant(reply: PermissionReply, question: &ApprovalRequest, output: &Output) ->
     }
 }
 
-/// A yes with updates of permissions. Those for the project's own file are kept there; all hold for the
-/// session.
+/// Returns an approval with permission updates. All updates apply to the session; allow rules with
+/// the destination `localSettings` are also saved in the project's local settings.
 fn updated(
     input: Option<Value>,
     updates: &[AsWritten<PermissionUpdate<'_>>],

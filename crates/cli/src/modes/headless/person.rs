@@ -1,7 +1,7 @@
-//! The person who started `haft -p`: what they see on stderr while stdout waits for the answer.
+//! The progress display of `haft -p` on stderr while stdout waits for the answer.
 //!
-//! On a terminal each call is shown when it is answered, and each wait for the model as it begins. In the
-//! end, on a terminal or not, one line says what was refused and what would allow it.
+//! On a terminal it shows each finished call and each wait for the model. At the end, also without
+//! a terminal, one line lists the denied calls and the options that would allow them.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,7 +13,7 @@ use haft_agent::{AgentEvent, Sink};
 
 use crate::show::{self, Style, Watch};
 
-/// At most this many calls are named in the last line.
+/// The maximum number of calls that the last line names.
 const MOST_NAMED: usize = 3;
 
 pub(super) struct Person {
@@ -28,7 +28,7 @@ struct Refused {
 }
 
 impl Person {
-    /// One who reads what is meant for people; `cwd`: paths below it are shown from there.
+    /// Creates the display. Paths below `cwd` are shown relative to it.
     pub(super) fn new(cwd: &Path) -> Self {
         let style = Style::of_stderr();
         Self {
@@ -54,7 +54,7 @@ impl Person {
     }
 
     fn note(&self, finished: &CallResult) {
-        // The person who was asked knows.
+        // Denials by the user are not listed: the user knows them.
         let Some(Denied::Unasked { remedy, .. }) = &finished.metadata.denied else {
             return;
         };
@@ -68,7 +68,7 @@ impl Person {
         });
     }
 
-    /// Everything is answered.
+    /// Prints the line about denied calls, if any.
     pub(super) fn end(&self) {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(line) = last_line(&refused) {

@@ -1,4 +1,4 @@
-//! Requests of the program at the other end, beyond those that set the session up.
+//! Control requests of the SDK client, other than `initialize`.
 
 use std::{path::Path, sync::Arc};
 
@@ -11,7 +11,7 @@ use haft_protocol::{
 use super::{input::Reader, status};
 
 impl Reader {
-    /// Serves a request, if it is one of these.
+    /// Serves a request of this module.
     pub(super) async fn serve_more(
         &self,
         request: &ClientRequest,
@@ -116,7 +116,7 @@ impl Reader {
         })))
     }
 
-    /// A file is read beside the reading of lines too.
+    /// Reads a file in a background task, so that the input is still read.
     pub(super) fn read_file(&self, id: RequestId, request: ReadFileRequest) {
         let (session, channel) = (self.session.clone(), Arc::clone(&self.channel));
         haft::spawn_boxed(async move {
@@ -128,7 +128,7 @@ impl Reader {
         });
     }
 
-    /// Files are taken back beside the reading of lines: it may take its time.
+    /// Reverts files in a background task, so that the input is still read.
     pub(super) fn rewind(&self, id: RequestId, request: RewindRequest) {
         let session = self.session.clone();
         let channel = Arc::clone(&self.channel);
@@ -150,7 +150,7 @@ impl Reader {
         });
     }
 
-    /// A message of a server that answers no request.
+    /// Handles a message from a client-side MCP server that is not an answer to a request.
     fn heard_from(&self, server: &str) -> Result<SessionAnswer, String> {
         if self.session.has_server(server) {
             Ok(SessionAnswer::DONE)
@@ -159,8 +159,8 @@ impl Reader {
         }
     }
 
-    /// A server is connected again beside the reading of lines: one that the other end runs is spoken with
-    /// through them.
+    /// Reconnects a server in a background task: the messages of a client-side server arrive
+    /// through the input, which must still be read.
     pub(super) fn reconnect(&self, id: RequestId, request: ServerRequest) {
         let (session, channel) = (self.session.clone(), Arc::clone(&self.channel));
         haft::spawn_boxed(async move {
@@ -170,7 +170,7 @@ impl Reader {
     }
 }
 
-/// An answer that says nothing but that it was done.
+/// Returns the answer for a request without a result.
 fn done(done: Result<(), String>) -> Result<SessionAnswer, String> {
     done.map(|()| SessionAnswer::DONE)
 }

@@ -1,4 +1,4 @@
-//! What the program at the other end may ask of a session, as answers.
+//! Converts session state to the answers of control requests.
 
 use haft_host::{
     AgentDetails, CommandDetails, ContextUsage, FileContents, ModelOption, PluginDetails,
@@ -11,11 +11,11 @@ use haft_protocol::{
 };
 use serde_json::{Value, json};
 
-/// How full the model's window is.
+/// Returns the usage of the model's context window.
 pub(super) fn usage(used: &ContextUsage) -> ContextUsageAnswer {
     let from_servers: u64 = used.servers.iter().map(|(_, tokens)| tokens).sum();
     let before = used.system + used.tools + from_servers;
-    // What the provider counted has everything in it; what we counted has the messages only.
+    // The provider's count includes everything; our own estimate covers the messages only.
     let total = used.total.max(before);
     let messages = total - before;
     let free = used.window.saturating_sub(total);
@@ -56,7 +56,7 @@ pub(super) fn usage(used: &ContextUsage) -> ContextUsageAnswer {
     }
 }
 
-/// A slash command.
+/// Describes a slash command.
 pub(super) fn command(command: &CommandDetails) -> DescribedCommand {
     DescribedCommand {
         name: command.name.clone(),
@@ -65,7 +65,7 @@ pub(super) fn command(command: &CommandDetails) -> DescribedCommand {
     }
 }
 
-/// A model that can be chosen.
+/// Describes an available model.
 pub(super) fn model(model: &ModelOption) -> Value {
     json!({
         "value": model.value,
@@ -74,7 +74,7 @@ pub(super) fn model(model: &ModelOption) -> Value {
     })
 }
 
-/// A kind of subagents.
+/// Describes an agent kind.
 pub(super) fn agent(kind: AgentDetails) -> DescribedAgent {
     DescribedAgent {
         name: kind.name,
@@ -83,7 +83,7 @@ pub(super) fn agent(kind: AgentDetails) -> DescribedAgent {
     }
 }
 
-/// A plugin.
+/// Describes a plugin.
 pub(super) fn plugin(plugin: &PluginDetails) -> LoadedPlugin {
     LoadedPlugin {
         name: plugin.name.clone(),
@@ -92,7 +92,7 @@ pub(super) fn plugin(plugin: &PluginDetails) -> LoadedPlugin {
     }
 }
 
-/// What is in a file, as text or in base64.
+/// Returns the contents of a file as text or base64.
 pub(super) fn file(read: FileContents, in_base64: bool) -> FileAnswer {
     let answer = FileAnswer {
         abs_path: read.path.to_string_lossy().into_owned(),
@@ -114,7 +114,7 @@ pub(super) fn file(read: FileContents, in_base64: bool) -> FileAnswer {
     }
 }
 
-/// What going back to a message did, or would do.
+/// Describes the effect of a rewind, done or previewed.
 pub(super) fn rewound(rewound: &RewoundFiles) -> RewindAnswer {
     let files = rewound.files.iter();
     let paths = files.map(|file| file.to_string_lossy().into_owned());
@@ -138,7 +138,7 @@ pub(super) fn rewound(rewound: &RewoundFiles) -> RewindAnswer {
     }
 }
 
-/// The servers as the message at the beginning of a run names them.
+/// Lists the servers in the short form of the `init` message.
 pub(super) fn servers_in_short(list: &ServerList) -> Vec<ServerState<'_>> {
     let told = list.servers.iter().map(|server| ServerState {
         name: (&server.name).into(),
@@ -148,7 +148,7 @@ pub(super) fn servers_in_short(list: &ServerList) -> Vec<ServerState<'_>> {
     told.collect()
 }
 
-/// Entries that were left out.
+/// Lists the skipped server entries that are errors.
 pub(super) fn servers_left_out(list: &ServerList) -> Vec<ServerProblem<'_>> {
     let problems = list.skipped.iter().filter(|one| one.is_problem());
     let told = problems.map(|one| ServerProblem {
@@ -159,14 +159,14 @@ pub(super) fn servers_left_out(list: &ServerList) -> Vec<ServerProblem<'_>> {
     told.collect()
 }
 
-/// Everything that is known of the servers.
+/// Returns the full state of all servers.
 pub(super) fn servers(list: ServerList) -> McpStatusAnswer {
     McpStatusAnswer {
         mcp_servers: list.servers.into_iter().map(server).collect(),
     }
 }
 
-/// What came of setting servers.
+/// Describes the result of replacing the client's servers.
 pub(super) fn server_changes(changes: ServerChanges) -> ServersAnswer {
     let errors = changes.errors.into_iter();
     ServersAnswer {
@@ -190,7 +190,7 @@ fn server(server: ServerDetails) -> ListedServer {
     }
 }
 
-/// A tool as the state of its server names it.
+/// Describes a tool as part of its server's state.
 fn shown(listed: Value) -> ListedServerTool {
     let listed = DescribedTool::from(listed);
     let said = listed.annotations.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The pieces of a reply, as Anthropic's stream tells them, no matter who said them.
+//! Converts model events of any provider to the events of Anthropic's streaming API.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,18 @@ use serde_json::{Map, Value};
 
 use super::messages::{stop_name, usage};
 
-/// The reply so far.
+/// The state of the current reply.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     usage: Usage,
-    /// It has stopped; what it cost may be reported after that.
+    /// The stop reason. The usage may be reported after it.
     stop: Option<StopReason>,
     is_open: bool,
 }
 
 impl Pieces {
-    /// What a piece is reported as. `model`: who is asked.
+    /// Returns the stream events for a model event. `model` is the requested model, used if the
+    /// reply does not name one.
     pub(super) fn of<'e>(&mut self, event: &'e ModelEvent, model: &str) -> Vec<StreamEvent<'e>> {
         let mut told = Vec::new();
         match event {
@@ -74,7 +75,7 @@ impl Pieces {
         told
     }
 
-    /// The end of the reply, if it has not been reported.
+    /// Returns the events that end the reply, unless they were reported already.
     pub(super) fn end(&mut self) -> Vec<StreamEvent<'static>> {
         if !std::mem::take(&mut self.is_open) {
             return Vec::new();
@@ -90,13 +91,13 @@ impl Pieces {
         ]
     }
 
-    /// Has it said why it stopped?
+    /// Returns whether the reply has reported its stop reason.
     pub(super) fn has_stopped(&self) -> bool {
         self.stop.is_some()
     }
 }
 
-/// A block of which nothing has been said yet.
+/// Returns the empty block that starts a content block.
 fn start(block: &BlockStart) -> AssistantBlock<'_> {
     match block {
         BlockStart::Thinking => AssistantBlock::Thinking {

@@ -1,4 +1,4 @@
-//! Tasks in the background, as messages.
+//! Converts events of background tasks to messages.
 
 use std::borrow::Cow;
 
@@ -101,7 +101,7 @@ fn usage(used: &TaskUsage) -> TaskUsageReport {
     }
 }
 
-/// Milliseconds since 1970.
+/// Returns the current time in milliseconds since 1970.
 fn now() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     super::messages::millis(since.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! `haft mcp serve`: the tools, for MCP clients.
+//! `haft mcp serve`: serves haft's tools to MCP clients.
 
 use std::{
     fs,
@@ -26,7 +26,7 @@ use crate::{
     stdio::pipes,
 };
 
-/// The longest message, in bytes.
+/// The maximum length of a message in bytes.
 const LONGEST: usize = 32 * 1024 * 1024;
 const READ_AT_ONCE: usize = 64 * 1024;
 
@@ -42,7 +42,8 @@ pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Ex
                 "stdout is a terminal: an MCP client starts this and talks to it (`haft help mcp-serve` has a block \
                  to copy); `haft mcp serve --http 127.0.0.1:8080` serves without being started"
             );
-            // A pipe is read without a thread of its own, which is faster; anything else can be read all the same.
+            // Pipes are read without a dedicated thread, which is faster; anything else goes
+            // through tokio's stdin and stdout.
             match pipes() {
                 Some((input, output)) => {
                     let input = BufReader::with_capacity(READ_AT_ONCE, input);
@@ -80,7 +81,7 @@ pub(crate) async fn run(args: SessionArgs, flags: McpServe) -> anyhow::Result<Ex
         .map_or(Exit::Success, |ended| ended.unwrap_or(Exit::Success)))
 }
 
-/// An address; a port alone is one of loopback.
+/// Parses an address. A port alone means loopback.
 fn read_address(text: &str) -> anyhow::Result<SocketAddr> {
     if let Ok(port) = text.trim_start_matches(':').parse() {
         return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
@@ -91,7 +92,8 @@ fn read_address(text: &str) -> anyhow::Result<SocketAddr> {
     })
 }
 
-/// Who may ask; and the token, where it was made here and no one knows it yet.
+/// Returns the access control of the HTTP server, and the token if it was generated here and so
+/// must be shown to the user.
 fn access(flags: &McpServe, address: SocketAddr) -> anyhow::Result<(HttpAccess, Option<String>)> {
     let mut made = None;
     let mut access = match (flags.no_token, &flags.token_file) {
@@ -140,7 +142,7 @@ fn checked(token: &str) -> anyhow::Result<&str> {
     Ok(token)
 }
 
-/// SIGINT and SIGTERM end it; which one it was decides how.
+/// Makes SIGINT and SIGTERM stop the server. The first signal determines the exit code.
 fn stops(stop: CancellationToken) -> anyhow::Result<Arc<std::sync::Mutex<Option<Exit>>>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -1,4 +1,4 @@
-//! `haft mcp add`, `list` and their like: the servers whose tools sessions use.
+//! `haft mcp add`, `list` and so on: manage the MCP servers whose tools sessions use.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ use crate::{
     session, show,
 };
 
-/// A token of a definition has about this many bytes.
+/// The estimated number of bytes per token of a tool definition.
 const TOKEN: usize = 4;
 
 pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<Exit> {
@@ -97,7 +97,7 @@ fn said(done: &str, name: &str, place: &str, file: &std::path::Path) -> anyhow::
     Ok(())
 }
 
-/// The entry that was typed.
+/// Builds the settings entry from the command line.
 fn entry(add: &McpAdd) -> anyhow::Result<Value> {
     let is_address = add.target.starts_with("https://") || add.target.starts_with("http://");
     let transport = add.transport.unwrap_or(match is_address {
@@ -149,7 +149,7 @@ fn pairs(
     form: &str,
 ) -> anyhow::Result<Map<String, Value>> {
     let pairs = written.iter().map(|text| {
-        // The value may be a secret, so that it is not shown.
+        // The value may be a secret, so the error does not show it.
         let (name, value) = text
             .split_once(separator)
             .with_context(|| format!("{flag}: expected {form}"))?;
@@ -158,7 +158,7 @@ fn pairs(
     pairs.collect()
 }
 
-/// What its tools cost in each request, about.
+/// Returns the estimated number of tokens that the server's tools add to each request.
 pub(crate) fn tokens(server: &ServerDetails) -> usize {
     let tools = server.tools.iter().flatten();
     tools.map(|tool| tool.to_string().len()).sum::<usize>() / TOKEN

@@ -1,4 +1,4 @@
-//! How the command of a call would be confined, in words.
+//! Describes how the command of a call would be confined.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use haft::{
 use haft_host::ExplainedConfinement;
 use serde_json::{Value, json};
 
-/// Shows how the command of a call would be confined.
+/// The confinement of a call's command, for display.
 pub(super) struct Confined<'a>(pub(super) &'a ExplainedConfinement);
 
 impl Confined<'_> {
@@ -21,7 +21,7 @@ impl Confined<'_> {
         }
     }
 
-    /// On one line, or two.
+    /// Returns a description of one or two lines.
     pub(super) fn text(&self) -> String {
         let network = match self.0.confinement.network {
             NetworkAccess::ByRule(_) => format!("{} ({})", self.network(), hosts(&self.0.hosts)),
@@ -38,7 +38,7 @@ impl Confined<'_> {
         }
     }
 
-    /// All of it.
+    /// Returns all details.
     pub(super) fn json(&self) -> Value {
         let paths = |paths: &[PathBuf]| -> Vec<String> {
             paths
@@ -71,7 +71,7 @@ impl Confined<'_> {
     }
 }
 
-/// `a.org, b.org allowed; c.org denied; others asked`
+/// Returns for example `a.org, b.org allowed; c.org denied; others asked`.
 fn hosts(rules: &SettingsHosts) -> String {
     let lists = [
         ("allowed", &rules.allowed),

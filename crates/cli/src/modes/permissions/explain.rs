@@ -1,5 +1,5 @@
-//! A decision as a tree: the parts of the call, what they do, what decided, and how a command would
-//! be confined.
+//! Shows a permission decision as a tree: the parts of the call, their effects, the reasons, and
+//! the confinement of the command.
 
 use haft::engine::permissions::{
     Covered, Decision, Facts, Touched,
@@ -49,7 +49,7 @@ pub(super) fn run(
 struct Explained<'a>(&'a ExplainedCall);
 
 impl Explained<'_> {
-    /// What is read and not written: that a write needs to read is no news.
+    /// Returns the paths that are only read. That a written file is also read needs no mention.
     fn only_read(&self) -> Vec<&Touched> {
         let Facts { reads, writes, .. } = &self.0.facts;
         reads.iter().filter(|read| !writes.contains(read)).collect()
@@ -154,7 +154,7 @@ impl Explained<'_> {
     }
 }
 
-/// What is to be said of a part by itself; a rule that denies is about the whole call.
+/// Returns the decision on one part and its reason. A deny rule applies to the whole call.
 fn words(covered: &Covered) -> (&'static str, Option<String>) {
     match covered {
         Covered::Harmless => ("harmless", None),

@@ -1,4 +1,4 @@
-//! Many questions, a line each.
+//! Checks many calls or commands, one per line.
 
 use std::{
     io::{self, BufRead, BufReader},
@@ -13,11 +13,11 @@ use tokio::runtime::Builder;
 
 use crate::{exit::Exit, show::ManyLines};
 
-/// What a line is answered by: a word and a reason, or what is wrong with the line.
+/// The answer to a line: a decision and its reason, or the problem with the line.
 type Answer = Result<(&'static str, String), String>;
 
-/// Answers each line of stdin by one of stdout: a word, a tab, a reason. What cannot be served is
-/// answered by the cautious word; empty lines are passed over.
+/// Answers each line of stdin with a line `decision TAB reason` on stdout. Invalid lines get the
+/// decision `cautious`; empty lines are skipped.
 pub(super) fn run(answer: impl Fn(&str) -> Answer, cautious: &'static str) -> anyhow::Result<Exit> {
     let mut out = ManyLines::default();
     let mut input = BufReader::with_capacity(1 << 16, io::stdin());
@@ -32,7 +32,7 @@ pub(super) fn run(answer: impl Fn(&str) -> Answer, cautious: &'static str) -> an
             continue;
         }
         let answered = match str::from_utf8(line) {
-            // A defect of ours is no reason to leave the next line without its answer.
+            // A panic must not prevent the answers to the remaining lines.
             Ok(text) => panic::catch_unwind(AssertUnwindSafe(|| answer(text)))
                 .unwrap_or_else(|_| Err("the line could not be judged".to_owned())),
             Err(_) => Err("the line is not UTF-8".to_owned()),
@@ -40,7 +40,8 @@ pub(super) fn run(answer: impl Fn(&str) -> Answer, cautious: &'static str) -> an
         let (word, reason) = answered.unwrap_or_else(|problem| (cautious, problem));
         let reason = reason.replace(|next: char| next.is_control(), " ");
         out.line(&format!("{word}\t{reason}"))?;
-        // Anyone who asks one by one waits for the answer; a pipe full of questions does not.
+        // A client that sends one line at a time waits for its answer. With more lines buffered,
+        // the output is not flushed yet.
         if !input.buffer().contains(&b'\n') {
             out.flush()?;
         }
@@ -71,7 +72,7 @@ fn read<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, String> {
     serde_json::from_str(line).map_err(|error| format!("the line is not valid: {error}"))
 }
 
-/// Decides on the call of each line.
+/// Evaluates the call of each line.
 pub(super) fn check_all() -> anyhow::Result<Exit> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let judge = runtime.block_on(CallJudge::of_questions())?;

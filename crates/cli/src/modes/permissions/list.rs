@@ -1,4 +1,4 @@
-//! The rules in force.
+//! `haft permissions list`: the rules in force.
 
 use haft_host::Permitted;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `haft permissions`: what may run here, and why.
+//! `haft permissions`: shows, tests and edits permission rules.
 
 mod confined;
 mod explain;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &SessionArgs, asked: Permissions) -> anyhow::Result<Exit
 }
 
 fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
-    // Whatever the flags leave out: later sessions may not.
+    // Ignores the flags of this command: later sessions may not have them.
     let places = SettingsPlaces::of_process(&session::cwd(args)?);
     let settings = Settings::load(places, &Flags::default(), Trust::default());
     session::report(settings_warnings(&settings));

@@ -1,4 +1,4 @@
-//! What happens, and what is to be done.
+//! Inputs and effects of the `App`: events that it handles, and actions that it requests.
 
 use std::{
     path::PathBuf,
@@ -24,9 +24,9 @@ use crate::tui::{
     settings::TuiSettings,
 };
 
-/// Something that happened.
+/// An event that the app handles.
 pub(crate) enum Input {
-    /// A key, when it was read, and how many came with it.
+    /// A key press, the time at which it was read, and the number of keys in the same read.
     Key {
         key: Key,
         read_at: Instant,
@@ -35,28 +35,28 @@ pub(crate) enum Input {
     Paste(PasteResult),
     Focus(bool),
     Reply(TerminalReply),
-    /// A region is on the screen since then.
+    /// A drawn region has reached the screen.
     Written {
         stamp: u64,
         at: Instant,
     },
     Resized(ScreenSize),
     Session(Box<SessionEvent>),
-    /// The settings were read.
+    /// The settings have been loaded.
     Settings(Box<TuiSettings>),
-    /// There is a session: what is known of it.
+    /// The session is open.
     Opened(Box<OpenedSession>),
-    /// There is none, and why.
+    /// The session could not be opened, with the reason.
     NotOpened(String),
-    /// The session ended.
+    /// The session has ended.
     Ended(Option<String>),
-    /// Something was found out in the background.
+    /// A background job has a result.
     Found(Found),
-    /// Time passed.
+    /// A timer tick.
     Tick,
 }
 
-/// What is known of a session when it is opened.
+/// Facts about a session that was opened.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OpenedSession {
     pub(crate) memory: Vec<MemoryPlace>,
@@ -67,35 +67,35 @@ pub(crate) struct OpenedSession {
     pub(crate) patience: Option<Duration>,
 }
 
-/// What was found out in the background.
+/// The result of a background job.
 pub(crate) enum Found {
     Warning(String),
     Remark(String),
-    /// What a slash command answered.
+    /// The output of a slash command.
     Answer {
         line: String,
         answer: Result<String, String>,
     },
-    /// A slash command waits for its turn.
+    /// A slash command was queued.
     Queued {
         id: Uuid,
         line: String,
     },
-    /// A line that begins with a slash is no command.
+    /// A line that begins with a slash but is not a command.
     NoCommand(String),
     Completions {
         number: u64,
         found: Vec<Completion>,
     },
-    /// What a picture became; `None`: it cannot be drawn.
+    /// A drawn image, or `None` if it cannot be drawn.
     Drawn {
         number: u32,
         item: Option<HistoryItem>,
     },
-    /// What was said before, from the file.
+    /// The prompt history from the file.
     Said(Vec<HistoryEntry>),
     KeptDraft(String),
-    /// A picture for the draft, or why there is none and what was pasted.
+    /// An image for the draft, or the error and the pasted text.
     Picture {
         picture: Result<(String, Content), String>,
         pasted: Option<String>,
@@ -104,32 +104,32 @@ pub(crate) enum Found {
         said: String,
         controls: Vec<TerminalControl>,
     },
-    /// The draft as the person's editor left it.
+    /// The draft as edited in the user's external editor.
     Edited(Result<String, String>),
     Theme(Box<(Theme, Option<String>)>),
     Keybindings(Keybindings),
     StatusRows(Vec<TextLine>),
-    /// The end of the conversation that is taken up.
+    /// The last exchanges of the resumed conversation.
     Exchanges(Exchanges),
     NoKey(KeyReport),
-    /// A directory is not trusted yet.
+    /// The directory is not trusted yet.
     Untrusted(TrustFacts),
-    /// A job of the view is done.
+    /// The result of a job of the current view.
     ViewData(Box<dyn std::any::Any + Send>),
 }
 
-/// What is to be done.
+/// An action that the app requests.
 pub(crate) enum Effect {
-    /// To the session.
+    /// Sends a prompt to the session.
     Say {
         prompt: Prompt,
         time: Delivery,
     },
-    /// A slash command of the session's.
+    /// Runs a slash command of the session.
     Command(String),
-    /// Finds out which directory is meant, and asks whether it is added.
+    /// Resolves the path of a directory and asks whether to add it.
     AskDirectory(String),
-    /// A command line for the shell, and the id of its message.
+    /// Runs a shell command line; the id is that of its message.
     Shell {
         command: String,
         id: Uuid,
@@ -139,7 +139,7 @@ pub(crate) enum Effect {
         place: usize,
     },
     TakeBack(Uuid),
-    /// Stops the run; what waits is not sent.
+    /// Stops the run. Queued messages are not sent.
     Interrupt,
     Answer {
         id: u64,
@@ -149,15 +149,15 @@ pub(crate) enum Effect {
     SetMode(PermissionMode),
     SetThinking(bool),
     ToBackground,
-    /// Opens a session; there is none.
+    /// Opens a session, if none is open.
     Open,
-    /// Takes up another session.
+    /// Resumes another session.
     Resume(String),
     Complete {
         query: CompletionQuery,
         number: u64,
     },
-    /// For the history on disk.
+    /// Adds a prompt to the history file.
     KeepSaid(String),
     KeepDraft(String),
     SaveSetting {
@@ -170,41 +170,41 @@ pub(crate) enum Effect {
         pasted: String,
     },
     ClipboardPicture,
-    /// Draws a picture for the history.
+    /// Draws an image for the history.
     DrawPicture {
         number: u32,
         name: String,
         content: Content,
         protocol: ImageProtocol,
     },
-    /// The person looks elsewhere and is waited for: hooks are told.
+    /// Runs notification hooks: haft waits for a user whose focus is on another window.
     TellHooks(String),
     EditDraft(String),
     ChooseTheme,
-    /// The command that writes the status row is another one.
+    /// The status line command has changed.
     StatusLine,
-    /// Something changed that the status row may show.
+    /// The facts that the status line shows have changed.
     Status,
     /// Opens a view.
     Show(ViewKind),
     OfView(ViewEffect),
     Terminal(Vec<TerminalControl>),
     ScrollAway,
-    /// Lines are wanted instead of a screen.
+    /// Switches to the plain line interface.
     BecomePlain,
-    /// Ctrl-Z.
+    /// Suspends the process (Ctrl-Z).
     Suspend,
     Leave,
 }
 
-/// The views there are.
+/// The kinds of views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ViewKind {
-    /// Everything that was said and done.
+    /// The complete conversation.
     Transcript,
     Undo,
     Rewind,
-    /// Other sessions.
+    /// The list of other sessions.
     Resume,
     Tasks,
     Permissions,

@@ -1,4 +1,4 @@
-//! What was found out in the background.
+//! Handles the results of background jobs.
 
 use std::time::Instant;
 
@@ -56,7 +56,7 @@ impl App {
         }
     }
 
-    /// A command waits for its turn, unless that has come already.
+    /// Adds a command to the queue. If it has already been delivered, prints it instead.
     fn command_queued(&mut self, id: Uuid, line: String) {
         if self.early.contains(&id) {
             self.print_message(&line);
@@ -70,7 +70,7 @@ impl App {
         });
     }
 
-    /// What a command of the session's answered.
+    /// Prints the output of a session's slash command.
     pub(crate) fn command_answered(&mut self, answer: Result<String, String>) {
         match answer {
             Ok(text) => {
@@ -116,10 +116,12 @@ impl App {
     }
 }
 
-/// So much of an answer is printed at once: a long one would push away what is in the scrollback.
+/// The maximum number of output lines that are printed. A longer output would push other content
+/// out of the scrollback.
 const ANSWER_LINES: usize = 200;
 
-/// A line of what a command answers. One of a list whose words are too long goes on below them, not below what it names.
+/// Returns one line of a command's output. In a line of the form `name  description`, a description
+/// that does not fit is continued below itself, not below the name.
 fn answer_line(text: &str, width: usize) -> HistoryItem {
     let line = TextLine::plain(text);
     if line.width() <= width {

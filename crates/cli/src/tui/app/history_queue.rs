@@ -1,14 +1,15 @@
-//! What is to be printed, in order. A picture that is still decoded keeps its place: what comes behind it waits.
+//! Queue of history items to print, in order. An image that is still being decoded blocks the items
+//! after it.
 
 use haft_terminal::HistoryItem;
 
-/// What is to be printed.
+/// Items to print.
 #[derive(Default)]
 pub(crate) struct HistoryQueue(Vec<QueuedHistory>);
 
 enum QueuedHistory {
     Item(HistoryItem),
-    /// What the picture of this number becomes.
+    /// Placeholder for the image with this number.
     Picture(u32),
 }
 
@@ -21,7 +22,7 @@ impl HistoryQueue {
         self.0.push(QueuedHistory::Picture(picture));
     }
 
-    /// The picture is drawn; `None`: it cannot be.
+    /// Replaces the placeholder of an image; `None` removes it, because the image cannot be drawn.
     pub(super) fn fill(&mut self, picture: u32, item: Option<HistoryItem>) {
         let is_place = |place: &QueuedHistory| matches!(place, QueuedHistory::Picture(number) if *number == picture);
         if let Some(at) = self.0.iter().position(is_place) {
@@ -29,14 +30,14 @@ impl HistoryQueue {
         }
     }
 
-    /// What can be printed now.
+    /// Removes and returns the items that can be printed now.
     pub(super) fn take(&mut self) -> Vec<HistoryItem> {
         let is_picture = |place: &QueuedHistory| matches!(place, QueuedHistory::Picture(_));
         let until = self.0.iter().position(is_picture).unwrap_or(self.0.len());
         items(self.0.drain(..until))
     }
 
-    /// Everything, without pictures that are not there yet.
+    /// Removes and returns all items, skipping images that are not ready.
     pub(super) fn take_all(&mut self) -> Vec<HistoryItem> {
         items(self.0.drain(..))
     }

@@ -1,4 +1,4 @@
-//! Messages on their way to the session, and back.
+//! Sends messages to the session and withdraws queued ones.
 
 use std::time::Instant;
 
@@ -13,11 +13,11 @@ use uuid::Uuid;
 use super::{App, Effect, RunState, SessionState};
 use crate::tui::{ask::QuestionId, history_file::HistoryEntry, queue::WaitingMessage};
 
-/// So many messages can be delivered before we know their ids.
+/// The maximum number of remembered messages that were delivered before their ids were known.
 const MOST_EARLY: usize = 16;
 
 impl App {
-    /// Sends a message; `text` is what the person sees of it.
+    /// Sends the draft as a message.
     pub(crate) fn say(&mut self, time: Delivery, now: Instant) {
         let text = self.editor.text();
         let parts = self.take_draft();
@@ -30,7 +30,7 @@ impl App {
         self.send(text, parts, content, time, now);
     }
 
-    /// The draft is sent or put away: it goes into the history.
+    /// Removes the draft from the editor and adds it to the history.
     pub(crate) fn take_draft(&mut self) -> Vec<DraftPart> {
         let text = self.editor.text();
         if self.inputs.add(&text) {
@@ -50,7 +50,7 @@ impl App {
         parts
     }
 
-    /// A command line for the shell, typed by the person.
+    /// Runs a shell command line that the user typed.
     pub(crate) fn shell(&mut self, command: &str, now: Instant) {
         let text = self.editor.text();
         let parts = self.take_draft();
@@ -81,13 +81,13 @@ impl App {
 
     pub(super) fn wake_session(&mut self) {
         if matches!(self.session, SessionState::Missing | SessionState::Over) {
-            // It may work now: a key was set, a file was repaired.
+            // Opening may succeed now, for example because a key was set or a file was repaired.
             self.session = SessionState::Opening;
             self.effects.push(Effect::Open);
         }
     }
 
-    /// The same for words that were not typed.
+    /// Like [`Self::say`], but for a text that was not typed.
     pub(crate) fn say_text(&mut self, text: &str, now: Instant) {
         let parts = vec![DraftPart::Text(text.to_owned())];
         let content = vec![Content::text(text)];
@@ -120,14 +120,14 @@ impl App {
             time,
         });
         if self.run.is_none() {
-            // It is delivered at once.
+            // Without a run, the message is delivered immediately.
             self.delivered(id);
             self.begin_run(now);
         }
         self.tell_session(Effect::Say { prompt, time });
     }
 
-    /// For the session; kept until there is one.
+    /// Sends an effect to the session. Until the session is open, the effect is queued.
     pub(crate) fn tell_session(&mut self, effect: Effect) {
         match self.session {
             SessionState::Opening => self.unsent.push(effect),
@@ -135,7 +135,7 @@ impl App {
         }
     }
 
-    /// A message is on its way to the model: it becomes history.
+    /// Handles the delivery of a message to the model: prints it and removes it from the queue.
     pub(crate) fn delivered(&mut self, id: Uuid) {
         match self.queue.remove(id) {
             Some(message) => {
@@ -151,7 +151,8 @@ impl App {
         }
     }
 
-    /// A message as it was in the editor: what was pasted is named, since it may be very long.
+    /// Returns a message as the editor displayed it: with the labels of chips instead of pasted
+    /// text, which may be very long.
     fn folded(&self, message: &WaitingMessage) -> String {
         let parts = message.parts.iter().map(|part| match part {
             DraftPart::Text(text) => text.as_str(),
@@ -164,7 +165,7 @@ impl App {
         }
     }
 
-    /// The session has it: what is behind its chips is not kept a second time.
+    /// Removes the contents of a message's chips. The session has them now.
     fn forget(&mut self, parts: &[DraftPart]) {
         self.editor.forget(parts);
         for part in parts {
@@ -174,7 +175,8 @@ impl App {
         }
     }
 
-    /// The pictures that go with a message. Where only a name could be shown, the message has it.
+    /// Prints the images of a message. If the terminal can show only names, the message text
+    /// contains them already.
     fn show_pictures(&mut self, parts: &[DraftPart]) {
         if self.capabilities.images == ImageProtocol::Name {
             return;
@@ -195,7 +197,7 @@ impl App {
         self.reply.begin(&self.look);
     }
 
-    /// What a person said, as it is printed.
+    /// Returns a user message as history items.
     pub(crate) fn message_items(&self, text: &str) -> Vec<HistoryItem> {
         let mut items = vec![HistoryItem::Mark(PromptMark::Start)];
         for (number, line) in text.lines().enumerate() {
@@ -214,7 +216,7 @@ impl App {
         items
     }
 
-    /// Stops the run. What is not delivered comes back into the editor; nothing is sent by itself.
+    /// Stops the run. Undelivered messages return to the editor and are not sent.
     pub(crate) fn stop_run(&mut self) {
         let Some(run) = &mut self.run else {
             return;
@@ -224,7 +226,8 @@ impl App {
             self.editor.put_back(&message.parts);
             self.effects.push(Effect::TakeBack(message.id));
         }
-        // Before the answers: after a no alone the model would be asked how to go on.
+        // The interrupt precedes the denials: after a denial alone, the model would be asked how to
+        // continue.
         self.effects.push(Effect::Interrupt);
         for id in self.questions.drain() {
             if let QuestionId::Session(id) = id {

@@ -1,8 +1,8 @@
-//! All state of the face, and what changes it: [`App::update`] takes what happened and says what is to be done.
-//! Nothing here waits, reads or writes.
+//! All state of the user interface and its transitions: [`App::update`] handles an input and
+//! returns the resulting effects. Nothing here blocks or does I/O.
 //!
-//! - `effect`: what happens, and what is to be done; `found`: what comes from the background; `messages`: what
-//!   is said; `history_queue`: what is to be printed
+//! - `effect`: inputs and effects; `found`: results of background jobs; `messages`: sending
+//!   messages; `history_queue`: items to print
 
 mod effect;
 mod found;
@@ -44,24 +44,24 @@ use super::{
     whole::WholeView,
 };
 
-/// What covers the screen.
+/// A view that covers the screen.
 pub(crate) enum Overlay {
-    /// The whole of a question.
+    /// The full text of a question.
     Whole(WholeView),
     Other(Box<dyn View>),
 }
 
-/// A run that is under way.
+/// The state of a run in progress.
 #[derive(Debug)]
 pub(crate) struct RunState {
     pub(crate) since: Instant,
     pub(crate) tokens: u64,
     pub(crate) compacting: bool,
-    /// It was asked to stop.
+    /// Whether the run was asked to stop.
     pub(crate) is_stopping: bool,
 }
 
-/// A word below the editor that disappears by itself.
+/// A short text below the editor that disappears after some time.
 #[derive(Debug)]
 pub(crate) struct Hint {
     pub(crate) text: String,
@@ -71,14 +71,14 @@ pub(crate) struct Hint {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HintKind {
-    /// Ctrl-C once more leaves.
+    /// A second Ctrl-C exits.
     LeaveByInterrupt,
-    /// Ctrl-D once more leaves.
+    /// A second Ctrl-D exits.
     LeaveByEnd,
     Said,
 }
 
-/// After so long without a key the draft is kept on disk.
+/// The draft is saved to disk after this time without a key press.
 const DRAFT_REST: Duration = Duration::from_secs(1);
 
 pub(crate) struct App {
@@ -88,7 +88,7 @@ pub(crate) struct App {
     pub(crate) cwd: PathBuf,
     pub(crate) editor: Editor,
     pub(crate) images: HashMap<ChipId, Content>,
-    /// How many pictures were put into drafts.
+    /// The number of images that were added to drafts, for their names.
     pictures_named: usize,
     pub(crate) pastes: usize,
     pub(crate) inputs: haft_terminal::editor::InputHistory,
@@ -102,30 +102,30 @@ pub(crate) struct App {
     pub(crate) todos: TodoList,
     pub(crate) popup: Popup,
     pub(crate) search: Option<Search>,
-    /// What was said before, all projects, oldest first.
+    /// The prompt history of all projects, oldest first.
     pub(crate) said: Vec<HistoryEntry>,
-    /// A draft that was put aside.
+    /// A draft that the user stashed.
     pub(crate) stash: Option<Vec<DraftPart>>,
     draft_due: Option<Instant>,
     pub(crate) keybindings: Keybindings,
-    /// Keys that wait for more.
+    /// The keys of an incomplete key sequence.
     pub(crate) pending_keys: Vec<Key>,
     pub(crate) memory: Vec<MemoryPlace>,
-    /// Which memory file `#` writes to.
+    /// The index of the memory file that `#` writes to.
     pub(crate) memory_place: usize,
     pub(crate) thinks: bool,
-    /// A command was answered: the result that follows says the same.
+    /// A command's output was printed, so the result that follows would repeat it.
     pub(crate) has_answered: bool,
-    /// Messages that were delivered before we knew that they wait, the newest first.
+    /// Messages that were delivered before they were queued here, the newest first.
     early: Vec<Uuid>,
-    /// What the window is called after.
+    /// The subject in the window title.
     pub(crate) about: String,
     pub(crate) overlay: Option<Overlay>,
     pub(crate) hint: Option<Hint>,
-    /// Said before there was a session.
+    /// Effects that wait for the session to open.
     pub(crate) unsent: Vec<Effect>,
     pub(crate) session: SessionState,
-    /// What the terminal says of its focus, if it ever did.
+    /// Whether the terminal window has the focus, if the terminal reports it.
     pub(crate) focus: Option<bool>,
     pub(crate) last_key: Option<Instant>,
     pub(crate) last_escape: Option<Instant>,
@@ -137,12 +137,12 @@ pub(crate) struct App {
     pub(crate) stamp: u64,
 }
 
-/// Is there someone to talk to?
+/// The state of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionState {
     Opening,
     Open,
-    /// It could not be opened.
+    /// The session could not be opened.
     Missing,
     Over,
 }
@@ -213,7 +213,7 @@ impl App {
         app
     }
 
-    /// Something happened; what is to be done.
+    /// Handles an input and returns the resulting effects.
     pub(crate) fn update(&mut self, input: Input, now: Instant) -> Vec<Effect> {
         match input {
             Input::Key {
@@ -225,7 +225,7 @@ impl App {
             Input::Focus(is_focused) => self.focus = Some(is_focused),
             Input::Reply(reply) => {
                 if matches!(reply, TerminalReply::ThemeChanged { .. }) {
-                    // The real colour.
+                    // Queries the terminal for its actual colours.
                     self.effect(Effect::Terminal(vec![TerminalControl::Queries]));
                 }
                 if self.capabilities.learn(&reply) {
@@ -259,24 +259,25 @@ impl App {
         std::mem::take(&mut self.effects)
     }
 
-    /// What is to be printed, once.
+    /// Removes and returns the history items that can be printed now.
     pub(crate) fn take_history(&mut self) -> Vec<HistoryItem> {
         self.history.take()
     }
 
-    /// The same at the end, when nothing is waited for.
+    /// Like [`Self::take_history`], but for exit: skips images that are still being decoded.
     pub(crate) fn take_all_history(&mut self) -> Vec<HistoryItem> {
         self.history.take_all()
     }
 
-    /// Draws a picture behind what was printed so far, where this is one. It is decoded in the background.
+    /// Adds an image to the history. It is decoded in the background. Does nothing for other
+    /// content.
     pub(crate) fn show_picture(&mut self, name: &str, content: &Content) {
         if !matches!(content, Content::Image { .. }) {
             return;
         }
         self.pictures += 1;
         self.history.keep_place(self.pictures);
-        // What is drawn by characters needs those.
+        // Protocols that draw with Unicode characters need Unicode support.
         let protocol = match self.capabilities.images {
             ImageProtocol::HalfBlocks | ImageProtocol::Kitty if !self.look.unicode => {
                 ImageProtocol::Name
@@ -295,13 +296,13 @@ impl App {
         self.history.extend(items);
     }
 
-    /// Something happened that is worth a line.
+    /// Prints a one-line remark.
     pub(crate) fn remark(&mut self, text: &str) {
         let item = reply::remark(text, &self.look);
         self.history.push(item);
     }
 
-    /// Something to mind.
+    /// Prints a warning.
     pub(crate) fn warn(&mut self, text: &str) {
         let item = reply::warning(text, &self.look);
         self.history.push(item);
@@ -320,7 +321,7 @@ impl App {
     }
 
     fn set_widths(&mut self) {
-        // The mark takes two cells.
+        // The prompt mark takes two columns.
         let width = self.look.size.row_width().saturating_sub(2);
         self.editor.set_width(width);
         self.reply.set_look(&self.look);
@@ -333,7 +334,7 @@ impl App {
         self.editor.set_vi(self.settings.is_vi(), &escapes);
     }
 
-    /// The colours that are asked for. One of a person's own is read in the background.
+    /// Applies the configured theme. A custom theme is loaded in the background.
     pub(crate) fn choose_theme(&mut self) {
         let Capabilities {
             background, level, ..
@@ -350,12 +351,12 @@ impl App {
         self.reply.set_look(&self.look);
     }
 
-    /// A setting of the person's, kept in their file.
+    /// Saves a user setting in the settings file.
     pub(crate) fn save(&mut self, key: &'static str, value: Value) {
         self.tell_session(Effect::SaveSetting { key, value });
     }
 
-    /// Shows another session in place of this one.
+    /// Replaces the current session by another one.
     pub(crate) fn resume(&mut self, id: &str) {
         self.queue.take_all();
         self.questions.drain();
@@ -386,7 +387,7 @@ impl App {
     fn not_opened(&mut self, why: String) {
         self.warn(&format!("! {why}"));
         self.session = SessionState::Missing;
-        // What was said is not lost: it is in the editor again.
+        // Unsent messages return to the editor.
         for effect in std::mem::take(&mut self.unsent).into_iter().rev() {
             let text = match effect {
                 Effect::Say { prompt, .. } => crate::tui::events::text_of(&prompt.content),
@@ -434,13 +435,13 @@ impl App {
         }
     }
 
-    /// The draft may have changed.
+    /// Schedules saving the draft and updates the completions after an edit.
     pub(crate) fn edited(&mut self, now: Instant) {
         self.draft_due = Some(now + DRAFT_REST);
         self.look_up();
     }
 
-    /// Calls a person who looks elsewhere. `true`: they do.
+    /// Notifies the user if another window has the focus. Returns whether that is the case.
     pub(crate) fn call_person(&mut self, text: &str, now: Instant) -> bool {
         let since = self
             .last_key
@@ -454,7 +455,7 @@ impl App {
         is_elsewhere
     }
 
-    /// The window says what is done in it.
+    /// Updates the window title and the progress indicator.
     pub(crate) fn set_title(&mut self) {
         use haft_terminal::paint::ProgressState;
         let is_working = self.is_working();
@@ -469,7 +470,7 @@ impl App {
         self.effect(Effect::Terminal(controls));
     }
 
-    /// When something changes by itself; `None`: never.
+    /// Returns the time of the next change without input, or `None` if nothing is due.
     pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         let hint = self.hint.as_ref().map(|hint| hint.until);
         let is_free = self.editor.is_empty() && self.overlay.is_none();

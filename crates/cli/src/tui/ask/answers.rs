@@ -1,8 +1,8 @@
-//! What answers mean beyond a yes or a no.
+//! Answers that do more than allow or deny.
 
 use haft::{ApprovalAnswer, ApprovalRequest, ContextPatch, PermissionMode, RuleScope};
 
-/// Go on, and edits are not asked about from now on.
+/// Returns an approval that also switches to the mode that accepts edits.
 pub(super) fn accept_edits() -> ApprovalAnswer {
     ApprovalAnswer::Updated {
         input: None,
@@ -14,7 +14,7 @@ pub(super) fn accept_edits() -> ApprovalAnswer {
     }
 }
 
-/// Go on, and these rules are kept in the place that was chosen.
+/// Returns an approval that adds rules and saves them in the chosen place.
 pub(super) fn kept(request: &ApprovalRequest, rules: &str, place: usize) -> ApprovalAnswer {
     let rules = rules.split('\n').flat_map(split_rules);
     let scope = request.saves.get(place).map(|place| place.scope);
@@ -26,7 +26,7 @@ pub(super) fn kept(request: &ApprovalRequest, rules: &str, place: usize) -> Appr
     }
 }
 
-/// Rules behind each other, separated by commas outside of brackets.
+/// Splits rules at commas outside of parentheses.
 fn split_rules(line: &str) -> Vec<String> {
     let mut rules = vec![String::new()];
     let mut depth = 0_usize;

@@ -1,4 +1,4 @@
-//! Questions with letters to choose from: permissions, plans, whether a directory is trusted.
+//! Questions that are answered by a letter: permissions, plans, and trust in a directory.
 
 use std::path::{Path, PathBuf};
 
@@ -13,16 +13,16 @@ use super::{
 };
 use crate::tui::{cards, look::Look};
 
-/// A question with letters.
+/// A question that is answered by a letter.
 pub(crate) struct ChoiceAsk {
     about: About,
-    /// Paths below it are shown from here.
+    /// The working directory; paths below it are shown relative to it.
     cwd: PathBuf,
     choices: Vec<AskChoice>,
     chosen: Option<usize>,
     editing: Option<LineEdit>,
     sight: Sight,
-    /// What a key could not do, and why.
+    /// The reason that the last key had no effect.
     note: Option<String>,
 }
 
@@ -31,23 +31,23 @@ enum About {
     Trust(TrustFacts),
 }
 
-/// What a directory is trusted with.
+/// The consequence of trusting a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TrustPurpose {
-    /// What is in it may run.
+    /// Code from the directory may run.
     Start,
-    /// Calls may work in it, too.
+    /// Calls may also work in the directory.
     Add,
 }
 
-/// What would run of a directory that is not trusted yet.
+/// The code that a directory which is not trusted yet would run.
 #[derive(Debug, Clone)]
 pub(crate) struct TrustFacts {
     pub(crate) purpose: TrustPurpose,
     pub(crate) directory: String,
-    /// What would run, in a few words each.
+    /// Short descriptions of what would run.
     pub(crate) things: Vec<String>,
-    /// The same with its contents.
+    /// The names and full contents of what would run.
     pub(crate) contents: Vec<(String, String)>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct TrustFacts {
 struct AskChoice {
     letter: char,
     label: &'static str,
-    /// At 40 columns, letters only.
+    /// The action. In windows of up to 40 columns, only the letter is shown.
     does: Does,
 }
 
@@ -74,7 +74,7 @@ enum Does {
 }
 
 impl Does {
-    /// Does it let something run?
+    /// Returns whether the action allows something to run.
     fn allows(self) -> bool {
         matches!(
             self,
@@ -83,17 +83,17 @@ impl Does {
     }
 }
 
-/// How much of it a person has seen.
+/// The extent to which the user has seen the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sight {
-    /// It was never drawn whole.
+    /// The question was never drawn completely.
     Part,
-    /// The region that is being written shows all of it.
+    /// The region that is being written shows the complete question.
     Drawn,
     Whole,
 }
 
-/// A line that is being written.
+/// A line that the user is editing.
 struct LineEdit {
     what: EditedLine,
     editor: Editor,
@@ -101,22 +101,23 @@ struct LineEdit {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EditedLine {
-    /// A rule, and which of the places it goes to.
+    /// A rule, and the index of the place to save it in.
     Rule {
         place: usize,
     },
     Because,
-    /// An argument of the call, or all of them.
+    /// One argument of the call, or the complete input.
     Change {
         argument: Option<&'static str>,
     },
 }
 
-/// The argument that is the whole of a call where it has one of this name.
+/// Arguments that can be edited alone, if the call has one of these names.
 const MAIN_ARGUMENTS: [&str; 1] = ["command"];
 
-/// While something else is written, a question shows no more rows of what it is about: the cursor is below it then, and
-/// in a window that becomes too low everything above the cursor would go into the scrollback.
+/// The maximum number of content rows of a question while the user types something else. The cursor
+/// is then below the question, and if the window becomes too small, all rows above the cursor would
+/// move to the scrollback.
 const BESIDE_DRAFT: usize = 6;
 
 impl ChoiceAsk {
@@ -208,7 +209,7 @@ impl ChoiceAsk {
         self.note = None;
     }
 
-    /// The region was written.
+    /// Records that the region has been written to the screen.
     pub(super) fn was_written(&mut self) {
         if self.sight == Sight::Drawn {
             self.sight = Sight::Whole;
@@ -238,7 +239,7 @@ impl ChoiceAsk {
             KeyCode::Enter => {
                 return match self.chosen.and_then(|at| self.choices.get(at)) {
                     Some(choice) => self.choose(choice.does),
-                    // No option is chosen at first: Enter does nothing.
+                    // No option is selected at first, so Enter does nothing.
                     None => AskOutcome::Stay,
                 };
             }
@@ -322,7 +323,8 @@ impl ChoiceAsk {
             .find(|name| input.get(name).is_some_and(Value::is_string))
     }
 
-    /// A key in a line. Backspace there never answers, however little is left.
+    /// Handles a key in the edited line. Backspace never answers the question, even in an empty
+    /// line.
     fn edit(&mut self, key: Key) -> AskOutcome {
         let Some(line) = &mut self.editing else {
             return AskOutcome::Unused;
@@ -353,7 +355,7 @@ impl ChoiceAsk {
         }
     }
 
-    /// What a line means that was entered; or what is wrong with it.
+    /// Returns the answer that an entered line means, or the problem in it.
     fn written(&self, text: &str) -> Result<ApprovalAnswer, String> {
         let (Some(line), About::Request(request)) = (&self.editing, &self.about) else {
             return Err(String::new());
@@ -452,7 +454,7 @@ impl ChoiceAsk {
         wrap(&line, look.size.row_width())
     }
 
-    /// What must be seen whole.
+    /// Returns the rows that must be seen completely before the question can be answered.
     fn content(&self, look: &Look) -> Vec<TextLine> {
         match &self.about {
             About::Request(request) => content::rows(request, &self.cwd, look),
@@ -516,7 +518,7 @@ impl ChoiceAsk {
         rows
     }
 
-    /// The line that is being written.
+    /// Returns the rows of the edited line.
     fn line_rows(&self, look: &Look) -> AskRows {
         let Some(line) = &self.editing else {
             return AskRows::default();
@@ -554,7 +556,7 @@ impl ChoiceAsk {
         }
     }
 
-    /// Where a rule would be kept.
+    /// Describes the place where a rule would be saved.
     fn place_words(&self, place: usize) -> String {
         let About::Request(request) = &self.about else {
             return String::new();
@@ -568,7 +570,7 @@ impl ChoiceAsk {
         }
     }
 
-    /// Everything, for a screen of its own.
+    /// Returns the complete question for a full-screen view.
     pub(super) fn whole(&self, look: &Look) -> Vec<TextLine> {
         match &self.about {
             About::Request(request) => {

@@ -1,4 +1,4 @@
-//! What a question is about, as rows: every word as it is, and none that could be taken for another.
+//! The content of a question as rows: complete, and with confusable characters marked.
 
 use std::path::{Component, Path};
 
@@ -12,13 +12,13 @@ use serde_json::Value;
 use super::super::{cards, look::Look};
 use crate::show::{distinct, distinct_line, from_here};
 
-/// What is behind the parts of a command line begins at this column at most.
+/// The maximum column at which the meaning of a command line's part begins.
 const WIDEST_PART: usize = 40;
 
-/// What is left of a line of a diff is not taken for another line.
+/// The indent of continuation rows of a diff line, so that they are not mistaken for other lines.
 const BEHIND_NUMBER: usize = 4;
 
-/// The words of the heading: the tool, and what it is about where that is not a row of its own.
+/// Returns the heading: the tool, and its subject unless that has a separate row.
 pub(super) fn heading(request: &ApprovalRequest, cwd: &Path) -> String {
     let card = request.shown();
     let mut text = distinct_line(&card.title);
@@ -34,8 +34,8 @@ pub(super) fn heading(request: &ApprovalRequest, cwd: &Path) -> String {
     text
 }
 
-/// What it is about: a path below the working directory as a person there calls it. A command line is not touched,
-/// nor is anything that only contains a path.
+/// Returns the subject: a path below the working directory is shown relative to it. Command lines
+/// and texts that merely contain a path are not changed.
 pub(super) fn subject(request: &ApprovalRequest, cwd: &Path) -> String {
     let subject = &request.shown().subject;
     match request.parts.is_empty() {
@@ -54,7 +54,7 @@ fn path_from_here(path: &Path, cwd: &Path) -> String {
     shown.display().to_string()
 }
 
-/// Paths that really are others: both.
+/// Returns a row for each path that resolves to another one, with both.
 fn elsewhere_rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<TextLine> {
     let mut rows = Vec::new();
     for (given, real) in &request.elsewhere {
@@ -65,7 +65,8 @@ fn elsewhere_rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<Tex
     rows
 }
 
-/// A command line has a row of its own, and so has what the subject is only the beginning of.
+/// Returns whether the subject has its own rows: a command line does, and so does a subject that is
+/// only the beginning of a text.
 fn has_own_row(request: &ApprovalRequest) -> bool {
     let card = request.shown();
     let subject = card.subject.trim_end_matches('…');
@@ -76,7 +77,7 @@ fn has_own_row(request: &ApprovalRequest) -> bool {
     request.kind == ApprovalKind::Plan || !request.parts.is_empty() || card.body.iter().any(goes_on)
 }
 
-/// What must be seen whole.
+/// Returns the rows that must be seen completely.
 pub(super) fn rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<TextLine> {
     let card = request.shown();
     let width = look.size.row_width();
@@ -90,12 +91,12 @@ pub(super) fn rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<Te
     }
     for piece in &card.body {
         match piece {
-            // A plan is prose, with the dashes and quotes of prose.
+            // A plan is prose and may contain typographic dashes and quotes.
             CardPiece::Text(text) if request.kind == ApprovalKind::Plan => {
                 put(&mut rows, text, TextStyle::new(), width);
             }
             CardPiece::Text(text) => put(&mut rows, &distinct(text), TextStyle::new(), width),
-            // Tools count with it what they leave out, and it is no letter that could be taken for another.
+            // Tools write `…` for omitted content; it cannot be confused with a letter.
             CardPiece::Muted(text) => {
                 let text = distinct(&text.replace('…', "..."));
                 put(&mut rows, &text, look.theme.faint, width);
@@ -115,7 +116,7 @@ pub(super) fn rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<Te
     rows
 }
 
-/// The arguments that the card does not show: everything that counts must be seen.
+/// Returns the arguments that the card does not show, because everything relevant must be visible.
 fn argument_rows(request: &ApprovalRequest, look: &Look) -> Vec<TextLine> {
     let input = request.asked.as_ref().map(|asked| &asked.input);
     let arguments = input.and_then(Value::as_object);
@@ -160,7 +161,7 @@ fn argument_rows(request: &ApprovalRequest, look: &Look) -> Vec<TextLine> {
     rows
 }
 
-/// The parts of a command line, and what each does.
+/// Returns the parts of a command line and their meanings.
 fn part_rows(parts: &[ApprovalPart], look: &Look) -> Vec<TextLine> {
     let shown: Vec<(String, &ApprovalPart)> = parts
         .iter()
@@ -171,7 +172,7 @@ fn part_rows(parts: &[ApprovalPart], look: &Look) -> Vec<TextLine> {
         .collect();
     let width = |text: &str| TextLine::plain(text).width();
     let widths = shown.iter().map(|(text, _)| width(text));
-    // One that is longer does not move what stands behind the others.
+    // A longer part does not move the column of the others.
     let widest = widths.filter(|width| *width <= WIDEST_PART).max();
     let widest = widest.unwrap_or(WIDEST_PART / 2);
     let row_width = look.size.row_width();
@@ -218,7 +219,7 @@ fn put(rows: &mut Vec<TextLine>, text: &str, style: TextStyle, width: usize) {
     }
 }
 
-/// Why a person is asked, and how it would be confined.
+/// Returns the reasons for the question and the confinement of the command.
 pub(super) fn reasons(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<TextLine> {
     let mut rows = Vec::new();
     let width = look.size.row_width();
@@ -232,7 +233,7 @@ pub(super) fn reasons(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec
     };
     let mut said: Vec<String> = Vec::new();
     for reason in reasons.iter().map(shown) {
-        // Parts of a command line may have the same.
+        // Several parts of a command line may have the same reason.
         if !said.contains(&reason) {
             said.push(reason);
         }

@@ -1,10 +1,11 @@
-//! Questions. Nothing is answered by accident: a question takes the focus only when nothing is being written,
-//! and a key answers it only some time after it was seen ([`AnswerGate`]).
+//! Questions to the user. They cannot be answered by accident: a question takes the focus only
+//! while nothing is being typed, and a key answers it only some time after it became visible
+//! ([`AnswerGate`]).
 //!
-//! - `answers`: what answers mean beyond a yes or a no
-//! - `choice`: those with letters to choose from: permissions, plans, trust
-//! - `user`: those of the model's own
-//! - `content`: what must be seen whole before it is allowed
+//! - `answers`: answers that do more than allow or deny
+//! - `choice`: questions that are answered by a letter: permissions, plans, trust
+//! - `user`: questions that the model asks
+//! - `content`: the content that must be seen before it can be allowed
 
 mod answers;
 mod choice;
@@ -22,7 +23,7 @@ pub(crate) use self::{
 };
 use super::look::Look;
 
-/// Questions without an answer, in the order they came in.
+/// Unanswered questions in their order of arrival.
 #[derive(Default)]
 pub(crate) struct OpenQuestions {
     questions: Vec<WaitingQuestion>,
@@ -31,23 +32,23 @@ pub(crate) struct OpenQuestions {
 pub(crate) struct WaitingQuestion {
     pub(crate) id: QuestionId,
     pub(crate) gate: AnswerGate,
-    /// The first region that showed it with the focus.
+    /// The first region that showed the question with the focus.
     stamp: Option<u64>,
-    /// A person went back to the draft: it takes the focus only when asked.
+    /// The user returned to the draft; the question takes the focus only on request.
     was_left: bool,
-    /// The call that waits for the answer, as the provider names it; not one of a subagent.
+    /// The provider's id of the call that waits for the answer. Not set for calls of subagents.
     call: Option<String>,
     ask: Ask,
 }
 
-/// Who asks.
+/// The origin of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QuestionId {
-    /// The session, by its number.
+    /// The session, with its question number.
     Session(u64),
-    /// We do, before there is a session.
+    /// The user interface, before the session starts.
     Trust,
-    /// We do, before calls may work in another directory.
+    /// The user interface, before a directory is added.
     Directory,
 }
 
@@ -56,16 +57,16 @@ enum Ask {
     User(Box<UserAsk>),
 }
 
-/// What came of a key.
+/// The outcome of a key press.
 pub(crate) enum AskOutcome {
-    /// It was used.
+    /// The key was used.
     Stay,
-    /// It means nothing here.
+    /// The key has no meaning here.
     Unused,
     Answer(AskAnswer),
-    /// All of it is to be shown on a screen of its own.
+    /// The complete question should be shown in a full-screen view.
     ShowWhole,
-    /// Back to the draft; the question stays open.
+    /// The focus returns to the draft; the question stays open.
     Leave,
 }
 
@@ -76,15 +77,15 @@ pub(crate) enum AskAnswer {
     AddDirectory(String),
 }
 
-/// How the rows of a question look.
+/// The parameters for drawing a question.
 pub(crate) struct AskFrame<'a> {
     pub(crate) look: &'a Look,
-    /// At most so many rows.
+    /// The maximum number of rows.
     pub(crate) room: usize,
     pub(crate) now: Instant,
 }
 
-/// Rows of a question, and where the caret is if something is written in it.
+/// The rows of a question, and the caret position if a line is being edited.
 #[derive(Default)]
 pub(crate) struct AskRows {
     pub(crate) rows: Vec<TextLine>,
@@ -104,18 +105,18 @@ impl OpenQuestions {
         self.questions.first_mut()
     }
 
-    /// Does this call wait for an answer?
+    /// Returns whether this call waits for an answer.
     pub(crate) fn holds(&self, tool_use_id: &str) -> bool {
         let mut calls = self.questions.iter().filter_map(|one| one.call.as_deref());
         calls.any(|call| call == tool_use_id)
     }
 
-    /// Has the first one the focus?
+    /// Returns whether the first question has the focus.
     pub(crate) fn has_focus(&self) -> bool {
         self.front().is_some_and(|front| front.gate.has_focus())
     }
 
-    /// The session asks.
+    /// Adds a question of the session.
     pub(crate) fn ask(
         &mut self,
         id: u64,
@@ -138,14 +139,14 @@ impl OpenQuestions {
         self.put(QuestionId::Session(id), call, ask, last_key);
     }
 
-    /// We ask, whether a directory is trusted.
+    /// Adds a question about trust in a directory.
     pub(crate) fn ask_trust(&mut self, facts: TrustFacts, last_key: Option<Instant>) {
         let id = match facts.purpose {
             TrustPurpose::Start => QuestionId::Trust,
             TrustPurpose::Add => QuestionId::Directory,
         };
         let ask = Ask::Choice(Box::new(ChoiceAsk::of_trust(facts)));
-        // One of each is enough: the newest is meant.
+        // A new trust question replaces an older one of the same kind.
         self.remove(id, last_key);
         self.put(id, None, ask, last_key);
     }
@@ -161,7 +162,7 @@ impl OpenQuestions {
         });
     }
 
-    /// It is answered, or not waited for any longer. The next one arms anew.
+    /// Removes a question that was answered or withdrawn. The gate of the next one starts again.
     pub(crate) fn remove(&mut self, id: QuestionId, last_key: Option<Instant>) -> bool {
         let before = self.questions.len();
         self.questions.retain(|question| question.id != id);
@@ -173,13 +174,13 @@ impl OpenQuestions {
         before != self.questions.len()
     }
 
-    /// All of them, and none is left.
+    /// Removes all questions and returns their ids.
     pub(crate) fn drain(&mut self) -> Vec<QuestionId> {
         let all = std::mem::take(&mut self.questions);
         all.into_iter().map(|question| question.id).collect()
     }
 
-    /// When the first one takes the focus, or can be answered, or its time is up.
+    /// Returns the time at which the first question takes the focus, can be answered or times out.
     pub(crate) fn due(&self, draft_is_empty: bool, now: Instant) -> Option<Instant> {
         let front = self.front()?;
         let focus = match front.gate.has_focus() {
@@ -193,7 +194,8 @@ impl OpenQuestions {
         focus.into_iter().chain(countdown).min()
     }
 
-    /// Time passed. `true`: it took the focus. The answer: no one gave one in time.
+    /// Handles a timer tick: gives the first question the focus when it is due. Returns the default
+    /// answer if the question has timed out.
     pub(crate) fn tick(&mut self, draft_is_empty: bool, now: Instant) -> Option<AskAnswer> {
         let front = self.questions.first_mut()?;
         if let Ask::User(user) = &front.ask
@@ -208,7 +210,7 @@ impl OpenQuestions {
         None
     }
 
-    /// The region with this number was written.
+    /// Records that the region with this number has been written.
     pub(crate) fn written(&mut self, stamp: u64, at: Instant) {
         if let Some(front) = self.questions.first_mut()
             && front.stamp.is_some_and(|first| first <= stamp)
@@ -220,7 +222,7 @@ impl OpenQuestions {
         }
     }
 
-    /// The rows of the first one, for the region of this number.
+    /// Returns the rows of the first question for the region with this number.
     pub(crate) fn rows(&mut self, frame: &AskFrame<'_>, stamp: u64) -> AskRows {
         let waiting = self.questions.len();
         let Some(front) = self.questions.first_mut() else {
@@ -248,7 +250,7 @@ impl OpenQuestions {
     }
 }
 
-/// How many questions wait, and how the first of them stands.
+/// The number of open questions and the status of the first one.
 pub(crate) struct AskPlace {
     waiting: usize,
     has_focus: bool,
@@ -256,15 +258,15 @@ pub(crate) struct AskPlace {
 }
 
 impl AskPlace {
-    /// `1 of 3`, if there are more. What was answered does not count any more: what is asked later has nothing
-    /// to do with it.
+    /// Returns `1 of 3` if there are several questions. Answered questions are not counted, since
+    /// later ones are unrelated to them.
     fn counted(&self) -> Option<String> {
         (self.waiting > 1).then(|| format!("1 of {}", self.waiting))
     }
 }
 
 impl WaitingQuestion {
-    /// A person asked for it.
+    /// Moves the focus to the question on the user's request.
     pub(crate) fn focus(&mut self) {
         self.was_left = false;
         self.stamp = None;
@@ -277,13 +279,14 @@ impl WaitingQuestion {
         self.gate.unfocus();
     }
 
-    /// Something is typed that is not for it: it takes the focus again when that is sent.
+    /// Removes the focus because the user is typing a message. The question takes it again when the
+    /// message has been sent.
     pub(crate) fn leave_for_typing(&mut self) {
         self.stamp = None;
         self.gate.unfocus();
     }
 
-    /// Is a line being written in it? Then keys go there, whenever they come.
+    /// Returns whether a line of the question is being edited. Keys then always go there.
     pub(crate) fn is_editing(&self) -> bool {
         match &self.ask {
             Ask::Choice(choice) => choice.is_editing(),
@@ -291,7 +294,7 @@ impl WaitingQuestion {
         }
     }
 
-    /// What a key does that was meant for it.
+    /// Handles a key for this question.
     pub(crate) fn key(&mut self, key: Key) -> AskOutcome {
         if key == Key::plain(KeyCode::Escape) && !self.is_editing() {
             return AskOutcome::Leave;
@@ -302,7 +305,7 @@ impl WaitingQuestion {
         }
     }
 
-    /// Text that was pasted into a line of it.
+    /// Inserts pasted text into the edited line.
     pub(crate) fn paste(&mut self, text: &str) {
         match &mut self.ask {
             Ask::Choice(choice) => choice.paste(text),
@@ -310,7 +313,7 @@ impl WaitingQuestion {
         }
     }
 
-    /// Everything that it is about, for a screen of its own.
+    /// Returns the complete question for a full-screen view.
     pub(crate) fn whole(&self, look: &Look) -> Vec<TextLine> {
         match &self.ask {
             Ask::Choice(choice) => choice.whole(look),
@@ -318,14 +321,14 @@ impl WaitingQuestion {
         }
     }
 
-    /// All of it was seen.
+    /// Records that the user has seen the complete question.
     pub(crate) fn was_seen(&mut self) {
         if let Ask::Choice(choice) = &mut self.ask {
             choice.was_seen();
         }
     }
 
-    /// What it is about, in a few words: for a notice.
+    /// Returns a short title for a notification.
     pub(crate) fn title(&self) -> String {
         match &self.ask {
             Ask::Choice(choice) => choice.title(),

@@ -1,4 +1,4 @@
-//! Questions of the model's own: one after the other, each with answers to choose from or in a person's own words.
+//! Questions that the model asks, one after the other. The user picks an answer or enters text.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ use serde_json::{Map, Value, json};
 use super::{AskAnswer, AskFrame, AskOutcome, AskPlace, AskRows};
 use crate::tui::{cards::one_line, look::Look};
 
-/// Questions of the model's.
+/// A set of questions from the model.
 pub(crate) struct UserAsk {
     asked: UserQuestions,
     at: usize,
     answers: Map<String, Value>,
-    /// Where the arrows are: an answer, or the last entry for own words.
+    /// The selected row: an answer, or the last row for free text.
     chosen: Option<usize>,
     marked: Vec<usize>,
     own_words: Option<Editor>,
@@ -26,7 +26,7 @@ pub(crate) struct UserAsk {
 }
 
 impl UserAsk {
-    /// `patience`: how long an answer is waited for, and since when.
+    /// `patience` contains the timeout and its start.
     pub(super) fn new(request: ApprovalRequest, patience: Option<(Duration, Instant)>) -> Self {
         let input = request.asked.as_ref().map(|asked| &asked.input);
         let questions =
@@ -56,7 +56,7 @@ impl UserAsk {
         }
     }
 
-    /// When the countdown changes.
+    /// Returns the time at which the displayed countdown changes.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         let left = self.until?.saturating_duration_since(now);
         Some(
@@ -65,7 +65,7 @@ impl UserAsk {
         )
     }
 
-    /// No answer came in time.
+    /// Returns the default answer if the timeout has passed.
     pub(super) fn expired(&self, now: Instant) -> Option<ApprovalAnswer> {
         self.until
             .is_some_and(|until| until <= now)
@@ -89,7 +89,7 @@ impl UserAsk {
             return AskOutcome::Stay;
         }
         let Some(question) = self.question() else {
-            // Nothing that can be answered: the model goes on without.
+            // The input contains no valid question, so the model continues without an answer.
             return AskOutcome::Answer(AskAnswer::Approval(self.asked.answered(Map::new())));
         };
         let (other, several) = (question.options.len(), question.multi_select);
@@ -155,7 +155,7 @@ impl UserAsk {
         }
     }
 
-    /// Those that are marked, in the order they are shown in.
+    /// Answers with the marked options in display order.
     fn marked_answer(&mut self) -> AskOutcome {
         self.marked.sort_unstable();
         let options = self.question().map(|question| &question.options);
@@ -167,7 +167,7 @@ impl UserAsk {
         self.answer(Some(text))
     }
 
-    /// The next question, or the end.
+    /// Moves to the next question, or ends with all answers.
     fn answer(&mut self, text: Option<String>) -> AskOutcome {
         if let (Some(text), Some(question)) = (text, self.question()) {
             let name = question.question.clone();

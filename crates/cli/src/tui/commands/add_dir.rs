@@ -1,4 +1,4 @@
-//! `/add-dir DIR`: asks first, and then the session does it.
+//! `/add-dir DIR`: asks the user, then the session adds the directory.
 
 use crate::tui::app::Effect;
 

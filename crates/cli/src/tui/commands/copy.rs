@@ -1,4 +1,4 @@
-//! `/copy [N]`: an answer, or a block of code of the last one.
+//! `/copy [N]`: copies an answer, or a code block of the last answer.
 
 use crate::tui::app::{App, Effect};
 
@@ -32,7 +32,7 @@ impl App {
     }
 }
 
-/// What stands in the last fence.
+/// Returns the contents of the last fenced code block.
 fn last_code(answer: &str) -> Option<String> {
     let (mut code, mut last) = (None::<Vec<&str>>, None);
     for line in answer.lines() {

@@ -1,4 +1,4 @@
-//! `/exit`, `/quit`: leave.
+//! `/exit`, `/quit`: exits.
 
 use crate::tui::app::Effect;
 

@@ -1,4 +1,4 @@
-//! Slash commands about the screen: one file a command, one list. All others are the session's.
+//! Slash commands of the user interface, one file per command. The session handles all others.
 
 mod add_dir;
 mod copy;
@@ -19,16 +19,16 @@ use super::{
     complete::CommandEntry,
 };
 
-/// A command that only makes sense at a terminal.
+/// A slash command that is available only in the terminal user interface.
 pub(crate) struct ScreenCommand {
     name: &'static str,
     hint: &'static str,
     description: &'static str,
-    /// What it does with what stands behind it.
+    /// Runs the command with its arguments.
     run: fn(&mut App, &str, Instant),
 }
 
-/// All of them, by name.
+/// All commands by name.
 const SCREEN_COMMANDS: [&ScreenCommand; 12] = [
     &add_dir::ADD_DIR,
     &copy::COPY,
@@ -44,7 +44,7 @@ const SCREEN_COMMANDS: [&ScreenCommand; 12] = [
     &vim::VIM,
 ];
 
-/// As completions offer them.
+/// Returns the commands as completion entries.
 pub(crate) fn entries() -> Vec<CommandEntry> {
     let entry = |command: &&ScreenCommand| CommandEntry {
         name: command.name.to_owned(),
@@ -55,7 +55,7 @@ pub(crate) fn entries() -> Vec<CommandEntry> {
 }
 
 impl App {
-    /// A line that begins with a slash.
+    /// Handles a line that begins with a slash.
     pub(super) fn command(&mut self, line: &str, now: Instant) {
         let (name, arguments) = line[1..]
             .split_once(char::is_whitespace)

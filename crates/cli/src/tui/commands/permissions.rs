@@ -1,4 +1,4 @@
-//! `/permissions`: a view; with words behind it, as the session does it.
+//! `/permissions`: opens a view. With arguments, the session runs the command.
 
 use crate::tui::app::{Effect, ViewKind};
 

@@ -1,4 +1,4 @@
-//! `/resume [ID]`: another session in place of this one.
+//! `/resume [ID]`: switches to another session.
 
 use crate::tui::app::{Effect, ViewKind};
 

@@ -1,4 +1,4 @@
-//! `/rewind`: a view; with words behind it, as the session does it.
+//! `/rewind`: opens a view. With arguments, the session runs the command.
 
 use crate::tui::app::{Effect, ViewKind};
 

@@ -1,4 +1,4 @@
-//! `/statusline COMMAND`: a command of one's own writes the last rows.
+//! `/statusline COMMAND`: sets a user command that writes the status line.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `/tasks`: a view; with words behind it, as the session does it.
+//! `/tasks`: opens a view. With arguments, the session runs the command.
 
 use crate::tui::app::{Effect, ViewKind};
 

@@ -1,10 +1,10 @@
-//! `/theme [NAME]`: which colours.
+//! `/theme [NAME]`: shows or sets the colour theme.
 
 use serde_json::json;
 
 use super::ScreenCommand;
 
-/// The names that can be chosen, beside `custom:FILE`.
+/// The theme names, including the form for custom themes.
 const NAMES: &str =
     "auto, dark, light, dark-daltonized, light-daltonized, dark-ansi, light-ansi, custom:NAME";
 

@@ -1,4 +1,4 @@
-//! `/vim`: vi keys on or off.
+//! `/vim`: toggles vi key bindings.
 
 use serde_json::json;
 

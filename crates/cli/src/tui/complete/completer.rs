@@ -1,4 +1,5 @@
-//! Completions for a thread that may wait: the walk is done once, and again behind an answer that is old.
+//! Finds completions on a thread that may block. The file list is cached; an old list is used and
+//! refreshed in the background.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,24 +21,26 @@ use super::{
 };
 use crate::tui::settings::TuiSettings;
 
-/// A list older than this is used once more, and made anew behind the answer.
+/// The age after which the file list is refreshed. The old list is still used for the current
+/// answer.
 const FRESH: Duration = Duration::from_secs(3);
 
-/// A command that can be called with a slash.
+/// A slash command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandEntry {
-    /// Without the slash.
+    /// The name without the slash.
     pub(crate) name: String,
-    /// What it expects behind its name.
+    /// A hint about the arguments.
     pub(crate) hint: String,
     pub(crate) description: String,
 }
 
-/// What the settings say of completions.
+/// The settings for completions.
 #[derive(Debug, Clone)]
 pub(crate) struct CompletionSettings {
     pub(crate) respect_gitignore: bool,
-    /// The person's own command for files. What comes with a folder runs code: only if that is trusted.
+    /// The user's command that suggests files. It runs code, so one from the workspace's settings
+    /// is used only if the directory is trusted.
     pub(crate) file_suggestion: Option<String>,
 }
 
@@ -57,7 +60,7 @@ impl CompletionSettings {
     }
 }
 
-/// Finds completions. Cheap to clone; all clones share what was found.
+/// Finds completions. Cheap to clone; all clones share the cached lists.
 #[derive(Debug, Clone)]
 pub(crate) struct Completer(Arc<CompleterState>);
 
@@ -65,11 +68,11 @@ pub(crate) struct Completer(Arc<CompleterState>);
 struct CompleterState {
     places: FilePlaces,
     settings: CompletionSettings,
-    /// The one of the session, which keeps the list of files up to date between walks.
+    /// The session's search engine, which keeps the file list up to date between scans.
     search: SharedEngine,
     commands: Mutex<Vec<CommandEntry>>,
     files: Mutex<Option<(Instant, Arc<FileList>)>>,
-    /// A walk is under way behind an answer.
+    /// A scan is in progress in the background.
     is_walking: AtomicBool,
 }
 
@@ -90,12 +93,12 @@ impl Completer {
         }))
     }
 
-    /// The commands, skills and prompts there are, in the order of their list.
+    /// Sets the available commands, skills and prompts, in display order.
     pub(crate) fn set_commands(&self, commands: Vec<CommandEntry>) {
         *lock(&self.0.commands) = commands;
     }
 
-    /// What fits, the best first. It may wait for the disk.
+    /// Returns the matching completions, the best first. May wait for the disk.
     pub(crate) fn find(&self, query: &CompletionQuery) -> Vec<Completion> {
         match query.kind {
             CompletionKind::Command => self.commands(query),
@@ -137,7 +140,7 @@ impl Completer {
         } else {
             let list = self.list();
             let names = list.names.iter().map(String::as_str);
-            // What a person keeps out of sight is found by its name, but not offered first.
+            // Hidden files are found by name, but not offered for an empty query.
             let names: Vec<&str> = match typed.is_empty() {
                 true => names.filter(|name| !name.starts_with('.')).collect(),
                 false => names.collect(),
@@ -147,7 +150,7 @@ impl Completer {
         names.iter().map(|name| completion(name, query)).collect()
     }
 
-    /// The files there are. An old list is used once more.
+    /// Returns the file list. A stale list is returned and refreshed in the background.
     fn list(&self) -> Arc<FileList> {
         let known = lock(&self.0.files).clone();
         match known {
@@ -161,7 +164,7 @@ impl Completer {
         }
     }
 
-    /// Walks behind the answer, once at a time.
+    /// Starts a background scan unless one is in progress.
     fn refresh(&self) {
         if self.0.is_walking.swap(true, Ordering::Relaxed) {
             return;
@@ -183,7 +186,7 @@ impl Completer {
 
 impl CompleterState {
     fn walk(&self) -> Arc<FileList> {
-        // Before there is a session nothing is kept.
+        // Before the session is open, nothing is indexed.
         let engine = self.search.get().unwrap_or_else(|| {
             let enabled = false;
             Arc::new(SearchEngine::with(IndexSettings {
@@ -216,7 +219,8 @@ fn best_of(names: &[&str], typed: &str) -> Vec<String> {
     best.map(|name| (*name).to_owned()).collect()
 }
 
-/// A folder is gone on with; behind a file comes the next word.
+/// Returns the completion for a path. After a folder, the user can continue the path; a file is
+/// followed by a space.
 fn completion(name: &str, query: &CompletionQuery) -> Completion {
     let is_folder = name.ends_with('/');
     let needs_quotes = query.is_quoted || name.contains(char::is_whitespace);

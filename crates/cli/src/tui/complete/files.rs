@@ -1,5 +1,5 @@
-//! Which files and folders there are. Everything here waits for the disk or a command: not for a thread that
-//! draws.
+//! Lists files and folders. Everything here waits for the disk or a command, so it must not run on
+//! the drawing thread.
 
 use std::{
     collections::BTreeSet,
@@ -15,25 +15,25 @@ use std::{
 use haft_search::{EntryKind, GlobQuery, SearchEngine, Stop, list_directory};
 use serde_json::json;
 
-/// More files than this are not kept; the newest are.
+/// The maximum number of files; the newest are kept.
 const MOST_FILES: usize = 100_000;
 
-/// A walk that takes longer gives what it has.
+/// The time limit of a scan. After it, the scan returns the files found so far.
 const LONGEST_WALK: Duration = Duration::from_secs(2);
 
-/// The person's own command has so long.
+/// The timeout of the user's command.
 const LONGEST_COMMAND: Duration = Duration::from_secs(5);
 
-/// More than this of what a command prints is not read.
+/// The maximum amount of output that is read from the user's command, in bytes.
 const MOST_PRINTED: u64 = 1 << 20;
 
-/// What a folder holds, by paths from there; folders end in `/`.
+/// The contents of a folder as relative paths. Folder names end in `/`.
 #[derive(Debug, Default)]
 pub(super) struct FileList {
     pub(super) names: Vec<String>,
 }
 
-/// Lists a folder with an engine that keeps what it knows of it.
+/// Lists a folder. The engine keeps an index of it.
 pub(super) fn walk(engine: &SearchEngine, root: &Path, respect_gitignore: bool) -> FileList {
     let query = GlobQuery {
         respect_ignore: respect_gitignore,
@@ -58,7 +58,7 @@ pub(super) fn walk(engine: &SearchEngine, root: &Path, respect_gitignore: bool) 
         files.push(name.to_owned());
     }
     let mut names: Vec<String> = folders.into_iter().chain(files).collect();
-    // What lies higher comes first where nothing else decides.
+    // Without a query, paths closer to the root come first.
     names.sort_unstable_by(|one, two| (depth(one), one).cmp(&(depth(two), two)));
     FileList { names }
 }
@@ -67,8 +67,8 @@ fn depth(name: &str) -> usize {
     name.trim_end_matches('/').matches('/').count()
 }
 
-/// What lies in the folder that a path outside of the working directory names so far: `/etc/ho`, `~/no`, `../`.
-/// The names are as they are typed.
+/// Lists the folder of a typed path outside of the working directory, for example `/etc/ho`, `~/no`
+/// or `../`. The names begin as typed.
 pub(super) fn listed(typed: &str, cwd: &Path, home: Option<&Path>) -> Option<FileList> {
     let slash = typed.rfind('/')?;
     let (folder, _) = typed.split_at(slash + 1);
@@ -97,15 +97,15 @@ fn named(folder: &str, name: &OsStr, kind: EntryKind, place: &Path) -> Option<St
     Some(format!("{folder}{}{end}", name.to_str()?))
 }
 
-/// Is it a path that leads out of the working directory?
+/// Returns whether the typed path may lead out of the working directory.
 pub(super) fn leads_out(typed: &str) -> bool {
     ["/", "~/", "../", "./"]
         .iter()
         .any(|beginning| typed.starts_with(beginning))
 }
 
-/// What the person's own command suggests (`fileSuggestion`): the query goes in as JSON, paths come out, one a
-/// line, the best first. One that takes too long or fails suggests nothing.
+/// Returns the suggestions of the user's command (`fileSuggestion`). The command receives the query
+/// as JSON and prints one path per line, the best first. Returns `None` if it fails or times out.
 pub(super) fn suggested(command: &str, query: &str, cwd: &Path) -> Option<Vec<String>> {
     let child = Command::new("sh")
         .args(["-c", command])
@@ -114,7 +114,7 @@ pub(super) fn suggested(command: &str, query: &str, cwd: &Path) -> Option<Vec<St
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        // What it starts ends with it.
+        // The command gets its own process group, so that its children can be killed with it.
         .process_group(0)
         .spawn();
     let mut child = child.ok()?;
@@ -143,7 +143,8 @@ pub(super) fn suggested(command: &str, query: &str, cwd: &Path) -> Option<Vec<St
     )
 }
 
-/// `None`: it still runs. Otherwise whether it succeeded.
+/// Waits for the command. Returns `None` if it still runs after `patience`, otherwise whether it
+/// succeeded.
 fn wait(child: &mut Child, patience: Duration) -> Option<bool> {
     let until = Instant::now() + patience;
     let mut pause = Duration::from_millis(1);
@@ -158,7 +159,7 @@ fn wait(child: &mut Child, patience: Duration) -> Option<bool> {
     }
 }
 
-/// Ends a command with all that it started.
+/// Kills a command with its process group.
 fn end(child: &mut Child) {
     if let Some(group) = i32::try_from(child.id())
         .ok()
@@ -169,7 +170,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// The working directory and what goes with it.
+/// The working directory and the home directory.
 #[derive(Debug, Clone)]
 pub(super) struct FilePlaces {
     pub(super) cwd: PathBuf,

@@ -1,9 +1,9 @@
-//! Completions: files and folders behind `@`, commands behind a first `/`.
+//! Completions: files and folders after `@`, commands after a leading `/`.
 //!
-//! - [`completion_query`]: what is being completed at the caret; pure
-//! - `files`: which files there are, by `crates/search` or by the person's own command
-//! - `rank`: which of them fit, the best first
-//! - [`Completer`]: both together, for a thread that may wait
+//! - [`completion_query`]: detects the text to complete at the caret; pure
+//! - `files`: lists files, with `crates/search` or the user's own command
+//! - `rank`: ranks the matching names
+//! - [`Completer`]: combines these on a thread that may block
 
 mod completer;
 mod files;
@@ -13,19 +13,19 @@ mod rank;
 pub(crate) use completer::{CommandEntry, Completer, CompletionSettings};
 pub(crate) use query::{CompletionKind, CompletionQuery, completion_query};
 
-/// So many completions are shown.
+/// The maximum number of completions that are shown.
 pub(crate) const MOST_ROWS: usize = 8;
 
-/// One that can be chosen. All of it is as files and servers write it: what draws it cleans it.
+/// A completion. Its texts are not cleaned; the drawing code cleans them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Completion {
-    /// What is shown.
+    /// The displayed text.
     pub(crate) label: String,
-    /// What a command expects behind its name.
+    /// A hint about the arguments of a command.
     pub(crate) hint: String,
     pub(crate) description: String,
-    /// What takes the place of what was typed.
+    /// The text that replaces the typed one.
     pub(crate) insert: String,
-    /// So many bytes before the caret are replaced.
+    /// The number of bytes before the caret that are replaced.
     pub(crate) replaces: usize,
 }

@@ -1,36 +1,36 @@
-//! What is being completed at the caret.
+//! Detects the text to complete at the caret.
 
-/// What is asked for.
+/// A completion query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CompletionQuery {
     pub(crate) kind: CompletionKind,
-    /// What was typed behind the `@` or `/`, without quotes and line range.
+    /// The text after the `@` or `/`, without quotes and line range.
     pub(crate) query: String,
-    /// So many bytes before the caret are replaced: the mark, and what is behind it.
+    /// The number of bytes before the caret that are replaced: the mark and the text after it.
     pub(crate) replaces: usize,
-    /// `:10-20` behind a path: it stays where it is.
+    /// A line range after a path (`:10-20`), which is kept.
     pub(crate) lines: String,
-    /// It was begun with a quote.
+    /// Whether the path begins with a quote.
     pub(crate) is_quoted: bool,
 }
 
-/// Of which kind it is.
+/// The kind of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CompletionKind {
     File,
     Command,
 }
 
-/// What the text before the caret begins to name; `None`: nothing that could be completed.
+/// Returns the query for the text before the caret, or `None` if there is nothing to complete.
 pub(crate) fn completion_query(text: &str, caret: usize) -> Option<CompletionQuery> {
     let before = text.get(..caret)?;
     command(before).or_else(|| file(before))
 }
 
-/// A `/` at the very start, and the caret still in the name behind it.
+/// Detects a command: a `/` at the start of the text, with the caret in the name after it.
 fn command(before: &str) -> Option<CompletionQuery> {
     let name = before.strip_prefix('/')?;
-    // A second slash makes it a path.
+    // With a second slash it is a path.
     let is_name = !name.contains(|letter: char| letter.is_whitespace() || letter == '/');
     is_name.then(|| CompletionQuery {
         kind: CompletionKind::Command,
@@ -41,7 +41,7 @@ fn command(before: &str) -> Option<CompletionQuery> {
     })
 }
 
-/// An `@` at the start or behind a blank, and the caret in the path behind it.
+/// Detects a path: an `@` at the start or after whitespace, with the caret in the path after it.
 fn file(before: &str) -> Option<CompletionQuery> {
     let mut marks = before.match_indices('@').filter(|(at, _)| {
         let letter = before[..*at].chars().next_back();
@@ -50,7 +50,7 @@ fn file(before: &str) -> Option<CompletionQuery> {
     let (at, _) = marks.next_back()?;
     let typed = &before[at + 1..];
     let (path, lines, is_quoted) = match typed.strip_prefix('"') {
-        // Behind the closing quote nothing is left to complete.
+        // After the closing quote there is nothing to complete.
         Some(rest) if rest.contains(['"', '\n']) => return None,
         Some(rest) => (rest, "", true),
         None if typed.contains(char::is_whitespace) => return None,
@@ -68,7 +68,7 @@ fn file(before: &str) -> Option<CompletionQuery> {
     })
 }
 
-/// The path, and the lines behind it: `a.rs:10-20` is `a.rs` and `:10-20`.
+/// Splits a line range off a path: `a.rs:10-20` becomes `a.rs` and `:10-20`.
 fn split_lines(typed: &str) -> (&str, &str) {
     let Some(at) = typed.rfind(':') else {
         return (typed, "");

@@ -1,11 +1,11 @@
-//! Which names fit what was typed, the best first.
+//! Ranks names by how well they match the typed text.
 
 use nucleo_matcher::{
     Config, Matcher, Utf32Str,
     pattern::{AtomKind, CaseMatching, Normalization, Pattern},
 };
 
-/// The best of these names, as their places in the list. An empty query takes the first of them.
+/// Returns the indexes of the best matches. For an empty query, returns the first names.
 pub(super) fn best<'a>(
     names: impl Iterator<Item = &'a str>,
     query: &str,
@@ -39,16 +39,17 @@ pub(super) fn best<'a>(
         };
         found.push((fit, place));
     }
-    // Names that fit equally well keep their order.
+    // Names that match equally well keep their order.
     found.sort_unstable();
     found.truncate(most);
     found.into_iter().map(|(_, place)| place).collect()
 }
 
-/// How well a name fits; the smallest is the best.
+/// The quality of a match; smaller is better.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Fit {
-    /// It does not begin like that; how far from the best score; how long.
+    /// Whether the name lacks the query as its prefix, the distance from the best score, and the
+    /// length.
     worse: (bool, u32, usize),
 }
 

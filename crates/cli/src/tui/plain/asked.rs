@@ -1,4 +1,4 @@
-//! Questions of a session on their way to the person.
+//! Passes the questions of a session to the plain interface.
 
 use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture};
 use haft_host::{Questions, UserQuestions};
@@ -9,13 +9,13 @@ use tokio::{
 
 use super::choices::NumberedQuestion;
 
-/// A question on its way to the person.
+/// A question with the channel for its answer.
 pub(super) struct AskedQuestion {
     pub(super) question: NumberedQuestion,
     pub(super) answer: oneshot::Sender<ApprovalAnswer>,
 }
 
-/// Hands the questions of a session to the face.
+/// Sends the questions of a session to the plain interface.
 pub(super) struct PlainQuestions {
     pub(super) asks: mpsc::UnboundedSender<AskedQuestion>,
 }

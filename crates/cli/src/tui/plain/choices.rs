@@ -1,4 +1,4 @@
-//! A question as numbered choices, and what an answer to it means.
+//! A question as numbered choices, and the meaning of its answers.
 
 use haft::{ApprovalAnswer, ApprovalRequest, CardPiece};
 use haft_host::{UserQuestion, UserQuestions};
@@ -9,17 +9,17 @@ use crate::{
     show,
 };
 
-/// A question that is open.
+/// An open question.
 #[derive(Debug)]
 pub(super) enum NumberedQuestion {
-    /// May it run? Or, of a plan: shall it be carried out?
+    /// A permission question about a call, or the approval of a plan.
     Permission {
         request: Box<ApprovalRequest>,
         is_plan: bool,
-        /// They chose to say why not: the next line is that.
+        /// The user chose to give a reason for the denial; the next line is that reason.
         wants_reason: bool,
     },
-    /// Questions of the model's, answered one by one.
+    /// Questions of the model, answered one by one.
     Asked {
         asked: Box<UserQuestions>,
         answers: Map<String, Value>,
@@ -28,18 +28,18 @@ pub(super) enum NumberedQuestion {
     },
 }
 
-/// What an answer led to.
+/// The outcome of an answer.
 #[derive(Debug, PartialEq)]
 pub(super) enum AnswerStep {
-    /// That is the answer.
+    /// The question is answered.
     Done(ApprovalAnswer),
-    /// The next part of the question is to be shown.
+    /// The next part of the question must be shown.
     Next,
-    /// It makes no sense; what would.
+    /// The input is invalid; contains a hint.
     Again(String),
 }
 
-/// What can be chosen about a call.
+/// The choices for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NumberedChoice {
     Once,
@@ -74,7 +74,7 @@ impl NumberedQuestion {
         }
     }
 
-    /// What is shown, line by line, without a beginning.
+    /// Returns the lines of the question, without prefixes.
     pub(super) fn lines(&self) -> Vec<String> {
         match self {
             Self::Permission {
@@ -92,7 +92,7 @@ impl NumberedQuestion {
         }
     }
 
-    /// What stands before the cursor.
+    /// Returns the prompt.
     pub(super) fn prompt(&self) -> &'static str {
         match self {
             Self::Permission {
@@ -137,7 +137,7 @@ impl NumberedQuestion {
     fn permission_lines(&self, request: &ApprovalRequest) -> Vec<String> {
         let is_plan = matches!(self, Self::Permission { is_plan: true, .. });
         let card = request.shown();
-        // What is decided about is shown so that none of it could be taken for something else.
+        // The subject of the decision is shown with confusable characters marked.
         let subject = show::distinct_line(&card.subject);
         let mut heading = format!("{} {subject}", show::distinct_line(&card.title));
         if let Some(agent) = &request.agent {
@@ -198,7 +198,7 @@ impl NumberedQuestion {
         lines
     }
 
-    /// A line was typed as an answer.
+    /// Handles a line that was typed as the answer.
     pub(super) fn answer(&mut self, line: &str) -> AnswerStep {
         let line = line.trim();
         let choices = self.choices();

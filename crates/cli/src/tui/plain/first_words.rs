@@ -1,17 +1,18 @@
-//! What is said before the first message: what waits for trust, where a key is looked for, what was said before.
+//! The output before the first message: settings that need trust, a missing API key, and the end of
+//! a resumed conversation.
 
 use haft_host::{
     EarlierConversation, ExchangePart, SessionConfig, TrustReport, exchanges, key_report,
     session_entries,
 };
 
-/// So many exchanges of a conversation that is gone on with are shown.
+/// The maximum number of exchanges shown of a resumed conversation.
 const MOST_EXCHANGES: usize = 3;
 
-/// More lines of one are not.
+/// The maximum number of lines shown per exchange.
 const MOST_LINES: usize = 60;
 
-/// The question whether the folder is trusted; none where nothing waits for it.
+/// Returns the trust question, or `None` if nothing needs trust.
 pub(super) fn trust_lines(report: &TrustReport) -> Option<Vec<String>> {
     if report.is_trusted || report.things.is_empty() {
         return None;
@@ -33,7 +34,7 @@ pub(super) fn trust_lines(report: &TrustReport) -> Option<Vec<String>> {
     Some(lines)
 }
 
-/// The contents of what would count.
+/// Returns the contents of the settings that need trust.
 pub(super) fn trust_contents(report: &TrustReport) -> Vec<String> {
     let things = report.things.iter().flat_map(|thing| {
         let contents = thing.contents.lines().map(|line| format!("  {line}"));
@@ -42,7 +43,7 @@ pub(super) fn trust_contents(report: &TrustReport) -> Vec<String> {
     things.collect()
 }
 
-/// Where a key was looked for, if there is none.
+/// Returns the places that were checked for an API key, if no key was found.
 pub(super) fn key_lines(config: &SessionConfig) -> Vec<String> {
     if config.model.script.is_some() || config.model.replay.is_some() {
         return Vec::new();
@@ -64,7 +65,7 @@ pub(super) fn key_lines(config: &SessionConfig) -> Vec<String> {
     ]
 }
 
-/// The end of the conversation that is gone on with.
+/// Returns the end of the resumed conversation.
 pub(super) fn earlier_lines(config: &SessionConfig) -> Vec<String> {
     let Some(from) = &config.conversation.from else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What happens in a session, as lines: each says by its first word whose it is.
+//! Converts session events to lines. The first word of each line names its source.
 
 use std::{collections::HashMap, path::PathBuf};
 
@@ -10,25 +10,25 @@ use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook};
 
 use crate::show;
 
-/// So many lines of a result are shown.
+/// The maximum number of lines shown of a result.
 const MOST_LINES: usize = 10;
 
-/// Of a change of a file more.
+/// The maximum number of lines shown of a diff.
 const MOST_DIFF_LINES: usize = 20;
 
-/// Nothing is wrapped: that is for the terminal, or what reads it out.
+/// The line width. Practically unlimited: the terminal or the screen reader wraps lines.
 const NO_EDGE: usize = 100_000;
 
-/// The lines of a session, in their order.
+/// Converts the events of a session to lines, in order.
 pub(super) struct PlainLines {
-    /// Paths below it are shown from there.
+    /// The working directory; paths below it are shown relative to it.
     cwd: PathBuf,
     reply: MarkdownCommitter,
-    /// Something of this turn's answer was shown.
+    /// Whether a part of this turn's answer has been shown.
     has_spoken: bool,
-    /// It was said why the model could not answer.
+    /// Whether the model's failure has been reported.
     has_failed: bool,
-    /// Calls that have not said anything yet, by their ids.
+    /// Calls without any output so far, by id.
     silent: HashMap<CallId, String>,
 }
 
@@ -49,7 +49,7 @@ impl PlainLines {
         }
     }
 
-    /// The lines that an event adds.
+    /// Returns the lines for an event.
     pub(super) fn of(&mut self, event: &SessionEvent) -> Vec<String> {
         match event {
             SessionEvent::Warning(text) => prefixed("haft:", text),
@@ -62,7 +62,7 @@ impl PlainLines {
                 )],
             },
             SessionEvent::Ready(facts) => {
-                // What is not trusted was asked about, or comes as a warning.
+                // Missing trust is reported elsewhere: by a question or a warning.
                 let warning = facts.sandbox_warning.as_deref().unwrap_or_default();
                 prefixed("haft:", warning)
             }
@@ -110,7 +110,7 @@ impl PlainLines {
                 self.silent.insert(*call, self.heading(card, None));
                 Vec::new()
             }
-            // One that takes its time is named when it begins to say something.
+            // A long call is announced when its first progress arrives.
             AgentEvent::Progress { call, .. } => match self.silent.remove(call) {
                 Some(heading) => {
                     let mut lines = self.finish();
@@ -133,7 +133,7 @@ impl PlainLines {
                 _ => Vec::new(),
             },
             AgentEvent::Failed(error) => {
-                // The result says it again.
+                // The result will repeat the error.
                 (self.has_spoken, self.has_failed) = (true, true);
                 let mut lines = self.finish();
                 lines.extend(prefixed("agent: failed:", &error.to_string()));
@@ -148,7 +148,7 @@ impl PlainLines {
         }
     }
 
-    /// What is said and still open is said.
+    /// Ends the open reply and returns its remaining lines.
     fn finish(&mut self) -> Vec<String> {
         let done = self.reply.finish();
         self.said(&done)
@@ -167,7 +167,7 @@ impl PlainLines {
         lines
     }
 
-    /// A message is answered.
+    /// Handles the result of a turn.
     fn result(&mut self, run: &RunResult) -> Vec<String> {
         let mut lines = self.finish();
         if !self.has_spoken && !run.text.trim().is_empty() {
@@ -200,7 +200,7 @@ fn prefixed(beginning: &str, text: &str) -> Vec<String> {
     lines.map(|line| format!("{beginning} {line}")).collect()
 }
 
-/// The same of a text that may be long.
+/// Like [`prefixed`], but for a text that may be long: returns only its beginning.
 fn beginning(beginning: &str, text: &str) -> Vec<String> {
     let mut lines = prefixed(beginning, text);
     if lines.len() > MOST_LINES {
@@ -221,7 +221,7 @@ impl PlainLines {
         heading.trim_end().to_owned()
     }
 
-    /// A call that ended: its heading, and the beginning of what it came to.
+    /// Returns the heading of a finished call and the beginning of its result.
     fn result_lines(&self, card: &Card, is_error: bool, agent: Option<&str>) -> Vec<String> {
         let beginning = if is_error { "tool error:" } else { "tool:" };
         let mut first = format!("{beginning} {}", self.heading(card, agent));

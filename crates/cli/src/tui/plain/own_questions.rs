@@ -1,10 +1,10 @@
-//! Questions of our own: where something is remembered, and whether a directory is added.
+//! Questions of the user interface itself: where to save a note, and whether to add a directory.
 
 use haft_host::{DirectoryFacts, MemoryPlace, MemoryScope};
 
-/// A question that no session waits for.
+/// A question that the session does not wait for.
 pub(super) enum OwnQuestion {
-    /// Where this is remembered.
+    /// The memory file in which a note is saved.
     Note {
         text: String,
         places: Vec<MemoryPlace>,
@@ -13,17 +13,17 @@ pub(super) enum OwnQuestion {
     Directory(DirectoryFacts),
 }
 
-/// What is to be done.
+/// The outcome of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum OwnAnswer {
     Remember {
         text: String,
         scope: MemoryScope,
     },
-    /// Carry out this line.
+    /// Run this command line.
     Command(String),
     Nothing,
-    /// It is no answer; why.
+    /// Invalid input, with a hint.
     Again(String),
 }
 

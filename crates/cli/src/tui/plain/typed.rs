@@ -1,4 +1,4 @@
-//! What is typed, line by line, and the question that comes before a session.
+//! Reads typed lines, and asks about trust before the session starts.
 
 use std::{
     io::{self, BufRead, IsTerminal},
@@ -12,18 +12,18 @@ use tokio::sync::mpsc;
 use super::{READING, first_words};
 use crate::show;
 
-/// A line, and when it was read.
+/// A line and the time at which it was read.
 pub(super) struct TypedLine {
     pub(super) text: String,
     pub(super) at: Instant,
-    /// It is as long as a terminal passes on at most: its end may be missing.
+    /// Whether the line reached the terminal's length limit, so that its end may be missing.
     pub(super) is_cut: bool,
 }
 
-/// A terminal that edits lines itself passes on no more bytes of one, its end included.
+/// The maximum line length in bytes, including the line end, that a terminal in line mode delivers.
 const LONGEST_LINE: usize = 4096;
 
-/// What is typed, line by line, until the input ends.
+/// Returns a channel that receives the typed lines until the input ends.
 pub(super) fn typed_lines() -> mpsc::UnboundedReceiver<TypedLine> {
     let (sender, receiver) = mpsc::unbounded_channel();
     thread::spawn(move || {
@@ -46,7 +46,7 @@ pub(super) fn typed_lines() -> mpsc::UnboundedReceiver<TypedLine> {
     receiver
 }
 
-/// Asks whether what comes with the folder counts. Without an answer it does not.
+/// Asks whether to trust the directory's settings. Without an answer they are ignored.
 pub(super) async fn ask_trust(
     config: &SessionConfig,
     typed: &mut mpsc::UnboundedReceiver<TypedLine>,

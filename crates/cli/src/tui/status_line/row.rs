@@ -1,26 +1,27 @@
-//! Our own status row.
+//! The built-in status row.
 
 use haft_terminal::TextLine;
 
 use crate::tui::look::Look;
 
-/// What the status row says.
+/// The contents of the status row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct StatusRow {
-    /// How much runs without asking.
+    /// The permission mode.
     pub(crate) mode: String,
-    /// The name of the folder, and its branch.
+    /// The name of the working directory.
     pub(crate) folder: String,
     pub(crate) branch: Option<String>,
     pub(crate) model: String,
-    /// How full the model's window is, in percent.
+    /// The used part of the model's context window in percent.
     pub(crate) context: Option<u64>,
     pub(crate) cost_usd: f64,
-    /// vi's mode.
+    /// The vi mode.
     pub(crate) vi: Option<String>,
 }
 
-/// The row; where there is little room, the mode and how full the window is.
+/// Returns the row. In a narrow window it contains only the permission mode, the vi mode and the
+/// window usage.
 pub(crate) fn status_row(row: &StatusRow, look: &Look) -> TextLine {
     let mut parts = vec![row.mode.clone()];
     if look.is_narrow() {

@@ -1,4 +1,4 @@
-//! The person's own command, run when something changed.
+//! Runs the user's status line command after changes.
 
 use std::{
     io::{Read, Write},
@@ -14,19 +14,19 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{MOST_ROWS, StatusFacts, StatusLineConfig};
 
-/// Changes that come closer together are one.
+/// Changes within this time are combined.
 const GATHERED: Duration = Duration::from_millis(300);
 
-/// A run that takes longer is ended.
+/// The timeout of a run.
 const LONGEST_RUN: Duration = Duration::from_secs(5);
 
-/// A command whose output has ended has so long to end itself.
+/// The time in which the command must exit after its output has ended.
 const LEAVING: Duration = Duration::from_millis(200);
 
-/// More of what is printed is not read.
+/// The maximum number of output bytes that are read.
 const MOST_PRINTED: u64 = 64 << 10;
 
-/// The command, on a thread of its own. It ends when this is dropped.
+/// The command, run on a separate thread. Dropping this stops the thread and kills the command.
 #[derive(Debug)]
 pub(crate) struct StatusLine {
     sender: Sender<RunnerMessage>,
@@ -44,7 +44,8 @@ enum RunnerMessage {
 }
 
 impl StatusLine {
-    /// `show` gets the rows whenever there are new ones, on another thread; none if the command failed.
+    /// Starts the thread. It calls `show` with the rows whenever they change, without rows if the
+    /// command failed.
     pub(crate) fn start(config: StatusLineConfig, show: Box<dyn Fn(Vec<TextLine>) + Send>) -> Self {
         let (sender, receiver) = channel();
         let runner = Runner {
@@ -60,7 +61,7 @@ impl StatusLine {
         Self { sender }
     }
 
-    /// Something changed.
+    /// Reports changed facts.
     pub(crate) fn update(&self, facts: StatusFacts) {
         let _ = self.sender.send(RunnerMessage::Changed(Box::new(facts)));
     }
@@ -77,7 +78,7 @@ struct Runner {
     show: Box<dyn Fn(Vec<TextLine>) + Send>,
     sender: Sender<RunnerMessage>,
     facts: Option<Box<StatusFacts>>,
-    /// When it is to be run next.
+    /// The time of the next run.
     due: Option<Instant>,
     running: Option<StatusRun>,
     runs: u64,
@@ -102,7 +103,7 @@ impl Runner {
                 Ok(RunnerMessage::Changed(facts)) => {
                     self.facts = Some(facts);
                     let now = Instant::now();
-                    // A change while it waits does not put it off for ever.
+                    // Further changes while a run is due do not delay it.
                     let due = self.due.filter(|due| *due <= now + GATHERED);
                     self.due = Some(due.unwrap_or(now + GATHERED));
                 }
@@ -129,7 +130,7 @@ impl Runner {
             return;
         };
         let mut input = serde_json::to_vec(facts).unwrap_or_default();
-        // For shells that read it line by line.
+        // For shell scripts that read the input line by line.
         input.push(b'\n');
         let (columns, rows) = facts.size;
         let child = Command::new("sh")
@@ -140,7 +141,7 @@ impl Runner {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // What it starts ends with it.
+            // The command gets its own process group, so that its children can be killed with it.
             .process_group(0)
             .spawn();
         let Ok(mut child) = child else {
@@ -167,7 +168,7 @@ impl Runner {
         });
     }
 
-    /// Only what the newest run printed counts.
+    /// Handles the output of a run. The output of older runs is ignored.
     fn printed(&mut self, run: u64, text: &str) {
         if self
             .running
@@ -183,7 +184,7 @@ impl Runner {
         });
     }
 
-    /// Ends what still runs of the command after so long; whether it succeeded.
+    /// Waits for the command to exit, kills it after `patience`, and returns whether it succeeded.
     fn end_run(&mut self, patience: Duration) -> bool {
         let Some(mut run) = self.running.take() else {
             return false;
@@ -205,7 +206,8 @@ impl Runner {
     }
 }
 
-/// What a command printed: colours and links stay, everything else that acts on a terminal goes.
+/// Parses the output of the command. Colours and links are kept; all other control sequences are
+/// removed.
 pub(super) fn rows(text: &str, padding: usize) -> Vec<TextLine> {
     let mut rows: Vec<TextLine> = parse_ansi(text).into_iter().take(MOST_ROWS).collect();
     while rows.last().is_some_and(|row| row.text().trim().is_empty()) {

@@ -1,5 +1,5 @@
-//! The one thread with all state: it takes what happened, lets [`App`] decide what is shown and does what is to
-//! be done. Reading and writing are done by threads of their own.
+//! The main thread, which owns all state: it receives events, passes them to [`App`] and performs
+//! the resulting effects. Separate threads read and write the terminal.
 
 mod perform;
 
@@ -36,17 +36,17 @@ use super::{
 };
 use crate::{exit::Exit, show};
 
-/// So long a session may take to end when the person leaves.
+/// The time that the session has to end when the user exits.
 const FAREWELL: Duration = Duration::from_secs(3);
-/// So long a slow terminal is waited for before it is restored.
+/// The time to wait for a slow terminal before its modes are restored.
 const LAST_FRAME: Duration = Duration::from_secs(1);
 
-/// What comes to the thread.
+/// An event for the main thread.
 pub(crate) enum UiEvent {
     Chunk(InputChunk),
     Writer(WriterEvent),
     App(Input),
-    /// From the session of this number.
+    /// An input from the session with this number.
     OfSession {
         number: u64,
         input: Input,
@@ -57,7 +57,7 @@ pub(crate) enum UiEvent {
         opened: Box<OpenedSession>,
     },
     Resized,
-    /// A signal asks us to end.
+    /// A signal requests termination.
     Stop(StopKind),
 }
 
@@ -76,33 +76,34 @@ pub(crate) struct Ui {
     session: Option<SessionInput>,
     in_view: bool,
     is_leaving: bool,
-    /// When the terminal was asked what it can do, until it answers.
+    /// The time at which the terminal was queried for its capabilities. `None` once it has
+    /// answered.
     queried_at: Option<Instant>,
-    /// The settings want lines instead of a screen.
+    /// The settings request the plain line interface.
     pub(crate) becomes_plain: bool,
 }
 
-/// What works behind the thread.
+/// The background threads and tasks.
 struct Background {
     runtime: Handle,
     config: SessionConfig,
     keeper: Keeper,
     completer: Completer,
     status_line: Option<StatusLine>,
-    /// The newest session that was opened.
+    /// The number of the newest session.
     number: u64,
-    /// The way to the one who waits for an answer about trust.
+    /// Sends the user's answer about trust to the session that waits for it.
     trust: Sender<bool>,
 }
 
-/// How it went.
+/// The result of the user interface.
 pub(crate) struct UiEnd {
     pub(crate) exit: Exit,
     pub(crate) session: Option<SessionInput>,
 }
 
 impl Ui {
-    /// Puts the first frame on the screen. Nothing was read before, and nothing is waited for.
+    /// Draws the first frame, without reading or waiting for anything before.
     pub(crate) fn start(
         terminal: File,
         raw: RawMode,
@@ -143,7 +144,8 @@ impl Ui {
         Ok(ui)
     }
 
-    /// Behind the first frame: modes and questions, the reader, the guard.
+    /// Starts what the first frame does not need: terminal modes, capability queries, the input
+    /// reader and the guard process.
     pub(crate) fn listen(&mut self) -> anyhow::Result<()> {
         self.writer.send([
             TerminalControl::EnterModes,
@@ -159,13 +161,13 @@ impl Ui {
         Ok(())
     }
 
-    /// From now on there is a session to come.
+    /// Starts opening a session.
     #[cfg_attr(
         not(feature = "search"),
         expect(unused_mut, reason = "nothing to share")
     )]
     pub(crate) fn open(&mut self, runtime: Handle, mut config: SessionConfig) {
-        // What `@` offers is what the session's searches know.
+        // File completions share the search engine of the session.
         let search = SharedEngine::default();
         #[cfg(feature = "search")]
         {
@@ -205,11 +207,12 @@ impl Ui {
         driver.start(&background.runtime);
     }
 
-    /// Until the person leaves, the terminal is gone or a signal ends it.
+    /// Runs until the user exits, the terminal is closed or a signal arrives.
     pub(crate) fn run(&mut self, receiver: &Receiver<UiEvent>) -> UiEnd {
         let exit = loop {
             let now = Instant::now();
-            // Asked before the wait: what is due then happens, whatever ends the wait.
+            // The due time is computed before the wait and checked after it, whichever event ends
+            // the wait.
             let tick = self.app.due(now);
             let due = [self.pace.due(), self.parser.due(), tick];
             let due = due.into_iter().flatten().min();
@@ -221,7 +224,8 @@ impl Ui {
                 break exit;
             }
             self.time_passed(tick);
-            // What is there already belongs to the same frame, but a flood must not keep one from being drawn.
+            // Events that are already queued belong to the same frame. The time limit ensures that
+            // a flood of events does not prevent drawing.
             let until = Instant::now() + Duration::from_millis(8);
             let mut exit = None;
             while exit.is_none() && Instant::now() < until {
@@ -243,7 +247,7 @@ impl Ui {
         self.end(exit, receiver)
     }
 
-    /// `Some`: it is over.
+    /// Handles an event. Returns the exit code if the user interface must end.
     fn take(&mut self, event: Result<UiEvent, RecvTimeoutError>) -> Option<Exit> {
         let now = Instant::now();
         match event {
@@ -294,7 +298,7 @@ impl Ui {
         None
     }
 
-    /// A key may have waited long enough, and something may have changed by itself.
+    /// Handles the passing of time: expires incomplete key sequences and sends ticks.
     fn time_passed(&mut self, tick: Option<Instant>) {
         let now = Instant::now();
         let events = self.parser.expire(now);
@@ -347,7 +351,8 @@ impl Ui {
         self.panic_if_asked();
     }
 
-    /// A test of how the terminal is left asks for it: when this text is the draft.
+    /// Panics if the draft has the text in `HAFT_TEST_PANIC`. Tests use this to check that the
+    /// terminal is restored.
     #[cfg(debug_assertions)]
     fn panic_if_asked(&self) {
         let asked = std::env::var("HAFT_TEST_PANIC");
@@ -416,7 +421,8 @@ impl Ui {
         }
     }
 
-    /// Ctrl-Z: the terminal as it was, then this process group is stopped; `fg` brings everything back.
+    /// Suspends the process (Ctrl-Z): restores the terminal and stops the process group. After
+    /// `fg`, continues.
     fn suspend(&mut self) {
         if is_orphaned() {
             self.app
@@ -425,11 +431,11 @@ impl Ui {
         }
         self.give_terminal();
         let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
-        // Here `fg` continues.
+        // Execution continues here after `fg`.
         self.take_terminal();
     }
 
-    /// The terminal belongs to another program.
+    /// Hands the terminal over to another program.
     fn give_terminal(&mut self) {
         self.writer.leave_view();
         self.writer.show(LiveRegion::default());
@@ -442,7 +448,7 @@ impl Ui {
         let _ = self.raw.suspend();
     }
 
-    /// It is ours again.
+    /// Takes the terminal back.
     fn take_terminal(&mut self) {
         let _ = self.raw.resume();
         let size = terminal_size(&self.terminal);
@@ -456,9 +462,9 @@ impl Ui {
         self.pace.key(Instant::now());
     }
 
-    /// The session ends, the terminal is as it was.
+    /// Ends the session and restores the terminal.
     fn end(&mut self, exit: Exit, receiver: &Receiver<UiEvent>) -> UiEnd {
-        // Dropped, the keeper removes the draft, and the status command ends.
+        // Dropping the background removes the draft and stops the status line command.
         let background = self.background.take();
         let number = background.as_ref().map(|background| background.number);
         drop(background);
@@ -475,7 +481,7 @@ impl Ui {
         if let Some(guard) = &mut self.guard {
             guard.goodbye();
         }
-        // What it says now is not shown any more; its hooks and its files are done properly.
+        // The session's output is no longer shown, but its hooks and files are completed.
         let until = Instant::now() + FAREWELL;
         while self.session.is_some() {
             let left = until.saturating_duration_since(Instant::now());
@@ -497,7 +503,7 @@ impl Ui {
 }
 
 impl Ui {
-    /// What is printed when everything is over.
+    /// Returns the summary that is printed on exit.
     pub(crate) fn farewell(&self, session: Option<&SessionInput>) -> Farewell {
         let changed = session.and_then(|session| session.changed_files().ok());
         let changed = changed.unwrap_or_default().into_iter();
@@ -512,7 +518,7 @@ impl Ui {
     }
 }
 
-/// Would no shell bring this process group back if it were stopped?
+/// Returns whether the process group is orphaned, so that no shell could continue it after a stop.
 fn is_orphaned() -> bool {
     use rustix::process::{getpgid, getpgrp, getppid, getsid};
     let Some(parent) = getppid() else {

@@ -1,4 +1,4 @@
-//! What is to be done is done: at the session, in the background, on the terminal.
+//! Performs effects: on the session, in the background and on the terminal.
 
 use std::{
     sync::Arc,
@@ -59,7 +59,7 @@ impl Ui {
         }
     }
 
-    /// What is done to the session; nothing here waits.
+    /// Performs an effect on the session. Does not block.
     pub(super) fn tell_session(&mut self, effect: Effect) {
         let Some(session) = self.session.clone() else {
             return;
@@ -72,7 +72,7 @@ impl Ui {
             }
             Effect::TakeBack(id) => drop(session.take_back_message(id)),
             Effect::Interrupt => {
-                // What we know of was taken back before; this is what we did not know of.
+                // The app has already withdrawn the messages that it knows. These are the others.
                 for message in session.interrupt_and_take_back().into_iter().rev() {
                     let mark = match message.kind {
                         QueuedKind::Shell => "!",
@@ -128,7 +128,7 @@ impl Ui {
         }
     }
 
-    /// Does something that may wait, and reports what came of it.
+    /// Runs blocking work in the background and reports its result.
     pub(super) fn work(&self, work: impl FnOnce() -> Found + Send + 'static) {
         let Some(background) = &self.background else {
             return;
@@ -227,7 +227,7 @@ impl Ui {
         }
     }
 
-    /// Takes up another session; this one ends.
+    /// Ends the current session and resumes another one.
     pub(super) fn resume(&mut self, id: String) {
         if let Some(session) = self.session.take() {
             session.close();
@@ -258,7 +258,7 @@ impl Ui {
         self.pace.change(Instant::now());
     }
 
-    /// Sessions to choose from, before anything is said.
+    /// Shows the list of sessions to resume at startup.
     pub(crate) fn pick_session(&mut self) {
         self.show(ViewKind::Resume);
         self.pace.change(Instant::now());
@@ -316,7 +316,7 @@ impl Ui {
         }
     }
 
-    /// The person's editor on a text; the terminal is its own meanwhile.
+    /// Opens a text in the user's editor, which uses the terminal meanwhile.
     pub(super) fn in_editor(&mut self, text: &str) -> Result<String, String> {
         let environment = self.background.as_ref();
         let environment = environment.map(|background| background.config.environment.clone());

@@ -1,4 +1,4 @@
-//! How views show changes, times and messages.
+//! Formats changes, times and messages for views.
 
 use std::time::SystemTime;
 
@@ -6,10 +6,10 @@ use haft::{Card, CardPiece};
 use haft_host::{ChangedFile, moment};
 use haft_terminal::{TextLine, Theme};
 
-/// More lines of a change are not shown.
+/// The maximum number of lines shown of a change.
 const MOST_LINES: usize = 2_000;
 
-/// A card as lines: its heading, and what changed, with numbers.
+/// Returns a card as lines: its heading, and its diff with line numbers.
 pub(super) fn card_lines(card: &Card, theme: &Theme) -> Vec<TextLine> {
     let mut heading = TextLine::styled(&card.subject.replace('\n', " "), theme.heading);
     if !card.summary.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn card_lines(card: &Card, theme: &Theme) -> Vec<TextLine> {
     lines
 }
 
-/// `14:02` of today, `01-31 14:02` of another day; in UTC, as everywhere.
+/// Formats a time: `14:02` for today, `01-31 14:02` for another day. The time zone is UTC.
 pub(super) fn short_time(time: SystemTime, now: SystemTime) -> String {
     let (shown, today) = (moment::show(time), moment::show(now));
     let clock = shown.get(11..16).unwrap_or(&shown);
@@ -64,7 +64,7 @@ pub(super) fn short_time(time: SystemTime, now: SystemTime) -> String {
     }
 }
 
-/// A message on one line, in quotes.
+/// Returns a message on one line, in quotes.
 pub(super) fn quoted(text: &str, most: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let words = words.join(" ");
@@ -74,11 +74,11 @@ pub(super) fn quoted(text: &str, most: usize) -> String {
     }
 }
 
-/// Which files changed: the name of one, the number of several.
+/// Describes the changed files: the name if it is one, otherwise their number.
 pub(super) fn files_in_words(files: &[ChangedFile]) -> String {
     let added: u64 = files.iter().map(|file| file.added).sum();
     let removed: u64 = files.iter().map(|file| file.removed).sum();
-    // Lines of what a command did are not counted: none known is not none changed.
+    // Changes by commands have no line counts, so zero means unknown.
     let lines = match (added, removed) {
         (0, 0) => String::new(),
         _ => format!(" +{added} -{removed}"),

@@ -1,4 +1,4 @@
-//! What every key does.
+//! The list of key bindings.
 
 use haft_terminal::{TextLine, wrap::wrap};
 
@@ -84,10 +84,10 @@ const KEYS: [(&str, &[(&str, &str)]); 5] = [
     ),
 ];
 
-/// So wide is the column of keys where there is room. Longer ones have a row of their own.
+/// The width of the key column. Longer keys get their own row.
 const COLUMN: usize = 26;
 
-/// The keys, as a text to read.
+/// Returns the view that lists the key bindings.
 pub(crate) fn keys_view(look: &Look) -> TextView {
     let mut lines = Vec::new();
     for (part, keys) in KEYS {

@@ -1,15 +1,15 @@
-//! Entries that unfold, one of them chosen: what all views to choose in share.
+//! A list with a selection and entries that unfold. All views with lists share it.
 
 use haft_terminal::{Key, KeyCode, TextLine, screen::ScrollCommand, wrap::wrap};
 
 use super::{body_rows, footer, pager::is_leaving};
 use crate::tui::look::Look;
 
-/// One entry.
+/// A list entry.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ListEntry {
     pub(super) label: TextLine,
-    /// What is below it while it is unfolded.
+    /// The lines below the entry while it is unfolded.
     pub(super) detail: Vec<TextLine>,
     pub(super) is_open: bool,
 }
@@ -29,33 +29,33 @@ impl ListEntry {
     }
 }
 
-/// The entries, which of them is chosen, and which part of all that is shown.
+/// The entries, the selection and the scroll position.
 #[derive(Debug, Default)]
 pub(super) struct List {
     pub(super) entries: Vec<ListEntry>,
     pub(super) chosen: usize,
-    /// The first line that is shown, counted over labels and details.
+    /// The first visible line, counted over labels and details.
     top: usize,
-    /// As it was drawn last.
+    /// The number of rows in the last frame.
     room: usize,
     width: usize,
-    /// What is being typed, and behind which mark.
+    /// The text that is being typed in the last row, and its mark.
     typing: Option<(char, String)>,
     query: String,
 }
 
-/// What a key led to.
+/// The outcome of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ListStep {
     Done,
-    /// Enter at this entry.
+    /// Enter was pressed on this entry.
     Enter(usize),
-    /// This was typed behind the mark.
+    /// A text was entered after this mark.
     Typed(char, String),
     Copy(String),
     Edit(String),
     Close,
-    /// It is no key that all lists share.
+    /// The key is not one that all lists share.
     Other,
 }
 
@@ -69,7 +69,7 @@ impl List {
         }
     }
 
-    /// Other entries; what was chosen stays so by its place.
+    /// Replaces the entries. The selection keeps its index.
     pub(super) fn replace(&mut self, entries: Vec<ListEntry>) {
         self.entries = entries;
         self.choose(self.chosen);
@@ -79,7 +79,7 @@ impl List {
         self.chosen = entry.min(self.entries.len().saturating_sub(1));
     }
 
-    /// A line is typed into the last row.
+    /// Starts text input in the last row.
     pub(super) fn type_behind(&mut self, mark: char) {
         self.typing = Some((mark, String::new()));
     }
@@ -134,7 +134,7 @@ impl List {
         match command {
             ScrollCommand::RowDown => {
                 let end = self.begins(self.chosen) + self.height(self.chosen);
-                // What is below the edge is shown before the next is chosen.
+                // Scrolls the rest of the entry into view before selecting the next one.
                 if end > self.top + self.room {
                     self.top += 1;
                 } else {
@@ -178,7 +178,7 @@ impl List {
             ScrollCommand::NextSection => self.choose(self.chosen + 1),
             ScrollCommand::PreviousSection => self.choose(self.chosen.saturating_sub(1)),
         }
-        // Several keys may come before the next picture.
+        // Several keys may arrive before the next frame.
         self.show_chosen();
     }
 
@@ -197,7 +197,7 @@ impl List {
         self.chosen = found.unwrap_or(self.chosen);
     }
 
-    /// How many lines an entry takes: long ones are wrapped.
+    /// Returns the number of lines of an entry, including wrapped ones.
     fn height(&self, entry: usize) -> usize {
         self.entries
             .get(entry)
@@ -217,14 +217,14 @@ impl List {
         wrap(line, self.width.saturating_sub(2).max(1))
     }
 
-    /// The line that an entry begins at.
+    /// Returns the first line of an entry.
     fn begins(&self, entry: usize) -> usize {
         (0..entry.min(self.entries.len()))
             .map(|before| self.height(before))
             .sum()
     }
 
-    /// The entry that a line belongs to.
+    /// Returns the entry that contains a line.
     fn at(&self, line: usize) -> usize {
         let mut end = 0;
         let mut entries = 0..self.entries.len();
@@ -236,7 +236,7 @@ impl List {
             .unwrap_or_default()
     }
 
-    /// The whole screen: a title, the entries, the keys.
+    /// Returns all rows of the screen: a title, the entries, the keys.
     pub(super) fn rows(&mut self, title: &TextLine, hint: &str, look: &Look) -> Vec<TextLine> {
         self.room = body_rows(look).saturating_sub(1).max(1);
         self.width = look.size.row_width();
@@ -270,7 +270,8 @@ impl List {
         rows
     }
 
-    /// Scrolls so that the chosen label is on the screen, unless its detail is being read.
+    /// Scrolls so that the selected label is visible, unless the user is reading the entry's
+    /// detail.
     fn show_chosen(&mut self) {
         let (begins, height) = (self.begins(self.chosen), self.height(self.chosen));
         let reads_detail = self.top > begins && self.top < begins + height;

@@ -1,9 +1,10 @@
-//! Screens of their own, to read and to choose in. None of them waits: what takes time is a job.
+//! Full-screen views for reading and choosing. They never block: slow work is a job.
 //!
-//! - `pager`: a text; `list`: entries that unfold; both know the keys that all views share
-//! - `transcript`: everything that was said and done, read from disk as it is shown
-//! - `undo`, `rewind`, `resume`, `tasks`, `permissions`: lists to act on
-//! - `keys`: what every key does
+//! - `pager`: shows a text; `list`: shows entries that unfold; both handle the keys that all views
+//!   share
+//! - `transcript`: the complete conversation, read from disk as needed
+//! - `undo`, `rewind`, `resume`, `tasks`, `permissions`: lists with actions
+//! - `keys`: the list of key bindings
 
 mod detail;
 mod keys;
@@ -37,7 +38,7 @@ use super::{
     overlay::{ViewEffect, ViewJob, ViewOutcome},
 };
 
-/// Nothing more than another picture.
+/// Returns an outcome that only redraws the view.
 fn stay() -> ViewOutcome {
     ViewOutcome::Stay(Vec::new())
 }
@@ -46,13 +47,13 @@ fn close() -> ViewOutcome {
     ViewOutcome::Close(Vec::new())
 }
 
-/// Work whose result comes back to the view.
+/// Returns a job whose result is passed back to the view.
 fn job<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> ViewEffect {
     let job: ViewJob = Box::new(move || Box::new(work()));
     ViewEffect::Job(job)
 }
 
-/// The last row: which keys there are, or what is being typed.
+/// Returns the last row: the available keys, or the text that is being typed.
 fn footer(text: &str, look: &Look) -> TextLine {
     let width = look.size.row_width();
     let mut line = TextLine::styled(text, TextStyle::new().reverse()).truncated(width);
@@ -61,7 +62,7 @@ fn footer(text: &str, look: &Look) -> TextLine {
     line
 }
 
-/// How many rows of a screen are not the footer.
+/// Returns the number of rows above the footer.
 fn body_rows(look: &Look) -> usize {
     usize::from(look.size.rows).saturating_sub(1).max(1)
 }

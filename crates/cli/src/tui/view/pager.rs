@@ -1,4 +1,4 @@
-//! Reading a text: the keys that pagers have, and a search that is typed into the last row.
+//! A pager with the usual keys, and a search that is typed into the last row.
 
 use haft_terminal::{
     Key, KeyCode, Scroller, TextLine,
@@ -11,28 +11,28 @@ use crate::tui::{
     overlay::{View, ViewEffect, ViewOutcome},
 };
 
-/// Where a person is in a text, and what they search for.
+/// The scroll position and the search.
 #[derive(Debug)]
 pub(super) struct Pager {
     pub(super) scroller: Scroller,
     size: (usize, usize),
-    /// What is being typed behind `/`.
+    /// The text that is being typed after `/`.
     typing: Option<String>,
     pub(super) query: String,
 }
 
-/// What a key led to.
+/// The outcome of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PagerStep {
     Done,
-    /// The search has these words now: go to the first match.
+    /// The search text has changed: go to the first match.
     Search,
-    /// To the next match, or the one before.
+    /// Go to the next or previous match.
     Match {
         backwards: bool,
     },
     Close,
-    /// It is no key of a pager.
+    /// The key is not a pager key.
     Other,
 }
 
@@ -46,7 +46,7 @@ impl Pager {
         }
     }
 
-    /// Who searches is the caller: the text may be on disk.
+    /// Handles a key. The caller performs searches, because the text may be on disk.
     pub(super) fn key(&mut self, key: Key, text: &dyn ScrollText) -> PagerStep {
         if let Some(typed) = &mut self.typing {
             match key.code {
@@ -81,11 +81,11 @@ impl Pager {
         }
     }
 
-    /// A text that is at hand is searched at once.
+    /// Performs a search in a text that is in memory.
     pub(super) fn search(&mut self, step: &PagerStep, text: &dyn ScrollText) {
         let command = match step {
             PagerStep::Search => {
-                // From the top of the screen on, the first line included.
+                // The search begins at the first visible line.
                 let top = self.scroller.top_line();
                 let query = self.query.to_lowercase();
                 if !query.is_empty() && text.line(top).text().to_lowercase().contains(&query) {
@@ -128,7 +128,7 @@ pub(super) fn is_leaving(key: Key) -> bool {
     key == Key::char('q') || key == Key::ESCAPE || key == Key::control('c')
 }
 
-/// A text that is at hand.
+/// A text in memory.
 pub(crate) struct TextView {
     title: String,
     lines: Vec<TextLine>,

@@ -1,4 +1,5 @@
-//! `/permissions`: the rules with their files; one is added or removed, a command line is tried.
+//! `/permissions`: lists the rules with their files, adds and removes rules, and tests command
+//! lines.
 
 use std::{any::Any, path::PathBuf, sync::Arc};
 
@@ -17,7 +18,7 @@ use crate::tui::{
     overlay::{View, ViewEffect, ViewOutcome},
 };
 
-/// The marks behind which something is typed.
+/// The marks of the text inputs.
 const ADD: char = '+';
 const TRY: char = '?';
 
@@ -28,11 +29,11 @@ pub(crate) struct PermissionsView {
     rules: Vec<RuleInfo>,
     theme: Theme,
     status: String,
-    /// What would be decided about a line that was tried.
+    /// The decision about the command line that was tested.
     explained: Vec<TextLine>,
 }
 
-/// What a job found.
+/// The result of a job.
 enum PermissionsData {
     Rules(Result<Vec<RuleInfo>, String>),
     Kept(Result<Option<PathBuf>, String>),
@@ -88,7 +89,7 @@ impl PermissionsView {
         ListEntry::new(label)
     }
 
-    /// `allow Bash(npm *)`, or a rule alone, which allows.
+    /// Adds a rule: `allow Bash(npm *)`, or a rule alone, which is an allow rule.
     fn add(&self, typed: &str) -> Option<ViewEffect> {
         let typed = typed.trim();
         let (list, rule) = match typed.split_once(' ') {

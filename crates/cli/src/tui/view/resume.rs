@@ -1,4 +1,4 @@
-//! `/resume`: the sessions of this folder, or of all.
+//! `/resume`: lists the sessions of this folder or of all folders.
 
 use std::{any::Any, io, path::PathBuf, sync::Arc, time::SystemTime};
 
@@ -19,12 +19,12 @@ use crate::tui::{
 
 type SessionLister = Arc<dyn Fn(bool) -> io::Result<Vec<SessionEntry>> + Send + Sync>;
 
-/// Sessions to take up, newest first.
+/// The sessions that can be resumed, newest first.
 pub(crate) struct ResumeView {
     lister: SessionLister,
     list: List,
     sessions: Vec<SessionEntry>,
-    /// Those of all folders.
+    /// Whether the sessions of all folders are listed.
     all: bool,
     theme: Theme,
     status: String,
@@ -123,7 +123,7 @@ impl View for ResumeView {
 
     fn loaded(&mut self, data: Box<dyn Any + Send>) -> ViewOutcome {
         let data = data.downcast::<ResumeData>();
-        // An answer to what is not asked any longer.
+        // Ignores the result of an outdated request.
         if let Ok(data) = data
             && data.all == self.all
         {

@@ -1,5 +1,6 @@
-//! `/rewind`: back to a message; the talk, the files, both, or a summary from there. It begins at `now`, where
-//! Enter changes nothing.
+//! `/rewind`: goes back to a message and restores the conversation, the files or both, or
+//! summarizes the conversation from there. The selection starts at `now`, where Enter changes
+//! nothing.
 
 use std::{any::Any, sync::Arc, time::SystemTime};
 
@@ -26,12 +27,12 @@ const KINDS: [RewindKind; 4] = [
     RewindKind::Summary,
 ];
 
-/// The messages of a session, oldest first, and now.
+/// The messages of a session, oldest first, followed by `now`.
 pub(crate) struct RewindView {
     session: Arc<dyn ViewSession>,
     points: Vec<RewindPoint>,
     messages: List,
-    /// The message that was chosen, and what can be done there.
+    /// The selected message and its actions.
     step: Option<(RewindPoint, List)>,
     theme: Theme,
     status: String,
@@ -76,7 +77,7 @@ impl RewindView {
         self.points = points;
     }
 
-    /// What can be done at a message, with what it would change.
+    /// Returns the actions for a message and their effects.
     fn choices(&self, point: &RewindPoint) -> List {
         let files = match point.files.len() {
             0 => "no file has changed since".to_owned(),
@@ -166,7 +167,7 @@ impl View for RewindView {
                     self.step = Some((point, choices));
                     stay()
                 }
-                // At `now` there is nothing to go back from.
+                // At `now` there is nothing to rewind.
                 None => close(),
             },
             ListStep::Copy(text) => ViewOutcome::Stay(vec![ViewEffect::Copy(text)]),

@@ -1,4 +1,4 @@
-//! What views ask of the session. All of it may wait: it is for jobs.
+//! The session interface of views. All methods may block, so they must be called in jobs.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use haft_host::{
 use serde_json::json;
 use uuid::Uuid;
 
-/// The session behind a view.
+/// The session of a view.
 pub(crate) trait ViewSession: Send + Sync {
     fn undo_list(&self) -> Result<Vec<UndoEntry>, String>;
     fn undo(&self, which: &UndoWhich, preview: bool) -> Result<UndoReport, String>;
@@ -21,7 +21,7 @@ pub(crate) trait ViewSession: Send + Sync {
     fn rules(&self) -> Result<Vec<RuleInfo>, String>;
     fn keep_rule(&self, list: RuleList, rule: &str) -> Result<Option<PathBuf>, String>;
     fn remove_rule(&self, rule: &RuleInfo) -> Result<PathBuf, String>;
-    /// What would be decided about a command line.
+    /// Explains the permission decision about a command line.
     fn explain(&self, command: &str) -> Result<String, String>;
 }
 

@@ -1,4 +1,4 @@
-//! `/tasks`: what runs, with its output; it can be stopped.
+//! `/tasks`: lists the running tasks with their output, and stops them.
 
 use std::{any::Any, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::tui::{
     overlay::{View, ViewEffect, ViewOutcome},
 };
 
-/// The tasks that run.
+/// The running tasks.
 pub(crate) struct TasksView {
     session: Arc<dyn ViewSession>,
     list: List,
@@ -27,7 +27,7 @@ pub(crate) struct TasksView {
     is_stale: bool,
 }
 
-/// What a job found.
+/// The result of a job.
 enum TasksData {
     List(Vec<RunningTask>),
     Output(String, Result<String, String>),
@@ -72,7 +72,7 @@ impl TasksView {
             0 => "nothing runs".to_owned(),
             _ => String::new(),
         };
-        // What was unfolded stays so.
+        // Entries that were unfolded stay unfolded.
         let old: Vec<(String, ListEntry)> = self
             .tasks
             .iter()

@@ -1,4 +1,4 @@
-//! Views in tests: a look, keys, the screen as text, and jobs that are done at once.
+//! Helpers for testing views: a style, keys, the screen as text, and jobs that run immediately.
 
 use haft_terminal::{Key, ScreenSize, Theme};
 
@@ -19,7 +19,7 @@ pub(super) fn look(columns: u16, rows: u16) -> Look {
     }
 }
 
-/// The rows as text; each must fit.
+/// Returns the rows as text and checks that each fits.
 pub(super) fn shown(view: &mut dyn View, look: &Look) -> String {
     let rows = view.rows(look);
     assert!(
@@ -34,7 +34,7 @@ pub(super) fn shown(view: &mut dyn View, look: &Look) -> String {
     rows.join("\n")
 }
 
-/// Types letters, and does what the view wants done.
+/// Types letters and runs the resulting jobs.
 pub(super) fn keys(view: &mut dyn View, text: &str) -> Vec<ViewEffect> {
     let mut effects = Vec::new();
     for letter in text.chars() {
@@ -43,13 +43,13 @@ pub(super) fn keys(view: &mut dyn View, text: &str) -> Vec<ViewEffect> {
     effects
 }
 
-/// A key; what is left of its effects when the jobs are done.
+/// Handles a key and runs the jobs. Returns the remaining effects.
 pub(super) fn key(view: &mut dyn View, key: Key) -> Vec<ViewEffect> {
     let (ViewOutcome::Stay(effects) | ViewOutcome::Close(effects)) = view.key(key);
     settle(view, effects)
 }
 
-/// Does the jobs, and those that they lead to.
+/// Runs jobs, including those that result from them.
 pub(super) fn settle(view: &mut dyn View, effects: Vec<ViewEffect>) -> Vec<ViewEffect> {
     let mut others = Vec::new();
     let mut waiting: std::collections::VecDeque<ViewEffect> = effects.into();

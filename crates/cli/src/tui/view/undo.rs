@@ -1,4 +1,4 @@
-//! `/undo`: what was changed, with diffs; one of them or all since a message is taken back.
+//! `/undo`: lists the changes with diffs, and undoes one of them or all since a message.
 
 use std::{any::Any, sync::Arc, time::SystemTime};
 
@@ -18,7 +18,7 @@ use crate::tui::{
     overlay::{View, ViewEffect, ViewOutcome},
 };
 
-/// Everything that was changed in this session, newest first.
+/// The changes of this session, newest first.
 pub(crate) struct UndoView {
     session: Arc<dyn ViewSession>,
     list: List,
@@ -28,7 +28,7 @@ pub(crate) struct UndoView {
     now: SystemTime,
 }
 
-/// What a job found.
+/// The result of a job.
 enum UndoData {
     List(Result<Vec<UndoEntry>, String>),
     Preview(String, Result<UndoReport, String>),
@@ -77,7 +77,7 @@ impl UndoView {
         label
     }
 
-    /// Shows or hides the diff; it is made when it is wanted first.
+    /// Shows or hides the diff, which is created when it is first shown.
     fn unfold(&mut self, number: usize) -> Vec<ViewEffect> {
         let (Some(entry), Some(row)) =
             (self.entries.get(number), self.list.entries.get_mut(number))
@@ -104,7 +104,7 @@ impl UndoView {
         })])
     }
 
-    /// What is shown below an entry.
+    /// Sets the lines below an entry.
     fn set_detail(&mut self, id: &str, lines: Vec<TextLine>) {
         let place = self.entries.iter().position(|entry| entry.id == id);
         if let Some(row) = place.and_then(|place| self.list.entries.get_mut(place)) {

@@ -1,7 +1,8 @@
-//! One command, from its line to its answer.
+//! Runs one command, from its line to the answer.
 //!
-//! It is started, waited for, and where the sandbox kept it from something a person is asked and it
-//! runs again; `ended` and `background` are the ways the waiting can end.
+//! The command is started and waited for. If the sandbox refused something, the user is asked, and
+//! with an approval the command runs again. `ended` and `background` contain the possible outcomes
+//! of the wait.
 
 mod background;
 mod ended;
@@ -41,23 +42,23 @@ use super::{
 };
 use crate::blocking::blocking;
 
-/// How often the call reports new output: at most 30 times a second.
+/// The minimum interval between reports of new output.
 const PROGRESS: Duration = Duration::from_millis(40);
-/// How much of new output it reports, in bytes: the newest.
+/// The maximum number of bytes of new output per report; the newest are reported.
 const PROGRESS_TAIL: usize = 4 << 10;
-/// How often a person is asked to let one command through.
+/// The maximum number of questions to the user about one command.
 const MOST_QUESTIONS: u32 = 3;
-/// How much of the end tells what was refused, in bytes.
+/// The number of bytes at the end of the output that are searched for refusals.
 const REFUSAL_TAIL: usize = 64 << 10;
 
-/// Runs a command and answers.
+/// Runs a command and returns its result.
 pub(crate) async fn run(input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
     let shell = cx.services.get::<Shell>()?;
     let run = Run::new(&shell, input, cx)?;
     run.run(cx.permissions.confinement.clone()).await
 }
 
-/// Starts a command whose lines the model reads as they come: the id of its task.
+/// Starts a command whose lines the model receives as they arrive. Returns the id of its task.
 pub(crate) async fn monitor(
     input: &Input,
     lifetime: Duration,
@@ -91,15 +92,15 @@ struct Run<'a> {
     analysis: Arc<Analysis>,
     limits: Limits,
     variables: ControlVariables,
-    /// The person let it run without the sandbox.
+    /// Whether the user allowed running the command without the sandbox.
     lifted: bool,
-    /// Control files that it wanted to make or change, and may not.
+    /// Control files that the command tried to create or change and that were refused.
     refused: Arc<RefusedFiles>,
-    /// It is a monitor: its lines.
+    /// The lines, if this is a monitor.
     lines: Option<Lines>,
 }
 
-/// Control files that a command wanted to make or change, and may not.
+/// Control files that a command tried to create or change and that were refused.
 #[derive(Default)]
 struct RefusedFiles(Mutex<Vec<PathBuf>>);
 
@@ -111,37 +112,37 @@ impl RefusedFiles {
         }
     }
 
-    /// Those since this was asked the last time.
+    /// Returns the files since the last call.
     fn take(&self) -> Vec<PathBuf> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// How many control files that a command may not make are remembered.
+/// The maximum number of refused control files that are recorded.
 const MOST_REFUSED: usize = 20;
 
-/// How the waiting for a command ended.
+/// The outcome of waiting for a command.
 enum Waited {
     Ended(CommandEnd),
     Interrupted,
     TimedOut(Duration),
-    /// The person wants it to go on in the background.
+    /// The user wants the command to continue in the background.
     Detached,
 }
 
-/// A command that is to be answered for.
+/// A command whose call has not been answered yet.
 struct Due {
     job: Arc<Job>,
-    /// How it was confined at last.
+    /// The confinement of the last run.
     confinement: Confinement,
-    /// What was there before it.
+    /// The state before the command.
     watched: Option<Watched>,
-    /// What there is to say behind its output.
+    /// Notes to add after its output.
     notes: Vec<String>,
 }
 
 impl Due {
-    /// Control files that must be looked for when the command has ended.
+    /// Returns the control files to check after the command has ended.
     fn control(&self) -> ControlFiles {
         match self.job.makes_none {
             true => ControlFiles::default(),
@@ -164,7 +165,7 @@ impl<'a> Run<'a> {
             cx,
             limits: Limits::read(|name| variables.get(name)),
             variables,
-            // That it may is the engine's word, which also has asked the person.
+            // The engine decides whether this is permitted, and has asked the user.
             lifted: input.dangerously_disable_sandbox && confinement.profile == Confined::Full,
             refused: Arc::default(),
             lines: None,
@@ -172,7 +173,7 @@ impl<'a> Run<'a> {
     }
 
     async fn run(&self, mut confinement: Confinement) -> Result<ToolOutput, ToolError> {
-        // From the beginning: a request that comes before the command runs counts, too.
+        // Registered first, so that a request before the command runs is not lost.
         let detach = self.shell.detach_request(self.cx);
         let mut watched = self.unless_cancelled(self.watch(&confinement)).await?;
         let refused_before = self.refused_hosts(&confinement).await.len();
@@ -203,7 +204,7 @@ impl<'a> Run<'a> {
                     attempt += 1;
                     watched = match due.watched {
                         Some(watched) => Some(watched),
-                        // What only reads was not looked at before.
+                        // The state was not recorded for a read-only command.
                         None => self.watch(&wider).await?,
                     };
                     confinement = *wider;
@@ -212,7 +213,7 @@ impl<'a> Run<'a> {
                 Some(Asked::Not(note)) => due.notes.push(note),
                 Some(Asked::Again(_)) | None => {}
             }
-            // Also where it ended well: the last of a pipeline may not care.
+            // Also if the command succeeded: the last program of a pipeline may ignore the failure.
             let refused = self.refused_hosts(&due.confinement).await;
             let new = refused.get(refused_before..).unwrap_or_default();
             due.notes.extend(hosts_note(new));
@@ -221,7 +222,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Nothing runs yet: an interrupt need not wait for it.
+    /// Runs `work` unless the call is cancelled. Nothing is running yet, so an interrupt need not
+    /// wait.
     async fn unless_cancelled<T>(
         &self,
         work: impl Future<Output = Result<T, ToolError>>,
@@ -232,7 +234,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Looks at what the command may change.
+    /// Records the state of the files that the command may change.
     async fn watch(&self, confinement: &Confinement) -> Result<Option<Watched>, ToolError> {
         let own = [self.shell.folder().to_path_buf(), self.shell.scratch()];
         changes::before(confinement, &self.analysis, self.cx, own).await
@@ -261,7 +263,7 @@ impl<'a> Run<'a> {
         self.shell.start(confinement, line, capture).await
     }
 
-    /// Decides about control files, and remembers what it refused.
+    /// Decides about changes of control files and records the refused ones.
     fn judge(&self, confinement: &Confinement) -> NameJudge {
         let (control, refused) = (confinement.control.clone(), Arc::clone(&self.refused));
         NameJudge::by(move |used| {
@@ -273,7 +275,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// What its shell reads first. The session's own file takes over what the user's says.
+    /// Returns the file that the command's shell sources first. The session's file includes the
+    /// contents of the user's file.
     fn sourced(&self, confinement: &Confinement) -> Option<PathBuf> {
         let is_there = |file: &PathBuf| file.is_file();
         let users = || self.variables.get("CLAUDE_ENV_FILE").map(PathBuf::from);
@@ -301,7 +304,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reports what came since the last time, the end of it.
+    /// Reports the end of the output since the last report.
     fn tell(&self, capture: &Capture, told: &mut u64) {
         let total = capture.total();
         let new = usize::try_from(total - *told).unwrap_or(usize::MAX);
@@ -312,7 +315,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The answer to a command that did not end by itself.
+    /// Answers for a command that was waited for.
     async fn not_ended(&self, due: Due, waited: Waited) -> Result<ToolOutput, ToolError> {
         let after = match waited {
             Waited::Ended(ended) => return self.ended(due, &ended).await,
@@ -327,7 +330,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What the sandbox kept a command from, put to the person.
+    /// Asks the user about what the sandbox refused.
     async fn refused(&self, due: &Due, ended: &CommandEnd) -> Option<Asked> {
         let mut files = self.refused.take();
         let ExitKind::Exited(code) = ended.how else {
@@ -344,7 +347,8 @@ impl<'a> Run<'a> {
             }
         }
         if code == 0 && !files.is_empty() {
-            // It came to terms with it, and is not run again for that; what is missing must be known.
+            // The command succeeded without the change, so it does not run again. The note informs
+            // the model.
             let note = escalate::note(&files);
             let refused: Vec<Refused> = seen.others.into_iter().map(Refused::Write).collect();
             let asked = match refused.is_empty() {
@@ -356,7 +360,7 @@ impl<'a> Run<'a> {
                 again => again,
             });
         }
-        // What only reads prints such words of others.
+        // A read-only command may print such messages from other sources.
         if code == 0 && confinement.profile == Confined::ReadOnly {
             return None;
         }
@@ -375,7 +379,7 @@ impl<'a> Run<'a> {
         escalate::ask(refused, confinement, gate, self.cx, self.named()).await
     }
 
-    /// The call, for questions about it.
+    /// Returns the call, for questions about it.
     fn named(&self) -> Named {
         Named {
             card: Bash.render_use(self.input).unwrap_or_default(),
@@ -387,7 +391,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The connections that the proxy refused so far, if there is one.
+    /// Returns the connections that the proxy has refused so far.
     async fn refused_hosts(&self, confinement: &Confinement) -> Vec<String> {
         match confinement.network {
             NetworkAccess::ByRule(_) => self.shell.refused_hosts().await,
@@ -395,7 +399,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Is there a background at all?
+    /// Returns whether background tasks are enabled.
     fn has_background(&self) -> bool {
         !self.variables.is_on("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
     }
@@ -409,11 +413,11 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Variables that set us up: those of the settings, else those of our own environment.
+/// Variables that configure us, from the settings or from our own environment.
 struct ControlVariables(Arc<BTreeMap<String, String>>);
 
 impl ControlVariables {
-    /// One that says something.
+    /// Returns the value of a variable unless it is empty.
     fn get(&self, name: &str) -> Option<String> {
         let set = self.0.get(name).cloned();
         set.or_else(|| std::env::var(name).ok())
@@ -426,7 +430,7 @@ impl ControlVariables {
     }
 }
 
-/// Puts notes behind what the model reads.
+/// Appends notes to the text for the model.
 fn add_notes(output: &mut ToolOutput, notes: &[String]) {
     if notes.is_empty() {
         return;
@@ -441,7 +445,7 @@ fn add_notes(output: &mut ToolOutput, notes: &[String]) {
     }
 }
 
-/// What is said of connections that the proxy refused.
+/// Returns the note about connections that the proxy refused.
 fn hosts_note(refused: &[String]) -> Option<String> {
     let mut different: Vec<&str> = refused.iter().map(String::as_str).collect();
     different.dedup();
@@ -454,7 +458,7 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// One word for a shell, whatever is in it.
+/// Quotes a text as a single shell word.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

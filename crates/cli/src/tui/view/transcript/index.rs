@@ -1,4 +1,4 @@
-//! Where everything is in a transcript: places are kept, not texts. All of it waits for the disk.
+//! An index of a transcript: it stores file positions, not texts. All methods read from disk.
 
 use std::{
     fs::File,
@@ -9,37 +9,37 @@ use std::{
 
 use super::render::{LineRole, RenderedEntry, TranscriptLine, render};
 
-/// Lines are read in blocks of so many.
+/// The number of lines per block.
 pub(super) const BLOCK: usize = 400;
 
-/// More of one line is not shown.
+/// The maximum number of bytes shown of one line.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// A line of the file that is longer than this is named, not read.
+/// A line of the transcript file above this size in bytes is not read.
 const LONGEST_ENTRY: u64 = 64 << 20;
 
-/// Where an entry is, and how long.
+/// The position and length of an entry in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EntryPlace {
     offset: u64,
     length: u64,
-    /// How many lines a person reads.
+    /// The number of displayed lines.
     pub(super) lines: usize,
     pub(super) is_prompt: bool,
     output: Option<Box<OutputPlace>>,
 }
 
-/// A result that is in a file of its own.
+/// A result that was written to a separate file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OutputPlace {
     path: PathBuf,
-    /// Lines of the entry before those of the file.
+    /// The number of lines of the entry before those of the file.
     before: usize,
-    /// Where each block of lines begins.
+    /// The file position of each block of lines.
     blocks: Vec<u64>,
 }
 
-/// Where everything is, up to where the file was read.
+/// The index of all entries up to `end`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TranscriptIndex {
     path: PathBuf,
@@ -57,7 +57,7 @@ impl TranscriptIndex {
         Ok(index)
     }
 
-    /// Reads what was written since.
+    /// Adds the entries that were written since the last call.
     pub(super) fn extend(&mut self) -> io::Result<()> {
         let mut reader = BufReader::new(File::open(&self.path)?);
         reader.seek(SeekFrom::Start(self.end))?;
@@ -68,7 +68,7 @@ impl TranscriptIndex {
             let read = (&mut reader)
                 .take(LONGEST_ENTRY)
                 .read_until(b'\n', &mut line)?;
-            // A line without an end is still being written.
+            // A line without a line end is still being written.
             if !line.ends_with(b"\n") {
                 return Ok(());
             }
@@ -92,12 +92,13 @@ impl TranscriptIndex {
         }
     }
 
-    /// Where results are kept that were too long: beside the transcript, in the folder of its name.
+    /// Returns the folder of results that were too long for the transcript. It is next to the
+    /// transcript and has its name.
     fn outputs(&self) -> PathBuf {
         self.path.with_extension("").join("tool-results")
     }
 
-    /// A block of an entry's lines.
+    /// Returns a block of an entry's lines.
     pub(super) fn block(&self, entry: usize, block: usize) -> io::Result<Vec<TranscriptLine>> {
         let Some(place) = self.entries.get(entry) else {
             return Ok(Vec::new());
@@ -118,7 +119,7 @@ impl TranscriptIndex {
         Ok(lines)
     }
 
-    /// The whole text of an entry, up to so many bytes.
+    /// Returns the text of an entry, limited to about `most` bytes.
     pub(super) fn text(&self, entry: usize, most: usize) -> io::Result<String> {
         let lines = self.entries.get(entry).map_or(0, |place| place.lines);
         let mut text = String::new();
@@ -135,7 +136,7 @@ impl TranscriptIndex {
         Ok(text)
     }
 
-    /// The next line with this text, as its entry and its place there.
+    /// Returns the next matching line as the entry and the line in it.
     pub(super) fn find(
         &self,
         query: &str,
@@ -184,7 +185,7 @@ fn rendered(line: &[u8], outputs: &Path) -> RenderedEntry {
     }
 }
 
-/// Where the lines of a file are, and how many.
+/// Indexes a result file. Returns the index and the number of lines.
 fn output_place(path: PathBuf, before: usize) -> Option<(OutputPlace, usize)> {
     let mut reader = BufReader::new(File::open(&path).ok()?);
     let (mut blocks, mut at, mut lines) = (Vec::new(), 0, 0);
@@ -208,7 +209,7 @@ fn output_place(path: PathBuf, before: usize) -> Option<(OutputPlace, usize)> {
     Some((place, lines))
 }
 
-/// How many bytes the next line has; 0 at the end.
+/// Skips a line. Returns its length in bytes, or 0 at the end.
 fn skip_line(reader: &mut impl BufRead) -> io::Result<u64> {
     let mut bytes = 0;
     loop {

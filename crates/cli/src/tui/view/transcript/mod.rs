@@ -1,7 +1,8 @@
-//! Ctrl-O: everything that was said and done, with times, thinking and whole outputs.
+//! The transcript view (Ctrl-O): the complete conversation with times, thinking and complete
+//! outputs.
 //!
-//! Only places are kept; what is shown is read from disk as it is needed, by jobs (`index`). Until a line has been
-//! read, there is a mark in its place.
+//! Only file positions are kept in memory (`index`). Jobs read the visible lines from disk as
+//! needed; until then, a placeholder is shown.
 
 mod index;
 mod render;
@@ -34,27 +35,27 @@ use crate::tui::{
     overlay::{View, ViewEffect, ViewOutcome},
 };
 
-/// So many blocks of lines are kept at hand.
+/// The maximum number of blocks of lines in memory.
 const MOST_BLOCKS: usize = 600;
 
-/// More of an entry is neither copied nor edited.
+/// The maximum number of bytes of an entry that are copied or edited.
 const MOST_TEXT: usize = 10 << 20;
 
 /// The transcript of a session.
 pub(crate) struct TranscriptView {
     pager: Pager,
     text: TranscriptText,
-    /// Blocks that jobs are reading.
+    /// The blocks that jobs are reading.
     asked: HashSet<(usize, usize)>,
-    /// Something was written since.
+    /// Whether the transcript has grown since it was indexed.
     is_stale: bool,
     is_reading: bool,
     status: String,
-    /// The first picture shows the end.
+    /// Whether the first frame, which shows the end, has been drawn.
     has_shown_end: bool,
 }
 
-/// What a job found.
+/// The result of a job.
 enum TranscriptData {
     Index(io::Result<Arc<TranscriptIndex>>),
     Blocks(Vec<((usize, usize), Vec<TranscriptLine>)>),
@@ -64,7 +65,7 @@ enum TranscriptData {
 }
 
 impl TranscriptView {
-    /// The view, and what it wants done first.
+    /// Returns the view and its first effects.
     pub(crate) fn open(path: PathBuf) -> (Self, Vec<ViewEffect>) {
         let view = Self {
             pager: Pager::new(),
@@ -79,7 +80,7 @@ impl TranscriptView {
         (view, vec![job(read)])
     }
 
-    /// What is on the screen, or soon will be, and not at hand.
+    /// Returns jobs that read the lines on or near the screen that are not in memory.
     fn wanted(&mut self) -> Vec<ViewEffect> {
         let Some(index) = self.text.index.clone() else {
             return Vec::new();
@@ -115,7 +116,7 @@ impl TranscriptView {
         effects
     }
 
-    /// Goes to a match; by a job, for it may be anywhere.
+    /// Starts a job that finds the next match, which may be anywhere in the file.
     fn seek(&mut self, step: &PagerStep) -> Vec<ViewEffect> {
         let Some(index) = self.text.index.clone() else {
             return Vec::new();
@@ -141,7 +142,7 @@ impl TranscriptView {
         };
     }
 
-    /// The whole entry at the top.
+    /// Reads the complete entry at the top of the screen for copying or editing.
     fn take(&self, make: fn(io::Result<String>) -> TranscriptData) -> Vec<ViewEffect> {
         let Some(index) = self.text.index.clone() else {
             return Vec::new();
@@ -203,7 +204,7 @@ impl View for TranscriptView {
             TranscriptData::Index(Ok(index)) => {
                 self.is_reading = false;
                 self.status = String::new();
-                // The window is wide enough that its end is in it, whatever the size.
+                // The lines that are read include the end, regardless of the window's size.
                 if !self.has_shown_end {
                     self.text.set_index(index);
                     self.pager
@@ -242,16 +243,16 @@ impl View for TranscriptView {
     }
 }
 
-/// The transcript as lines, some of which are at hand.
+/// The transcript as lines, some of which are in memory.
 #[derive(Default)]
 struct TranscriptText {
     index: Option<Arc<TranscriptIndex>>,
     /// Entries of which only the first line is shown.
     folded: HashSet<usize>,
-    /// The line behind each entry.
+    /// For each entry, the number of the first line after it.
     ends: Vec<usize>,
     blocks: HashMap<(usize, usize), Vec<TranscriptLine>>,
-    /// In the order in which they came.
+    /// The blocks in their order of arrival.
     order: Vec<(usize, usize)>,
     look: Option<Look>,
 }
@@ -297,7 +298,7 @@ impl TranscriptText {
         }
     }
 
-    /// The entry that a line belongs to, and which of its lines it is.
+    /// Returns the entry of a line and the line's number in it.
     fn place(&self, line: usize) -> (usize, usize) {
         let entry = self.ends.partition_point(|end| *end <= line);
         (entry, line.saturating_sub(self.begins(entry)))

@@ -1,18 +1,18 @@
-//! A line of a transcript, as the lines that a person reads.
+//! Converts transcript entries to displayed lines.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// What a line is.
+/// The role of a displayed line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineRole {
-    /// Who speaks, and when.
+    /// The author and the time.
     Heading,
     Prompt,
     Text,
     Failure,
-    /// Thinking, hooks, what the loop added.
+    /// Thinking, hooks, and messages that the agent loop added.
     Muted,
 }
 
@@ -22,11 +22,11 @@ pub(super) struct TranscriptLine {
     pub(super) text: String,
 }
 
-/// An entry: its lines, and the file that the rest of it is in.
+/// The lines of an entry, and the file that contains the rest of it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RenderedEntry {
     pub(super) lines: Vec<TranscriptLine>,
-    /// A result that was too long for the conversation: its lines follow.
+    /// The file of a result that was too long for the conversation. Its lines follow.
     pub(super) output: Option<PathBuf>,
     pub(super) is_prompt: bool,
 }
@@ -44,8 +44,8 @@ impl RenderedEntry {
     }
 }
 
-/// What a line of the file says; nothing for those that are not for people. `outputs`: where results that were
-/// too long are kept.
+/// Renders an entry of the transcript file. Internal entries have no lines. `outputs` is the folder
+/// of results that were too long.
 pub(super) fn render(value: &Value, outputs: &Path) -> RenderedEntry {
     let mut entry = RenderedEntry::default();
     let time = clock(value);
@@ -80,7 +80,7 @@ pub(super) fn render(value: &Value, outputs: &Path) -> RenderedEntry {
     entry
 }
 
-/// The part of a line that is no frame: names and times are elsewhere.
+/// Returns the payload of an entry, without its type, session id and timestamp.
 fn without_frame(value: &Value) -> String {
     let fields = value.as_object().into_iter().flatten();
     let fields =
@@ -91,13 +91,13 @@ fn without_frame(value: &Value) -> String {
     fields.join("\n")
 }
 
-/// `2026-01-31T12:00:01.234Z` is `12:00:01`.
+/// Returns the time of day: `12:00:01` for `2026-01-31T12:00:01.234Z`.
 fn clock(value: &Value) -> String {
     let time = value["timestamp"].as_str().unwrap_or_default();
     time.get(11..19).unwrap_or_default().to_owned()
 }
 
-/// A content is a text or a list of blocks.
+/// Returns the blocks of a content, which is a text or a list of blocks.
 fn blocks(content: &Value) -> Vec<&Value> {
     match content {
         Value::Array(blocks) => blocks.iter().collect(),
@@ -188,8 +188,8 @@ fn result(block: &Value, time: &str, outputs: &Path, entry: &mut RenderedEntry) 
     }
 }
 
-/// The file that a result which was too long names. Only one in the session's own folder counts: the text could be
-/// anyone's.
+/// Returns the file of a result that was too long. Only files in the session's own folder are
+/// accepted, because any tool output could contain such a text.
 fn kept_output(text: &str, outputs: &Path) -> Option<PathBuf> {
     let first = text.lines().next()?;
     let named = first.split_once("The whole text is in ")?.1;
