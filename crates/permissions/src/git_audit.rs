@@ -72,13 +72,15 @@ pub(super) fn moved(part: &LinePart) -> Option<PathBuf> {
     Some(to)
 }
 
-/// The top of the working tree that git finds in this directory.
+/// The top of the working tree that git finds in this directory; without a valid repository, the nearest directory
+/// that holds `.git`, because the line may make it valid.
 pub(super) fn top(start: &Path) -> Option<PathBuf> {
-    match git_repository::discover(start) {
-        GitDiscovery::Found(repository) => repository.work_tree,
-        GitDiscovery::Invalid(dot_git) => dot_git.parent().map(Path::to_path_buf),
-        GitDiscovery::Outside => None,
+    if let GitDiscovery::Found(repository) = git_repository::discover(start) {
+        return repository.work_tree;
     }
+    let mut above = start.ancestors();
+    let top = above.find(|directory| fs::symlink_metadata(directory.join(".git")).is_ok())?;
+    Some(top.to_path_buf())
 }
 
 fn in_directory(start: &Path) -> Option<String> {
