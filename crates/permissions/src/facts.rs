@@ -19,8 +19,8 @@ use super::{
 };
 use haft_settings::resolve;
 
-/// A path a call touches.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A path a call touches. Two are equal if their paths are.
+#[derive(Debug, Clone, Eq)]
 pub struct Touched {
     /// As the call names it; absolute, without `..`.
     pub given: PathBuf,
@@ -29,6 +29,12 @@ pub struct Touched {
     /// The call writes it, and it controls a git repository that is not named `.git`, or makes a directory
     /// one.
     pub controls_repository: bool,
+}
+
+impl PartialEq for Touched {
+    fn eq(&self, other: &Self) -> bool {
+        self.given == other.given && self.real == other.real
+    }
 }
 
 impl Touched {
