@@ -47,7 +47,7 @@ impl Touched {
     }
 
     /// Notes that a call writes this path.
-    pub(super) fn note_written(&mut self) {
+    pub(super) fn mark_written(&mut self) {
         self.controls_repository = controls_repository(&self.real);
     }
 
@@ -174,7 +174,7 @@ impl Facts {
             Reach::Nothing | Reach::Anything => Vec::new(),
         };
         let mut writes: Vec<Touched> = paths(&effects.writes);
-        writes.iter_mut().for_each(Touched::note_written);
+        writes.iter_mut().for_each(Touched::mark_written);
         let mut reads: Vec<Touched> = paths(&effects.reads);
         // A path parameter is at least looked at, whatever the effects say.
         for path in path_parameters(bound) {

@@ -182,7 +182,8 @@ fn indexed(index: &Path) -> Result<Vec<PathBuf>, &'static str> {
     Ok(found)
 }
 
-/// Why git is not harmless where the file `.git` of a worktree or submodule points, if so.
+/// The reason why git is not read-only in the repository that the file `.git` of a worktree or submodule names, if
+/// any.
 pub(super) fn in_linked(file: &Path) -> Option<String> {
     match git_repository::linked_git_dir(file) {
         Some(own) => in_repository(&own),

@@ -26,7 +26,7 @@ pub(super) enum Git {
     Attributes,
     /// Says where the rest of the repository is.
     Elsewhere,
-    /// What git keeps for itself.
+    /// Any other file of git.
     Own,
 }
 
@@ -73,17 +73,17 @@ pub(super) fn below(path: &Path, directory: &Path) -> Vec<String> {
 
 fn git(inner: &[String]) -> Git {
     let inner: Vec<&str> = inner.iter().map(String::as_str).collect();
-    meaning(&inner)
+    match_names(&inner)
 }
 
-fn meaning(inner: &[&str]) -> Git {
+fn match_names(inner: &[&str]) -> Git {
     match inner {
         [] => Git::Itself,
         ["config" | "config.worktree"] => Git::Config,
         ["hooks", ..] => Git::Hook,
         ["info", "attributes"] => Git::Attributes,
         ["commondir" | "gitdir"] => Git::Elsewhere,
-        ["worktrees", _, inner @ ..] if !inner.is_empty() => meaning(inner),
+        ["worktrees", _, inner @ ..] if !inner.is_empty() => match_names(inner),
         // Submodules are called by their paths, so where one begins is not to be seen.
         ["modules", .., "config" | "config.worktree"] => Git::Config,
         ["modules", .., "info", "attributes"] => Git::Attributes,
@@ -93,7 +93,7 @@ fn meaning(inner: &[&str]) -> Git {
     }
 }
 
-/// What adding a part means for the directory that gets it.
+/// The effect of a part on the directory to which it is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AddedPart {
     /// From now on, the directory is treated as a repository. Until now its settings could be written freely,

@@ -234,7 +234,7 @@ fn paths_of(part: &LinePart, line: &str) -> Vec<PathUse> {
         if matches!(access, PathAccess::Write(_))
             && let Where::Known(places) = &mut place
         {
-            places.iter_mut().for_each(Touched::note_written);
+            places.iter_mut().for_each(Touched::mark_written);
         }
         paths.push(PathUse {
             access,

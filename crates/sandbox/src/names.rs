@@ -30,7 +30,7 @@ pub struct GuardedNames {
     /// nothing is judged.
     pub judged: BTreeSet<PathBuf>,
     /// Settings that take effect with other names in their directory.
-    pub settings: Option<DirectorySettings>,
+    pub settings: Option<Box<DirectorySettings>>,
 }
 
 /// A file that takes effect when its directory has two of some names.

@@ -82,7 +82,7 @@ fn guarded(names: ControlNames, confinement: &Confinement) -> GuardedNames {
         judged: confinement.judged.iter().cloned().collect(),
         settings: names
             .settings
-            .map(|(file, parts)| DirectorySettings { parts, file }),
+            .map(|(file, parts)| Box::new(DirectorySettings { parts, file })),
     }
 }
 

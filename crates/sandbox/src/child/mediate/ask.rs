@@ -34,7 +34,7 @@ impl Acting<'_> {
             matches!(&action, NameAction::MoveFile { contents, .. } if contents.is_some());
         let judged = replaces && self.mediator.names.judged.contains(path);
         if self.mediator.kept.includes(path) && !judged {
-            return Err(self.keep(path));
+            return Err(self.refuse_protected(path));
         }
         if !self.is_guarded(path, directory) {
             return Ok(());
@@ -53,7 +53,7 @@ impl Acting<'_> {
     }
 
     /// Refuses to change a path that the command may not change.
-    pub(super) fn keep(&self, path: &Path) -> Stop {
+    pub(super) fn refuse_protected(&self, path: &Path) -> Stop {
         self.mediator.note_refused(path, false);
         Stop::Failed(REFUSED)
     }
@@ -85,7 +85,7 @@ impl Acting<'_> {
         Some(Neighbor { place, contents })
     }
 
-    /// Puts a new file with these contents in the place of the settings: a process may have the old one open.
+    /// Replaces the settings with a new file that has these contents. A process may have the old file open.
     fn install_again(&self, neighbor: &Neighbor) -> Result<(), Stop> {
         let place = &neighbor.place;
         let name: &OsString = &place.name;

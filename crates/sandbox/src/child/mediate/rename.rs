@@ -45,7 +45,7 @@ impl Acting<'_> {
     /// May what is there be removed, or be moved away with all that is in it?
     fn ask_to_leave(&self, place: &Place, with_all: bool) -> Result<(), Stop> {
         if self.mediator.kept.holds(&place.path) {
-            return Err(self.keep(&place.path));
+            return Err(self.refuse_protected(&place.path));
         }
         if !self.is_guarded(&place.path, with_all) {
             return Ok(());
@@ -103,7 +103,7 @@ impl Acting<'_> {
             renameat_with(from, &*source.name, to, &*target.name, flags)
         };
         if self.mediator.kept.includes(&target.path) && !judged {
-            return Err(self.keep(&target.path));
+            return Err(self.refuse_protected(&target.path));
         }
         if !self.is_guarded(&target.path, directory) {
             return self.done(moves);
@@ -153,8 +153,8 @@ pub(super) fn contents(place: &Place) -> Option<Vec<u8>> {
     (contents.len() as u64 <= MOST_CONTENTS).then_some(contents)
 }
 
-/// Puts a file with these contents in the place of the target, and removes the source: what is moved
-/// could still be written to by those who have it open.
+/// Installs a file with these contents as the target, and removes the source. A process may have the source open
+/// for writing, so the file itself is not moved.
 fn replace(source: &Place, target: &Place, contents: &[u8]) -> rustix::io::Result<()> {
     let found = statat(&source.directory, &*source.name, AtFlags::SYMLINK_NOFOLLOW)?;
     let mode = Mode::from_raw_mode(found.st_mode & 0o777);
@@ -162,7 +162,7 @@ fn replace(source: &Place, target: &Place, contents: &[u8]) -> rustix::io::Resul
     unlinkat(&source.directory, &*source.name, AtFlags::empty())
 }
 
-/// Puts a new file with these contents in the place of the target.
+/// Installs a new file with these contents as the target.
 pub(super) fn install(target: &Place, mode: Mode, contents: &[u8]) -> rustix::io::Result<()> {
     let mut name = target.name.clone();
     name.push(format!(".{}", random()?));
