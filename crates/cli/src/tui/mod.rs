@@ -169,8 +169,8 @@ fn log_to_file(config: &SessionConfig) {
     }
 }
 
-/// How long the end may take after SIGTERM and SIGHUP. The session, its hooks and the last frame have limits that are
-/// shorter together.
+/// The timeout for the end after SIGTERM and SIGHUP. The limits of the session, its hooks and the last frame are shorter
+/// together.
 const MAX_END: Duration = Duration::from_secs(8);
 
 /// A session waits much more than it works, and what works long has threads of its own. More would cost memory: each
@@ -235,7 +235,7 @@ fn listen_to_signals(runtime: &Runtime, sender: Sender<UiEvent>) -> anyhow::Resu
 }
 
 /// Ends the process if it takes too long to end, because no program reads its terminal any longer. The guard then
-/// restores the terminal, as soon as it is read.
+/// restores the terminal, once a program reads it again.
 fn end_at_the_latest() {
     thread::spawn(|| {
         thread::sleep(MAX_END);

@@ -12,7 +12,7 @@ use super::{
     unique::repeated,
 };
 
-/// A pattern costs so many steps.
+/// The steps that a match of a pattern costs.
 const PATTERN_STEPS: usize = 20;
 
 const TOO_COSTLY: &str = "the schema needs too many steps to check it, or nests too deeply";
@@ -32,7 +32,7 @@ impl SchemaValidator {
         };
         let valid = self.check(self.root, value, at, &mut notes);
         if effort.is_exhausted() {
-            // Inside a `not` or an alternative nothing is reported, and a failure may count as success.
+            // A failure inside a `not` or an alternative is not reported, and may look like success.
             return notes.say(at, value, || TOO_COSTLY.to_owned());
         }
         valid

@@ -10,8 +10,8 @@ use super::{
     format::StringFormat,
     index::{Index, Target},
     keyword_values::{
-        Here, bound, content, count, flag, flag_in_four, holder, limit, list, names, size, text,
-        types, words,
+        SchemaPlace, bound, check_string, content, count, flag, flag_in_four, holder, limit, list,
+        names, size, text, types,
     },
     pattern,
 };
@@ -112,7 +112,7 @@ impl<'s> Compiler<'s> {
         pointer: &str,
     ) -> Result<(), SchemaError> {
         let resource = self.index.owner(schema, around);
-        let here = Here {
+        let here = SchemaPlace {
             pointer,
             resource,
             draft: self.index.resources[resource].draft,
@@ -144,7 +144,7 @@ impl<'s> Compiler<'s> {
     fn keywords(
         &mut self,
         keywords: &'s Map<String, Value>,
-        here: Here<'_>,
+        here: SchemaPlace<'_>,
         node: &mut Node,
     ) -> Result<(), SchemaError> {
         // Every nested schema must be valid, even if nothing refers to it.
@@ -173,7 +173,7 @@ impl<'s> Compiler<'s> {
         keyword: &str,
         value: &'s Value,
         all: &'s Map<String, Value>,
-        here: Here<'_>,
+        here: SchemaPlace<'_>,
         node: &mut Node,
     ) -> Result<(), SchemaError> {
         let draft = here.draft;
@@ -254,11 +254,11 @@ impl<'s> Compiler<'s> {
                 node.leftovers.push(Leftover::Properties(others));
                 None
             }
-            "id" if draft == Draft::Four => words(keyword, value, here)?,
-            "$id" if draft > Draft::Four => words(keyword, value, here)?,
-            "$schema" | "title" | "description" => words(keyword, value, here)?,
-            "$anchor" if draft >= Draft::Of2019 => words(keyword, value, here)?,
-            "$dynamicAnchor" if draft == Draft::Of2020 => words(keyword, value, here)?,
+            "id" if draft == Draft::Four => check_string(keyword, value, here)?,
+            "$id" if draft > Draft::Four => check_string(keyword, value, here)?,
+            "$schema" | "title" | "description" => check_string(keyword, value, here)?,
+            "$anchor" if draft >= Draft::Of2019 => check_string(keyword, value, here)?,
+            "$dynamicAnchor" if draft == Draft::Of2020 => check_string(keyword, value, here)?,
             _ => None,
         };
         node.keywords.extend(made);
@@ -268,7 +268,7 @@ impl<'s> Compiler<'s> {
     fn reference(
         &mut self,
         reference: &str,
-        here: Here<'_>,
+        here: SchemaPlace<'_>,
         keyword: &str,
     ) -> Result<Option<Keyword>, SchemaError> {
         if !self.follow {
@@ -313,15 +313,19 @@ impl<'s> Compiler<'s> {
     fn optional(
         &mut self,
         schema: Option<&'s Value>,
-        here: Here<'_>,
+        here: SchemaPlace<'_>,
     ) -> Result<Option<NodeId>, SchemaError> {
         schema
             .map(|schema| self.node(schema, here.resource, "#"))
             .transpose()
     }
 
-    /// Compiles a list of schemas whose structure was checked before.
-    fn list(&mut self, value: &'s Value, here: Here<'_>) -> Result<Vec<NodeId>, SchemaError> {
+    /// The nodes of schemas whose shape was looked at before.
+    fn list(
+        &mut self,
+        value: &'s Value,
+        here: SchemaPlace<'_>,
+    ) -> Result<Vec<NodeId>, SchemaError> {
         let schemas = value.as_array().map(Vec::as_slice).unwrap_or_default();
         schemas
             .iter()
@@ -329,7 +333,7 @@ impl<'s> Compiler<'s> {
             .collect()
     }
 
-    fn others(&mut self, value: &'s Value, here: Here<'_>) -> Result<Others, SchemaError> {
+    fn others(&mut self, value: &'s Value, here: SchemaPlace<'_>) -> Result<Others, SchemaError> {
         Ok(match value {
             Value::Bool(false) => Others::Forbidden,
             schema => Others::Fitting(self.node(schema, here.resource, "#")?),
@@ -339,7 +343,7 @@ impl<'s> Compiler<'s> {
     fn properties(
         &mut self,
         all: &'s Map<String, Value>,
-        here: Here<'_>,
+        here: SchemaPlace<'_>,
     ) -> Result<Option<Keyword>, SchemaError> {
         let map = |keyword: &str| all.get(keyword).and_then(Value::as_object);
         let mut named = HashMap::new();
@@ -369,7 +373,7 @@ impl<'s> Compiler<'s> {
         &mut self,
         keyword: &str,
         all: &'s Map<String, Value>,
-        here: Here<'_>,
+        here: SchemaPlace<'_>,
     ) -> Result<Option<Keyword>, SchemaError> {
         let (first, others) = if here.draft == Draft::Of2020 {
             if keyword == "items" && all.contains_key("prefixItems") {
@@ -400,8 +404,8 @@ impl<'s> Compiler<'s> {
         Ok(Some(Keyword::Items { first, others }))
     }
 
-    /// Compiles `additionalItems: false` in draft 4, where `false` is not a schema.
-    fn never(&mut self, schema: &'s Value, here: Here<'_>) -> NodeId {
+    /// `additionalItems: false` in draft 4, which has no schema `false`.
+    fn never(&mut self, schema: &'s Value, here: SchemaPlace<'_>) -> NodeId {
         let id = self.nodes.len();
         self.nodes.push(Node {
             resource: here.resource,
@@ -416,7 +420,7 @@ impl<'s> Compiler<'s> {
         &mut self,
         value: &'s Value,
         all: &Map<String, Value>,
-        here: Here<'_>,
+        here: SchemaPlace<'_>,
     ) -> Result<Keyword, SchemaError> {
         let limit = |keyword: &str| match all.get(keyword) {
             Some(value) if here.draft >= Draft::Of2019 => count(keyword, value, here).map(Some),
@@ -434,7 +438,7 @@ impl<'s> Compiler<'s> {
         &mut self,
         keyword: &str,
         value: &'s Value,
-        here: Here<'_>,
+        here: SchemaPlace<'_>,
         node: &mut Node,
     ) -> Result<(), SchemaError> {
         if keyword != "dependencies" && here.draft < Draft::Of2019 {

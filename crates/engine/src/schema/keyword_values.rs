@@ -1,4 +1,4 @@
-//! The values of keywords: what may stand there, and what is wrong with the rest.
+//! The values of keywords, checked while a schema is compiled.
 
 use std::collections::HashSet;
 
@@ -10,15 +10,15 @@ use super::{
     number,
 };
 
-/// Where in the schema we are.
+/// A place in the schema.
 #[derive(Clone, Copy)]
-pub(super) struct Here<'a> {
+pub(super) struct SchemaPlace<'a> {
     pub(super) pointer: &'a str,
     pub(super) resource: usize,
     pub(super) draft: Draft,
 }
 
-impl Here<'_> {
+impl SchemaPlace<'_> {
     pub(super) fn error(self, keyword: &str, problem: impl Into<String>) -> SchemaError {
         SchemaError {
             pointer: match keyword {
@@ -37,8 +37,12 @@ pub(super) fn flag_in_four(keyword: &str, value: &Value, draft: Draft) -> bool {
         && matches!(keyword, "additionalItems" | "additionalProperties")
 }
 
-/// Whether what stands under a keyword that holds schemas can hold them.
-pub(super) fn holder(keyword: &str, value: &Value, here: Here<'_>) -> Result<(), SchemaError> {
+/// Checks that the value of a keyword that holds schemas can hold them.
+pub(super) fn holder(
+    keyword: &str,
+    value: &Value,
+    here: SchemaPlace<'_>,
+) -> Result<(), SchemaError> {
     let fits = match here.draft.holds(keyword) {
         // Where a schema should stand and none does, the schema itself says so.
         None | Some(Holds::Schema | Holds::SchemaOrList) => true,
@@ -58,29 +62,37 @@ pub(super) fn holder(keyword: &str, value: &Value, here: Here<'_>) -> Result<(),
 pub(super) fn text<'v>(
     keyword: &str,
     value: &'v Value,
-    here: Here<'_>,
+    here: SchemaPlace<'_>,
 ) -> Result<&'v str, SchemaError> {
     value
         .as_str()
         .ok_or_else(|| here.error(keyword, format!("it must be a string, not {value}")))
 }
 
-/// A keyword that only must be words.
-pub(super) fn words(
+/// Checks a keyword whose value must be a string and has no other meaning.
+pub(super) fn check_string(
     keyword: &str,
     value: &Value,
-    here: Here<'_>,
+    here: SchemaPlace<'_>,
 ) -> Result<Option<Keyword>, SchemaError> {
     text(keyword, value, here).map(|_| None)
 }
 
-pub(super) fn flag(keyword: &str, value: &Value, here: Here<'_>) -> Result<bool, SchemaError> {
+pub(super) fn flag(
+    keyword: &str,
+    value: &Value,
+    here: SchemaPlace<'_>,
+) -> Result<bool, SchemaError> {
     value
         .as_bool()
         .ok_or_else(|| here.error(keyword, format!("it must be true or false, not {value}")))
 }
 
-pub(super) fn count(keyword: &str, value: &Value, here: Here<'_>) -> Result<u64, SchemaError> {
+pub(super) fn count(
+    keyword: &str,
+    value: &Value,
+    here: SchemaPlace<'_>,
+) -> Result<u64, SchemaError> {
     number::count(value)
         .ok_or_else(|| here.error(keyword, format!("it must be a whole number, not {value}")))
 }
@@ -88,7 +100,7 @@ pub(super) fn count(keyword: &str, value: &Value, here: Here<'_>) -> Result<u64,
 pub(super) fn list<'v>(
     keyword: &str,
     value: &'v Value,
-    here: Here<'_>,
+    here: SchemaPlace<'_>,
 ) -> Result<&'v Vec<Value>, SchemaError> {
     value
         .as_array()
@@ -99,7 +111,7 @@ pub(super) fn list<'v>(
 pub(super) fn names(
     keyword: &str,
     value: &Value,
-    here: Here<'_>,
+    here: SchemaPlace<'_>,
 ) -> Result<Vec<String>, SchemaError> {
     let mut names = Vec::new();
     let mut seen = HashSet::new();
@@ -119,7 +131,7 @@ pub(super) fn names(
 pub(super) fn limit<'v>(
     keyword: &str,
     value: &'v Value,
-    here: Here<'_>,
+    here: SchemaPlace<'_>,
 ) -> Result<&'v Number, SchemaError> {
     value
         .as_number()
@@ -130,9 +142,9 @@ pub(super) fn bound(
     keyword: &str,
     value: &Value,
     all: &Map<String, Value>,
-    here: Here<'_>,
+    here: SchemaPlace<'_>,
 ) -> Result<Option<Keyword>, SchemaError> {
-    // In draft 4 `exclusiveMinimum` is a flag beside `minimum`.
+    // In draft 4 `exclusiveMinimum` is a flag next to `minimum`.
     let exclusive = |name: &str| {
         here.draft == Draft::Four && all.get(name).and_then(Value::as_bool) == Some(true)
     };
@@ -158,7 +170,7 @@ pub(super) fn size(
     keyword: &str,
     value: &Value,
     of: Counted,
-    here: Here<'_>,
+    here: SchemaPlace<'_>,
 ) -> Result<Keyword, SchemaError> {
     let limit = count(keyword, value, here)?;
     let least = keyword.starts_with("min");
@@ -169,12 +181,12 @@ pub(super) fn size(
     })
 }
 
-/// Both keywords at once, where the first of them stands.
+/// One keyword for both, at the first of them.
 pub(super) fn content(
     keyword: &str,
     value: &Value,
     all: &Map<String, Value>,
-    here: Here<'_>,
+    here: SchemaPlace<'_>,
 ) -> Result<Option<Keyword>, SchemaError> {
     text(keyword, value, here)?;
     let second = keyword == "contentMediaType" && all.contains_key("contentEncoding");
@@ -189,7 +201,7 @@ pub(super) fn content(
     }))
 }
 
-pub(super) fn types(value: &Value, here: Here<'_>) -> Result<Types, SchemaError> {
+pub(super) fn types(value: &Value, here: SchemaPlace<'_>) -> Result<Types, SchemaError> {
     let names = match value {
         Value::String(_) => vec![value.clone()],
         Value::Array(names) if !names.is_empty() => names.clone(),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{NodeId, SchemaProblem, SchemaProblemKind, draft::escaped};
 
-/// A check that needs more steps, of which looking at one value with one schema is one, fails.
+/// The most steps of one check. Applying one schema to one value is one step.
 const MAX_STEPS: u32 = 1_000_000;
 /// More schemas are not applied within each other, each to a part of the value or to the same one.
 pub(super) const MAX_DEPTH: u32 = 200;
@@ -25,7 +25,7 @@ pub(super) struct At<'a> {
     pub(super) effort: &'a CheckEffort,
 }
 
-/// What a check may still cost. A schema of another program can ask for more than a machine can do.
+/// The steps that a check may still take. A schema of another program can ask for more than a machine can do.
 pub(super) struct CheckEffort {
     steps: Cell<u32>,
 }
@@ -37,7 +37,7 @@ impl CheckEffort {
         }
     }
 
-    /// Takes so many steps; `false` if there are not so many left. Then there are none left for any other check either.
+    /// Takes `steps`. Returns `false` if fewer are left; then no step is left for any other part of the check.
     pub(super) fn spend(&self, steps: usize) -> bool {
         let steps = u32::try_from(steps).unwrap_or(u32::MAX);
         self.steps.set(self.steps.get().saturating_sub(steps));

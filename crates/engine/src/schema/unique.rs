@@ -25,7 +25,7 @@ pub(super) fn repeated<'v>(items: &'v [Value], at: At<'_>) -> Option<&'v Value> 
     None
 }
 
-/// The same for values that are the same; mostly another one for others.
+/// A hash that equal values share, and that different values mostly do not share.
 fn likeness(value: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     std::mem::discriminant(value).hash(&mut hasher);
@@ -41,7 +41,7 @@ fn likeness(value: &Value) -> u64 {
         Value::Array(items) => items.len().hash(&mut hasher),
         Value::Object(map) => {
             map.len().hash(&mut hasher);
-            // Their order does not count.
+            // The order of the names has no meaning.
             let names = map.keys().map(|name| {
                 let mut own = DefaultHasher::new();
                 name.hash(&mut own);

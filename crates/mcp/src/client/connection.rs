@@ -27,7 +27,7 @@ use crate::{
 const MOST_PAGES: usize = 100;
 /// The maximum number of entries of a list.
 const MOST_ENTRIES: usize = 10_000;
-/// A longer list, in bytes of its texts and of about what the rest takes, is not taken: one page has this much room.
+/// The longest list, in bytes of its texts plus an estimate for the rest. One page alone may be as long.
 const MAX_LIST_BYTES: usize = LONGEST_FRAME;
 /// How often a server may ask for something before it answers (2026-07-28).
 const MOST_ROUNDS: usize = 10;

@@ -120,7 +120,6 @@ pub(super) async fn discover(
     };
     let places = [&authority.authorize, &authority.token];
     for place in places.into_iter().chain(&authority.register) {
-        secure(place)?;
         reachable(url, place)?;
     }
     may_be_visited(&authority.authorize)?;
@@ -180,9 +179,10 @@ fn is_issuer(said: &str, asked: &str, was_named: bool) -> bool {
     }
 }
 
-/// May the server at `url` name this place? One elsewhere must not lead us to what listens on this machine, or in a
-/// network of the user's own.
+/// Checks that the server at `url` may name this place. A server must not lead haft to a place nearer than itself: to this
+/// machine, or into the user's network.
 fn reachable(url: &str, place: &str) -> Result<(), String> {
+    secure(place)?;
     match nearness(place)? < nearness(url)? {
         false => Ok(()),
         true => Err(format!(
@@ -191,23 +191,23 @@ fn reachable(url: &str, place: &str) -> Result<(), String> {
     }
 }
 
-/// The address that a browser is sent to gets what we add: nothing of that may stand there already.
+/// Checks an authorization endpoint: no fragment, and no parameter that a login adds.
 fn may_be_visited(authorize: &str) -> Result<(), String> {
     let (address, query) = authorize.split_once('?').unwrap_or((authorize, ""));
     let named = form::decode(query);
     let ours = |name: &String| OWN_PARAMETERS.contains(&name.as_str());
     match named.iter().find(|(name, _)| ours(name)) {
         _ if address.contains('#') || query.contains('#') => Err(format!(
-            "{authorize} has a fragment, which no such address has"
+            "{authorize} has a fragment, which no authorization endpoint has"
         )),
         Some((name, _)) => Err(format!(
-            "{authorize} names `{name}`, which is for us to say"
+            "{authorize} already has the parameter `{name}`, which a login adds"
         )),
         None => Ok(()),
     }
 }
 
-/// What [`login`](super::login()) adds to the address that a browser is sent to.
+/// The parameters that [`login`](super::login()) adds to the authorization endpoint.
 const OWN_PARAMETERS: [&str; 9] = [
     "response_type",
     "client_id",

@@ -20,9 +20,9 @@ use super::{
 
 /// The time limit for the user.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// More programs than this are not listened to at once. Each may take [`CALLER_TIMEOUT`].
+/// The most connections that are read concurrently, each for up to [`CALLER_TIMEOUT`].
 const MAX_CALLERS: usize = 256;
-/// How long a request may take to arrive.
+/// The timeout for a request to arrive.
 const CALLER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest request that a browser sends to us.
 const LONGEST_CALLBACK: usize = 16 * 1024;
@@ -268,7 +268,7 @@ async fn code(
     state: &str,
     authority: &Authority,
 ) -> Result<String, String> {
-    // Any program here can connect and say nothing: that must not keep the browser waiting.
+    // Any program on this machine can connect and send nothing. The browser must not wait for it.
     let mut callers = FuturesUnordered::new();
     loop {
         let (mut stream, query) = tokio::select! {

@@ -132,16 +132,16 @@ fn host(url: &str) -> Result<Host, String> {
             .strip_prefix(':')
             .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
     if !is_port {
-        return Err(format!("{url:?} has a host that is none"));
+        return Err(format!("{url:?} has an invalid host"));
     }
-    Host::parse(host.as_bytes()).map_err(|why| format!("{url:?} has a host that is none: {why}"))
+    Host::parse(host.as_bytes()).map_err(|why| format!("{url:?} has an invalid host: {why}"))
 }
 
-/// How near the place of an address is.
+/// The distance of a host from this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Nearness {
     ThisMachine,
-    /// In a network of one's own, or anywhere else that is not public. Only addresses that are written as numbers show it.
+    /// An IP address that is not public. A host name that resolves to such an address is not recognized.
     OwnNetwork,
     Public,
 }
