@@ -297,10 +297,11 @@ fn delicate(policy: &Policy, touched: &Touched, written: bool) -> Option<Because
     let paths = [&touched.real, &touched.given];
     let several = usize::from(touched.given != touched.real);
     let paths = paths.into_iter().take(1 + several);
-    if touched.controls_repository {
-        return Some(Because::Protected(touched.real.clone()));
-    }
-    let protected = paths.clone().find(|path| written && is_protected(path));
+    let own = &policy.sandbox.own_directory;
+    let is_own = |path: &Path| own.iter().any(|own| resolve::is_below(path, own));
+    let protected = paths
+        .clone()
+        .find(|path| written && (is_protected(path) || is_own(path)));
     if let Some(path) = protected {
         return Some(Because::Protected(path.clone()));
     }

@@ -10,10 +10,10 @@ use std::{
 };
 
 use rustix::fs::{CWD, Mode, mkfifoat};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use crate::binary::haft;
+use crate::binary::{haft, run};
 
 const ID: &str = "99999999-1111-4111-8111-111111111111";
 
@@ -166,5 +166,55 @@ fn what_is_no_regular_file_is_no_session_and_blocks_nothing() {
         assert!(!cwd.join("made").exists(), "{kind}");
         let text = fs::read_to_string(&elsewhere).unwrap();
         assert_eq!(text, transcript(&cwd), "{kind}: nothing was added to it");
+    }
+}
+
+/// `CLAUDE_CONFIG_DIR` may name a directory in the workspace, and need not call it `.claude`.
+#[test]
+fn the_configuration_directory_is_protected_whatever_its_name() {
+    let root = tempdir().unwrap();
+    let (cwd, other) = (root.path().join("p"), root.path().join("other"));
+    fs::create_dir_all(cwd.join("cfg")).unwrap();
+    symlink(cwd.join("cfg"), &other).unwrap();
+    for configured in [cwd.join("cfg"), other] {
+        let write = |path: &str| {
+            json!({"name": "Write", "input": {"file_path": path, "content": "{}"}}).to_string()
+        };
+        let lines = [
+            write("plain"),
+            write("cfg/settings.json"),
+            write("cfg/projects/x/undo/log.jsonl"),
+            write("cfg/haft/trust.json"),
+            json!({"name": "Bash", "input": {"command": "echo '{}' > cfg/settings.json"}})
+                .to_string(),
+        ];
+        let mut command = haft(&cwd);
+        command.env("CLAUDE_CONFIG_DIR", &configured);
+        command.args(["exec", "--permission-mode", "acceptEdits"]);
+        command.args(["--allowed-tools", "Bash", "Write"]);
+        let ran = run(&mut command, format!("{}\n", lines.join("\n")).as_bytes());
+        let answers: Vec<Value> = ran
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let failed: Vec<bool> = answers
+            .iter()
+            .map(|answer| answer["is_error"] == true)
+            .collect();
+        assert_eq!(
+            failed,
+            [false, true, true, true, true],
+            "{}{}",
+            ran.stdout,
+            ran.stderr
+        );
+        let made = [
+            cwd.join("cfg/settings.json"),
+            cwd.join("cfg/projects/x"),
+            cwd.join("cfg/haft/trust.json"),
+        ];
+        assert!(made.iter().all(|path| !path.exists()), "{}", ran.stdout);
+        fs::remove_file(cwd.join("plain")).unwrap();
     }
 }

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use haft_settings::{
-    Bases, Problem, Scope, Settings, SettingsFile, join,
+    Bases, Problem, Scope, Settings, SettingsFile, join, resolve,
     sandbox::{ALLOWING, LOOSENING, pointer, value},
 };
 use serde_json::Value;
@@ -147,6 +147,10 @@ impl<'a> Reading<'a> {
             strict_hosts: self.flag("network.strictAllowlist", Who::User) == Some(true),
             managed_hosts_only: managed_hosts == Some(true),
             withheld: self.withheld(),
+            own_directory: vec![
+                self.settings.places.user.clone(),
+                resolve::real(&self.settings.places.user),
+            ],
             ..SandboxSettings::default()
         };
         join(&mut sandbox.deny_read, credentials);

@@ -66,6 +66,9 @@ pub struct SandboxSettings {
     pub allow_write: Vec<PathBuf>,
     /// May not be changed.
     pub deny_write: Vec<PathPattern>,
+    /// The directory of the user's settings, trust and sessions, under each of its names. A change to any file in it can
+    /// decide what runs, whatever `CLAUDE_CONFIG_DIR` calls it.
+    pub own_directory: Vec<PathBuf>,
     /// May not be read.
     pub deny_read: Vec<PathPattern>,
     /// May be read although it lies in what may not.
@@ -98,6 +101,7 @@ impl Default for SandboxSettings {
             files_open: false,
             allow_write: Vec::new(),
             deny_write: Vec::new(),
+            own_directory: Vec::new(),
             deny_read: Vec::new(),
             allow_read: Vec::new(),
             allowed_hosts: Vec::new(),
