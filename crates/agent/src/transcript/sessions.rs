@@ -293,8 +293,7 @@ impl Sessions {
             entries => entries?,
         };
         let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let is_one = |path: &PathBuf| id_of(path).is_some() && is_transcript(path);
-        Ok(paths.filter(is_one).collect())
+        Ok(paths.filter(|path| id_of(path).is_some()).collect())
     }
 
     /// Returns the most recently changed session.
