@@ -185,7 +185,7 @@ impl Environment {
 
     /// `CONFIG/projects/SLUG/SESSION`, as the common convention has it: `CONFIG` is `CLAUDE_CONFIG_DIR`
     /// or `~/.claude`, the slug is made of the directory's path. Nothing is created. Without a home, a
-    /// folder below [`Self::sessions_without_home`].
+    /// folder in a directory among the temporary files that only this user can use.
     pub fn session_folder(&self, cwd: &Path, session: SessionId) -> PathBuf {
         let project = self.project_folder(cwd);
         let project = project.unwrap_or_else(|| self.sessions_without_home());
