@@ -3,11 +3,13 @@
 use std::sync::{Arc, Weak};
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, BoxFuture, CardPiece, ContextPatch, PermissionMode,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, BoxFuture, CardPiece, ContextPatch,
+    PermissionMode,
 };
 use haft_host::{
     Elicitation, ElicitationAnswer, ElicitationHost, ElicitationKind, Questions, UserQuestions,
 };
+use haft_terminal::names::{distinct, distinct_line};
 use serde_json::{Map, Value, json};
 
 use crate::{calls, diffs, form, sessions::EditorSession, wire::Unanswered};
@@ -165,8 +167,8 @@ fn always(session: &EditorSession, request: &ApprovalRequest) -> Option<(String,
     }
     let first = request.rules.first()?;
     let name = match request.rules.len() {
-        1 => format!("Always allow {first}"),
-        more => format!("Always allow {first} and {} more", more - 1),
+        1 => distinct_line(&format!("Always allow {first}")),
+        more => distinct_line(&format!("Always allow {first} and {} more", more - 1)),
     };
     Some((name, ApprovalAnswer::Always))
 }
@@ -191,6 +193,9 @@ fn call(session: &EditorSession, request: &ApprovalRequest) -> Value {
     };
     let input = asked.map(|asked| &asked.input).unwrap_or(&Value::Null);
     let mut title = calls::title(&request.tool, &request.card);
+    if request.kind == ApprovalKind::Permission {
+        title = distinct_line(&title);
+    }
     if let Some(agent) = &request.agent {
         title = format!("{agent} › {title}");
     }
@@ -208,6 +213,11 @@ fn call(session: &EditorSession, request: &ApprovalRequest) -> Value {
 /// Returns the effect of the call and the reasons for the question.
 fn content(session: &EditorSession, request: &ApprovalRequest, input: &Value) -> Vec<Value> {
     let body = &request.shown().body;
+    // A plan is prose.
+    let shown = |text: &str| match request.kind {
+        ApprovalKind::Permission => distinct(text),
+        _ => text.to_owned(),
+    };
     let mut content = match calls::path(input, &session.cwd) {
         Some(path) => diffs::of_preview(body, &path),
         None => Vec::new(),
@@ -217,12 +227,12 @@ fn content(session: &EditorSession, request: &ApprovalRequest, input: &Value) ->
             if let CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) = piece
                 && !text.trim().is_empty()
             {
-                content.push(calls::text_content(text));
+                content.push(calls::text_content(&shown(text)));
             }
         }
     }
     if content.is_empty() && !request.card.subject.is_empty() {
-        content.push(calls::text_content(&request.card.subject));
+        content.push(calls::text_content(&shown(&request.card.subject)));
     }
     let mut why = vec![request.reason.clone()];
     why.extend(
@@ -235,10 +245,11 @@ fn content(session: &EditorSession, request: &ApprovalRequest, input: &Value) ->
     for (given, leads_to) in &request.elsewhere {
         why.push(format!("{} is {}", given.display(), leads_to.display()));
     }
+    why.extend(request.look_alikes.clone());
     why.extend(request.confinement.clone());
     why.retain(|line| !line.trim().is_empty());
     if !why.is_empty() {
-        content.push(calls::text_content(&why.join("\n")));
+        content.push(calls::text_content(&shown(&why.join("\n"))));
     }
     content
 }

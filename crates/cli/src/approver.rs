@@ -102,6 +102,9 @@ fn why(question: &ApprovalRequest) -> String {
     };
     let reason = show::distinct_line(reason);
     let mut text = format!("  needs your permission: {reason}");
+    for look_alike in &question.look_alikes {
+        text += &format!("\n  {}", show::distinct_line(look_alike));
+    }
     let rules = show::distinct_line(&question.rules.join(", "));
     match question.rules.len() {
         0 => {}

@@ -102,8 +102,9 @@ pub struct ApprovalRequest {
     /// Paths of the call that symlinks resolve to another place: the path as given, and the real
     /// path.
     pub elsewhere: Vec<(PathBuf, PathBuf)>,
-    /// The reasons, one per line: [`reason`](Self::reason) first, then each part that no rule
-    /// allows.
+    /// A sentence for each other file whose name looks like one of the call.
+    pub look_alikes: Vec<String>,
+    /// Why, a line each: the reason itself, then what nothing lets through.
     pub because: Vec<String>,
     /// The confinement of its command, such as `profile workspace, network open`.
     pub confinement: Option<String>,
@@ -176,6 +177,7 @@ impl Default for ApprovalRequest {
             preview: None,
             parts: Vec::new(),
             elsewhere: Vec::new(),
+            look_alikes: Vec::new(),
             because: Vec::new(),
             confinement: None,
             saves: Vec::new(),

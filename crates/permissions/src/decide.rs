@@ -5,6 +5,7 @@
 //! harmless, a rule. Deny beats ask beats allow, wherever a rule is written.
 
 use std::{
+    cell::LazyCell,
     net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
 };
@@ -20,7 +21,7 @@ use super::{
     rules::{List, RuleClass, RuleContent, Target, in_url},
     sandbox,
     shell_facts::{PathAccess, PathUse, ShellFacts, Where},
-    system_files::is_readable,
+    system_files,
 };
 use haft_settings::resolve;
 
@@ -397,6 +398,7 @@ fn outside(policy: &Policy, facts: &Facts) -> Option<Because> {
             return Some(found(touched));
         }
     }
+    let system = LazyCell::new(|| system_files::are_readable(policy, facts));
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
     for (_, part, paths) in shell {
         for path in paths {
@@ -425,7 +427,7 @@ fn outside(policy: &Policy, facts: &Facts) -> Option<Because> {
                 let inside = if written {
                     policy.is_inside(&touched.real)
                 } else {
-                    policy.may_read(&touched.real) || is_readable(policy, facts, touched)
+                    policy.may_read(&touched.real) || (system_files::has(touched) && *system)
                 };
                 if !inside && !reaches(touched, written) {
                     return Some(found(touched));

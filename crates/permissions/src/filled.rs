@@ -36,8 +36,10 @@ impl Filled {
         stored: &[Vec<PathUse>],
     ) -> Vec<Self> {
         let mut all = Vec::new();
+        let changing = changing(parts);
         for (at, part) in parts.iter().enumerate() {
-            let alone = is_alone(parts, at);
+            // Nothing else in the line changes anything, so that the files are what they are now.
+            let alone = changing.iter().all(|changing| *changing == at);
             let brought = brought(part, &paths[at]).filter(|_| alone);
             let uses = paths[at].iter().chain(&stored[at]);
             for path in uses.filter(|path| path.access == PathAccess::Write(WriteKind::Tree)) {
@@ -91,15 +93,15 @@ fn is_file(touched: &Touched) -> bool {
     touched.both().into_iter().all(plain)
 }
 
-/// Returns whether no other part of the line changes anything, so that the files keep their current
-/// contents.
-fn is_alone(parts: &[LinePart], at: usize) -> bool {
-    let harmless = |part: &LinePart| {
+/// Returns the first two parts that may change something.
+fn changing(parts: &[LinePart]) -> Vec<usize> {
+    let changes = |part: &LinePart| {
         let writes = |effect: &Effect| matches!(effect, Effect::Write(_));
-        part.finding.verdict == EffectVerdict::ReadOnly && !part.finding.effects.iter().any(writes)
+        part.finding.verdict != EffectVerdict::ReadOnly || part.finding.effects.iter().any(writes)
     };
-    let mut parts = parts.iter().enumerate();
-    parts.all(|(other, part)| other == at || harmless(part))
+    let parts = parts.iter().enumerate();
+    let changing = parts.filter(|(_, part)| changes(part));
+    changing.map(|(index, _)| index).take(2).collect()
 }
 
 /// Returns the names that `cp` and `mv` create below their target, relative to each source; the

@@ -354,6 +354,7 @@ pub(super) const MAY_START: &[&str] = &[
     "bundler",
     "bunx",
     "cabal",
+    "cargo",
     "cc",
     "cdk",
     "clang",

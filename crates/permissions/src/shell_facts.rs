@@ -130,13 +130,14 @@ impl ShellFacts {
         setting: &PathContext,
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Self {
-        let paths = analysis.parts.iter().map(|part| paths_of(part, line));
+        let source = LineSource::new(line);
+        let paths = analysis.parts.iter().map(|part| paths_of(part, source));
         let paths: Vec<Vec<PathUse>> = paths.collect();
         let spellings = analysis.parts.iter().map(spellings).collect();
         let git = git_audit::problem(&analysis.parts);
         let path = variable("PATH");
         let programs = Programs::of(&analysis.parts, path.as_deref(), setting.home.as_deref());
-        let stored = analysis.parts.iter().map(|part| stored(part, line));
+        let stored = analysis.parts.iter().map(|part| stored(part, source));
         let stored: Vec<Vec<PathUse>> = stored.collect();
         Self {
             programs,
@@ -201,7 +202,25 @@ impl ShellFacts {
     }
 }
 
-fn paths_of(part: &LinePart, line: &str) -> Vec<PathUse> {
+/// A line, with a fact that is computed once for all its paths.
+#[derive(Clone, Copy)]
+struct LineSource<'a> {
+    line: &'a str,
+    /// The line may change what a pattern means.
+    sets_globs: bool,
+}
+
+impl<'a> LineSource<'a> {
+    fn new(line: &'a str) -> Self {
+        Self {
+            line,
+            sets_globs: line.contains("glob") || line.contains("GLOB"),
+        }
+    }
+}
+
+fn paths_of(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
+    let line = source.line;
     let mut paths = Vec::new();
     for effect in &part.finding.effects {
         let (arg, access) = match effect {
@@ -225,9 +244,7 @@ fn paths_of(part: &LinePart, line: &str) -> Vec<PathUse> {
         let text = line.get(arg.span.start..arg.span.end).unwrap_or_default();
         let found = match access {
             // What a pattern means is for the shell to say, and it can be asked to mean another.
-            PathAccess::Read { .. } if !line.contains("glob") && !line.contains("GLOB") => {
-                on_disk(arg, part.cwd.as_deref())
-            }
+            PathAccess::Read { .. } if !source.sets_globs => on_disk(arg, part.cwd.as_deref()),
             PathAccess::Read { .. } | PathAccess::Write(_) => None,
         };
         let mut place = place_of(arg, part.cwd.as_deref());
@@ -273,7 +290,7 @@ fn named(parts: &[LinePart], paths: &[Vec<PathUse>]) -> Vec<NamedOperands> {
 
 /// What git reads from the top of its repository, wherever below it starts: objects by
 /// `revision:path`, and everything where no path limits it.
-fn stored(part: &LinePart, line: &str) -> Vec<PathUse> {
+fn stored(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
     if part.base_name() != Some("git") {
         return Vec::new();
     }
@@ -308,7 +325,7 @@ fn stored(part: &LinePart, line: &str) -> Vec<PathUse> {
         Where::Known(places) => places.iter().all(|touched| tops.contains(&touched.given)),
         Where::Below(_) => false,
     };
-    paths_of(&again, line)
+    paths_of(&again, source)
         .into_iter()
         .filter(|path| match path.access {
             PathAccess::Read { content, .. } => content,

@@ -41,18 +41,21 @@ const SYSTEM_DIRECTORIES: &[&str] = &[
 /// Directories of the kernel, which each command has as its own.
 const KERNEL_DIRECTORIES: &[&str] = &["/dev", "/proc", "/sys"];
 
-/// Returns whether the command of a call may read this path because it belongs to the system.
-pub(super) fn is_readable(policy: &Policy, facts: &Facts, touched: &Touched) -> bool {
+/// Returns whether the path belongs to the system, as written and with links followed.
+pub(super) fn has(touched: &Touched) -> bool {
     let belongs = |path: &PathBuf| {
         let mut directories = SYSTEM_DIRECTORIES.iter();
         directories.any(|directory| path.starts_with(directory))
     };
+    belongs(&touched.given) && belongs(&touched.real)
+}
+
+/// Returns whether the command of a call may read files of the system: it only reads, in a sandbox.
+pub(super) fn are_readable(policy: &Policy, facts: &Facts) -> bool {
     let Some(shell) = &facts.shell else {
         return false;
     };
-    belongs(&touched.given)
-        && belongs(&touched.real)
-        && !policy.sandbox.unconfined
+    !policy.sandbox.unconfined
         && sandbox::profile(policy, facts)
             .is_some_and(|(confined, _)| confined == Confined::ReadOnly)
         && allow::is_harmless(policy, shell)

@@ -15,7 +15,8 @@
 //!   guard process must do).
 //!
 //! # Layout
-//! - [`clean`], [`width`], [`style`], [`wrap`]: text and its look; [`TextLine`] holds it
+//! - [`names`]: words in questions, with escapes where one word looks like another
+//! - [`clean`], [`width`], [`style`], [`wrap`]: text and how it looks; [`TextLine`] holds it
 //! - [`input`]: bytes to events, raw mode, the thread that reads
 //! - [`editor`]: a multi-line editor with chips, emacs and vi keys, undo, history
 //! - [`paint`]: lines to bytes; [`screen`]: history, live region, views, the thread that writes
@@ -59,6 +60,7 @@ pub mod guard;
 pub mod image;
 pub mod input;
 pub mod markdown;
+pub mod names;
 pub mod paint;
 pub mod screen;
 pub mod style;

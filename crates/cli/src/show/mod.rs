@@ -2,7 +2,6 @@
 
 mod card;
 mod clean;
-mod names;
 mod screen;
 mod style;
 mod table;
@@ -10,7 +9,7 @@ mod watch;
 
 pub(crate) use card::{card, from_here, question};
 pub(crate) use clean::clean;
-pub(crate) use names::{distinct, distinct_line};
+pub(crate) use haft_terminal::names::{distinct, distinct_line};
 pub(crate) use screen::{
     LogLines, ManyLines, control, drawn, drawn_part, json, line, log_to, part, print, prompt,
     stderr_is_terminal, stdout_is_terminal, warn, warn_drawn,

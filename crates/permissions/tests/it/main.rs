@@ -12,6 +12,7 @@
 )]
 
 mod denials;
+mod denied_lines;
 mod judged;
 mod lines;
 mod properties;

@@ -312,10 +312,23 @@ pub(super) fn with_command(name: &str, argv: &[Arg], finding: CommandFinding) ->
         return finding;
     }
     let words: Vec<&Arg> = argv.iter().skip(1).collect();
+    if has_word("make gmake remake", name) && words.iter().any(|word| is_makefile_text(word)) {
+        return opaque(finding, "it runs the commands in a makefile's text");
+    }
     match grammars.find_map(|grammar| Invocation::parse(grammar, &words)) {
         Some(invocation) => invocation.apply(finding),
         None => finding,
     }
+}
+
+/// Returns whether the option of make holds lines of a makefile: `--eval`, `-E`, and their abbreviations.
+fn is_makefile_text(word: &Arg) -> bool {
+    let text = match &word.value {
+        Value::Literal(text) | Value::Braced(text) => text,
+        Value::Unknown { prefix, .. } | Value::Glob(prefix) => prefix,
+    };
+    let short = text.starts_with('-') && !text.starts_with("--");
+    text.starts_with("--ev") || (short && text.contains('E'))
 }
 
 fn has_word(list: &str, word: &str) -> bool {
@@ -525,6 +538,9 @@ mod tests {
             "npx -c \"$X\"",
             "concurrently \"$X\"",
             "pnpm -r exec rm p",
+            "make --eval 'x:;rm p'",
+            "make -kE \"$X\"",
+            "gmake --eval=\"$X\"",
         ] {
             assert!(is_opaque(line), "{line}: {:?}", effects(line));
         }

@@ -187,12 +187,18 @@ pub(crate) async fn ask(
 fn why_closed(refused: &[Refused], confinement: &Confinement) -> String {
     let reads = |one: &Refused| matches!(one, Refused::Read(_) | Refused::Homes);
     match &confinement.untold {
-        Some(untold) if refused.iter().any(reads) => format!(
-            " Home directories are closed to this line, since it is not known beforehand what `{}` \
-             reads. Name each file plainly, without expansions and without following links: then its \
-             path is judged.",
-            escaped(untold.trim().as_ref())
-        ),
+        Some(untold) if refused.iter().any(reads) => {
+            let closed = match confinement.profile {
+                Confined::ReadOnly => "Directories outside the working directories",
+                _ => "Home directories",
+            };
+            format!(
+                " {closed} are closed to this line, since it is not known beforehand what `{}` \
+                 reads. Name each file plainly, without expansions and without following links: \
+                 then its path is judged.",
+                escaped(untold.trim().as_ref())
+            )
+        }
         _ => String::new(),
     }
 }

@@ -62,6 +62,10 @@ fn elsewhere_rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<Tex
         let text = format!("{given} really is {real}");
         put(&mut rows, &text, look.theme.warning, look.size.row_width());
     }
+    for text in &request.look_alikes {
+        let text = distinct_line(text);
+        put(&mut rows, &text, look.theme.warning, look.size.row_width());
+    }
     rows
 }
 

@@ -165,7 +165,8 @@ impl NumberedQuestion {
         }
         for part in &request.parts {
             let text = show::distinct_line(&part.text);
-            lines.push(format!("  part: {text}: {}", part.meaning));
+            let meaning = show::distinct_line(&part.meaning);
+            lines.push(format!("  part: {text}: {meaning}"));
         }
         for (given, real) in &request.elsewhere {
             let shown =
@@ -173,12 +174,18 @@ impl NumberedQuestion {
             let [given, real] = [shown(given), shown(real)];
             lines.push(format!("{given} really is {real}"));
         }
+        lines.extend(
+            request
+                .look_alikes
+                .iter()
+                .map(|text| show::distinct_line(text)),
+        );
         let because = match request.because.as_slice() {
             [] => std::slice::from_ref(&request.reason),
             because => because,
         };
         let because = because.iter().filter(|why| !why.is_empty());
-        lines.extend(because.map(|why| format!("why: {why}")));
+        lines.extend(because.map(|why| format!("why: {}", show::distinct_line(why))));
         lines.extend(request.confinement.iter().cloned());
         for (number, choice) in (1..).zip(self.choices()) {
             let words = match (choice, is_plan) {

@@ -25,8 +25,8 @@ const NOTE: &str = "PRIVATE-NOTE";
 const ORDINARY: u32 = 65_534;
 
 /// A home with keys, notes and tools, and a project in it with links to them.
-struct Home {
-    dir: TempDir,
+pub(super) struct Home {
+    pub(super) dir: TempDir,
     user: Option<u32>,
 }
 
@@ -51,7 +51,7 @@ const STORES: &[&str] = &[
 ];
 
 impl Home {
-    fn new(user: Option<u32>, settings: &str) -> Self {
+    pub(super) fn new(user: Option<u32>, settings: &str) -> Self {
         let home = Self {
             dir: tempfile::tempdir().unwrap(),
             user,
@@ -102,7 +102,7 @@ impl Home {
         home
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         let base = fs::canonicalize(self.dir.path()).unwrap().join("home");
         if name.is_empty() {
             base
@@ -129,7 +129,7 @@ impl Home {
     }
 
     /// What is answered to each line, in one session.
-    fn answers(&self, lines: &[String]) -> Vec<String> {
+    pub(super) fn answers(&self, lines: &[String]) -> Vec<String> {
         let calls = lines.iter().map(|line| {
             let input = json!({ "command": line, "timeout": 20_000 });
             format!("{}\n", json!({ "name": "Bash", "input": input }))
@@ -149,7 +149,7 @@ impl Home {
 }
 
 /// Gives a user everything below a directory.
-fn own(path: &Path, user: u32) {
+pub(super) fn own(path: &Path, user: u32) {
     lchown(path, Some(user), Some(user)).unwrap();
     if fs::symlink_metadata(path).unwrap().is_dir() {
         for entry in fs::read_dir(path).unwrap() {
@@ -159,7 +159,7 @@ fn own(path: &Path, user: u32) {
 }
 
 /// The one who runs the tests, and an ordinary user where those are run by root.
-fn users() -> Vec<Option<u32>> {
+pub(super) fn users() -> Vec<Option<u32>> {
     let mut users = vec![None];
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| {
         use std::os::unix::fs::MetadataExt;
@@ -532,8 +532,8 @@ fn what_was_kept_from_a_line_is_named_with_what_would_allow_it() {
         plain(&answers[0]),
         "Exit code 1\ncat: ~/notes.txt: No such file or directory\nThe sandbox kept it from: reading \
          ~/notes.txt. No one can be asked. What would allow it: the rule `Read(/~/notes.txt)` in \
-         `permissions.allow` of the user's own settings, or someone to ask. Home directories are \
-         closed to this line, since it is not known beforehand what `$(cat notes.list)` reads. \
+         `permissions.allow` of the user's own settings, or someone to ask. Directories outside the \
+         working directories are closed to this line, since it is not known beforehand what `$(cat notes.list)` reads. \
          Name each file plainly, without expansions and without following links: then its path is \
          judged."
     );

@@ -4,6 +4,7 @@
 //! - `explain`, `lines`: the commands that judge
 //! - `flags`: what the command line says of rules and settings
 //! - `keys`: what must not be read
+//! - `outside`: computed paths outside the working directories, and secret variables
 //! - `settings`: files of the user and of the project around real calls
 //! - `trust`: what waits for it; `written`: local settings and who wrote them
 //! - `doctor`: all of that at a glance
@@ -16,6 +17,8 @@ mod flags;
 #[cfg(target_os = "linux")]
 mod keys;
 mod lines;
+#[cfg(target_os = "linux")]
+mod outside;
 mod settings;
 mod trust;
 mod written;

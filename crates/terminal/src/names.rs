@@ -5,7 +5,7 @@
 //! usual form: NFC-normalized, in one script, and not readable as an ASCII word. In any other word,
 //! every character beyond ASCII is shown as its code point.
 
-use haft_terminal::clean::{clean, is_emoji, is_plain, push_code_point};
+use crate::clean::{clean, is_emoji, is_plain, push_code_point};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark, is_nfc};
 
 /// Letters that look like ASCII letters, mostly Cyrillic and Greek. A word whose letters beyond
@@ -13,9 +13,9 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark, is_nf
 const LOOK_LATIN: &str =
     "ıȷавеіјкмнорсстуухьѕԁԛԝһԍѵАВЕЗІЈКМНОРСТУХЅԌԚԜҮүІЇїӀӏαβγικνορτυχωϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹ";
 
-/// Returns the text for a question: cleaned, with the code points of confusable words written out.
-/// Line ends and tabs are kept.
-pub(crate) fn distinct(text: &str) -> String {
+/// The text for a question: cleaned, and every word that could be taken for another one with its code
+/// points written out. Line ends and tabs stay.
+pub fn distinct(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(next) = rest.chars().next() {
@@ -46,8 +46,8 @@ pub(crate) fn distinct(text: &str) -> String {
     shown
 }
 
-/// Like [`distinct`], but on one line, with visible symbols instead of line ends and tabs.
-pub(crate) fn distinct_line(text: &str) -> String {
+/// The same in one line; where others were, one can see it.
+pub fn distinct_line(text: &str) -> String {
     distinct(text).replace('\n', "␊ ").replace('\t', "␉")
 }
 
