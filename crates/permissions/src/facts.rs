@@ -37,8 +37,18 @@ impl PartialEq for Touched {
     }
 }
 
+/// The maximum length of a path in bytes: `PATH_MAX` of Linux.
+pub const MAX_PATH: usize = 4_096;
+
 impl Touched {
     pub(super) fn new(given: &Path) -> Self {
+        if given.as_os_str().len() > MAX_PATH {
+            // The kernel opens no path of this length.
+            return Self {
+                given: given.to_path_buf(),
+                real: given.to_path_buf(),
+            };
+        }
         Self {
             given: resolve::lexical(given),
             real: resolve::real(given),

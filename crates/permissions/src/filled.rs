@@ -93,7 +93,7 @@ fn is_file(touched: &Touched) -> bool {
     touched.both().into_iter().all(plain)
 }
 
-/// Returns the first two parts that may change something.
+/// Returns the first two parts that may change a file.
 fn changing(parts: &[LinePart]) -> Vec<usize> {
     let changes = |part: &LinePart| {
         let writes = |effect: &Effect| matches!(effect, Effect::Write(_));

@@ -1,7 +1,7 @@
 //! Files whose names look like those of a call.
 //!
 //! A name in a question can be another one than it seems: composed and decomposed letters look the same,
-//! and so do letters of different scripts. If the directory of a file has such a name, the question says so.
+//! and so do letters of different scripts. If the directory of a file has a name like that, the question says so.
 
 use std::{fs, path::Path};
 
@@ -25,7 +25,7 @@ const CONFUSABLES: &str = "\
 
 /// Returns a sentence for each entry that looks like a path of the call and is in the same directory.
 /// Characters beyond ASCII are escaped.
-pub fn look_alikes(facts: &Facts) -> Vec<String> {
+pub fn find_look_alikes(facts: &Facts) -> Vec<String> {
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
     let places = shell
         .flat_map(|(_, _, paths)| paths)

@@ -11,7 +11,9 @@ use std::{
 use haft_shell::{Arg, EffectVerdict, LinePart, Start, Value, commands::is_known};
 
 use super::{
-    Policy, Touched, globs,
+    Policy, Touched,
+    facts::MAX_PATH,
+    globs,
     matching::{MAY_START, denied_paths},
     removals::Removed,
     rules::{PathPattern, RuleClass},
@@ -106,7 +108,8 @@ pub(super) struct NamedOperands {
     paths: Vec<Touched>,
     /// The directories among them, scanned.
     directories: Vec<Removed>,
-    /// There are more paths than [`MAX_PATHS`] or more directories than [`MAX_SCANS`].
+    /// There are more paths than [`MAX_PATHS`] or more directories than [`MAX_SCANS`], or a path is longer
+    /// than [`MAX_PATH`].
     more: bool,
     /// No table describes the program, so its operands are uncertain even inside the sandbox.
     unknown_program: bool,
@@ -140,7 +143,7 @@ impl NamedOperands {
                 if !seen.insert(path.clone()) {
                     continue;
                 }
-                if named.paths.len() == MAX_PATHS {
+                if named.paths.len() == MAX_PATHS || path.as_os_str().len() > MAX_PATH {
                     named.more = true;
                     return named;
                 }
@@ -188,8 +191,12 @@ impl NamedOperands {
                 path.display()
             ));
         }
-        self.more
-            .then(|| format!("it names more than {MAX_PATHS} paths or {MAX_SCANS} directories"))
+        self.more.then(|| {
+            format!(
+                "it names more than {MAX_PATHS} paths or {MAX_SCANS} directories, or one of more \
+                 than {MAX_PATH} bytes"
+            )
+        })
     }
 }
 

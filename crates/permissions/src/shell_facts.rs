@@ -12,7 +12,7 @@ use haft_shell::{
 };
 
 use super::{
-    facts::{PathContext, Touched},
+    facts::{MAX_PATH, PathContext, Touched},
     filled::Filled,
     git_audit, globs,
     matching::spellings,
@@ -337,6 +337,7 @@ fn stored(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
 /// What a pattern or brace stands for, as it is on disk.
 fn on_disk(arg: &Arg, cwd: Option<&[PathBuf]>) -> Option<Vec<Touched>> {
     match &arg.value {
+        Value::Glob(text) | Value::Braced(text) if text.len() > MAX_PATH => None,
         Value::Glob(text) => globs::expand(text, cwd),
         Value::Braced(text) => {
             let paths = absolute(text, cwd)?;
@@ -347,6 +348,14 @@ fn on_disk(arg: &Arg, cwd: Option<&[PathBuf]>) -> Option<Vec<Touched>> {
 }
 
 fn place_of(arg: &Arg, cwd: Option<&[PathBuf]>) -> Where {
+    let text = match &arg.value {
+        Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text,
+        Value::Unknown { prefix, .. } => prefix,
+    };
+    if text.len() > MAX_PATH {
+        // A program can open it only in parts, or after it shortens it.
+        return Where::Below(None);
+    }
     match &arg.value {
         Value::Literal(text) => match absolute(text, cwd) {
             Some(paths) => Where::Known(paths.iter().map(|path| Touched::new(path)).collect()),

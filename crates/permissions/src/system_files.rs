@@ -1,6 +1,6 @@
 //! Files of the system, which a line that only reads may read without a question.
 //!
-//! The same directories decide about a path that is written in the line and about one that is computed
+//! One list of directories decides about a path that is written in the line and about one that is computed
 //! (`cat "$(…)"`, `xargs cat`): a computed path outside the working directories, the tools and these
 //! directories is not visible to the command.
 

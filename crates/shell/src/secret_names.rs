@@ -11,7 +11,7 @@ const WORDS: [&str; 7] = [
     "CREDENTIAL",
 ];
 
-/// Names that hold headers, in which a key may be.
+/// Variables with headers, which may contain a key.
 const NAMES: [&str; 5] = [
     "ANTHROPIC_CUSTOM_HEADERS",
     "OTEL_EXPORTER_OTLP_HEADERS",

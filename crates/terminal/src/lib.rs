@@ -15,7 +15,7 @@
 //!   guard process must do).
 //!
 //! # Layout
-//! - [`names`]: words in questions, with escapes where one word looks like another
+//! - [`names`]: text of questions, with escapes for names that look alike
 //! - [`clean`], [`width`], [`style`], [`wrap`]: text and how it looks; [`TextLine`] holds it
 //! - [`input`]: bytes to events, raw mode, the thread that reads
 //! - [`editor`]: a multi-line editor with chips, emacs and vi keys, undo, history

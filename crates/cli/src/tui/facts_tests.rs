@@ -55,6 +55,19 @@ fn a_path_that_really_is_another_shows_both() {
 }
 
 #[test]
+fn a_question_names_a_file_that_looks_alike() {
+    let mut bench = Bench::new(80, 24);
+    bench.runs();
+    let mut asked = write("/home/me/src/shop/notes.txt");
+    asked.look_alikes = vec!["notes.txt is not n<U+043E>tes.txt, which looks alike".to_owned()];
+    bench.asks(1, asked);
+    bench.wait(1_500);
+    let rows = bench.rows();
+    let row = "  notes.txt is not n<U+043E>tes.txt, which looks alike";
+    assert!(rows.lines().any(|line| line == row), "{rows}");
+}
+
+#[test]
 fn a_command_is_shown_as_it_is() {
     let mut bench = Bench::new(80, 24);
     bench.runs();

@@ -27,8 +27,8 @@ use crate::{
     Engine, SessionContext,
     hooks::HookMoment,
     permissions::{
-        Because, Behavior, Decision, Facts, HookWord, PathContext, Policy, decide, look_alikes,
-        parts, suggest,
+        Because, Behavior, Decision, Facts, HookWord, PathContext, Policy, decide,
+        find_look_alikes, parts, suggest,
     },
     scheduler::Slot,
 };
@@ -471,7 +471,7 @@ impl Judge<'_> {
                 _ => parts::reasons(because, &asked_parts),
             },
             elsewhere: parts::elsewhere(facts, &self.setting.cwd),
-            look_alikes: look_alikes(facts),
+            look_alikes: find_look_alikes(facts),
             parts: asked_parts,
             confinement: parts::confined(&self.policy, facts),
             saves: keeper.map(|keeper| keeper.places()).unwrap_or_default(),

@@ -7,7 +7,10 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{permissions::PathContext, settings::resolve};
+use crate::{
+    permissions::{MAX_PATH, PathContext},
+    settings::resolve,
+};
 
 /// Makes the named parameters absolute paths. `~` is replaced with the session's home directory or,
 /// if it has none, that of the process. Relative paths start at the working directory. Returns the
@@ -35,7 +38,14 @@ pub(super) fn make_absolute(
 }
 
 fn expand(name: &str, path: &mut String, place: &PathContext, problems: &mut Vec<String>) {
-    if path.contains('\0') {
+    if path.len() > MAX_PATH {
+        let length = path.len();
+        // The rest of the pipeline does not process the path.
+        path.truncate(path.floor_char_boundary(32));
+        problems.push(format!(
+            "`{name}` has {length} bytes; a path has at most {MAX_PATH}"
+        ));
+    } else if path.contains('\0') {
         problems.push(format!("`{name}` holds a NUL byte, which no path can"));
     } else if path.is_empty() {
         problems.push(format!("`{name}` is empty: name a path"));
@@ -74,6 +84,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_path_over_the_limit_is_invalid_before_any_other_work() {
+        let place = PathContext {
+            cwd: "/w".into(),
+            home: None,
+        };
+        for (length, is_invalid) in [(4_096, false), (4_097, true), (50_000_000, true)] {
+            let mut input = json!({"path": "a".repeat(length), "paths": ["b"]});
+            let problems = make_absolute(&["path", "paths"], &mut input, &place);
+            assert_eq!(problems.is_some(), is_invalid, "{length}");
+            if let Some(problems) = problems {
+                let expected = format!("`path` has {length} bytes; a path has at most 4096");
+                assert_eq!(problems, [expected]);
+            }
+        }
+    }
 
     #[test]
     fn relative_and_home_paths_become_absolute() {

@@ -221,7 +221,7 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
             ..Confinement::none()
         });
     }
-    // A line that only reads is not approved by anyone, and needs no secret.
+    // No user approved a line that only reads, and the line needs no secret.
     let env = match confined == Confined::ReadOnly && !asks_services {
         true => secret_variables::without_values(&sandbox.env, &masked),
         false => Arc::clone(&sandbox.env),

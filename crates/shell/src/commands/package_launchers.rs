@@ -35,7 +35,7 @@ struct LauncherGrammar {
     operand_form: OperandForm,
 }
 
-/// The form in which a launcher takes the command.
+/// The position and syntax of the command in the operands of a launcher.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OperandForm {
     /// Words.
@@ -321,7 +321,7 @@ pub(super) fn with_command(name: &str, argv: &[Arg], finding: CommandFinding) ->
     }
 }
 
-/// Returns whether the option of make holds lines of a makefile: `--eval`, `-E`, and their abbreviations.
+/// Returns whether an argument of make contains makefile text: `--eval`, `-E`, and their abbreviations.
 fn is_makefile_text(word: &Arg) -> bool {
     let text = match &word.value {
         Value::Literal(text) | Value::Braced(text) => text,
@@ -341,7 +341,7 @@ struct Invocation<'a> {
     texts: Vec<&'a Arg>,
     /// The words from the command on.
     command: Vec<&'a Arg>,
-    /// Why the command or its directory is uncertain.
+    /// The reason for an uncertain command or directory.
     uncertain: Option<&'static str>,
 }
 
@@ -392,7 +392,7 @@ impl<'a> Invocation<'a> {
         Some(found)
     }
 
-    /// Skips the options; returns the words from the first operand or `--` on.
+    /// Parses the options. Returns the rest, from the first operand or `--` on.
     fn options<'w>(&mut self, words: &'w [&'a Arg]) -> &'w [&'a Arg] {
         let grammar = self.grammar;
         let mut rest = words;

@@ -165,7 +165,7 @@ impl Walker<'_> {
         refuse_spying(&mut part.finding, cwd.as_deref());
         hidden::admit_chosen(&mut part.finding);
         self.evaluation.note_command(&part.argv);
-        self.variables.note_command(&part.argv, &mut part.finding);
+        self.variables.record_command(&part.argv, &mut part.finding);
         self.parts.push(part);
         let outer = self.parts.len() - 1;
         if self.depth >= DEEPEST {

@@ -28,7 +28,7 @@ const SETTING: &[&str] = &[
 /// Commands that print the variables in their operands with `-p`.
 const PRINTING: &[&str] = &["declare", "export", "local", "readonly", "typeset"];
 
-/// Programs with a language in which the environment can be read.
+/// Programs whose scripts can read the environment.
 const READING: &[&str] = &["awk", "gawk", "mawk", "nawk", "jq", "gojq", "jaq", "yq"];
 
 /// The variables that a line sets, and the secret ones that it uses.
@@ -53,8 +53,8 @@ impl LineVariables {
         is_secret_name(name) && !self.assigned.contains(name)
     }
 
-    /// Notes the variables that the words of a command name.
-    pub(super) fn note_command(&mut self, argv: &[Arg], finding: &mut CommandFinding) {
+    /// Records the variables that the arguments of a command name.
+    pub(super) fn record_command(&mut self, argv: &[Arg], finding: &mut CommandFinding) {
         let Some((name, words)) = argv.split_first() else {
             return;
         };

@@ -361,6 +361,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_secret_is_masked_in_memory_in_the_file_and_at_the_end() {
+        let mask = |value: &str| {
+            let confinement = haft_contract::Confinement {
+                env: [("A_TOKEN".to_owned(), value.to_owned())]
+                    .into_iter()
+                    .collect::<std::collections::BTreeMap<_, _>>()
+                    .into(),
+                masked: ["A_TOKEN".to_owned()].into(),
+                ..haft_contract::Confinement::none()
+            };
+            OutputMask::for_confinement(&confinement)
+        };
+        let text = "a hunter22hunter b hunter22hunter";
+        for window in [4, 1000] {
+            let (_dir, place) = place();
+            let capture = Capture::new(place.clone(), window).masked_by(mask("hunter22hunter"));
+            capture.fill(text.as_bytes(), 100).await;
+            capture.keep().unwrap();
+            assert_eq!(fs::read_to_string(&place).unwrap(), "a [masked] b [masked]");
+            assert_eq!(capture.end(8), b"[masked]");
+        }
+    }
+
+    #[tokio::test]
     async fn a_picture_that_comes_in_one_piece_stays_in_memory_too() {
         let (_dir, place) = place();
         let capture = Capture::new(place.clone(), 20);

@@ -242,3 +242,17 @@ fn the_users_language_stays_if_they_have_one() {
     assert_eq!(child["LANG"], "");
     assert!(!child.contains_key("LC_MESSAGES"));
 }
+
+#[test]
+fn a_command_without_a_network_gets_no_password_of_a_proxy() {
+    let own = &[("https_proxy", "http://user:password@proxy:8080")];
+    let proxy = |profile| {
+        let given = Given {
+            profile,
+            ..given(own)
+        };
+        given.child()["https_proxy"].clone()
+    };
+    assert_eq!(proxy(read_only()), "http://user:[masked]@proxy:8080");
+    assert_eq!(proxy(workspace()), "http://user:password@proxy:8080");
+}

@@ -193,9 +193,8 @@ fn why_closed(refused: &[Refused], confinement: &Confinement) -> String {
                 _ => "Home directories",
             };
             format!(
-                " {closed} are closed to this line, since it is not known beforehand what `{}` \
-                 reads. Name each file plainly, without expansions and without following links: \
-                 then its path is judged.",
+                " {closed} are closed to this line, because `{}` does not show which files it reads. \
+                 Name each file without expansions and without links: haft can then check its path.",
                 escaped(untold.trim().as_ref())
             )
         }

@@ -7,8 +7,8 @@ use memchr::memmem::Finder;
 
 use super::environment::PROXIES;
 
-/// The minimum length of a value that is masked wherever it occurs. A shorter one is masked only where
-/// its name precedes it, because it may be a part of other text.
+/// The minimum length of a value that is masked at any position. A shorter value is masked only after its
+/// name, because it may be a part of other text.
 const MIN_LENGTH: usize = 8;
 
 /// The maximum size of a file with variables that is read.
@@ -30,7 +30,7 @@ struct SecretPattern {
 }
 
 impl OutputMask {
-    /// Returns the mask for the variables of a command; `None` if none of them has a secret value.
+    /// Returns the mask for the variables of a command; `None` if no variable has a secret value.
     pub(crate) fn for_confinement(confinement: &Confinement) -> Option<Self> {
         let mut variables: Vec<(String, String)> = Vec::new();
         for name in &*confinement.masked {

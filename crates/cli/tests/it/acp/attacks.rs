@@ -77,6 +77,50 @@ fn lines_that_are_no_messages_are_refused_one_by_one() {
 }
 
 #[test]
+fn a_question_writes_out_names_that_look_alike() {
+    let dir = project();
+    for name in ["caf\u{e9}.txt", "cafe\u{301}.txt", "c\u{43e}nfig"] {
+        fs::write(dir.path().join(name), "").unwrap();
+    }
+    let lines = [
+        "rm 'caf\u{e9}.txt'",
+        "rm 'cafe\u{301}.txt'",
+        "rm config",
+        "touch b # \u{202e}tac",
+        "rm c\u{43e}nfig",
+    ];
+    let mut turns: Vec<Value> = lines
+        .iter()
+        .map(|line| call("Bash", json!({ "command": line })))
+        .collect();
+    turns.push(text("ok"));
+    let mut editor = Editor::with_turns(&dir, &turns);
+    editor.answers = vec!["reject"];
+    let mut shown = Vec::new();
+    let params = editor.prompt_of(json!([{"type": "text", "text": "go"}]));
+    editor.ask("session/prompt", params);
+    for question in editor.questions() {
+        let call = &question["params"]["toolCall"];
+        shown.push(format!("{} {}", call["title"], call["content"]));
+    }
+    assert_eq!(shown.len(), lines.len(), "{shown:?}");
+    let both =
+        |name: &str, other: &str| format!("{name} is not {other}, which is in the same directory");
+    let expected = [
+        both("caf<U+00E9>.txt", "cafe<U+0301>.txt"),
+        both("cafe<U+0301>.txt", "caf<U+00E9>.txt"),
+        both("config", "c<U+043E>nfig"),
+        "<U+202E>tac".to_owned(),
+        "c<U+043E>nfig".to_owned(),
+    ];
+    for (text, expected) in shown.iter().zip(&expected) {
+        assert!(text.contains(expected.as_str()), "{expected}: {text}");
+        let hides = |letter: char| matches!(letter, '\u{202e}' | '\u{301}' | '\u{43e}');
+        assert!(!text.contains(hides), "{text:?}");
+    }
+}
+
+#[test]
 fn params_that_make_no_sense_are_refused_with_the_field() {
     let dir = project();
     let mut editor = Editor::with_turns(&dir, &[text("still here")]);

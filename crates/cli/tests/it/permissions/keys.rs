@@ -533,9 +533,9 @@ fn what_was_kept_from_a_line_is_named_with_what_would_allow_it() {
         "Exit code 1\ncat: ~/notes.txt: No such file or directory\nThe sandbox kept it from: reading \
          ~/notes.txt. No one can be asked. What would allow it: the rule `Read(/~/notes.txt)` in \
          `permissions.allow` of the user's own settings, or someone to ask. Directories outside the \
-         working directories are closed to this line, since it is not known beforehand what `$(cat notes.list)` reads. \
-         Name each file plainly, without expansions and without following links: then its path is \
-         judged."
+         working directories are closed to this line, because `$(cat notes.list)` does not show \
+         which files it reads. Name each file without expansions and without links: haft can then \
+         check its path."
     );
     assert!(
         plain(&answers[1]).contains("reading ~/.ssh/id_rsa"),
