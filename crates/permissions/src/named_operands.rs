@@ -26,10 +26,10 @@ const MAX_PATHS: usize = 256;
 /// The maximum number of directories that are scanned for one part of a line.
 const MAX_SCANS: usize = 8;
 
-/// Programs that use their arguments as text, and git, whose tables describe every operand.
+/// Programs that use their arguments as text, and those whose tables describe every operand: git, cp, mv.
 const OPENS_NO_OPERAND: &[&str] = &[
-    "[", "alias", "declare", "export", "git", "hash", "kill", "let", "local", "pkill", "read",
-    "readonly", "set", "test", "trap", "typeset", "umask", "unalias", "unset",
+    "[", "alias", "cp", "declare", "export", "git", "hash", "kill", "let", "local", "mv", "pkill",
+    "read", "readonly", "set", "test", "trap", "typeset", "umask", "unalias", "unset",
 ];
 
 /// Programs that read their operands and never change them.

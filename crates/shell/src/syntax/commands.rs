@@ -185,6 +185,7 @@ impl Parser<'_> {
                 self.newlines()?;
             }
         }
+        pipeline.commands.shrink_to_fit();
         pipeline.span = self.span(start, end);
         Ok((pipeline, compound))
     }
@@ -295,6 +296,10 @@ impl Parser<'_> {
             return Err(self.unexpected("expected a command"));
         }
         self.at = end;
+        // A vector begins with room for four; most commands have fewer words.
+        words.shrink_to_fit();
+        assignments.shrink_to_fit();
+        redirects.shrink_to_fit();
         Ok(Command {
             span: self.span(start, end),
             kind: CommandKind::Simple { assignments, words },

@@ -253,7 +253,9 @@ impl Parser<'_> {
             quoted: piece.quoted,
             kind: piece.kind,
         };
-        pieces.into_iter().map(part).collect()
+        let mut parts: Vec<WordPart> = pieces.into_iter().map(part).collect();
+        parts.shrink_to_fit();
+        parts
     }
 
     /// Returns the offsets of the characters of an unquoted text piece, which may contain continued

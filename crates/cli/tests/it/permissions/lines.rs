@@ -48,7 +48,8 @@ fn command_lines_are_judged_in_order() {
 
 #[test]
 fn a_line_that_makes_no_sense_gets_the_cautious_answer_and_the_next_is_served() {
-    let long = json!({"cmd": format!("echo {}", "a".repeat(1 << 20))}).to_string();
+    let echo = |count| json!({"cmd": format!("echo {}", "a".repeat(count))}).to_string();
+    let (long, too_long) = (echo(100_000), echo(1 << 20));
     let deep = json!({"cmd": "$(".repeat(100_000)}).to_string();
     let lines: Vec<(Vec<u8>, &str)> = vec![
         (b"not json".to_vec(), "unknown"),
@@ -64,6 +65,7 @@ fn a_line_that_makes_no_sense_gets_the_cautious_answer_and_the_next_is_served() 
         (b"{\"cmd\": \"ls\\nrm x\"}".to_vec(), "mutating"),
         (b"{\"cmd\": \"echo 'unclosed\"}".to_vec(), "unknown"),
         (long.into_bytes(), "readonly"),
+        (too_long.into_bytes(), "unknown"),
         (deep.into_bytes(), "unknown"),
         (b"{\"cmd\": \"ls\"}\r".to_vec(), "readonly"),
         (b"{\"cmd\": \"ls\", \"more\": [1]}".to_vec(), "readonly"),
