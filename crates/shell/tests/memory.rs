@@ -4,7 +4,11 @@
 
 #![cfg(target_os = "linux")]
 
-use std::{env, fs, process::Command};
+use std::{
+    env, fs,
+    io::{self, Write},
+    process::Command,
+};
 
 use haft_shell::{LinePlace, MAX_LINE, analyze};
 
@@ -13,12 +17,12 @@ const MAX_FACTOR: usize = 600;
 
 /// The peak of the resident memory, in bytes.
 fn peak() -> usize {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM"))
-        .unwrap();
-    let kilobytes: usize = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    let status = fs::read_to_string("/proc/self/status").expect("the status");
+    let line = status.lines().find(|line| line.starts_with("VmHWM"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().nth(1));
+    let kilobytes: usize = kilobytes
+        .and_then(|text| text.parse().ok())
+        .expect("a size");
     kilobytes * 1024
 }
 
@@ -60,7 +64,7 @@ fn evaluation_takes_memory_in_proportion_to_the_line() {
         let factor = text
             .lines()
             .find(|line| line.contains("bytes for each byte"));
-        println!("{}", factor.expect("the child reports"));
+        assert!(factor.is_some(), "{shape}: {text}");
     }
 }
 
@@ -76,7 +80,9 @@ fn evaluate(shape: &str) {
     let before = peak();
     let analysis = analyze(&line, &place);
     let factor = (peak() - before) / line.len();
-    println!("{shape}: {factor} bytes for each byte");
+    // For the process that started this one.
+    let report = format!("{shape}: {factor} bytes for each byte");
+    writeln!(io::stdout(), "{report}").expect("a reader");
     assert_eq!(analysis.unreadable.is_some(), line.len() > MAX_LINE);
     let max = if line.len() > MAX_LINE { 0 } else { MAX_FACTOR };
     assert!(factor <= max, "{shape}: {factor} bytes for each byte");
