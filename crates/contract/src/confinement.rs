@@ -32,10 +32,13 @@ pub struct Confinement {
     /// on machines where each change of a file is checked.
     #[serde(with = "shared::list", default)]
     pub judged: Arc<[PathBuf]>,
-    /// Existing files and directories that the command may not even read, in every profile except
-    /// [`Confined::Full`].
+    /// Files and directories that the command may not even read, in every profile except [`Confined::Full`].
+    /// They exist, except those that a rule names and haft's own secrets, which may appear while it runs.
     #[serde(with = "shared::list")]
     pub hidden: Arc<[PathBuf]>,
+    /// A directory that could not be scanned for files that deny rules hide, if any. The command must not start.
+    #[serde(default)]
+    pub unscanned: Option<PathBuf>,
     /// The hidden paths that the user may let a command read: key stores that no rule denies.
     #[serde(with = "shared::list")]
     pub stores: Arc<[PathBuf]>,

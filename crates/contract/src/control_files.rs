@@ -49,6 +49,19 @@ pub struct ControlledFiles {
     /// Paths that the user has since allowed a command to change, with everything below, regardless
     /// of the other rules.
     pub granted: Vec<PathBuf>,
+    /// The homes in which the session works.
+    #[serde(default)]
+    pub home: HomeControl,
+}
+
+/// The homes in which a session works. Names there that begin with a dot are control files unless a list says
+/// otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HomeControl {
+    /// The homes that a working directory is or holds.
+    pub homes: Vec<PathBuf>,
+    /// Working directories below them, to which that does not apply.
+    pub worked_on: Vec<PathBuf>,
 }
 
 /// A path that a call was permitted to write.
@@ -69,10 +82,19 @@ pub struct ControlNames {
     pub parts: BTreeSet<String>,
     /// Names that match the last component of a path.
     pub last: BTreeSet<String>,
+    /// Names that end in one of these match.
+    #[serde(default)]
+    pub endings: BTreeSet<String>,
     /// Names that match any component of a path to which a directory is moved.
     pub closed_to_directories: BTreeSet<String>,
     /// A file that takes effect when its directory has two of some names: its name, and those names.
     pub settings: Option<(String, BTreeSet<String>)>,
+    /// Every path below one of these directories whose first name there begins with a dot or is in `home_names`.
+    #[serde(default)]
+    pub homes: Vec<PathBuf>,
+    /// Further first names below the homes.
+    #[serde(default)]
+    pub home_names: BTreeSet<String>,
 }
 
 /// A planned operation of a command on a file.

@@ -12,6 +12,8 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::HomeControl;
+
 /// The filter for files that a call which finds its files itself must leave out. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Hidden(Option<Arc<dyn HiddenRules>>);
@@ -32,6 +34,9 @@ pub struct HiddenFiles {
     pub patterns: Vec<PathGlob>,
     /// Control files are hidden too, by their names.
     pub control: bool,
+    /// The homes in which the session works: more such files are there.
+    #[serde(default)]
+    pub home: HomeControl,
 }
 
 /// A gitignore-style path pattern that applies from one or more directories.
@@ -129,6 +134,8 @@ impl HiddenRules for Both {
         let (mut files, others) = (self.0.files(), self.1.files());
         files.patterns.extend(others.patterns);
         files.control |= others.control;
+        files.home.homes.extend(others.home.homes);
+        files.home.worked_on.extend(others.home.worked_on);
         files
     }
 }
@@ -147,6 +154,7 @@ mod tests {
                 }],
             }],
             control: true,
+            home: HomeControl::default(),
         };
         let written = serde_json::to_string(&Hidden::by(files.clone())).unwrap();
         let read: Hidden = serde_json::from_str(&written).unwrap();

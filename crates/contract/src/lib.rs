@@ -65,6 +65,7 @@ pub mod profile;
 pub mod progress;
 pub mod schedules;
 pub mod schema;
+pub mod secret_files;
 pub mod secrets;
 pub mod services;
 pub mod session_state;
@@ -92,7 +93,7 @@ pub use confinement::{
 pub use context::{CallContext, JudgedPath, JudgedPaths, MustLead, PermissionSnapshot};
 pub use control_files::{
     ControlAction, ControlFiles, ControlNames, ControlRules, ControlUse, ControlledFiles,
-    PermittedPath,
+    HomeControl, PermittedPath,
 };
 pub use deferred_tools::DeferredTools;
 pub use dyn_tool::{BoundCall, BoxFuture, DynTool, ToolSpec};
@@ -119,6 +120,7 @@ pub use profile::{
 };
 pub use progress::{Progress, Update, Updates};
 pub use schedules::{KeepSchedules, NewSchedule, NewWakeup, ScheduleInfo, Schedules, WakeupInfo};
+pub use secret_files::{PRIVATE_DIRECTORY, SecretFile, SecretPath};
 pub use services::Services;
 pub use session_state::{SessionState, StateSlot};
 pub use settings_access::{SettingChange, SettingRisk, SettingsAccess};

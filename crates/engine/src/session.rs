@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock},
+    sync::Arc,
 };
 
 use haft_contract::{
@@ -13,15 +13,12 @@ use haft_contract::{
 use crate::{
     permissions::{
         Bases, Facts, HostsByPolicy, PathContext, Policy, RuleSource, Rules, SandboxSettings,
-        Scope, control_names,
+        Scope, StorePlaces, control_names,
         rules::{Rule, RuleClass},
         stores,
     },
     settings::resolve,
 };
-
-/// The filter for control files, which decide what other programs run; the same in every session.
-static CONTROL: LazyLock<Hidden> = LazyLock::new(control_names);
 
 /// The context of a session. Only the scheduler changes it, with [`ContextPatch`]es in call order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,7 +191,7 @@ impl SessionContext {
             locked: self.rules.keep_from(&[RuleClass::Reads, RuleClass::Edits]),
             control: match self.mode {
                 PermissionMode::BypassPermissions => Hidden::default(),
-                _ => CONTROL.clone(),
+                _ => control_names(&self.directories, self.home.as_deref()),
             },
             // Set when a call that starts a command is admitted.
             confinement: Confinement::default(),
@@ -217,7 +214,10 @@ impl SessionContext {
         if self.mode == PermissionMode::BypassPermissions {
             return Arc::from([]);
         }
-        stores(self.home.as_deref())
+        stores(StorePlaces {
+            home: self.home.as_deref(),
+            own_secrets: &self.sandbox.own_secrets,
+        })
     }
 
     fn set_mode(&mut self, mode: PermissionMode) {

@@ -12,7 +12,7 @@
 
 use std::{env, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
-use haft_contract::{BoxFuture, HttpMethod, HttpRequest, HttpStreams};
+use haft_contract::{BoxFuture, HttpMethod, HttpRequest, HttpStreams, SecretFile};
 use haft_mcp::{
     client::{
         ClientHost, ClientOptions, Connection, Elicitation, ElicitationAnswer, ServerScope,
@@ -72,7 +72,7 @@ async fn run(url: &str, context: &Value) -> Result<(), String> {
     }));
     let folder = env::temp_dir().join(format!("haft-conformance-{}", std::process::id()));
     let store = Arc::new(TokenStore::new(
-        folder.join("tokens.json"),
+        SecretFile::McpTokens.below(&folder),
         Arc::clone(&http),
     ));
     let named = json!({"server": {"type": "http", "url": url}});

@@ -129,6 +129,8 @@ impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use ErrorKind::*;
         let what = match self.kind {
+            // No request was sent, and the message says what to do.
+            Auth if self.status.is_none() => return f.write_str(&self.message),
             Auth => "the provider refused the key",
             Permission => "the key may not do this",
             Billing => "the account cannot pay for this",
@@ -142,8 +144,6 @@ impl fmt::Display for ModelError {
             Connection | Refused => "the connection failed",
             Protocol => "the answer cannot be used",
             Cancelled | Local => return f.write_str(&self.message),
-            // No request was sent, and the message says what to do.
-            Auth if self.status.is_none() => return f.write_str(&self.message),
         };
         f.write_str(what)?;
         if let Some(status) = self.status {

@@ -1,7 +1,7 @@
 //! Where keys, tokens and passwords are kept: below a home directory, or where a variable says.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     env,
     ffi::OsStr,
     fs,
@@ -12,9 +12,10 @@ use std::{
 };
 
 use super::{
-    credential_stores::{MOVED, NAMED, OF_MACHINE, STORES},
+    credential_stores::{self, MOVED, NAMED},
     protected::folded,
 };
+use haft_contract::PRIVATE_DIRECTORY;
 use haft_settings::resolve;
 
 /// Where all the homes of people are on most systems.
@@ -56,7 +57,8 @@ impl Machine {
         }
         for (name, usual) in MOVED {
             if let Some(place) = path(name).filter(|place| is_a_place(place)) {
-                let inside = STORES.iter().filter_map(|store| store.strip_prefix(usual));
+                let stores = credential_stores::paths();
+                let inside = stores.filter_map(|store| store.strip_prefix(usual));
                 named.extend(inside.map(|inside| place.join(inside)));
             }
         }
@@ -89,12 +91,27 @@ pub(super) fn homes() -> &'static [PathBuf] {
     &MACHINE.homes
 }
 
+/// The places of the stores of a session, besides those of the process.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StorePlaces<'a> {
+    /// The home directory.
+    pub home: Option<&'a Path>,
+    /// The files and directories in which haft stores secrets, wherever the settings directory is.
+    pub own_secrets: &'a [PathBuf],
+}
+
+/// The stores that variables name.
+pub(super) fn named() -> &'static [PathBuf] {
+    &MACHINE.named
+}
+
 /// Is this a store of keys, or in one? Names are compared without case.
-pub(super) fn is_store(path: &Path, home: Option<&Path>) -> bool {
-    if is_of_machine(path) {
+pub(super) fn is_store(path: &Path, places: StorePlaces<'_>) -> bool {
+    if is_of_machine(path) || is_own_secret(path, places.own_secrets) {
         return true;
     }
-    let own = home
+    let own = places
+        .home
         .into_iter()
         .chain(MACHINE.homes.iter().map(PathBuf::as_path));
     let plain = plain_text(path);
@@ -103,6 +120,26 @@ pub(super) fn is_store(path: &Path, home: Option<&Path>) -> bool {
         _ => rest_below(path, home),
     });
     below.any(is_below_store) || below_homes(path).is_some_and(is_below_store)
+}
+
+/// Returns whether a directory that is moved to this path below a home makes a store. `holds` says whether a path
+/// below the directory exists.
+pub(super) fn completes_store(path: &Path, home: &Path, holds: &dyn Fn(&Path) -> bool) -> bool {
+    let Some(rest) = rest_below(path, home) else {
+        return false;
+    };
+    let rest = folded(&rest.to_string_lossy());
+    STORE_NAMES.above.contains(rest.as_str())
+        && credential_stores::paths()
+            .filter_map(|store| Path::new(store).strip_prefix(&rest).ok())
+            .any(holds)
+}
+
+/// Returns whether a path is a secret file of haft, or in one. Names are compared without case.
+fn is_own_secret(path: &Path, own_secrets: &[PathBuf]) -> bool {
+    own_secrets
+        .iter()
+        .any(|secret| rest_below(path, secret).is_some())
 }
 
 /// The text of a path that says all there is to it, whatever the case.
@@ -152,31 +189,48 @@ fn below_homes(path: &Path) -> Option<&Path> {
     Some(parts.as_path())
 }
 
+/// Returns whether this path below a home is in a store. Compares each directory on the way with the table.
 fn is_below_store(rest: &Path) -> bool {
     let first = rest.components().next();
     let first = first.map(|first| folded(&first.as_os_str().to_string_lossy()));
-    let Some(stores) = first.and_then(|first| BY_FIRST_NAME.get(first.as_str())) else {
+    let is_known = |first: &String| STORE_NAMES.first.contains(first.as_str());
+    if !first.as_ref().is_some_and(is_known) {
         return false;
-    };
+    }
     let rest = folded(&rest.to_string_lossy());
-    let rest = Path::new(&rest);
-    stores.iter().any(|store| rest.starts_with(store))
+    let mut above = Path::new(&rest).ancestors();
+    above.any(|path| {
+        path.to_str()
+            .is_some_and(|path| STORE_NAMES.whole.contains(path))
+    })
 }
 
-/// The stores by the first name in them: nearly no path begins with one, and each call asks.
-static BY_FIRST_NAME: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
-    let mut by_name: HashMap<&str, Vec<&str>> = HashMap::new();
-    for store in STORES {
-        let first = store.split('/').next().unwrap_or_default();
-        by_name.entry(first).or_default().push(store);
+/// The paths of stores below a home, for comparing names.
+struct StoreNames {
+    /// The stores.
+    whole: HashSet<&'static str>,
+    /// The directories that lead to one.
+    above: HashSet<&'static str>,
+    /// The first names in the paths: nearly no path begins with one, and each call asks.
+    first: HashSet<&'static str>,
+}
+
+static STORE_NAMES: LazyLock<StoreNames> = LazyLock::new(|| {
+    let whole: HashSet<&str> = credential_stores::paths().collect();
+    let paths = whole.iter().map(|store| Path::new(*store));
+    let above = paths.flat_map(|store| store.ancestors().skip(1));
+    let first = whole.iter().filter_map(|store| store.split('/').next());
+    StoreNames {
+        first: first.collect(),
+        above: above.filter_map(Path::to_str).collect(),
+        whole,
     }
-    by_name
 });
 
 /// The same of the whole machine, with the stores that variables name.
 fn is_of_machine(path: &Path) -> bool {
     static FIRST_NAMES: LazyLock<HashSet<&OsStr>> = LazyLock::new(|| {
-        let of_machine = OF_MACHINE.iter().map(Path::new);
+        let of_machine = credential_stores::machine_paths().map(Path::new);
         let all = of_machine.chain(MACHINE.named.iter().map(PathBuf::as_path));
         all.filter_map(first_name).collect()
     });
@@ -184,7 +238,7 @@ fn is_of_machine(path: &Path) -> bool {
     if !first_name(path).is_some_and(|name| FIRST_NAMES.contains(name)) {
         return false;
     }
-    let of_machine = OF_MACHINE.iter().map(Path::new);
+    let of_machine = credential_stores::machine_paths().map(Path::new);
     let mut named = of_machine.chain(MACHINE.named.iter().map(PathBuf::as_path));
     named.any(|store| path.starts_with(store))
 }
@@ -195,9 +249,9 @@ fn first_name(path: &Path) -> Option<&OsStr> {
 }
 
 /// The stores that exist in the homes of this machine, as real paths. Looked up at most once a second.
-pub(super) fn present(home: Option<&Path>) -> Arc<[PathBuf]> {
+pub(super) fn present(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
     static KEPT: KeptLookup = KeptLookup::new();
-    KEPT.get(home, || look(home))
+    KEPT.get(places, || find_stores(places))
 }
 
 /// What was found for a home, as long as it is believed.
@@ -205,6 +259,7 @@ pub(super) struct KeptLookup(Mutex<Option<FoundStores>>);
 
 struct FoundStores {
     home: Option<PathBuf>,
+    own_secrets: Vec<PathBuf>,
     at: Instant,
     paths: Arc<[PathBuf]>,
 }
@@ -216,19 +271,21 @@ impl KeptLookup {
 
     pub(super) fn get(
         &self,
-        home: Option<&Path>,
+        places: StorePlaces<'_>,
         look: impl FnOnce() -> Arc<[PathBuf]>,
     ) -> Arc<[PathBuf]> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = &*kept
-            && found.home.as_deref() == home
+            && found.home.as_deref() == places.home
+            && found.own_secrets == places.own_secrets
             && found.at.elapsed() < BELIEVED
         {
             return Arc::clone(&found.paths);
         }
         let paths = look();
         *kept = Some(FoundStores {
-            home: home.map(Path::to_path_buf),
+            home: places.home.map(Path::to_path_buf),
+            own_secrets: places.own_secrets.to_vec(),
             at: Instant::now(),
             paths: Arc::clone(&paths),
         });
@@ -237,9 +294,9 @@ impl KeptLookup {
 }
 
 /// Looks them up.
-pub(super) fn look(home: Option<&Path>) -> Arc<[PathBuf]> {
+pub(super) fn find_stores(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
     let mut homes: Vec<PathBuf> = MACHINE.homes.clone();
-    homes.extend(home.map(Path::to_path_buf));
+    homes.extend(places.home.map(Path::to_path_buf));
     let others = fs::read_dir(HOMES).into_iter().flatten().flatten();
     homes.extend(others.map(|entry| entry.path()));
     homes.sort_unstable();
@@ -248,10 +305,14 @@ pub(super) fn look(home: Option<&Path>) -> Arc<[PathBuf]> {
     for home in &homes {
         stores_in(home, "", &mut found);
     }
-    let of_machine = OF_MACHINE.iter().map(Path::new);
+    let of_machine = credential_stores::machine_paths().map(Path::new);
     let named = of_machine.chain(MACHINE.named.iter().map(PathBuf::as_path));
     let there = named.filter(|path| path.exists());
     found.extend(there.map(resolve::real));
+    // Also if it does not exist yet: the login of another session may store a secret while a command runs.
+    let own = places.own_secrets.iter();
+    let own = own.filter(|path| path.ends_with(PRIVATE_DIRECTORY) || path.exists());
+    found.extend(own.map(|path| resolve::real(path)));
     found.sort_unstable();
     found.dedup();
     found.into()
@@ -262,13 +323,9 @@ pub(super) fn look(home: Option<&Path>) -> Arc<[PathBuf]> {
 fn stores_in(directory: &Path, above: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = format!("{above}{}", folded(&entry.file_name().to_string_lossy()));
-        if STORES.contains(&name.as_str()) {
+        if STORE_NAMES.whole.contains(name.as_str()) {
             found.push(resolve::real(&entry.path()));
-        } else if STORES.iter().any(|store| {
-            store
-                .strip_prefix(name.as_str())
-                .is_some_and(|rest| rest.starts_with('/'))
-        }) {
+        } else if STORE_NAMES.above.contains(name.as_str()) {
             stores_in(&entry.path(), &format!("{name}/"), found);
         }
     }
@@ -280,20 +337,34 @@ mod tests {
 
     #[test]
     fn stores_are_written_as_they_are_compared() {
-        for store in STORES {
-            assert_eq!(folded(store), **store);
+        for store in credential_stores::paths() {
+            assert_eq!(folded(store), store);
             assert!(!store.starts_with('/') && !store.ends_with('/'), "{store}");
         }
-        let mut sorted = STORES.to_vec();
-        sorted.sort_unstable();
-        sorted.dedup();
-        assert_eq!(sorted.len(), STORES.len(), "one is named twice");
+        let all = credential_stores::paths().count();
+        assert_eq!(STORE_NAMES.whole.len(), all, "one is named twice");
+        let inside = |store: &&str| STORE_NAMES.above.contains(*store);
+        let doubled: Vec<_> = credential_stores::paths().filter(inside).collect();
+        assert!(doubled.is_empty(), "a store is in another one: {doubled:?}");
+        for (program, paths) in credential_stores::entries() {
+            assert!(
+                !program.is_empty() && !paths.is_empty(),
+                "{program}: {paths:?}"
+            );
+        }
     }
 
     #[test]
     fn stores_are_known_in_every_home_whatever_their_case() {
-        let home = Some(Path::new("/h/me"));
+        let own_secrets = [PathBuf::from("/h/me/work/settings/haft")];
+        let places = StorePlaces {
+            home: Some(Path::new("/h/me")),
+            own_secrets: &own_secrets,
+        };
         let cases = [
+            ("/h/me/work/settings/haft/key", true),
+            ("/h/me/work/settings/Haft", true),
+            ("/h/me/work/settings", false),
             ("/h/me/.ssh/id_rsa", true),
             ("/H/ME/.SSH/id_rsa", true),
             ("/h/me/.ssh", true),
@@ -320,9 +391,10 @@ mod tests {
             ("/h/me/snap/go", false),
         ];
         for (path, expected) in cases {
-            assert_eq!(is_store(Path::new(path), home), expected, "{path}");
+            assert_eq!(is_store(Path::new(path), places), expected, "{path}");
         }
-        assert!(!is_store(Path::new("/h/me/.ssh/id"), None));
+        let nowhere = StorePlaces::default();
+        assert!(!is_store(Path::new("/h/me/.ssh/id"), nowhere));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::{
     Because, Behavior, Decision, Facts, Policy, Touched,
     allow::{self, Covered},
     credentials, filled, matching,
-    protected::{is_protected, sensitive},
+    protected::sensitive,
     rules::{List, RuleClass, RuleContent, Target, in_url},
     sandbox,
     shell_facts::{PathAccess, PathUse, ShellFacts, Where},
@@ -302,13 +302,13 @@ fn delicate(policy: &Policy, touched: &Touched, written: bool) -> Option<Because
     let is_own = |path: &Path| own.iter().any(|own| resolve::is_below(path, own));
     let protected = paths
         .clone()
-        .find(|path| written && (is_protected(path) || is_own(path)));
+        .find(|path| written && (policy.is_control(path) || is_own(path)));
     if let Some(path) = protected {
         return Some(Because::Protected(path.clone()));
     }
     let mut paths = paths;
     paths.find_map(|path| {
-        let what = sensitive(path, policy.home.as_deref())?;
+        let what = sensitive(path, policy.store_places())?;
         Some(Because::Sensitive(path.clone(), what))
     })
 }
@@ -318,9 +318,10 @@ fn delicate(policy: &Policy, touched: &Touched, written: bool) -> Option<Because
 /// was asked about. For a call that may run.
 pub(super) fn stores_allowed(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
     let home = policy.home.as_deref();
-    let stores = credentials::present(home);
+    let places = policy.store_places();
+    let stores = credentials::present(places);
     let is_store = |path: &Path| {
-        credentials::is_store(path, home) || stores.iter().any(|store| path.starts_with(store))
+        credentials::is_store(path, places) || stores.iter().any(|store| path.starts_with(store))
     };
     let bypass = policy.mode == PermissionMode::BypassPermissions;
     let mut asked = None;

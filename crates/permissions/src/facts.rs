@@ -47,6 +47,7 @@ impl Touched {
             return Self {
                 given: given.to_path_buf(),
                 real: given.to_path_buf(),
+                controls_repository: false,
             };
         }
         Self {

@@ -20,6 +20,7 @@
 #![warn(missing_docs)]
 
 mod allow;
+mod control_tables;
 mod credential_stores;
 mod credentials;
 pub mod decide;
@@ -29,6 +30,7 @@ mod filled;
 mod from_settings;
 mod git_audit;
 mod globs;
+mod home_control;
 mod look_alikes;
 mod matching;
 mod named_operands;
@@ -44,9 +46,11 @@ pub mod sandbox;
 pub mod shell_facts;
 pub mod suggest;
 mod system_files;
+pub mod tables;
 mod words;
 
 pub use allow::Covered;
+pub use credentials::StorePlaces;
 pub use decide::{decide, uncovered};
 pub use decision::{Because, Behavior, Decision};
 pub use facts::{Facts, HookWord, MAX_PATH, PathContext, Touched};

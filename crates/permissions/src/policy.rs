@@ -5,10 +5,13 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::PermissionMode;
+use haft_contract::{HomeControl, PermissionMode};
 
 use super::{
     SandboxSettings, Touched,
+    credentials::StorePlaces,
+    home_control::{HomeRules, home_control},
+    protected::is_protected,
     rules::{List, RuleContent, Rules},
 };
 use haft_settings::resolve;
@@ -63,6 +66,24 @@ impl Policy {
     /// Is it inside the working directories? By whole components of a real path.
     pub fn is_inside(&self, path: &Path) -> bool {
         self.roots.iter().any(|root| resolve::is_below(path, root))
+    }
+
+    /// The homes in which this session works.
+    pub(super) fn home_control(&self) -> HomeControl {
+        home_control(&self.roots, self.home.as_deref())
+    }
+
+    /// Returns whether a path decides which programs run, by its name or by its place in a home.
+    pub(super) fn is_control(&self, path: &Path) -> bool {
+        is_protected(path) || self.home_control().is_control(path)
+    }
+
+    /// The places of the stores of this session.
+    pub(super) fn store_places(&self) -> StorePlaces<'_> {
+        StorePlaces {
+            home: self.home.as_deref(),
+            own_secrets: &self.sandbox.own_secrets,
+        }
     }
 
     /// The same with this plan, a real path: it may be read.

@@ -2,14 +2,18 @@
 //!
 //! Data alone is the strictest it can be. What cannot be read stays so.
 
-use std::path::Path;
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 use haft_contract::{
-    Confinement, ControlFiles, ControlledFiles, Hidden, HiddenFiles, HiddenRules, HostLists, Hosts,
-    NetworkAccess,
+    Confinement, ControlFiles, ControlledFiles, Hidden, HiddenFiles, HiddenRules, HomeControl,
+    HostLists, Hosts, NetworkAccess,
 };
 
 use super::{
+    home_control::{HomeRules, home_control},
     is_protected,
     rules::PathPattern,
     sandbox::{SettingsHosts, controlled},
@@ -34,16 +38,27 @@ pub fn revive_hidden(files: HiddenFiles) -> Hidden {
         Ok(patterns) => Hidden::by(HiddenPaths {
             patterns,
             control: files.control,
+            home: files.home,
         }),
         Err(_) => Hidden::by(files),
     }
 }
 
-/// Files that decide what other programs run, by their names.
-pub fn control_names() -> Hidden {
+/// Files that decide what other programs run, by their names, and by their places in a home that is worked in.
+pub fn control_names(roots: &[PathBuf], home: Option<&Path>) -> Hidden {
+    static BY_NAME: LazyLock<Hidden> = LazyLock::new(|| control_hidden(HomeControl::default()));
+    let home = home_control(roots, home);
+    match home.homes.is_empty() {
+        true => BY_NAME.clone(),
+        false => control_hidden(home),
+    }
+}
+
+fn control_hidden(home: HomeControl) -> Hidden {
     Hidden::by(HiddenPaths {
         patterns: Vec::new(),
         control: true,
+        home,
     })
 }
 
@@ -55,7 +70,7 @@ fn control(files: ControlledFiles) -> ControlFiles {
     let Ok(locked) = patterns(&files.locked) else {
         return ControlFiles::by(files);
     };
-    let control = controlled(files.roots, locked, files.permitted);
+    let control = controlled(files.roots, locked, files.permitted, files.home);
     match files.granted.is_empty() {
         true => control,
         false => control.except(files.granted),
@@ -69,18 +84,20 @@ fn patterns(globs: &[haft_contract::PathGlob]) -> Result<Vec<PathPattern>, Strin
 struct HiddenPaths {
     patterns: Vec<PathPattern>,
     control: bool,
+    home: HomeControl,
 }
 
 impl HiddenRules for HiddenPaths {
     fn hides(&self, path: &Path) -> bool {
         self.patterns.iter().any(|pattern| pattern.covers(path))
-            || (self.control && is_protected(path))
+            || (self.control && (is_protected(path) || self.home.is_control(path)))
     }
 
     fn files(&self) -> HiddenFiles {
         HiddenFiles {
             patterns: self.patterns.iter().map(PathPattern::glob).collect(),
             control: self.control,
+            home: self.home.clone(),
         }
     }
 }

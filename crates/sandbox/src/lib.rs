@@ -62,7 +62,7 @@ pub use fork::take_variables;
 pub use guarded::{end_group, end_guarded, guarded};
 pub use limits::{ExceededLimit, ResourceLimits};
 pub use memory::give_back_large_buffers;
-pub use names::{DirectorySettings, GuardedNames, NameAction, NameJudge, NameUse};
+pub use names::{DirectorySettings, GuardedNames, HomeNames, NameAction, NameJudge, NameUse};
 pub use output::CommandOutput;
 pub use probe::{ProbeFinding, ProbeReport, probe};
 pub use profile::{ClosedDirectories, Network, Reading, SandboxProfile, Workspace};

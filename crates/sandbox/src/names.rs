@@ -23,6 +23,10 @@ pub struct GuardedNames {
     pub parts: BTreeSet<String>,
     /// A path that ends in one of these is.
     pub last: BTreeSet<String>,
+    /// A path whose last name ends in one of these is.
+    pub endings: BTreeSet<String>,
+    /// Paths by their places in a home are.
+    pub home: Box<HomeNames>,
     /// A directory that is moved to a path with one of these in it brings along what nothing was asked
     /// about.
     pub closed_to_directories: BTreeSet<String>,
@@ -40,6 +44,15 @@ pub struct DirectorySettings {
     pub parts: BTreeSet<String>,
     /// The name of the file.
     pub file: String,
+}
+
+/// Names in homes that are guarded by their place.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HomeNames {
+    /// The homes. A path below one is guarded if its first name there begins with a dot.
+    pub directories: Vec<PathBuf>,
+    /// Further first names below them; compared without case, so in lower case here.
+    pub names: BTreeSet<String>,
 }
 
 impl GuardedNames {
@@ -63,7 +76,19 @@ impl GuardedNames {
             }
             last = Some(name);
         }
-        last.is_some_and(|name| self.last.contains(&name))
+        last.is_some_and(|name| {
+            self.last.contains(&name) || self.endings.iter().any(|end| name.ends_with(end))
+        })
+    }
+
+    /// Returns whether this absolute path is guarded by its place in a home.
+    pub(crate) fn is_at_home(&self, path: &Path) -> bool {
+        let mut homes = self.home.directories.iter();
+        let first = homes.find_map(|home| path.strip_prefix(home).ok()?.components().next());
+        first.is_some_and(|first| {
+            let name = folded(first.as_os_str());
+            name.starts_with('.') || self.home.names.contains(&name)
+        })
     }
 }
 
@@ -150,9 +175,10 @@ mod tests {
             all: false,
             parts: set(&[".claude", "hooks"]),
             last: set(&[".git", ".bashrc"]),
+            endings: set(&[".code-workspace"]),
             closed_to_directories: set(&[".git"]),
-            judged: BTreeSet::new(),
             settings: None,
+            ..GuardedNames::default()
         };
         let cases = [
             ("src/main.rs", false, false),
@@ -164,6 +190,8 @@ mod tests {
             (".git/objects/ab/cd", false, false),
             (".git/objects", true, true),
             (".git/hooks/pre-commit", false, true),
+            ("a/b.Code-Workspace", false, true),
+            ("code-workspace", false, false),
         ];
         for (path, directory, expected) in cases {
             assert_eq!(
@@ -177,5 +205,26 @@ mod tests {
             ..GuardedNames::default()
         };
         assert!(all.include(Path::new("a"), false));
+    }
+
+    #[test]
+    fn names_in_a_home_are_guarded_by_their_place() {
+        let names = GuardedNames {
+            home: Box::new(HomeNames {
+                directories: vec!["/h/me".into()],
+                names: BTreeSet::from(["bin".to_owned()]),
+            }),
+            ..GuardedNames::default()
+        };
+        for (path, expected) in [
+            ("/h/me/.any", true),
+            ("/h/me/.any/below", true),
+            ("/h/me/Bin/x", true),
+            ("/h/me/work/.any", false),
+            ("/h/me", false),
+            ("/h/.any", false),
+        ] {
+            assert_eq!(names.is_at_home(Path::new(path)), expected, "{path}");
+        }
     }
 }

@@ -15,6 +15,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use haft::{SecretFile, SecretPath};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -90,14 +91,14 @@ pub(crate) fn history_texts(
 /// The history file.
 #[derive(Debug, Clone)]
 pub(crate) struct HistoryFile {
-    path: PathBuf,
+    path: SecretPath,
 }
 
 impl HistoryFile {
     /// Returns the history file in the user's settings folder.
     pub(crate) fn at(user_folder: &Path) -> Self {
         Self {
-            path: user_folder.join("haft/history.jsonl"),
+            path: SecretFile::PromptHistory.below(user_folder),
         }
     }
 
@@ -240,7 +241,7 @@ static DRAFTS_OF_PROCESS: AtomicU64 = AtomicU64::new(0);
 /// killed.
 #[derive(Debug)]
 pub(crate) struct DraftKeeper {
-    folder: PathBuf,
+    folder: SecretPath,
     project: PathBuf,
     /// Open and locked once there has been a draft.
     file: Option<(File, PathBuf)>,
@@ -342,8 +343,8 @@ pub(crate) fn take_kept_draft(user_folder: &Path, project: &Path) -> Option<Kept
     Some(draft)
 }
 
-fn drafts(user_folder: &Path) -> PathBuf {
-    user_folder.join("haft/drafts")
+fn drafts(user_folder: &Path) -> SecretPath {
+    SecretFile::PromptDrafts.below(user_folder)
 }
 
 #[cfg(test)]

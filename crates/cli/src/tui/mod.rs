@@ -74,6 +74,7 @@ use std::{
 };
 
 use anyhow::Context;
+use haft::SecretFile;
 use haft_host::{Environment, SessionConfig, StopKind};
 use haft_terminal::{
     Capabilities, RestoreState, TerminalEnvironment,
@@ -157,13 +158,10 @@ fn log_to_file(config: &SessionConfig) {
         return;
     }
     let places = config.environment.settings_places(&config.cwd);
-    let folder = places.user.join("haft");
-    let file = std::fs::create_dir_all(&folder).and_then(|()| {
-        File::options()
-            .append(true)
-            .create(true)
-            .open(folder.join("haft.log"))
-    });
+    let log = SecretFile::TerminalLog.below(&places.user);
+    let folder = log.parent().unwrap_or(&log);
+    let file = std::fs::create_dir_all(folder)
+        .and_then(|()| File::options().append(true).create(true).open(&log));
     if let Ok(file) = file {
         show::log_to(file);
     }

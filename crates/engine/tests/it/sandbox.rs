@@ -27,7 +27,13 @@ fn shown(machine: &Machine, paths: &[std::path::PathBuf]) -> Vec<String> {
 
 #[test]
 fn without_a_word_files_are_confined_and_nothing_is_let_through() {
-    let sandbox = machine(&[]).load().sandbox();
+    let machine = machine(&[]);
+    let mut sandbox = machine.load().sandbox();
+    let own_secrets = std::mem::take(&mut sandbox.own_secrets);
+    assert_eq!(
+        shown(&machine, &own_secrets),
+        ["/home/.claude/haft", "/home/.claude/.claude.json"]
+    );
     assert_eq!(sandbox, SandboxSettings::default());
     assert_eq!(sandbox.enabled, None);
     assert!(!sandbox.lets_through && !sandbox.available && sandbox.may_be_lifted);

@@ -8,6 +8,7 @@ use std::{
     path::PathBuf,
 };
 
+use haft_contract::{SecretFile, SecretPath};
 use haft_engine::settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile, trust};
 use serde_json::Value;
 
@@ -179,9 +180,9 @@ pub fn key_report(config: &SessionConfig) -> Result<KeyReport, OpenError> {
 }
 
 /// Returns the path of the stored key.
-fn key_file(environment: &Environment) -> PathBuf {
+fn key_file(environment: &Environment) -> SecretPath {
     let places = environment.settings_places(std::path::Path::new("/"));
-    places.user.join("haft/key")
+    SecretFile::ApiKey.below(&places.user)
 }
 
 /// Returns the stored key. A key file that other users can read is ignored.
@@ -190,7 +191,7 @@ pub(crate) fn stored_key(environment: &Environment) -> Option<String> {
     let path = key_file(environment);
     let is = fs::symlink_metadata(&path).ok()?;
     let is_ours = is.is_file() && is.mode() & 0o077 == 0;
-    let key = fs::read_to_string(path).ok().filter(|_| is_ours)?;
+    let key = fs::read_to_string(&path).ok().filter(|_| is_ours)?;
     let key = key.trim();
     (!key.is_empty()).then(|| key.to_owned())
 }
@@ -217,14 +218,14 @@ pub fn store_key(environment: &Environment, key: &str) -> Result<PathBuf, OpenEr
         fs::rename(&partial, &path)
     };
     write().map_err(|error| anyhow::anyhow!("{} cannot be written: {error}", path.display()))?;
-    Ok(path)
+    Ok(path.into_path_buf())
 }
 
 /// Deletes the stored key. Returns the path of the file, if it existed.
 pub fn remove_key(environment: &Environment) -> Result<Option<PathBuf>, OpenError> {
     let path = key_file(environment);
     match fs::remove_file(&path) {
-        Ok(()) => Ok(Some(path)),
+        Ok(()) => Ok(Some(path.into_path_buf())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
             let problem = anyhow::anyhow!("{} cannot be removed: {error}", path.display());

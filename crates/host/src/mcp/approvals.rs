@@ -17,13 +17,12 @@ use std::{
     fs,
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use haft_contract::{
     ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card, CardPiece,
-    approval::NobodyToAsk,
+    SecretFile, SecretPath, approval::NobodyToAsk,
 };
 use haft_engine::settings::trust;
 use haft_mcp::client::{ApprovedTools, ServerEntry, ServerScope, ToolApprovals};
@@ -91,7 +90,7 @@ impl Decides {
 
 /// The user's approvals.
 pub(crate) struct PinnedTools {
-    pub(crate) file: PathBuf,
+    pub(crate) file: SecretPath,
     pub(crate) directory: String,
     pub(crate) decides: Decides,
     /// Changes that were denied or reported in this session, which are not asked about again.
@@ -218,7 +217,7 @@ impl PinnedTools {
     pub(crate) fn of(config: &SessionConfig, decides: Decides) -> Self {
         let places = config.environment.settings_places(&config.cwd);
         Self {
-            file: places.user.join("haft/mcp-approvals.json"),
+            file: SecretFile::McpApprovals.below(&places.user),
             directory: trust::directory(&places).to_string_lossy().into_owned(),
             decides,
             asked: Mutex::default(),

@@ -41,7 +41,7 @@ impl PinSetting {
 
     fn pinned(&self, decides: Decides) -> PinnedTools {
         PinnedTools {
-            file: self.dir.path().join("haft/approvals.json"),
+            file: SecretFile::McpApprovals.below(self.dir.path()),
             directory: "/p".to_owned(),
             decides,
             asked: Mutex::default(),

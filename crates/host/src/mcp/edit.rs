@@ -87,7 +87,9 @@ pub fn remove_server(
 fn file_of(config: &SessionConfig, scope: ServerScope) -> anyhow::Result<PathBuf> {
     let places = config.environment.settings_places(&config.cwd);
     match scope {
-        ServerScope::Local | ServerScope::User => Ok(UserFile::path(&places.home, &places.user)),
+        ServerScope::Local | ServerScope::User => {
+            Ok(UserFile::path(&places.home, &places.user).into_path_buf())
+        }
         ServerScope::Project => {
             let there = project_file(&config.cwd);
             Ok(there.unwrap_or_else(|| config.cwd.join(".mcp.json")))

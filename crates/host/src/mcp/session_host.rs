@@ -11,7 +11,7 @@ use std::{
 use haft_agent::NoticeLevel;
 use haft_contract::{
     ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card, HttpStreams,
-    ToolUse, secrets,
+    SecretFile, ToolUse, secrets,
 };
 use haft_mcp::client::oauth::TokenStore;
 use haft_mcp::client::{
@@ -342,7 +342,7 @@ pub(super) fn http(environment: &Environment) -> Arc<dyn HttpStreams> {
 /// Returns the user's tokens, for servers that require a login.
 pub(super) fn token_store(environment: &Environment, cwd: &Path) -> TokenStore {
     let places = environment.settings_places(cwd);
-    TokenStore::new(places.user.join("haft/mcp-tokens.json"), http(environment))
+    TokenStore::new(SecretFile::McpTokens.below(&places.user), http(environment))
 }
 
 /// Returns the environment of a server. It includes keys only if the user wrote the entry.

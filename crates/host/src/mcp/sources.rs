@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::Context;
+use haft_contract::{SecretFile, SecretPath};
 use haft_engine::{
     permissions::Scope,
     settings::{SettingsPlaces, files::repository_root},
@@ -195,11 +196,11 @@ pub(crate) struct UserFile {
 
 impl UserFile {
     /// Returns its path: in the home directory, or in the folder that replaces the settings folder.
-    pub(crate) fn path(home: &Path, user: &Path) -> PathBuf {
-        let moved = user.join(".claude.json");
+    pub(crate) fn path(home: &Path, user: &Path) -> SecretPath {
+        let moved = SecretFile::UserServers.below(user);
         // With CLAUDE_CONFIG_DIR everything is in one folder.
         match user == home.join(".claude") && !moved.is_file() {
-            true => home.join(".claude.json"),
+            true => SecretFile::UserServers.below(home),
             false => moved,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use haft_contract::HttpStreams;
+use haft_contract::{HttpStreams, SecretFile};
 use haft_mcp::client::oauth::{LoginRequest, OAuthClient, TokenStore, login};
 use haft_models::{Http, HttpOptions};
 use haft_testkit::http::{HttpAsked, HttpFake, HttpReply, header};
@@ -125,7 +125,8 @@ fn store(dir: &std::path::Path, url: &str) -> Arc<TokenStore> {
         "access": "the-token", "refresh": null, "expires": null, "place": "https://a.example/token",
         "resource": url, "client": {"id": "us", "secret": null, "method": "none"},
     }});
-    let file = dir.join("tokens.json");
+    let file = SecretFile::McpTokens.below(dir);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, token.to_string()).unwrap();
     Arc::new(TokenStore::new(file, http()))
 }
@@ -172,7 +173,7 @@ async fn login_with(
     });
     own.lock().unwrap().clone_from(&fake.url);
     let dir = tempfile::tempdir().unwrap();
-    let store = TokenStore::new(dir.path().join("tokens.json"), http());
+    let store = TokenStore::new(SecretFile::McpTokens.below(dir.path()), http());
     let url = format!("{}/mcp", fake.url);
     let challenge = format!("Bearer resource_metadata=\"{}/resource\"", fake.url);
     let request = LoginRequest {
@@ -269,7 +270,7 @@ async fn documents_that_lead_elsewhere_end_a_login_before_anyone_visits_anything
 #[tokio::test]
 async fn a_challenge_that_points_to_a_file_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let store = TokenStore::new(dir.path().join("tokens.json"), http());
+    let store = TokenStore::new(SecretFile::McpTokens.below(dir.path()), http());
     for place in [
         "file:///etc/passwd",
         "http://a.example/x",

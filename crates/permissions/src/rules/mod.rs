@@ -7,7 +7,7 @@ mod path;
 mod rule;
 mod wildcard;
 
-use haft_contract::{Hidden, HiddenFiles, HiddenRules, ToolSpec};
+use haft_contract::{Hidden, HiddenFiles, HiddenRules, HomeControl, ToolSpec};
 
 use std::{borrow::Cow, collections::HashSet, path::Path, sync::Arc};
 
@@ -232,6 +232,7 @@ impl HiddenRules for DeniedPaths {
         HiddenFiles {
             patterns: self.patterns().map(PathPattern::glob).collect(),
             control: false,
+            home: HomeControl::default(),
         }
     }
 }

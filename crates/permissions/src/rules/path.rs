@@ -164,6 +164,21 @@ impl PathPattern {
             .any(|start| start.stem.starts_with(directory) || directory.starts_with(&start.stem))
     }
 
+    /// Does it cover a path below this directory by the names in that path alone, wherever the directory is called
+    /// from? So a link that leads there shows nothing else.
+    pub fn floats_below(&self, directory: &Path) -> bool {
+        self.starts.iter().all(|start| {
+            let rest = start.pattern.trim_start_matches('/');
+            let name = rest.strip_prefix("**/").unwrap_or(rest);
+            let name = name
+                .strip_suffix("/**")
+                .unwrap_or(name)
+                .trim_end_matches('/');
+            let is_anchored = start.pattern.starts_with('/') && !rest.starts_with("**/");
+            !is_anchored && !name.contains('/') && directory.starts_with(&start.base)
+        })
+    }
+
     /// It names exactly this path.
     pub fn names(&self, path: &Path) -> bool {
         self.starts

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    super::{Facts, Policy, credentials, shell_facts::ShellFacts},
+    super::{Facts, Policy, StorePlaces, credentials, shell_facts::ShellFacts},
     paths::{permanent, unlinked},
 };
 use haft_settings::resolve;
@@ -180,12 +180,16 @@ fn of_home(
             caches.push(entry.path());
         }
     }
+    let places = StorePlaces {
+        home: Some(home),
+        ..StorePlaces::default()
+    };
     let mut found: Vec<PathBuf> = caches
         .into_iter()
         .filter_map(|path| {
             let real = unlinked(&path, writable)?;
             let beyond = resolve::real(home).starts_with(&real);
-            (!beyond && !credentials::is_store(&real, Some(home))).then_some(real)
+            (!beyond && !credentials::is_store(&real, places)).then_some(real)
         })
         .collect();
     found.sort_unstable();

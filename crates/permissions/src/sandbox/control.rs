@@ -15,7 +15,7 @@ use haft_shell::git_config;
 
 use super::super::{
     git_audit,
-    protected::{self, is_protected},
+    protected::{self, TableNames, is_protected},
     repository_paths::{AddedPart, Git, added_part, below, has_control_files, in_dot_git, in_git},
 };
 
@@ -102,12 +102,14 @@ fn folders(directory: &Path) -> Vec<PathBuf> {
 pub(super) fn names() -> ControlNames {
     let own =
         |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
-    let (directories, files) = protected::names();
-    let mut parts = own(directories);
+    let TableNames {
+        mut parts,
+        mut last,
+        endings,
+    } = protected::names();
     // It changes with every commit; what matters in it has names of its own.
-    parts.retain(|name| name != ".git");
-    parts.extend(own(&[".config", "hooks"]));
-    let mut last = own(files);
+    parts.remove(".git");
+    parts.extend(own(&["hooks"]));
     last.extend(own(&[
         ".git",
         "config",
@@ -120,14 +122,15 @@ pub(super) fn names() -> ControlNames {
         "refs",
     ]));
     ControlNames {
-        all: false,
-        parts: parts.into_iter().collect(),
-        last: last.into_iter().collect(),
+        parts,
+        last,
+        endings,
         closed_to_directories: own(&[".git"]).into_iter().collect(),
         settings: Some((
             "config".to_owned(),
             own(&["HEAD", "objects", "refs"]).into_iter().collect(),
         )),
+        ..ControlNames::default()
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use haft_contract::SecretFile;
 use haft_settings::{
     Bases, Problem, Scope, Settings, SettingsFile, join, resolve,
     sandbox::{ALLOWING, LOOSENING, pointer, value},
@@ -151,6 +152,7 @@ impl<'a> Reading<'a> {
                 self.settings.places.user.clone(),
                 resolve::real(&self.settings.places.user),
             ],
+            own_secrets: self.own_secrets(),
             ..SandboxSettings::default()
         };
         join(&mut sandbox.deny_read, credentials);
@@ -172,6 +174,19 @@ impl<'a> Reading<'a> {
         };
         let folder = places.user.to_string_lossy();
         PathPattern::new(&format!("/{folder}"), List::Deny, &bases).ok()
+    }
+
+    /// The paths at which haft stores secrets, under each name of the settings directory.
+    fn own_secrets(&self) -> Vec<PathBuf> {
+        let user = &self.settings.places.user;
+        let mut found = Vec::new();
+        for directory in [user.clone(), resolve::real(user)] {
+            join(
+                &mut found,
+                SecretFile::hidden_names().map(|name| directory.join(name)),
+            );
+        }
+        found
     }
 
     fn look_for_unknown_keys(&mut self) {

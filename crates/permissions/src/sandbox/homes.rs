@@ -14,7 +14,7 @@ use haft_contract::{Confined, PermissionMode};
 
 use super::{
     super::{
-        Facts, Policy, Touched, allow, credentials,
+        Facts, Policy, StorePlaces, Touched, allow, credentials,
         decide::asked_about,
         rules::{List, RuleClass, RuleContent},
         shell_facts::{ShellFacts, Where},
@@ -368,8 +368,14 @@ fn look(home: Option<&Path>, closed: &[PathBuf]) -> Vec<PathBuf> {
     found.retain(|path| path.exists() && !wide(path));
     let both = found.into_iter().flat_map(|path| at_both(path, closed));
     // A link that leads to keys opens nothing.
-    both.filter(|path| !credentials::is_store(&resolve::real(path), home))
-        .collect()
+    both.filter(|path| {
+        let places = StorePlaces {
+            home,
+            ..StorePlaces::default()
+        };
+        !credentials::is_store(&resolve::real(path), places)
+    })
+    .collect()
 }
 
 /// What PATH and its like name.

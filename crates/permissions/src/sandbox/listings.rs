@@ -9,9 +9,12 @@ use std::{
     collections::HashMap,
     ffi::OsString,
     fs::{self, Metadata},
+    io,
+    num::NonZero,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
+    thread,
     time::{Duration, SystemTime},
 };
 
@@ -19,6 +22,9 @@ use super::super::rules::PathPattern;
 
 /// At most this many looks are kept: of sessions side by side, and with different patterns.
 const MOST_LOOKS: usize = 16;
+
+/// Older looks are dropped if all of them together hold more directories than this.
+const MAX_DIRECTORIES: usize = 400_000;
 
 /// Two changes within this may leave the same time; some disks count in twos of seconds.
 const SETTLED: Duration = Duration::from_secs(3);
@@ -29,7 +35,7 @@ pub(super) struct KeptLooks(Mutex<Vec<KeptLook>>);
 /// What was seen from some directories on, with some patterns.
 struct KeptLook {
     key: LookKey,
-    listings: HashMap<PathBuf, Kept>,
+    listings: HashMap<OsString, Kept>,
 }
 
 #[derive(PartialEq, Eq)]
@@ -43,6 +49,8 @@ struct LookKey {
 struct Kept {
     stamp: Stamp,
     listing: Arc<Listing>,
+    /// This scan has compared the times already, and they are the same.
+    is_fresh: bool,
 }
 
 /// Which directory it was, and its times.
@@ -61,13 +69,23 @@ pub(super) struct Listing {
     pub(super) entries: usize,
     /// Those that are worth a look.
     pub(super) notable: Vec<Notable>,
+    /// It exists, and what it holds could not be read.
+    pub(super) is_unreadable: bool,
+}
+
+/// The kind of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EntryKind {
+    Directory,
+    Link,
+    Other,
 }
 
 /// An entry that is worth a look.
 #[derive(Debug)]
 pub(super) struct Notable {
     pub(super) name: OsString,
-    pub(super) is_dir: bool,
+    pub(super) kind: EntryKind,
     pub(super) why: Why,
 }
 
@@ -82,14 +100,16 @@ pub(super) enum Why {
     Telling,
     /// A directory: there may be something in it.
     Directory,
+    /// A symbolic link, which may lead to one.
+    Link,
 }
 
 /// The directories of one look.
 pub(super) struct Listings<'a> {
     kept: &'a KeptLooks,
     key: LookKey,
-    before: HashMap<PathBuf, Kept>,
-    now: HashMap<PathBuf, Kept>,
+    before: HashMap<OsString, Kept>,
+    now: HashMap<OsString, Kept>,
     /// By device: can its times be relied on?
     reliable: HashMap<u64, bool>,
     clock: SystemTime,
@@ -139,22 +159,50 @@ impl KeptLooks {
 }
 
 impl Listings<'_> {
+    /// Compares the times of all directories of the last scan, by several threads if they are many.
+    pub(super) fn compare_times(&mut self) {
+        /// Fewer are compared faster than threads start.
+        const MANY: usize = 4_096;
+        const MAX_THREADS: usize = 8;
+        let is_many = self.before.len() > MANY;
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let mut all: Vec<(&OsString, &mut Kept)> = self.before.iter_mut().collect();
+        for (_, kept) in &mut all {
+            kept.is_fresh = false;
+        }
+        if !is_many || threads == 1 {
+            return;
+        }
+        let part = all.len().div_ceil(threads.min(MAX_THREADS));
+        thread::scope(|scope| {
+            for part in all.chunks_mut(part) {
+                scope.spawn(|| {
+                    for (path, kept) in part {
+                        kept.is_fresh = Stamp::read(Path::new(path)) == Some(kept.stamp);
+                    }
+                });
+            }
+        });
+    }
+
     /// What a directory holds; `why` says which of it is worth a look.
     pub(super) fn of(
         &mut self,
         directory: &Path,
-        why: impl Fn(&Path, bool) -> Option<Why>,
+        why: impl Fn(&Path, EntryKind) -> Option<Why>,
     ) -> Arc<Listing> {
-        // Before it is read: what comes meanwhile changes its times.
-        let stamp = fs::metadata(directory).ok().map(|found| Stamp::of(&found));
-        if let Some(stamp) = stamp
-            && let Some((path, kept)) = self.before.remove_entry(directory)
-            && kept.stamp == stamp
+        if let Some(kept) = self.now.get(directory.as_os_str()) {
+            return Arc::clone(&kept.listing);
+        }
+        if let Some((path, kept)) = self.before.remove_entry(directory.as_os_str())
+            && (kept.is_fresh || Stamp::read(directory) == Some(kept.stamp))
         {
             let listing = Arc::clone(&kept.listing);
             self.now.insert(path, kept);
             return listing;
         }
+        // Before it is read: what comes meanwhile changes its times.
+        let stamp = Stamp::read(directory);
         self.read += 1;
         let mut listing = Listing::default();
         let whole = listing.fill(directory, why).is_some();
@@ -167,8 +215,9 @@ impl Listings<'_> {
             let kept = Kept {
                 stamp,
                 listing: Arc::clone(&listing),
+                is_fresh: false,
             };
-            self.now.insert(directory.to_path_buf(), kept);
+            self.now.insert(directory.as_os_str().to_owned(), kept);
         }
         listing
     }
@@ -189,11 +238,22 @@ impl Listings<'_> {
             listings: self.now,
         };
         kept.insert(0, look);
+        let mut directories = 0;
+        let is_kept = kept.iter().position(|look| {
+            directories += look.listings.len();
+            directories > MAX_DIRECTORIES
+        });
+        // The newest is always kept.
+        kept.truncate(is_kept.map_or(MOST_LOOKS, |first| first.max(1)));
         self.read
     }
 }
 
 impl Stamp {
+    fn read(directory: &Path) -> Option<Self> {
+        fs::metadata(directory).ok().map(|found| Self::of(&found))
+    }
+
     fn of(found: &Metadata) -> Self {
         Self {
             device: found.dev(),
@@ -216,10 +276,22 @@ impl Stamp {
 
 impl Listing {
     /// Reads it; `None` if not all of it could be read.
-    fn fill(&mut self, directory: &Path, why: impl Fn(&Path, bool) -> Option<Why>) -> Option<()> {
+    fn fill(
+        &mut self,
+        directory: &Path,
+        why: impl Fn(&Path, EntryKind) -> Option<Why>,
+    ) -> Option<()> {
         let mut whole = Some(());
-        for entry in fs::read_dir(directory).ok()? {
+        let entries = fs::read_dir(directory).inspect_err(|error| {
+            let is_gone = matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            );
+            self.is_unreadable = !is_gone;
+        });
+        for entry in entries.ok()? {
             let Ok(entry) = entry else {
+                self.is_unreadable = true;
                 whole = None;
                 continue;
             };
@@ -228,10 +300,14 @@ impl Listing {
             if kind.is_err() {
                 whole = None;
             }
-            let is_dir = kind.is_ok_and(|kind| kind.is_dir());
-            if let Some(why) = why(&entry.path(), is_dir) {
+            let kind = match kind {
+                Ok(kind) if kind.is_dir() => EntryKind::Directory,
+                Ok(kind) if !kind.is_symlink() => EntryKind::Other,
+                Ok(_) | Err(_) => EntryKind::Link,
+            };
+            if let Some(why) = why(&entry.path(), kind) {
                 let name = entry.file_name();
-                self.notable.push(Notable { name, is_dir, why });
+                self.notable.push(Notable { name, kind, why });
             }
         }
         whole

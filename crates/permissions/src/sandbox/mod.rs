@@ -9,7 +9,7 @@ pub(crate) mod from_settings;
 mod homes;
 mod hosts;
 mod listings;
-mod look;
+mod path_scan;
 mod paths;
 mod profile;
 mod reads;
@@ -85,6 +85,8 @@ pub struct SandboxSettings {
     pub env: Arc<BTreeMap<String, String>>,
     /// Variables that a confined command does not inherit.
     pub withheld: Vec<String>,
+    /// The files and directories in which haft stores secrets; absolute. No command reads them.
+    pub own_secrets: Vec<PathBuf>,
 }
 
 impl Default for SandboxSettings {
@@ -110,6 +112,7 @@ impl Default for SandboxSettings {
             managed_hosts_only: false,
             env: Arc::default(),
             withheld: Vec::new(),
+            own_secrets: Vec::new(),
         }
     }
 }
@@ -167,6 +170,7 @@ impl SandboxSettings {
         join(&mut self.deny_read, other.deny_read);
         join(&mut self.denied_hosts, other.denied_hosts);
         join(&mut self.withheld, other.withheld);
+        join(&mut self.own_secrets, other.own_secrets);
         if whole {
             self.lets_through &= other.lets_through;
             self.files_open &= other.files_open;
@@ -245,6 +249,7 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         judged: paths.judged.into(),
         protected: paths.protected.into(),
         hidden: paths.hidden.into(),
+        unscanned: paths.unscanned,
         stores: paths.stores.into(),
         closed: homes.closed.into(),
         open: homes.open.into(),
@@ -273,6 +278,7 @@ pub fn confine_program(policy: &Policy, confined: Confined, network: NetworkAcce
         judged: paths.judged.into(),
         protected: paths.protected.into(),
         hidden: paths.hidden.into(),
+        unscanned: paths.unscanned,
         stores: paths.stores.into(),
         control: paths.control,
         network,

@@ -1,6 +1,6 @@
 //! Which files a command may change, and which it may not even read.
 //!
-//! The kernel gets paths of what is there ([`look`](super::look)); what a command makes is
+//! The kernel gets the existing paths ([`path_scan`](super::path_scan)); what a command makes is
 //! judged when it makes it ([`control`]).
 
 use std::{
@@ -11,20 +11,21 @@ use std::{
 
 use haft_contract::{
     Confined, ControlAction, ControlFiles, ControlNames, ControlRules, ControlUse, ControlledFiles,
-    PermittedPath,
+    HomeControl, PermittedPath,
 };
 use haft_shell::WriteKind;
 
 use super::{
     super::{
-        Facts, Policy, Touched, credentials,
+        Facts, Policy, StorePlaces, Touched, credentials,
         decide::stores_allowed,
-        protected::is_protected,
+        home_control::{HomeRules, home_names},
+        protected::{completes_sequence, folded, is_protected},
         rules::{List, PathPattern, RuleClass, RuleContent},
         shell_facts::{PathAccess, ShellFacts, Where},
     },
     SandboxSettings, caches, control,
-    look::Look,
+    path_scan::PathScan,
 };
 use haft_settings::{files, resolve};
 
@@ -47,6 +48,8 @@ pub(super) struct Paths {
     /// Those of the hidden ones that a person may open.
     pub(super) stores: Vec<PathBuf>,
     pub(super) control: ControlFiles,
+    /// A directory that was not scanned for hidden files.
+    pub(super) unscanned: Option<PathBuf>,
 }
 
 /// Looks them up for a call that may run.
@@ -54,12 +57,14 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     let sandbox = &policy.sandbox;
     let hiding = patterns(policy, RuleClass::Reads, &sandbox.deny_read);
     if confined == Confined::ReadOnly {
-        let mut look = Look::new(hiding, Vec::new());
+        let mut look = PathScan::new(hiding, Vec::new());
         look.walk(Vec::new(), policy);
+        let unscanned = look.unscanned.take();
         let (hidden, stores) = with_stores(hidden(look.hidden, policy), policy, facts);
         return Paths {
             hidden,
             stores,
+            unscanned,
             // For what a person may let it change, when it turns out that it does.
             control: kept(policy, Vec::new()),
             ..Paths::default()
@@ -77,11 +82,12 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     for one in &granted {
         grant(&one.path, &granted, &mut writable, &mut neighbours);
     }
-    let mut look = Look::new(
+    let mut look = PathScan::new(
         hiding,
         patterns(policy, RuleClass::Edits, &sandbox.deny_write),
     );
     look.walk(writable.clone(), policy);
+    let unscanned = look.unscanned.take();
     let (hidden, stores) = with_stores(hidden(look.hidden, policy), policy, facts);
     let mut protected = Vec::new();
     for path in look.control {
@@ -122,6 +128,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
         caches,
         hidden,
         stores,
+        unscanned,
     }
 }
 
@@ -231,9 +238,10 @@ fn with_stores(
     let allowed = stores_allowed(policy, facts);
     let allowed = || allowed.iter().map(PathBuf::as_path);
     let mut stores = Vec::new();
-    for store in credentials::present(policy.home.as_deref()).iter() {
-        // What is worked on is not hidden.
-        let is_worked_on = policy.roots.iter().any(|root| root.starts_with(store));
+    for store in credentials::present(policy.store_places()).iter() {
+        // What is worked on is not hidden, but for haft's own secrets.
+        let is_own = policy.sandbox.own_secrets.contains(store);
+        let is_worked_on = !is_own && policy.roots.iter().any(|root| root.starts_with(store));
         if !is_worked_on && !allowed().any(|one| store.starts_with(one)) {
             stores.extend(but_for(store.clone(), allowed()));
         }
@@ -251,10 +259,14 @@ fn reaches(granted: &PermittedPath, path: &Path) -> bool {
 
 /// What this very call was permitted to write, as far as its line says where.
 fn granted(policy: &Policy, facts: &Facts) -> Vec<PermittedPath> {
+    let home = policy.home_control();
     let one = |touched: &Touched, removed: bool| PermittedPath {
         path: touched.real.clone(),
         // It goes away, or it is itself one that is asked about.
-        whole: removed || touched.controls_repository || is_protected(&touched.real),
+        whole: removed
+            || touched.controls_repository
+            || is_protected(&touched.real)
+            || home.is_control(&touched.real),
     };
     let writes = facts.writes.iter();
     let mut granted: Vec<PermittedPath> = writes.map(|touched| one(touched, false)).collect();
@@ -372,6 +384,7 @@ struct ProtectedPaths {
     /// Rules that forbid changes.
     locked: Vec<PathPattern>,
     granted: Vec<PermittedPath>,
+    home: HomeControl,
 }
 
 fn kept(policy: &Policy, granted: Vec<PermittedPath>) -> ControlFiles {
@@ -381,6 +394,7 @@ fn kept(policy: &Policy, granted: Vec<PermittedPath>) -> ControlFiles {
         sandbox: Arc::clone(&policy.sandbox),
         locked: locked.collect(),
         granted,
+        home: policy.home_control(),
     })
 }
 
@@ -389,12 +403,14 @@ pub(crate) fn controlled(
     roots: Vec<PathBuf>,
     locked: Vec<PathPattern>,
     granted: Vec<PermittedPath>,
+    home: HomeControl,
 ) -> ControlFiles {
     ControlFiles::by(ProtectedPaths {
         roots,
         sandbox: Arc::default(),
         locked,
         granted,
+        home,
     })
 }
 
@@ -444,14 +460,67 @@ impl ProtectedPaths {
     fn is_permitted(&self, path: &Path) -> bool {
         self.granted.iter().any(|one| reaches(one, path))
     }
+
+    /// Returns whether a command may do this, by the place of the path in a home and by the stores of secrets.
+    fn permits_place(&self, used: &ControlUse<'_>) -> bool {
+        match used.action {
+            ControlAction::Remove { made: true } => true,
+            ControlAction::MakeDirectory if self.home.leads_to_data(used.path) => true,
+            _ => !self.home.is_control(used.path) && !self.is_store(used.path),
+        }
+    }
+
+    /// Returns whether a path is a store of secrets, or in one, also if it does not exist: a hidden path is not made
+    /// either.
+    fn is_store(&self, path: &Path) -> bool {
+        let is_store = |path: &Path| {
+            let homes = self.home.homes.iter().map(|home| Some(home.as_path()));
+            let mut homes = homes.chain([None]);
+            homes.any(|home| {
+                let own_secrets = &self.sandbox.own_secrets;
+                credentials::is_store(path, StorePlaces { home, own_secrets })
+            })
+        };
+        // What is worked on is not hidden.
+        let mut roots = self.roots.iter();
+        is_store(path) && !roots.any(|root| path.starts_with(root) && is_store(root))
+    }
+
+    /// Returns whether a directory or a link of this name brings the rest of the path of a control file or a store.
+    fn brings_rest(&self, used: &ControlUse<'_>) -> bool {
+        let brings = |holds: &dyn Fn(&Path) -> bool| {
+            let mut homes = self.home.homes.iter();
+            completes_sequence(used.path, holds)
+                || homes.any(|home| credentials::completes_store(used.path, home, holds))
+        };
+        match used.action {
+            ControlAction::MakeLink => brings(&|_| true),
+            ControlAction::MoveFile { from, .. } if from.is_symlink() => brings(&|_| true),
+            ControlAction::MoveDirectory { from } => {
+                brings(&|below| from.join(below).symlink_metadata().is_ok())
+            }
+            _ => false,
+        }
+    }
 }
 
 impl ControlRules for ProtectedPaths {
     fn names(&self) -> ControlNames {
+        let mut names = control::names();
+        // A store that a variable names, and that may be missing.
+        for path in credentials::named() {
+            if self.roots.iter().any(|root| path.starts_with(root))
+                && let Some(name) = path.file_name()
+            {
+                names.parts.insert(folded(&name.to_string_lossy()));
+            }
+        }
         ControlNames {
             // Patterns are not known by names.
             all: !self.sandbox.deny_write.is_empty() || !self.locked.is_empty(),
-            ..control::names()
+            homes: self.home.homes.clone(),
+            home_names: home_names(),
+            ..names
         }
     }
 
@@ -462,7 +531,10 @@ impl ControlRules for ProtectedPaths {
         };
         !self.is_locked(used.path)
             && !moves_locked
-            && (self.is_permitted(used.path) || control::permits(used, &self.roots))
+            && (self.is_permitted(used.path)
+                || (self.permits_place(used)
+                    && !self.brings_rest(used)
+                    && control::permits(used, &self.roots)))
     }
 
     fn files(&self) -> Option<ControlledFiles> {
@@ -472,10 +544,15 @@ impl ControlRules for ProtectedPaths {
             locked: locked.map(PathPattern::glob).collect(),
             permitted: self.granted.clone(),
             granted: Vec::new(),
+            home: self.home.clone(),
         })
     }
 
     fn include(&self, path: &Path) -> bool {
-        self.is_locked(path) || (!self.is_permitted(path) && control::is_planted(path, &self.roots))
+        self.is_locked(path)
+            || (!self.is_permitted(path)
+                && (self.home.is_control(path)
+                    || self.is_store(path)
+                    || control::is_planted(path, &self.roots)))
     }
 }

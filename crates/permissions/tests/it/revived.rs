@@ -47,8 +47,10 @@ fn hidden_files_are_the_same() {
     let all = [
         rules.keep_from(&[RuleClass::Reads]),
         rules.keep_from(&[RuleClass::Reads, RuleClass::Edits]),
-        control_names(),
-        rules.keep_from(&[RuleClass::Edits]).and(&control_names()),
+        control_names(&[], None),
+        rules
+            .keep_from(&[RuleClass::Edits])
+            .and(&control_names(&[], None)),
         Hidden::default(),
     ];
     let paths = [

@@ -4,8 +4,8 @@ use haft_contract::{
     Confined, Confinement, ControlAction, ControlFiles, ControlNames, ControlUse, NetworkAccess,
 };
 use haft_sandbox::{
-    ClosedDirectories, DirectorySettings, GuardedNames, NameAction, NameUse, Network, Reading,
-    SandboxProfile, Workspace,
+    ClosedDirectories, DirectorySettings, GuardedNames, HomeNames, NameAction, NameUse, Network,
+    Reading, SandboxProfile, Workspace,
 };
 
 /// Returns the sandbox profile of a command.
@@ -78,7 +78,12 @@ fn guarded(names: ControlNames, confinement: &Confinement) -> GuardedNames {
         all: names.all,
         parts: names.parts,
         last: names.last,
+        endings: names.endings,
         closed_to_directories: names.closed_to_directories,
+        home: Box::new(HomeNames {
+            directories: names.homes,
+            names: names.home_names,
+        }),
         judged: confinement.judged.iter().cloned().collect(),
         settings: names
             .settings

@@ -1,16 +1,20 @@
 //! What may run, as the binary says and does it.
 //!
 //! - `attempts`: ways around, tried
+//! - `deep_denials`: denied files far down in a tree
 //! - `explain`, `lines`: the commands that judge
 //! - `flags`: what the command line says of rules and settings
-//! - `keys`: what must not be read
+//! - `keys`: what must not be read; `own_secrets`: what haft stores itself
 //! - `outside`: computed paths outside the working directories, and secret variables
+//! - `tables`: every entry of the tables of stores and control files
 //! - `settings`: files of the user and of the project around real calls
 //! - `trust`: what waits for it; `written`: local settings and who wrote them
 //! - `doctor`: all of that at a glance
 
 #[cfg(target_os = "linux")]
 mod attempts;
+#[cfg(target_os = "linux")]
+mod deep_denials;
 mod doctor;
 mod explain;
 mod flags;
@@ -19,7 +23,11 @@ mod keys;
 mod lines;
 #[cfg(target_os = "linux")]
 mod outside;
+#[cfg(target_os = "linux")]
+mod own_secrets;
 mod settings;
+#[cfg(target_os = "linux")]
+mod tables;
 mod trust;
 mod written;
 

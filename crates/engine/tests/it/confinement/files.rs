@@ -73,6 +73,7 @@ async fn what_is_writable_protected_and_hidden() {
         ]
     );
     let kept = [
+        "/home/.claude/haft",
         "/home/.token",
         "/home/keys/one.pem",
         "/home/private/a",
@@ -255,7 +256,7 @@ async fn a_link_that_a_command_may_have_made_opens_nothing() {
     let mut session = Session::of_settings(machine, true).await;
     let confinement = session.run("make").await;
     assert_eq!(session.writable(&confinement), ["/home/disk/cache", "/p"]);
-    let hidden = ["/home/keys/private", "/p/secrets"];
+    let hidden = ["/home/.claude/haft", "/home/keys/private", "/p/secrets"];
     assert_eq!(session.names(&confinement.hidden), hidden);
     let shown = session.machine.files.path("p/shown");
     fs::remove_file(&shown).unwrap();

@@ -1,10 +1,11 @@
 //! How a command is to be confined, by a toy in the place of Bash.
 
-use std::{fs, sync::Arc};
+use std::{fs, path::PathBuf, sync::Arc};
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, Confined, Confinement,
-    ConfinementStrength, Effects, NetworkAccess, PermissionMode, ProbeConfinement, Services,
+    ConfinementStrength, Effects, NetworkAccess, PRIVATE_DIRECTORY, PermissionMode,
+    ProbeConfinement, Services,
 };
 use haft_engine::{
     Engine, Registry, Scheduler,
@@ -148,7 +149,7 @@ impl Session {
         std::mem::take(&mut *asked.0.lock().unwrap())
     }
 
-    fn names(&self, paths: &[std::path::PathBuf]) -> Vec<String> {
+    fn names(&self, paths: &[PathBuf]) -> Vec<String> {
         // This machine's own homes may hold keys too.
         let root = self.machine.files.root().canonicalize().unwrap();
         let paths = paths.iter().filter(|path| path.starts_with(&root));
@@ -192,10 +193,9 @@ fn is_sound(confinement: &Confinement, line: &str) {
         );
         assert!(path.exists(), "{line}: {path:?}");
     }
-    assert!(
-        confinement.hidden.iter().all(|path| path.exists()),
-        "{line}"
-    );
+    // haft's own secrets are hidden before the first one is stored.
+    let is_hidden = |path: &PathBuf| path.exists() || path.ends_with(PRIVATE_DIRECTORY);
+    assert!(confinement.hidden.iter().all(is_hidden), "{line}");
     if confinement.profile != Confined::Workspace {
         assert!(confinement.writable.is_empty() && confinement.protected.is_empty());
     }
@@ -538,7 +538,7 @@ async fn with_files_open_only_the_network_is_confined() {
     let machine = Machine::new([(USER, settings), ("p/.npmrc", "")]);
     let mut session = Session::of_settings(machine, true).await;
     let confinement = session.run("make").await;
-    assert_eq!(*confinement.writable, [std::path::PathBuf::from("/")]);
+    assert_eq!(*confinement.writable, [PathBuf::from("/")]);
     assert!(confinement.protected.is_empty() && confinement.hidden.is_empty());
     assert_eq!(network(&confinement), "by rule");
     assert_eq!(session.asked().len(), 1);

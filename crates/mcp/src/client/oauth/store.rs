@@ -6,12 +6,12 @@ use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use haft_contract::{BoxFuture, HttpStreams};
+use haft_contract::{BoxFuture, HttpStreams, SecretPath};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
@@ -43,7 +43,7 @@ pub(super) struct KeptToken {
 /// Stored tokens by server address.
 #[derive(Clone)]
 pub struct TokenStore {
-    file: PathBuf,
+    file: SecretPath,
     http: Arc<dyn HttpStreams>,
 }
 
@@ -51,7 +51,7 @@ type Tokens = BTreeMap<String, KeptToken>;
 
 impl TokenStore {
     /// Creates a store with this file.
-    pub fn new(file: PathBuf, http: Arc<dyn HttpStreams>) -> Self {
+    pub fn new(file: SecretPath, http: Arc<dyn HttpStreams>) -> Self {
         Self { file, http }
     }
 
@@ -217,7 +217,7 @@ impl Lock {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use haft_contract::{HttpFailure, HttpRequest, HttpResponse};
+    use haft_contract::{HttpFailure, HttpRequest, HttpResponse, SecretFile};
 
     use super::*;
 
@@ -253,7 +253,7 @@ mod tests {
     #[tokio::test]
     async fn tokens_are_kept_for_their_owner_alone_and_forgotten() {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("state/tokens.json");
+        let file = SecretFile::McpTokens.below(dir.path());
         let store = TokenStore::new(file.clone(), Arc::new(Nowhere));
         assert_eq!(store.token("https://a").await, None);
         store

@@ -23,8 +23,9 @@ struct Neighbor {
 
 impl Acting<'_> {
     pub(super) fn is_guarded(&self, path: &Path, directory: bool) -> bool {
+        let names = &self.mediator.names;
         let below = self.mediator.below(path);
-        below.is_some_and(|below| self.mediator.names.include(below, directory))
+        below.is_some_and(|below| names.include(below, directory) || names.is_at_home(path))
     }
 
     /// Asks about a name if it is guarded, unless that was done.

@@ -21,7 +21,7 @@ async fn control_files_stay_as_they_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn none_is_removed_replaced_or_made() {
     let test = "scenarios::control::none_is_removed_replaced_or_made";
-    let mut all = [removals(), links(), missing()].concat();
+    let mut all = [removals(), links(), missing(), at_home()].concat();
     // Last: where it succeeds, nothing is left for the others.
     all.push(bash(
         "replace the working directory",
@@ -157,6 +157,32 @@ for request in (0x5000940e, 0x50009418, 0x50009401, 0x50009417, 0x4020bc10):
 import socket
 s = socket.socket(socket.AF_UNIX); s.bind(IN + "/.missing.json")
 "#,
+        ),
+    ]
+}
+
+/// Ways to make a name in a home that no list has.
+fn at_home() -> Vec<Scenario> {
+    vec![
+        bash(
+            "make a start file in a home",
+            r#"echo new > "$IN/.any-start-file"; [ ! -e "$IN/.any-start-file" ] || echo GOT"#,
+        ),
+        bash(
+            "make a directory of start files in a home",
+            r#"mkdir -p "$IN/.any/below" && echo new > "$IN/.any/below/x"; [ ! -e "$IN/.any" ] || echo GOT"#,
+        ),
+        bash(
+            "move a directory to such a name",
+            r#"mkdir -p "$IN/t/x"; mv -T "$IN/t" "$IN/.any-moved"; [ ! -e "$IN/.any-moved" ] || echo GOT"#,
+        ),
+        bash(
+            "link such a name",
+            r#"ln -s file "$IN/.any-link"; ln "$IN/file" "$IN/.any-hard"; [ ! -L "$IN/.any-link" -a ! -e "$IN/.any-hard" ] || echo GOT"#,
+        ),
+        bash(
+            "make a program in the programs of a home",
+            r#"mkdir "$IN/bin"; echo new > "$IN/bin/ls"; [ ! -e "$IN/bin" ] || echo GOT"#,
         ),
     ]
 }

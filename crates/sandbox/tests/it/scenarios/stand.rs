@@ -119,6 +119,10 @@ impl<'a> Stand<'a> {
         let mut guarded = GuardedNames::default();
         if ground.around == Around::Control {
             guarded.parts = GUARDED.map(str::to_owned).into();
+            // As if each spot were a home.
+            let spots = ground.spots.iter();
+            guarded.home.directories = spots.map(|spot| spot.inside.clone()).collect();
+            guarded.home.names = ["bin".to_owned()].into();
         }
         let network = match case.view {
             View::Proxy => Network::Proxy,

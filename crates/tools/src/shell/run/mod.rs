@@ -40,7 +40,7 @@ use super::{
     refused_writes,
     service::DetachRequest,
 };
-use crate::blocking::blocking;
+use crate::{blocking::blocking, paths::escaped};
 
 /// The minimum interval between reports of new output.
 const PROGRESS: Duration = Duration::from_millis(40);
@@ -141,6 +141,16 @@ struct Due {
     notes: Vec<String>,
 }
 
+/// The refusal of a command because a directory was not scanned for files that deny rules hide.
+fn unscanned(directory: &Path) -> String {
+    format!(
+        "The command was not started: a Read deny rule may hide files below {}, and there are too many directories \
+         to scan them in time. Run the command again: the scan continues where it stopped. If that does not help, \
+         the user can narrow the rule or start the session in a smaller directory.",
+        escaped(directory.as_os_str())
+    )
+}
+
 impl Due {
     /// Returns the control files to check after the command has ended.
     fn control(&self) -> ControlFiles {
@@ -157,6 +167,9 @@ impl<'a> Run<'a> {
             return Err(ToolError::Cancelled);
         }
         let confinement = &cx.permissions.confinement;
+        if let Some(directory) = &confinement.unscanned {
+            return Err(ToolError::Refused(unscanned(directory)));
+        }
         let variables = ControlVariables(Arc::clone(&confinement.env));
         Ok(Self {
             analysis: bash::read(input, &cx.cwd),

@@ -1,0 +1,363 @@
+//! Scans directories for what patterns and names say, because the kernel knows only paths.
+//!
+//! For files that deny rules hide, the scan has no limit but [`MAX_SCAN_TIME`]: if a directory was not scanned then,
+//! the command must not start. The scan for control files is bounded ([`MAX_CONTROL_DIRECTORIES`]), because the
+//! guard of a command knows them by their names. Of directories that have not changed since the last scan only the
+//! times are read ([`KeptLooks`]).
+
+use std::{
+    collections::{HashSet, VecDeque},
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    time::{Duration, Instant, SystemTime},
+};
+
+use haft_contract::HomeControl;
+use haft_settings::{git_repository, resolve};
+
+use super::{
+    super::{Policy, home_control::HomeRules, protected::is_telling, rules::PathPattern},
+    control,
+    listings::{EntryKind, KeptLooks, Listings, Why},
+    paths::{around, outermost},
+};
+
+/// At most this many directories are scanned for control files.
+const MAX_CONTROL_DIRECTORIES: usize = 1_000;
+
+/// And this many files.
+const MAX_CONTROL_FILES: usize = 50_000;
+
+/// A scan for hidden files that takes longer ends, and the command is refused. What it has read is kept, so that the
+/// next scan gets further.
+const MAX_SCAN_TIME: Duration = Duration::from_secs(30);
+
+/// One scan of directories, with the paths that it found.
+pub(super) struct PathScan<'a> {
+    hiding: Vec<&'a PathPattern>,
+    locking: Vec<&'a PathPattern>,
+    /// May not be read.
+    pub(super) hidden: Vec<PathBuf>,
+    /// May not be changed.
+    pub(super) locked: Vec<PathBuf>,
+    /// Decide what other programs run.
+    pub(super) control: Vec<PathBuf>,
+    /// A directory that should have been scanned for hidden files, and was not.
+    pub(super) unscanned: Option<PathBuf>,
+    home: HomeControl,
+}
+
+/// A directory that is to be scanned.
+struct ScanDirectory {
+    /// By the name it is found under: a link on the way is not followed.
+    path: PathBuf,
+    /// For control files, too.
+    controls: bool,
+    /// A link leads here.
+    linked: bool,
+}
+
+impl<'a> PathScan<'a> {
+    /// Takes what names its paths by itself; the patterns are left.
+    pub(super) fn new(hiding: Vec<&'a PathPattern>, locking: Vec<&'a PathPattern>) -> Self {
+        let mut look = Self {
+            hiding,
+            locking,
+            hidden: Vec::new(),
+            locked: Vec::new(),
+            control: Vec::new(),
+            unscanned: None,
+            home: HomeControl::default(),
+        };
+        // What is hidden may be missing now and come back while a command runs: then that is ended.
+        for (patterns, found, missing) in [
+            (&mut look.hiding, &mut look.hidden, true),
+            (&mut look.locking, &mut look.locked, false),
+        ] {
+            patterns.retain(|pattern| match pattern.wholes() {
+                Some(wholes) => {
+                    let there = wholes.iter().filter(|path| missing || path.exists());
+                    found.extend(there.map(|path| resolve::real(path)));
+                    false
+                }
+                None => true,
+            });
+        }
+        look
+    }
+
+    /// Scans these directories for control files and, if patterns are left, the directories that the patterns cover.
+    pub(super) fn walk(&mut self, writable: Vec<PathBuf>, policy: &Policy) {
+        static KEPT: KeptLooks = KeptLooks::new();
+        self.walk_at(writable, policy, &KEPT, SystemTime::now());
+    }
+
+    /// Like [`Self::walk`], but with these earlier scans and this time. Returns how many directories were read.
+    fn walk_at(
+        &mut self,
+        writable: Vec<PathBuf>,
+        policy: &Policy,
+        kept: &KeptLooks,
+        clock: SystemTime,
+    ) -> usize {
+        self.home = policy.home_control();
+        let mut waiting = VecDeque::new();
+        for (path, controls) in self.starts(writable, policy) {
+            let covered = |patterns: &[&PathPattern]| {
+                let mut patterns = patterns.iter();
+                patterns.any(|pattern| pattern.covers(&path))
+            };
+            if covered(&self.hiding) {
+                self.hidden.push(path);
+            } else if covered(&self.locking) {
+                self.locked.push(path);
+            } else if controls && (is_git(&path) || control::is_module(&path)) {
+                self.control.extend(control::of_git(&resolve::real(&path)));
+            } else if controls && control::is_control_folder(&path) {
+                self.control.push(path);
+            } else {
+                waiting.push_back(ScanDirectory {
+                    path,
+                    controls,
+                    linked: false,
+                });
+            }
+        }
+        let patterns = [&self.hiding[..], &self.locking[..]];
+        let mut listings = kept.take(&policy.roots, patterns, clock);
+        listings.compare_times();
+        self.scan(waiting, &mut listings, Instant::now() + MAX_SCAN_TIME);
+        listings.keep()
+    }
+
+    fn scan(
+        &mut self,
+        mut waiting: VecDeque<ScanDirectory>,
+        listings: &mut Listings<'_>,
+        deadline: Instant,
+    ) {
+        let starts: Vec<PathBuf> = waiting.iter().map(|start| start.path.clone()).collect();
+        let mut linked = HashSet::new();
+        let (mut scanned, mut seen) = (0, 0);
+        while let Some(mut directory) = waiting.pop_front() {
+            scanned += 1;
+            directory.controls &= scanned <= MAX_CONTROL_DIRECTORIES && seen <= MAX_CONTROL_FILES;
+            let hides = self.hides_below(&directory.path);
+            if !directory.controls && !hides {
+                continue;
+            }
+            if hides && scanned % 256 == 0 && Instant::now() > deadline {
+                self.unscanned = Some(directory.path);
+                // Programs that start without asking see no part of the tree.
+                self.hidden.extend(starts);
+                return;
+            }
+            let listing = listings.of(&directory.path, |path, kind| self.why(path, kind));
+            seen += listing.entries;
+            // Whoever owns it can make it readable.
+            if listing.is_unreadable && hides {
+                self.hidden.push(resolve::real(&directory.path));
+                continue;
+            }
+            for entry in &listing.notable {
+                let path = directory.path.join(&entry.name);
+                let is_dir = entry.kind == EntryKind::Directory;
+                let found = self.finds(&path, entry.why, is_dir, directory.controls);
+                if found && entry.why == Why::Hidden {
+                    continue;
+                }
+                let follows =
+                    entry.kind == EntryKind::Link && self.follows(&path, &starts, &mut linked);
+                if follows || (is_dir && !is_of_system(&path, directory.linked)) {
+                    // Control files in installed code are not obeyed there.
+                    let installed = control::INSTALLED.iter().any(|name| entry.name == *name);
+                    waiting.push_back(ScanDirectory {
+                        path,
+                        controls: directory.controls && is_dir && !found && !installed,
+                        linked: directory.linked || follows,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Returns whether a pattern may hide a file below this directory.
+    fn hides_below(&self, directory: &Path) -> bool {
+        let mut hiding = self.hiding.iter();
+        hiding.any(|pattern| pattern.reaches_below(directory))
+    }
+
+    /// Returns whether the directory to which this link leads must be scanned. If the patterns find the same files
+    /// under the names that are scanned anyway, it need not.
+    fn follows(&self, link: &Path, starts: &[PathBuf], linked: &mut HashSet<(u64, u64)>) -> bool {
+        let is_dir = fs::metadata(link).ok().filter(fs::Metadata::is_dir);
+        let Some(found) = is_dir.filter(|_| self.hides_below(link)) else {
+            return false;
+        };
+        let real = resolve::real(link);
+        let above = link.parent().map(resolve::real).unwrap_or_default();
+        // A loop leads to names that were scanned without it.
+        if above.starts_with(&real) || is_of_system(link, true) {
+            return false;
+        }
+        let is_scanned = starts.iter().any(|start| real.starts_with(start));
+        let mut hiding = self.hiding.iter();
+        let finds_same = is_scanned && hiding.all(|pattern| pattern.floats_below(&real));
+        !finds_same && linked.insert((found.dev(), found.ino()))
+    }
+
+    /// The directories to start from, and whether to scan them for control files.
+    fn starts(&self, writable: Vec<PathBuf>, policy: &Policy) -> Vec<(PathBuf, bool)> {
+        let writable = outermost(writable).into_iter();
+        let writable = writable.filter(|path| path.is_dir());
+        let mut starts: Vec<(PathBuf, bool)> = writable.map(|path| (path, true)).collect();
+        if self.hiding.is_empty() {
+            return starts;
+        }
+        for root in &policy.roots {
+            if !starts.iter().any(|(path, _)| root.starts_with(path)) {
+                starts.push((root.clone(), false));
+            }
+        }
+        for stem in self.hiding.iter().flat_map(|pattern| pattern.stems()) {
+            // What is already to be scanned below it is scanned twice, the second time from the times alone.
+            let known = starts.iter().any(|(path, _)| stem.starts_with(path));
+            if !known {
+                starts.push((stem.to_path_buf(), false));
+            }
+        }
+        starts
+    }
+
+    /// The reason to check a path, if any: by the patterns and its name alone.
+    fn why(&self, path: &Path, kind: EntryKind) -> Option<Why> {
+        let is_dir = kind == EntryKind::Directory;
+        // A link may lead to a directory.
+        let is_link = kind == EntryKind::Link;
+        let stops = |patterns: &[&PathPattern]| {
+            let mut patterns = patterns.iter();
+            patterns.any(|pattern| {
+                pattern.stops_at(path, is_dir) || (is_link && pattern.stops_at(path, true))
+            })
+        };
+        if stops(&self.hiding) {
+            Some(Why::Hidden)
+        } else if stops(&self.locking) {
+            Some(Why::Locked)
+        } else if path.file_name().is_some_and(is_telling) || is_head(path) {
+            Some(Why::Telling)
+        } else if is_link && !self.hiding.is_empty() {
+            Some(Why::Link)
+        } else {
+            is_dir.then_some(Why::Directory)
+        }
+    }
+
+    /// Adds a path to the result if it belongs there. Then control files below it need no check.
+    fn finds(&mut self, path: &Path, why: Why, is_dir: bool, controls: bool) -> bool {
+        match why {
+            Why::Hidden => {
+                self.hidden.push(resolve::real(path));
+                return true;
+            }
+            Why::Locked => {
+                self.locked.push(resolve::real(path));
+                return true;
+            }
+            Why::Directory | Why::Link | Why::Telling => {}
+        }
+        if controls && self.home.is_at_home(path) && self.home.is_control(path) {
+            self.protect_at_home(path);
+            return true;
+        }
+        if why != Why::Telling {
+            return false;
+        }
+        if is_head(path) {
+            let directory = path.parent().unwrap_or(path);
+            if controls && git_repository::has_repository_parts(directory) {
+                let found = control::of_git(&resolve::real(directory));
+                self.control.extend(found);
+            }
+            return false;
+        }
+        if is_git(path) {
+            if controls {
+                self.control.extend(control::of_git(&resolve::real(path)));
+            }
+            return true;
+        }
+        if !controls {
+            return false;
+        }
+        // The names above were checked before.
+        let name = name_below(path);
+        if is_dir && control::is_control_folder(&name) {
+            // Worktrees in a folder of settings are places to work in.
+            let worktrees = path.join("worktrees");
+            match around(path, &[&worktrees]) {
+                Some(others) if worktrees.is_dir() => self.control.extend(others),
+                _ => {
+                    self.control.push(path.to_path_buf());
+                    return true;
+                }
+            }
+            return false;
+        }
+        let is_control = control::is_control_file(&name);
+        if is_control {
+            self.control.push(resolve::real(path));
+        }
+        is_control
+    }
+
+    /// Adds a path of a home to the control files, or what is in it, if data may be below.
+    fn protect_at_home(&mut self, path: &Path) {
+        if !self.home.is_control(path) {
+            return;
+        }
+        if !self.home.leads_on(path) || path.is_symlink() {
+            self.control.push(resolve::real(path));
+            return;
+        }
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            self.protect_at_home(&entry.path());
+        }
+    }
+}
+
+/// The last three names of a path: no name in the tables is longer.
+fn name_below(path: &Path) -> PathBuf {
+    let mut above = path.ancestors();
+    let top = above.nth(3).unwrap_or(Path::new(""));
+    path.strip_prefix(top).unwrap_or(path).to_path_buf()
+}
+
+/// Returns whether a path is a directory of the kernel, which a scan does not enter. `linked`: the path may lead
+/// through a link.
+fn is_of_system(path: &Path, linked: bool) -> bool {
+    let is_system = |path: &Path| {
+        ["/dev", "/proc", "/sys"]
+            .iter()
+            .any(|one| path == Path::new(one))
+    };
+    match linked {
+        true => is_system(&resolve::real(path)),
+        false => is_system(path),
+    }
+}
+
+/// Returns whether the path has the name of the file that every git repository has.
+fn is_head(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "HEAD")
+}
+
+fn is_git(path: &Path) -> bool {
+    let name = path.file_name();
+    name.is_some_and(|name| name.eq_ignore_ascii_case(".git"))
+}
+
+#[cfg(test)]
+#[path = "path_scan_tests.rs"]
+mod tests;
