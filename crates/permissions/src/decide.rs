@@ -300,9 +300,10 @@ fn delicate(policy: &Policy, touched: &Touched, written: bool) -> Option<Because
     let paths = paths.into_iter().take(1 + several);
     let own = &policy.sandbox.own_directory;
     let is_own = |path: &Path| own.iter().any(|own| resolve::is_below(path, own));
-    let protected = paths
-        .clone()
-        .find(|path| written && (policy.is_control(path) || is_own(path)));
+    let controls = |path: &Path| {
+        touched.controls_repository || (written && (policy.is_control(path) || is_own(path)))
+    };
+    let protected = paths.clone().find(|path| controls(path));
     if let Some(path) = protected {
         return Some(Because::Protected(path.clone()));
     }

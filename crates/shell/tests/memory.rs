@@ -48,6 +48,7 @@ const SHAPES: &[(&str, &str)] = &[
 /// Each line is evaluated by its own process: memory that a process frees stays with it.
 #[test]
 fn evaluation_takes_memory_in_proportion_to_the_line() {
+    haft_testkit::bound_this_process();
     if let Ok(shape) = env::var(SHAPE) {
         return evaluate(&shape);
     }

@@ -71,7 +71,7 @@ fn a_misspelt_command_is_answered_with_the_right_one() {
     assert_eq!(ran.code, 1);
     assert_eq!(
         ran.stderr,
-        "haft: no command is called \"hello\"; did you mean `haft help`? As a prompt: haft -p hello\n"
+        "haft: unknown command \"hello\". Did you mean `haft help`? To send it as a prompt: haft -p hello\n"
     );
 }
 

@@ -43,6 +43,7 @@ const GRAPH: [(&str, &[&str]); 15] = [
             "haft-engine",
             "haft-host",
             "haft-models",
+            "haft-terminal",
         ],
     ),
     (

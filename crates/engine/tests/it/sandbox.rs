@@ -30,6 +30,8 @@ fn without_a_word_files_are_confined_and_nothing_is_let_through() {
     let machine = machine(&[]);
     let mut sandbox = machine.load().sandbox();
     let own_secrets = std::mem::take(&mut sandbox.own_secrets);
+    let own_directory = std::mem::take(&mut sandbox.own_directory);
+    assert_eq!(shown(&machine, &own_directory[..1]), ["/home/.claude"]);
     assert_eq!(
         shown(&machine, &own_secrets),
         ["/home/.claude/haft", "/home/.claude/.claude.json"]

@@ -23,12 +23,13 @@ pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
         Confined::ReadOnly if matches!(confinement.network, NetworkAccess::Nobody) => {
             SandboxProfile::ReadOnly(Reading { hidden, closed })
         }
-        // The command changes no file, but it uses the network.
+        // The command changes no file, but it uses the network. The only writable paths are the
+        // sockets of its service, to which the guard connects it.
         Confined::ReadOnly => SandboxProfile::Workspace(Workspace {
             writable: confinement.writable.to_vec(),
             protected: Vec::new(),
             hidden,
-            guarded: None,
+            guarded: Some(GuardedNames::default()),
             closed,
             network: network(&confinement.network),
         }),

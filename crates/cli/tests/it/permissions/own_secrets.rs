@@ -112,7 +112,11 @@ const WRITE_SECRETS: [&str; 5] = [
 ];
 
 /// Those that write such a file at another place, and why it is no secret of haft's.
-const WRITE_OTHERS: [(&str, &str); 21] = [
+const WRITE_OTHERS: [(&str, &str); 22] = [
+    (
+        "crates/acp/src/prompt.rs",
+        "attachments of a prompt, in the folder of the session",
+    ),
     (
         "crates/agent/src/subagents/record.rs",
         "the transcript of a subagent",
