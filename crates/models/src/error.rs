@@ -159,7 +159,10 @@ impl fmt::Display for ModelError {
             // If the server sent a web page instead of an API response, the message already says
             // so.
             NotFound if self.message.contains("base URL") => "",
-            NotFound => "; `haft models` lists the available models",
+            NotFound if self.message.contains("model") => {
+                "; `haft models` lists the available models"
+            }
+            NotFound => "; check the model's name and the base URL",
             ContextTooLong => "; compact it or start a new one",
             Refused => "; check the base URL, and that a server runs there",
             TooLarge => "; send fewer or smaller images and documents",
