@@ -190,7 +190,7 @@ impl AcpServer {
                 match after {
                     After::Nothing => {}
                     After::Announce(session) => session.announce(),
-                    After::TellMode(session) => session.tell_mode(Told::Always),
+                    After::TellMode(session) => session.report_mode(Told::Always),
                 }
             }
         }
@@ -439,7 +439,7 @@ impl AcpServer {
             let is_chosen = chosen.is_ok();
             client.answer(id, chosen);
             if is_chosen {
-                session.tell_mode(Told::Always);
+                session.report_mode(Told::Always);
             }
         });
     }
@@ -524,7 +524,7 @@ fn listed(entry: &SessionEntry) -> Option<Value> {
     let mut session = json!({
         "sessionId": entry.id.to_string(),
         "cwd": entry.cwd.as_ref()?,
-        "updatedAt": CalendarTime::of(entry.changed).to_millisecond(),
+        "updatedAt": CalendarTime::from_system_time(entry.changed).to_millisecond(),
     });
     if let Some(title) = title {
         session["title"] = json!(title);
@@ -553,7 +553,7 @@ fn remove(
             }
         }
     };
-    match conversations(environment, &cwd).set_aside(id) {
+    match conversations(environment, &cwd).archive(id) {
         Ok(()) => Ok(()),
         Err(SessionError::Store(StoreError::Io { source, .. }))
             if source.kind() == io::ErrorKind::NotFound =>

@@ -35,7 +35,7 @@ impl EditorFiles for EditorBuffers {
 
     fn can_write(&self) -> bool {
         let session = self.0.upgrade();
-        session.is_some_and(|session| session.client_can.write_files)
+        session.is_some_and(|session| session.capabilities.write_files)
     }
 
     fn reviews(&self) -> bool {

@@ -20,7 +20,7 @@ enum Choice {
     /// The user cancelled the whole turn.
     Cancelled,
     /// The user cannot be asked.
-    Nobody,
+    Unavailable,
 }
 
 /// Answers the questions of a session.
@@ -30,7 +30,7 @@ impl Questions for EditorQuestions {
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let Some(session) = self.0.upgrade() else {
-                return ApprovalAnswer::Nobody;
+                return ApprovalAnswer::Unavailable;
             };
             let asked = Asked::begin(&session, &request);
             let mut options =
@@ -49,9 +49,9 @@ impl Questions for EditorQuestions {
                     session.interrupt();
                     ApprovalAnswer::Deny { reason: None }
                 }
-                (Choice::Nobody, _) => ApprovalAnswer::Nobody,
+                (Choice::Unavailable, _) => ApprovalAnswer::Unavailable,
             };
-            let may_run = !matches!(answer, ApprovalAnswer::Deny { .. } | ApprovalAnswer::Nobody);
+            let may_run = !matches!(answer, ApprovalAnswer::Deny { .. } | ApprovalAnswer::Unavailable);
             asked.end(may_run);
             answer
         })
@@ -60,10 +60,10 @@ impl Questions for EditorQuestions {
     fn question(&self, questions: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let Some(session) = self.0.upgrade() else {
-                return ApprovalAnswer::Nobody;
+                return ApprovalAnswer::Unavailable;
             };
             let asked = Asked::begin(&session, &questions.request);
-            let answer = match (session.client_can.forms, form::single(&questions)) {
+            let answer = match (session.capabilities.forms, form::single(&questions)) {
                 (true, _) => ask_in_form(&session, &questions).await,
                 (false, Some(single)) => {
                     let options = single.options.iter().enumerate();
@@ -90,10 +90,10 @@ impl Questions for EditorQuestions {
                             session.interrupt();
                             ApprovalAnswer::Deny { reason: None }
                         }
-                        Choice::Nobody => ApprovalAnswer::Nobody,
+                        Choice::Unavailable => ApprovalAnswer::Unavailable,
                     }
                 }
-                (false, None) => ApprovalAnswer::Nobody,
+                (false, None) => ApprovalAnswer::Unavailable,
             };
             asked.end(true);
             answer
@@ -103,7 +103,7 @@ impl Questions for EditorQuestions {
     fn plan(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let Some(session) = self.0.upgrade() else {
-                return ApprovalAnswer::Nobody;
+                return ApprovalAnswer::Unavailable;
             };
             let asked = Asked::begin(&session, &request);
             let options = vec![
@@ -124,7 +124,7 @@ impl Questions for EditorQuestions {
                     session.interrupt();
                     ApprovalAnswer::Deny { reason: None }
                 }
-                Choice::Nobody => ApprovalAnswer::Nobody,
+                Choice::Unavailable => ApprovalAnswer::Unavailable,
             };
             asked.end(false);
             answer
@@ -170,7 +170,7 @@ fn always(session: &EditorSession, request: &ApprovalRequest) -> Option<(String,
         1 => distinct_line(&format!("Always allow {first}")),
         more => distinct_line(&format!("Always allow {first} and {} more", more - 1)),
     };
-    Some((name, ApprovalAnswer::Always))
+    Some((name, ApprovalAnswer::AllowAlways))
 }
 
 fn accept_edits() -> ApprovalAnswer {
@@ -237,12 +237,12 @@ fn content(session: &EditorSession, request: &ApprovalRequest, input: &Value) ->
     let mut why = vec![request.reason.clone()];
     why.extend(
         request
-            .because
+            .reasons
             .iter()
             .filter(|line| **line != request.reason)
             .cloned(),
     );
-    for (given, leads_to) in &request.elsewhere {
+    for (given, leads_to) in &request.resolved_elsewhere {
         why.push(format!("{} is {}", given.display(), leads_to.display()));
     }
     why.extend(request.look_alikes.clone());
@@ -271,7 +271,7 @@ async fn choose(session: &EditorSession, call: Value, options: Vec<Value>) -> Ch
             Some("cancelled") => Choice::Cancelled,
             _ => Choice::Option(String::new()),
         },
-        Err(Unanswered::Refused(_) | Unanswered::TooLong | Unanswered::Gone) => Choice::Nobody,
+        Err(Unanswered::Refused(_) | Unanswered::TooLong | Unanswered::Gone) => Choice::Unavailable,
     }
 }
 
@@ -294,7 +294,7 @@ async fn ask_in_form(session: &EditorSession, questions: &UserQuestions) -> Appr
     match session.client.ask("elicitation/create", params).await {
         Ok(answer) if answer["action"] == "accept" => form::answered(questions, &answer["content"]),
         Ok(_) => questions.answered(Map::new()),
-        Err(_) => ApprovalAnswer::Nobody,
+        Err(_) => ApprovalAnswer::Unavailable,
     }
 }
 
@@ -303,7 +303,7 @@ pub(crate) struct EditorForms(pub(crate) Weak<EditorSession>);
 
 impl EditorForms {
     fn session(&self) -> Option<Arc<EditorSession>> {
-        self.0.upgrade().filter(|session| session.client_can.forms)
+        self.0.upgrade().filter(|session| session.capabilities.forms)
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct EditorSession {
     pub(crate) id: SessionId,
     pub(crate) cwd: PathBuf,
     pub(crate) client: AcpClient,
-    pub(crate) client_can: ClientAbilities,
+    pub(crate) capabilities: ClientAbilities,
     pub(crate) updates: Arc<Updates>,
     /// The configuration for opening the session, also again after it failed.
     config: SessionConfig,
@@ -77,7 +77,7 @@ struct SessionState {
     current: Vec<Uuid>,
     chosen: Chosen,
     /// The mode that was last reported to the client.
-    told_mode: PermissionMode,
+    reported_mode: PermissionMode,
     window: u64,
     used: u64,
     title: Option<String>,
@@ -123,7 +123,7 @@ impl EditorSession {
             id,
             cwd: config.cwd.clone(),
             client,
-            client_can,
+            capabilities: client_can,
             updates: Arc::new(Updates::new(session.clone())),
             config,
             warn: agent.warn,
@@ -134,7 +134,7 @@ impl EditorSession {
                 prompts: VecDeque::new(),
                 current: Vec::new(),
                 chosen,
-                told_mode: PermissionMode::Default,
+                reported_mode: PermissionMode::Default,
                 window: 0,
                 used: 0,
                 title: None,
@@ -164,7 +164,7 @@ impl EditorSession {
             .clock(Arc::clone(&self.clock))
             .questions(EditorQuestions(Arc::downgrade(self)))
             .elicitations(Arc::new(EditorForms(Arc::downgrade(self))));
-        let parts = match self.client_can.read_files {
+        let parts = match self.capabilities.read_files {
             true => parts.editor(Arc::new(EditorBuffers(Arc::downgrade(self)))),
             false => parts,
         };
@@ -176,7 +176,7 @@ impl EditorSession {
             me.ended(ended);
         });
         let mut state = self.state();
-        state.told_mode = input.mode();
+        state.reported_mode = input.mode();
         state.live = Some(LiveSession {
             input: input.clone(),
             task,
@@ -262,12 +262,12 @@ impl EditorSession {
 
     fn send(&self, update: Value) {
         let params = json!({"sessionId": self.id.to_string(), "update": update});
-        self.client.note("session/update", params);
+        self.client.notify("session/update", params);
     }
 
     /// Shows a notice to the user. If the client cannot show notices, only warnings are reported.
     pub(crate) fn notice(&self, level: NoticeLevel, text: &str) {
-        if self.client_can.notices {
+        if self.capabilities.notices {
             self.update(json!({
                 "sessionUpdate": "notice",
                 "severity": level.name(),
@@ -302,7 +302,7 @@ impl EditorSession {
             read,
         });
         drop(state);
-        input.say(prompt, Delivery::AfterRun);
+        input.submit(prompt, Delivery::AfterRun);
     }
 
     /// Called when the session starts to answer a prompt. Marks the files in it as read.
@@ -323,7 +323,7 @@ impl EditorSession {
 
     /// Responds to the prompts that the turn has answered.
     pub(crate) fn answered(&self, result: &TurnResult) {
-        self.tell_mode(Told::IfChanged);
+        self.report_mode(Told::IfChanged);
         let mut state = self.state();
         let current = std::mem::take(&mut state.current);
         let all = std::mem::take(&mut state.prompts);
@@ -348,7 +348,7 @@ impl EditorSession {
             self.update(json!({
                 "sessionUpdate": "session_info_update",
                 "title": title,
-                "updatedAt": CalendarTime::of(SystemTime::now()).to_millisecond(),
+                "updatedAt": CalendarTime::from_system_time(SystemTime::now()).to_millisecond(),
             }));
         }
         for prompt in answered {
@@ -377,7 +377,7 @@ impl EditorSession {
         let Some(input) = input else {
             return;
         };
-        let taken = input.interrupt_and_take_back();
+        let taken = input.interrupt_and_withdraw();
         let mut state = self.state();
         let mut dropped = Vec::new();
         for message in taken {
@@ -475,16 +475,16 @@ impl EditorSession {
     }
 
     /// Reports the mode in both of ACP's ways: as the current mode and as an option.
-    pub(crate) fn tell_mode(&self, told: Told) {
+    pub(crate) fn report_mode(&self, told: Told) {
         let mut state = self.state();
         let Some(input) = state.live.as_ref().map(|live| live.input.clone()) else {
             return;
         };
         let mode = input.mode();
-        if told == Told::IfChanged && state.told_mode == mode {
+        if told == Told::IfChanged && state.reported_mode == mode {
             return;
         }
-        state.told_mode = mode;
+        state.reported_mode = mode;
         let options = options::config_options(&input, &state.chosen);
         drop(state);
         self.update(json!({"sessionUpdate": "current_mode_update", "currentModeId": mode.name()}));

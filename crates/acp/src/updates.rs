@@ -121,10 +121,10 @@ impl EventSink for Updates {
             SessionEvent::Agent(event) => {
                 let mut state = self.state();
                 state.agent(&session, event);
-                let ends_call = matches!(event, AgentEvent::Answered { .. });
+                let ends_call = matches!(event, AgentEvent::CallFinished { .. });
                 drop(state);
                 if ends_call {
-                    session.tell_mode(Told::IfChanged);
+                    session.report_mode(Told::IfChanged);
                 }
             }
             SessionEvent::Warning(text) => session.notice(NoticeLevel::Warning, text),
@@ -182,7 +182,7 @@ impl EventSink for Updates {
             | SessionEvent::QuestionOver { .. }
             | SessionEvent::Rewound { .. }
             | SessionEvent::Continues
-            | SessionEvent::Over => {}
+            | SessionEvent::Ended => {}
             _ => {}
         }
     }
@@ -192,8 +192,8 @@ impl UpdateState {
     fn agent(&mut self, session: &EditorSession, event: &AgentEvent) {
         match event {
             AgentEvent::Model(event) => self.model(session, event),
-            AgentEvent::Said(block) => self.said(session, block),
-            AgentEvent::Calling {
+            AgentEvent::BlockCompleted(block) => self.said(session, block),
+            AgentEvent::CallBound {
                 tool_use_id,
                 tool_name,
                 card,
@@ -207,7 +207,7 @@ impl UpdateState {
                     }));
                 }
             }
-            AgentEvent::Started { tool_use_id } | AgentEvent::Working { tool_use_id, .. } => {
+            AgentEvent::CallStarted { tool_use_id } | AgentEvent::CallRunning { tool_use_id, .. } => {
                 if let Some(update) = self.runs(tool_use_id) {
                     session.update(update);
                 }
@@ -217,7 +217,7 @@ impl UpdateState {
                 update,
                 ..
             } => self.progress(session, tool_use_id, update),
-            AgentEvent::Answered { finished, .. } => {
+            AgentEvent::CallFinished { finished, .. } => {
                 let structured = finished.structured.as_ref();
                 if structured.is_some_and(|structured| self.board.note(structured)) {
                     session.update(plan::update(&self.board));
@@ -232,7 +232,7 @@ impl UpdateState {
                     session.update(update);
                 }
             }
-            AgentEvent::Added {
+            AgentEvent::MessageInjected {
                 content,
                 by: Added::Steering,
                 uuid,
@@ -269,7 +269,7 @@ impl UpdateState {
             ModelEvent::BlockStart {
                 block: BlockStart::ToolUse { id, name, .. },
                 ..
-            } => self.begins(session, id, name, None),
+            } => self.on_call_started(session, id, name, None),
             ModelEvent::Discard => {
                 self.reply += 1;
                 for call in std::mem::take(&mut self.calls).into_values() {
@@ -287,7 +287,7 @@ impl UpdateState {
         {
             // A provider that does not stream blocks reports the call here for the first time.
             if !self.calls.contains_key(id) {
-                self.begins(session, id, name, None);
+                self.on_call_started(session, id, name, None);
             }
             if let Some(call) = self.calls.get(id) {
                 session.update(json!({
@@ -302,7 +302,7 @@ impl UpdateState {
     }
 
     /// Displays a call as soon as its tool is known.
-    fn begins(&mut self, session: &EditorSession, id: &str, name: &str, agent: Option<&Tag>) {
+    fn on_call_started(&mut self, session: &EditorSession, id: &str, name: &str, agent: Option<&Tag>) {
         if plan::is_of_plan(name) {
             return;
         }
@@ -326,7 +326,7 @@ impl UpdateState {
         if let Some(agent) = agent {
             call["_meta"] = json!({"haft": {"parentToolCallId": &*agent.tool_use_id}});
         }
-        let has_terminal = session.client_can.terminal_output && name == "Bash";
+        let has_terminal = session.capabilities.terminal_output && name == "Bash";
         if has_terminal {
             call["content"] = json!([{"type": "terminal", "terminalId": shown}]);
             call["_meta"]["terminal_info"] = json!({"terminal_id": shown, "cwd": session.cwd});
@@ -393,7 +393,7 @@ impl UpdateState {
     }
 
     fn compaction(&self, session: &EditorSession, trigger: Trigger, status: &str) {
-        if session.client_can.compaction {
+        if session.capabilities.compaction {
             session.update(json!({
                 "sessionUpdate": "compaction_update",
                 "compactionId": format!("{}-{}", trigger.name(), self.compactions),
@@ -405,12 +405,12 @@ impl UpdateState {
     /// Displays the calls of a subagent, but not its text.
     fn subagent(&mut self, session: &EditorSession, agent: &Arc<Tag>, event: &AgentEvent) {
         match event {
-            AgentEvent::Said(said) => {
+            AgentEvent::BlockCompleted(said) => {
                 if let Block::ToolUse {
                     id, name, input, ..
                 } = &said.block
                 {
-                    self.begins(session, id, name, Some(agent));
+                    self.on_call_started(session, id, name, Some(agent));
                     if let Some(call) = self.calls.get(id) {
                         session.update(json!({
                             "sessionUpdate": "tool_call_update",
@@ -421,7 +421,7 @@ impl UpdateState {
                     }
                 }
             }
-            AgentEvent::Calling {
+            AgentEvent::CallBound {
                 tool_use_id,
                 tool_name,
                 card,
@@ -436,12 +436,12 @@ impl UpdateState {
                     }));
                 }
             }
-            AgentEvent::Started { tool_use_id } => {
+            AgentEvent::CallStarted { tool_use_id } => {
                 if let Some(update) = self.runs(tool_use_id) {
                     session.update(update);
                 }
             }
-            AgentEvent::Answered { finished, .. } => {
+            AgentEvent::CallFinished { finished, .. } => {
                 if let Some(call) = self.calls.remove(&finished.id) {
                     let mut update = calls::answered(&call.id, finished, &session.cwd);
                     let title = calls::title(&finished.name, &finished.card);

@@ -199,7 +199,7 @@ impl AcpClient {
         &self.0.gone
     }
 
-    pub(crate) fn note(&self, method: &str, params: Value) {
+    pub(crate) fn notify(&self, method: &str, params: Value) {
         self.send(json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
@@ -269,7 +269,7 @@ impl Drop for OpenRequest<'_> {
     fn drop(&mut self) {
         if self.client.asked().remove(&self.id).is_some() {
             self.client
-                .note("$/cancel_request", json!({"requestId": self.id}));
+                .notify("$/cancel_request", json!({"requestId": self.id}));
         }
     }
 }

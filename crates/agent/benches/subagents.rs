@@ -99,7 +99,7 @@ impl Session {
             Arc::clone(&model) as _,
             ModelSettings::new("m"),
         )
-        .crew(crew.clone())
+        .subagents(crew.clone())
         .build();
         let (mut cx, _) = CallContext::for_test(&work);
         cx.services = services;

@@ -83,11 +83,11 @@ async fn run(dir: &str) -> Result<Vec<String>, Box<dyn Error>> {
         .await?;
     let settings = ModelSettings::new("scripted");
     let mut agent = Agent::builder(haft.into_scheduler(), model, settings)
-        .crew(crew.clone())
+        .subagents(crew.clone())
         .build();
     let answers = std::sync::Mutex::new(Vec::new());
     let hear = |event: &AgentEvent| {
-        if let AgentEvent::Answered { finished, .. } = event
+        if let AgentEvent::CallFinished { finished, .. } = event
             && let Ok(mut answers) = answers.lock()
         {
             answers.push(format!("{}: {}", finished.name, finished.text()));

@@ -311,7 +311,7 @@ impl Agent {
         if let Some(change) = &changes.main_agent {
             self.change_main_agent(change);
         }
-        self.client.change(&changes);
+        self.client.apply_changes(&changes);
         if let Some(model) = changes.model {
             self.scheduler.set_model(model.as_str());
         }
@@ -326,7 +326,7 @@ impl Agent {
             self.scheduler.apply(&ContextPatch::AddDirectory { path });
         }
         if let Some(spawner) = &self.spawner {
-            spawner.inherit(&self.client.settings);
+            spawner.set_model_settings(&self.client.settings);
         }
     }
 
@@ -339,7 +339,7 @@ impl Agent {
             instructions: &mut self.instructions,
             plan: &mut self.plan,
             hooks: &self.hooks,
-            to,
+            cx: to,
         }
     }
 }
@@ -389,7 +389,7 @@ impl AgentBuilder {
 
     /// Sets the sources of instructions. Default: the memory files of the project.
     #[must_use]
-    pub fn knowledge(mut self, knowledge: Knowledge) -> Self {
+    pub fn instruction_sources(mut self, knowledge: Knowledge) -> Self {
         self.knowledge = Some(knowledge);
         self
     }
@@ -404,20 +404,20 @@ impl AgentBuilder {
     /// Sets the subagents that calls may launch. The engine must have [`SubagentPool::service`]
     /// among its services.
     #[must_use]
-    pub fn crew(mut self, crew: SubagentPool) -> Self {
+    pub fn subagents(mut self, crew: SubagentPool) -> Self {
         self.level = Some(Arc::clone(&crew.main));
         self.crew = Some(crew);
         self
     }
 
     /// Sets the counter of usage.
-    pub(crate) fn purse(mut self, purse: SharedUsage) -> Self {
+    pub(crate) fn shared_usage(mut self, purse: SharedUsage) -> Self {
         self.purse = purse;
         self
     }
 
     /// Sets the spawner that launches subagents for calls.
-    pub(crate) fn level(mut self, level: Arc<Spawner>) -> Self {
+    pub(crate) fn spawner(mut self, level: Arc<Spawner>) -> Self {
         self.level = Some(level);
         self
     }
@@ -425,7 +425,7 @@ impl AgentBuilder {
     /// Sets the context before the grants of an earlier run were applied, such as the
     /// [`terms`](crate::transcript::Loaded::terms). Default: the current context.
     #[must_use]
-    pub fn start(mut self, context: SessionContext) -> Self {
+    pub fn start_context(mut self, context: SessionContext) -> Self {
         self.start = Some(context);
         self
     }
@@ -439,11 +439,11 @@ impl AgentBuilder {
             .unwrap_or_else(|| Session::in_memory(self.scheduler.engine().session()));
         let system = self
             .system
-            .unwrap_or_else(|| SystemPrompt::new(PromptEnvironment::look(&context)));
+            .unwrap_or_else(|| SystemPrompt::new(PromptEnvironment::detect(&context)));
         let engine = self.scheduler.engine();
         let knowledge = self
             .knowledge
-            .unwrap_or_else(|| Knowledge::of_project(&context.cwd));
+            .unwrap_or_else(|| Knowledge::for_project(&context.cwd));
         if let Some(level) = &self.level {
             level.bind(Host {
                 engine: Arc::downgrade(engine),
@@ -455,22 +455,22 @@ impl AgentBuilder {
                 limits: self.limits.clone(),
                 version: self.version.clone(),
                 memory: self.memory,
-                knowledge: knowledge.of_subagent(knowledge.lists),
+                knowledge: knowledge.for_subagent(knowledge.lists),
             });
         }
         let resumed = self
             .crew
             .as_ref()
             .filter(|_| session.origin != SessionOrigin::New);
-        let cut_off = resumed.and_then(|crew| crew.cut_off(&engine.conversation_folder()));
+        let cut_off = resumed.and_then(|crew| crew.interrupted_report(&engine.conversation_folder()));
         let loaded = session.loaded;
         let services = self.scheduler.engine().services();
         let remembered = services.get::<SessionState>().ok();
         if let Some(remembered) = &remembered {
-            remembered.restore(loaded.kept);
+            remembered.restore(loaded.state_entries);
         }
         if let Ok(attention) = services.get::<PendingInput>() {
-            self.control.gets(attention);
+            self.control.set_pending_input(attention);
         }
         let agent_id = engine.agent().id;
         let transcript = Arc::new(Transcript::new(
@@ -517,9 +517,9 @@ impl AgentBuilder {
             },
             attach: None,
         };
-        agent.note_place();
-        for result in &loaded.made_up {
-            agent.dialogue.transcript.answer(result, None);
+        agent.record_cwd();
+        for result in &loaded.synthesized_results {
+            agent.dialogue.transcript.write_result(result, None);
         }
         agent
     }

@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 use haft_contract::CancellationToken;
 use haft_models::{Assembler, Model, ModelError, ModelRequest, ToolChoice, Usage};
 
-use crate::compaction::text_of;
+use crate::compaction::reply_text;
 
 /// Sends one request to a model. Returns the text of the reply and the usage, which is also set if
 /// the request fails. Dropping the future cancels the request.
@@ -25,7 +25,7 @@ pub async fn ask(
     }
     let reply = assembler.finish();
     let text = match failed {
-        None => Ok(text_of(&reply.message.content)),
+        None => Ok(reply_text(&reply.message.content)),
         Some(error) => Err(error),
     };
     (text, reply.usage)

@@ -24,17 +24,17 @@ pub(crate) fn has_notices(engine: &Engine) -> bool {
 }
 
 /// Adds notices of the tasks that ended to the conversation.
-pub(crate) fn tell_notices(engine: &Engine, dialogue: &mut Dialogue, to: RunContext<'_>) {
+pub(crate) fn add_task_notices(engine: &Engine, dialogue: &mut Dialogue, to: RunContext<'_>) {
     let Some(tasks) = background(engine) else {
         return;
     };
     let content: Vec<Content> = tasks
-        .take()
+        .take_notices()
         .iter()
         .map(|notice| Content::text(text(notice)))
         .collect();
     if !content.is_empty() {
-        dialogue.add_reported(content, Kind::Meta, Added::Background, to);
+        dialogue.add_and_report(content, Kind::Meta, Added::Background, to);
     }
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn running_tasks(engine: &Engine) -> Vec<Value> {
     let tasks = running.into_iter().flatten();
     tasks
         .filter(|task| task.in_background)
-        .map(hooked)
+        .map(task_for_hooks)
         .collect()
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn schedules(engine: &Engine) -> Vec<Value> {
     let Ok(schedules) = engine.services().get::<Schedules>() else {
         return Vec::new();
     };
-    let known = schedules.0.known().into_iter();
+    let known = schedules.0.list_cached().into_iter();
     let told = known.map(|job| {
         let prompt: String = job.prompt.chars().take(MOST_TOLD).collect();
         json!({"id": job.id, "schedule": job.cron, "recurring": job.recurring, "prompt": prompt})
@@ -61,7 +61,7 @@ pub(crate) fn schedules(engine: &Engine) -> Vec<Value> {
     told.collect()
 }
 
-fn hooked(task: BackgroundTask) -> Value {
+fn task_for_hooks(task: BackgroundTask) -> Value {
     let description: String = task.description.chars().take(MOST_TOLD).collect();
     let mut told = json!({
         "id": task.id,

@@ -49,7 +49,7 @@ impl ModelClient {
     }
 
     /// Changes the system prompt, and offers the tools that the scheduler has now.
-    pub(crate) fn become_agent(&mut self, system: &SystemPrompt, scheduler: &Scheduler) {
+    pub(crate) fn set_main_agent(&mut self, system: &SystemPrompt, scheduler: &Scheduler) {
         self.agent = name_of(scheduler);
         self.system = system.blocks();
         self.tools = scheduler.offer();
@@ -57,7 +57,7 @@ impl ModelClient {
     }
 
     /// Changes the model.
-    pub(crate) fn ask_for(&mut self, model: &MainAgentModel) {
+    pub(crate) fn set_model(&mut self, model: &MainAgentModel) {
         let settings = &mut self.settings;
         settings.name.clone_from(&model.name);
         settings.plan_name.clone_from(&model.plan_name);
@@ -97,9 +97,9 @@ impl ModelClient {
     }
 
     /// Applies the changes that were requested through the handle.
-    pub(crate) fn change(&mut self, changes: &Changes) {
+    pub(crate) fn apply_changes(&mut self, changes: &Changes) {
         for (model, usage) in &changes.spent {
-            self.spend(model, usage);
+            self.record_usage(model, usage);
         }
         if let Some(model) = &changes.model {
             self.settings.name.clone_from(model);
@@ -117,7 +117,7 @@ impl ModelClient {
     }
 
     /// Adds the usage of a request.
-    pub(crate) fn spend(&self, model: &str, usage: &Usage) {
+    pub(crate) fn record_usage(&self, model: &str, usage: &Usage) {
         self.usage.add(model, &self.agent, usage, &self.prices);
     }
 

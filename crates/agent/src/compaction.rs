@@ -61,7 +61,7 @@ pub(crate) struct WindowUse {
 
 impl WindowUse {
     /// Estimates the tokens of a loaded conversation.
-    pub(crate) fn of(conversation: &Conversation) -> Self {
+    pub(crate) fn from_conversation(conversation: &Conversation) -> Self {
         let blocks = conversation.messages().flat_map(|message| &message.content);
         Self {
             tokens: blocks.map(block_tokens).sum(),
@@ -73,13 +73,13 @@ impl WindowUse {
         self.tokens
     }
 
-    pub(crate) fn added(&mut self, content: &[Content]) {
+    pub(crate) fn add_content(&mut self, content: &[Content]) {
         self.tokens += content_tokens(content);
     }
 
     /// Updates the usage after a reply. The provider's count is preferred; without it the tokens
     /// are estimated.
-    pub(crate) fn replied(&mut self, reply: &Reply, results: &[ToolResult]) {
+    pub(crate) fn record_reply(&mut self, reply: &Reply, results: &[ToolResult]) {
         let usage = &reply.usage;
         if usage.total_input() > 0 {
             self.tokens = usage.total_input() + usage.output;
@@ -92,7 +92,7 @@ impl WindowUse {
             .sum::<u64>();
     }
 
-    fn is_over(&self, percent: u64, window: u64) -> bool {
+    fn exceeds(&self, percent: u64, window: u64) -> bool {
         self.tokens > window / 100 * percent
     }
 }
@@ -128,33 +128,33 @@ pub(crate) struct Compaction<'a> {
     pub(crate) instructions: &'a mut Instructions,
     pub(crate) plan: &'a mut PlanReminder,
     pub(crate) hooks: &'a HookRunner,
-    pub(crate) to: RunContext<'a>,
+    pub(crate) cx: RunContext<'a>,
 }
 
 impl Compaction<'_> {
     /// Frees space before a request if the window is nearly full.
-    pub(crate) async fn make_room(&mut self, last: &[Content], tally: &mut Tally) {
+    pub(crate) async fn compact_if_needed(&mut self, last: &[Content], tally: &mut Tally) {
         let auto = self.client.settings.auto_compact;
         let window = auto.window_of(self.client.settings.window);
         let used = &self.dialogue.window;
         let due = used.pruned_at + window / 100 * PRUNE_AGAIN;
-        if used.is_over(PRUNE_AT, window) && (used.pruned_at == 0 || used.tokens > due) {
+        if used.exceeds(PRUNE_AT, window) && (used.pruned_at == 0 || used.tokens > due) {
             self.prune(KEEP);
         }
         let is_wanted = !auto.is_off && !tally.compaction_refused;
-        if !is_wanted || !self.dialogue.window.is_over(COMPACT_AT, window) {
+        if !is_wanted || !self.dialogue.window.exceeds(COMPACT_AT, window) {
             return;
         }
-        match self.sum_up(Trigger::Auto, "", last, tally).await {
+        match self.compact(Trigger::Auto, "", last, tally).await {
             // If the last prompt alone fills the window, the conversation is not summarized again.
             Ok(done) => {
-                let is_full = self.dialogue.window.is_over(COMPACT_AT, window);
+                let is_full = self.dialogue.window.exceeds(COMPACT_AT, window);
                 tally.compaction_refused = !done || is_full;
             }
             Err(error) => {
                 // Not retried in this run: the provider may still accept the conversation.
                 tally.compaction_refused = true;
-                self.to.notice(
+                self.cx.notice(
                     NoticeLevel::Warning,
                     format!("the conversation could not be summarized: {error}"),
                 );
@@ -172,14 +172,14 @@ impl Compaction<'_> {
 
     /// Replaces the conversation by a summary. `last` is the user's last message, which is
     /// preserved.
-    pub(crate) async fn sum_up(
+    pub(crate) async fn compact(
         &mut self,
         trigger: Trigger,
         instructions: &str,
         last: &[Content],
         tally: &mut Tally,
     ) -> Result<bool, ModelError> {
-        let (started, to, hooks) = (Instant::now(), self.to, self.hooks);
+        let (started, to, hooks) = (Instant::now(), self.cx, self.hooks);
         let word = hooks
             .before_compaction(trigger.name(), instructions, to)
             .await;
@@ -195,7 +195,7 @@ impl Compaction<'_> {
         let summary = match self.summary(instructions, tally).await {
             Err(error) if error.kind == ErrorKind::ContextTooLong => {
                 self.prune(0);
-                self.shortened_summary(instructions, tally).await
+                self.summarize_recent(instructions, tally).await
             }
             other => other,
         };
@@ -204,15 +204,15 @@ impl Compaction<'_> {
             other => other?,
         };
         let window = self.client.settings.window;
-        let known = self.instructions.recall_all(window, hooks, to).await;
+        let known = self.instructions.reload_after_compaction(window, hooks, to).await;
         let known = known.iter().map(|text| Content::text(reminder(text)));
         let mut content: Vec<Content> = known.collect();
         let model = &self.client.settings.name;
         let told = hooks.session_start("compact", model, to).await.context;
         content.extend(told.iter().map(|text| Content::text(reminder(text))));
-        let still = self.plan.still_holds(self.scheduler);
+        let still = self.plan.reminders_after_compaction(self.scheduler);
         content.extend(still.iter().map(|text| Content::text(reminder(text))));
-        content.push(Content::text(written(
+        content.push(Content::text(summary_message(
             &summary,
             &self.dialogue.transcript.files(),
         )));
@@ -221,8 +221,8 @@ impl Compaction<'_> {
             content.extend(last.iter().cloned());
         }
         let uuid = clock::random_id();
-        self.dialogue.transcript.boundary(uuid, trigger, pre_tokens);
-        self.dialogue.forget();
+        self.dialogue.transcript.write_compaction(uuid, trigger, pre_tokens);
+        self.dialogue.clear();
         self.dialogue.add(content, Kind::Summary, None);
         to.sink.on_event(&AgentEvent::Compacted {
             trigger,
@@ -236,7 +236,7 @@ impl Compaction<'_> {
     }
 
     /// Summarizes as much of the end of the conversation as fits into the model's context window.
-    async fn shortened_summary(
+    async fn summarize_recent(
         &mut self,
         instructions: &str,
         tally: &mut Tally,
@@ -273,7 +273,7 @@ impl Compaction<'_> {
         instructions: &str,
         tally: &mut Tally,
     ) -> Result<String, ModelError> {
-        let to = self.to;
+        let to = self.cx;
         let mut text = SUMMARIZE.to_owned();
         if !instructions.trim().is_empty() {
             let _ = write!(text, "\nThe person adds: {}", instructions.trim());
@@ -303,9 +303,9 @@ impl Compaction<'_> {
         drop(stream);
         let reply = assembler.finish();
         tally.api += started.elapsed();
-        self.client.spend(&name, &reply.usage);
+        self.client.record_usage(&name, &reply.usage);
         ended?;
-        let text = text_of(&reply.message.content);
+        let text = reply_text(&reply.message.content);
         if text.trim().is_empty() {
             let what = "the model summed the conversation up in no words";
             return Err(ModelError::new(ErrorKind::Protocol, what));
@@ -315,7 +315,7 @@ impl Compaction<'_> {
 }
 
 /// Returns the text of a reply.
-pub(crate) fn text_of(content: &[Block]) -> String {
+pub(crate) fn reply_text(content: &[Block]) -> String {
     let texts: Vec<&str> = content
         .iter()
         .filter_map(|block| match block {
@@ -327,7 +327,7 @@ pub(crate) fn text_of(content: &[Block]) -> String {
 }
 
 /// Returns the message that replaces a conversation.
-fn written(summary: &str, files: &Files) -> String {
+fn summary_message(summary: &str, files: &Files) -> String {
     let mut text = format!(
         "This conversation was longer than the model can read. A summary of what came before:\n\n{}",
         summary.trim()

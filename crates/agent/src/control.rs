@@ -26,10 +26,10 @@ struct ControlState {
     /// Whether a run is about to begin.
     is_expected: bool,
     /// Whether the next run is interrupted as soon as it begins.
-    is_unwanted: bool,
-    said: VecDeque<Prompt>,
+    interrupts_next: bool,
+    queued: VecDeque<Prompt>,
     /// Is set while prompts are queued, so that calls that only wait can end.
-    attention: Option<Arc<PendingInput>>,
+    pending_input: Option<Arc<PendingInput>>,
     changes: Changes,
 }
 
@@ -61,7 +61,7 @@ impl Control {
         let mut state = self.state();
         match &state.run {
             Some(run) => run.cancel(),
-            None => state.is_unwanted |= state.is_expected,
+            None => state.interrupts_next |= state.is_expected,
         }
         state.run.is_some()
     }
@@ -72,43 +72,43 @@ impl Control {
     }
 
     /// Withdraws [`expect_run`](Self::expect_run), whether or not a run has begun.
-    pub fn expect_none(&self) {
+    pub fn cancel_expected_run(&self) {
         let mut state = self.state();
-        (state.is_expected, state.is_unwanted) = (false, false);
+        (state.is_expected, state.interrupts_next) = (false, false);
     }
 
     /// Interrupts the next run before it sends a request.
     pub fn interrupt_next(&self) {
-        self.state().is_unwanted = true;
+        self.state().interrupts_next = true;
     }
 
     /// Queues a prompt that is delivered between two turns of the current run, or with the next
     /// run.
     pub fn steer(&self, prompt: impl Into<Prompt>) {
         let mut state = self.state();
-        state.said.push_back(prompt.into());
-        state.call_for_attention();
+        state.queued.push_back(prompt.into());
+        state.update_pending_input();
     }
 
     /// Returns the queued prompts in order.
-    pub fn said(&self) -> Vec<Prompt> {
-        self.state().said.iter().cloned().collect()
+    pub fn queued_prompts(&self) -> Vec<Prompt> {
+        self.state().queued.iter().cloned().collect()
     }
 
     /// Withdraws the queued prompt with this id, if it was not delivered yet.
-    pub fn take_back(&self, uuid: Uuid) -> Option<Prompt> {
+    pub fn withdraw(&self, uuid: Uuid) -> Option<Prompt> {
         let mut state = self.state();
-        let at = state.said.iter().position(|one| one.uuid == Some(uuid))?;
-        let prompt = state.said.remove(at);
-        state.call_for_attention();
+        let at = state.queued.iter().position(|one| one.uuid == Some(uuid))?;
+        let prompt = state.queued.remove(at);
+        state.update_pending_input();
         prompt
     }
 
     /// Sets the service that is notified of queued prompts.
-    pub(crate) fn gets(&self, attention: Arc<PendingInput>) {
+    pub(crate) fn set_pending_input(&self, attention: Arc<PendingInput>) {
         let mut state = self.state();
-        state.attention = Some(attention);
-        state.call_for_attention();
+        state.pending_input = Some(attention);
+        state.update_pending_input();
     }
 
     /// Changes the model from the next request on.
@@ -157,22 +157,22 @@ impl Control {
     }
 
     /// Returns the requested mode that was not applied yet.
-    pub fn asked_mode(&self) -> Option<PermissionMode> {
+    pub fn requested_mode(&self) -> Option<PermissionMode> {
         self.state().changes.mode
     }
 
     /// Returns the requested model that was not applied yet.
-    pub fn asked_model(&self) -> Option<String> {
+    pub fn requested_model(&self) -> Option<String> {
         self.state().changes.model.clone()
     }
 
     /// Starts a run. It ends when the guard is dropped, also when its future is dropped.
-    pub(crate) fn begin(&self) -> Running {
+    pub(crate) fn start_run(&self) -> Running {
         let cancel = CancellationToken::new();
         let mut state = self.state();
         state.run = Some(cancel.clone());
         state.is_expected = false;
-        if mem::take(&mut state.is_unwanted) {
+        if mem::take(&mut state.interrupts_next) {
             cancel.cancel();
         }
         drop(state);
@@ -187,15 +187,15 @@ impl Control {
     }
 
     /// Withdraws all queued prompts.
-    pub fn take_said(&self) -> Vec<Prompt> {
+    pub fn take_queued(&self) -> Vec<Prompt> {
         let mut state = self.state();
-        let said = state.said.drain(..).collect();
-        state.call_for_attention();
+        let said = state.queued.drain(..).collect();
+        state.update_pending_input();
         said
     }
 
-    pub(crate) fn has_said(&self) -> bool {
-        !self.state().said.is_empty()
+    pub(crate) fn has_queued(&self) -> bool {
+        !self.state().queued.is_empty()
     }
 
     fn state(&self) -> MutexGuard<'_, ControlState> {
@@ -204,9 +204,9 @@ impl Control {
 }
 
 impl ControlState {
-    fn call_for_attention(&self) {
-        if let Some(attention) = &self.attention {
-            attention.set(!self.said.is_empty());
+    fn update_pending_input(&self) {
+        if let Some(attention) = &self.pending_input {
+            attention.set(!self.queued.is_empty());
         }
     }
 }
@@ -232,17 +232,17 @@ mod tests {
     fn an_interrupt_reaches_the_run_that_is_about_to_begin_and_no_later_one() {
         let control = Control::default();
         control.interrupt();
-        assert!(!control.begin().cancel.is_cancelled(), "nothing went on");
+        assert!(!control.start_run().cancel.is_cancelled(), "nothing went on");
         control.expect_run();
         control.interrupt();
-        let run = control.begin();
+        let run = control.start_run();
         assert!(run.cancel.is_cancelled());
         drop(run);
-        assert!(!control.begin().cancel.is_cancelled());
+        assert!(!control.start_run().cancel.is_cancelled());
         // What was to begin was no run.
         control.expect_run();
         control.interrupt();
-        control.expect_none();
-        assert!(!control.begin().cancel.is_cancelled());
+        control.cancel_expected_run();
+        assert!(!control.start_run().cancel.is_cancelled());
     }
 }

@@ -15,7 +15,7 @@ struct DeferredCall(Option<ToolUse>);
 impl StateSlot for DeferredCall {
     const KEY: &'static str = "deferred-call";
 
-    fn told(&self) -> Option<String> {
+    fn reminder(&self) -> Option<String> {
         None
     }
 }
@@ -25,20 +25,20 @@ pub(crate) enum TakenUp {
     /// The call is done, or no call was deferred.
     Done,
     /// A hook deferred the call again.
-    Again(Denial),
+    DeferredAgain(Denial),
     /// The tool no longer exists; contains its name.
-    Gone(String),
+    ToolMissing(String),
 }
 
 impl Agent {
     /// Stores a call that a hook deferred.
-    pub(crate) fn put_off(&self, call: &Denial) {
+    pub(crate) fn defer_call(&self, call: &Denial) {
         let call = ToolUse {
             id: call.tool_use_id.clone(),
             name: call.tool_name.clone(),
             input: call.tool_input.clone(),
         };
-        self.keep_deferred(Some(call));
+        self.store_deferred_call(Some(call));
     }
 
     /// Returns whether a deferred call is waiting.
@@ -47,19 +47,19 @@ impl Agent {
         state.is_ok_and(|state| state.read::<DeferredCall>().0.is_some())
     }
 
-    fn keep_deferred(&self, call: Option<ToolUse>) {
+    fn store_deferred_call(&self, call: Option<ToolUse>) {
         if let Ok(state) = self.scheduler.engine().services().get::<SessionState>() {
             let _ = state.change(|kept: &mut DeferredCall| {
                 kept.0 = call;
                 Ok::<_, ()>(())
             });
-            self.dialogue.transcript.keep();
+            self.dialogue.transcript.write_state();
         }
     }
 
     /// Runs the deferred call. Hooks and rules check it again. Its result is the first thing that
     /// the model reads.
-    pub(crate) async fn take_up_deferred(&mut self, to: RunContext<'_>) -> TakenUp {
+    pub(crate) async fn run_deferred_call(&mut self, to: RunContext<'_>) -> TakenUp {
         if !self.has_deferred_call() {
             return TakenUp::Done;
         }
@@ -70,9 +70,9 @@ impl Agent {
         };
         // Removed before the call runs, so that an interrupted call is never run twice
         // automatically.
-        self.keep_deferred(None);
+        self.store_deferred_call(None);
         if self.scheduler.engine().pool().find(&call.name).is_none() {
-            return TakenUp::Gone(call.name);
+            return TakenUp::ToolMissing(call.name);
         }
         let cancel = self.scheduler.cancel_token().child_token();
         let finished = {
@@ -95,12 +95,12 @@ impl Agent {
             tool_input: call.input.clone(),
         };
         if finished.metadata.deferred {
-            self.keep_deferred(Some(call));
-            return TakenUp::Again(denial);
+            self.store_deferred_call(Some(call));
+            return TakenUp::DeferredAgain(denial);
         }
         self.dialogue
-            .add_reported(told(&finished), Kind::Meta, Added::Tool, to);
-        to.sink.on_event(&AgentEvent::Answered {
+            .add_and_report(deferred_result_content(&finished), Kind::Meta, Added::Tool, to);
+        to.sink.on_event(&AgentEvent::CallFinished {
             uuid: clock::random_id(),
             finished: Box::new(finished),
         });
@@ -109,7 +109,7 @@ impl Agent {
 }
 
 /// Returns the message with the result for the model.
-fn told(finished: &CallResult) -> Vec<Content> {
+fn deferred_result_content(finished: &CallResult) -> Vec<Content> {
     let what = match finished.is_error {
         true => "has been made now, and failed",
         false => "has been made now",

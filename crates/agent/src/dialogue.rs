@@ -26,7 +26,7 @@ impl Dialogue {
     /// Creates a dialogue from a conversation, loaded or empty.
     pub(crate) fn new(conversation: Conversation, transcript: Arc<Transcript>) -> Self {
         Self {
-            window: WindowUse::of(&conversation),
+            window: WindowUse::from_conversation(&conversation),
             conversation,
             transcript,
         }
@@ -39,14 +39,14 @@ impl Dialogue {
     /// Adds a message in the user's name.
     pub(crate) fn add(&mut self, content: Vec<Content>, kind: Kind, uuid: Option<Uuid>) -> Uuid {
         let uuid = uuid.unwrap_or_else(clock::random_id);
-        self.transcript.user(uuid, &content, kind);
-        self.window.added(&content);
+        self.transcript.write_user(uuid, &content, kind);
+        self.window.add_content(&content);
         self.conversation.user(content);
         uuid
     }
 
     /// Like [`add`](Self::add), but also reports the message.
-    pub(crate) fn add_reported(
+    pub(crate) fn add_and_report(
         &mut self,
         content: Vec<Content>,
         kind: Kind,
@@ -54,7 +54,7 @@ impl Dialogue {
         to: RunContext<'_>,
     ) {
         let uuid = self.add(content.clone(), kind, None);
-        to.sink.on_event(&AgentEvent::Added { uuid, content, by });
+        to.sink.on_event(&AgentEvent::MessageInjected { uuid, content, by });
     }
 
     /// Adds and reports a prompt that the user sent during a run.
@@ -62,13 +62,13 @@ impl Dialogue {
         let content = prompt.content;
         let uuid = self.add(content.clone(), Kind::Prompt, prompt.uuid);
         let by = Added::Steering;
-        to.sink.on_event(&AgentEvent::Added { uuid, content, by });
+        to.sink.on_event(&AgentEvent::MessageInjected { uuid, content, by });
     }
 
     /// Adds a reminder.
-    pub(crate) fn remind(&mut self, text: &str, by: Added, to: RunContext<'_>) {
+    pub(crate) fn add_reminder(&mut self, text: &str, by: Added, to: RunContext<'_>) {
         let content = vec![Content::text(reminder(text))];
-        self.add_reported(content, Kind::Meta, by, to);
+        self.add_and_report(content, Kind::Meta, by, to);
     }
 
     /// Adds context from hooks.
@@ -80,23 +80,23 @@ impl Dialogue {
             .iter()
             .map(|text| Content::text(reminder(text)))
             .collect();
-        self.add_reported(content, Kind::Meta, Added::Hook, to);
+        self.add_and_report(content, Kind::Meta, Added::Hook, to);
     }
 
     /// Clears the conversation. The transcript remains.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.conversation = Conversation::new();
         self.window = WindowUse::default();
     }
 
     /// Starts an empty conversation with a new transcript.
-    pub(crate) fn begin(&mut self, session: Session) {
-        self.forget();
-        self.transcript = Arc::new(self.transcript.successor(session.store, session.id));
+    pub(crate) fn start_transcript(&mut self, session: Session) {
+        self.clear();
+        self.transcript = Arc::new(self.transcript.start_next(session.store, session.id));
     }
 
     /// Resumes another conversation.
-    pub(crate) fn take_up(&mut self, session: Session) {
+    pub(crate) fn resume(&mut self, session: Session) {
         let loaded = session.loaded;
         let so_far = SoFar {
             lines: loaded.lines,
@@ -106,25 +106,25 @@ impl Dialogue {
         };
         let transcript = self
             .transcript
-            .of_another(session.store, session.id, so_far);
-        for result in &loaded.made_up {
-            transcript.answer(result, None);
+            .continue_other(session.store, session.id, so_far);
+        for result in &loaded.synthesized_results {
+            transcript.write_result(result, None);
         }
         self.transcript = Arc::new(transcript);
-        self.window = WindowUse::of(&loaded.conversation);
+        self.window = WindowUse::from_conversation(&loaded.conversation);
         self.conversation = loaded.conversation;
     }
 
     /// Reloads the conversation from the transcript after a run was dropped in the middle.
-    pub(crate) fn catch_up(&mut self) -> Result<(), String> {
+    pub(crate) fn reload_from_transcript(&mut self) -> Result<(), String> {
         let lines = self.transcript.store().read(0);
         let lines = lines.map_err(|error| format!("the transcript cannot be read: {error}"))?;
         if let Some(loaded) = load(&lines, None) {
             self.transcript.set_last(loaded.last);
-            for result in &loaded.made_up {
-                self.transcript.answer(result, None);
+            for result in &loaded.synthesized_results {
+                self.transcript.write_result(result, None);
             }
-            self.window = WindowUse::of(&loaded.conversation);
+            self.window = WindowUse::from_conversation(&loaded.conversation);
             self.conversation = loaded.conversation;
         }
         Ok(())
@@ -132,10 +132,10 @@ impl Dialogue {
 
     /// Rewinds to this message, or to the beginning. Later messages remain in the transcript on a
     /// separate branch. Returns the message that was the last before.
-    pub(crate) fn go_back(&mut self, until: Option<&str>) -> Result<Option<Uuid>, String> {
+    pub(crate) fn rewind_to(&mut self, until: Option<&str>) -> Result<Option<Uuid>, String> {
         let before = self.transcript.last();
         let Some(until) = until else {
-            self.forget();
+            self.clear();
             self.transcript.set_last(None);
             return Ok(before);
         };
@@ -144,16 +144,16 @@ impl Dialogue {
         let loaded = load(&lines, Some(until));
         let loaded = loaded.ok_or_else(|| format!("the session has no message {until}"))?;
         self.transcript.set_last(loaded.last);
-        for result in &loaded.made_up {
-            self.transcript.answer(result, None);
+        for result in &loaded.synthesized_results {
+            self.transcript.write_result(result, None);
         }
-        self.window = WindowUse::of(&loaded.conversation);
+        self.window = WindowUse::from_conversation(&loaded.conversation);
         self.conversation = loaded.conversation;
         Ok(before)
     }
 
     /// Sets the directory and the branch that lines of the transcript contain.
-    pub(crate) fn note_place(&self, cwd: &Path) {
-        self.transcript.set_place(cwd, branch(cwd));
+    pub(crate) fn set_cwd(&self, cwd: &Path) {
+        self.transcript.set_cwd(cwd, branch(cwd));
     }
 }

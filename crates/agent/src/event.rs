@@ -26,14 +26,14 @@ impl<F: Fn(&AgentEvent) + Send + Sync> Sink for F {
 #[non_exhaustive]
 pub enum AgentEvent {
     /// A run has started.
-    Began(Began),
+    RunStarted(Began),
     /// A streaming event of a reply. [`ModelEvent::Discard`] makes the blocks of this reply void.
     Model(ModelEvent),
     /// A block of a reply is complete.
-    Said(Box<ReplyBlock>),
+    BlockCompleted(Box<ReplyBlock>),
     /// The input of a call is valid. The call is then approved if necessary, runs, and gets a
     /// result.
-    Calling {
+    CallBound {
         /// The id of the call.
         call: CallId,
         /// The provider's id of the call.
@@ -44,7 +44,7 @@ pub enum AgentEvent {
         card: Card,
     },
     /// The call was permitted, and its tool runs.
-    Started {
+    CallStarted {
         /// The provider's id of the call.
         tool_use_id: String,
     },
@@ -58,14 +58,14 @@ pub enum AgentEvent {
         update: Update,
     },
     /// A call has a result. These events are in the order of the calls.
-    Answered {
+    CallFinished {
         /// The id of the transcript line.
         uuid: Uuid,
         /// The result. A call that never reached its tool has one too.
         finished: Box<CallResult>,
     },
     /// A call is still running. Reported every few seconds.
-    Working {
+    CallRunning {
         /// The provider's id of the call.
         tool_use_id: String,
         /// The name of the tool.
@@ -74,7 +74,7 @@ pub enum AgentEvent {
         elapsed: Duration,
     },
     /// A message was added in the user's name.
-    Added {
+    MessageInjected {
         /// The id of the transcript line.
         uuid: Uuid,
         /// The content.
@@ -83,7 +83,7 @@ pub enum AgentEvent {
         by: Added,
     },
     /// The model request failed, which ends the run.
-    Failed(ModelError),
+    ModelFailed(ModelError),
     /// A compaction has started.
     Compacting {
         /// The trigger.
@@ -165,7 +165,7 @@ pub enum Added {
     /// The loop: a background task has ended.
     Background,
     /// The loop: a file was read that has instructions.
-    Knowledge,
+    Instructions,
     /// The loop: the model repeats the same calls.
     Repeats,
     /// The loop: the user interrupted the run.

@@ -39,12 +39,12 @@ impl FinalAnswer {
     }
 
     /// Stores the answer of a call. A later call replaces it.
-    pub fn give(&self, tool_use_id: &str, value: Value) {
+    pub fn set(&self, tool_use_id: &str, value: Value) {
         self.state().given = Some((tool_use_id.to_owned(), value));
     }
 
     /// Returns the answer, if the model gave one.
-    pub fn given(&self) -> Option<Value> {
+    pub fn value(&self) -> Option<Value> {
         let state = self.state();
         state.given.as_ref().map(|(_, value)| value.clone())
     }
@@ -56,7 +56,7 @@ impl FinalAnswer {
 
     /// Returns the final text if these calls end the run: the answer as text, or an empty text if
     /// too many calls failed.
-    pub(crate) fn ends(&self, answers: &[Answer]) -> Option<String> {
+    pub(crate) fn final_text(&self, answers: &[Answer]) -> Option<String> {
         let mut state = self.state();
         for Answer { finished, .. } in answers {
             if finished.name != self.tool {

@@ -28,7 +28,7 @@ pub(crate) struct HookWord {
     /// The reason why a hook stops the run.
     pub(crate) stop: Option<String>,
     /// The initial prompt of the session.
-    pub(crate) first_words: Option<String>,
+    pub(crate) initial_prompt: Option<String>,
     /// The text that is shown instead of the model's text.
     pub(crate) display: Option<String>,
 }
@@ -92,7 +92,7 @@ impl HookRunner {
     }
 
     /// Changes the transcript.
-    pub(crate) fn writes_to(&mut self, transcript: &Arc<Transcript>) {
+    pub(crate) fn set_transcript(&mut self, transcript: &Arc<Transcript>) {
         self.transcript = Arc::clone(transcript);
     }
 
@@ -120,13 +120,13 @@ impl HookRunner {
     pub(crate) async fn session_end(&self, reason: &str, to: RunContext<'_>) {
         self.conversation_end(reason, to).await;
         if self.subagent().is_none() {
-            self.engine.hooks().end().await;
+            self.engine.hooks().shutdown().await;
         }
     }
 
     /// Waits until an asynchronous hook wakes the model.
-    pub(crate) async fn woken(&self) {
-        self.engine.hooks().woken().await;
+    pub(crate) async fn wait_for_wake(&self) {
+        self.engine.hooks().wait_for_wake().await;
     }
 
     /// Fires InstructionsLoaded.
@@ -151,7 +151,7 @@ impl HookRunner {
 
     /// Sets the prompt and the effort that hooks receive. Prompts of subagents are not from the
     /// user, so they are ignored.
-    pub(crate) fn set_situation(&self, prompt: Uuid, effort: Option<&String>) {
+    pub(crate) fn set_prompt_context(&self, prompt: Uuid, effort: Option<&String>) {
         if self.subagent().is_none() {
             self.engine.hooks().set_situation(|situation| {
                 situation.prompt_id = Some(prompt.to_string());
@@ -161,16 +161,16 @@ impl HookRunner {
     }
 
     /// Returns whether an asynchronous hook has woken the model. Always false for subagents.
-    pub(crate) fn is_woken(&self) -> bool {
+    pub(crate) fn has_wake_request(&self) -> bool {
         self.subagent().is_none() && self.engine.hooks().has_waker()
     }
 
     /// Returns the context from asynchronous hooks since the last call.
-    pub(crate) fn late_context(&self, to: RunContext<'_>) -> Vec<Vec<String>> {
+    pub(crate) fn take_async_context(&self, to: RunContext<'_>) -> Vec<Vec<String>> {
         if self.subagent().is_some() {
             return Vec::new();
         }
-        let late = self.engine.hooks().take_late().into_iter().map(|late| {
+        let late = self.engine.hooks().take_async_outputs().into_iter().map(|late| {
             if let Some(message) = late.message {
                 to.notice(NoticeLevel::Info, message);
             }
@@ -230,13 +230,13 @@ impl HookRunner {
     }
 
     /// Returns whether there are hooks that filter the displayed text.
-    pub(crate) fn see_display(&self) -> bool {
-        let is_silent = self.engine.hooks().is_silent(HookMoment::MESSAGE_DISPLAY);
+    pub(crate) fn has_display_hooks(&self) -> bool {
+        let is_silent = self.engine.hooks().has_no_handlers(HookMoment::MESSAGE_DISPLAY);
         !is_silent && self.subagent().is_none()
     }
 
     /// Fires MessageDisplay. Returns the text to show instead, if a hook replaces it.
-    pub(crate) async fn display(
+    pub(crate) async fn filter_display(
         &self,
         shown: &DisplayedText<'_>,
         to: RunContext<'_>,
@@ -257,7 +257,7 @@ impl HookRunner {
     }
 
     /// Returns whether a hook asked to reload the skills. Only the main agent reloads them.
-    pub(crate) fn wants_skills_again(&self) -> bool {
+    pub(crate) fn take_skill_reload(&self) -> bool {
         self.subagent().is_none() && self.engine.hooks().take_reload()
     }
 
@@ -365,7 +365,7 @@ impl HookRunner {
         };
         let mut word = HookWord::default();
         for one in heard {
-            let said = one.said;
+            let said = one.output;
             if let Some(message) = said.message {
                 to.notice(NoticeLevel::Info, message);
             }
@@ -385,7 +385,7 @@ impl HookRunner {
             if let Some(title) = said.title {
                 self.transcript.set_title(&title);
             }
-            word.first_words = word.first_words.or(said.first_words);
+            word.initial_prompt = word.initial_prompt.or(said.first_words);
             word.display = said.display.or(word.display);
         }
         word

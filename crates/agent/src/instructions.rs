@@ -10,7 +10,7 @@ use haft_contract::{Content, ContextPatch, ToolRole};
 use haft_engine::Scheduler;
 use haft_extensions::{
     Skill, Skills, Warning,
-    memory::{MemoryFile, MemoryReason, tell},
+    memory::{MemoryFile, MemoryReason, format_for_model},
 };
 
 use crate::{
@@ -54,13 +54,13 @@ impl Instructions {
     }
 
     /// Queues context to send before the next prompt.
-    pub(crate) fn open_with(&mut self, texts: Vec<String>) {
+    pub(crate) fn queue_opening(&mut self, texts: Vec<String>) {
         self.opening.extend(texts);
     }
 
     /// Sends the memory files, the list of skills and the context from hooks before the first
     /// prompt.
-    pub(crate) async fn open(
+    pub(crate) async fn send_opening(
         &mut self,
         window: u64,
         dialogue: &mut Dialogue,
@@ -68,7 +68,7 @@ impl Instructions {
         to: RunContext<'_>,
     ) {
         let is_new = dialogue.is_empty();
-        let known = self.recall("session_start", window, hooks, to).await;
+        let known = self.load_opening("session_start", window, hooks, to).await;
         let known = known.into_iter().filter(|_| is_new);
         let texts = known.chain(std::mem::take(&mut self.opening));
         let content: Vec<_> = texts.map(|text| Content::text(reminder(&text))).collect();
@@ -79,7 +79,7 @@ impl Instructions {
 
     /// Loads the texts to send before the first prompt of a session. `why` is the reason that hooks
     /// receive.
-    async fn recall(
+    async fn load_opening(
         &mut self,
         why: &'static str,
         window: u64,
@@ -92,8 +92,8 @@ impl Instructions {
         let mut texts = Vec::new();
         if self.with_memory {
             let (files, warnings) = self.knowledge.memory.start();
-            tell_warnings(&warnings, to);
-            texts.extend(take_in(&files, why, hooks, to).await);
+            report_warnings(&warnings, to);
+            texts.extend(format_memory_files(&files, why, hooks, to).await);
         }
         if let Some(skills) = self.skills() {
             let listing = skills.listing(window);
@@ -104,7 +104,7 @@ impl Instructions {
 
     /// Like [`recall`](Self::recall), but after a compaction: also returns the skills that were
     /// called.
-    pub(crate) async fn recall_all(
+    pub(crate) async fn reload_after_compaction(
         &mut self,
         window: u64,
         hooks: &HookRunner,
@@ -112,13 +112,13 @@ impl Instructions {
     ) -> Vec<String> {
         self.has_recalled = false;
         self.deferred = DeferredListing::default();
-        let mut texts = self.recall("compact", window, hooks, to).await;
-        texts.extend(self.counted().and_then(|skills| skills.carry_over()));
+        let mut texts = self.load_opening("compact", window, hooks, to).await;
+        texts.extend(self.tracked_skills().and_then(|skills| skills.carry_over()));
         texts
     }
 
     /// Sends instructions for files that calls have just touched.
-    pub(crate) async fn tell_touched(
+    pub(crate) async fn send_for_touched_files(
         &self,
         window: u64,
         dialogue: &mut Dialogue,
@@ -132,20 +132,20 @@ impl Instructions {
         let mut texts = Vec::new();
         let mut found = Vec::new();
         for file in files.iter().filter(|_| self.with_memory) {
-            let (memory, warnings) = self.knowledge.memory.touched(file);
-            tell_warnings(&warnings, to);
+            let (memory, warnings) = self.knowledge.memory.on_file_touched(file);
+            report_warnings(&warnings, to);
             found.extend(memory);
         }
-        texts.extend(take_in(&found, "nested_traversal", hooks, to).await);
-        if let Some(skills) = self.counted() {
+        texts.extend(format_memory_files(&found, "nested_traversal", hooks, to).await);
+        if let Some(skills) = self.tracked_skills() {
             let mut new = Vec::new();
             for file in &files {
-                let (more, warnings) = skills.touched(file);
-                tell_warnings(&warnings, to);
+                let (more, warnings) = skills.on_file_touched(file);
+                report_warnings(&warnings, to);
                 new.extend(more);
             }
             let new: Vec<&Skill> = new.iter().map(AsRef::as_ref).collect();
-            let listing = skills.told(&new, window);
+            let listing = skills.listing_for(&new, window);
             if let Some(listing) = listing {
                 texts.push(format!("{MORE_SKILLS}\n\n{listing}"));
                 // If there were no skills before, the skill tool was not fully offered.
@@ -161,33 +161,33 @@ impl Instructions {
             return;
         }
         let texts = texts.iter().map(|text| Content::text(reminder(text)));
-        dialogue.add_reported(texts.collect(), Kind::Meta, Added::Knowledge, to);
+        dialogue.add_and_report(texts.collect(), Kind::Meta, Added::Instructions, to);
     }
 
     /// Reloads the skills after hooks prepared the project.
     pub(crate) fn reload_skills(&self, to: RunContext<'_>) {
         if let Some(skills) = &self.knowledge.skills {
-            tell_warnings(&skills.reload(), to);
+            report_warnings(&skills.reload(), to);
         }
     }
 
     /// Reloads skills whose files have changed, unless hooks block the change.
-    pub(crate) async fn follow_skills(&self, hooks: &HookRunner, to: RunContext<'_>) {
-        let Some(skills) = self.counted() else {
+    pub(crate) async fn reload_changed_skills(&self, hooks: &HookRunner, to: RunContext<'_>) {
+        let Some(skills) = self.tracked_skills() else {
             return;
         };
         let changed = skills.changed_files();
         for file in &changed {
             let objects = hooks.config_changed("skills", file, to).await;
-            skills.hold(file, objects);
+            skills.set_vetoed(file, objects);
         }
         if !changed.is_empty() {
-            tell_warnings(&skills.reload(), to);
+            report_warnings(&skills.reload(), to);
         }
     }
 
     /// Lists the deferred tools that the model does not know yet.
-    pub(crate) fn tell_deferred(&mut self, scheduler: &Scheduler, dialogue: &mut Dialogue) {
+    pub(crate) fn list_deferred_tools(&mut self, scheduler: &Scheduler, dialogue: &mut Dialogue) {
         if let Some(text) = self.deferred.news(scheduler) {
             let content = vec![Content::text(reminder(&text))];
             dialogue.add(content, Kind::Meta, None);
@@ -195,10 +195,10 @@ impl Instructions {
     }
 
     /// Starts over: the opening is sent again before the next prompt.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.has_recalled = false;
         self.deferred = DeferredListing::default();
-        if let Some(skills) = self.counted() {
+        if let Some(skills) = self.tracked_skills() {
             skills.forget_read();
         }
     }
@@ -213,14 +213,14 @@ impl Instructions {
 
     /// Like [`skills`](Self::skills), but only if the session tracks which skills the model has
     /// read.
-    fn counted(&self) -> Option<&Skills> {
+    fn tracked_skills(&self) -> Option<&Skills> {
         self.skills().filter(|_| self.knowledge.counts)
     }
 }
 
 /// Converts memory files to text for the model and fires the hook event for each of them. All
 /// memory files pass this function.
-async fn take_in(
+async fn format_memory_files(
     files: &[MemoryFile],
     start: &'static str,
     hooks: &HookRunner,
@@ -254,10 +254,10 @@ async fn take_in(
         }
         hooks.instructions(&loaded, to).await;
     }
-    tell(files)
+    format_for_model(files)
 }
 
-fn tell_warnings(warnings: &[Warning], to: RunContext<'_>) {
+fn report_warnings(warnings: &[Warning], to: RunContext<'_>) {
     for warning in warnings {
         to.notice(NoticeLevel::Warning, warning.to_string());
     }

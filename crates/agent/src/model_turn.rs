@@ -89,14 +89,14 @@ struct Listening<'a> {
     model: String,
     usage: haft_models::Usage,
     /// The positions of blocks that were not reported yet, by index.
-    untold: HashMap<usize, usize>,
+    unreported: HashMap<usize, usize>,
     /// The number of blocks that have begun.
-    begun: usize,
+    started_blocks: usize,
     /// Blocks that are not in the transcript yet: until a call is complete, the whole reply may
     /// become void.
     unwritten: Vec<ReplyBlock>,
     /// Whether a complete call was handed out, so that the reply can no longer become void.
-    stands: bool,
+    is_final: bool,
     /// The ids of the calls that were pushed to the scheduler.
     pushed: HashSet<String>,
     refused_images: Vec<(Vec<usize>, String)>,
@@ -118,7 +118,7 @@ impl Round<'_> {
     pub(crate) async fn run(&self, scheduler: &mut Scheduler, request: ModelRequest) -> Done {
         let mut turn = scheduler.turn().await;
         let working = Arc::new(Working::new(self.transcript));
-        turn.witnessed_by(Arc::clone(&working) as _);
+        turn.set_observer(Arc::clone(&working) as _);
         let started = Instant::now();
         let mut ticks = interval_at((started + EVERY).into(), EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -132,10 +132,10 @@ impl Round<'_> {
             model: request.model.clone(),
             asked: request.model.clone(),
             usage: haft_models::Usage::default(),
-            untold: HashMap::new(),
-            begun: 0,
+            unreported: HashMap::new(),
+            started_blocks: 0,
             unwritten: Vec::new(),
-            stands: false,
+            is_final: false,
             pushed: HashSet::new(),
             refused_images: Vec::new(),
             withheld: WithheldText::default(),
@@ -146,12 +146,12 @@ impl Round<'_> {
                 biased;
                 () = self.cancel.cancelled() => break End::Interrupted,
                 next = stream.next() => next,
-                () = working.starts() => {
-                    working.tell_started(self.sink);
+                () = working.wait_for_start() => {
+                    working.report_started(self.sink);
                     continue;
                 }
                 _ = ticks.tick() => {
-                    working.tell(self.sink);
+                    working.report_running(self.sink);
                     continue;
                 }
             };
@@ -163,7 +163,7 @@ impl Round<'_> {
                     if matches!(event, ModelEvent::BlockStart { .. }) {
                         first_token.get_or_insert_with(|| started.elapsed());
                     }
-                    listening.hear(event, &mut turn).await;
+                    listening.on_event(event, &mut turn).await;
                 }
             }
         };
@@ -173,7 +173,7 @@ impl Round<'_> {
         let refused_images = std::mem::take(&mut listening.refused_images);
         let withheld = std::mem::take(&mut listening.withheld);
         let shown = withheld.is_changed.then(|| withheld.shown.join("\n"));
-        let (reply, answers, end) = listening.answer(turn, end, ticks).await;
+        let (reply, answers, end) = listening.collect_results(turn, end, ticks).await;
         Done {
             reply,
             answers,
@@ -188,8 +188,8 @@ impl Round<'_> {
 
 impl Listening<'_> {
     /// Handles one event of the reply.
-    async fn hear(&mut self, event: ModelEvent, turn: &mut CallBatch<'_>) {
-        if !self.withholds(&event) {
+    async fn on_event(&mut self, event: ModelEvent, turn: &mut CallBatch<'_>) {
+        if !self.is_withheld(&event) {
             self.round.sink.on_event(&AgentEvent::Model(event.clone()));
         }
         match &event {
@@ -202,14 +202,14 @@ impl Listening<'_> {
                 }
             }
             ModelEvent::BlockStart { index, .. } => {
-                self.untold.insert(*index, self.begun);
-                self.begun += 1;
+                self.unreported.insert(*index, self.started_blocks);
+                self.started_blocks += 1;
             }
             ModelEvent::Usage { usage } => self.usage = *usage,
             ModelEvent::Discard => {
-                self.untold.clear();
+                self.unreported.clear();
                 self.withheld = WithheldText::default();
-                self.begun = 0;
+                self.started_blocks = 0;
                 self.usage = haft_models::Usage::default();
                 self.unwritten.clear();
             }
@@ -226,14 +226,14 @@ impl Listening<'_> {
         let call = self.assembler.push(&event);
         if let ModelEvent::BlockStop { index } = event
             && let Some(block) = self.assembler.block(index)
-            && let Some(position) = self.untold.remove(&index)
+            && let Some(position) = self.unreported.remove(&index)
         {
-            let shown = self.displayed(index, &block).await;
-            self.tell(block, position, shown);
+            let shown = self.show_withheld(index, &block).await;
+            self.emit_block(block, position, shown);
         }
         if let Some(call) = call {
-            self.stands = true;
-            self.write(None);
+            self.is_final = true;
+            self.write_blocks(None);
             if let Ok(input) = call.input {
                 self.push(call.id, call.name, input, turn);
             }
@@ -241,7 +241,7 @@ impl Listening<'_> {
     }
 
     /// Returns whether the event belongs to a text that hooks filter first.
-    fn withholds(&mut self, event: &ModelEvent) -> bool {
+    fn is_withheld(&mut self, event: &ModelEvent) -> bool {
         if self.round.display.is_none() {
             return false;
         }
@@ -258,7 +258,7 @@ impl Listening<'_> {
     }
 
     /// Runs the display hooks on a withheld text and shows it. Returns the shown block.
-    async fn displayed(&mut self, index: usize, block: &Block) -> Option<Block> {
+    async fn show_withheld(&mut self, index: usize, block: &Block) -> Option<Block> {
         let Round { sink, cancel, .. } = *self.round;
         let (Some(hooks), Block::Text { text }) = (self.round.display, block) else {
             return None;
@@ -271,7 +271,7 @@ impl Listening<'_> {
             index: self.withheld.shown.len(),
             text,
         };
-        let replaced = hooks.display(&whole, RunContext::new(sink, cancel)).await;
+        let replaced = hooks.filter_display(&whole, RunContext::new(sink, cancel)).await;
         self.withheld.is_changed |= replaced.is_some();
         let text = replaced.unwrap_or_else(|| text.clone());
         self.withheld.shown.push(text.clone());
@@ -290,7 +290,7 @@ impl Listening<'_> {
     }
 
     /// Reports a complete block. The user may see a different block than the transcript contains.
-    fn tell(&mut self, block: Block, position: usize, shown: Option<Block>) {
+    fn emit_block(&mut self, block: Block, position: usize, shown: Option<Block>) {
         let said = ReplyBlock {
             uuid: clock::random_id(),
             message_id: self.message_id.clone(),
@@ -304,16 +304,16 @@ impl Listening<'_> {
         if let Some(shown) = shown {
             seen.block = shown;
         }
-        self.round.sink.on_event(&AgentEvent::Said(Box::new(seen)));
+        self.round.sink.on_event(&AgentEvent::BlockCompleted(Box::new(seen)));
         self.unwritten.push(said);
     }
 
     /// Writes the pending blocks to the transcript.
-    fn write(&mut self, stop: Option<&haft_models::StopReason>) {
+    fn write_blocks(&mut self, stop: Option<&haft_models::StopReason>) {
         for said in self.unwritten.drain(..) {
             self.round
                 .transcript
-                .said(&said, &self.asked, stop, &self.usage);
+                .write_block(&said, &self.asked, stop, &self.usage);
         }
     }
 
@@ -321,12 +321,12 @@ impl Listening<'_> {
     fn push(&mut self, id: String, name: String, input: Value, turn: &mut CallBatch<'_>) {
         if self.pushed.insert(id.clone()) {
             turn.push(ToolUse { id, name, input });
-            self.working.tell_bound(self.round.sink);
+            self.working.report_bound(self.round.sink);
         }
     }
 
     /// Waits until every call of the reply has a result.
-    async fn answer(
+    async fn collect_results(
         mut self,
         mut turn: CallBatch<'_>,
         mut end: End,
@@ -340,7 +340,7 @@ impl Listening<'_> {
             End::Complete | End::Fault(_) => false,
             // Providers reject a message that contains only thinking.
             End::Interrupted => reply.message.content.iter().all(Block::is_thinking),
-            End::Failed(_) => !self.stands,
+            End::Failed(_) => !self.is_final,
         };
         if is_void {
             reply.message.content.clear();
@@ -348,8 +348,8 @@ impl Listening<'_> {
             return (reply, Vec::new(), end);
         }
         let stop = reply.stop.clone();
-        self.write(stop.as_ref());
-        if self.stands {
+        self.write_blocks(stop.as_ref());
+        if self.is_final {
             let (transcript, request) = (self.round.transcript, &self.request_id);
             transcript.reply_ended(request, &self.asked, &self.usage);
         }
@@ -374,8 +374,8 @@ impl Listening<'_> {
                     Err(bad) => bad.to_string(),
                     Ok(_) => INTERRUPTED.to_owned(),
                 };
-                let finished = unrun(&call.id, &call.name, text);
-                answers.push(self.answered(input.unwrap_or_default(), finished));
+                let finished = not_run_result(&call.id, &call.name, text);
+                answers.push(self.record_result(input.unwrap_or_default(), finished));
                 continue;
             }
             // Blocks may end in a different order than they began, and calls are pushed when they
@@ -389,12 +389,12 @@ impl Listening<'_> {
                         turn_cancel.cancel();
                         continue;
                     }
-                    () = self.working.starts() => {
-                        self.working.tell_started(self.round.sink);
+                    () = self.working.wait_for_start() => {
+                        self.working.report_started(self.round.sink);
                         continue;
                     }
                     _ = ticks.tick() => {
-                        self.working.tell(self.round.sink);
+                        self.working.report_running(self.round.sink);
                         continue;
                     }
                 };
@@ -405,20 +405,20 @@ impl Listening<'_> {
                 let name = &call.name;
                 end = End::Fault(format!("the engine lost call {} of {name}", call.id));
                 let text = "The engine lost this call: whether it ran is not known.";
-                unrun(&call.id, name, text.to_owned())
+                not_run_result(&call.id, name, text.to_owned())
             });
-            answers.push(self.answered(input.unwrap_or_default(), finished));
+            answers.push(self.record_result(input.unwrap_or_default(), finished));
         }
         (reply, answers, end)
     }
 
     /// Records and reports the result of a call.
-    fn answered(&self, input: Value, finished: CallResult) -> Answer {
-        self.working.tell_started(self.round.sink);
+    fn record_result(&self, input: Value, finished: CallResult) -> Answer {
+        self.working.report_started(self.round.sink);
         let result = result_of(&finished);
         let structured = finished.structured.as_ref();
-        let uuid = self.round.transcript.answer(&result, structured);
-        self.round.sink.on_event(&AgentEvent::Answered {
+        let uuid = self.round.transcript.write_result(&result, structured);
+        self.round.sink.on_event(&AgentEvent::CallFinished {
             uuid,
             finished: Box::new(finished.clone()),
         });
@@ -427,7 +427,7 @@ impl Listening<'_> {
 }
 
 /// Returns the result of a call that never reached its tool.
-fn unrun(id: &str, name: &str, text: String) -> CallResult {
+fn not_run_result(id: &str, name: &str, text: String) -> CallResult {
     CallResult {
         call: CallId::new(),
         id: id.to_owned(),

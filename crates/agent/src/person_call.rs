@@ -11,16 +11,16 @@ use crate::{Agent, AgentEvent, Sink};
 impl Agent {
     /// Runs a call that the user made. It needs no approval, but deny rules apply. It is reported
     /// like a call of the model; the caller decides what the model reads of it.
-    pub async fn run_for_person(&mut self, tool_use: ToolUse, sink: &dyn Sink) -> CallResult {
-        let running = self.control.begin();
+    pub async fn run_user_call(&mut self, tool_use: ToolUse, sink: &dyn Sink) -> CallResult {
+        let running = self.control.start_run();
         self.take_changes();
         let reports = Reports(sink);
         let cancel = running.cancel.clone();
         let finished = self
             .scheduler
-            .run_for_person(tool_use, cancel, &reports)
+            .run_user_call(tool_use, cancel, &reports)
             .await;
-        self.note_place();
+        self.record_cwd();
         finished
     }
 }
@@ -29,9 +29,9 @@ impl Agent {
 struct Reports<'a>(&'a dyn Sink);
 
 impl CallObserver for Reports<'_> {
-    fn bound(&self, call: &Prepared) {
+    fn on_bound(&self, call: &Prepared) {
         let (id, tool_use_id) = call.ids();
-        self.0.on_event(&AgentEvent::Calling {
+        self.0.on_event(&AgentEvent::CallBound {
             call: id,
             tool_use_id,
             tool_name: call.name().to_owned(),
@@ -40,7 +40,7 @@ impl CallObserver for Reports<'_> {
     }
 
     // The caller records the call in the transcript.
-    fn started(&self, _: &Admitted) {}
+    fn on_started(&self, _: &Admitted) {}
 
-    fn ended(&self, _: &CallResult) {}
+    fn on_ended(&self, _: &CallResult) {}
 }

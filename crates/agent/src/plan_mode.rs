@@ -13,7 +13,7 @@ pub(crate) struct PlanReminder {
 
 impl PlanReminder {
     /// Adds a reminder if plan mode was switched on or off, but not by the model.
-    pub(crate) fn tell(
+    pub(crate) fn remind_if_changed(
         &mut self,
         context: &SessionContext,
         dialogue: &mut Dialogue,
@@ -24,10 +24,10 @@ impl PlanReminder {
             return;
         }
         let text = match is_on {
-            true => planning(context),
+            true => plan_mode_text(context),
             false => "Plan mode is over: go ahead.".to_owned(),
         };
-        dialogue.remind(&text, Added::Mode, to);
+        dialogue.add_reminder(&text, Added::Mode, to);
     }
 
     /// Updates the state after calls. The result of a call that changes the mode says so.
@@ -44,17 +44,17 @@ impl PlanReminder {
     }
 
     /// Returns the reminders that the model needs again after a compaction.
-    pub(crate) fn still_holds(&mut self, scheduler: &Scheduler) -> Vec<String> {
+    pub(crate) fn reminders_after_compaction(&mut self, scheduler: &Scheduler) -> Vec<String> {
         let kept = scheduler.engine().services().get::<SessionState>();
-        let mut texts = kept.map(|kept| kept.told()).unwrap_or_default();
+        let mut texts = kept.map(|kept| kept.reminders()).unwrap_or_default();
         let context = scheduler.context();
         self.knows = context.mode == PermissionMode::Plan;
-        texts.extend(self.knows.then(|| planning(&context)));
+        texts.extend(self.knows.then(|| plan_mode_text(&context)));
         texts
     }
 }
 
-fn planning(context: &SessionContext) -> String {
+fn plan_mode_text(context: &SessionContext) -> String {
     let place = match &context.plan_file {
         Some(file) => format!(
             " Write the plan to {}, the only file that may be written.",

@@ -23,7 +23,7 @@ pub(crate) struct Repeats {
 impl Repeats {
     /// Adds the calls of a turn with their results. Returns the number of consecutive turns without
     /// progress.
-    pub(crate) fn note<'a>(
+    pub(crate) fn record_turn<'a>(
         &mut self,
         calls: impl IntoIterator<Item = (&'a str, &'a Value, &'a [Content])>,
     ) -> u32 {
@@ -56,7 +56,7 @@ mod tests {
         let mut repeats = Repeats::default();
         let mut round = |name: &str, result: &str| {
             let (input, result) = (json!({"a": 1}), [Content::text(result)]);
-            repeats.note([(name, &input, &result[..])])
+            repeats.record_turn([(name, &input, &result[..])])
         };
         let rounds = [
             round("A", "1"),

@@ -8,9 +8,9 @@ use haft_models::{ConversationError, StopReason, Usage};
 use crate::{
     Added, Agent, AgentEvent, Denial, EndReason, FinalAnswer, NoticeLevel, RunResult, Sink,
     Subtype,
-    background::{has_notices, tell_notices},
+    background::{has_notices, add_task_notices},
     clock,
-    compaction::text_of,
+    compaction::reply_text,
     cost,
     deferred_call::TakenUp,
     hooks::RunContext,
@@ -67,23 +67,23 @@ impl Agent {
 
     /// Like [`run`](Self::run), but without a prompt: sends the notices of background tasks that
     /// have ended since the model last received any.
-    pub async fn run_notices(&mut self, sink: &dyn Sink) -> RunResult {
+    pub async fn run_background_notices(&mut self, sink: &dyn Sink) -> RunResult {
         self.boxed_run(None, sink).await
     }
 
     /// Reports the start of a run that is answered without the model. [`answer`](Self::answer) ends
     /// it.
-    pub fn announce(&self, sink: &dyn Sink) {
-        sink.on_event(&AgentEvent::Began(self.began()));
+    pub fn announce_run(&self, sink: &dyn Sink) {
+        sink.on_event(&AgentEvent::RunStarted(self.run_start()));
     }
 
     /// Returns the result of a run without the model. `Err` is an error in the user's input.
-    pub fn answer(&self, answer: Result<String, String>) -> RunResult {
+    pub fn answer_without_model(&self, answer: Result<String, String>) -> RunResult {
         let left = match answer {
-            Ok(text) => Left::well(EndReason::Completed, text),
-            Err(what) => Left::badly(Subtype::DuringExecution, EndReason::Refused, what),
+            Ok(text) => Left::success(EndReason::Completed, text),
+            Err(what) => Left::failure(Subtype::DuringExecution, EndReason::Refused, what),
         };
-        self.ended(left, Tally::default(), Duration::ZERO)
+        self.run_result(left, Tally::default(), Duration::ZERO)
     }
 
     /// Boxed, so that the code is compiled only once, in this crate, not in each crate that awaits
@@ -98,25 +98,25 @@ impl Agent {
 
     /// Executes a run with all its turns, and returns its result.
     async fn run_from(&mut self, prompt: Option<Prompt>, sink: &dyn Sink) -> RunResult {
-        let running = self.control.begin();
+        let running = self.control.start_run();
         let to = RunContext::new(sink, &running.cancel);
         let started = Instant::now();
         let mut tally = Tally::default();
-        self.catch_up(to).await;
+        self.reload_after_dropped_run(to).await;
         self.session.is_behind = true;
-        let left = self.go(prompt, to, &mut tally).await;
+        let left = self.run_loop(prompt, to, &mut tally).await;
         self.session.is_behind = false;
         self.take_changes();
-        self.note_terms();
-        self.tell_trouble(to);
+        self.record_grants();
+        self.warn_if_unrecorded(to);
         if let Some(subagents) = &self.subagents {
             tally.denials.extend(subagents.take_denials());
         }
-        self.ended(left, tally, started.elapsed())
+        self.run_result(left, tally, started.elapsed())
     }
 
     /// Builds the result of a run.
-    fn ended(&self, left: Left, tally: Tally, duration: Duration) -> RunResult {
+    fn run_result(&self, left: Left, tally: Tally, duration: Duration) -> RunResult {
         RunResult {
             subtype: left.subtype,
             text: left.text,
@@ -136,51 +136,51 @@ impl Agent {
     }
 
     /// Starts the session if necessary, adds the prompt, and runs turns until the run ends.
-    async fn go(&mut self, prompt: Option<Prompt>, to: RunContext<'_>, tally: &mut Tally) -> Left {
+    async fn run_loop(&mut self, prompt: Option<Prompt>, to: RunContext<'_>, tally: &mut Tally) -> Left {
         self.take_changes();
-        self.note_place();
+        self.record_cwd();
         // An initial prompt from hooks is ignored here: the code that starts the session sends it.
-        self.start(to).await;
-        to.sink.on_event(&AgentEvent::Began(self.began()));
+        self.start_session_once(to).await;
+        to.sink.on_event(&AgentEvent::RunStarted(self.run_start()));
         if let Some(why) = self.session.held_up.take() {
             to.notice(NoticeLevel::Warning, why.clone());
-            return Left::well(EndReason::HookStopped, why);
+            return Left::success(EndReason::HookStopped, why);
         }
         let was_deferred = self.has_deferred_call();
-        match self.take_up_deferred(to).await {
+        match self.run_deferred_call(to).await {
             TakenUp::Done => {}
-            TakenUp::Again(call) => return Left::deferred(call),
-            TakenUp::Gone(tool) => {
+            TakenUp::DeferredAgain(call) => return Left::deferred(call),
+            TakenUp::ToolMissing(tool) => {
                 let what = format!(
                     "the call that was put off cannot be made: no tool is called {tool} here"
                 );
                 let reason = EndReason::ToolDeferredUnavailable;
-                return Left::badly(Subtype::DuringExecution, reason, what);
+                return Left::failure(Subtype::DuringExecution, reason, what);
             }
         }
         let mut last = Vec::new();
         if let Some(prompt) = prompt {
             let id = prompt.uuid.unwrap_or_else(clock::random_id);
             let effort = self.client.settings.effort.as_ref();
-            self.hooks.set_situation(id, effort);
+            self.hooks.set_prompt_context(id, effort);
             let words: Vec<&str> = prompt.content.iter().filter_map(Content::as_text).collect();
             let word = self.hooks.prompt(&words.join("\n"), to).await;
             if let Some(why) = word.block.or(word.stop) {
                 to.notice(NoticeLevel::Warning, why.clone());
-                return Left::well(EndReason::HookStopped, why);
+                return Left::success(EndReason::HookStopped, why);
             }
-            self.speaks_again();
-            self.instructions.follow_skills(&self.hooks, to).await;
+            self.start_user_turn();
+            self.instructions.reload_changed_skills(&self.hooks, to).await;
             let window = self.client.settings.window;
             self.instructions
-                .open(window, &mut self.dialogue, &self.hooks, to)
+                .send_opening(window, &mut self.dialogue, &self.hooks, to)
                 .await;
             self.dialogue
                 .add(prompt.content.clone(), Kind::Prompt, Some(id));
             self.dialogue.add_context(&word.context, to);
             last = prompt.content;
-        } else if !was_deferred && !has_notices(self.scheduler.engine()) && !self.hooks.is_woken() {
-            return Left::well(EndReason::Completed, "");
+        } else if !was_deferred && !has_notices(self.scheduler.engine()) && !self.hooks.has_wake_request() {
+            return Left::success(EndReason::Completed, "");
         }
         let mut course = Course {
             last,
@@ -191,14 +191,14 @@ impl Agent {
             shortened: false,
         };
         loop {
-            if let Some(left) = self.step(&mut course, to, tally).await {
+            if let Some(left) = self.run_turn(&mut course, to, tally).await {
                 return left;
             }
         }
     }
 
     /// Runs one turn and handles its outcome. Returns the end of the run, or `None` to continue.
-    async fn step(
+    async fn run_turn(
         &mut self,
         course: &mut Course,
         to: RunContext<'_>,
@@ -209,13 +209,13 @@ impl Agent {
             let source = "register_repo_root";
             self.hooks.directory_added(&path, source, to).await;
         }
-        if let Some(left) = self.over_budget() {
+        if let Some(left) = self.check_budget() {
             return Some(left);
         }
-        for prompt in self.control.take_said() {
+        for prompt in self.control.take_queued() {
             let prompt = match &self.attach {
                 Some(attach) if !prompt.mentions.is_empty() => {
-                    attach(prompt, self.scheduler.aside(), self.context().cwd).await
+                    attach(prompt, self.scheduler.nested_calls(), self.context().cwd).await
                 }
                 _ => prompt,
             };
@@ -223,56 +223,56 @@ impl Agent {
             self.dialogue.add_steering(prompt, to);
         }
         let context = self.scheduler.context();
-        self.plan.tell(&context, &mut self.dialogue, to);
-        tell_notices(self.scheduler.engine(), &mut self.dialogue, to);
+        self.plan.remind_if_changed(&context, &mut self.dialogue, to);
+        add_task_notices(self.scheduler.engine(), &mut self.dialogue, to);
         let (scheduler, dialogue) = (&self.scheduler, &mut self.dialogue);
-        self.instructions.tell_deferred(scheduler, dialogue);
-        for late in self.hooks.late_context(to) {
+        self.instructions.list_deferred_tools(scheduler, dialogue);
+        for late in self.hooks.take_async_context(to) {
             self.dialogue.add_context(&late, to);
         }
-        self.note_terms();
-        self.tell_trouble(to);
-        self.compaction(to).make_room(&course.last, tally).await;
+        self.record_grants();
+        self.warn_if_unrecorded(to);
+        self.compaction(to).compact_if_needed(&course.last, tally).await;
         if to.cancel.is_cancelled() {
-            return Some(self.interrupted(false, to));
+            return Some(self.on_interrupt(false, to));
         }
         let conversation = &self.dialogue.conversation;
         let request = self.client.request(conversation, &self.scheduler);
         let round = Round {
             model: &*self.client.model,
             transcript: &self.dialogue.transcript,
-            display: self.hooks.see_display().then_some(&self.hooks),
+            display: self.hooks.has_display_hooks().then_some(&self.hooks),
             sink: to.sink,
             cancel: to.cancel,
         };
         let mut done = round.run(&mut self.scheduler, request).await;
-        self.note_place();
+        self.record_cwd();
         let shown = done.shown.take();
         let Taken {
             end,
             answers,
             text,
             stop,
-        } = match self.take(done, tally, to) {
+        } = match self.record_reply(done, tally, to) {
             Ok(taken) => taken,
             Err(error) => {
                 let what = format!("the reply could not be taken into the conversation: {error}");
                 let (subtype, reason) = (Subtype::DuringExecution, EndReason::EngineFault);
-                return Some(Left::badly(subtype, reason, what));
+                return Some(Left::failure(subtype, reason, what));
             }
         };
         match end {
-            End::Interrupted => return Some(self.interrupted(!answers.is_empty(), to)),
-            End::Failed(error) => return self.failed(error, course, to, tally).await,
+            End::Interrupted => return Some(self.on_interrupt(!answers.is_empty(), to)),
+            End::Failed(error) => return self.on_model_error(error, course, to, tally).await,
             End::Fault(what) => {
                 let (subtype, reason) = (Subtype::DuringExecution, EndReason::EngineFault);
-                return Some(Left::badly(subtype, reason, what));
+                return Some(Left::failure(subtype, reason, what));
             }
             End::Complete => {}
         }
         if answers.is_empty() {
             let said = text.clone();
-            let mut left = self.said_everything(text, stop, course, to, tally).await?;
+            let mut left = self.on_final_reply(text, stop, course, to, tally).await?;
             if let Some(shown) = shown.filter(|_| left.text == said) {
                 left.text = shown;
             }
@@ -284,13 +284,13 @@ impl Agent {
         let window = self.client.settings.window;
         let (dialogue, scheduler) = (&mut self.dialogue, &mut self.scheduler);
         self.instructions
-            .tell_touched(window, dialogue, scheduler, &self.hooks, to)
+            .send_for_touched_files(window, dialogue, scheduler, &self.hooks, to)
             .await;
-        self.after_tools(&answers, course, to, tally).await
+        self.after_tool_calls(&answers, course, to, tally).await
     }
 
     /// Adds a reply and the results of its calls to the conversation.
-    fn take(
+    fn record_reply(
         &mut self,
         done: Done,
         tally: &mut Tally,
@@ -317,18 +317,18 @@ impl Agent {
                 .model
                 .as_deref()
                 .unwrap_or(&self.client.settings.name);
-            self.client.spend(name, &reply.usage);
+            self.client.record_usage(name, &reply.usage);
             tally.usage = cost::sum(&tally.usage, &reply.usage);
             tally.turns += 1;
             tally.stop.clone_from(&reply.stop);
         }
-        let text = text_of(&reply.message.content);
+        let text = reply_text(&reply.message.content);
         let stop = reply.stop.clone();
         let results: Vec<_> = answers
             .iter()
             .map(|answer| result_of(&answer.finished))
             .collect();
-        self.dialogue.window.replied(&reply, &results);
+        self.dialogue.window.record_reply(&reply, &results);
         self.dialogue
             .conversation
             .assistant(reply.message, results)?;
@@ -352,7 +352,7 @@ impl Agent {
                 .collect();
             if !content.is_empty() {
                 self.dialogue
-                    .add_reported(content, Kind::Meta, Added::Tool, to);
+                    .add_and_report(content, Kind::Meta, Added::Tool, to);
             }
         }
         Ok(Taken {
@@ -364,7 +364,7 @@ impl Agent {
     }
 
     /// Handles the results of a turn's calls. Returns the end of the run, or `None` to continue.
-    async fn after_tools(
+    async fn after_tool_calls(
         &mut self,
         answers: &[Answer],
         course: &mut Course,
@@ -379,7 +379,7 @@ impl Agent {
                 tool_use_id: finished.id.clone(),
                 tool_input: input.clone(),
             };
-            self.put_off(&deferred);
+            self.defer_call(&deferred);
             return Some(Left::deferred(deferred));
         }
         if let Some(why) = answers
@@ -387,34 +387,34 @@ impl Agent {
             .find_map(|answer| answer.finished.metadata.stop.clone())
         {
             to.notice(NoticeLevel::Info, why);
-            return Some(Left::well(EndReason::HookStopped, ""));
+            return Some(Left::success(EndReason::HookStopped, ""));
         }
         let word = self.hooks.tool_batch(answers, to).await;
         self.dialogue.add_context(&word.context, to);
         if let Some(why) = word.block.or(word.stop) {
             self.dialogue.add_context(std::slice::from_ref(&why), to);
             to.notice(NoticeLevel::Info, why);
-            return Some(Left::well(EndReason::HookStopped, ""));
+            return Some(Left::success(EndReason::HookStopped, ""));
         }
-        self.report_changes(to).await;
+        self.add_call_follow_up(to).await;
         let services = self.scheduler.engine().services();
         if let Some(text) = services
             .get::<FinalAnswer>()
             .ok()
-            .and_then(|own| own.ends(answers))
+            .and_then(|own| own.final_text(answers))
         {
-            return self.may_stop(text, course, to).await;
+            return self.run_stop_hooks(text, course, to).await;
         }
         let calls = answers.iter().map(|Answer { input, finished }| {
             (finished.name.as_str(), input, finished.content.as_slice())
         });
-        let rounds = course.repeats.note(calls);
+        let rounds = course.repeats.record_turn(calls);
         if rounds >= self.limits.stop_after_repeats {
             let times = rounds + 1;
             let what = format!(
                 "Stopped: the model made the same calls with the same results {times} times"
             );
-            return Some(Left::badly(
+            return Some(Left::failure(
                 Subtype::DuringExecution,
                 EndReason::RepeatedCalls,
                 what,
@@ -426,7 +426,7 @@ impl Agent {
                  try will change nothing. Do something else, or say what you are missing.",
                 rounds + 1
             );
-            self.dialogue.remind(&text, Added::Repeats, to);
+            self.dialogue.add_reminder(&text, Added::Repeats, to);
         }
         if let Some(most) = self
             .limits
@@ -435,35 +435,35 @@ impl Agent {
         {
             tally.turns += 1;
             let what = format!("Reached maximum number of turns ({most})");
-            return Some(Left::badly(Subtype::MaxTurns, EndReason::MaxTurns, what));
+            return Some(Left::failure(Subtype::MaxTurns, EndReason::MaxTurns, what));
         }
         None
     }
 
     /// Adds the follow-up report for the finished calls (for example new diagnostics) to the
     /// conversation.
-    async fn report_changes(&mut self, to: RunContext<'_>) {
+    async fn add_call_follow_up(&mut self, to: RunContext<'_>) {
         let services = self.scheduler.engine().services().clone();
         let Ok(follower) = services.get::<CallFollower>() else {
             return;
         };
         let report = tokio::select! {
-            report = follower.0.after_calls(&services) => report,
+            report = follower.0.report_after_calls(&services) => report,
             () = to.cancel.cancelled() => None,
         };
         if let Some(report) = report {
-            self.dialogue.remind(&report, Added::Tool, to);
+            self.dialogue.add_reminder(&report, Added::Tool, to);
         }
     }
 
     /// Recovers after a run was dropped in the middle: waits for its running calls, then reloads
     /// the conversation from the transcript.
-    async fn catch_up(&mut self, to: RunContext<'_>) {
+    async fn reload_after_dropped_run(&mut self, to: RunContext<'_>) {
         if !self.session.is_behind {
             return;
         }
         drop(self.scheduler.turn().await);
-        if let Err(what) = self.dialogue.catch_up() {
+        if let Err(what) = self.dialogue.reload_from_transcript() {
             to.notice(NoticeLevel::Warning, what);
         }
     }

@@ -37,7 +37,7 @@ pub(crate) struct Left {
 
 impl Left {
     /// Returns a successful end.
-    pub(crate) fn well(reason: EndReason, text: impl Into<String>) -> Self {
+    pub(crate) fn success(reason: EndReason, text: impl Into<String>) -> Self {
         Self {
             subtype: Subtype::Success,
             reason,
@@ -52,33 +52,33 @@ impl Left {
     pub(crate) fn deferred(call: Denial) -> Self {
         Self {
             deferred: Some(call),
-            ..Self::well(EndReason::ToolDeferred, "")
+            ..Self::success(EndReason::ToolDeferred, "")
         }
     }
 
     /// Returns the end of a failed run.
-    pub(crate) fn badly(subtype: Subtype, reason: EndReason, error: impl Into<String>) -> Self {
+    pub(crate) fn failure(subtype: Subtype, reason: EndReason, error: impl Into<String>) -> Self {
         Self {
             subtype,
             errors: vec![error.into()],
-            ..Self::well(reason, "")
+            ..Self::success(reason, "")
         }
     }
 }
 
 impl Agent {
     /// Returns the end of the run if the budget is exhausted.
-    pub(crate) fn over_budget(&self) -> Option<Left> {
+    pub(crate) fn check_budget(&self) -> Option<Left> {
         let most = self.limits.max_budget_usd?;
         let spent = self.client.total_cost();
         (spent >= most).then(|| {
             let what = format!("Reached maximum budget (${most}): ${spent:.4} spent");
-            Left::badly(Subtype::MaxBudget, EndReason::BudgetExhausted, what)
+            Left::failure(Subtype::MaxBudget, EndReason::BudgetExhausted, what)
         })
     }
 
     /// Handles a reply without calls. Returns the end of the run, or `None` to continue.
-    pub(crate) async fn said_everything(
+    pub(crate) async fn on_final_reply(
         &mut self,
         text: String,
         stop: Option<StopReason>,
@@ -95,25 +95,25 @@ impl Agent {
             course.shortened = true;
             let mut compaction = self.compaction(to);
             let done = compaction
-                .sum_up(Trigger::Auto, "", &course.last, tally)
+                .compact(Trigger::Auto, "", &course.last, tally)
                 .await;
             if matches!(done, Ok(true)) {
                 return None;
             }
         }
-        if self.control.has_said() || has_notices(self.scheduler.engine()) || self.hooks.is_woken()
+        if self.control.has_queued() || has_notices(self.scheduler.engine()) || self.hooks.has_wake_request()
         {
             return None;
         }
         let text = match stop {
-            Some(StopReason::Refusal) => refused(text, to),
+            Some(StopReason::Refusal) => refusal_text(text, to),
             _ => text,
         };
-        self.may_stop(text, course, to).await
+        self.run_stop_hooks(text, course, to).await
     }
 
     /// Runs the Stop hooks, which may continue the run.
-    pub(crate) async fn may_stop(
+    pub(crate) async fn run_stop_hooks(
         &mut self,
         text: String,
         course: &mut Course,
@@ -122,11 +122,11 @@ impl Agent {
         let again = course.stop_blocks > 0;
         let word = self.hooks.stop(&text, again, to).await;
         if word.stop.is_some() || to.cancel.is_cancelled() {
-            return Some(Left::well(EndReason::Completed, text));
+            return Some(Left::success(EndReason::Completed, text));
         }
         let feedback: Vec<String> = word.block.into_iter().chain(word.context).collect();
         if feedback.is_empty() || course.stop_blocks == MOST_STOP_BLOCKS {
-            return Some(Left::well(EndReason::Completed, text));
+            return Some(Left::success(EndReason::Completed, text));
         }
         course.stop_blocks += 1;
         self.dialogue.add_context(&feedback, to);
@@ -134,7 +134,7 @@ impl Agent {
     }
 
     /// Handles a failed request. Summarizes the conversation if it was too long.
-    pub(crate) async fn failed(
+    pub(crate) async fn on_model_error(
         &mut self,
         error: ModelError,
         course: &mut Course,
@@ -155,7 +155,7 @@ impl Agent {
             course.shortened = true;
             let mut compaction = self.compaction(to);
             match compaction
-                .sum_up(Trigger::Auto, "", &course.last, tally)
+                .compact(Trigger::Auto, "", &course.last, tally)
                 .await
             {
                 Ok(true) => return None,
@@ -163,7 +163,7 @@ impl Agent {
                 Err(error) => to.notice(NoticeLevel::Warning, error.to_string()),
             }
             if to.cancel.is_cancelled() {
-                return Some(self.interrupted(false, to));
+                return Some(self.on_interrupt(false, to));
             }
         }
         let reason = if is_too_long {
@@ -171,32 +171,32 @@ impl Agent {
         } else {
             EndReason::ApiError
         };
-        to.sink.on_event(&AgentEvent::Failed(error.clone()));
+        to.sink.on_event(&AgentEvent::ModelFailed(error.clone()));
         self.hooks.failure(&error, to).await;
         Some(Left {
             api_error: Some(error.clone()),
             errors: vec![error.to_string()],
-            ..Left::well(reason, format!("API Error: {error}"))
+            ..Left::success(reason, format!("API Error: {error}"))
         })
     }
 
     /// Adds the interrupt marker to the conversation and returns the end of the run. `tools` is set
     /// if calls were running.
-    pub(crate) fn interrupted(&mut self, tools: bool, to: RunContext<'_>) -> Left {
+    pub(crate) fn on_interrupt(&mut self, tools: bool, to: RunContext<'_>) -> Left {
         let (reason, marker) = match tools {
             true => (EndReason::AbortedTools, INTERRUPTED_TOOLS),
             false => (EndReason::AbortedStreaming, INTERRUPTED),
         };
         let content = vec![Content::text(marker)];
         self.dialogue
-            .add_reported(content, Kind::Prompt, Added::Interrupt, to);
-        Left::badly(Subtype::DuringExecution, reason, marker)
+            .add_and_report(content, Kind::Prompt, Added::Interrupt, to);
+        Left::failure(Subtype::DuringExecution, reason, marker)
     }
 }
 
 /// Returns the text that the user sees if the model or the provider's content filter refused: never
 /// an empty one.
-fn refused(text: String, to: RunContext<'_>) -> String {
+fn refusal_text(text: String, to: RunContext<'_>) -> String {
     let what = "The model refused to answer, or the provider's content filter cut the answer off (stop reason: \
                 refusal). Say it in other words, or begin a new conversation without what led to it.";
     to.notice(NoticeLevel::Warning, what.to_owned());

@@ -45,12 +45,12 @@ impl Working {
     }
 
     /// Reports all running calls.
-    pub(crate) fn tell(&self, sink: &dyn Sink) {
+    pub(crate) fn report_running(&self, sink: &dyn Sink) {
         // The lock is released first, because the sink may be slow.
         let working: Vec<AgentEvent> = self
             .calls()
             .iter()
-            .map(|call| AgentEvent::Working {
+            .map(|call| AgentEvent::CallRunning {
                 tool_use_id: call.id.clone(),
                 tool_name: call.name.clone(),
                 elapsed: call.since.elapsed(),
@@ -62,7 +62,7 @@ impl Working {
     }
 
     /// Reports calls that were validated since the last report.
-    pub(crate) fn tell_bound(&self, sink: &dyn Sink) {
+    pub(crate) fn report_bound(&self, sink: &dyn Sink) {
         let bound = std::mem::take(&mut *self.bound_calls());
         for event in &bound {
             sink.on_event(event);
@@ -70,12 +70,12 @@ impl Working {
     }
 
     /// Waits until a call has started that was not reported yet.
-    pub(crate) async fn starts(&self) {
+    pub(crate) async fn wait_for_start(&self) {
         self.wakes.notified().await;
     }
 
     /// Reports calls that have started since the last report.
-    pub(crate) fn tell_started(&self, sink: &dyn Sink) {
+    pub(crate) fn report_started(&self, sink: &dyn Sink) {
         let started = std::mem::take(&mut *self.started_calls());
         for event in &started {
             sink.on_event(event);
@@ -96,9 +96,9 @@ impl Working {
 }
 
 impl CallObserver for Working {
-    fn bound(&self, call: &Prepared) {
+    fn on_bound(&self, call: &Prepared) {
         let (id, tool_use_id) = call.ids();
-        let event = AgentEvent::Calling {
+        let event = AgentEvent::CallBound {
             call: id,
             tool_use_id,
             tool_name: call.name().to_owned(),
@@ -107,10 +107,10 @@ impl CallObserver for Working {
         self.bound_calls().push(event);
     }
 
-    fn started(&self, call: &Admitted) {
-        self.transcript.started(call);
+    fn on_started(&self, call: &Admitted) {
+        self.transcript.on_started(call);
         let (_, id) = call.call().ids();
-        let event = AgentEvent::Started {
+        let event = AgentEvent::CallStarted {
             tool_use_id: id.clone(),
         };
         self.started_calls().push(event);
@@ -122,8 +122,8 @@ impl CallObserver for Working {
         });
     }
 
-    fn ended(&self, finished: &CallResult) {
+    fn on_ended(&self, finished: &CallResult) {
         self.calls().retain(|call| call.id != finished.id);
-        self.transcript.ended(finished);
+        self.transcript.on_ended(finished);
     }
 }

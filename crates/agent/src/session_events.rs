@@ -19,25 +19,25 @@ use crate::{
 impl Agent {
     /// Starts the session before the first run. Returns the initial prompt that hooks provide, if
     /// any.
-    pub async fn begin(&mut self, sink: &dyn Sink) -> Option<String> {
+    pub async fn start_session(&mut self, sink: &dyn Sink) -> Option<String> {
         let never = CancellationToken::new();
-        self.start(RunContext::new(sink, &never)).await
+        self.start_session_once(RunContext::new(sink, &never)).await
     }
 
     /// Starts the session if it has not started yet.
-    pub(crate) async fn start(&mut self, to: RunContext<'_>) -> Option<String> {
+    pub(crate) async fn start_session_once(&mut self, to: RunContext<'_>) -> Option<String> {
         if std::mem::replace(&mut self.session.has_begun, true) {
             return None;
         }
         let origin = self.session.origin.name();
         let model = &self.client.settings.name;
         let word = self.hooks.session_start(origin, model, to).await;
-        self.instructions.open_with(word.context);
+        self.instructions.queue_opening(word.context);
         self.session.held_up = self.session.held_up.take().or(word.stop);
-        if self.hooks.wants_skills_again() {
+        if self.hooks.take_skill_reload() {
             self.instructions.reload_skills(to);
         }
-        word.first_words
+        word.initial_prompt
     }
 
     /// Fires the Setup hooks, which prepare (`init`) or maintain (`maintenance`) the project.
@@ -45,7 +45,7 @@ impl Agent {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         let word = self.hooks.setup(trigger, to).await;
-        self.instructions.open_with(word.context);
+        self.instructions.queue_opening(word.context);
         self.session.held_up = self.session.held_up.take().or(word.stop);
     }
 
@@ -68,7 +68,7 @@ impl Agent {
 
     /// Notifies hooks that a command expands to a prompt. Returns their context for the model, or
     /// the reason why they block it.
-    pub async fn prompt_expands(
+    pub async fn fire_prompt_expansion(
         &self,
         what: &PromptExpansion<'_>,
         sink: &dyn Sink,
@@ -84,29 +84,29 @@ impl Agent {
 
     /// Waits until an asynchronous hook wakes the model. Its context is sent with the next run, or
     /// by [`run_notices`](Self::run_notices).
-    pub async fn woken(&self) {
-        self.hooks.woken().await;
+    pub async fn wait_for_hook_wake(&self) {
+        self.hooks.wait_for_wake().await;
     }
 
     /// Returns the background tasks of the session, or `None` if it has no such service.
-    pub fn notices(&self) -> Option<Arc<BackgroundTasks>> {
+    pub fn background_tasks(&self) -> Option<Arc<BackgroundTasks>> {
         background(self.scheduler.engine())
     }
 
     /// Returns a runner for calls outside of turns, under the rules of this session.
-    pub fn aside(&self) -> NestedCalls {
-        self.scheduler.aside()
+    pub fn nested_calls(&self) -> NestedCalls {
+        self.scheduler.nested_calls()
     }
 
     /// Sets the changes that apply to the next run, such as the permissions of a skill that the
     /// user called. They end with the user's next prompt.
-    pub fn permit(&mut self, patches: Vec<ContextPatch>) {
+    pub fn set_next_run_patches(&mut self, patches: Vec<ContextPatch>) {
         self.session.permitted = patches;
     }
 
     /// Handles a new prompt: ends the permissions of the previous turn and applies those for this
     /// one.
-    pub(crate) fn speaks_again(&mut self) {
+    pub(crate) fn start_user_turn(&mut self) {
         self.scheduler.apply(&ContextPatch::EndRulesOfTurn);
         for patch in std::mem::take(&mut self.session.permitted) {
             self.scheduler.apply(&patch);
@@ -123,13 +123,13 @@ impl Agent {
         if self.dialogue.is_empty() {
             return Ok(false);
         }
-        let running = self.control.begin();
+        let running = self.control.start_run();
         let to = RunContext::new(sink, &running.cancel);
-        self.note_place();
+        self.record_cwd();
         let mut tally = Tally::default();
         let mut compaction = self.compaction(to);
         compaction
-            .sum_up(Trigger::Manual, instructions, &[], &mut tally)
+            .compact(Trigger::Manual, instructions, &[], &mut tally)
             .await
     }
 
@@ -139,42 +139,42 @@ impl Agent {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         self.hooks.conversation_end("clear", to).await;
-        self.scheduler.engine().begin_conversation(session.id);
+        self.scheduler.engine().start_conversation(session.id);
         self.session.id = session.id;
-        self.dialogue.begin(session);
-        self.hooks.writes_to(&self.dialogue.transcript);
-        self.instructions.forget();
-        self.note_place();
+        self.dialogue.start_transcript(session);
+        self.hooks.set_transcript(&self.dialogue.transcript);
+        self.instructions.reset();
+        self.record_cwd();
         let model = &self.client.settings.name;
         let word = self.hooks.session_start("clear", model, to).await;
-        self.instructions.open_with(word.context);
+        self.instructions.queue_opening(word.context);
         self.session.held_up = self.session.held_up.take().or(word.stop);
     }
 
     /// Resumes another conversation instead of this one. The usage, the files, the permissions and
     /// the background tasks remain.
-    pub async fn take_up(&mut self, session: Session, sink: &dyn Sink) {
+    pub async fn resume_conversation(&mut self, session: Session, sink: &dyn Sink) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         self.hooks.conversation_end("resume", to).await;
-        self.scheduler.engine().begin_conversation(session.id);
+        self.scheduler.engine().start_conversation(session.id);
         self.session.id = session.id;
-        self.dialogue.take_up(session);
-        self.hooks.writes_to(&self.dialogue.transcript);
-        self.note_place();
+        self.dialogue.resume(session);
+        self.hooks.set_transcript(&self.dialogue.transcript);
+        self.record_cwd();
         let model = &self.client.settings.name;
         let word = self.hooks.session_start("resume", model, to).await;
-        self.instructions.open_with(word.context);
+        self.instructions.queue_opening(word.context);
         self.session.held_up = self.session.held_up.take().or(word.stop);
     }
 
     /// Rewinds the conversation to this message, or to the beginning for `None`. Later messages
     /// remain in the transcript on a separate branch. Returns the message that was the last before;
     /// rewinding to it undoes the rewind.
-    pub fn go_back(&mut self, until: Option<&str>) -> Result<Option<Uuid>, String> {
-        let before = self.dialogue.go_back(until)?;
+    pub fn rewind_to(&mut self, until: Option<&str>) -> Result<Option<Uuid>, String> {
+        let before = self.dialogue.rewind_to(until)?;
         if until.is_none() {
-            self.instructions.forget();
+            self.instructions.reset();
         }
         Ok(before)
     }
@@ -183,13 +183,13 @@ impl Agent {
     /// message, and `before` is the message before it. Returns the message that was the last
     /// before; rewinding to it undoes this. Returns `None` if it was interrupted, and then nothing
     /// has changed.
-    pub async fn sum_up_from(
+    pub async fn summarize_from(
         &mut self,
         prompt: &str,
         before: Option<&str>,
         sink: &dyn Sink,
     ) -> Result<Option<Uuid>, String> {
-        let running = self.control.begin();
+        let running = self.control.start_run();
         let to = RunContext::new(sink, &running.cancel);
         let about = format!("Sum up only what was said from this message of mine on: {prompt}");
         let mut tally = Tally::default();
@@ -199,7 +199,7 @@ impl Agent {
             Err(error) => return Err(error.to_string()),
             Ok(summary) => summary,
         };
-        let last = self.go_back(before)?;
+        let last = self.rewind_to(before)?;
         let text = format!("What was said from here on, in a summary:\n\n{summary}");
         let content = vec![Content::text(reminder(&text))];
         self.dialogue.add(content, Kind::Meta, None);
@@ -208,19 +208,19 @@ impl Agent {
 
     /// Adds a message in the user's name that is sent with the next request, without starting a
     /// run.
-    pub fn note_for_model(&mut self, content: Vec<Content>) -> Uuid {
+    pub fn add_user_note(&mut self, content: Vec<Content>) -> Uuid {
         self.dialogue.add(content, Kind::Prompt, None)
     }
 
     /// Notifies hooks that the session ends, with the reason: `clear`, `logout`,
     /// `prompt_input_exit`, `other`.
-    pub async fn end(&mut self, reason: &str, sink: &dyn Sink) {
+    pub async fn end_session(&mut self, reason: &str, sink: &dyn Sink) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         self.hooks.session_end(reason, to).await;
     }
 
-    pub(crate) fn began(&self) -> Began {
+    pub(crate) fn run_start(&self) -> Began {
         let context = self.scheduler.context();
         let pool = self.scheduler.engine().pool();
         Began {
@@ -232,23 +232,23 @@ impl Agent {
         }
     }
 
-    pub(crate) fn note_place(&self) {
-        self.dialogue.note_place(&self.scheduler.context().cwd);
+    pub(crate) fn record_cwd(&self) {
+        self.dialogue.set_cwd(&self.scheduler.context().cwd);
     }
 
     /// Records the permissions and tools that the session was granted, if the conversation is not
     /// empty.
-    pub(crate) fn note_terms(&self) {
+    pub(crate) fn record_grants(&self) {
         if !self.dialogue.is_empty() {
-            let terms = Terms::between(&self.session.start, &self.scheduler.context());
+            let terms = Terms::since_start(&self.session.start, &self.scheduler.context());
             let terms = terms.with_tools(&self.scheduler);
-            self.dialogue.transcript.set_terms(&terms);
+            self.dialogue.transcript.set_grants(&terms);
         }
     }
 
     /// Warns the user, once, if the transcript cannot be written. The session continues.
-    pub(crate) fn tell_trouble(&self, to: RunContext<'_>) {
-        if let Some(trouble) = self.dialogue.transcript.trouble() {
+    pub(crate) fn warn_if_unrecorded(&self, to: RunContext<'_>) {
+        if let Some(trouble) = self.dialogue.transcript.take_error() {
             to.notice(
                 NoticeLevel::Warning,
                 format!("this session is not recorded: {trouble}"),

@@ -155,7 +155,7 @@ impl Tab {
         match on {
             Some(number) => {
                 let element = self.element(number).await?;
-                self.on(&element, READY, json!([])).await.map(drop)
+                self.call_on_element(&element, READY, json!([])).await.map(drop)
             }
             None => {
                 let main = self.with(|tab| tab.main.clone())?;

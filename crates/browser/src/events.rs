@@ -380,7 +380,7 @@ fn paused(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) 
     let (id, session) = (text("requestId").to_owned(), tab.session.clone());
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
-        let verdict = shared.judge.judge(&request).await;
+        let verdict = shared.judge.intercept(&request).await;
         let (method, answer) = match &verdict {
             Verdict::Pass => {
                 if is_page {

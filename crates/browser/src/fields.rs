@@ -38,21 +38,21 @@ impl Tab {
     /// The field no longer exists.
     pub async fn conceal(&self, number: u32) -> Result<()> {
         let element = self.element(number).await?;
-        self.on(&element, CONCEAL, json!([])).await.map(drop)
+        self.call_on_element(&element, CONCEAL, json!([])).await.map(drop)
     }
 
     /// Replaces the contents of a field. Returns a remark if the field then contains something
     /// else.
     pub(crate) async fn type_into(&self, element: &Element, text: &str) -> Result<Option<String>> {
         let number = element.number;
-        match self.on(element, TAKE_FIELD, json!([])).await?.as_str() {
+        match self.call_on_element(element, TAKE_FIELD, json!([])).await?.as_str() {
             Some("field") => {}
             Some("disabled") => return Err(unusable(format!("e{number} is disabled."))),
             Some("readonly") => return Err(unusable(format!("e{number} is read-only."))),
             // Fields for dates, colours and ranges cannot be typed into.
             Some("set") => {
                 let set = self
-                    .on(element, SET_VALUE, json!([{"value": text}]))
+                    .call_on_element(element, SET_VALUE, json!([{"value": text}]))
                     .await?;
                 return Ok((set != true)
                     .then(|| format!("e{number} does not take \"{}\"", one_line(text, 60))));
@@ -69,7 +69,7 @@ impl Tab {
             self.call::<Nothing>("Input.insertText", json!({"text": text}))
                 .await?;
         }
-        let holds = self.on(element, HOLDS, json!([])).await?;
+        let holds = self.call_on_element(element, HOLDS, json!([])).await?;
         let same = |held: &str| {
             held.replace("\r\n", "\n").trim_end_matches('\n')
                 == text.replace("\r\n", "\n").trim_end_matches('\n')
@@ -87,7 +87,7 @@ impl Tab {
 
     pub(crate) async fn fill(&self, element: &Element, value: &str) -> Result<Option<String>> {
         let number = element.number;
-        let kind = self.on(element, FIELD_KIND, json!([])).await?;
+        let kind = self.call_on_element(element, FIELD_KIND, json!([])).await?;
         match kind["kind"].as_str() {
             Some("check") => {
                 let wanted = match value {
@@ -101,7 +101,7 @@ impl Tab {
                 };
                 if kind["on"] != wanted {
                     self.click(element, false).await?;
-                    let now = self.on(element, FIELD_KIND, json!([])).await?;
+                    let now = self.call_on_element(element, FIELD_KIND, json!([])).await?;
                     if now["on"] != wanted {
                         return Ok(Some(format!("e{number} did not change")));
                     }
@@ -115,7 +115,7 @@ impl Tab {
             _ => {
                 let remark = self.type_into(element, value).await?;
                 // The `change` event fires when the field loses the focus.
-                self.on(element, "function() { this.blur() }", json!([]))
+                self.call_on_element(element, "function() { this.blur() }", json!([]))
                     .await?;
                 Ok(remark)
             }
@@ -124,7 +124,7 @@ impl Tab {
 
     pub(crate) async fn select_options(&self, element: &Element, values: &[String]) -> Result<()> {
         let number = element.number;
-        let done = self.on(element, SELECT, json!([{"value": values}])).await?;
+        let done = self.call_on_element(element, SELECT, json!([{"value": values}])).await?;
         match done["result"].as_str() {
             Some("set") => Ok(()),
             Some("disabled") => Err(unusable(format!("e{number} is disabled."))),

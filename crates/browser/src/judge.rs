@@ -44,7 +44,7 @@ pub type Judging<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 /// machine, which includes [`SERVED_HOST`].
 pub trait RequestJudge: Send + Sync {
     /// Returns the verdict on `request`.
-    fn judge<'a>(&'a self, request: &'a BrowserRequest) -> Judging<'a>;
+    fn intercept<'a>(&'a self, request: &'a BrowserRequest) -> Judging<'a>;
 }
 
 /// The host whose requests are answered by the [`RequestJudge`]; it exists in no DNS.
@@ -55,13 +55,13 @@ pub const SERVED_HOST: &str = "haft.localhost";
 pub struct PassAll;
 
 impl RequestJudge for PassAll {
-    fn judge<'a>(&'a self, _: &'a BrowserRequest) -> Judging<'a> {
+    fn intercept<'a>(&'a self, _: &'a BrowserRequest) -> Judging<'a> {
         Box::pin(std::future::ready(Verdict::Pass))
     }
 }
 
 impl<J: RequestJudge + ?Sized> RequestJudge for Arc<J> {
-    fn judge<'a>(&'a self, request: &'a BrowserRequest) -> Judging<'a> {
-        (**self).judge(request)
+    fn intercept<'a>(&'a self, request: &'a BrowserRequest) -> Judging<'a> {
+        (**self).intercept(request)
     }
 }

@@ -74,7 +74,7 @@ impl Tab {
             }
             PictureOf::Element(number) => {
                 let element = self.element(number).await?;
-                self.on(&element, "function() { this.scrollIntoView({block: 'nearest', inline: 'nearest', behavior: 'instant'}) }", json!([]))
+                self.call_on_element(&element, "function() { this.scrollIntoView({block: 'nearest', inline: 'nearest', behavior: 'instant'}) }", json!([]))
                     .await?;
                 let model: Value = self
                     .call("DOM.getBoxModel", json!({"objectId": element.object}))

@@ -81,7 +81,7 @@ impl Tab {
         let number = element.number;
         let deadline = Instant::now() + COMES_TO_REST;
         // Not `scrollIntoViewIfNeeded`, which waits for the page's smooth scrolling.
-        let ready = self.on(element, READY, json!([])).await?;
+        let ready = self.call_on_element(element, READY, json!([])).await?;
         if ready == "hidden" {
             return Err(unusable(format!(
                 "e{number} cannot be seen: it has no place on the page."
@@ -98,7 +98,7 @@ impl Tab {
                 return Ok(point);
             }
             last = Some(point);
-            self.on(element, NEXT_FRAME, json!([])).await?;
+            self.call_on_element(element, NEXT_FRAME, json!([])).await?;
         }
     }
 
@@ -165,14 +165,14 @@ impl Tab {
         if same_frame {
             let object = self.object(hit.backend_node_id, &hit.frame_id).await?;
             if self
-                .on(element, IN_LINE, json!([{"objectId": object}]))
+                .call_on_element(element, IN_LINE, json!([{"objectId": object}]))
                 .await?
                 == true
             {
                 return Ok(());
             }
         } else if self
-            .on(
+            .call_on_element(
                 element,
                 "function() { return this.nodeName === 'IFRAME' }",
                 json!([]),

@@ -93,7 +93,7 @@ impl Tab {
     /// Waits until the effects of an action have finished. Returns true if the tab shows another
     /// page.
     pub(crate) async fn settle(&self, before: Before) -> Result<bool> {
-        let mut came = self.came_of(before).await?;
+        let mut came = self.outcome_since(before).await?;
         if came == Came::File {
             self.downloaded().await?;
             // Besides the download, the page may react like after any action. This is checked only
@@ -103,12 +103,12 @@ impl Tab {
                 downloads: tab.downloads,
                 ..before
             })?;
-            came = self.came_of(since).await?;
+            came = self.outcome_since(since).await?;
         }
         Ok(came == Came::Page)
     }
 
-    async fn came_of(&self, before: Before) -> Result<Came> {
+    async fn outcome_since(&self, before: Before) -> Result<Came> {
         let deadline = Instant::now() + CHANGES;
         let quiet = self.no_changes();
         let begun = self.shared.until(deadline, |state| {

@@ -242,7 +242,7 @@ impl Tab {
     ///
     /// # Errors
     /// There is no such entry, or as for [`Tab::navigate`].
-    pub async fn go(&self, by: i64, limit: Duration) -> Result<Arrival> {
+    pub async fn go_history(&self, by: i64, limit: Duration) -> Result<Arrival> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct History {
@@ -401,7 +401,7 @@ impl Tab {
     }
 
     /// Calls one of the crate's functions on an element.
-    pub(crate) async fn on(
+    pub(crate) async fn call_on_element(
         &self,
         element: &Element,
         function: &str,
@@ -468,7 +468,7 @@ impl Tab {
             object,
         };
         let connected = self
-            .on(
+            .call_on_element(
                 &element,
                 "function() { return this.isConnected }",
                 json!([]),

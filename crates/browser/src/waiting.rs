@@ -68,7 +68,7 @@ impl Tab {
             )));
         }
         let text = text.unwrap_or_default();
-        let near = self.near(text).await.unwrap_or_default();
+        let near = self.similar_lines(text).await.unwrap_or_default();
         let near = if near.is_empty() {
             String::new()
         } else {

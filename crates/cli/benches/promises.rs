@@ -166,7 +166,7 @@ fn decision() {
         .map(|(name, input)| {
             let tool = tools.iter().find(|tool| tool.spec().name == name).unwrap();
             let bound = std::sync::Arc::clone(tool).bind(input).unwrap();
-            let mut facts = Facts::of_call(&*bound);
+            let mut facts = Facts::from_bound_call(&*bound);
             facts.read_command(&setting);
             facts
         })

@@ -5,7 +5,7 @@ use haft_host::{Questions, UserQuestions};
 use tokio::sync::Mutex;
 
 use crate::{
-    line_input::{AnswerSource, Heard, hear},
+    line_input::{AnswerSource, Heard, read_answer},
     questions,
     show::{self, Style},
 };
@@ -47,7 +47,7 @@ impl Terminal {
             let source = self.source.clone();
             tokio::task::spawn_blocking(move || put(&source))
                 .await
-                .unwrap_or(ApprovalAnswer::Nobody)
+                .unwrap_or(ApprovalAnswer::Unavailable)
         })
     }
 }
@@ -82,10 +82,10 @@ fn put(
     };
     let prompt = format!("  {question} {choices}, or {otherwise}: ");
     loop {
-        let Heard::Line(said) = hear(source, &prompt, None) else {
-            return ApprovalAnswer::Nobody;
+        let Heard::Line(said) = read_answer(source, &prompt, None) else {
+            return ApprovalAnswer::Unavailable;
         };
-        match meant(said.trim(), always) {
+        match parse_answer(said.trim(), always) {
             Ok(answer) => return answer,
             Err("") => {}
             Err(hint) => show::warn(&format!("  {hint}")),
@@ -98,7 +98,7 @@ fn why(question: &ApprovalRequest) -> String {
     // A question without a call shows its content on the card already.
     let reason = match question.asked {
         Some(_) => &question.reason,
-        None => question.because.first().unwrap_or(&question.reason),
+        None => question.reasons.first().unwrap_or(&question.reason),
     };
     let reason = show::distinct_line(reason);
     let mut text = format!("  needs your permission: {reason}");
@@ -115,12 +115,12 @@ fn why(question: &ApprovalRequest) -> String {
 }
 
 /// Returns the meaning of an answer, or the text to show before the question is asked again.
-fn meant(said: &str, always: bool) -> Result<ApprovalAnswer, &'static str> {
+fn parse_answer(said: &str, always: bool) -> Result<ApprovalAnswer, &'static str> {
     match said.to_lowercase().as_str() {
         "" => Err(""),
         "y" | "yes" => Ok(ApprovalAnswer::Allow),
         "n" | "no" => Ok(ApprovalAnswer::Deny { reason: None }),
-        "a" | "always" if always => Ok(ApprovalAnswer::Always),
+        "a" | "always" if always => Ok(ApprovalAnswer::AllowAlways),
         "a" | "always" => Err("no rule lets calls like this one through; it is asked each time"),
         _ => Ok(ApprovalAnswer::Deny {
             reason: Some(said.to_owned()),
@@ -160,15 +160,15 @@ mod tests {
             reason: reason.map(str::to_owned),
         };
         for always in [true, false] {
-            assert_eq!(meant("y", always), Ok(ApprovalAnswer::Allow));
-            assert_eq!(meant("YES", always), Ok(ApprovalAnswer::Allow));
-            assert_eq!(meant("n", always), Ok(no(None)));
-            assert_eq!(meant("", always), Err(""));
-            let instead = meant("Use the README", always);
+            assert_eq!(parse_answer("y", always), Ok(ApprovalAnswer::Allow));
+            assert_eq!(parse_answer("YES", always), Ok(ApprovalAnswer::Allow));
+            assert_eq!(parse_answer("n", always), Ok(no(None)));
+            assert_eq!(parse_answer("", always), Err(""));
+            let instead = parse_answer("Use the README", always);
             assert_eq!(instead, Ok(no(Some("Use the README"))));
         }
-        assert_eq!(meant("a", true), Ok(ApprovalAnswer::Always));
-        assert_eq!(meant("Always", true), Ok(ApprovalAnswer::Always));
-        assert!(meant("a", false).is_err_and(|hint| !hint.is_empty()));
+        assert_eq!(parse_answer("a", true), Ok(ApprovalAnswer::AllowAlways));
+        assert_eq!(parse_answer("Always", true), Ok(ApprovalAnswer::AllowAlways));
+        assert!(parse_answer("a", false).is_err_and(|hint| !hint.is_empty()));
     }
 }

@@ -43,7 +43,7 @@ mod file_clock {
             SystemTime::UNIX_EPOCH + Duration::from_secs(seconds.unwrap_or_default())
         }
 
-        fn until(&self, moment: SystemTime) -> BoxFuture<'_, ()> {
+        fn sleep_until(&self, moment: SystemTime) -> BoxFuture<'_, ()> {
             Box::pin(async move {
                 let before = self.now();
                 // A clock that was set back to before the wait began also ends the wait.

@@ -2,7 +2,7 @@
 
 use std::{io, process::ExitCode};
 
-use haft_host::{StopKind, error_in_words};
+use haft_host::{StopKind, error_chain};
 
 use crate::show;
 
@@ -44,6 +44,6 @@ pub(crate) fn report(error: &anyhow::Error) -> Exit {
     if error.downcast_ref::<io::Error>().is_some_and(closed) {
         return Exit::Success;
     }
-    show::warn(&format!("haft: {}", error_in_words(error)));
+    show::warn(&format!("haft: {}", error_chain(error)));
     Exit::Usage
 }

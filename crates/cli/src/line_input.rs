@@ -81,7 +81,7 @@ pub(crate) enum Waited {
 }
 
 /// Asks for a line and waits for it at most for `patience` (no limit if `None`).
-pub(crate) fn hear(source: &AnswerSource, prompt: &str, patience: Option<Duration>) -> Heard {
+pub(crate) fn read_answer(source: &AnswerSource, prompt: &str, patience: Option<Duration>) -> Heard {
     let stdin = source.as_fd();
     let is_terminal = stdin.is_terminal();
     loop {

@@ -32,8 +32,8 @@ fn main() -> ExitCode {
     // only one thread.
     haft::tools::serve_child();
     tui::serve_if_asked();
-    secrecy::begin();
-    haft_sandbox::give_back_large_buffers();
+    secrecy::harden_process();
+    haft_sandbox::trim_freed_buffers();
     args::answer_if_asked();
     match run() {
         Ok(exit) => exit.into(),

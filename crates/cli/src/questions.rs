@@ -7,7 +7,7 @@ use haft_host::{UserQuestion, UserQuestions};
 use serde_json::{Map, json};
 
 use crate::{
-    line_input::{AnswerSource, Heard, hear},
+    line_input::{AnswerSource, Heard, read_answer},
     show::{self, Style},
 };
 
@@ -37,7 +37,7 @@ pub(crate) fn put(source: &AnswerSource, asked: &UserQuestions) -> ApprovalAnswe
                 show::warn("\n  no answer: the model goes on without one");
                 return asked.unanswered();
             }
-            Err(_) => return ApprovalAnswer::Nobody,
+            Err(_) => return ApprovalAnswer::Unavailable,
         }
     }
     asked.answered(answers)
@@ -49,7 +49,7 @@ fn answer(
     asked: &UserQuestion,
     patience: Option<Duration>,
 ) -> Result<Option<String>, Heard> {
-    let ask = |prompt: &str| match hear(source, prompt, patience) {
+    let ask = |prompt: &str| match read_answer(source, prompt, patience) {
         Heard::Line(line) => Ok(line),
         ended => Err(ended),
     };
@@ -58,7 +58,7 @@ fn answer(
             true => "Numbers, or your own words",
             false => "A number, or your own words",
         };
-        match meant(ask(&format!("  {what} (- for no answer): "))?.trim(), asked) {
+        match parse_reply(ask(&format!("  {what} (- for no answer): "))?.trim(), asked) {
             PersonReply::Answer(answer) => return Ok(Some(answer)),
             PersonReply::Nothing => return Ok(None),
             PersonReply::Again(hint) => show::warn(&format!("  {hint}")),
@@ -101,7 +101,7 @@ fn drawn(asked: &UserQuestion, style: Style) -> String {
     text
 }
 
-pub(crate) fn meant(said: &str, asked: &UserQuestion) -> PersonReply {
+pub(crate) fn parse_reply(said: &str, asked: &UserQuestion) -> PersonReply {
     let most = asked.options.len();
     let numbers: Option<Vec<usize>> = said
         .split([',', ' '])
@@ -164,10 +164,10 @@ mod tests {
             ("3", PersonReply::Other, PersonReply::Other),
             ("-", PersonReply::Nothing, PersonReply::Nothing),
         ] {
-            assert_eq!(meant(said.trim(), &asked(false)), one, "{said}");
-            assert_eq!(meant(said.trim(), &asked(true)), several, "{said}");
+            assert_eq!(parse_reply(said.trim(), &asked(false)), one, "{said}");
+            assert_eq!(parse_reply(said.trim(), &asked(true)), several, "{said}");
         }
-        assert_eq!(meant("2, 1", &asked(true)), answer("Left, Right"));
+        assert_eq!(parse_reply("2, 1", &asked(true)), answer("Left, Right"));
         for (said, multi) in [
             ("", true),
             ("0", true),
@@ -175,7 +175,7 @@ mod tests {
             ("1,2", false),
             ("1,3", true),
         ] {
-            let heard = meant(said, &asked(multi));
+            let heard = parse_reply(said, &asked(multi));
             assert!(matches!(heard, PersonReply::Again(_)), "{said}: {heard:?}");
         }
     }

@@ -11,14 +11,14 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use crate::show;
 
 /// Hardens the process. Must run first, while there is only one thread.
-pub(crate) fn begin() {
+pub(crate) fn harden_process() {
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         show::warn(&format!(
             "haft: other programs of yours can look into this one, keys included: {error}"
         ));
     }
     match haft_sandbox::take_variables(secrets::is_secret) {
-        Ok(taken) => secrets::keep(taken),
+        Ok(taken) => secrets::store_removed(taken),
         Err(error) => show::warn(&format!(
             "haft: keys stay in its environment, where other programs may find them: {error}"
         )),

@@ -55,7 +55,7 @@ impl Signals {
     /// Makes a signal stop this session. If one has already arrived, stops it immediately.
     pub(crate) fn end(&self, session: &SessionInput) {
         let _ = self.session.set(session.clone());
-        if let Some(exit) = self.told() {
+        if let Some(exit) = self.requested_exit() {
             session.stop(kind(exit));
         }
     }
@@ -71,7 +71,7 @@ impl Signals {
     }
 
     /// Returns the exit code of the first signal, if one has arrived.
-    pub(crate) fn told(&self) -> Option<Exit> {
+    pub(crate) fn requested_exit(&self) -> Option<Exit> {
         if !self.stop.is_cancelled() {
             return None;
         }
@@ -82,7 +82,7 @@ impl Signals {
     }
 
     /// Runs `work`. Returns `None` if a signal arrives first.
-    pub(crate) async fn until_told<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn run_until_signalled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),
             () = self.wait() => None,

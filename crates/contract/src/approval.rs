@@ -101,16 +101,16 @@ pub struct ApprovalRequest {
     pub parts: Vec<ApprovalPart>,
     /// Paths of the call that symlinks resolve to another place: the path as given, and the real
     /// path.
-    pub elsewhere: Vec<(PathBuf, PathBuf)>,
+    pub resolved_elsewhere: Vec<(PathBuf, PathBuf)>,
     /// A sentence for each other file whose name looks like one of the call.
     pub look_alikes: Vec<String>,
     /// Why, a line each: the reason itself, then what nothing lets through.
-    pub because: Vec<String>,
+    pub reasons: Vec<String>,
     /// The confinement of its command, such as `profile workspace, network open`.
     pub confinement: Option<String>,
     /// The destinations where rules can be saved, the usual one first; empty if rules can only
     /// apply to the session.
-    pub saves: Vec<RulePlace>,
+    pub destinations: Vec<RulePlace>,
 }
 
 /// A part of a command line in an approval request.
@@ -176,11 +176,11 @@ impl Default for ApprovalRequest {
             agent: None,
             preview: None,
             parts: Vec::new(),
-            elsewhere: Vec::new(),
+            resolved_elsewhere: Vec::new(),
             look_alikes: Vec::new(),
-            because: Vec::new(),
+            reasons: Vec::new(),
             confinement: None,
-            saves: Vec::new(),
+            destinations: Vec::new(),
         }
     }
 }
@@ -198,9 +198,9 @@ pub enum ApprovalAnswer {
     /// Allowed, this once.
     Allow,
     /// Allowed, and the offered rules are saved.
-    Always,
+    AllowAlways,
     /// Allowed, this once, with these arguments replacing those of the model.
-    Changed {
+    InputEdited {
         /// All arguments.
         input: Value,
     },
@@ -221,7 +221,7 @@ pub enum ApprovalAnswer {
         reason: Option<String>,
     },
     /// No user can be asked.
-    Nobody,
+    Unavailable,
 }
 
 /// Asks the user. The engine calls it for calls that need approval; tools may call it for their own
@@ -232,7 +232,7 @@ pub trait Approver: Send + Sync {
 
     /// Returns whether a user can be asked. If not, calls that need a user are denied without
     /// asking.
-    fn is_there(&self) -> bool {
+    fn is_available(&self) -> bool {
         true
     }
 }
@@ -243,10 +243,10 @@ pub struct NobodyToAsk;
 
 impl Approver for NobodyToAsk {
     fn ask(&self, _: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
-        Box::pin(async { ApprovalAnswer::Nobody })
+        Box::pin(async { ApprovalAnswer::Unavailable })
     }
 
-    fn is_there(&self) -> bool {
+    fn is_available(&self) -> bool {
         false
     }
 }

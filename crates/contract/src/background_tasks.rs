@@ -181,14 +181,14 @@ pub enum TaskEvent {
 impl BackgroundTasks {
     /// Adds a task that has started.
     pub fn begin(&self, task: BackgroundTask) {
-        let mut kept = self.kept();
+        let mut kept = self.state();
         kept.running.push(task.clone());
-        self.tell(kept, &TaskEvent::Began(task));
+        self.notify_listener(kept, &TaskEvent::Began(task));
     }
 
     /// Reports the progress of a task and its usage so far.
     pub fn progress(&self, id: &str, usage: TaskUsage, last_tool: Option<String>) {
-        let kept = self.kept();
+        let kept = self.state();
         let Some(task) = kept.running.iter().find(|task| task.id == id).cloned() else {
             return;
         };
@@ -197,24 +197,24 @@ impl BackgroundTasks {
             usage,
             last_tool,
         };
-        self.tell(kept, &event);
+        self.notify_listener(kept, &event);
     }
 
     /// Marks a task as one that no call waits for any longer.
     pub fn move_to_background(&self, id: &str) {
-        let mut kept = self.kept();
+        let mut kept = self.state();
         let Some(task) = kept.running.iter_mut().find(|task| task.id == id) else {
             return;
         };
         task.in_background = true;
         let event = TaskEvent::MovedToBackground(task.clone());
-        self.tell(kept, &event);
+        self.notify_listener(kept, &event);
     }
 
     /// Queues output of a running task for the model. Unread output of the same task is joined into
     /// one notice. If it exceeds the limit, the oldest lines are dropped.
     pub fn report(&self, notice: TaskNotice) {
-        let mut kept = self.kept();
+        let mut kept = self.state();
         let same = |one: &&mut WaitingNotice| {
             one.notice.id == notice.id && one.notice.status == TaskStatus::Running
         };
@@ -225,91 +225,91 @@ impl BackgroundTasks {
                 dropped: 0,
             }),
         }
-        self.tell(kept, &TaskEvent::Reported(notice));
+        self.notify_listener(kept, &TaskEvent::Reported(notice));
     }
 
     /// Removes a task that has ended, and queues a notice for the model.
     pub fn push(&self, notice: TaskNotice) {
-        let mut kept = self.kept();
+        let mut kept = self.state();
         kept.running.retain(|task| task.id != notice.id);
         kept.waiting.push_back(WaitingNotice {
             notice: notice.clone(),
             dropped: 0,
         });
-        self.tell(kept, &TaskEvent::Over(notice));
+        self.notify_listener(kept, &TaskEvent::Over(notice));
     }
 
     /// Removes a task whose end the model already knows from the result of a call.
-    pub fn settle(&self, notice: TaskNotice) {
-        let mut kept = self.kept();
+    pub fn finish_reported(&self, notice: TaskNotice) {
+        let mut kept = self.state();
         kept.running.retain(|task| task.id != notice.id);
-        self.tell(kept, &TaskEvent::Over(notice));
+        self.notify_listener(kept, &TaskEvent::Over(notice));
     }
 
     /// Drops the queued notices of a task whose end the model has read in another way.
-    pub fn withdraw(&self, id: &str) {
-        self.kept().waiting.retain(|one| one.notice.id != id);
+    pub fn drop_notice(&self, id: &str) {
+        self.state().waiting.retain(|one| one.notice.id != id);
     }
 
     /// Takes the notices that the model should read now, the oldest first. Each is returned once.
-    pub fn take(&self) -> Vec<TaskNotice> {
-        let mut kept = self.kept();
+    pub fn take_notices(&self) -> Vec<TaskNotice> {
+        let mut kept = self.state();
         kept.waiting.drain(..).map(WaitingNotice::taken).collect()
     }
 
     /// Returns whether there is a notice to take.
     pub fn is_waiting(&self) -> bool {
-        !self.kept().waiting.is_empty()
+        !self.state().waiting.is_empty()
     }
 
     /// Returns the running tasks, the oldest first.
     pub fn running(&self) -> Vec<BackgroundTask> {
-        self.kept().running.clone()
+        self.state().running.clone()
     }
 
     /// Asks a task to end. Returns `false` if no task with this id is running.
     pub fn stop(&self, id: &str) -> bool {
-        let kept = self.kept();
+        let kept = self.state();
         let task = kept.running.iter().find(|task| task.id == id);
         task.map(|task| task.stop.cancel()).is_some()
     }
 
     /// Waits until there is a notice to take; returns immediately if one is queued.
     pub async fn changed(&self) {
-        self.until(|kept| !kept.waiting.is_empty()).await;
+        self.wait_until(|kept| !kept.waiting.is_empty()).await;
     }
 
     /// Waits until no task of this kind is running.
-    pub async fn over(&self, kind: TaskKind) {
-        self.until(|kept| kept.running.iter().all(|task| task.kind != kind))
+    pub async fn wait_until_idle(&self, kind: TaskKind) {
+        self.wait_until(|kept| kept.running.iter().all(|task| task.kind != kind))
             .await;
     }
 
     /// Waits until the task with this id is not running.
-    pub async fn over_of(&self, id: &str) {
-        self.until(|kept| kept.running.iter().all(|task| task.id != id))
+    pub async fn wait_until_finished(&self, id: &str) {
+        self.wait_until(|kept| kept.running.iter().all(|task| task.id != id))
             .await;
     }
 
     /// Waits for a notice of a task of this kind. Returns `true` if one is queued, and `false` if
     /// none is queued and no such task is running.
-    pub async fn news_of(&self, kind: TaskKind) -> bool {
+    pub async fn wait_for_notice(&self, kind: TaskKind) -> bool {
         let has_news = |kept: &TaskBoard| kept.waiting.iter().any(|one| one.notice.kind == kind);
         let none_runs = |kept: &TaskBoard| kept.running.iter().all(|task| task.kind != kind);
-        self.until(|kept| has_news(kept) || none_runs(kept)).await;
-        has_news(&self.kept())
+        self.wait_until(|kept| has_news(kept) || none_runs(kept)).await;
+        has_news(&self.state())
     }
 
     /// Sets the listener that receives each step. It runs on the caller that reports the step,
     /// under a lock: it must be quick and must not call back.
-    pub fn heard_by(&self, listener: impl Fn(&TaskEvent) + Send + Sync + 'static) {
-        self.kept().listener = Some(Arc::new(listener));
+    pub fn set_listener(&self, listener: impl Fn(&TaskEvent) + Send + Sync + 'static) {
+        self.state().listener = Some(Arc::new(listener));
     }
 
-    async fn until(&self, holds: impl Fn(&TaskBoard) -> bool) {
+    async fn wait_until(&self, holds: impl Fn(&TaskBoard) -> bool) {
         let mut changes = self.changes.subscribe();
         loop {
-            if holds(&self.kept()) {
+            if holds(&self.state()) {
                 return;
             }
             // Cannot fail: `self` owns the sender.
@@ -318,7 +318,7 @@ impl BackgroundTasks {
     }
 
     /// Notifies the listener under the lock, so that steps arrive in order.
-    fn tell(&self, kept: MutexGuard<'_, TaskBoard>, event: &TaskEvent) {
+    fn notify_listener(&self, kept: MutexGuard<'_, TaskBoard>, event: &TaskEvent) {
         if let Some(listener) = &kept.listener {
             listener(event);
         }
@@ -326,7 +326,7 @@ impl BackgroundTasks {
         self.changes.send_replace(());
     }
 
-    fn kept(&self) -> MutexGuard<'_, TaskBoard> {
+    fn state(&self) -> MutexGuard<'_, TaskBoard> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -363,7 +363,7 @@ impl WaitingNotice {
 
 impl fmt::Debug for BackgroundTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = self.kept();
+        let kept = self.state();
         f.debug_struct("Notices")
             .field("running", &kept.running.len())
             .field("waiting", &kept.waiting.len())
@@ -460,9 +460,9 @@ mod tests {
         notices.push(notice("a"));
         assert!(!notices.stop("a"));
         notices.changed().await;
-        notices.over(TaskKind::Shell).await;
-        assert_eq!(notices.take(), [notice("a")]);
-        assert!(notices.take().is_empty());
+        notices.wait_until_idle(TaskKind::Shell).await;
+        assert_eq!(notices.take_notices(), [notice("a")]);
+        assert!(notices.take_notices().is_empty());
         assert_eq!(notices.running().len(), 1);
     }
 
@@ -472,10 +472,10 @@ mod tests {
         notices.begin(task("a", TaskKind::Shell));
         notices.begin(task("b", TaskKind::Shell));
         let waiting = Arc::clone(&notices);
-        let waiting = tokio::spawn(async move { waiting.over(TaskKind::Shell).await });
-        notices.settle(notice("a"));
+        let waiting = tokio::spawn(async move { waiting.wait_until_idle(TaskKind::Shell).await });
+        notices.finish_reported(notice("a"));
         notices.push(notice("b"));
-        notices.withdraw("b");
+        notices.drop_notice("b");
         waiting.await.unwrap();
         assert!(!notices.is_waiting());
     }
@@ -493,14 +493,14 @@ mod tests {
         notices.report(said("one"));
         notices.report(said("two"));
         assert_eq!(notices.running().len(), 1);
-        let taken = notices.take();
+        let taken = notices.take_notices();
         assert_eq!((taken.len(), &*taken[0].result), (1, "one\ntwo"));
         assert!(taken[0].notes.is_empty());
         for number in 0..10_000 {
             notices.report(said(&format!("line {number}")));
         }
         notices.push(notice("m"));
-        let taken = notices.take();
+        let taken = notices.take_notices();
         assert_eq!(taken.len(), 2);
         assert!(taken[0].result.len() <= MOST_REPORTED);
         assert!(taken[0].result.ends_with("line 9999"));
@@ -514,7 +514,7 @@ mod tests {
         let notices = BackgroundTasks::default();
         let heard = Arc::new(Mutex::new(Vec::new()));
         let to = Arc::clone(&heard);
-        notices.heard_by(move |event| {
+        notices.set_listener(move |event| {
             to.lock().unwrap().push(match event {
                 TaskEvent::Began(task) => format!("{} began", task.id),
                 TaskEvent::Progress {
@@ -529,7 +529,7 @@ mod tests {
         notices.progress("a", TaskUsage::default(), Some("Read".to_owned()));
         notices.progress("unknown", TaskUsage::default(), None);
         notices.move_to_background("a");
-        notices.settle(notice("a"));
+        notices.finish_reported(notice("a"));
         let heard = heard.lock().unwrap();
         assert_eq!(
             *heard,

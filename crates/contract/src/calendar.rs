@@ -34,11 +34,11 @@ pub struct CalendarTime {
 impl CalendarTime {
     /// Returns the current time.
     pub fn now() -> Self {
-        Self::of(SystemTime::now())
+        Self::from_system_time(SystemTime::now())
     }
 
     /// Converts a system time, rounded down to a millisecond.
-    pub fn of(time: SystemTime) -> Self {
+    pub fn from_system_time(time: SystemTime) -> Self {
         let milliseconds = match time.duration_since(UNIX_EPOCH) {
             Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
             Err(before) => {
@@ -99,7 +99,7 @@ impl CalendarTime {
 
     /// Parses the format of [`to_millisecond`](Self::to_millisecond); the fraction may be missing.
     /// `None`: the text has another format.
-    pub fn of_millisecond(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (date, clock) = text.strip_suffix('Z')?.split_once('T')?;
         let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
         let [year, month, day] = numbers(date.split('-'))?;
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     fn written(milliseconds: u64) -> String {
-        CalendarTime::of(UNIX_EPOCH + Duration::from_millis(milliseconds)).to_millisecond()
+        CalendarTime::from_system_time(UNIX_EPOCH + Duration::from_millis(milliseconds)).to_millisecond()
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
         }
         assert_eq!(written(951_827_407_250), "2000-02-29T12:30:07.250Z");
         for (seconds, text) in cases {
-            let time = CalendarTime::of_millisecond(text).unwrap();
+            let time = CalendarTime::parse(text).unwrap();
             assert_eq!(time.to_unix_seconds(), Some(seconds as i64), "{text}");
             assert_eq!(time.to_millisecond(), text);
         }
@@ -197,13 +197,13 @@ mod tests {
             "2000-+2-29T1:2:3Z",
             "a-b-cTd:e:fZ",
         ] {
-            assert_eq!(CalendarTime::of_millisecond(text), None, "{text}");
+            assert_eq!(CalendarTime::parse(text), None, "{text}");
         }
     }
 
     #[test]
     fn what_is_before_1970_counts_back() {
-        let before = |span| CalendarTime::of(UNIX_EPOCH - span).to_millisecond();
+        let before = |span| CalendarTime::from_system_time(UNIX_EPOCH - span).to_millisecond();
         assert_eq!(before(Duration::from_nanos(1)), "1969-12-31T23:59:59.999Z");
         assert_eq!(before(Duration::from_secs(1)), "1969-12-31T23:59:59.000Z");
         assert_eq!(

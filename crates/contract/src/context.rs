@@ -110,7 +110,7 @@ impl JudgedPaths {
 
     /// Returns the constraint for a path that was authorized itself or through a directory above
     /// it. Below such a directory no symlink is followed.
-    pub fn must_lead(&self, path: &Path) -> MustLead {
+    pub fn constraint_for(&self, path: &Path) -> MustLead {
         let Some(judged) = &self.0 else {
             return MustLead::Anywhere;
         };
@@ -191,7 +191,7 @@ impl CallContext {
                 locked: Hidden::default(),
                 control: Hidden::default(),
                 confinement: Confinement::none(),
-                hosts: Hosts::asking(),
+                hosts: Hosts::ask_all(),
                 plan_file: None,
             },
             model: None,
@@ -226,15 +226,15 @@ mod tests {
             ("/wide", MustLead::Nowhere),
         ];
         for (path, expected) in cases {
-            assert_eq!(some.must_lead(Path::new(path)), expected, "{path}");
+            assert_eq!(some.constraint_for(Path::new(path)), expected, "{path}");
         }
         let two = judged(&[("/w/a", "/w/a"), ("/w/a", "/w/b")]);
-        assert_eq!(two.must_lead(Path::new("/w/a")), MustLead::Nowhere);
+        assert_eq!(two.constraint_for(Path::new("/w/a")), MustLead::Nowhere);
         let twice = judged(&[("/w/a", "/w/b"), ("/w/a", "/w/b")]);
-        assert_eq!(twice.must_lead(Path::new("/w/a")), to("/w/b"));
+        assert_eq!(twice.constraint_for(Path::new("/w/a")), to("/w/b"));
         let none = judged(&[]);
-        assert_eq!(none.must_lead(Path::new("/w")), MustLead::Nowhere);
+        assert_eq!(none.constraint_for(Path::new("/w")), MustLead::Nowhere);
         let unjudged = JudgedPaths::default();
-        assert_eq!(unjudged.must_lead(Path::new("/w")), MustLead::Anywhere);
+        assert_eq!(unjudged.constraint_for(Path::new("/w")), MustLead::Anywhere);
     }
 }

@@ -141,7 +141,7 @@ pub enum ControlAction<'a> {
 
 impl ControlFiles {
     /// Creates the control files that these rules identify.
-    pub fn by(rules: impl ControlRules + 'static) -> Self {
+    pub fn from_rules(rules: impl ControlRules + 'static) -> Self {
         Self(Some(Arc::new(rules)))
     }
 
@@ -149,7 +149,7 @@ impl ControlFiles {
     /// below them.
     #[must_use]
     pub fn except(&self, granted: Vec<PathBuf>) -> Self {
-        Self::by(Except {
+        Self::from_rules(Except {
             control: self.clone(),
             granted,
         })
@@ -171,7 +171,7 @@ impl ControlFiles {
     }
 
     /// Returns whether a file that a command has created is a control file.
-    pub fn include(&self, path: &Path) -> bool {
+    pub fn is_control_file(&self, path: &Path) -> bool {
         self.0.as_ref().is_some_and(|rules| rules.include(path))
     }
 }
@@ -193,7 +193,7 @@ impl Serialize for ControlFiles {
 impl<'de> Deserialize<'de> for ControlFiles {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let files: Option<ControlledFiles> = Option::deserialize(deserializer)?;
-        Ok(files.map(Self::by).unwrap_or_default())
+        Ok(files.map(Self::from_rules).unwrap_or_default())
     }
 }
 
@@ -241,7 +241,7 @@ impl ControlRules for Except {
     }
 
     fn include(&self, path: &Path) -> bool {
-        !self.grants(path) && self.control.include(path)
+        !self.grants(path) && self.control.is_control_file(path)
     }
 
     fn files(&self) -> Option<ControlledFiles> {

@@ -82,17 +82,17 @@ pub trait BoundCall: Send + Sync {
     fn effects(&self) -> Effects;
 
     /// Sets the location where the call would run.
-    fn locate(&mut self, cwd: &Path, home: Option<&Path>) {
+    fn set_location(&mut self, cwd: &Path, home: Option<&Path>) {
         let _ = (cwd, home);
     }
 
     /// Returns the input as the tool has parsed it.
-    fn reading(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+    fn parsed_input(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         None
     }
 
     /// Fills in values that only the session knows.
-    fn complete<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Option<Value>> {
+    fn complete_input<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Option<Value>> {
         let _ = cx;
         Box::pin(async { None })
     }

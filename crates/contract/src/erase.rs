@@ -79,19 +79,19 @@ impl<T: Tool> BoundCall for Bound<T> {
         self.spec()
             .profile
             .access
-            .hold(self.tool().effects(&self.typed))
+            .clamp(self.tool().effects(&self.typed))
     }
 
-    fn locate(&mut self, cwd: &Path, home: Option<&Path>) {
-        self.tool.tool.locate(&mut self.typed, cwd, home);
+    fn set_location(&mut self, cwd: &Path, home: Option<&Path>) {
+        self.tool.tool.set_location(&mut self.typed, cwd, home);
     }
 
-    fn reading(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        self.tool().reading(&self.typed)
+    fn parsed_input(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.tool().parsed_input(&self.typed)
     }
 
-    fn complete<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Option<Value>> {
-        Box::pin(self.tool().complete(&self.typed, cx))
+    fn complete_input<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Option<Value>> {
+        Box::pin(self.tool().complete_input(&self.typed, cx))
     }
 
     fn check<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<Check, ToolError>> {

@@ -9,7 +9,7 @@ use crate::{BoxFuture, Services};
 pub trait FollowCalls: Send + Sync {
     /// Returns the report that the model should read along with the results of the calls that have
     /// just finished, if any. `services` are those of the agent that made the calls.
-    fn after_calls<'a>(&'a self, services: &'a Services) -> BoxFuture<'a, Option<String>>;
+    fn report_after_calls<'a>(&'a self, services: &'a Services) -> BoxFuture<'a, Option<String>>;
 }
 
 /// The service through which the agent loop reaches the implementation.

@@ -57,17 +57,17 @@ pub struct GlobStart {
 
 impl Hidden {
     /// Creates a filter from rules.
-    pub fn by(rules: impl HiddenRules + 'static) -> Self {
+    pub fn from_rules(rules: impl HiddenRules + 'static) -> Self {
         Self(Some(Arc::new(rules)))
     }
 
     /// Returns a filter that also hides the `others`.
     #[must_use]
-    pub fn and(&self, others: &Self) -> Self {
+    pub fn union(&self, others: &Self) -> Self {
         match (self.is_empty(), others.is_empty()) {
             (_, true) => self.clone(),
             (true, false) => others.clone(),
-            (false, false) => Self::by(Both(self.clone(), others.clone())),
+            (false, false) => Self::from_rules(Both(self.clone(), others.clone())),
         }
     }
 
@@ -107,7 +107,7 @@ impl<'de> Deserialize<'de> for Hidden {
         let files = HiddenFiles::deserialize(deserializer)?;
         Ok(match files == HiddenFiles::default() {
             true => Self::default(),
-            false => Self::by(files),
+            false => Self::from_rules(files),
         })
     }
 }
@@ -156,13 +156,13 @@ mod tests {
             control: true,
             home: HomeControl::default(),
         };
-        let written = serde_json::to_string(&Hidden::by(files.clone())).unwrap();
+        let written = serde_json::to_string(&Hidden::from_rules(files.clone())).unwrap();
         let read: Hidden = serde_json::from_str(&written).unwrap();
         assert_eq!(read.files(), files);
         assert!(read.hides(Path::new("/p/a.rs")));
         let none = serde_json::to_string(&Hidden::default()).unwrap();
         let none: Hidden = serde_json::from_str(&none).unwrap();
         assert!(none.is_empty() && !none.hides(Path::new("/p/a.rs")));
-        assert_eq!(none.and(&read).files(), files);
+        assert_eq!(none.union(&read).files(), files);
     }
 }

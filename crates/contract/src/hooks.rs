@@ -66,7 +66,7 @@ pub struct HookFire(Arc<Fire>);
 
 impl HookFire {
     /// Creates the service from a function.
-    pub fn by(
+    pub fn from_fn(
         fire: impl Fn(HookEvent, &CallContext) -> BoxFuture<'static, HookVerdict>
         + Send
         + Sync

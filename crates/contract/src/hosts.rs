@@ -15,7 +15,7 @@ pub struct Hosts(Arc<dyn JudgeHosts>);
 /// Evaluates hosts.
 pub trait JudgeHosts: Send + Sync {
     /// Evaluates a host and a port. The host is unchanged from the request, but without brackets.
-    fn judge(&self, host: &str, port: u16) -> HostVerdict;
+    fn evaluate(&self, host: &str, port: u16) -> HostVerdict;
 
     /// Returns the rules as data.
     fn lists(&self) -> HostLists;
@@ -63,18 +63,18 @@ pub struct HostGlob {
 
 impl Hosts {
     /// Creates a policy from an evaluator.
-    pub fn by(rules: impl JudgeHosts + 'static) -> Self {
+    pub fn from_evaluator(rules: impl JudgeHosts + 'static) -> Self {
         Self(Arc::new(rules))
     }
 
     /// Returns a policy without rules: the user is asked about each host.
-    pub fn asking() -> Self {
-        Self::by(HostLists::default())
+    pub fn ask_all() -> Self {
+        Self::from_evaluator(HostLists::default())
     }
 
     /// Evaluates a host and a port.
-    pub fn judge(&self, host: &str, port: u16) -> HostVerdict {
-        self.0.judge(host, port)
+    pub fn evaluate(&self, host: &str, port: u16) -> HostVerdict {
+        self.0.evaluate(host, port)
     }
 
     /// Returns the rules as data.
@@ -103,13 +103,13 @@ impl Serialize for Hosts {
 
 impl<'de> Deserialize<'de> for Hosts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        HostLists::deserialize(deserializer).map(Self::by)
+        HostLists::deserialize(deserializer).map(Self::from_evaluator)
     }
 }
 
 /// Data that cannot match its patterns: unless it is empty, every host is denied.
 impl JudgeHosts for HostLists {
-    fn judge(&self, _: &str, _: u16) -> HostVerdict {
+    fn evaluate(&self, _: &str, _: u16) -> HostVerdict {
         let asks = Self::default() == *self;
         if asks {
             HostVerdict::Ask
@@ -136,12 +136,12 @@ mod tests {
             }],
             ..HostLists::default()
         };
-        let written = serde_json::to_string(&Hosts::by(lists.clone())).unwrap();
+        let written = serde_json::to_string(&Hosts::from_evaluator(lists.clone())).unwrap();
         let read: Hosts = serde_json::from_str(&written).unwrap();
         assert_eq!(read.lists(), lists);
-        assert_eq!(read.judge("a.example.com", 443), HostVerdict::Denied);
+        assert_eq!(read.evaluate("a.example.com", 443), HostVerdict::Denied);
         assert_eq!(
-            Hosts::asking().judge("a.example.com", 443),
+            Hosts::ask_all().evaluate("a.example.com", 443),
             HostVerdict::Ask
         );
     }

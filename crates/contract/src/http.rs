@@ -125,5 +125,5 @@ pub struct HttpFailure {
     /// A human-readable text that contains no header.
     pub message: String,
     /// A retry may succeed: the connection was refused or lost.
-    pub is_passing: bool,
+    pub is_transient: bool,
 }

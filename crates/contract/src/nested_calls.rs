@@ -43,7 +43,7 @@ pub struct NestedCalls(Option<Arc<dyn RunNested>>);
 
 impl NestedCalls {
     /// Creates access to this runner.
-    pub fn by(run: Arc<dyn RunNested>) -> Self {
+    pub fn from_runner(run: Arc<dyn RunNested>) -> Self {
         Self(Some(run))
     }
 

@@ -20,7 +20,7 @@ impl PendingInput {
     }
 
     /// Waits until a message is unread; returns immediately if one already is.
-    pub async fn wanted(&self) {
+    pub async fn wait_for_input(&self) {
         // The sender is in `self`, so the wait cannot fail.
         let _ = self.0.subscribe().wait_for(|wanted| *wanted).await;
     }
@@ -37,7 +37,7 @@ mod tests {
             attention.set(wanted);
             let now = tokio::select! {
                 biased;
-                () = attention.wanted() => true,
+                () = attention.wait_for_input() => true,
                 () = async {} => false,
             };
             assert_eq!(now, wanted);

@@ -9,5 +9,5 @@ pub trait PendingServers: Send + Sync {
 
     /// Waits until none of these servers is connecting any longer; an empty list means all of them.
     /// The tools of connected servers are available after that.
-    fn settled(&self, servers: Vec<String>) -> BoxFuture<'_, ()>;
+    fn wait_until_connected(&self, servers: Vec<String>) -> BoxFuture<'_, ()>;
 }

@@ -206,7 +206,7 @@ pub struct ServiceNeed(fn(&Services) -> bool);
 
 impl ServiceNeed {
     /// Requires this service.
-    pub const fn of<T: Send + Sync + 'static>() -> Self {
+    pub const fn service<T: Send + Sync + 'static>() -> Self {
         Self(|services| services.get::<T>().is_ok())
     }
 
@@ -243,7 +243,7 @@ pub enum Access {
 impl Access {
     /// Limits effects to this access. Effects that exceed it become [`Effects::EXCLUSIVE`], as for
     /// an unknown tool.
-    pub fn hold(self, effects: Effects) -> Effects {
+    pub fn clamp(self, effects: Effects) -> Effects {
         let within = match self {
             Self::Reads => effects.is_read_only(),
             Self::Paths => !effects.exclusive && effects.writes != Reach::Anything,

@@ -62,7 +62,7 @@ pub fn channel(call: CallId) -> (Progress, Updates) {
 
 impl Progress {
     /// Creates a sender without a listener.
-    pub fn silent(call: CallId) -> Self {
+    pub fn disabled(call: CallId) -> Self {
         Self {
             call,
             listener: None,
@@ -73,18 +73,18 @@ impl Progress {
     /// Returns a sender for a listener that distinguishes calls of subagents from those of the main
     /// agent. It receives updates of both.
     #[must_use]
-    pub fn of_subagents_too(mut self) -> Self {
+    pub fn including_subagents(mut self) -> Self {
         self.tells_calls_apart = true;
         self
     }
 
     /// Returns whether the listener receives updates of subagents' calls.
-    pub fn tells_calls_apart(&self) -> bool {
+    pub fn includes_subagents(&self) -> bool {
         self.tells_calls_apart
     }
 
     /// Returns a sender to the same listener for another call.
-    pub fn of(&self, call: CallId) -> Self {
+    pub fn for_call(&self, call: CallId) -> Self {
         Self {
             call,
             listener: self.listener.clone(),

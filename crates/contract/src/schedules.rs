@@ -21,10 +21,10 @@ pub trait KeepSchedules: Send + Sync {
     fn list(&self) -> Result<Vec<ScheduleInfo>, ToolError>;
 
     /// Returns the schedules that are in memory, without reading the disk.
-    fn known(&self) -> Vec<ScheduleInfo>;
+    fn list_cached(&self) -> Vec<ScheduleInfo>;
 
     /// Schedules a wake-up: a prompt after a delay.
-    fn wake(&self, wakeup: NewWakeup) -> Result<WakeupInfo, ToolError>;
+    fn schedule_wakeup(&self, wakeup: NewWakeup) -> Result<WakeupInfo, ToolError>;
 
     /// Cancels all wake-ups and returns their number.
     fn cancel_wakeups(&self) -> usize;

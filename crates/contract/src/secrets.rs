@@ -91,12 +91,12 @@ pub fn mask_value(name: &str, value: &str) -> Option<String> {
 }
 
 /// Keeps what was taken out of the environment. Only the first time counts.
-pub fn keep(taken: impl IntoIterator<Item = (OsString, OsString)>) {
+pub fn store_removed(taken: impl IntoIterator<Item = (OsString, OsString)>) {
     let _ = TAKEN.set(taken.into_iter().collect());
 }
 
 /// Returns all removed variables, for a child process that should inherit them.
-pub fn taken() -> impl Iterator<Item = (&'static OsStr, &'static OsStr)> {
+pub fn removed_variables() -> impl Iterator<Item = (&'static OsStr, &'static OsStr)> {
     let all = TAKEN.get().into_iter().flatten();
     all.map(|(name, value)| (name.as_os_str(), value.as_os_str()))
 }

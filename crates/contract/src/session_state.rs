@@ -18,7 +18,7 @@ pub trait StateSlot: Serialize + DeserializeOwned + Default {
     const KEY: &'static str;
 
     /// Returns the reminder that the model must read after a compaction; `None` if it has none.
-    fn told(&self) -> Option<String>;
+    fn reminder(&self) -> Option<String>;
 }
 
 /// The values stored with a session.
@@ -60,7 +60,7 @@ impl SessionState {
         let mut value: T = state.read();
         let done = change(&mut value)?;
         let kept = StateEntry {
-            told: value.told(),
+            told: value.reminder(),
             // A value that cannot be serialized is stored as `null`; the tool's own types always
             // can.
             value: serde_json::to_value(&value).unwrap_or_default(),
@@ -89,7 +89,7 @@ impl SessionState {
     }
 
     /// Returns the reminders that the model must read after a compaction.
-    pub fn told(&self) -> Vec<String> {
+    pub fn reminders(&self) -> Vec<String> {
         let state = self.state();
         let told = state.kept.values().filter_map(|kept| kept.told.clone());
         told.collect()
@@ -118,7 +118,7 @@ mod tests {
     impl StateSlot for Count {
         const KEY: &'static str = "count";
 
-        fn told(&self) -> Option<String> {
+        fn reminder(&self) -> Option<String> {
             (self.0 > 0).then(|| format!("{} so far", self.0))
         }
     }
@@ -145,7 +145,7 @@ mod tests {
         let second = SessionState::default();
         second.restore(changed);
         assert_eq!(second.read::<Count>(), Count(2));
-        assert_eq!(second.told(), ["2 so far"]);
+        assert_eq!(second.reminders(), ["2 so far"]);
         assert_eq!(second.take_changed(), []);
     }
 

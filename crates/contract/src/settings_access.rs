@@ -28,7 +28,7 @@ pub struct SettingChange {
 /// SettingsAccess>`.
 pub trait SettingsAccess: Send + Sync {
     /// Returns the risk of a setting, given as a dotted name such as `permissions.allow`.
-    fn weigh(&self, setting: &str) -> SettingRisk;
+    fn risk(&self, setting: &str) -> SettingRisk;
 
     /// Returns the current value, merged from all files; `Null` if it is not set.
     fn read(&self, setting: &str) -> Result<Value, String>;

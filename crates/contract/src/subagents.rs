@@ -32,7 +32,7 @@ pub trait SpawnAgents: Send + Sync {
     ) -> BoxFuture<'a, Result<MessageDelivery, ToolError>>;
 
     /// Returns the status of the subagent with this id or name; `None` if none exists.
-    fn look(&self, name: &str) -> Option<AgentStatus>;
+    fn status(&self, name: &str) -> Option<AgentStatus>;
 
     /// Waits until it has finished.
     fn wait<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()>;

@@ -134,20 +134,20 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Sets the location where the call would run: relative paths start at `cwd`. Called once by
     /// `prepare`, right after the input was parsed, for tools that derive more data from it.
-    fn locate(&self, input: &mut Self::Input, cwd: &Path, home: Option<&Path>) {
+    fn set_location(&self, input: &mut Self::Input, cwd: &Path, home: Option<&Path>) {
         let _ = (input, cwd, home);
     }
 
     /// Returns the input as the tool has parsed it, such as a command line, for an engine that
     /// knows the type. Thus it is parsed only once.
-    fn reading(&self, input: &Self::Input) -> Option<Arc<dyn Any + Send + Sync>> {
+    fn parsed_input(&self, input: &Self::Input) -> Option<Arc<dyn Any + Send + Sync>> {
         let _ = input;
         None
     }
 
     /// Fills in values that only the session knows, and returns the whole new input. Called once by
     /// `admit`, before hooks, rules and users see the call. `None`: there is nothing to fill in.
-    fn complete(
+    fn complete_input(
         &self,
         input: &Self::Input,
         cx: &CallContext,

@@ -34,12 +34,12 @@ fn check(condition: &Condition) -> Result<(), String> {
 }
 
 /// Returns whether a condition holds for this call.
-pub(crate) fn holds(condition: &Condition, facts: &Facts) -> bool {
+pub(crate) fn condition_matches(condition: &Condition, facts: &Facts) -> bool {
     // Handlers with an invalid condition were dropped when the settings were read.
     let Ok(Some(rule)) = rule(condition) else {
         return false;
     };
-    if facts.is_hit_by(&rule) {
+    if facts.matches_rule(&rule) {
         return true;
     }
     let (Some(shell), Some(text)) = (&facts.shell, facts.command_of(&rule)) else {

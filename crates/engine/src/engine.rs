@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     CallListener, DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
-    hooks::{Common, Handler, Heard, HookMoment, Hooks, Identity, Occasion, together},
+    hooks::{Common, Handler, Heard, HookMoment, Hooks, Identity, Occasion, merge_outputs},
     layers::{Layer, LayerSettings, Layers},
     permissions::{Facts, Policy, RuleStore},
     pipeline,
@@ -93,7 +93,7 @@ impl Engine {
     }
 
     /// Returns the fields that hooks receive with every event.
-    pub(crate) fn common(&self) -> Common {
+    pub(crate) fn hook_common_fields(&self) -> Common {
         common(&self.conversation, self.agent())
     }
 
@@ -104,7 +104,7 @@ impl Engine {
 
     /// Notifies the hooks that the session waits for the next user message (`Notification`,
     /// `idle_prompt`).
-    pub async fn waits_for_person(&self, message: &str, cwd: &Path) {
+    pub async fn notify_waiting_for_user(&self, message: &str, cwd: &Path) {
         self.notify("idle_prompt", "Waiting for you", message, cwd)
             .await;
     }
@@ -141,7 +141,7 @@ impl Engine {
     }
 
     /// Switches to another conversation with the same files, tools and permissions.
-    pub fn begin_conversation(&self, id: SessionId) {
+    pub fn start_conversation(&self, id: SessionId) {
         let folder = self.folder.with_file_name(id.to_string());
         let mut place = self
             .conversation
@@ -159,7 +159,7 @@ impl Engine {
         fields: Map<String, Value>,
         context: &SessionContext,
     ) -> Vec<Heard> {
-        if self.hooks.is_silent(event) {
+        if self.hooks.has_no_handlers(event) {
             return Vec::new();
         }
         let occasion = Occasion {
@@ -170,8 +170,8 @@ impl Engine {
             cwd: &context.cwd,
         };
         let common = Common {
-            permission_mode: event.tells_mode().then(|| context.mode.name()),
-            ..self.common()
+            permission_mode: event.includes_mode().then(|| context.mode.name()),
+            ..self.hook_common_fields()
         };
         self.hooks.fire(&occasion, &common).await
     }
@@ -189,7 +189,7 @@ impl Engine {
     /// Adds tools from the next turn on, after the existing ones. Returns the tools that were left
     /// out, with the reasons. Running subagents do not get them.
     pub async fn add_tools(&self, tools: Vec<Arc<dyn DynTool>>) -> Vec<DefinitionError> {
-        self.layers.expect(tools.iter().map(|tool| tool.spec()));
+        self.layers.register_tools(tools.iter().map(|tool| tool.spec()));
         self.pool.add(tools).await
     }
 
@@ -202,7 +202,7 @@ impl Engine {
         server: &str,
         tools: Vec<Arc<dyn DynTool>>,
     ) -> Vec<DefinitionError> {
-        self.layers.expect(tools.iter().map(|tool| tool.spec()));
+        self.layers.register_tools(tools.iter().map(|tool| tool.spec()));
         self.pool.replace_server(server, tools).await
     }
 
@@ -212,7 +212,7 @@ impl Engine {
     }
 
     /// Like [`policy`](Self::policy), but without the plan file, for calls that do not touch it.
-    pub(crate) fn policy_but_plan(&self, context: &SessionContext) -> Policy {
+    pub(crate) fn policy_without_plan(&self, context: &SessionContext) -> Policy {
         context.policy_but_plan(self.results.real_folder())
     }
 
@@ -234,7 +234,7 @@ impl Engine {
 
     /// Returns whether the user has configured hooks that can change the results of calls.
     pub fn may_change_results(&self) -> bool {
-        !self.hooks.is_silent(HookMoment::POST_TOOL_USE)
+        !self.hooks.has_no_handlers(HookMoment::POST_TOOL_USE)
     }
 
     /// Returns the model that makes the calls, if known.
@@ -276,7 +276,7 @@ impl Engine {
             results: Arc::clone(&self.results),
             // A listener that does not distinguish subagents would take their progress for the main
             // agent's.
-            progress: self.progress.clone().filter(Progress::tells_calls_apart),
+            progress: self.progress.clone().filter(Progress::includes_subagents),
             model: Some(part.model),
             concurrency: self.concurrency,
             keeper: self.keeper.clone(),
@@ -408,14 +408,14 @@ impl EngineBuilder {
 
     /// Sets the store for rules that the user saves beyond the session.
     #[must_use]
-    pub fn keeper(mut self, keeper: Arc<dyn RuleStore>) -> Self {
+    pub fn rule_store(mut self, keeper: Arc<dyn RuleStore>) -> Self {
         self.keeper = Some(keeper);
         self
     }
 
     /// Sets the watch on settings files that may tighten the rules while the session runs.
     #[must_use]
-    pub fn watch(mut self, watch: Watch) -> Self {
+    pub fn settings_watch(mut self, watch: Watch) -> Self {
         self.watch = Some(watch);
         self
     }
@@ -431,7 +431,7 @@ impl EngineBuilder {
     /// ([`Metadata::deferred`](crate::Metadata::deferred)). Without this, the user is asked
     /// instead.
     #[must_use]
-    pub fn defers(mut self) -> Self {
+    pub fn allow_deferral(mut self) -> Self {
         self.defers = true;
         self
     }
@@ -476,11 +476,11 @@ impl EngineBuilder {
         let (pool, unknown) = self.registry.pool(&self.filters).await;
         let pool = pool.with_fitted_finder(&self.services);
         let layers = Arc::new(Layers::new(self.settings, self.more_layers));
-        layers.expect(pool.iter().map(|tool| tool.spec()));
+        layers.register_tools(pool.iter().map(|tool| tool.spec()));
         let results = ResultStore::new(self.session_folder.join("tool-results"), self.budget);
         let results = Arc::new(results);
         let env_file = self.session_folder.join("hook-env.sh");
-        let hooks = self.hooks.kept_in(results.clone(), env_file);
+        let hooks = self.hooks.with_text_store(results.clone(), env_file);
         let conversation = Arc::new(RwLock::new(ConversationPlace {
             id: self.session,
             folder: self.session_folder.clone(),
@@ -535,14 +535,14 @@ fn by_tools(
     agent: Arc<RwLock<Identity>>,
     conversation: Arc<RwLock<ConversationPlace>>,
 ) -> HookFire {
-    HookFire::by(move |fired: HookEvent, cx: &CallContext| {
-        let event = HookMoment::named(&fired.name).filter(|event| !hooks.is_silent(*event));
+    HookFire::from_fn(move |fired: HookEvent, cx: &CallContext| {
+        let event = HookMoment::from_name(&fired.name).filter(|event| !hooks.has_no_handlers(*event));
         let Some(event) = event else {
             return Box::pin(async { HookVerdict::default() }) as BoxFuture<'static, _>;
         };
         let hooks = hooks.clone();
         let common = Common {
-            permission_mode: event.tells_mode().then(|| cx.permissions.mode.name()),
+            permission_mode: event.includes_mode().then(|| cx.permissions.mode.name()),
             ..common(&conversation, identity(&agent))
         };
         let cwd = Arc::clone(&cx.cwd);
@@ -554,7 +554,7 @@ fn by_tools(
                 call: None,
                 cwd: &cwd,
             };
-            together(hooks.fire(&occasion, &common).await)
+            merge_outputs(hooks.fire(&occasion, &common).await)
         })
     })
 }

@@ -103,7 +103,7 @@ impl SessionContext {
     }
 
     /// Returns the directories that the paths of calls are resolved against.
-    pub fn place(&self) -> PathContext {
+    pub fn path_context(&self) -> PathContext {
         PathContext {
             cwd: self.cwd.to_path_buf(),
             home: self.home.clone(),
@@ -175,7 +175,7 @@ impl SessionContext {
 
     /// Returns the real path of the plan file.
     pub(crate) fn real_plan(&self) -> Option<PathBuf> {
-        self.plan_file.as_deref().and_then(unlinked)
+        self.plan_file.as_deref().and_then(resolve_unless_link)
     }
 
     /// Returns the permission snapshot for a call.
@@ -187,8 +187,8 @@ impl SessionContext {
             // No path has been authorized yet, so none may be opened.
             judged: JudgedPaths::none(),
             stores: self.stores(),
-            hidden: self.rules.keep_from(&[RuleClass::Reads]),
-            locked: self.rules.keep_from(&[RuleClass::Reads, RuleClass::Edits]),
+            hidden: self.rules.hidden_by_classes(&[RuleClass::Reads]),
+            locked: self.rules.hidden_by_classes(&[RuleClass::Reads, RuleClass::Edits]),
             control: match self.mode {
                 PermissionMode::BypassPermissions => Hidden::default(),
                 _ => control_names(&self.directories, self.home.as_deref()),
@@ -202,7 +202,7 @@ impl SessionContext {
 
     /// Returns the host policy. It evaluates the rules lazily.
     fn hosts(&self) -> Hosts {
-        Hosts::by(HostsByPolicy {
+        Hosts::from_evaluator(HostsByPolicy {
             rules: Arc::clone(&self.rules),
             sandbox: Arc::clone(&self.sandbox),
             tool: None,
@@ -304,13 +304,13 @@ impl SessionContext {
             path: path.to_path_buf(),
             added: !inside,
         });
-        self.follow_worktree();
+        self.extend_rules_to_worktree();
     }
 
     /// Moves the context into a worktree, for an agent that works only there: directories of the
     /// checkout become those of the worktree.
     #[must_use]
-    pub fn in_worktree(mut self, main: &Path, path: &Path) -> Self {
+    pub fn for_worktree_agent(mut self, main: &Path, path: &Path) -> Self {
         let moved = |directory: &PathBuf| match directory.strip_prefix(main) {
             Ok(below) => path.join(below),
             // A directory that contains the checkout would give access to more than the worktree.
@@ -338,16 +338,16 @@ impl SessionContext {
             path: path.to_path_buf(),
             added: false,
         });
-        self.follow_worktree();
+        self.extend_rules_to_worktree();
         self
     }
 
     /// Extends rules for files of the checkout to the corresponding files of the worktree.
-    pub(crate) fn follow_worktree(&mut self) {
+    pub(crate) fn extend_rules_to_worktree(&mut self) {
         let Some(WorktreePlace { main, path, .. }) = &self.worktree else {
             return;
         };
-        Arc::make_mut(&mut self.rules).follow(main, path);
+        Arc::make_mut(&mut self.rules).extend_to_worktree(main, path);
         Arc::make_mut(&mut self.sandbox).follow(main, path);
     }
 
@@ -357,12 +357,12 @@ impl SessionContext {
         if let Err(problem) = rules.add(list, rule, RuleSource::of(scope), &bases) {
             tracing::warn!(%problem, "rule left out");
         }
-        self.follow_worktree();
+        self.extend_rules_to_worktree();
     }
 }
 
 /// Returns the real path of a file unless the file itself is a symlink, which could redirect
 /// writes.
-fn unlinked(path: &Path) -> Option<PathBuf> {
-    Some(resolve::real(path.parent()?).join(path.file_name()?))
+fn resolve_unless_link(path: &Path) -> Option<PathBuf> {
+    Some(resolve::resolve_links(path.parent()?).join(path.file_name()?))
 }

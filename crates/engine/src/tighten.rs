@@ -29,7 +29,7 @@ pub(crate) fn tighten(context: &mut SessionContext, mut settings: Settings) {
     let whole = !settings.broken;
     let sandbox = settings.sandbox();
     Arc::make_mut(&mut context.sandbox).tighten(sandbox, whole);
-    context.follow_worktree();
+    context.extend_rules_to_worktree();
     if context.mode == PermissionMode::BypassPermissions && settings.bypass_is_disabled() {
         context.mode = PermissionMode::Default;
     }

@@ -67,7 +67,7 @@ impl Tool for StickerRequest {
             rules: RuleMatch::NameOnly,              // the offered rule is `StickerRequest`
             paths: &["address_file"], // made absolute, restricted to the working directories
             reserved: &["customer"],
-            needs: const { &[ServiceNeed::of::<Shop>()] }, // without a shop the tool is not offered
+            needs: const { &[ServiceNeed::service::<Shop>()] }, // without a shop the tool is not offered
             result_cap: Some(1_000),
             timeout: Some(Duration::from_secs(10)),
             rate: Some(Rate {
@@ -109,7 +109,7 @@ impl Tool for StickerRequest {
 
     /// Adds data that depends on the working directory. Nothing is read from disk. The result is
     /// stored in the input, so that it is computed only once.
-    fn locate(&self, input: &mut Order, cwd: &Path, _home: Option<&Path>) {
+    fn set_location(&self, input: &mut Order, cwd: &Path, _home: Option<&Path>) {
         let file = input.address_file.strip_prefix(cwd);
         input.shown_file = file.unwrap_or(&input.address_file).display().to_string();
     }
@@ -125,12 +125,12 @@ impl Tool for StickerRequest {
 
     /// Returns the parsed form of the input for an engine that knows its type, such as a command
     /// line. This tool has none.
-    fn reading(&self, _: &Order) -> Option<Arc<dyn Any + Send + Sync>> {
+    fn parsed_input(&self, _: &Order) -> Option<Arc<dyn Any + Send + Sync>> {
         None
     }
 
     /// Adds data that only the session has, before hooks, rules and the user see the call.
-    async fn complete(&self, input: &Order, cx: &CallContext) -> Option<Value> {
+    async fn complete_input(&self, input: &Order, cx: &CallContext) -> Option<Value> {
         let shop = cx.services.get::<Shop>().ok()?;
         Some(json!({
             "design": input.design,

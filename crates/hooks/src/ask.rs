@@ -32,7 +32,7 @@ impl Asked {
     /// Builds the question about an event.
     pub(super) fn question(&self, input: &str, cwd: PathBuf) -> ModelQuestion {
         ModelQuestion {
-            prompt: filled(&self.prompt, input),
+            prompt: substitute_arguments(&self.prompt, input),
             model: self.model.clone(),
             with_tools: self.with_tools,
             cwd,
@@ -42,7 +42,7 @@ impl Asked {
 
 /// Replaces `$ARGUMENTS` in a prompt by the event, or appends the event if the prompt does not
 /// contain it. `\$` is a literal dollar sign.
-fn filled(prompt: &str, input: &str) -> String {
+fn substitute_arguments(prompt: &str, input: &str) -> String {
     const PLACE: &str = "$ARGUMENTS";
     let mut filled = String::with_capacity(prompt.len() + input.len());
     let mut has_place = false;
@@ -85,7 +85,7 @@ mod tests {
             (r"a\b $HOME ü $ARGUMENTS", r"a\b $HOME ü {}"),
         ];
         for (prompt, expected) in cases {
-            assert_eq!(filled(prompt, "{}"), expected, "{prompt}");
+            assert_eq!(substitute_arguments(prompt, "{}"), expected, "{prompt}");
         }
     }
 }

@@ -53,7 +53,7 @@ impl Beside {
         let queue = Arc::clone(&self.queue);
         let (delivers, wakes) = (job.handler.in_background, job.handler.wakes);
         let mut run = Box::pin(async move {
-            let late = late(job.run().await, wakes);
+            let late = to_async_output(job.run().await, wakes);
             if delivers && late != Late::default() {
                 queue.said().push_back(late);
                 queue.came.notify_one();
@@ -68,7 +68,7 @@ impl Beside {
     }
 
     /// Takes the outputs since the last call.
-    pub(super) fn take(&self) -> Vec<Late> {
+    pub(super) fn take_outputs(&self) -> Vec<Late> {
         mem::take(&mut *self.queue.said()).into()
     }
 
@@ -78,14 +78,14 @@ impl Beside {
     }
 
     /// Waits for an output that wakes the model.
-    pub(super) async fn woken(&self) {
+    pub(super) async fn wait_for_wake(&self) {
         while !self.has_waker() {
             self.queue.came.notified().await;
         }
     }
 
     /// Kills all running handlers and waits until they have exited.
-    pub(super) async fn end(&self) {
+    pub(super) async fn shutdown(&self) {
         let mut tasks = mem::take(&mut *self.tasks());
         tasks.shutdown().await;
     }
@@ -95,7 +95,7 @@ impl Beside {
     }
 }
 
-fn late(done: Done, wakes: bool) -> Late {
+fn to_async_output(done: Done, wakes: bool) -> Late {
     if let Some(failure) = &done.said.failure {
         tracing::debug!(failure, "a hook beside the session failed");
     }

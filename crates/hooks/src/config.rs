@@ -32,9 +32,9 @@ pub struct Handler {
     /// The timeout.
     pub timeout: Duration,
     /// Whether the configuration sets the timeout.
-    pub says_timeout: bool,
+    pub has_own_timeout: bool,
     /// Whether a failure of the handler blocks the event.
-    pub guards: bool,
+    pub fails_closed: bool,
     /// Whether it runs in the background, without being waited for.
     pub in_background: bool,
     /// Whether it runs in the background and wakes the model if it objects (exit code 2).
@@ -161,8 +161,8 @@ impl Handler {
             origin: HookOrigin::Host,
             action,
             timeout: USUAL,
-            says_timeout: false,
-            guards: false,
+            has_own_timeout: false,
+            fails_closed: false,
             in_background: false,
             wakes: false,
             once: false,
@@ -246,7 +246,7 @@ pub fn read(
         return (handlers, problems);
     };
     for (name, groups) in events {
-        let Some(event) = HookMoment::named(name) else {
+        let Some(event) = HookMoment::from_name(name) else {
             complain(format!("hooks.{name}: no such event; it is left out"));
             continue;
         };
@@ -288,7 +288,7 @@ fn handler(
     let is = |name: &str| entry.get(name) == Some(&Value::Bool(true));
     let kind = text("type").ok_or("a hook has no type")?;
     let action = action(kind, entry)?;
-    if !event.takes(kind) {
+    if !event.accepts_handler(kind) {
         return Err(format!("a hook of type {kind} cannot be for this event"));
     }
     let condition = match text("if") {
@@ -304,8 +304,8 @@ fn handler(
         scope,
         origin: HookOrigin::Settings,
         timeout: said.unwrap_or_else(|| usual(kind, event)),
-        says_timeout: said.is_some(),
-        guards: text("onFailure") == Some("block"),
+        has_own_timeout: said.is_some(),
+        fails_closed: text("onFailure") == Some("block"),
         in_background: is_command && (is("async") || is("asyncRewake")),
         wakes: is_command && is("asyncRewake"),
         status: text("statusMessage").map(str::to_owned),

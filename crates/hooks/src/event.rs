@@ -12,7 +12,7 @@ pub enum Objection {
     /// Blocking is no longer possible: the model gets the reason.
     ForModel,
     /// Blocking is no longer possible: the user gets the reason.
-    ForPerson,
+    ForUser,
     /// The objection is ignored.
     Ignored,
 }
@@ -28,22 +28,22 @@ enum Kinds {
 }
 
 use Kinds::{All, AtStart, NoModel};
-use Objection::{Blocks, ForModel, ForPerson, Ignored};
+use Objection::{Blocks, ForModel, ForUser, Ignored};
 
 /// All events that a settings file may name.
 const EVENTS: [(&str, Objection, Kinds); 33] = [
     ("ConfigChange", Blocks, NoModel),
-    ("CwdChanged", ForPerson, NoModel),
+    ("CwdChanged", ForUser, NoModel),
     ("DirectoryAdded", Ignored, NoModel),
     ("Elicitation", Blocks, NoModel),
     ("ElicitationResult", Blocks, NoModel),
-    ("FileChanged", ForPerson, NoModel),
+    ("FileChanged", ForUser, NoModel),
     ("InstructionsLoaded", Ignored, NoModel),
     ("MessageDisplay", Ignored, NoModel),
     ("Notification", Ignored, NoModel),
     ("PermissionDenied", Ignored, All),
     ("PermissionRequest", Ignored, All),
-    ("PostCompact", ForPerson, NoModel),
+    ("PostCompact", ForUser, NoModel),
     ("PostModelSwitch", Ignored, NoModel),
     ("PostToolBatch", Blocks, All),
     ("PostToolUse", ForModel, All),
@@ -51,12 +51,12 @@ const EVENTS: [(&str, Objection, Kinds); 33] = [
     ("PreCompact", Blocks, NoModel),
     ("PreModelSwitch", Ignored, NoModel),
     ("PreToolUse", Blocks, All),
-    ("SessionEnd", ForPerson, NoModel),
-    ("SessionStart", ForPerson, AtStart),
-    ("Setup", ForPerson, AtStart),
+    ("SessionEnd", ForUser, NoModel),
+    ("SessionStart", ForUser, AtStart),
+    ("Setup", ForUser, AtStart),
     ("Stop", Blocks, All),
     ("StopFailure", Ignored, NoModel),
-    ("SubagentStart", ForPerson, NoModel),
+    ("SubagentStart", ForUser, NoModel),
     ("SubagentStop", Blocks, All),
     ("TaskCompleted", Blocks, All),
     ("TaskCreated", Blocks, All),
@@ -130,7 +130,7 @@ impl HookMoment {
     pub const WORKTREE_REMOVE: Self = Self("WorktreeRemove");
 
     /// Returns the event with this name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         let found = EVENTS.iter().find(|(known, ..)| *known == name);
         found.map(|(known, ..)| Self(known))
     }
@@ -146,14 +146,14 @@ impl HookMoment {
     }
 
     /// Returns the effect of an objection.
-    pub fn objection(self) -> Objection {
+    pub fn block_behavior(self) -> Objection {
         let row = EVENTS.iter().find(|(name, ..)| *name == self.0);
         row.map_or(Ignored, |(_, objection, _)| *objection)
     }
 
     /// Returns whether the event supports this handler type (`command`, `http`, `mcp_tool`,
     /// `prompt`, `agent`).
-    pub fn takes(self, kind: &str) -> bool {
+    pub fn accepts_handler(self, kind: &str) -> bool {
         let row = EVENTS.iter().find(|(name, ..)| *name == self.0);
         match row {
             Some((.., All)) => true,
@@ -176,7 +176,7 @@ impl HookMoment {
     }
 
     /// Returns whether handlers receive the permission mode.
-    pub fn tells_mode(self) -> bool {
+    pub fn includes_mode(self) -> bool {
         self.is_about_a_call()
             || [
                 "Elicitation",
@@ -204,7 +204,7 @@ impl HookMoment {
     }
 
     /// Returns whether handlers can set the paths to watch.
-    pub fn watches(self) -> bool {
+    pub fn can_watch_paths(self) -> bool {
         ["CwdChanged", "FileChanged", "SessionStart"].contains(&self.0)
     }
 
@@ -305,7 +305,7 @@ mod tests {
             HookMoment::WORKTREE_CREATE,
             HookMoment::WORKTREE_REMOVE,
         ] {
-            assert_eq!(HookMoment::named(event.name()), Some(event));
+            assert_eq!(HookMoment::from_name(event.name()), Some(event));
         }
     }
 
@@ -321,8 +321,8 @@ mod tests {
             ("SubagentStart", "prompt", false),
         ];
         for (event, kind, expected) in cases {
-            let event = HookMoment::named(event).unwrap();
-            assert_eq!(event.takes(kind), expected, "{} {kind}", event.name());
+            let event = HookMoment::from_name(event).unwrap();
+            assert_eq!(event.accepts_handler(kind), expected, "{} {kind}", event.name());
         }
     }
 }

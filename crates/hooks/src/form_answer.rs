@@ -39,13 +39,13 @@ impl HookFormAnswer {
     /// Combines the answers of all handlers: an objection declines, otherwise the strictest answer
     /// is used; of equally strict ones the last. `None` if no handler answers.
     pub fn of(heard: &[Heard]) -> Option<Self> {
-        if heard.iter().any(|heard| heard.said.block.is_some()) {
+        if heard.iter().any(|heard| heard.output.block.is_some()) {
             return Some(Self {
                 action: HookFormAction::Decline,
                 content: None,
             });
         }
-        let answers = heard.iter().filter_map(|heard| heard.said.form.as_ref());
+        let answers = heard.iter().filter_map(|heard| heard.output.form.as_ref());
         answers.max_by_key(|answer| answer.action).cloned()
     }
 
@@ -86,7 +86,7 @@ mod tests {
         Heard {
             label: "h".to_owned(),
             owner: "User",
-            said: HookOutput::read(HookMoment::ELICITATION, &ended),
+            output: HookOutput::read(HookMoment::ELICITATION, &ended),
         }
     }
 
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(action(&[yes("a"), neither]), Some("cancel"));
         // Exit code 2 declines, whatever is printed beside it.
         let objects = heard(2, &answer("accept", &json!({})));
-        assert_eq!(objects.said.form, None);
+        assert_eq!(objects.output.form, None);
         assert_eq!(action(&[objects, yes("a")]), Some("decline"));
     }
 
@@ -124,7 +124,7 @@ mod tests {
             json!({"hookSpecificOutput": {"hookEventName": "Stop", "action": "accept"}}),
         ] {
             let heard = heard(0, &wrong);
-            assert!(heard.said.failure.is_some(), "{wrong}");
+            assert!(heard.output.failure.is_some(), "{wrong}");
             assert_eq!(HookFormAnswer::of(&[heard]), None);
         }
     }

@@ -9,7 +9,7 @@ use super::HookMoment;
 /// Receives events when handlers start, print and end.
 pub trait HearHooks: Send + Sync {
     /// Handles an event. Called synchronously while the handler runs, so it must return quickly.
-    fn hear(&self, news: &HookNews);
+    fn on_event(&self, news: &HookNews);
 }
 
 /// An event of a running handler.
@@ -98,35 +98,35 @@ impl Teller {
                 stage: HookStage::Started,
             },
         };
-        teller.tell(HookStage::Started);
+        teller.report(HookStage::Started);
         teller
     }
 
     /// Returns whether there is an observer.
-    pub(super) fn is_heard(&self) -> bool {
+    pub(super) fn is_observed(&self) -> bool {
         self.ear.is_some()
     }
 
-    pub(super) fn tell(&self, stage: HookStage) {
+    pub(super) fn report(&self, stage: HookStage) {
         if let Some(ear) = &self.ear {
             let news = HookNews {
                 stage,
                 ..self.news.clone()
             };
-            ear.hear(&news);
+            ear.on_event(&news);
         }
     }
 
     /// Reports the end of the run.
-    pub(super) fn end(mut self, stage: HookStage) {
-        self.tell(stage);
+    pub(super) fn finish(mut self, stage: HookStage) {
+        self.report(stage);
         self.ear = None;
     }
 }
 
 impl Drop for Teller {
     fn drop(&mut self) {
-        self.tell(HookStage::Ended {
+        self.report(HookStage::Ended {
             stdout: String::new(),
             stderr: String::new(),
             code: None,

@@ -32,7 +32,7 @@ const LONGEST: usize = 10_000;
 /// Stores long texts.
 pub trait KeepText: Send + Sync {
     /// Stores a text that is longer than `longest` characters; returns the text to use instead.
-    fn keep(&self, text: &str, longest: usize) -> Option<String>;
+    fn store(&self, text: &str, longest: usize) -> Option<String>;
 }
 
 /// The resources of handlers. Cheap to clone.
@@ -111,7 +111,7 @@ impl Means {
     fn shorten(&self, said: &mut HookOutput) {
         for text in said.texts() {
             if let Some(results) = &self.results
-                && let Some(shown) = results.keep(text, LONGEST)
+                && let Some(shown) = results.store(text, LONGEST)
             {
                 *text = shown;
             }
@@ -204,12 +204,12 @@ impl Job {
                 (HookOutput::failed(error.to_string()), stage)
             }
         };
-        teller.end(stage);
-        if let Some(why) = said.failure.take_if(|_| handler.guards) {
+        teller.finish(stage);
+        if let Some(why) = said.failure.take_if(|_| handler.fails_closed) {
             let label = handler.label();
             said.block = Some(format!("the guard hook {label} did not answer: {why}"));
         }
-        let mut said = said.at(handler.event);
+        let mut said = said.restrict_to_event(handler.event);
         self.means.shorten(&mut said);
         tracing::debug!(event = handler.event.name(), ?said, "hook");
         Done {

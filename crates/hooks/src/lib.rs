@@ -94,7 +94,7 @@ pub struct Hooks {
 #[derive(Debug, Default)]
 struct Live {
     state: Mutex<HookState>,
-    beside: Beside,
+    async_hooks: Beside,
     /// Signals that the set of watched paths may have changed.
     watch_changed: Notify,
     /// Whether skills are to be reloaded.
@@ -169,7 +169,7 @@ pub struct Heard {
     /// The name of the handler's source.
     pub owner: &'static str,
     /// The output.
-    pub said: HookOutput,
+    pub output: HookOutput,
 }
 
 impl Hooks {
@@ -230,14 +230,14 @@ impl Hooks {
 
     /// Sets the observer of running handlers.
     #[must_use]
-    pub fn heard_by(mut self, ear: Arc<dyn HearHooks>) -> Self {
+    pub fn with_event_sink(mut self, ear: Arc<dyn HearHooks>) -> Self {
         self.means.ear = Some(ear);
         self
     }
 
     /// Sets the store for long texts, and the file for environment variables of later commands.
     #[must_use]
-    pub fn kept_in(mut self, results: Arc<dyn KeepText>, env_file: PathBuf) -> Self {
+    pub fn with_text_store(mut self, results: Arc<dyn KeepText>, env_file: PathBuf) -> Self {
         self.means.results = Some(results);
         self.means.env_file = Some(env_file);
         self
@@ -251,7 +251,7 @@ impl Hooks {
     }
 
     /// Replaces the handlers of plugins.
-    pub fn set_of_plugins(&self, handlers: Vec<Handler>) {
+    pub fn set_plugin_handlers(&self, handlers: Vec<Handler>) {
         let handlers = handlers.into_iter().map(Arc::new).collect();
         self.state().of_plugins = Some(handlers);
     }
@@ -289,28 +289,28 @@ impl Hooks {
     }
 
     /// Returns whether no handler exists for this event, so that its fields need not be gathered.
-    pub fn is_silent(&self, event: HookMoment) -> bool {
+    pub fn has_no_handlers(&self, event: HookMoment) -> bool {
         !self.current().iter().any(|handler| handler.event == event)
     }
 
     /// Takes the outputs of background handlers since the last call.
-    pub fn take_late(&self) -> Vec<Late> {
-        self.live.beside.take()
+    pub fn take_async_outputs(&self) -> Vec<Late> {
+        self.live.async_hooks.take_outputs()
     }
 
     /// Returns whether an output is waiting that the model should get now.
     pub fn has_waker(&self) -> bool {
-        self.live.beside.has_waker()
+        self.live.async_hooks.has_waker()
     }
 
     /// Waits for an output of a background handler that the model should get now.
-    pub async fn woken(&self) {
-        self.live.beside.woken().await;
+    pub async fn wait_for_wake(&self) {
+        self.live.async_hooks.wait_for_wake().await;
     }
 
     /// Kills all background handlers and waits until they have exited.
-    pub async fn end(&self) {
-        self.live.beside.end().await;
+    pub async fn shutdown(&self) {
+        self.live.async_hooks.shutdown().await;
     }
 
     /// Runs all matching handlers concurrently and returns their outputs in the order of their
@@ -322,24 +322,24 @@ impl Hooks {
         occasion: &'a Occasion<'a>,
         common: &'a Common,
     ) -> BoxFuture<'a, Vec<Heard>> {
-        Box::pin(self.run_fitting(occasion, common))
+        Box::pin(self.run_matching(occasion, common))
     }
 
-    async fn run_fitting(&self, occasion: &Occasion<'_>, common: &Common) -> Vec<Heard> {
+    async fn run_matching(&self, occasion: &Occasion<'_>, common: &Common) -> Vec<Heard> {
         let jobs = self.jobs(occasion, common);
         let (beside, waited_for): (Vec<Job>, Vec<Job>) =
             jobs.into_iter().partition(|job| job.handler.in_background);
         for job in beside {
-            self.live.beside.start(job).await;
+            self.live.async_hooks.start(job).await;
         }
         let heard = waited_for.into_iter().map(|job| async move {
             let (label, owner) = (job.handler.label(), job.handler.owner());
             let said = job.run().await.said;
-            Heard { label, owner, said }
+            Heard { label, owner, output: said }
         });
         let heard = join_all(heard).await;
         for one in &heard {
-            self.take_wishes(&one.said);
+            self.take_wishes(&one.output);
         }
         heard
     }
@@ -361,7 +361,7 @@ impl Hooks {
     }
 
     /// Updates the watched paths after a change of the working directory.
-    pub fn moved(&self) {
+    pub fn on_cwd_changed(&self) {
         self.live.watch_changed.notify_one();
     }
 
@@ -402,7 +402,7 @@ impl Hooks {
     }
 
     fn watch_list(&self, cwd: &Path) -> Vec<PathBuf> {
-        if self.is_silent(HookMoment::FILE_CHANGED) {
+        if self.has_no_handlers(HookMoment::FILE_CHANGED) {
             return Vec::new();
         }
         let current = self.current();
@@ -417,14 +417,14 @@ impl Hooks {
     }
 
     /// Starts all matching handlers without waiting for them; their outputs are ignored.
-    pub async fn tell(&self, occasion: &Occasion<'_>, common: &Common) {
+    pub async fn fire_and_forget(&self, occasion: &Occasion<'_>, common: &Common) {
         for job in self.jobs(occasion, common) {
-            self.live.beside.start(job).await;
+            self.live.async_hooks.start(job).await;
         }
     }
 
     fn jobs(&self, occasion: &Occasion<'_>, common: &Common) -> Vec<Job> {
-        let fitting = self.fitting(occasion);
+        let fitting = self.matching_handlers(occasion);
         if fitting.is_empty() {
             return Vec::new();
         }
@@ -447,7 +447,7 @@ impl Hooks {
         jobs.collect()
     }
 
-    fn fitting(&self, occasion: &Occasion<'_>) -> Vec<Arc<Handler>> {
+    fn matching_handlers(&self, occasion: &Occasion<'_>) -> Vec<Arc<Handler>> {
         // Evaluating conditions may take long, so the state is not locked meanwhile.
         let current = self.current();
         let mut seen = HashSet::new();
@@ -483,7 +483,7 @@ impl Hooks {
     fn raised_end(&self) -> Duration {
         let raises = |handler: &&Arc<Handler>| {
             handler.event == HookMoment::SESSION_END
-                && handler.says_timeout
+                && handler.has_own_timeout
                 && matches!(handler.origin, HookOrigin::Settings)
         };
         let said = self.handlers.iter().filter(raises);
@@ -512,9 +512,9 @@ impl Common {
 }
 
 /// Merges the outputs of several handlers.
-pub fn together(heard: Vec<Heard>) -> HookVerdict {
+pub fn merge_outputs(heard: Vec<Heard>) -> HookVerdict {
     let mut verdict = HookVerdict::default();
-    for Heard { label, said, .. } in heard {
+    for Heard { label, output: said, .. } in heard {
         verdict.context.extend(said.context);
         verdict.messages.extend(said.message);
         let failure = said.failure;

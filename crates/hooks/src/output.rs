@@ -199,16 +199,16 @@ impl HookOutput {
 
     /// Removes parts without effect at this event, and moves an objection that cannot block to the
     /// message for the user, or drops it.
-    pub(super) fn at(mut self, event: HookMoment) -> Self {
+    pub(super) fn restrict_to_event(mut self, event: HookMoment) -> Self {
         if !event.can_stop() {
             self.stop = None;
         }
         if !event.can_message() {
             self.message = None;
         }
-        match event.objection() {
+        match event.block_behavior() {
             Objection::Blocks | Objection::ForModel => {}
-            Objection::ForPerson => {
+            Objection::ForUser => {
                 let texts = [self.message.take(), self.block.take()];
                 let texts: Vec<String> = texts.into_iter().flatten().collect();
                 self.message = (!texts.is_empty()).then(|| texts.join("\n"));
@@ -301,7 +301,7 @@ impl HookOutput {
         } else if [HookMoment::ELICITATION, HookMoment::ELICITATION_RESULT].contains(&event) {
             said.form = HookFormAnswer::read(specific)?;
         }
-        if event.watches() {
+        if event.can_watch_paths() {
             said.watch_paths = paths(specific)?;
         }
         Ok(said)
@@ -422,10 +422,10 @@ mod tests {
             ("PermissionDenied", false, (false, false, false)),
         ];
         for (name, goes_on, expected) in cases {
-            let event = HookMoment::named(name).unwrap();
+            let event = HookMoment::from_name(name).unwrap();
             let said = HookOutput::of_model(event, no, &asked(goes_on))
                 .unwrap()
-                .at(event);
+                .restrict_to_event(event);
             let denied = said.decision == Some(HookDecision::Deny);
             let found = (said.block.is_some(), denied, said.stop.is_some());
             assert_eq!(found, expected, "{name} {goes_on}");
@@ -451,13 +451,13 @@ mod tests {
     }
 
     fn said(event: &str, code: i32, stdout: &str, stderr: &str) -> HookOutput {
-        let event = HookMoment::named(event).unwrap();
+        let event = HookMoment::from_name(event).unwrap();
         let ended = HookExit {
             code: Some(code),
             stdout: stdout.to_owned(),
             stderr: stderr.to_owned(),
         };
-        HookOutput::read(event, &ended).at(event)
+        HookOutput::read(event, &ended).restrict_to_event(event)
     }
 
     #[test]
@@ -468,9 +468,9 @@ mod tests {
             }
             let said = said(event, 2, "", "why");
             let found = (said.block.as_deref(), said.message.as_deref());
-            let expected = match HookMoment::named(event).unwrap().objection() {
+            let expected = match HookMoment::from_name(event).unwrap().block_behavior() {
                 Objection::Blocks | Objection::ForModel => (Some("why"), None),
-                Objection::ForPerson => (None, Some("why")),
+                Objection::ForUser => (None, Some("why")),
                 Objection::Ignored => (None, None),
             };
             assert_eq!(found, expected, "{event}");

@@ -25,7 +25,7 @@ fn said(event: HookMoment, code: i32, stdout: &str, stderr: &str) -> HookOutput 
         stdout: stdout.to_owned(),
         stderr: stderr.to_owned(),
     };
-    HookOutput::read(event, &ended).at(event)
+    HookOutput::read(event, &ended).restrict_to_event(event)
 }
 
 /// §1.1: which events take which types.
@@ -35,12 +35,12 @@ fn which_types_an_event_takes() {
         "PreToolUse PostToolUse PostToolUseFailure PostToolBatch PermissionRequest PermissionDenied Stop \
          SubagentStop TaskCreated TaskCompleted TeammateIdle UserPromptSubmit UserPromptExpansion",
     );
-    assert_eq!(those(|event| event.takes("prompt")), models);
-    assert_eq!(those(|event| event.takes("agent")), models);
-    assert_eq!(those(|event| event.takes("command")), all());
-    assert_eq!(those(|event| event.takes("mcp_tool")), all());
+    assert_eq!(those(|event| event.accepts_handler("prompt")), models);
+    assert_eq!(those(|event| event.accepts_handler("agent")), models);
+    assert_eq!(those(|event| event.accepts_handler("command")), all());
+    assert_eq!(those(|event| event.accepts_handler("mcp_tool")), all());
     assert_eq!(
-        those(|event| !event.takes("http")),
+        those(|event| !event.accepts_handler("http")),
         set("SessionStart Setup")
     );
 }
@@ -64,7 +64,7 @@ fn what_matchers_tell_apart() {
         ("StopFailure", "rate_limit|overloaded", "overloaded", true),
         ("StopFailure", "rate_limit, overloaded", "overloaded", false),
     ] {
-        let (found, _) = Matcher::new(HookMoment::named(event).unwrap(), matcher);
+        let (found, _) = Matcher::new(HookMoment::from_name(event).unwrap(), matcher);
         assert_eq!(found.fits(&[value]), fits, "{event} {matcher} {value}");
     }
     // §0.1 of tools.md: a name that a tool has beside its own counts.
@@ -80,7 +80,7 @@ fn who_receives_the_mode() {
          PostToolUseFailure PostToolBatch SubagentStop TaskCreated TaskCompleted Stop TeammateIdle \
          Elicitation ElicitationResult",
     );
-    assert_eq!(those(HookMoment::tells_mode), marked);
+    assert_eq!(those(HookMoment::includes_mode), marked);
 }
 
 /// §4.2: exit code 2.

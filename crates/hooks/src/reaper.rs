@@ -77,15 +77,15 @@ pub(super) fn gate() -> &'static [&'static str] {
 
 impl Reaper {
     /// Adds a group to the list.
-    pub(super) fn watch(self: &Arc<Self>, group: Pid) -> ReapedGroup {
-        self.say('+', group);
+    pub(super) fn register(self: &Arc<Self>, group: Pid) -> ReapedGroup {
+        self.send_line('+', group);
         ReapedGroup {
             reaper: Arc::clone(self),
             group,
         }
     }
 
-    fn say(&self, what: char, group: Pid) {
+    fn send_line(&self, what: char, group: Pid) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*state, ReaperState::NotStarted) {
             *state = start().map_or(ReaperState::Missing, ReaperState::Runs);
@@ -101,7 +101,7 @@ impl Reaper {
 
 impl Drop for ReapedGroup {
     fn drop(&mut self) {
-        self.reaper.say('-', self.group);
+        self.reaper.send_line('-', self.group);
     }
 }
 

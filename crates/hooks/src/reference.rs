@@ -101,10 +101,10 @@ const EVENTS: [(&str, &str, &str); 31] = [
 pub fn markdown() -> String {
     let mut text = "| Event | When | Matcher | Exit code 2 |\n|---|---|---|---|\n".to_owned();
     for (name, when, matcher) in EVENTS {
-        let objection = match HookMoment::named(name).map(HookMoment::objection) {
+        let objection = match HookMoment::from_name(name).map(HookMoment::block_behavior) {
             Some(Objection::Blocks) => "blocks",
             Some(Objection::ForModel) => "sent to the model",
-            Some(Objection::ForPerson) => "shown to the user",
+            Some(Objection::ForUser) => "shown to the user",
             Some(Objection::Ignored) => "ignored",
             None => "",
         };
@@ -147,7 +147,7 @@ mod tests {
             .flat_map(|(name, ..)| name.split(", "))
             .collect();
         for name in &named {
-            assert!(HookMoment::named(name).is_some(), "{name}");
+            assert!(HookMoment::from_name(name).is_some(), "{name}");
         }
         let mut different = named.clone();
         different.sort_unstable();

@@ -85,7 +85,7 @@ pub(super) async fn run(
 ) -> Result<HookExit, RunError> {
     let mut command = command(handler, surroundings)?;
     // The program inherits the environment with which we were started.
-    command.envs(secrets::taken().filter(|(name, _)| !is_telemetry(name)));
+    command.envs(secrets::removed_variables().filter(|(name, _)| !is_telemetry(name)));
     for (name, value) in surroundings.env {
         match value.as_str() {
             // An empty value removes an inherited variable.
@@ -126,7 +126,7 @@ pub(super) async fn run(
         .spawn()
         .map_err(|error| RunError::NotStarted(error.to_string()))?;
     let group = Group::of(&child, surroundings.reaper);
-    let ended = timeout(limit, talk(&mut child, input, teller)).await;
+    let ended = timeout(limit, exchange(&mut child, input, teller)).await;
     match ended {
         Ok(Ok(ended)) => {
             group.done();
@@ -215,7 +215,7 @@ fn lock(bytes: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
 
 /// Writes the input to the process and reads its output until it exits. Its child processes may
 /// keep the pipes open; they are read only for [`DRAIN`] longer.
-async fn talk(child: &mut Child, input: &str, teller: &Teller) -> std::io::Result<HookExit> {
+async fn exchange(child: &mut Child, input: &str, teller: &Teller) -> std::io::Result<HookExit> {
     let stdin = child.stdin.take();
     let write = async move {
         if let Some(mut stdin) = stdin {
@@ -244,12 +244,12 @@ async fn talk(child: &mut Child, input: &str, teller: &Teller) -> std::io::Resul
                 status = child.wait() => break status?,
                 () = &mut read, if !is_read => is_read = true,
                 () = &mut write, if !is_written => is_written = true,
-                _ = ticks.tick(), if teller.is_heard() => {
+                _ = ticks.tick(), if teller.is_observed() => {
                     let length = printed.length();
                     if length != told {
                         told = length;
                         let (stdout, stderr) = printed.texts();
-                        teller.tell(HookStage::Printed { stdout, stderr });
+                        teller.report(HookStage::Printed { stdout, stderr });
                     }
                 }
             }
@@ -296,7 +296,7 @@ impl Group {
         let id = id.and_then(Pid::from_raw);
         Self {
             id,
-            _reaped: id.map(|id| reaper.watch(id)),
+            _reaped: id.map(|id| reaper.register(id)),
         }
     }
 

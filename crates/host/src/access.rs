@@ -81,7 +81,7 @@ pub struct RewoundFiles {
 
 impl SessionAccess {
     /// Stores the services and the engine when the session is set up.
-    pub(crate) fn has(&self, haft: &Haft) {
+    pub(crate) fn attach(&self, haft: &Haft) {
         let _ = self.services.set(haft.services().clone());
         let engine = (Arc::clone(haft.engine()), haft.scheduler.view());
         let _ = self.engine.set(engine);
@@ -131,7 +131,7 @@ impl SessionAccess {
     }
 
     /// Marks a file as read.
-    pub(crate) fn note_read(&self, path: &Path) -> Result<(), String> {
+    pub(crate) fn mark_read(&self, path: &Path) -> Result<(), String> {
         let services = self.services.get().ok_or(NOT_BEGUN)?;
         note_read(services, path)
     }
@@ -162,7 +162,7 @@ impl SessionAccess {
     /// Records a hook run in the transcript.
     pub(crate) fn hook_ran(&self, run: HookRun) {
         match &*self.lock_transcript() {
-            Some(transcript) => transcript.hook_ran(&run),
+            Some(transcript) => transcript.write_hook_run(&run),
             // A session without messages leaves no transcript.
             None => self.first_hooks().push(run),
         }
@@ -174,10 +174,10 @@ impl SessionAccess {
     }
 
     /// Updates the state from the agent, when a run starts or has ended.
-    pub(crate) fn look(&self, agent: &Agent) {
+    pub(crate) fn refresh(&self, agent: &Agent) {
         *self.lock_transcript() = Some(Arc::clone(agent.transcript()));
         for run in mem::take(&mut *self.first_hooks()) {
-            agent.transcript().hook_ran(&run);
+            agent.transcript().write_hook_run(&run);
         }
         let id = self.id.lock();
         *id.unwrap_or_else(PoisonError::into_inner) = Some(agent.session());
@@ -229,12 +229,12 @@ impl SessionAccess {
             return Err(format!("files are not kept: set {CHECKPOINTS}=true"));
         }
         let services = self.services.get().ok_or(NOT_BEGUN)?;
-        let since = self.time_of(message)?;
+        let since = self.message_time(message)?;
         rewind(services, since, preview)
     }
 
     /// Returns the time at which a message of the session was sent.
-    fn time_of(&self, message: &str) -> Result<SystemTime, String> {
+    fn message_time(&self, message: &str) -> Result<SystemTime, String> {
         let transcript = self.lock_transcript().clone().ok_or(NOT_BEGUN)?;
         let path = transcript.path().ok_or("the session is not saved")?;
         let lines = fs::read_to_string(path).map_err(|error| error.to_string())?;

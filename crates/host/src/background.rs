@@ -27,14 +27,14 @@ pub(crate) struct Background {
 
 impl Background {
     /// Starts to report each step of the tasks as an event.
-    pub(crate) fn follow(
+    pub(crate) fn watch(
         notices: Arc<BackgroundTasks>,
         events: &Arc<Events>,
         environment: &Environment,
     ) -> anyhow::Result<Self> {
         let ceiling = environment.number(CEILING)?.unwrap_or(LONGEST_AGENTS);
         let to = Arc::clone(events);
-        notices.heard_by(move |event| to.emit(&SessionEvent::Task(event.clone())));
+        notices.set_listener(move |event| to.emit(&SessionEvent::Task(event.clone())));
         Ok(Self {
             notices,
             ceiling: (ceiling > 0).then(|| Duration::from_millis(ceiling.into())),
@@ -48,18 +48,18 @@ impl Background {
     }
 
     /// Waits until there is a notice for the model.
-    pub(crate) async fn has_news(&self) {
+    pub(crate) async fn wait_for_notice(&self) {
         self.notices.changed().await;
     }
 
     /// Waits until no subagent is running.
-    pub(crate) async fn agents_are_over(&self) {
-        self.notices.over(TaskKind::Agent).await;
+    pub(crate) async fn wait_for_agents(&self) {
+        self.notices.wait_until_idle(TaskKind::Agent).await;
     }
 
     /// Waits for subagents, when no more input comes. Returns whether there is a notice for the
     /// model.
-    pub(crate) async fn news_of_agents(&mut self) -> bool {
+    pub(crate) async fn wait_for_agent_notice(&mut self) -> bool {
         let until = match self.ceiling {
             None => None,
             Some(ceiling) => Some(*self.until.get_or_insert_with(|| Instant::now() + ceiling)),
@@ -72,7 +72,7 @@ impl Background {
         };
         tokio::select! {
             biased;
-            news = self.notices.news_of(TaskKind::Agent) => news,
+            news = self.notices.wait_for_notice(TaskKind::Agent) => news,
             () = too_long => {
                 self.stop(TaskKind::Agent).await;
                 false
@@ -83,7 +83,7 @@ impl Background {
     /// Waits briefly for commands, then stops all tasks, before the session ends.
     pub(crate) async fn close(&self) {
         self.stop(TaskKind::Monitor).await;
-        let _ = timeout(LONGEST_SHELLS, self.notices.over(TaskKind::Shell)).await;
+        let _ = timeout(LONGEST_SHELLS, self.notices.wait_until_idle(TaskKind::Shell)).await;
         self.stop(TaskKind::Shell).await;
     }
 
@@ -93,7 +93,7 @@ impl Background {
                 task.stop.cancel();
             }
         }
-        let _ = timeout(WIND_DOWN, self.notices.over(kind)).await;
+        let _ = timeout(WIND_DOWN, self.notices.wait_until_idle(kind)).await;
     }
 
     fn has_agents(&self) -> bool {
@@ -133,9 +133,9 @@ mod tests {
         let notices = Arc::clone(&background.notices);
         let ending = tokio::spawn(async move {
             stop.cancelled().await;
-            notices.settle(notice());
+            notices.finish_reported(notice());
         });
-        assert!(!background.news_of_agents().await);
+        assert!(!background.wait_for_agent_notice().await);
         ending.await.unwrap();
         assert!(background.is_quiet());
     }
@@ -147,9 +147,9 @@ mod tests {
         assert!(!background.is_quiet());
         let notices = Arc::clone(&background.notices);
         tokio::spawn(async move { notices.push(notice()) });
-        assert!(background.news_of_agents().await);
+        assert!(background.wait_for_agent_notice().await);
         assert!(!stop.is_cancelled());
-        background.notices.take();
-        assert!(!background.news_of_agents().await);
+        background.notices.take_notices();
+        assert!(!background.wait_for_agent_notice().await);
     }
 }

@@ -33,7 +33,7 @@ impl Budget {
     }
 
     /// Warns if the price of a model that will be used is unknown.
-    pub(crate) fn covers(&self, model: &str) {
+    pub(crate) fn warn_if_unpriced(&self, model: &str) {
         let Some(limited) = &self.0 else {
             return;
         };

@@ -95,7 +95,7 @@ impl HaftBuilder {
             names_flags: false,
             model: None,
             rules: Rules::default(),
-            environment: Environment::of_process(),
+            environment: Environment::from_process(),
             home: None,
             keeper: None,
             watch: None,
@@ -342,7 +342,7 @@ impl HaftBuilder {
             .hooks(self.hooks)
             .services(services);
         if self.defers {
-            builder = builder.defers();
+            builder = builder.allow_deferral();
         }
         if self.without_cards {
             builder = builder.without_cards();
@@ -367,10 +367,10 @@ impl HaftBuilder {
             builder = builder.model(model);
         }
         if let Some(keeper) = self.keeper {
-            builder = builder.keeper(keeper);
+            builder = builder.rule_store(keeper);
         }
         if let Some(watch) = self.watch {
-            builder = builder.watch(watch);
+            builder = builder.settings_watch(watch);
         }
         let (engine, unknown_tools) = builder.build().await;
         let scheduler = engine.scheduler(context);

@@ -94,9 +94,9 @@ impl Catalog {
     /// Returns the cached list if it is less than a day old, or fetches a new one.
     pub(crate) async fn list(&self) -> Result<&[ModelInfo], ListFailure> {
         let listed = self.listed.get_or_init(|| async {
-            match self.kept() {
+            match self.read_cache() {
                 Some(models) => Ok(models),
-                None => self.ask().await,
+                None => self.fetch().await,
             }
         });
         listed.await.as_deref().map_err(Clone::clone)
@@ -104,25 +104,25 @@ impl Catalog {
 
     /// Fetches a new list, regardless of the cache on disk; a list already fetched by this catalog
     /// is reused.
-    pub(crate) async fn list_anew(&self) -> Result<&[ModelInfo], ListFailure> {
-        let listed = self.listed.get_or_init(|| self.ask());
+    pub(crate) async fn refresh(&self) -> Result<&[ModelInfo], ListFailure> {
+        let listed = self.listed.get_or_init(|| self.fetch());
         listed.await.as_deref().map_err(Clone::clone)
     }
 
     /// Returns the cached data of a model without a request.
-    pub(crate) fn known(&self, id: &str) -> Option<ModelInfo> {
+    pub(crate) fn cached_model(&self, id: &str) -> Option<ModelInfo> {
         let listed = self.listed.get().and_then(|listed| listed.as_ref().ok());
         let find = |models: &[ModelInfo]| models.iter().find(|model| model.id == id).cloned();
         match listed {
             Some(models) => find(models),
-            None => find(&self.kept()?),
+            None => find(&self.read_cache()?),
         }
     }
 
     /// Returns the cached list without a request.
     pub(crate) fn all_known(&self) -> Option<Vec<ModelInfo>> {
         let listed = self.listed.get().and_then(|listed| listed.as_ref().ok());
-        listed.cloned().or_else(|| self.kept())
+        listed.cloned().or_else(|| self.read_cache())
     }
 
     /// Returns whether short names denote model families.
@@ -130,14 +130,14 @@ impl Catalog {
         matches!(self.source, ListSource::Anthropic(_))
     }
 
-    fn kept(&self) -> Option<Vec<ModelInfo>> {
+    fn read_cache(&self) -> Option<Vec<ModelInfo>> {
         let text = fs::read_to_string(self.cache.as_ref()?).ok()?;
         let kept: Kept = serde_json::from_str(&text).ok()?;
         let is_young = (kept.asked..kept.asked + DAY.as_secs()).contains(&now());
         (is_young && !kept.models.is_empty()).then_some(kept.models)
     }
 
-    async fn ask(&self) -> Result<Vec<ModelInfo>, ListFailure> {
+    async fn fetch(&self) -> Result<Vec<ModelInfo>, ListFailure> {
         let never = CancellationToken::new();
         let asked = async {
             match &self.source {
@@ -167,7 +167,7 @@ impl Catalog {
                 models: models.clone(),
             };
             // A list that cannot be stored is fetched again next time.
-            if let Err(error) = keep(cache, &kept) {
+            if let Err(error) = write_cache(cache, &kept) {
                 tracing::debug!(%error, "the list of models cannot be kept");
             }
         }
@@ -176,7 +176,7 @@ impl Catalog {
 }
 
 /// Replaces the file atomically, because another process may be reading it.
-fn keep(file: &Path, kept: &Kept) -> io::Result<()> {
+fn write_cache(file: &Path, kept: &Kept) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }

@@ -15,7 +15,7 @@ pub(crate) struct NarrowedRoots {
 /// Returns the part of the permitted directories that the client's roots cover. If a root is inside
 /// a permitted directory, the root is used; if it contains a permitted directory, that directory is
 /// used. Symlinks are resolved before the comparison.
-pub(crate) fn narrowed(permitted: &[PathBuf], roots: &[PathBuf]) -> NarrowedRoots {
+pub(crate) fn narrow_roots(permitted: &[PathBuf], roots: &[PathBuf]) -> NarrowedRoots {
     let permitted: Vec<(&PathBuf, PathBuf)> = permitted
         .iter()
         .filter_map(|directory| Some((directory, real_directory(directory)?)))
@@ -103,8 +103,8 @@ mod tests {
                 directories: paths(directories),
                 refused: paths(refused),
             };
-            assert_eq!(narrowed(&permitted, &paths(roots)), expected, "{what}");
+            assert_eq!(narrow_roots(&permitted, &paths(roots)), expected, "{what}");
         }
-        assert!(narrowed(&permitted, &["p".into()]).directories.is_empty());
+        assert!(narrow_roots(&permitted, &["p".into()]).directories.is_empty());
     }
 }

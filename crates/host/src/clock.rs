@@ -14,7 +14,7 @@ pub trait SessionClock: Send + Sync {
     fn now(&self) -> SystemTime;
 
     /// Waits until a time; it may return earlier, but never much later.
-    fn until(&self, moment: SystemTime) -> BoxFuture<'_, ()>;
+    fn sleep_until(&self, moment: SystemTime) -> BoxFuture<'_, ()>;
 }
 
 /// The interval at which the machine's clock is read again: it may be changed, and the time that a
@@ -30,7 +30,7 @@ impl SessionClock for MachineClock {
         SystemTime::now()
     }
 
-    fn until(&self, moment: SystemTime) -> BoxFuture<'_, ()> {
+    fn sleep_until(&self, moment: SystemTime) -> BoxFuture<'_, ()> {
         let left = moment.duration_since(self.now()).unwrap_or_default();
         Box::pin(tokio::time::sleep(left.min(LOOK_AGAIN)))
     }
@@ -67,7 +67,7 @@ impl SessionClock for ManualClock {
         *self.0.borrow()
     }
 
-    fn until(&self, moment: SystemTime) -> BoxFuture<'_, ()> {
+    fn sleep_until(&self, moment: SystemTime) -> BoxFuture<'_, ()> {
         let mut shown = self.0.subscribe();
         Box::pin(async move {
             let before = *shown.borrow();

@@ -112,7 +112,7 @@ pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<H
     };
     let haft = build(config, permitted, approver, &events, additions).await?;
     if let Some(telemetry) = telemetry {
-        telemetry.begins(haft.engine().session());
+        telemetry.set_session(haft.engine().session());
     }
     Ok(haft)
 }
@@ -128,7 +128,7 @@ pub(crate) async fn open_served_tools(
         ..config.clone()
     };
     let extensions = Extensions::load(&own, &permitted);
-    let book = extensions.book(SessionId::new(), None);
+    let book = extensions.skill_service(SessionId::new(), None);
     // The session has no model whose use of skills could be counted.
     let book = book.map(|book| SkillBook {
         counts: false,
@@ -151,8 +151,8 @@ pub async fn open_agent_tools(
     let extensions = Extensions::load(config, &permitted);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(config, &extensions, trusted, &events);
-    let chosen = model::choose(config, &permitted.settings, None)?;
-    let subagents = kinds.crew(config, None, &chosen, Budget::default(), None)?;
+    let chosen = model::select_model(config, &permitted.settings, None)?;
+    let subagents = kinds.build_pool(config, None, &chosen, Budget::default(), None)?;
     let user_folder = &permitted.settings.places.user;
     let schedules = ScheduleBook::open(config, user_folder, parts.clock, &events);
     let id = SessionId::new();
@@ -161,7 +161,7 @@ pub async fn open_agent_tools(
         own: parts.tools,
         subagents: Some(subagents.service()),
         schedules: schedules.map(|schedules| schedules.service()),
-        skills: extensions.book(id, None).map(Arc::new),
+        skills: extensions.skill_service(id, None).map(Arc::new),
         notifier: Some(Notifications::of(&permitted.settings.merged(), &events)),
         ..Additions::default()
     };
@@ -256,7 +256,7 @@ async fn build_tools(
         hooks = hooks.with_servers(Arc::new(HookServers(servers)));
     }
     if let Some(ear) = additions.ear {
-        hooks = hooks.heard_by(ear);
+        hooks = hooks.with_event_sink(ear);
     }
     let mut offered = filters(config, additions.window)?;
     // The user does not select this tool, but the model cannot answer without it.
@@ -376,7 +376,7 @@ async fn build_tools(
         None => Arc::new(move |warning: &str| warns.warn(warning)),
     };
     if let Some(program) = &config.program {
-        builder = lend(builder, program, on_weak_sandbox);
+        builder = add_program_services(builder, program, on_weak_sandbox);
     }
     let haft = builder.build().await?;
     for name in haft.unknown_tools() {
@@ -389,7 +389,7 @@ async fn build_tools(
 }
 
 /// Lets the program confine commands and read PDFs.
-fn lend(builder: HaftBuilder, program: &Path, on_weak_sandbox: OnWeakSandbox) -> HaftBuilder {
+fn add_program_services(builder: HaftBuilder, program: &Path, on_weak_sandbox: OnWeakSandbox) -> HaftBuilder {
     #[cfg(feature = "pdf")]
     let builder = builder.service(Arc::new(haft_tools::PdfReader::new(program.into())));
     #[cfg(feature = "shell")]

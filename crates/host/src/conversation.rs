@@ -25,7 +25,7 @@ pub fn conversations(environment: &Environment, cwd: &Path) -> Sessions {
 pub fn all_conversations(environment: &Environment, cwd: &Path) -> io::Result<Vec<Sessions>> {
     let folder = environment.project_folder(cwd);
     match folder.as_deref().and_then(Path::parent) {
-        Some(projects) => Sessions::of_all_projects(projects),
+        Some(projects) => Sessions::all_projects(projects),
         None => Ok(vec![conversations(environment, cwd)]),
     }
 }
@@ -57,7 +57,7 @@ pub(crate) fn choose(
     };
     if let Some(prompt) = &choice.drops_turn {
         let until = until.context("a turn to drop needs the message to go on from")?;
-        sessions.drops_only(id, until, prompt)?;
+        sessions.check_drops_only(id, until, prompt)?;
     }
     let forked = choice.fork || choice.id.is_some();
     Ok(if forked {
@@ -70,7 +70,7 @@ pub(crate) fn choose(
 /// Determines the conversation to resume before the session starts, and fixes the choice: a newer
 /// conversation no longer changes it. Returns the folder with its data. `None`: no conversation is
 /// resumed, or another process has it open.
-pub(crate) fn settle(config: &mut SessionConfig) -> Option<PathBuf> {
+pub(crate) fn find_resumable(config: &mut SessionConfig) -> Option<PathBuf> {
     let choice = &config.conversation;
     if choice.fork || choice.id.is_some() || choice.forget {
         return None;
@@ -117,7 +117,7 @@ pub(crate) fn successor(config: &SessionConfig, events: &Arc<Events>) -> anyhow:
 }
 
 /// Resumes a conversation by its id or title, to replace the current one.
-pub(crate) fn take_up(
+pub(crate) fn resume(
     config: &SessionConfig,
     name: &str,
     events: &Arc<Events>,
@@ -178,13 +178,13 @@ pub(crate) fn mirrored(
     let folder = folder.unwrap_or_else(|| environment.sessions_without_home());
     let path = folder.join(format!("{}.jsonl", session.id()));
     let mirror = mirror(events);
-    Ok(session.heard_by(move |line| mirror(&path, line))?)
+    Ok(session.with_line_callback(move |line| mirror(&path, line))?)
 }
 
 /// Returns the permission state to restore from the last run of the conversation. Values in the
 /// configuration override it, deny and ask rules still apply, and if the start directory differs,
 /// only activated tools are restored.
-pub(crate) fn taken_over(session: &Session, config: &SessionConfig) -> Vec<ContextPatch> {
+pub(crate) fn restored_patches(session: &Session, config: &SessionConfig) -> Vec<ContextPatch> {
     let cwd = config.cwd.as_path();
     let loaded = session.loaded();
     let terms = &loaded.terms;
@@ -243,7 +243,7 @@ fn worktree_of(path: &Path) -> Option<ContextPatch> {
 }
 
 /// Removes the data of a session that must not be stored.
-pub(crate) fn forget(config: &SessionConfig, id: SessionId, events: &Events) {
+pub(crate) fn delete_unsaved(config: &SessionConfig, id: SessionId, events: &Events) {
     let folder = config.environment.session_folder(&config.cwd, id);
     if folder.exists()
         && let Err(error) = fs::remove_dir_all(&folder)

@@ -37,13 +37,13 @@ impl Questions for ElicitedQuestions {
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let Some(cx) = self.client(&request) else {
-                return ApprovalAnswer::Nobody;
+                return ApprovalAnswer::Unavailable;
             };
             let form = permission_form(&request, cx.client.revision);
             match filled_in(&cx, form).await {
                 FormAnswer::Filled(fields) => decided(&fields, request),
                 FormAnswer::Declined => ApprovalAnswer::Deny { reason: None },
-                FormAnswer::Failed => ApprovalAnswer::Nobody,
+                FormAnswer::Failed => ApprovalAnswer::Unavailable,
             }
         })
     }
@@ -51,7 +51,7 @@ impl Questions for ElicitedQuestions {
     fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let Some(cx) = self.client(&asked.request) else {
-                return ApprovalAnswer::Nobody;
+                return ApprovalAnswer::Unavailable;
             };
             let form = question_form(&asked.questions, cx.client.revision);
             let filled = filled_in(&cx, form);
@@ -65,7 +65,7 @@ impl Questions for ElicitedQuestions {
             match filled {
                 FormAnswer::Filled(fields) => asked.answered(answers(&asked.questions, &fields)),
                 FormAnswer::Declined => ApprovalAnswer::Deny { reason: None },
-                FormAnswer::Failed => ApprovalAnswer::Nobody,
+                FormAnswer::Failed => ApprovalAnswer::Unavailable,
             }
         })
     }

@@ -38,12 +38,12 @@ impl fmt::Debug for Environment {
 
 impl Environment {
     /// Returns the variables of the process, including keys that were removed from its environment.
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         Self::default()
     }
 
     /// Returns an environment with only these variables.
-    pub fn given<N: Into<String>, V: Into<String>>(
+    pub fn from_variables<N: Into<String>, V: Into<String>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
         let variables = variables.into_iter();
@@ -95,7 +95,7 @@ impl Environment {
                     .collect()
             }
             None => {
-                let taken = secrets::taken();
+                let taken = secrets::removed_variables();
                 let taken = taken.map(|(name, value)| (name.to_owned(), value.to_owned()));
                 std::env::vars_os().chain(taken).collect()
             }
@@ -110,14 +110,14 @@ impl Environment {
     }
 
     /// Passes these variables to a command of the user.
-    pub(crate) fn give(&self, command: &mut tokio::process::Command) {
+    pub(crate) fn apply_to(&self, command: &mut tokio::process::Command) {
         match &self.given {
             Some(given) => {
                 command.env_clear().envs(given.iter());
             }
             // The removed keys are passed on too.
             None => {
-                command.envs(secrets::taken());
+                command.envs(secrets::removed_variables());
             }
         }
         for (name, value) in self.settings.iter() {
@@ -275,7 +275,7 @@ mod tests {
                 _ => {}
             }
             let text = temporary.path().to_str().unwrap();
-            let environment = Environment::given([("TMPDIR", text)]);
+            let environment = Environment::from_variables([("TMPDIR", text)]);
             let sessions = conversations(&environment, cwd);
             assert_eq!(sessions.newest().unwrap(), None, "{case}");
             assert!(!sessions.has(id), "{case}");
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_given_environment_knows_nothing_of_the_process() {
-        let environment = Environment::given([("HOME", "/home/me"), ("EMPTY", " ")]);
+        let environment = Environment::from_variables([("HOME", "/home/me"), ("EMPTY", " ")]);
         assert!(environment.variable("PATH").is_none());
         assert!(environment.variable("EMPTY").is_none());
         assert_eq!(
@@ -299,14 +299,14 @@ mod tests {
         );
         let places = environment.settings_places(Path::new("/a"));
         assert_eq!(places.user, Path::new("/home/me/.claude"));
-        let moved = Environment::given([("HOME", "/home/me"), ("CLAUDE_CONFIG_DIR", "/config")]);
+        let moved = Environment::from_variables([("HOME", "/home/me"), ("CLAUDE_CONFIG_DIR", "/config")]);
         let places = moved.settings_places(Path::new("/a"));
         assert_eq!(places.user, Path::new("/config"));
     }
 
     #[test]
     fn what_the_settings_say_comes_first_and_nothing_takes_away() {
-        let given = Environment::given([("A", "1"), ("B", "2"), ("HOME", "/home/me")]);
+        let given = Environment::from_variables([("A", "1"), ("B", "2"), ("HOME", "/home/me")]);
         let env = [("A", "3"), ("B", ""), ("C", "4"), ("HOME", "/elsewhere")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let session = given.with_settings(&Arc::new(env.into()));
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn values_do_not_show_in_logs() {
-        let environment = Environment::given([("ANTHROPIC_API_KEY", "sk-secret")]);
+        let environment = Environment::from_variables([("ANTHROPIC_API_KEY", "sk-secret")]);
         assert!(!format!("{environment:?}").contains("sk-secret"));
     }
 }

@@ -14,12 +14,12 @@ impl OpenError {
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&error_in_words(&self.0))
+        f.write_str(&error_chain(&self.0))
     }
 }
 
 /// Formats an error and its causes as one line, without repeating a cause.
-pub fn error_in_words(error: &anyhow::Error) -> String {
+pub fn error_chain(error: &anyhow::Error) -> String {
     let mut words = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if words.is_empty() {
@@ -51,8 +51,8 @@ mod tests {
     fn a_cause_is_named_once() {
         let gone = || io::Error::new(io::ErrorKind::NotFound, "it is gone");
         let doubled = Err::<(), _>(gone()).with_context(|| format!("a.txt: {}", gone()));
-        assert_eq!(error_in_words(&doubled.unwrap_err()), "a.txt: it is gone");
+        assert_eq!(error_chain(&doubled.unwrap_err()), "a.txt: it is gone");
         let plain = Err::<(), _>(gone()).context("a.txt");
-        assert_eq!(error_in_words(&plain.unwrap_err()), "a.txt: it is gone");
+        assert_eq!(error_chain(&plain.unwrap_err()), "a.txt: it is gone");
     }
 }

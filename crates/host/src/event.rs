@@ -111,7 +111,7 @@ pub enum SessionEvent {
     /// A message was answered.
     Result(Box<TurnResult>),
     /// The session has ended, for any reason: the last event.
-    Over,
+    Ended,
 }
 
 impl SessionEvent {
@@ -126,7 +126,7 @@ impl SessionEvent {
     /// Returns the result of a call, if it was made by the main agent.
     pub fn call_result(&self) -> Option<&CallResult> {
         match self {
-            Self::Agent(AgentEvent::Answered { finished, .. }) => Some(finished),
+            Self::Agent(AgentEvent::CallFinished { finished, .. }) => Some(finished),
             _ => None,
         }
     }
@@ -209,7 +209,7 @@ impl SessionEvents {
     /// Returns the next event; `None` when the session has ended.
     pub async fn next(&mut self) -> Option<SessionEvent> {
         match self.0.recv().await? {
-            SessionEvent::Over => None,
+            SessionEvent::Ended => None,
             event => Some(event),
         }
     }
@@ -220,7 +220,7 @@ pub(crate) struct TellsEnd(pub(crate) Arc<Events>);
 
 impl Drop for TellsEnd {
     fn drop(&mut self) {
-        self.0.emit(&SessionEvent::Over);
+        self.0.emit(&SessionEvent::Ended);
     }
 }
 
@@ -275,13 +275,13 @@ impl Events {
 
 impl Sink for Events {
     fn on_event(&self, event: &AgentEvent) {
-        self.open_calls.note(event);
+        self.open_calls.record_event(event);
         self.emit(&SessionEvent::Agent(event.clone()));
     }
 }
 
 impl HearHooks for Events {
-    fn hear(&self, news: &HookNews) {
+    fn on_event(&self, news: &HookNews) {
         self.emit(&SessionEvent::Hook(news.clone()));
     }
 }
@@ -294,8 +294,8 @@ pub(crate) struct HookEar {
 }
 
 impl HearHooks for HookEar {
-    fn hear(&self, news: &HookNews) {
-        self.events.hear(news);
+    fn on_event(&self, news: &HookNews) {
+        self.events.on_event(news);
         let HookStage::Ended {
             stdout,
             stderr,

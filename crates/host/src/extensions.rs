@@ -111,7 +111,7 @@ impl Extensions {
     }
 
     /// Returns the service through which skills are called.
-    pub(crate) fn book(&self, session: SessionId, effort: Option<String>) -> Option<SkillBook> {
+    pub(crate) fn skill_service(&self, session: SessionId, effort: Option<String>) -> Option<SkillBook> {
         Some(SkillBook {
             skills: Arc::clone(self.skills.as_ref()?),
             trusts_project: self.trusts_project,
@@ -183,7 +183,7 @@ impl Extensions {
     }
 
     /// Returns the details of the extensions.
-    pub(crate) fn described(&self) -> ExtensionDetails {
+    pub(crate) fn details(&self) -> ExtensionDetails {
         let mut styles = vec![styles::DEFAULT.to_owned()];
         styles.extend(self.styles.iter().cloned());
         ExtensionDetails {
@@ -357,7 +357,7 @@ fn memory_options(
         .filter_map(|layer| layer.document.value["claudeMd"].as_str())
         .next();
     let rules = Arc::new(permitted.rules.clone());
-    let hidden = rules.keep_from(&[RuleClass::Reads]);
+    let hidden = rules.hidden_by_classes(&[RuleClass::Reads]);
     memory::MemoryOptions {
         managed_text: managed_text.map(str::to_owned),
         kept: kept(permitted, places),

@@ -75,10 +75,10 @@ impl ChangeTeller {
         let fields = fields.as_object().cloned().unwrap_or_default();
         let heard = engine.fire(HookMoment::FILE_CHANGED, &name, fields, &context);
         for one in heard.await {
-            if let Some(message) = one.said.message {
+            if let Some(message) = one.output.message {
                 events.notice(NoticeLevel::Info, message);
             }
-            if let Some(failure) = one.said.failure {
+            if let Some(failure) = one.output.failure {
                 let text = format!("{} hook error: {failure}", one.label);
                 events.notice(NoticeLevel::Warning, text);
             }

@@ -11,17 +11,17 @@ const LONGEST_SLUG: usize = 200;
 
 /// Returns [`Environment::session_folder`] for the process environment.
 pub fn session_folder(cwd: &Path, session: SessionId) -> PathBuf {
-    Environment::of_process().session_folder(cwd, session)
+    Environment::from_process().session_folder(cwd, session)
 }
 
 /// Returns [`Environment::project_folder`] for the process environment.
 pub fn project_folder(cwd: &Path) -> Option<PathBuf> {
-    Environment::of_process().project_folder(cwd)
+    Environment::from_process().project_folder(cwd)
 }
 
 /// Returns [`Environment::memory_folder`] for the process environment.
 pub fn memory_folder(cwd: &Path) -> Option<PathBuf> {
-    Environment::of_process().memory_folder(cwd)
+    Environment::from_process().memory_folder(cwd)
 }
 
 /// Replaces everything in a path except letters and digits with `-`.

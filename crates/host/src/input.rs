@@ -76,13 +76,13 @@ pub(crate) struct SharedState {
 
 impl SharedState {
     /// Sets the initial model.
-    pub(crate) fn starts_with(&self, settings: &ModelSettings) {
+    pub(crate) fn set_initial_model(&self, settings: &ModelSettings) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         *current = (settings.name.clone(), settings.window);
     }
 
     /// Waits until a scheduled prompt is due.
-    pub(crate) async fn is_due(&self) {
+    pub(crate) async fn wait_until_due(&self) {
         match &self.schedules {
             Some(schedules) => schedules.wait().await,
             None => std::future::pending().await,
@@ -92,21 +92,21 @@ impl SharedState {
     /// Returns whether any hook handles notifications.
     pub(crate) fn has_idle_hooks(&self) -> bool {
         let engine = self.access.engine();
-        engine.is_some_and(|(engine, _)| !engine.hooks().is_silent(HookMoment::NOTIFICATION))
+        engine.is_some_and(|(engine, _)| !engine.hooks().has_no_handlers(HookMoment::NOTIFICATION))
     }
 
     /// Notifies the hooks that the session waits for the next message.
     pub(crate) async fn report_idle(&self) {
         if let Some((engine, context)) = self.access.engine() {
             let message = "Nothing was said for a minute; haft waits for you";
-            engine.waits_for_person(message, &context.cwd).await;
+            engine.notify_waiting_for_user(message, &context.cwd).await;
         }
     }
 
     /// Moves the schedules to the current conversation, which may have changed.
     pub(crate) fn conversation_changed(&self) {
         if let (Some(schedules), Some((engine, _))) = (&self.schedules, self.access.engine()) {
-            schedules.follow(&engine.conversation_folder());
+            schedules.switch_folder(&engine.conversation_folder());
         }
     }
 
@@ -117,7 +117,7 @@ impl SharedState {
         self.control.expect_run();
         let due = schedules.take_due();
         if due.is_none() {
-            self.control.expect_none();
+            self.control.cancel_expected_run();
         }
         Some(due?.into())
     }
@@ -156,8 +156,8 @@ impl SessionInput {
     }
 
     /// Adds content that gets no answer itself: it is sent with the next message.
-    pub fn aside(&self, content: Vec<Content>) {
-        self.0.queue.push_beside(content);
+    pub fn push_context(&self, content: Vec<Content>) {
+        self.0.queue.push_context(content);
     }
 
     /// Returns the ids of the queued messages.
@@ -166,18 +166,18 @@ impl SessionInput {
     }
 
     /// Withdraws a queued message. Returns whether there was one.
-    pub fn take_back(&self, uuid: &str) -> bool {
-        self.0.queue.forget(uuid)
+    pub fn withdraw(&self, uuid: &str) -> bool {
+        self.0.queue.withdraw_by_id(uuid)
     }
 
     /// Withdraws all queued messages and returns their ids.
-    pub fn take_back_all(&self) -> Vec<Option<Uuid>> {
+    pub fn withdraw_all(&self) -> Vec<Option<Uuid>> {
         self.0.queue.forget_all()
     }
 
     /// Submits a prompt that is tracked until it is delivered, and returns its id. Slash commands
     /// are never delivered to a current run.
-    pub fn say(&self, prompt: impl Into<Prompt>, delivery: Delivery) -> Uuid {
+    pub fn submit(&self, prompt: impl Into<Prompt>, delivery: Delivery) -> Uuid {
         let mut prompt = prompt.into();
         let uuid = *prompt.uuid.get_or_insert_with(random_id);
         let is_command = self.is_command(&prompt);
@@ -187,7 +187,7 @@ impl SessionInput {
             delivery
         };
         let SharedState { queue, control, .. } = &*self.0;
-        queue.push_followed(prompt, delivery, QueuedKind::Said, control);
+        queue.push_tracked(prompt, delivery, QueuedKind::Prompt, control);
         uuid
     }
 
@@ -198,7 +198,7 @@ impl SessionInput {
         let mut prompt = Prompt::from(command.into());
         let uuid = *prompt.uuid.get_or_insert_with(random_id);
         let SharedState { queue, control, .. } = &*self.0;
-        queue.push_followed(prompt, Delivery::AfterRun, QueuedKind::Shell, control);
+        queue.push_tracked(prompt, Delivery::AfterRun, QueuedKind::Shell, control);
         uuid
     }
 
@@ -209,17 +209,17 @@ impl SessionInput {
     }
 
     /// Withdraws a prompt that is not delivered yet. `None`: it was delivered or does not exist.
-    pub fn take_back_message(&self, uuid: Uuid) -> Option<QueuedMessage> {
-        self.0.queue.take_back(uuid, &self.0.control)
+    pub fn withdraw_message(&self, uuid: Uuid) -> Option<QueuedMessage> {
+        self.0.queue.withdraw(uuid, &self.0.control)
     }
 
     /// Withdraws the prompt that was submitted last, if it is not delivered yet.
-    pub fn take_back_newest(&self) -> Option<QueuedMessage> {
+    pub fn withdraw_newest(&self) -> Option<QueuedMessage> {
         self.0.queue.take_back_newest(&self.0.control)
     }
 
     /// Interrupts the current run and withdraws all undelivered prompts, the oldest first.
-    pub fn interrupt_and_take_back(&self) -> Vec<QueuedMessage> {
+    pub fn interrupt_and_withdraw(&self) -> Vec<QueuedMessage> {
         let taken = self.0.queue.take_back_all(&self.0.control);
         self.interrupt();
         taken
@@ -237,8 +237,8 @@ impl SessionInput {
     }
 
     /// Ends the session with an error, because its input cannot be read.
-    pub fn broken(&self, problem: impl Into<String>) {
-        self.0.queue.broken(problem.into());
+    pub fn fail(&self, problem: impl Into<String>) {
+        self.0.queue.fail(problem.into());
     }
 
     /// Ends the session, even during a run.
@@ -247,7 +247,7 @@ impl SessionInput {
     }
 
     /// Interrupts and ends the session, because no client follows it any longer.
-    pub fn abandon(&self) {
+    pub fn detach(&self) {
         self.0.is_abandoned.store(true, Ordering::Relaxed);
         self.0.control.interrupt();
     }
@@ -281,7 +281,7 @@ impl SessionInput {
             // Before the start the name may still be a short one.
             None => (self.0.names.resolve(&at_start).await?, window),
         };
-        self.0.budget.covers(&name);
+        self.0.budget.warn_if_unpriced(&name);
         self.0.control.set_window(window);
         self.0.control.set_model(name);
         Ok(())
@@ -293,9 +293,9 @@ impl SessionInput {
     }
 
     /// Notifies the hooks that the session waits for the user, and waits for the hooks.
-    pub async fn waits_for_person(&self, message: &str) {
+    pub async fn notify_waiting_for_user(&self, message: &str) {
         if let Some((engine, context)) = self.0.access.engine() {
-            engine.waits_for_person(message, &context.cwd).await;
+            engine.notify_waiting_for_user(message, &context.cwd).await;
         }
     }
 
@@ -316,7 +316,7 @@ impl SessionInput {
         let shape = match &options.output_schema {
             None => None,
             Some(schema) => {
-                Some(Shape::read(&schema.to_string()).map_err(|error| error.to_string())?)
+                Some(Shape::parse(&schema.to_string()).map_err(|error| error.to_string())?)
             }
         };
         let servers = &self.0.servers;
@@ -393,7 +393,7 @@ impl SessionInput {
     /// Stops a background task, or deletes a scheduled prompt. May block on disk I/O.
     pub fn stop_task(&self, task: &str) -> Result<(), String> {
         if let Some(schedules) = &self.0.schedules
-            && schedules.forget(task).is_ok()
+            && schedules.remove_schedule(task).is_ok()
         {
             return Ok(());
         }

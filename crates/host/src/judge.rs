@@ -57,16 +57,16 @@ impl AskModel for Judge {
                 settings.plan_name = None;
             }
             if question.with_tools {
-                self.look(question, settings).await
+                self.run_agent(question, settings).await
             } else {
-                self.once(question, settings).await
+                self.ask_once(question, settings).await
             }
         })
     }
 }
 
 impl Judge {
-    async fn once(
+    async fn ask_once(
         &self,
         question: ModelQuestion,
         settings: ModelSettings,
@@ -82,7 +82,7 @@ impl Judge {
         text.map_err(|error| error.to_string())
     }
 
-    async fn look(
+    async fn run_agent(
         &self,
         question: ModelQuestion,
         settings: ModelSettings,

@@ -67,7 +67,7 @@ pub(crate) async fn printed_by(
 ) -> Result<String, String> {
     let mut command = Command::new("sh");
     command.arg("-c").arg(line);
-    environment.give(&mut command);
+    environment.apply_to(&mut command);
     command
         .current_dir(cwd)
         .stdin(Stdio::null())

@@ -130,7 +130,7 @@ pub use data::{
     session_entries, store_key, trust_changes, trust_report,
 };
 pub use environment::Environment;
-pub use error::{OpenError, error_in_words};
+pub use error::{OpenError, error_chain};
 pub use event::{
     EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
 };

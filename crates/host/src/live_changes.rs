@@ -79,7 +79,7 @@ pub(crate) struct ExtensionReload {
 
 impl ExtensionReload {
     /// Stores the subagents when the session starts.
-    pub(crate) fn runs(&self, kinds: &Kinds, pool: &SubagentPool) {
+    pub(crate) fn attach_session(&self, kinds: &Kinds, pool: &SubagentPool) {
         let _ = self.subagents.set((kinds.clone(), pool.clone()));
     }
 
@@ -106,7 +106,7 @@ impl ExtensionReload {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn again(&self) -> ReloadedExtensions {
+    fn rescan(&self) -> ReloadedExtensions {
         if self.config.bare {
             return ReloadedExtensions::default();
         }
@@ -153,13 +153,13 @@ impl ExtensionReload {
         }
         let brought = plugins::additions(&places, &permitted);
         *self.main_name() = main_agent::name(&self.config, &permitted, brought.agent.as_deref());
-        self.hooks.set_of_plugins(brought.handlers);
+        self.hooks.set_plugin_handlers(brought.handlers);
         mcp::replace_plugins(servers, &self.config, &permitted, &brought.servers).await;
         let (of_session, pool) = match self.subagents.get() {
             Some((kinds, pool)) => (kinds, Some(pool)),
             None => (kinds, None),
         };
-        let kinds = of_session.again(&places);
+        let kinds = of_session.rescan(&places);
         if let Some(pool) = pool {
             pool.set_kinds(kinds.list());
         }
@@ -173,7 +173,7 @@ impl ExtensionReload {
 impl SessionInput {
     /// Reloads skills, commands and output styles, including those of plugins.
     pub fn reload_extensions(&self) -> ReloadedExtensions {
-        self.0.reload.again()
+        self.0.reload.rescan()
     }
 
     /// Reloads the plugins, including those that the settings have enabled since: their skills,
@@ -186,7 +186,7 @@ impl SessionInput {
         let again = state.reload.plugins_again(&kinds, &state.servers);
         let (mut found, kinds) = again.await?;
         let name = state.reload.main_name().clone();
-        let followed = self.follow_main_agent(name, &kinds).await;
+        let followed = self.update_main_agent(name, &kinds).await;
         found.problems.extend(followed.err());
         *state.kinds() = kinds;
         Ok(found)
@@ -279,7 +279,7 @@ impl SessionInput {
         if millis.floor() > modified.floor() + 1.0 {
             return Ok(false);
         }
-        self.0.access.note_read(&path)?;
+        self.0.access.mark_read(&path)?;
         Ok(true)
     }
 
@@ -298,7 +298,7 @@ impl SessionInput {
             return Err(format!(
                 "{} may not be read without asking: {}",
                 path.display(),
-                decision.because
+                decision.reason
             ));
         }
         let most = most.unwrap_or(LONGEST_FILE).min(LONGEST_FILE);

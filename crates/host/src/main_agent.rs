@@ -109,13 +109,13 @@ pub(crate) struct MainAgent {
 impl SessionInput {
     /// Sets the main agent's kind to the one with this name, from the next request on. The error is
     /// the reason why it stays unchanged.
-    pub(crate) async fn follow_main_agent(
+    pub(crate) async fn update_main_agent(
         &self,
         name: Option<String>,
         kinds: &Kinds,
     ) -> Result<(), String> {
         let state = &self.0;
-        let kind = kinds.named(name.as_deref());
+        let kind = kinds.find_kind(name.as_deref());
         let kind = kind.map_err(|error| format!("{error}; the main agent stays what it was"))?;
         let (Some(main), Some((engine, _))) = (state.reload.main.get(), state.access.engine())
         else {
@@ -131,7 +131,7 @@ impl SessionInput {
         }
         if let Some(kind) = &kind {
             check_main_agent(&engine, kind)?;
-            main.servers.join(kind);
+            main.servers.add_main_agent_servers(kind);
         }
         let (config, names) = (&state.config, &state.names);
         let was = model_settings(before.as_ref(), config, names, &main.settings).await;
@@ -144,8 +144,8 @@ impl SessionInput {
             effort: is.effort.clone(),
         });
         if let Some(model) = &model {
-            state.budget.covers(&model.name);
-            state.starts_with(&is);
+            state.budget.warn_if_unpriced(&model.name);
+            state.set_initial_model(&is);
         }
         kinds.events.notice(
             NoticeLevel::Info,

@@ -54,7 +54,7 @@ pub(crate) async fn attach(
 
 /// Returns the function with which an agent attaches the files of messages that arrive during a
 /// run.
-pub(crate) fn attaches(
+pub(crate) fn mention_expander(
     home: Option<PathBuf>,
     servers: Arc<Servers>,
     events: Arc<Events>,

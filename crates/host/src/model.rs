@@ -52,7 +52,7 @@ pub(crate) struct Chosen {
 
 /// Selects the model by the configuration, the settings and the environment, in this order. `given`
 /// is a model that replaces the provider. Makes no request.
-pub(crate) fn choose(
+pub(crate) fn select_model(
     config: &SessionConfig,
     settings: &Settings,
     given: Option<Arc<dyn Model>>,
@@ -77,13 +77,13 @@ pub(crate) fn choose(
         (_, Some(path), None) => Arc::new(Scripted::open(path)?),
         (Some(given), None, None) => given,
         (None, None, None) => {
-            let (provider, source) = ask(choice, loaded, environment);
+            let (provider, source) = provider_client(choice, loaded, environment);
             key_source = source;
             names.catalog = Some(Arc::new(provider.catalog(environment)));
             #[cfg(feature = "web")]
             if let ProviderClient::Anthropic(http, options) = &provider {
                 let is_known = options.base_url.is_empty()
-                    || place(&options.base_url) == place(anthropic::BASE_URL);
+                    || host_of_url(&options.base_url) == host_of_url(anthropic::BASE_URL);
                 searches = Some((Anthropic::new(http.clone(), options.clone()), is_known));
             }
             provider.model()
@@ -130,7 +130,7 @@ impl Chosen {
             let resolved = self.names.resolve(name).await;
             *name = resolved.map_err(|why| anyhow::anyhow!("a model that takes over: {why}"))?;
         }
-        let is_known = self.measure();
+        let is_known = self.resolve_limits();
         let mut model = Arc::clone(&self.model);
         if !self.fallbacks.is_empty() {
             let policy = RetryPolicy {
@@ -171,11 +171,11 @@ impl Chosen {
 
     /// Sets the limits of the model's input and output, if they are known. Returns whether the
     /// window is known.
-    fn measure(&mut self) -> bool {
+    fn resolve_limits(&mut self) -> bool {
         let settings = &mut self.settings;
         let (id, said) = split_window(&settings.name);
         let catalog = self.names.catalog.as_ref();
-        let listed = catalog.and_then(|catalog| catalog.known(id));
+        let listed = catalog.and_then(|catalog| catalog.cached_model(id));
         let window = said.or_else(|| listed.as_ref()?.window);
         if let Some(window) = window {
             settings.window = window;
@@ -227,7 +227,7 @@ impl ProviderClient {
         };
         let key = key.map_or("", String::as_str);
         let identity = format!("{kind}\n{base}\n{key}");
-        Catalog::new(source, place(base), &identity, environment)
+        Catalog::new(source, host_of_url(base), &identity, environment)
     }
 }
 
@@ -236,7 +236,7 @@ fn or<'a>(given: &'a str, usual: &'a str) -> &'a str {
 }
 
 /// Returns the host of a URL; the other parts may contain secrets.
-fn place(base: &str) -> String {
+fn host_of_url(base: &str) -> String {
     let host = base.split_once("://").map_or(base, |(_, rest)| rest);
     let host = host.split(['/', '?']).next().unwrap_or(host);
     host.rsplit('@').next().unwrap_or(host).to_owned()
@@ -258,13 +258,13 @@ pub(crate) fn base_url(
     let given = choice.base_url.clone();
     let given = given.or_else(|| environment.variable(variable));
     match given {
-        Some(url) => place(&url),
-        None => place(usual),
+        Some(url) => host_of_url(&url),
+        None => host_of_url(usual),
     }
 }
 
 /// Returns the client of the provider, and the origin of the key.
-pub(crate) fn ask(
+pub(crate) fn provider_client(
     choice: &ModelChoice,
     settings: &Settings,
     environment: &Environment,

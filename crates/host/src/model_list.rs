@@ -36,13 +36,13 @@ pub struct AvailableModels {
 pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels, OpenError> {
     let permitted = Permitted::load(config)?;
     let environment = &permitted.environment;
-    let (provider, key_source) = model::ask(&config.model, &permitted.settings, environment);
+    let (provider, key_source) = model::provider_client(&config.model, &permitted.settings, environment);
     let kind = match provider {
         ProviderClient::Anthropic(..) => ModelProvider::Anthropic,
         ProviderClient::OpenAi(..) => ModelProvider::OpenAi,
     };
     let catalog = std::sync::Arc::new(provider.catalog(environment));
-    let listed = catalog.list_anew().await.map(<[ModelInfo]>::to_vec);
+    let listed = catalog.refresh().await.map(<[ModelInfo]>::to_vec);
     let merged = permitted.settings.merged();
     let mut names = Names::of(&merged, environment);
     names.catalog = Some(std::sync::Arc::clone(&catalog));
@@ -50,7 +50,7 @@ pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels,
     let named = model::name(&config.model, &merged, environment);
     let because = match &named {
         None => "the newest of the usual family, or the only one".to_owned(),
-        Some(name) => because(name, config, &permitted.settings, kind),
+        Some(name) => name_source(name, config, &permitted.settings, kind),
     };
     let wanted = named.unwrap_or_else(|| names::DEFAULT.to_owned());
     Ok(AvailableModels {
@@ -65,7 +65,7 @@ pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels,
 }
 
 /// Describes the origin of a name.
-fn because(
+fn name_source(
     name: &str,
     config: &SessionConfig,
     settings: &Settings,

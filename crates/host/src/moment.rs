@@ -8,7 +8,7 @@ const DAY: u64 = 86_400;
 
 /// Formats a time as `2026-01-31 12:00`.
 pub fn show(time: SystemTime) -> String {
-    let time = CalendarTime::of(time.max(UNIX_EPOCH));
+    let time = CalendarTime::from_system_time(time.max(UNIX_EPOCH));
     format!("{} {}", time.to_date(), time.to_clock())
 }
 

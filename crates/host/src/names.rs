@@ -103,7 +103,7 @@ impl Names {
         } else {
             ""
         };
-        let meant = self.meant(base).await?;
+        let meant = self.resolve_alias(base).await?;
         match &self.available {
             Some(available)
                 if ![name, base, &meant]
@@ -124,7 +124,7 @@ impl Names {
     /// Returns the known size of a model's window, or the usual one, without a request.
     pub(crate) fn window_of(&self, name: &str) -> u64 {
         let (id, said) = listing::split_window(name);
-        let listed = || self.catalog.as_ref()?.known(id)?.window;
+        let listed = || self.catalog.as_ref()?.cached_model(id)?.window;
         let usual = ModelSettings::new(id).window;
         said.or_else(listed).unwrap_or(usual)
     }
@@ -176,8 +176,8 @@ impl Names {
         self.resolve("opus").await.ok()
     }
 
-    async fn meant(&self, name: &str) -> Result<String, String> {
-        let long = match self.meaning(name) {
+    async fn resolve_alias(&self, name: &str) -> Result<String, String> {
+        let long = match self.parse_alias(name) {
             Meaning::Name(long) => long.to_owned(),
             Meaning::Newest(family) => match &self.catalog {
                 None => name.to_owned(),
@@ -195,7 +195,7 @@ impl Names {
         Ok(overridden.cloned().unwrap_or(long))
     }
 
-    fn meaning<'a>(&'a self, name: &'a str) -> Meaning<'a> {
+    fn parse_alias<'a>(&'a self, name: &'a str) -> Meaning<'a> {
         if let Some(meant) = self.overrides.get(name) {
             return Meaning::Name(meant);
         }
@@ -295,7 +295,7 @@ mod tests {
     fn names(settings: &Value) -> Names {
         Names {
             short: BTreeMap::from([("opus", "big-1".to_owned())]),
-            ..Names::of(settings, &Environment::given([("HOME", "/home/me")]))
+            ..Names::of(settings, &Environment::from_variables([("HOME", "/home/me")]))
         }
     }
 

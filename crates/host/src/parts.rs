@@ -34,8 +34,8 @@ pub(crate) type DoctorReport = Arc<dyn Fn() -> BoxFuture<'static, String> + Send
 /// The target of approval requests.
 pub(crate) enum Asked {
     /// None: calls that need approval are denied.
-    NoOne,
-    Face(Arc<dyn Questions>),
+    None,
+    Handler(Arc<dyn Questions>),
     /// Events, which any client can answer.
     Events,
 }
@@ -50,7 +50,7 @@ impl SessionParts {
     pub fn shared(events: Arc<dyn EventSink>) -> Self {
         Self {
             events,
-            asked: Asked::NoOne,
+            asked: Asked::None,
             servers: None,
             elicitations: None,
             editor: None,
@@ -71,7 +71,7 @@ impl SessionParts {
 
     /// Sets the handler of approval requests, questions and plans.
     pub fn questions(mut self, questions: impl Questions + 'static) -> Self {
-        self.asked = Asked::Face(Arc::new(questions));
+        self.asked = Asked::Handler(Arc::new(questions));
         self
     }
 

@@ -24,13 +24,13 @@ struct OpenCall {
 
 impl OpenCalls {
     /// Updates the calls from an event.
-    pub(crate) fn note(&self, event: &AgentEvent) {
+    pub(crate) fn record_event(&self, event: &AgentEvent) {
         self.note_of(event, None);
     }
 
     fn note_of(&self, event: &AgentEvent, by: Option<&Arc<Tag>>) {
         match event {
-            AgentEvent::Calling {
+            AgentEvent::CallBound {
                 call, tool_use_id, ..
             } => {
                 let open = OpenCall {
@@ -39,7 +39,7 @@ impl OpenCalls {
                 };
                 self.calls().insert(*call, open);
             }
-            AgentEvent::Answered { finished, .. } => {
+            AgentEvent::CallFinished { finished, .. } => {
                 self.calls().remove(&finished.call);
             }
             AgentEvent::Subagent { agent, event } => self.note_of(event, Some(agent)),
@@ -80,7 +80,7 @@ impl Drop for PassesProgress {
 
 /// Returns a sender for the progress of calls, and the guard of the task that forwards it: as
 /// events, and to the embedder's receiver, which gets only updates of the main agent.
-pub(crate) fn follow(events: &Arc<Events>, given: Option<Progress>) -> (Progress, PassesProgress) {
+pub(crate) fn forward_progress(events: &Arc<Events>, given: Option<Progress>) -> (Progress, PassesProgress) {
     let (progress, mut updates) = progress::channel(CallId::new());
     let events = Arc::clone(events);
     let task = haft_contract::spawn_boxed(async move {
@@ -89,12 +89,12 @@ pub(crate) fn follow(events: &Arc<Events>, given: Option<Progress>) -> (Progress
             if let Some(given) = &given
                 && !matches!(event, Some(AgentEvent::Subagent { .. }))
             {
-                given.of(call).report(update);
+                given.for_call(call).report(update);
             }
             if let Some(event) = event {
                 events.emit(&SessionEvent::Agent(event));
             }
         }
     });
-    (progress.of_subagents_too(), PassesProgress(task))
+    (progress.including_subagents(), PassesProgress(task))
 }

@@ -27,7 +27,7 @@ pub trait Questions: Send + Sync {
     /// Asks the model's questions. Default: no user can be asked.
     fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
         let _ = asked;
-        Box::pin(async { ApprovalAnswer::Nobody })
+        Box::pin(async { ApprovalAnswer::Unavailable })
     }
 
     /// Asks for approval of a plan. Default: asked like a permission.
@@ -120,7 +120,7 @@ impl UserQuestions {
         if let Some(input) = input.as_object_mut() {
             input.extend(parts.map(|(name, value)| (name.to_owned(), value)));
         }
-        ApprovalAnswer::Changed { input }
+        ApprovalAnswer::InputEdited { input }
     }
 }
 
@@ -131,9 +131,9 @@ pub(crate) fn approver(
     patience: Option<Duration>,
 ) -> Arc<dyn Approver> {
     match asked {
-        Asked::NoOne => Arc::new(NobodyToAsk),
+        Asked::None => Arc::new(NobodyToAsk),
         Asked::Events => Arc::clone(events) as _,
-        Asked::Face(questions) => Arc::new(FaceApprover {
+        Asked::Handler(questions) => Arc::new(FaceApprover {
             questions: Arc::clone(questions),
             patience,
         }),
@@ -158,7 +158,7 @@ impl Approver for FaceApprover {
         }
     }
 
-    fn is_there(&self) -> bool {
+    fn is_available(&self) -> bool {
         self.questions.is_there()
     }
 }
@@ -202,7 +202,7 @@ impl Approver for EventQuestions {
             let request = Box::new(request);
             let id = open.id;
             self.events.emit(&SessionEvent::Question { id, request });
-            receiver.await.unwrap_or(ApprovalAnswer::Nobody)
+            receiver.await.unwrap_or(ApprovalAnswer::Unavailable)
         })
     }
 }

@@ -56,7 +56,7 @@ pub enum Delivery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueuedKind {
     /// A prompt for the model, or a slash command.
-    Said,
+    Prompt,
     /// A shell command line that the user typed.
     Shell,
 }
@@ -98,7 +98,7 @@ impl WaitingMessage {
     /// Returns whether it can be merged with the message before it: both were sent to a run but
     /// came too late.
     fn joins(&self) -> bool {
-        self.delivery == Delivery::Steer && self.kind == QueuedKind::Said
+        self.delivery == Delivery::Steer && self.kind == QueuedKind::Prompt
     }
 }
 
@@ -107,7 +107,7 @@ impl From<Prompt> for WaitingMessage {
         Self {
             prompt,
             delivery: Delivery::AfterRun,
-            kind: QueuedKind::Said,
+            kind: QueuedKind::Prompt,
             is_followed: false,
             scheduled: None,
         }
@@ -138,7 +138,7 @@ impl From<Prompt> for NextMessage {
     fn from(prompt: Prompt) -> Self {
         Self {
             prompt,
-            kind: QueuedKind::Said,
+            kind: QueuedKind::Prompt,
             delivered: Vec::new(),
             scheduled: None,
         }
@@ -180,7 +180,7 @@ impl Queue {
     }
 
     /// Adds a message that is tracked by its id until it is delivered.
-    pub(crate) fn push_followed(
+    pub(crate) fn push_tracked(
         &self,
         prompt: Prompt,
         delivery: Delivery,
@@ -207,15 +207,15 @@ impl Queue {
     /// Returns the undelivered messages, in the order of their delivery.
     pub(crate) fn queued(&self, control: &Control) -> Vec<QueuedMessage> {
         let state = self.state();
-        let steered = control.said().into_iter().filter_map(steered);
+        let steered = control.queued_prompts().into_iter().filter_map(steered);
         let waiting = state.messages.iter().filter_map(WaitingMessage::described);
         steered.chain(waiting).collect()
     }
 
     /// Withdraws an undelivered message.
-    pub(crate) fn take_back(&self, uuid: Uuid, control: &Control) -> Option<QueuedMessage> {
+    pub(crate) fn withdraw(&self, uuid: Uuid, control: &Control) -> Option<QueuedMessage> {
         let mut state = self.state();
-        if let Some(prompt) = control.take_back(uuid) {
+        if let Some(prompt) = control.withdraw(uuid) {
             return steered(prompt);
         }
         let mut messages = state.messages.iter();
@@ -227,7 +227,7 @@ impl Queue {
     pub(crate) fn take_back_all(&self, control: &Control) -> Vec<QueuedMessage> {
         let mut state = self.state();
         let mut taken: Vec<QueuedMessage> = control
-            .take_said()
+            .take_queued()
             .into_iter()
             .filter_map(steered)
             .collect();
@@ -242,14 +242,14 @@ impl Queue {
     pub(crate) fn take_back_newest(&self, control: &Control) -> Option<QueuedMessage> {
         loop {
             let newest = self.state().given.pop()?;
-            if let Some(taken) = self.take_back(newest, control) {
+            if let Some(taken) = self.withdraw(newest, control) {
                 return Some(taken);
             }
         }
     }
 
     /// Returns a message that was already taken to the front of the queue.
-    pub(crate) fn push_back_in_front(&self, next: NextMessage) {
+    pub(crate) fn push_front(&self, next: NextMessage) {
         let message = WaitingMessage {
             kind: next.kind,
             is_followed: !next.delivered.is_empty(),
@@ -272,7 +272,7 @@ impl Queue {
     }
 
     /// Adds content that gets no answer itself and is sent with the next message.
-    pub(crate) fn push_beside(&self, content: Vec<Content>) {
+    pub(crate) fn push_context(&self, content: Vec<Content>) {
         self.state().beside.extend(content);
     }
 
@@ -283,7 +283,7 @@ impl Queue {
     }
 
     /// Records that the input cannot be read.
-    pub(crate) fn broken(&self, problem: String) {
+    pub(crate) fn fail(&self, problem: String) {
         self.state().broken = Some(problem);
         self.changed.notify_one();
     }
@@ -322,7 +322,7 @@ impl Queue {
     }
 
     /// Marks the start of the session's setup. Returns the token that interrupts it.
-    pub(crate) fn set_up_begins(&self) -> CancellationToken {
+    pub(crate) fn start_setup(&self) -> CancellationToken {
         let token = CancellationToken::new();
         self.state().setting_up = Some(token.clone());
         token
@@ -336,7 +336,7 @@ impl Queue {
     }
 
     /// Withdraws a queued message. Returns whether there was one.
-    pub(crate) fn forget(&self, uuid: &str) -> bool {
+    pub(crate) fn withdraw_by_id(&self, uuid: &str) -> bool {
         let mut state = self.state();
         let before = state.messages.len();
         let meant = |one: &Prompt| one.uuid.is_some_and(|id| id.to_string() == uuid);
@@ -360,9 +360,9 @@ impl Queue {
     pub(crate) fn run_ended(&self, control: &Control) {
         let mut state = self.state();
         state.running = false;
-        control.expect_none();
+        control.cancel_expected_run();
         let (followed, others): (Vec<Prompt>, Vec<Prompt>) = control
-            .take_said()
+            .take_queued()
             .into_iter()
             .partition(|one| one.uuid.is_some());
         for prompt in followed.into_iter().rev() {
@@ -370,7 +370,7 @@ impl Queue {
                 scheduled: None,
                 prompt,
                 delivery: Delivery::Steer,
-                kind: QueuedKind::Said,
+                kind: QueuedKind::Prompt,
                 is_followed: true,
             });
         }
@@ -406,7 +406,7 @@ impl Queue {
     }
 
     /// Takes the start options when the session starts; they cannot be changed after that.
-    pub(crate) fn begin(&self) -> Initial {
+    pub(crate) fn take_start_options(&self) -> Initial {
         let mut state = self.state();
         state.begun = true;
         mem::take(&mut state.initial)
@@ -423,14 +423,14 @@ fn steered(prompt: Prompt) -> Option<QueuedMessage> {
         uuid: prompt.uuid?,
         prompt,
         delivery: Delivery::Steer,
-        kind: QueuedKind::Said,
+        kind: QueuedKind::Prompt,
     })
 }
 
 impl QueueState {
     /// Adds the id of a new message, and removes the ids of delivered ones.
     fn remember(&mut self, uuid: Option<Uuid>, control: &Control) {
-        let steering = control.said();
+        let steering = control.queued_prompts();
         let messages = &self.messages;
         self.given.retain(|one| {
             let is = |prompt: &Prompt| prompt.uuid == Some(*one);

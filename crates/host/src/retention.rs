@@ -45,7 +45,7 @@ pub(crate) fn remove_old(period: Option<Duration>, environment: &Environment, cw
     let project = environment.project_folder(cwd);
     if let Some(aside) = project
         .as_deref()
-        .map(|project| Sessions::new(project).aside())
+        .map(|project| Sessions::new(project).archived())
     {
         let before = SystemTime::now().checked_sub(period.unwrap_or(DELETED));
         tokio::task::spawn_blocking(move || before.map(|before| remove_of(&aside, before)));
@@ -68,7 +68,7 @@ pub(crate) fn remove_old(period: Option<Duration>, environment: &Environment, cw
 
 /// Removes sessions of all projects. Sessions that are in use, or cannot be removed, stay.
 fn remove_before(projects: &Path, before: SystemTime) -> usize {
-    let all = Sessions::of_all_projects(projects).unwrap_or_default();
+    let all = Sessions::all_projects(projects).unwrap_or_default();
     all.iter().map(|sessions| remove_of(sessions, before)).sum()
 }
 

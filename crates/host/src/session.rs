@@ -38,20 +38,20 @@ use crate::{
 /// and answers messages until the input is closed.
 pub struct AgentSession {
     pub(crate) config: SessionConfig,
-    pub(crate) permitted: Permitted,
-    pub(crate) chosen: Chosen,
-    pub(crate) shape: Option<Shape>,
+    pub(crate) settings: Permitted,
+    pub(crate) model: Chosen,
+    pub(crate) output_schema: Option<Shape>,
     pub(crate) extensions: Extensions,
     pub(crate) events: Arc<Events>,
-    pub(crate) asked: Asked,
+    pub(crate) question_target: Asked,
     pub(crate) link: Option<Arc<dyn crate::ServerLink>>,
     pub(crate) elicitations: Option<Arc<dyn crate::ElicitationHost>>,
     pub(crate) editor: Option<Arc<dyn haft_contract::EditorFiles>>,
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
     pub(crate) progress: Option<Progress>,
-    pub(crate) passes_progress: Option<PassesProgress>,
+    pub(crate) progress_forwarder: Option<PassesProgress>,
     pub(crate) shared: Arc<SharedState>,
-    pub(crate) doubts: Doubts,
+    pub(crate) sandbox_probe: Doubts,
 }
 
 /// The end of a session.
@@ -81,8 +81,8 @@ impl AgentSession {
 
     /// Returns whether the session can start without a message: hooks may provide the first prompt,
     /// or the session only has to run the setup hooks.
-    pub fn begins_alone(&self) -> bool {
-        let silent = self.permitted.hooks.is_silent(HookMoment::SESSION_START);
+    pub fn can_start_without_message(&self) -> bool {
+        let silent = self.settings.hooks.has_no_handlers(HookMoment::SESSION_START);
         // A resumed session may run a deferred call without another message.
         let resumes = self.config.conversation.from.is_some();
         self.config.setup.init_only || !silent || resumes
@@ -94,7 +94,7 @@ impl AgentSession {
         let events = Arc::clone(&self.events);
         let _over = TellsEnd(Arc::clone(&events));
         let shared = Arc::clone(&self.shared);
-        let end = self.boxed_life().await;
+        let end = self.boxed_run().await;
         if let Some(telemetry) = events.telemetry() {
             telemetry.close(shared.stop.requested()).await;
         }
@@ -110,48 +110,48 @@ impl AgentSession {
     }
 
     /// Boxed, so that its code is compiled once, here, and not in each crate that awaits it.
-    fn boxed_life(self) -> BoxFuture<'static, anyhow::Result<SessionEnd>> {
-        Box::pin(self.live())
+    fn boxed_run(self) -> BoxFuture<'static, anyhow::Result<SessionEnd>> {
+        Box::pin(self.run_session())
     }
 
     /// Runs the lifecycle of the session, step by step.
-    async fn live(mut self) -> anyhow::Result<SessionEnd> {
+    async fn run_session(mut self) -> anyhow::Result<SessionEnd> {
         let _servers = EndsServers(Arc::clone(&self.shared));
         let Some(first) = self.first_message().await? else {
-            return Ok(self.stopped());
+            return Ok(self.end_state());
         };
-        let resolving = self.chosen.resolve(&self.shared.control);
-        let Some(resolved) = self.shared.stop.until(resolving).await else {
-            return Ok(self.stopped());
+        let resolving = self.model.resolve(&self.shared.control);
+        let Some(resolved) = self.shared.stop.run_until_stopped(resolving).await else {
+            return Ok(self.end_state());
         };
         resolved?;
         self.measure_model();
-        let mut plan = self.plan().await?;
+        let mut plan = self.plan_session().await?;
         self.announce(&mut plan).await?;
-        let setting_up = self.shared.queue.set_up_begins();
+        let setting_up = self.shared.queue.start_setup();
         let Some(tools) = self.connect(&plan, &setting_up).await? else {
-            return Ok(self.stopped());
+            return Ok(self.end_state());
         };
         let mut ready = self.assemble(&mut plan, tools).await?;
         let home = self.config.environment.home();
         let servers = Arc::clone(&self.shared.servers);
-        let attach = mentions::attaches(home, servers, Arc::clone(&self.events));
+        let attach = mentions::mention_expander(home, servers, Arc::clone(&self.events));
         ready.agent.attach_with(attach);
-        let first = self.first_words(first, &plan, &mut ready.agent).await;
+        let first = self.opening_message(first, &plan, &mut ready.agent).await;
         // A deferred call runs without another message.
         let is_silent = first.is_none() && !ready.agent.has_deferred_call();
         if is_silent || (first.is_none() && self.config.setup.init_only) {
-            ready.agent.end("other", &*self.events).await;
+            ready.agent.end_session("other", &*self.events).await;
             return Ok(SessionEnd {
                 was_silent: true,
-                ..self.stopped()
+                ..self.end_state()
             });
         }
         let environment = ready.environment.take();
         let first = first.map(|first| plan.with_context(first, environment));
-        let tasks = ready.agent.notices().unwrap_or_default();
+        let tasks = ready.agent.background_tasks().unwrap_or_default();
         let environment = &self.config.environment;
-        let background = Background::follow(tasks, &self.events, environment)?;
+        let background = Background::watch(tasks, &self.events, environment)?;
         if setting_up.is_cancelled() {
             self.shared.control.interrupt_next();
         }
@@ -167,8 +167,8 @@ impl AgentSession {
                 launches: ready.launches,
                 servers: Some(Arc::clone(&self.shared.servers)),
                 folder: ready.folder,
-                successor: Some(self.successor()),
-                opens: Some(self.opens()),
+                successor: Some(self.conversation_starter()),
+                opens: Some(self.conversation_resumer()),
                 input: Some(self.input()),
             },
             reports_idle: self.config.reports_idle,
@@ -186,23 +186,23 @@ impl AgentSession {
     /// Wraps the model so that telemetry records its replies, if telemetry is on.
     fn measure_model(&mut self) {
         if let Some(telemetry) = self.events.telemetry() {
-            let (chosen, config) = (&mut self.chosen, &self.config);
+            let (chosen, config) = (&mut self.model, &self.config);
             let provider = chosen.provider_name(&config.model, &config.environment);
             let model = Arc::clone(&chosen.model);
-            chosen.model = telemetry.around(model, provider, chosen.prices.clone());
+            chosen.model = telemetry.wrap_model(model, provider, chosen.prices.clone());
         }
     }
 
     /// Returns the function that starts a new conversation when the current one is cleared.
-    fn successor(&self) -> Box<Successor> {
+    fn conversation_starter(&self) -> Box<Successor> {
         let (config, events) = (self.config.clone(), Arc::clone(&self.events));
         Box::new(move || conversation::successor(&config, &events))
     }
 
     /// Returns the function that resumes another conversation instead of the current one.
-    fn opens(&self) -> Box<OpensSession> {
+    fn conversation_resumer(&self) -> Box<OpensSession> {
         let (config, events) = (self.config.clone(), Arc::clone(&self.events));
-        Box::new(move |name| conversation::take_up(&config, name, &events))
+        Box::new(move |name| conversation::resume(&config, name, &events))
     }
 
     /// Waits for the first message. The outer `None` means that the session ends without starting.
@@ -214,12 +214,12 @@ impl AgentSession {
             control,
             ..
         } = &*self.shared;
-        let first = stop.until(async {
+        let first = stop.run_until_stopped(async {
             loop {
                 tokio::select! {
                     biased;
                     message = queue.next(control) => return message,
-                    () = self.shared.is_due() => {
+                    () = self.shared.wait_until_due() => {
                         if let Some(due) = self.shared.take_due() {
                             return Ok(Some(due));
                         }
@@ -228,13 +228,13 @@ impl AgentSession {
             }
         });
         let first = first.await.transpose()?.flatten();
-        let alone = self.config.hooks_may_begin && self.begins_alone();
+        let alone = self.config.hooks_may_begin && self.can_start_without_message();
         let is_over = first.is_none() && (!alone || stop.requested().is_some());
         Ok((!is_over).then_some(first))
     }
 
     /// Returns the first message of the session. A prompt by hooks comes before the user's message.
-    async fn first_words(
+    async fn opening_message(
         &self,
         first: Option<NextMessage>,
         plan: &Plan,
@@ -245,7 +245,7 @@ impl AgentSession {
         }
         let setup = self.config.setup;
         let events = &*self.events;
-        let begun = self.shared.stop.until(async {
+        let begun = self.shared.stop.run_until_stopped(async {
             if setup.init || setup.init_only {
                 agent.setup("init", events).await;
             }
@@ -255,19 +255,19 @@ impl AgentSession {
             match setup.init_only {
                 true => FirstWords::Over,
                 false => agent
-                    .begin(events)
+                    .start_session(events)
                     .await
-                    .map_or(FirstWords::Silent, FirstWords::OfHooks),
+                    .map_or(FirstWords::NoPrompt, FirstWords::HookPrompt),
             }
         });
         // If the session was stopped here, the first run still starts, ends immediately and reports
         // the stop.
-        match begun.await.unwrap_or(FirstWords::Silent) {
+        match begun.await.unwrap_or(FirstWords::NoPrompt) {
             FirstWords::Over => None,
-            FirstWords::Silent => first,
-            FirstWords::OfHooks(words) => {
+            FirstWords::NoPrompt => first,
+            FirstWords::HookPrompt(words) => {
                 if let Some(given) = first {
-                    self.shared.queue.push_back_in_front(given);
+                    self.shared.queue.push_front(given);
                 }
                 Some(Prompt::from(words).into())
             }
@@ -287,24 +287,24 @@ impl AgentSession {
 
     /// Runs the SessionEnd hooks, and reports the remaining warnings.
     async fn finish(&mut self, plan: &Plan, agent: &mut Agent) {
-        agent.end("other", &*self.events).await;
-        let replay = self.chosen.replay.iter();
+        agent.end_session("other", &*self.events).await;
+        let replay = self.model.replay.iter();
         for divergence in replay.flat_map(haft_models::Replay::divergences) {
             self.events.warn(divergence.to_string());
         }
         if self.config.conversation.forget {
-            conversation::forget(&self.config, plan.id, &self.events);
+            conversation::delete_unsaved(&self.config, plan.id, &self.events);
         }
     }
 
-    fn stopped(&self) -> SessionEnd {
+    fn end_state(&self) -> SessionEnd {
         SessionEnd {
             stopped: self.shared.stop.requested(),
             ..SessionEnd::default()
         }
     }
 
-    pub(crate) fn runs(&self) {
+    pub(crate) fn emit_running(&self) {
         let running = SessionEvent::Activity(SessionActivity::Running);
         self.events.emit(&running);
     }
@@ -315,7 +315,7 @@ struct EndsServers(Arc<SharedState>);
 
 impl Drop for EndsServers {
     fn drop(&mut self) {
-        self.0.servers.abandon();
+        self.0.servers.close_now();
         #[cfg(feature = "shell")]
         if let Some(shell) = self.0.access.service::<haft_tools::Shell>() {
             shell.remove_unused_caches();
@@ -328,43 +328,43 @@ enum FirstWords {
     /// The session ends here.
     Over,
     /// A prompt by hooks comes first.
-    OfHooks(String),
-    Silent,
+    HookPrompt(String),
+    NoPrompt,
 }
 
 fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSession> {
-    let doubts = Doubts::of(&config);
+    let doubts = Doubts::start(&config);
     let events = Arc::new(Events::new(parts.events));
     let mut permitted = Permitted::load(&config).map_err(OpenError::into_inner)?;
     // Set this first: the settings may set variables that determine the provider.
     config.environment = permitted.environment.clone();
     let environment = config.environment.clone();
-    if let Some(telemetry) = SessionTelemetry::of(&environment, &events) {
+    if let Some(telemetry) = SessionTelemetry::from_environment(&environment, &events) {
         events.recorded_by(telemetry);
     }
-    let chosen = model::choose(&config, &permitted.settings, parts.model)?;
+    let chosen = model::select_model(&config, &permitted.settings, parts.model)?;
     limits(&config)?;
     let shape = config.output_schema.as_deref();
-    let shape = shape.map(Shape::read).transpose()?;
+    let shape = shape.map(Shape::parse).transpose()?;
     let extensions = Extensions::load(&config, &permitted);
     for warning in extensions.warnings() {
         events.warn(warning);
     }
     #[cfg(feature = "shell")]
-    for left in haft_tools::worktree::left_behind(&config.cwd) {
+    for left in haft_tools::worktree::orphaned_worktrees(&config.cwd) {
         events.warn(left.notice());
     }
     let (of_plugins, main_of_plugins) = take_plugins(&mut permitted, &extensions, &events);
-    let servers = Arc::new(mcp::gather(&config, &permitted, &of_plugins)?);
+    let servers = Arc::new(mcp::collect_servers(&config, &permitted, &of_plugins)?);
     let trusted = permitted.settings.trust.runs;
     let kinds = Kinds::find(&config, &extensions, trusted, &events);
     let user_folder = &permitted.settings.places.user;
     let clock = Arc::clone(&parts.clock);
     let schedules = ScheduleBook::open(&config, user_folder, parts.clock, &events);
     // Restore the schedules of the conversation now, because the first message may come much later.
-    let earlier = conversation::settle(&mut config);
+    let earlier = conversation::find_resumable(&mut config);
     if let (Some(schedules), Some(folder)) = (&schedules, earlier) {
-        schedules.take_up(&folder);
+        schedules.restore_folder(&folder);
     }
     let shared = Arc::new(SharedState {
         schedules,
@@ -377,7 +377,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         access: crate::access::SessionAccess::default(),
         questions: Arc::new(EventQuestions::new(Arc::clone(&events))),
         kinds: Mutex::new(kinds),
-        extensions: extensions.described(),
+        extensions: extensions.details(),
         reload: extensions.reload(&config, &permitted, main_of_plugins.as_deref()),
         current: Mutex::new((chosen.settings.name.clone(), chosen.settings.window)),
         names: chosen.names.clone(),
@@ -392,20 +392,20 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     });
     Ok(AgentSession {
         config,
-        permitted,
-        chosen,
-        shape,
+        settings: permitted,
+        model: chosen,
+        output_schema: shape,
         extensions,
         events,
-        asked: parts.asked,
+        question_target: parts.asked,
         link: parts.servers,
         elicitations: parts.elicitations,
         editor: parts.editor,
         tools: parts.tools,
         progress: parts.progress,
-        passes_progress: None,
+        progress_forwarder: None,
         shared,
-        doubts,
+        sandbox_probe: doubts,
     })
 }
 

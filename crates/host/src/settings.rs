@@ -97,7 +97,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
         files::of_flag(&places, given).map_err(|problem| anyhow::anyhow!("{problem}"))?;
     }
     let mut settings = Settings::load(places, &flags, Trust::default());
-    settings.trust = Trust::of(&settings.places, &flags, &settings.running_things());
+    settings.trust = Trust::evaluate(&settings.places, &flags, &settings.executable_items());
     let mut rules = settings.rules(&config.allow, &config.deny);
     settings.understand(&mut rules, &known_tools());
     let mut directories = config.directories.clone();
@@ -125,7 +125,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
         env,
         ..sandbox
     };
-    settings.note_steering();
+    settings.warn_untrusted_overrides();
     let plans = settings.plans_directory();
     let patience = settings.question_timeout();
     let memory = memory_folder(&settings.auto_memory(), environment, cwd);
@@ -242,7 +242,7 @@ pub(crate) struct LocalRuleStore {
 }
 
 impl RuleStore for LocalRuleStore {
-    fn keep(&self, rules: &[String], scope: RuleScope) {
+    fn save(&self, rules: &[String], scope: RuleScope) {
         let Some(file) = self.rules.file_of(scope) else {
             return;
         };
@@ -253,7 +253,7 @@ impl RuleStore for LocalRuleStore {
         });
     }
 
-    fn places(&self) -> Vec<RulePlace> {
+    fn destinations(&self) -> Vec<RulePlace> {
         self.rules.rule_places()
     }
 }

@@ -83,38 +83,38 @@ impl Plan {
 
 impl AgentSession {
     /// Decides on the models, limits, agent kinds and the conversation.
-    pub(crate) async fn plan(&mut self) -> anyhow::Result<Plan> {
+    pub(crate) async fn plan_session(&mut self) -> anyhow::Result<Plan> {
         let config = &self.config;
-        let mut initial = self.shared.queue.begin();
-        let judges = Arc::clone(&self.chosen.model);
-        let shape = self.shape.take().or_else(|| initial.shape.take());
+        let mut initial = self.shared.queue.take_start_options();
+        let judges = Arc::clone(&self.model.model);
+        let shape = self.output_schema.take().or_else(|| initial.shape.take());
         let kinds = self.shared.kinds().with(&initial.options.agents);
-        let main = kinds.named(self.shared.reload.main_name().as_deref())?;
-        let plain_settings = self.chosen.settings.clone();
-        let names = &self.chosen.names;
+        let main = kinds.find_kind(self.shared.reload.main_name().as_deref())?;
+        let plain_settings = self.model.settings.clone();
+        let names = &self.model.names;
         let settings =
             main_agent::model_settings(main.as_ref(), config, names, &plain_settings).await;
-        self.chosen.settings = settings;
+        self.model.settings = settings;
         let plain_limits = session::limits(config)?;
         let limits = main_agent::limits(main.as_ref(), config, plain_limits.clone());
-        self.shared.starts_with(&self.chosen.settings);
-        let asked = [&self.chosen.settings.name].into_iter();
-        let asked = asked.chain(&self.chosen.settings.plan_name);
-        for name in asked.chain(&self.chosen.fallbacks) {
-            self.shared.budget.covers(name);
+        self.shared.set_initial_model(&self.model.settings);
+        let asked = [&self.model.settings.name].into_iter();
+        let asked = asked.chain(&self.model.settings.plan_name);
+        for name in asked.chain(&self.model.fallbacks) {
+            self.shared.budget.warn_if_unpriced(name);
         }
         let budget = self.shared.budget.clone();
         let places = &self.extensions.places;
-        let (servers, permitted) = (&self.shared.servers, &self.permitted);
+        let (servers, permitted) = (&self.shared.servers, &self.settings);
         let servers = AgentServers::new(servers, config, permitted, places, &self.events);
         if let Some(main) = &main {
-            servers.join(main);
+            servers.add_main_agent_servers(main);
         }
         let own = Some(servers.clone());
-        let subagents = kinds.crew(config, main.as_ref(), &self.chosen, budget, own)?;
-        self.shared.reload.runs(&kinds, &subagents);
+        let subagents = kinds.build_pool(config, main.as_ref(), &self.model, budget, own)?;
+        self.shared.reload.attach_session(&kinds, &subagents);
         if let Some(shape) = &shape {
-            self.chosen.model = shape.around(Arc::clone(&self.chosen.model));
+            self.model.model = shape.wrap_model(Arc::clone(&self.model.model));
         }
         let choice = &config.conversation;
         let mut conversation = conversation::choose(choice, &config.environment, &config.cwd)?;
@@ -141,26 +141,26 @@ impl AgentSession {
 
     /// Reports the session's id and properties.
     pub(crate) async fn announce(&mut self, plan: &mut Plan) -> anyhow::Result<()> {
-        plan.sandbox_warning = mem::take(&mut self.doubts).settle().await?;
+        plan.sandbox_warning = mem::take(&mut self.sandbox_probe).finish().await?;
         if let Some(warning) = &plan.sandbox_warning {
             self.events.warn(warning);
         }
         self.events
             .emit(&SessionEvent::Ready(Box::new(SessionFacts {
                 id: plan.id,
-                key_source: self.chosen.key_source,
-                window: self.chosen.settings.window,
-                max_tokens: self.chosen.settings.max_tokens,
-                untrusted: self.permitted.settings.untrusted(),
+                key_source: self.model.key_source,
+                window: self.model.settings.window,
+                max_tokens: self.model.settings.max_tokens,
+                untrusted: self.settings.settings.untrusted(),
                 sandbox_warning: plan.sandbox_warning.clone(),
                 names: ExtensionNames {
                     agents: plan.agents.clone(),
                     ..self.extensions.names()
                 },
             })));
-        let (config, retention) = (&self.config, self.permitted.retention);
+        let (config, retention) = (&self.config, self.settings.retention);
         retention::remove_old(retention, &config.environment, &config.cwd);
-        self.runs();
+        self.emit_running();
         Ok(())
     }
 
@@ -182,13 +182,13 @@ impl AgentSession {
         }
         let results = folder.join("tool-results");
         let approver =
-            questions::approver(&self.asked, &self.shared.questions, self.permitted.patience);
+            questions::approver(&self.question_target, &self.shared.questions, self.settings.patience);
         let warns = Arc::clone(&self.events);
         let warn: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(move |text| warns.warn(text));
-        let decides = mcp::Decides::Person(Arc::clone(&approver), warn);
-        let options = mcp::options(config, &self.permitted, &results, decides)?;
+        let decides = mcp::Decides::User(Arc::clone(&approver), warn);
+        let options = mcp::options(config, &self.settings, &results, decides)?;
         let (waits, limit) = self.first_wait(options.connect)?;
-        for directory in [&config.cwd].into_iter().chain(&self.permitted.directories) {
+        for directory in [&config.cwd].into_iter().chain(&self.settings.directories) {
             self.shared.add_root(directory);
         }
         let mut given = plan.options.hooks.iter();
@@ -202,7 +202,7 @@ impl AgentSession {
         };
         servers.start(options, Arc::new(host), self.link.clone());
         let connecting = servers.wait(waits, limit, setting_up);
-        if self.shared.stop.until(connecting).await.is_none() {
+        if self.shared.stop.run_until_stopped(connecting).await.is_none() {
             return Ok(None);
         }
         let (mut tools, seen) = servers.tools();
@@ -291,21 +291,21 @@ impl AgentSession {
         plan: &mut Plan,
         (servers, seen): ServerTools,
     ) -> anyhow::Result<ReadyAgent> {
-        let settings = self.chosen.settings.clone();
-        let skills = self.extensions.book(plan.id, settings.effort.clone());
+        let settings = self.model.settings.clone();
+        let skills = self.extensions.skill_service(plan.id, settings.effort.clone());
         let effects = skill_effects::of(self);
         let skills = skills.map(|book| Arc::new(SkillBook { effects, ..book }));
         let cwd = self.config.cwd.clone();
         let bases = Bases {
-            home: self.permitted.settings.places.home.clone(),
+            home: self.settings.settings.places.home.clone(),
             slash: cwd.clone(),
             cwd,
         };
         let judge = self.judge(plan);
-        let (progress, passes) = progress::follow(&self.events, self.progress.take());
-        self.passes_progress = Some(passes);
+        let (progress, passes) = progress::forward_progress(&self.events, self.progress.take());
+        self.progress_forwarder = Some(passes);
         self.extensions
-            .open_folders(&mut self.permitted.rules, &bases);
+            .open_folders(&mut self.settings.rules, &bases);
         #[cfg(feature = "web")]
         let web = self.web(plan);
         let additions = Additions {
@@ -335,19 +335,19 @@ impl AgentSession {
             skills: skills.clone(),
             pending_servers: PendingOf::servers(&self.shared),
             notifier: Some(Notifications::of(
-                &self.permitted.settings.merged(),
+                &self.settings.settings.merged(),
                 &self.events,
             )),
             editor: self.editor.clone(),
             listener: self.events.telemetry().map(|one| one.listener()),
             on_weak_sandbox: Some(self.on_weak_sandbox(plan)),
         };
-        let patience = self.permitted.patience;
-        let approver = questions::approver(&self.asked, &self.shared.questions, patience);
+        let patience = self.settings.patience;
+        let approver = questions::approver(&self.question_target, &self.shared.questions, patience);
         let config = &self.config;
-        let permitted = self.permitted.clone();
+        let permitted = self.settings.clone();
         let mut haft = compose::build(config, permitted, approver, &self.events, additions).await?;
-        self.shared.access.has(&haft);
+        self.shared.access.attach(&haft);
         if let Some(main) = &plan.main {
             check_main_agent(haft.engine(), main).map_err(anyhow::Error::msg)?;
             set_main_agent(&mut haft.scheduler, Some(main));
@@ -355,7 +355,7 @@ impl AgentSession {
         if let Some(schedules) = &self.shared.schedules
             && !config.conversation.forget
         {
-            schedules.belongs_to(haft.engine().folder());
+            schedules.attach_folder(haft.engine().folder());
         }
         self.follow_servers(&haft, seen);
         let launches = haft.services().get::<Subagents>().is_ok();
@@ -370,7 +370,7 @@ impl AgentSession {
         let start = scheduler.context();
         let conversation = plan.conversation.take();
         let conversation = conversation.unwrap_or_else(|| Session::in_memory(plan.id));
-        for patch in conversation::taken_over(&conversation, config) {
+        for patch in conversation::restored_patches(&conversation, config) {
             scheduler.apply(&patch);
         }
         let mut plain = self.system_prompt(plan, &scheduler.context());
@@ -391,19 +391,19 @@ impl AgentSession {
                 servers,
             });
         }
-        let mut builder = Agent::builder(scheduler, Arc::clone(&self.chosen.model), settings)
+        let mut builder = Agent::builder(scheduler, Arc::clone(&self.model.model), settings)
             .limits(plan.limits.clone())
-            .prices(self.chosen.prices.clone())
+            .prices(self.model.prices.clone())
             .session(conversation)
-            .start(start)
+            .start_context(start)
             .system_prompt(system)
             .control(self.shared.control.clone())
-            .crew(plan.subagents.clone());
+            .subagents(plan.subagents.clone());
         if !config.version.is_empty() {
             builder = builder.version(config.version.as_str());
         }
         builder = match self.extensions.knowledge(has_skill_tool) {
-            Some(knowledge) => builder.knowledge(knowledge),
+            Some(knowledge) => builder.instruction_sources(knowledge),
             None => builder.without_memory(),
         };
         Ok(ReadyAgent {
@@ -420,13 +420,13 @@ impl AgentSession {
     fn judge(&self, plan: &Plan) -> Judge {
         Judge {
             model: Arc::clone(&plan.judges),
-            settings: self.chosen.settings.clone(),
+            settings: self.model.settings.clone(),
             control: self.shared.control.clone(),
             session: plan.id,
             environment: self.config.environment.clone(),
-            names: self.chosen.names.clone(),
-            rules: self.permitted.rules.clone(),
-            directories: self.permitted.directories.clone(),
+            names: self.model.names.clone(),
+            rules: self.settings.rules.clone(),
+            directories: self.settings.directories.clone(),
         }
     }
 
@@ -435,14 +435,14 @@ impl AgentSession {
     fn web(&self, plan: &Plan) -> crate::web::WebParts {
         use crate::web::{PageReader, ProviderSearch, WebParts, small_model_name};
         let small = small_model_name(&self.config.environment);
-        let (names, control) = (&self.chosen.names, &self.shared.control);
-        let searches = self.chosen.searches.as_ref();
+        let (names, control) = (&self.model.names, &self.shared.control);
+        let searches = self.model.searches.as_ref();
         WebParts {
             provider: searches.map(|(client, is_known)| ProviderSearch {
                 client: client.clone(),
                 model: small
                     .clone()
-                    .unwrap_or_else(|| self.chosen.settings.name.clone()),
+                    .unwrap_or_else(|| self.model.settings.name.clone()),
                 names: names.clone(),
                 control: control.clone(),
                 is_known: *is_known,
@@ -450,7 +450,7 @@ impl AgentSession {
             small: small.map(|name| {
                 Arc::new(PageReader {
                     model: Arc::clone(&plan.judges),
-                    settings: self.chosen.settings.clone(),
+                    settings: self.model.settings.clone(),
                     name,
                     names: names.clone(),
                     control: control.clone(),
@@ -479,8 +479,8 @@ impl AgentSession {
         let append = given.append.clone();
         let append = append.or_else(|| options.append_system_prompt.clone());
         // A custom system prompt must contain everything itself.
-        let environment = base.is_none().then(|| PromptEnvironment::look(context));
-        let said = prompt_settings::paragraph(&self.permitted.settings);
+        let environment = base.is_none().then(|| PromptEnvironment::detect(context));
+        let said = prompt_settings::paragraph(&self.settings.settings);
         let said = said.filter(|_| base.is_none());
         let append = match (said, append) {
             (Some(said), Some(append)) => Some(format!("{said}\n\n{append}")),
@@ -500,7 +500,7 @@ impl AgentSession {
 pub(crate) struct Doubts(Option<JoinHandle<Option<String>>>);
 
 impl Doubts {
-    pub(crate) fn of(config: &SessionConfig) -> Self {
+    pub(crate) fn start(config: &SessionConfig) -> Self {
         #[cfg(feature = "shell")]
         if let Some(program) = config.program.clone()
             && haft_tools::sandbox::is_doubtful()
@@ -515,7 +515,7 @@ impl Doubts {
     }
 
     /// Waits for the probe, and returns its warning if any.
-    async fn settle(self) -> anyhow::Result<Option<String>> {
+    async fn finish(self) -> anyhow::Result<Option<String>> {
         match self.0 {
             Some(doubts) => Ok(doubts.await?),
             None => Ok(None),

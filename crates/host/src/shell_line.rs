@@ -26,31 +26,31 @@ pub(crate) async fn run(
         })
         .next();
     let Some(typed) = typed else {
-        return PromptMeaning::Said(prompt);
+        return PromptMeaning::Prompt(prompt);
     };
     let command = typed.trim().to_owned();
-    agent.announce(events);
+    agent.announce_run(events);
     let call = ToolUse {
         id: format!("typed_{}", random_id().simple()),
         name: TOOL.to_owned(),
         input: json!({"command": command, "description": "typed by the person"}),
     };
-    let finished = agent.run_for_person(call, events).await;
+    let finished = agent.run_user_call(call, events).await;
     *typed = what_the_model_reads(&command, &finished.text(), finished.is_error);
     let uuid = prompt.uuid.unwrap_or_else(random_id);
     prompt.uuid = Some(uuid);
     haft_agent::Sink::on_event(
         events,
-        &AgentEvent::Answered {
+        &AgentEvent::CallFinished {
             uuid,
             finished: Box::new(finished),
         },
     );
     if answers {
-        return PromptMeaning::Said(prompt);
+        return PromptMeaning::Prompt(prompt);
     }
-    agent.note_for_model(prompt.content);
-    PromptMeaning::Answered(Box::new(agent.answer(Ok(String::new()))))
+    agent.add_user_note(prompt.content);
+    PromptMeaning::Answered(Box::new(agent.answer_without_model(Ok(String::new()))))
 }
 
 /// Formats the output like other transcripts do, so that their readers understand it.

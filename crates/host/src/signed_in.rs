@@ -25,7 +25,7 @@ pub async fn notify_login(config: &SessionConfig, message: &str) {
         .hooks
         .with_http(Arc::new(Http::new(http)), permitted.http_hooks);
     let event = HookMoment::NOTIFICATION;
-    if hooks.is_silent(event) {
+    if hooks.has_no_handlers(event) {
         return;
     }
     let kind = "auth_success";
@@ -44,7 +44,7 @@ pub async fn notify_login(config: &SessionConfig, message: &str) {
     let mut common = Common::of(SessionId::new(), &config.cwd);
     common.transcript_path.clear();
     for heard in hooks.fire(&occasion, &common).await {
-        if let Some(failure) = heard.said.failure {
+        if let Some(failure) = heard.output.failure {
             tracing::debug!(failure, "a hook that learns of a login failed");
         }
     }

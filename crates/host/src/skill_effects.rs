@@ -17,20 +17,20 @@ use crate::AgentSession;
 
 /// Returns the functions that apply these effects in the session.
 pub(crate) fn of(session: &AgentSession) -> SkillEffects {
-    let (names, budget) = (session.chosen.names.clone(), session.shared.budget.clone());
+    let (names, budget) = (session.model.names.clone(), session.shared.budget.clone());
     let resolve = move |name: String| {
         let (names, budget) = (names.clone(), budget.clone());
         Box::pin(async move {
             let id = names.resolve(&name).await?;
-            budget.covers(&id);
+            budget.warn_if_unpriced(&id);
             Ok(id)
         }) as _
     };
     let places = session.extensions.places.clone();
     // Running code requires more trust than allow rules.
-    let trusted = session.permitted.settings.trust.runs;
-    let managed_only = session.permitted.settings.hooks_are_off();
-    let hooks = session.permitted.hooks.clone();
+    let trusted = session.settings.settings.trust.runs;
+    let managed_only = session.settings.settings.hooks_are_off();
+    let hooks = session.settings.hooks.clone();
     let known: Mutex<HashSet<String>> = Mutex::default();
     let register = move |skill: &Skill| {
         let scope = match scope(skill, &places, trusted) {

@@ -18,7 +18,7 @@ use crate::{
 /// The outcome of parsing a prompt for commands.
 pub(crate) enum PromptMeaning {
     /// A prompt for the model.
-    Said(Prompt),
+    Prompt(Prompt),
     /// Answered without the model.
     Answered(Box<RunResult>),
 }
@@ -55,7 +55,7 @@ impl Commands {
         stop: &Stop,
     ) -> PromptMeaning {
         let Some(book) = &self.book else {
-            return PromptMeaning::Said(prompt);
+            return PromptMeaning::Prompt(prompt);
         };
         let typed = prompt
             .content
@@ -66,28 +66,28 @@ impl Commands {
                 _ => None,
             });
         let Some(typed) = typed else {
-            return PromptMeaning::Said(prompt);
+            return PromptMeaning::Prompt(prompt);
         };
         let is_known = |name: &str| {
             let name = name.strip_prefix(THEIRS).unwrap_or(name);
             book.skills.get(name).is_some()
         };
         let Some(called) = slash(typed, is_known) else {
-            return PromptMeaning::Said(prompt);
+            return PromptMeaning::Prompt(prompt);
         };
         let name = called.names[0];
         let (command, arguments) = (built_in(name), called.arguments.to_owned());
         if let (Some(command), Some(input)) = (command, &self.input) {
-            if let Acts::Says(words) = command.acts {
+            if let Acts::Prompt(words) = command.acts {
                 *typed = words(&arguments);
-                return PromptMeaning::Said(prompt);
+                return PromptMeaning::Prompt(prompt);
             }
             let line = typed.trim().to_owned();
             // A command that calls the model is announced before it runs, the others after they
             // have changed the session.
             let asks = matches!(command.name, "compact" | "rewind");
             if asks {
-                agent.announce(events);
+                agent.announce_run(events);
             }
             let mut context = CommandContext {
                 agent,
@@ -96,16 +96,16 @@ impl Commands {
                 events,
                 stop,
             };
-            let answer = command.act(&mut context, &arguments).await;
+            let answer = command.run(&mut context, &arguments).await;
             let answer = answer.unwrap_or_else(|| Ok(String::new()));
             if !asks {
-                agent.announce(events);
+                agent.announce_run(events);
             }
             events.emit(&SessionEvent::CommandAnswered {
                 line,
                 answer: answer.clone(),
             });
-            return PromptMeaning::Answered(Box::new(agent.answer(answer)));
+            return PromptMeaning::Answered(Box::new(agent.answer_without_model(answer)));
         }
         let answer = match name {
             name if name.starts_with("mcp__") => {
@@ -116,7 +116,7 @@ impl Commands {
                     source: "mcp",
                     typed: &*typed,
                 };
-                let known = agent.prompt_expands(&what, events).await;
+                let known = agent.fire_prompt_expansion(&what, events).await;
                 let said = match known {
                     Ok(known) => {
                         let said = self.server_prompt(name, called.arguments).await;
@@ -135,7 +135,7 @@ impl Commands {
                             .rposition(|one| matches!(one, Content::Text { .. }));
                         let at = at.unwrap_or_default();
                         prompt.content.splice(at..=at, contents);
-                        return PromptMeaning::Said(prompt);
+                        return PromptMeaning::Prompt(prompt);
                     }
                     Err(why) => announced(agent, events, Err(why)),
                 }
@@ -143,7 +143,7 @@ impl Commands {
             _ => match skills(book, &called, agent, self.launches, events).await {
                 Ok(text) => {
                     *typed = text;
-                    return PromptMeaning::Said(prompt);
+                    return PromptMeaning::Prompt(prompt);
                 }
                 Err(why) => announced(agent, events, Err(why)),
             },
@@ -152,7 +152,7 @@ impl Commands {
     }
 
     /// Assigns the skills to a conversation.
-    pub(crate) fn begins(&self, id: SessionId) {
+    pub(crate) fn set_session(&self, id: SessionId) {
         if let Some(book) = &self.book {
             book.set_session(&id.to_string());
         }
@@ -187,8 +187,8 @@ fn source(skill: &Skill) -> &'static str {
 }
 
 fn announced(agent: &Agent, events: &Events, answer: Result<String, String>) -> RunResult {
-    agent.announce(events);
-    agent.answer(answer)
+    agent.announce_run(events);
+    agent.answer_without_model(answer)
 }
 
 /// Returns the texts of the called skills. Their permissions apply to the following run.
@@ -199,7 +199,7 @@ async fn skills(
     launches: bool,
     events: &Events,
 ) -> Result<String, String> {
-    let (aside, cancel) = (agent.aside(), CancellationToken::new());
+    let (aside, cancel) = (agent.nested_calls(), CancellationToken::new());
     let mut said = Vec::new();
     let mut patches = Vec::new();
     for name in &called.names {
@@ -225,7 +225,7 @@ async fn skills(
             source: source(&skill),
             typed: typed.trim(),
         };
-        let known = agent.prompt_expands(&what, events).await;
+        let known = agent.fire_prompt_expansion(&what, events).await;
         let known = known.map_err(|why| format!("/{name}: a hook stopped it: {why}"))?;
         let invoked = book
             .invoke(name, called.arguments, Caller::Person, &aside, &cancel)
@@ -248,6 +248,6 @@ async fn skills(
         let context = known.iter().chain(&invoked.hooks.context);
         said.extend(context.map(|text| reminder(text)));
     }
-    agent.permit(patches);
+    agent.set_next_run_patches(patches);
     Ok(said.join("\n\n"))
 }

@@ -47,7 +47,7 @@ impl Stop {
     }
 
     /// Runs a future until a stop is requested.
-    pub(crate) async fn until<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn run_until_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),
             () = self.wait() => None,

@@ -43,7 +43,7 @@ pub(crate) struct AnswerTool {
 }
 
 impl Shape {
-    pub(crate) fn read(text: &str) -> anyhow::Result<Self> {
+    pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let schema: Value = serde_json::from_str(text).context("the JSON schema is not JSON")?;
         let validator = SchemaValidator::new(&schema).context("the JSON schema is none")?;
         let validator = Arc::new(validator);
@@ -55,7 +55,7 @@ impl Shape {
     }
 
     /// Wraps the model so that it is asked for this schema, unless a tool has it.
-    pub(crate) fn around(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
+    pub(crate) fn wrap_model(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
         match &self.tool {
             Some(_) => model,
             None => Arc::new(Shaped {
@@ -73,11 +73,11 @@ impl Shape {
     }
 
     /// Returns the answer of a run that ended with this text, or a message to the model.
-    pub(crate) fn answered(&self, text: &str) -> Result<Value, String> {
+    pub(crate) fn parse_answer(&self, text: &str) -> Result<Value, String> {
         let Some(tool) = &self.tool else {
-            return self.fits(text);
+            return self.validate_text(text);
         };
-        if let Some(given) = tool.answer.given() {
+        if let Some(given) = tool.answer.value() {
             return Ok(given);
         }
         let why = match tool.answer.is_given_up() {
@@ -86,7 +86,7 @@ impl Shape {
                 "You have not given your answer: words do not count. Call {TOOL} now, with the answer as its input."
             ),
         };
-        self.fits(text).map_err(|_| why)
+        self.validate_text(text).map_err(|_| why)
     }
 
     /// Returns whether the model may be asked again after this number of retries.
@@ -98,7 +98,7 @@ impl Shape {
     }
 
     /// Parses and validates a text as the answer, or returns a message to the model.
-    fn fits(&self, text: &str) -> Result<Value, String> {
+    fn validate_text(&self, text: &str) -> Result<Value, String> {
         let again = |why: String| {
             format!(
                 "Your answer does not fit the JSON schema it must fit: {why}. Answer again, with the \
@@ -204,7 +204,7 @@ impl BoundCall for AnswerCall {
     }
 
     fn call<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        self.tool.answer.give(&cx.tool_use_id, self.input.clone());
+        self.tool.answer.set(&cx.tool_use_id, self.input.clone());
         let output = ToolOutput::text("The answer is given.").with_structured(self.input.clone());
         Box::pin(async { Ok(output) })
     }
@@ -227,7 +227,7 @@ impl Model for Shaped {
 }
 
 /// Merges the results of two runs for one message.
-pub(crate) fn together(first: RunResult, mut last: RunResult) -> RunResult {
+pub(crate) fn merge_results(first: RunResult, mut last: RunResult) -> RunResult {
     last.num_turns += first.num_turns;
     last.duration += first.duration;
     last.duration_api += first.duration_api;
@@ -259,9 +259,9 @@ mod tests {
             "properties": {"n": {"type": "integer"}},
             "required": ["n"],
         });
-        let shape = Shape::read(&schema.to_string()).unwrap();
-        assert_eq!(shape.fits(" {\"n\": 1}\n"), Ok(json!({"n": 1})));
-        let told = ["hello", "{}", "{\"n\": \"x\"}"].map(|text| shape.fits(text).unwrap_err());
+        let shape = Shape::parse(&schema.to_string()).unwrap();
+        assert_eq!(shape.validate_text(" {\"n\": 1}\n"), Ok(json!({"n": 1})));
+        let told = ["hello", "{}", "{\"n\": \"x\"}"].map(|text| shape.validate_text(text).unwrap_err());
         insta::assert_snapshot!(told.join("\n"));
     }
 }

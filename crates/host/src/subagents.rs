@@ -81,7 +81,7 @@ impl Kinds {
     }
 
     /// Returns the kinds, reloaded with these folders.
-    pub(crate) fn again(&self, places: &ExtensionPlaces) -> Self {
+    pub(crate) fn rescan(&self, places: &ExtensionPlaces) -> Self {
         let mut kinds = self.clone();
         kinds.places = places.clone();
         kinds.load();
@@ -120,7 +120,7 @@ impl Kinds {
     }
 
     /// Returns the kind with this name.
-    pub(crate) fn named(&self, name: Option<&str>) -> anyhow::Result<Option<AgentDefinition>> {
+    pub(crate) fn find_kind(&self, name: Option<&str>) -> anyhow::Result<Option<AgentDefinition>> {
         let Some(name) = name else {
             return Ok(None);
         };
@@ -145,7 +145,7 @@ impl Kinds {
     }
 
     /// Builds the pool that all subagents of the session share.
-    pub(crate) fn crew(
+    pub(crate) fn build_pool(
         &self,
         config: &SessionConfig,
         main: Option<&AgentDefinition>,
@@ -172,7 +172,7 @@ impl Kinds {
                     let (names, budget) = (names.clone(), budget.clone());
                     Box::pin(async move {
                         let id = names.resolve(&name).await.ok()?;
-                        budget.covers(&id);
+                        budget.warn_if_unpriced(&id);
                         Some(id)
                     })
                 }

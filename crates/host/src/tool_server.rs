@@ -10,7 +10,7 @@ use haft_mcp::server::{
 use serde_json::json;
 
 use crate::{
-    EventSink, SessionConfig, SessionEvent, SessionParts, ToolTelemetry, client_roots::narrowed,
+    EventSink, SessionConfig, SessionEvent, SessionParts, ToolTelemetry, client_roots::narrow_roots,
     compose::open_served_tools, elicitation::ElicitedQuestions, served_prompts::ServedPrompts,
 };
 
@@ -75,7 +75,7 @@ impl OpenSession for ToolServer {
             };
             let scheduler = haft.into_scheduler();
             let permitted = scheduler.context().directories;
-            let nested = scheduler.aside();
+            let nested = scheduler.nested_calls();
             let mut service = PoolService::new(scheduler, updates, calls, description).with_roots(
                 Box::new(move |roots| work_in(&permitted, &roots, &notifier)),
             );
@@ -94,7 +94,7 @@ impl OpenSession for ToolServer {
 /// Returns the working directories for a client with these roots. The client is notified of roots
 /// that are ignored.
 fn work_in(permitted: &[PathBuf], roots: &[PathBuf], notifier: &SessionNotifier) -> Vec<PathBuf> {
-    let found = narrowed(permitted, roots);
+    let found = narrow_roots(permitted, roots);
     let shown = |paths: &[PathBuf]| {
         let paths = paths.iter().map(|path| path.display().to_string());
         paths.collect::<Vec<_>>().join(", ")

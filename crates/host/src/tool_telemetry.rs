@@ -19,7 +19,7 @@ impl ToolTelemetry {
     ) -> Option<Arc<SessionTelemetry>> {
         let all = self
             .0
-            .get_or_init(|| SessionTelemetry::of(environment, events));
+            .get_or_init(|| SessionTelemetry::from_environment(environment, events));
         all.as_ref().map(|all| all.of_tools())
     }
 

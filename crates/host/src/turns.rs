@@ -43,7 +43,7 @@ pub(crate) enum Turn {
     /// A scheduled prompt that is due.
     Scheduled(Prompt),
     /// Notices about background tasks.
-    News,
+    BackgroundNotice,
 }
 
 impl Turn {
@@ -52,7 +52,7 @@ impl Turn {
             Self::Message(prompt) | Self::Shell(prompt) | Self::Scheduled(prompt) => {
                 prompt.origin.clone()
             }
-            Self::News => Some(json!({"kind": "task-notification"})),
+            Self::BackgroundNotice => Some(json!({"kind": "task-notification"})),
         }
     }
 }
@@ -61,16 +61,16 @@ impl Turns<'_> {
     /// Runs turns until no more input comes or the session is stopped.
     pub(crate) async fn run(&mut self, first: Option<NextMessage>) -> anyhow::Result<SessionEnd> {
         let (shared, events) = (self.shared, self.events);
-        let mut next = Some(first.map_or(Turn::News, |first| self.delivered(first)));
+        let mut next = Some(first.map_or(Turn::BackgroundNotice, |first| self.to_turn_input(first)));
         let mut end = SessionEnd::default();
         while let Some(turn) = next {
             events.emit(&SessionEvent::Activity(SessionActivity::Running));
-            shared.access.look(self.agent);
+            shared.access.refresh(self.agent);
             shared.queue.run_begins();
             let origin = turn.origin();
-            let (run, structured) = self.answer(turn).await;
+            let (run, structured) = self.run_turn(turn).await;
             shared.queue.run_ended(&shared.control);
-            shared.access.look(self.agent);
+            shared.access.refresh(self.agent);
             shared.conversation_changed();
             end.stopped = shared.stop.requested();
             if end.stopped == Some(StopKind::Terminate) {
@@ -94,14 +94,14 @@ impl Turns<'_> {
             next = self.next().await?;
         }
         if !self.is_abandoned() {
-            shared.stop.until(self.background.close()).await;
+            shared.stop.run_until_stopped(self.background.close()).await;
         }
         end.stopped = shared.stop.requested();
         Ok(end)
     }
 
     /// Converts a delivered message into the input of a turn, and reports its delivery.
-    fn delivered(&self, message: NextMessage) -> Turn {
+    fn to_turn_input(&self, message: NextMessage) -> Turn {
         for one in message.delivered {
             self.events.emit(&SessionEvent::Delivered(Box::new(one)));
         }
@@ -111,7 +111,7 @@ impl Turns<'_> {
             return Turn::Scheduled(message.prompt);
         }
         match message.kind {
-            QueuedKind::Said => Turn::Message(message.prompt),
+            QueuedKind::Prompt => Turn::Message(message.prompt),
             QueuedKind::Shell => Turn::Shell(message.prompt),
         }
     }
@@ -135,49 +135,49 @@ impl Turns<'_> {
             let coming = tokio::select! {
                 biased;
                 coming = queue.next(&self.shared.control) => coming?,
-                () = self.background.has_news(), if !queue.is_closed() => {
-                    return Ok(Some(Turn::News));
+                () = self.background.wait_for_notice(), if !queue.is_closed() => {
+                    return Ok(Some(Turn::BackgroundNotice));
                 }
-                () = self.agent.woken(), if !queue.is_closed() => {
-                    return Ok(Some(Turn::News));
+                () = self.agent.wait_for_hook_wake(), if !queue.is_closed() => {
+                    return Ok(Some(Turn::BackgroundNotice));
                 }
-                () = self.shared.is_due(), if !queue.is_closed() => {
+                () = self.shared.wait_until_due(), if !queue.is_closed() => {
                     match self.shared.take_due() {
-                        Some(due) => return Ok(Some(self.delivered(due))),
+                        Some(due) => return Ok(Some(self.to_turn_input(due))),
                         None => continue,
                     }
                 }
-                () = self.shared.clock.until(waits_since + IDLE), if idle && reports_idle && !queue.is_closed() => {
+                () = self.shared.clock.sleep_until(waits_since + IDLE), if idle && reports_idle && !queue.is_closed() => {
                     if self.shared.clock.now() >= waits_since + IDLE {
                         reports_idle = false;
                         self.shared.report_idle().await;
                     }
                     continue;
                 }
-                () = self.background.agents_are_over(), if !idle => continue,
+                () = self.background.wait_for_agents(), if !idle => continue,
                 () = stop.wait() => return Ok(None),
             };
             if let Some(message) = coming {
-                return Ok(Some(self.delivered(message)));
+                return Ok(Some(self.to_turn_input(message)));
             }
-            let news = stop.until(self.background.news_of_agents());
-            return Ok((news.await == Some(true)).then_some(Turn::News));
+            let news = stop.run_until_stopped(self.background.wait_for_agent_notice());
+            return Ok((news.await == Some(true)).then_some(Turn::BackgroundNotice));
         }
     }
 
     /// Answers one message. If the session has an output schema, the model is asked again until its
     /// answer matches it; the second value is the parsed answer, or the reason why it does not
     /// match.
-    async fn answer(&mut self, turn: Turn) -> (RunResult, Option<Result<Value, String>>) {
+    async fn run_turn(&mut self, turn: Turn) -> (RunResult, Option<Result<Value, String>>) {
         let turn = match turn {
             Turn::Message(prompt) => {
                 let meant = self
                     .commands
                     .read(prompt, self.agent, self.events, &self.shared.stop);
                 match meant.await {
-                    PromptMeaning::Said(prompt) => {
+                    PromptMeaning::Prompt(prompt) => {
                         let home = self.shared.environment.home();
-                        let (nested, cwd) = (self.agent.aside(), self.agent.context().cwd);
+                        let (nested, cwd) = (self.agent.nested_calls(), self.agent.context().cwd);
                         let prompt = mentions::attach(
                             prompt,
                             &nested,
@@ -194,17 +194,17 @@ impl Turns<'_> {
             Turn::Shell(prompt) => {
                 let answers = self.shared.answers_shell;
                 match shell_line::run(prompt, answers, self.agent, self.events).await {
-                    PromptMeaning::Said(prompt) => Turn::Message(prompt),
+                    PromptMeaning::Prompt(prompt) => Turn::Message(prompt),
                     PromptMeaning::Answered(ended) => return (*ended, None),
                 }
             }
             // These prompts were not typed by the user, so they are not parsed for commands.
-            other @ (Turn::Scheduled(_) | Turn::News) => other,
+            other @ (Turn::Scheduled(_) | Turn::BackgroundNotice) => other,
         };
         if let Some(shape) = self.shape {
             shape.begin();
         }
-        let mut ended = self.whole(turn).await;
+        let mut ended = self.run_with_background(turn).await;
         let Some(shape) = self.shape else {
             return (ended, None);
         };
@@ -213,7 +213,7 @@ impl Turns<'_> {
             if ended.is_error() || ended.reason != EndReason::Completed {
                 return (ended, None);
             }
-            let why = match shape.answered(&ended.text) {
+            let why = match shape.parse_answer(&ended.text) {
                 Ok(value) => return (ended, Some(Ok(value))),
                 Err(why) => why,
             };
@@ -222,23 +222,23 @@ impl Turns<'_> {
             }
             retries += 1;
             self.events.emit(&SessionEvent::Continues);
-            let again = self.whole(Turn::Message(why.into())).await;
-            ended = structured_output::together(ended, again);
+            let again = self.run_with_background(Turn::Message(why.into())).await;
+            ended = structured_output::merge_results(ended, again);
         }
     }
 
     /// Runs a turn. If the session reports only one result, the results of background subagents are
     /// included in it.
-    async fn whole(&mut self, turn: Turn) -> RunResult {
+    async fn run_with_background(&mut self, turn: Turn) -> RunResult {
         let mut ended = self.once(turn).await;
         while self.one_result && !ended.is_error() {
-            let news = self.shared.stop.until(self.background.news_of_agents());
+            let news = self.shared.stop.run_until_stopped(self.background.wait_for_agent_notice());
             if news.await != Some(true) {
                 break;
             }
             self.events.emit(&SessionEvent::Continues);
-            let again = self.once(Turn::News).await;
-            ended = structured_output::together(ended, again);
+            let again = self.once(Turn::BackgroundNotice).await;
+            ended = structured_output::merge_results(ended, again);
         }
         ended
     }
@@ -254,7 +254,7 @@ impl Turns<'_> {
                 Turn::Message(prompt) | Turn::Shell(prompt) | Turn::Scheduled(prompt) => {
                     agent.run(prompt, events).await
                 }
-                Turn::News => agent.run_notices(events).await,
+                Turn::BackgroundNotice => agent.run_background_notices(events).await,
             }
         };
         tokio::pin!(run);

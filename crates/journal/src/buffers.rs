@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use crate::error::JournalError;
-use crate::journal::{Journal, keep_form};
+use crate::journal::{Journal, preserve_form};
 use crate::ledger::SeenBy;
 use crate::open::Snapshot;
 use crate::stamp::{ContentHash, Stamp};
@@ -98,14 +98,14 @@ impl Journal {
             .filter(|_| !by_editor)
             .and_then(|seen| seen.content.as_ref());
         let is_stale = was_on_disk.is_some_and(|earlier| is_same(earlier, text.as_bytes()));
-        if is_stale || self.had(&real, text) {
+        if is_stale || self.had_text(&real, text) {
             return Ok(None);
         }
         let known = match by_editor {
             true => self.bases().get(&real).copied(),
             false => seen.and_then(|seen| seen.sight.hash),
         };
-        let content = keep_form(target.path(), &disk.bytes, text);
+        let content = preserve_form(target.path(), &disk.bytes, text);
         Ok(Some(UnsavedText {
             content: content.map_or_else(|_| text.as_bytes().to_vec(), |kept| kept.content),
             has_drifted: known.is_some_and(|known| known != hash),
@@ -144,7 +144,7 @@ impl Journal {
 
     /// Records that an editor's text was shown: later texts are compared with the disk content of
     /// now.
-    pub(crate) fn noted_base(&self, unsaved: &UnsavedText) {
+    pub(crate) fn record_base(&self, unsaved: &UnsavedText) {
         self.bases().insert(unsaved.real.clone(), unsaved.disk);
     }
 
@@ -168,7 +168,7 @@ impl Journal {
     }
 
     /// Returns whether the file had this text before a change of this session.
-    fn had(&self, real: &Path, text: &str) -> bool {
+    fn had_text(&self, real: &Path, text: &str) -> bool {
         let same = |earlier: &[u8]| is_same(earlier, text.as_bytes());
         self.history()
             .is_some_and(|history| history.had(real, same))

@@ -26,7 +26,7 @@ pub(crate) enum Freshness {
     },
 }
 
-pub(crate) fn judge(seen: Option<LedgerSight>, now: &Snapshot) -> Freshness {
+pub(crate) fn evaluate(seen: Option<LedgerSight>, now: &Snapshot) -> Freshness {
     let Some(LedgerSight { sight, content }) = seen else {
         return Freshness::Unseen;
     };

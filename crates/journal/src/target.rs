@@ -23,7 +23,7 @@ pub struct FileTarget {
 impl FileTarget {
     /// Creates a target without a check of the real path: for users at the command line, and for
     /// paths that no permission check resolved.
-    pub fn anywhere(given: impl Into<PathBuf>) -> Self {
+    pub fn unrestricted(given: impl Into<PathBuf>) -> Self {
         Self {
             given: given.into(),
             judged: None,
@@ -32,7 +32,7 @@ impl FileTarget {
     }
 
     /// Creates a target that is opened only if the path resolves to `real`.
-    pub fn judged(given: impl Into<PathBuf>, real: impl Into<PathBuf>) -> Self {
+    pub fn authorized(given: impl Into<PathBuf>, real: impl Into<PathBuf>) -> Self {
         Self {
             given: given.into(),
             judged: Some(real.into()),
@@ -66,7 +66,7 @@ impl FileTarget {
 
 impl<P: AsRef<Path> + ?Sized> From<&P> for FileTarget {
     fn from(path: &P) -> Self {
-        Self::anywhere(path.as_ref())
+        Self::unrestricted(path.as_ref())
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
         fs::write(root.join("file"), "x").unwrap();
         fs::write(root.join("other"), "y").unwrap();
         symlink("file", root.join("link")).unwrap();
-        let target = FileTarget::judged(root.join("link"), root.join("file"));
+        let target = FileTarget::authorized(root.join("link"), root.join("file"));
         assert_eq!(target.resolve().unwrap().real, root.join("file"));
         fs::remove_file(root.join("link")).unwrap();
         symlink("other", root.join("link")).unwrap();

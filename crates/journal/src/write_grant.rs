@@ -71,7 +71,7 @@ impl WriteGrant {
     }
 
     /// Calls the callback for a written file.
-    pub(crate) fn wrote(&self, real: &Path, content: &[u8], stamp: &Stamp) {
+    pub(crate) fn notify_written(&self, real: &Path, content: &[u8], stamp: &Stamp) {
         if let Some(Follower(follow)) = &self.follower {
             follow(real, content, stamp);
         }
@@ -85,7 +85,7 @@ impl WriteGrant {
 
     /// Permits these paths, too.
     #[must_use]
-    pub fn and(self, more: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub fn with_paths(self, more: impl IntoIterator<Item = PathBuf>) -> Self {
         let within = self.within.into_iter().chain(more);
         Self {
             follower: self.follower,

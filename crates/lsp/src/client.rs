@@ -136,7 +136,7 @@ impl State {
 
     /// Returns the time of the last unsolicited message, and whether the server has ever sent
     /// anything about diagnostics.
-    pub(crate) fn last_words(&self) -> (Option<Instant>, bool) {
+    pub(crate) fn last_message(&self) -> (Option<Instant>, bool) {
         let documents = self.documents();
         (documents.last_message, documents.last.is_some())
     }
@@ -358,7 +358,7 @@ impl LspClient {
     }
 
     /// Returns whether the server offers a capability, such as `renameProvider`.
-    pub fn offers(&self, capability: &str) -> bool {
+    pub fn supports(&self, capability: &str) -> bool {
         !matches!(
             self.capabilities.get(capability),
             None | Some(Value::Null | Value::Bool(false))
@@ -480,7 +480,7 @@ impl LspClient {
     }
 
     /// Returns whether diagnostics are pulled rather than pushed.
-    pub fn is_asked(&self) -> bool {
+    pub fn uses_pull(&self) -> bool {
         self.state.pulls().is_some()
     }
 
@@ -488,12 +488,12 @@ impl LspClient {
     /// diagnostics.
     pub fn knows_more(&self) -> bool {
         let documents = self.state.documents();
-        self.is_asked() && documents.pulled_at < documents.last
+        self.uses_pull() && documents.pulled_at < documents.last
     }
 
     /// Waits until the diagnostics are those of the current texts and no more arrive, or until the
     /// deadline. Returns whether the diagnostics are complete.
-    pub async fn settled(&self, changed: &[PathBuf], until: Instant) -> bool {
+    pub async fn wait_for_diagnostics(&self, changed: &[PathBuf], until: Instant) -> bool {
         loop {
             // Subscribed before the check, so that no message in between is missed.
             let news = self.state.news.notified();

@@ -17,17 +17,17 @@ impl LspClient {
     /// deadline: it has pushed diagnostics, or it has answered a request about the document and is
     /// then silent. If an earlier document showed that the server pushes no diagnostics, the answer
     /// alone suffices.
-    pub async fn looked(&self, path: &Path, until: Instant) {
+    pub async fn wait_for_first_diagnostics(&self, path: &Path, until: Instant) {
         let changed = [path.to_path_buf()];
         tokio::select! {
-            _ = self.settled(&changed, until) => {}
-            () = self.silent(path, until) => {}
+            _ = self.wait_for_diagnostics(&changed, until) => {}
+            () = self.wait_until_quiet(path, until) => {}
         }
     }
 
     /// Waits until the server has answered and is silent.
-    async fn silent(&self, path: &Path, until: Instant) {
-        if self.is_asked() {
+    async fn wait_until_quiet(&self, path: &Path, until: Instant) {
+        if self.uses_pull() {
             // `settled` waits for pulled diagnostics.
             return std::future::pending().await;
         }
@@ -38,11 +38,11 @@ impl LspClient {
             let news = self.state.news.notified();
             tokio::pin!(news);
             news.as_mut().enable();
-            let (said, has_told) = self.state.last_words();
+            let (said, has_told) = self.state.last_message();
             since = said.map_or(since, |said| said.max(since));
             let is_known = self.state.tells_nothing.load(Ordering::Relaxed) && !has_told;
             let rest = if is_known { since } else { since + QUIET };
-            if self.busy_with().is_some() || self.is_asked() {
+            if self.busy_with().is_some() || self.uses_pull() {
                 // The work ends, or pull diagnostics were registered, for which `settled` waits.
                 news.await;
                 since = Instant::now();
@@ -59,10 +59,10 @@ impl LspClient {
     /// Sends a request about a document that any server that offers it can answer.
     async fn ask_about(&self, path: &Path) {
         const WITHIN: Duration = Duration::from_secs(60);
-        let (method, params) = if self.offers("documentSymbolProvider") {
+        let (method, params) = if self.supports("documentSymbolProvider") {
             let document = json!({"textDocument": {"uri": uri::of(path)}});
             ("textDocument/documentSymbol", document)
-        } else if self.offers("hoverProvider") {
+        } else if self.supports("hoverProvider") {
             let start = TextPosition {
                 line: 1,
                 character: 1,
@@ -162,7 +162,7 @@ mod tests {
             client.set_text(Path::new(name), "x", "text").unwrap();
             let began = Instant::now();
             client
-                .looked(Path::new(name), began + Duration::from_secs(25))
+                .wait_for_first_diagnostics(Path::new(name), began + Duration::from_secs(25))
                 .await;
             *took = began.elapsed();
         }

@@ -269,7 +269,7 @@ impl Peer {
 
     /// Reports a message that was skipped because of its length; `ends` are its beginning and end.
     /// The request that it answered fails, or all pending ones if that one cannot be determined.
-    pub fn passed_over(&self, ends: &[u8], length: usize, longest: usize) {
+    pub fn on_oversized(&self, ends: &[u8], length: usize, longest: usize) {
         let why = format!("it sent a message of {length} bytes; the limit is {longest}");
         self.inner.handler.problem(&why);
         let named = ids_in(ends);

@@ -183,9 +183,9 @@ async fn a_message_that_is_too_long_fails_the_call_that_it_answers() {
         .collect();
     haft_testkit::until("calls wait", || ends.left.waiting() == 2).await;
     ends.left
-        .passed_over(br#"{"result":{"x":"y"},"id": 2}"#, 99, 10);
+        .on_oversized(br#"{"result":{"x":"y"},"id": 2}"#, 99, 10);
     haft_testkit::until("calls wait", || ends.left.waiting() == 1).await;
-    ends.left.passed_over(b"no id", 99, 10);
+    ends.left.on_oversized(b"no id", 99, 10);
     for call in calls {
         let why = "it sent a message of 99 bytes; the limit is 10".to_owned();
         assert_eq!(call.await.unwrap(), Err(PeerError::Transport(why)));

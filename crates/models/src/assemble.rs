@@ -168,7 +168,7 @@ impl Assembler {
             }
             ModelEvent::BlockStart { index, block } => {
                 self.start(*index, block);
-                return self.release(None);
+                return self.release_held_call(None);
             }
             ModelEvent::Text { index, text } => {
                 if let Some(Part::Text(so_far)) = self.open(*index) {
@@ -204,7 +204,7 @@ impl Assembler {
             ModelEvent::Usage { usage } => self.usage = *usage,
             ModelEvent::Stop { reason } => {
                 self.stop = Some(reason.clone());
-                return self.release(Some(reason));
+                return self.release_held_call(Some(reason));
             }
             ModelEvent::CutOff { .. } => self.stop = Some(StopReason::CutOff),
             ModelEvent::Discard => *self = Self::new(std::mem::take(&mut self.asked)),
@@ -341,7 +341,7 @@ impl Assembler {
 
     /// Releases the call that was held back, because an event follows it. If the reply ends here
     /// because it ran out of tokens, the input was never written, so the call becomes a bad one.
-    fn release(&mut self, end: Option<&StopReason>) -> Option<ToolCall> {
+    fn release_held_call(&mut self, end: Option<&StopReason>) -> Option<ToolCall> {
         let position = self.held.take()?;
         if matches!(end, Some(StopReason::MaxTokens | StopReason::Refusal))
             && let Part::Tool { input, .. } = &mut self.blocks[position].block

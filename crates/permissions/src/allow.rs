@@ -23,9 +23,9 @@ pub enum Covered {
     /// It is harmless by itself.
     Harmless,
     /// A rule.
-    By(Because),
+    ByRule(Because),
     /// Nothing: why it is not harmless.
-    Nothing(String),
+    Uncovered(String),
 }
 
 /// A part that nothing covers.
@@ -40,7 +40,7 @@ pub(super) fn is_harmless(policy: &Policy, shell: &ShellFacts) -> bool {
     shell.is_read_only()
         && shell
             .parts()
-            .all(|(at, part, _)| harmless(policy, shell, at, part).is_none())
+            .all(|(at, part, _)| read_only_problem(policy, shell, at, part).is_none())
 }
 
 /// Does it change nothing, but ask a service of the user's own? Then it runs with exactly that reach.
@@ -54,7 +54,7 @@ pub(super) fn reads_network(policy: &Policy, shell: &ShellFacts) -> bool {
 }
 
 /// Why a part is not harmless here, if so.
-fn harmless(policy: &Policy, shell: &ShellFacts, at: usize, part: &LinePart) -> Option<String> {
+fn read_only_problem(policy: &Policy, shell: &ShellFacts, at: usize, part: &LinePart) -> Option<String> {
     if part.finding.verdict != EffectVerdict::ReadOnly {
         return Some(part.finding.reason.to_string());
     }
@@ -104,7 +104,7 @@ pub(super) fn line(
     facts: &Facts,
     shell: &ShellFacts,
 ) -> Result<Because, Uncovered> {
-    if let Some(because) = whole(policy, facts, shell) {
+    if let Some(because) = whole_line_rule(policy, facts, shell) {
         return Ok(because);
     }
     let refuse = |why: String| {
@@ -120,11 +120,11 @@ pub(super) fn line(
         return refuse(format!("it is longer than {LONGEST} bytes"));
     }
     let mut last = Because::ReadOnly;
-    for (at, covered) in parts(policy, facts, shell) {
+    for (at, covered) in part_coverage(policy, facts, shell) {
         match covered {
             Covered::Harmless => {}
-            Covered::By(because) => last = because,
-            Covered::Nothing(why) => {
+            Covered::ByRule(because) => last = because,
+            Covered::Uncovered(why) => {
                 let part = shell.analysis.parts[at].text.clone();
                 return Err(Uncovered { part, why });
             }
@@ -134,10 +134,10 @@ pub(super) fn line(
 }
 
 /// A rule for the line as a whole: the tool without more, or exactly this text.
-fn whole(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Option<Because> {
+fn whole_line_rule(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Option<Because> {
     let line = shell.line.trim();
     let collapsed = collapse(line);
-    let rule = allowing(policy, facts).find(|rule| match rule.meaning(facts).as_deref() {
+    let rule = allowing(policy, facts).find(|rule| match rule.resolve_content(facts).as_deref() {
         Some(RuleContent::All) => true,
         Some(RuleContent::Command { pattern, text }) => {
             pattern.is_exact() && (pattern.matches(line) || *text == collapsed)
@@ -149,29 +149,29 @@ fn whole(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Option<Because> 
 
 /// Allow rules for this tool.
 fn allowing<'a>(policy: &'a Policy, facts: &'a Facts) -> impl Iterator<Item = &'a Rule> {
-    policy.rules.of(List::Allow).filter(|rule| {
+    policy.rules.in_list(List::Allow).filter(|rule| {
         facts.is_called(&rule.tool) || (facts.has_command() && rule.class == RuleClass::Commands)
     })
 }
 
 /// What covers each part, in order.
-pub(super) fn parts(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<(usize, Covered)> {
+pub(super) fn part_coverage(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<(usize, Covered)> {
     let mut exactly: Vec<bool> = Vec::new();
     let mut all = Vec::new();
     for (at, part, paths) in shell.parts() {
         let by_outer = part.outer.is_some_and(|outer| exactly[outer]);
         let (covered, exact) = if by_outer {
             (
-                Covered::By(Because::Tool(
+                Covered::ByRule(Because::Tool(
                     "the command that starts it is allowed as written".to_owned(),
                 )),
                 true,
             )
         } else if shell.is_launched(at) {
             let reason = "its launcher is evaluated instead".to_owned();
-            (Covered::By(Because::Tool(reason)), false)
+            (Covered::ByRule(Because::Tool(reason)), false)
         } else {
-            one(policy, facts, shell, at, part, paths)
+            cover_part(policy, facts, shell, at, part, paths)
         };
         exactly.push(exact);
         all.push((at, covered));
@@ -180,7 +180,7 @@ pub(super) fn parts(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<(
 }
 
 /// What covers one part; and whether it is a rule that says exactly this.
-fn one(
+fn cover_part(
     policy: &Policy,
     facts: &Facts,
     shell: &ShellFacts,
@@ -188,7 +188,7 @@ fn one(
     part: &LinePart,
     paths: &[PathUse],
 ) -> (Covered, bool) {
-    let why = match harmless(policy, shell, at, part) {
+    let why = match read_only_problem(policy, shell, at, part) {
         Some(why) => why,
         None if policy.sandbox.unconfined => UNCONFINED.to_owned(),
         None => return (Covered::Harmless, false),
@@ -197,39 +197,39 @@ fn one(
         return (by_edit_rules(policy, part, paths, why), false);
     }
     let mut written = vec![collapse(&part.text)];
-    let words = words::of_command(&part.argv);
+    let words = words::canonical_command(&part.argv);
     // What stands in front may make another command of it: then the rule must say that too.
     if assigns_harmlessly(part) {
         written.push(collapse(&part.words));
         written.extend(words.clone());
     }
-    let mut texts: Vec<String> = loosely(policy, part)
+    let mut texts: Vec<String> = prefix_texts(policy, part)
         .iter()
         .map(|text| collapse(text))
         .collect();
     // `"npm" test` is `npm test`: what counts are the words.
     texts.extend(words.filter(|_| assigns_harmlessly(part)));
     for rule in allowing(policy, facts) {
-        let meaning = rule.meaning(facts);
+        let meaning = rule.resolve_content(facts);
         let Some(RuleContent::Command { pattern, text }) = meaning.as_deref() else {
             continue;
         };
-        let quoted = words::of_rule(text);
+        let quoted = words::canonical_rule(text);
         let matches = |text: &String| {
             pattern.matches(text) || quoted.as_ref().is_some_and(|quoted| quoted.matches(text))
         };
         if pattern.is_exact() && written.iter().any(matches) {
-            return (Covered::By(Because::rule(rule, part.text.clone())), true);
+            return (Covered::ByRule(Because::rule(rule, part.text.clone())), true);
         }
         let fits = texts.iter().any(matches);
         if fits && fits_a_prefix(policy, part, paths) {
-            return (Covered::By(Because::rule(rule, part.text.clone())), false);
+            return (Covered::ByRule(Because::rule(rule, part.text.clone())), false);
         }
     }
     if policy.mode == PermissionMode::AcceptEdits && edits_inside(policy, part, paths) {
-        return (Covered::By(Because::Mode(policy.mode)), false);
+        return (Covered::ByRule(Because::Mode(policy.mode)), false);
     }
-    (Covered::Nothing(why), false)
+    (Covered::Uncovered(why), false)
 }
 
 /// Only variables in front of it that change nothing of what it does.
@@ -240,7 +240,7 @@ fn assigns_harmlessly(part: &LinePart) -> bool {
 
 /// The texts that a rule by prefix is compared with. None if something in front of the command may
 /// change what it does.
-fn loosely(policy: &Policy, part: &LinePart) -> Vec<String> {
+fn prefix_texts(policy: &Policy, part: &LinePart) -> Vec<String> {
     if !assigns_harmlessly(part) {
         return Vec::new();
     }
@@ -266,7 +266,7 @@ fn git_without_harmless_options(policy: &Policy, part: &LinePart) -> Option<Stri
                 skipped = true;
                 let directory = rest.next()?.text()?;
                 for place in part.cwd.as_deref()? {
-                    if !policy.is_inside(&haft_settings::resolve::lexical(&place.join(directory))) {
+                    if !policy.is_inside(&haft_settings::resolve::normalize(&place.join(directory))) {
                         return None;
                     }
                 }
@@ -294,8 +294,8 @@ fn fits_a_prefix(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
         && !hidden
         && !git_elsewhere
         && matching::written(paths).all(|(path, how)| match how {
-            WriteKind::Work | WriteKind::Removal | WriteKind::Tree => is_inside(policy, path),
-            WriteKind::Twist | WriteKind::Redirect => may_edit(policy, path),
+            WriteKind::OperandWrite | WriteKind::Removal | WriteKind::Tree => is_inside(policy, path),
+            WriteKind::OptionWrite | WriteKind::Redirect => may_edit(policy, path),
         })
 }
 
@@ -318,7 +318,7 @@ fn may_edit(policy: &Policy, path: &PathUse) -> bool {
 }
 
 fn edit_rule<'a>(policy: &'a Policy, touched: &Touched) -> Option<&'a Rule> {
-    policy.rules.of(List::Allow).find(|rule| {
+    policy.rules.in_list(List::Allow).find(|rule| {
         rule.class == RuleClass::Edits
             && match &rule.content {
                 RuleContent::All => true,
@@ -338,21 +338,21 @@ fn by_edit_rules(policy: &Policy, part: &LinePart, paths: &[PathUse], why: Strin
         .iter()
         .all(|effect| matches!(effect, Effect::Write(_)));
     if !only_writes || part.finding.effects.is_empty() || part.moved {
-        return Covered::Nothing(why);
+        return Covered::Uncovered(why);
     }
     let mut because = None;
     for path in paths {
         let Where::Known(places) = &path.place else {
-            return Covered::Nothing(why);
+            return Covered::Uncovered(why);
         };
         for touched in places {
             match edit_rule(policy, touched) {
                 Some(rule) => because = Some(Because::rule(rule, path.text.clone())),
-                None => return Covered::Nothing(why),
+                None => return Covered::Uncovered(why),
             }
         }
     }
-    because.map_or(Covered::Nothing(why), Covered::By)
+    because.map_or(Covered::Uncovered(why), Covered::ByRule)
 }
 
 /// One of the few commands that edit files, at its plain work inside the working directories.
@@ -376,7 +376,7 @@ fn edits_inside(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
 /// What lets a call of another tool through.
 pub(super) fn call(policy: &Policy, facts: &Facts) -> Option<Because> {
     let found = allowing(policy, facts).find_map(|rule| {
-        let fits = match &*rule.meaning(facts)? {
+        let fits = match &*rule.resolve_content(facts)? {
             RuleContent::All => true,
             RuleContent::Text(pattern) => {
                 let subject = facts.subject.as_deref()?;
@@ -412,9 +412,9 @@ pub(super) fn not_fetched<'a>(policy: &Policy, facts: &'a Facts) -> Option<&'a T
 fn fetch_rule<'a>(policy: &'a Policy, facts: &Facts, target: &Target) -> Option<&'a Rule> {
     policy
         .rules
-        .of(List::Allow)
+        .in_list(List::Allow)
         .filter(|rule| facts.is_called(&rule.tool))
-        .find(|rule| match rule.meaning(facts).as_deref() {
+        .find(|rule| match rule.resolve_content(facts).as_deref() {
             Some(RuleContent::Domain(domain)) => {
                 target.odd.is_none() && domain.matches(&target.host)
             }
@@ -445,10 +445,10 @@ fn edited(policy: &Policy, facts: &Facts) -> Option<Because> {
 }
 
 fn own_path_rule<'a>(policy: &'a Policy, facts: &Facts, touched: &Touched) -> Option<&'a Rule> {
-    let mut rules = policy.rules.of(List::Allow);
+    let mut rules = policy.rules.in_list(List::Allow);
     rules.find(|rule| {
         facts.is_called(&rule.tool)
-            && match rule.meaning(facts).as_deref() {
+            && match rule.resolve_content(facts).as_deref() {
                 Some(RuleContent::Path(pattern)) => {
                     touched.both().into_iter().all(|path| pattern.covers(path))
                 }

@@ -26,7 +26,7 @@ const ROOTS_HOME: &str = "/root";
 const BELIEVED: Duration = Duration::from_secs(1);
 
 /// What holds for the whole process.
-static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::look);
+static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::scan_stores);
 
 struct Machine {
     /// The home of root, and what the system says of the user's.
@@ -36,7 +36,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn look() -> Self {
+    fn scan_stores() -> Self {
         let mut homes = vec![PathBuf::from(ROOTS_HOME)];
         let user = rustix::process::getuid().as_raw();
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -249,7 +249,7 @@ fn first_name(path: &Path) -> Option<&OsStr> {
 }
 
 /// The stores that exist in the homes of this machine, as real paths. Looked up at most once a second.
-pub(super) fn present(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
+pub(super) fn existing_stores(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
     static KEPT: KeptLookup = KeptLookup::new();
     KEPT.get(places, || find_stores(places))
 }
@@ -308,11 +308,11 @@ pub(super) fn find_stores(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
     let of_machine = credential_stores::machine_paths().map(Path::new);
     let named = of_machine.chain(MACHINE.named.iter().map(PathBuf::as_path));
     let there = named.filter(|path| path.exists());
-    found.extend(there.map(resolve::real));
+    found.extend(there.map(resolve::resolve_links));
     // Also if it does not exist yet: the login of another session may store a secret while a command runs.
     let own = places.own_secrets.iter();
     let own = own.filter(|path| path.ends_with(PRIVATE_DIRECTORY) || path.exists());
-    found.extend(own.map(|path| resolve::real(path)));
+    found.extend(own.map(|path| resolve::resolve_links(path)));
     found.sort_unstable();
     found.dedup();
     found.into()
@@ -324,7 +324,7 @@ fn stores_in(directory: &Path, above: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = format!("{above}{}", folded(&entry.file_name().to_string_lossy()));
         if STORE_NAMES.whole.contains(name.as_str()) {
-            found.push(resolve::real(&entry.path()));
+            found.push(resolve::resolve_links(&entry.path()));
         } else if STORE_NAMES.above.contains(name.as_str()) {
             stores_in(&entry.path(), &format!("{name}/"), found);
         }

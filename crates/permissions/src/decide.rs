@@ -27,7 +27,7 @@ use haft_settings::resolve;
 
 /// Decides. Total, without side effects, the same answer for the same arguments.
 pub fn decide(policy: &Policy, facts: &Facts) -> Decision {
-    let decision = in_any_mode(policy, facts);
+    let decision = decide_before_dont_ask(policy, facts);
     // Where no one may be asked, what would ask is refused.
     if decision.behavior == Behavior::Ask && policy.mode == PermissionMode::DontAsk {
         return Decision {
@@ -38,32 +38,32 @@ pub fn decide(policy: &Policy, facts: &Facts) -> Decision {
     decision
 }
 
-fn in_any_mode(policy: &Policy, facts: &Facts) -> Decision {
-    let answer = |behavior, because| Decision { behavior, because };
-    if let Some(because) = denied(policy, facts) {
+fn decide_before_dont_ask(policy: &Policy, facts: &Facts) -> Decision {
+    let answer = |behavior, because| Decision { behavior, reason: because };
+    if let Some(because) = deny_reason(policy, facts) {
         return answer(Behavior::Deny, because);
     }
-    if let Some(because) = held_up(policy, facts) {
+    if let Some(because) = ask_reason(policy, facts) {
         return answer(Behavior::Ask, because);
     }
-    match let_through(policy, facts) {
+    match allow_reason(policy, facts) {
         Ok(because) => answer(Behavior::Allow, because),
         Err(because) => answer(Behavior::Ask, because),
     }
 }
 
-fn denied(policy: &Policy, facts: &Facts) -> Option<Because> {
-    if let Permission::Deny(reason) = &facts.opinion {
+fn deny_reason(policy: &Policy, facts: &Facts) -> Option<Because> {
+    if let Permission::Deny(reason) = &facts.tool_permission {
         return Some(Because::Tool(reason.clone()));
     }
-    policy.rules.of(List::Deny).find_map(|rule| {
-        let hit = matching::hit(rule, facts)?;
+    policy.rules.in_list(List::Deny).find_map(|rule| {
+        let hit = matching::match_rule(rule, facts)?;
         Some(Because::rule(rule, hit.what))
     })
 }
 
 /// What asks, whatever would allow it.
-fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
+fn ask_reason(policy: &Policy, facts: &Facts) -> Option<Because> {
     if let Some(shell) = &facts.shell {
         // First, so that the one who agrees agrees to this.
         if sandbox::is_lifted(policy, facts) {
@@ -76,7 +76,7 @@ fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
         if let Some(path) = critical(policy, shell) {
             return Some(Because::Critical(path));
         }
-        if let Some(why) = matching::taken_along(policy, shell) {
+        if let Some(why) = matching::denied_in_removed(policy, shell) {
             return Some(Because::Undecidable(why));
         }
         // In a sandbox, what is denied cannot be written by any way.
@@ -85,7 +85,7 @@ fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
         }
     }
     if policy.mode != PermissionMode::BypassPermissions
-        && let Some(because) = protected(policy, facts).or_else(|| outside(policy, facts))
+        && let Some(because) = protected_reason(policy, facts).or_else(|| outside_reason(policy, facts))
     {
         return Some(because);
     }
@@ -95,9 +95,9 @@ fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
         let why = format!("its host is at {address}, which is not on the public network");
         return Some(Because::Address(why));
     }
-    let asked = policy.rules.of(List::Ask).find_map(|rule| {
+    let asked = policy.rules.in_list(List::Ask).find_map(|rule| {
         // A command in the sandbox needs no question that is put to all of them.
-        let hit = matching::hit(rule, facts)?;
+        let hit = matching::match_rule(rule, facts)?;
         if rule.is_bare() && sandbox::is_enough(policy, facts) {
             return None;
         }
@@ -107,7 +107,7 @@ fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
         return asked;
     }
     if facts.interactive && facts.hook != super::HookWord::Answer {
-        return Some(match &facts.opinion {
+        return Some(match &facts.tool_permission {
             Permission::Ask(reason) => Because::Tool(reason.clone()),
             _ => Because::Interactive,
         });
@@ -115,14 +115,14 @@ fn held_up(policy: &Policy, facts: &Facts) -> Option<Because> {
     if facts.interactive {
         return None;
     }
-    if let Permission::Ask(reason) = &facts.opinion {
+    if let Permission::Ask(reason) = &facts.tool_permission {
         return Some(Because::Tool(reason.clone()));
     }
     (facts.hook == super::HookWord::Ask).then_some(Because::Hook)
 }
 
 /// What allows it; or why nothing does.
-fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
+fn allow_reason(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     use PermissionMode as Mode;
     if matches!(facts.hook, super::HookWord::Allow | super::HookWord::Answer) {
         return Ok(Because::Hook);
@@ -137,11 +137,11 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     if harmless && facts.subject.is_none() {
         return Ok(Because::ReadOnly);
     }
-    if policy.mode == Mode::Plan && is_the_plan(policy, facts) {
+    if policy.mode == Mode::Plan && writes_only_plan(policy, facts) {
         return Ok(Because::Tool("it writes the plan".to_owned()));
     }
     let needs_none = || Because::Tool("the tool needs no permission".to_owned());
-    if harmless && facts.opinion == Permission::Allow {
+    if harmless && facts.tool_permission == Permission::Allow {
         return Ok(needs_none());
     }
     if policy.mode == Mode::Plan {
@@ -163,7 +163,7 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     if policy.mode == Mode::AcceptEdits && !facts.opaque && facts.fetches.is_empty() {
         return Ok(Because::Mode(policy.mode));
     }
-    if facts.opinion == Permission::Allow {
+    if facts.tool_permission == Permission::Allow {
         return Ok(needs_none());
     }
     match allow::not_fetched(policy, facts) {
@@ -179,7 +179,7 @@ fn let_through(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
 }
 
 /// Does it change the plan, and nothing else?
-fn is_the_plan(policy: &Policy, facts: &Facts) -> bool {
+fn writes_only_plan(policy: &Policy, facts: &Facts) -> bool {
     let only_files = facts.shell.is_none() && !facts.opaque && facts.fetches.is_empty();
     let mut writes = facts.writes.iter();
     only_files && !facts.writes.is_empty() && writes.all(|touched| policy.is_plan(touched))
@@ -269,9 +269,9 @@ fn is_below_a_variable(text: &str) -> bool {
 }
 
 /// Files that decide what other programs run; keys, devices, processes.
-fn protected(policy: &Policy, facts: &Facts) -> Option<Because> {
+fn protected_reason(policy: &Policy, facts: &Facts) -> Option<Because> {
     touched(facts).find_map(|(touched, written)| {
-        let found = delicate(policy, touched, written)?;
+        let found = sensitive_reason(policy, touched, written)?;
         let expected = is_named(policy, touched, written) || policy.is_plan(touched);
         (!expected).then_some(found)
     })
@@ -294,7 +294,7 @@ fn touched(facts: &Facts) -> impl Iterator<Item = (&Touched, bool)> {
 }
 
 /// What is delicate about a path: by where it really leads first, since that is what is touched.
-fn delicate(policy: &Policy, touched: &Touched, written: bool) -> Option<Because> {
+fn sensitive_reason(policy: &Policy, touched: &Touched, written: bool) -> Option<Because> {
     let paths = [&touched.real, &touched.given];
     let several = usize::from(touched.given != touched.real);
     let paths = paths.into_iter().take(1 + several);
@@ -320,7 +320,7 @@ fn delicate(policy: &Policy, touched: &Touched, written: bool) -> Option<Because
 pub(super) fn stores_allowed(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
     let home = policy.home.as_deref();
     let places = policy.store_places();
-    let stores = credentials::present(places);
+    let stores = credentials::existing_stores(places);
     let is_store = |path: &Path| {
         credentials::is_store(path, places) || stores.iter().any(|store| path.starts_with(store))
     };
@@ -338,7 +338,7 @@ pub(super) fn stores_allowed(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
             continue;
         }
         let plain = is_store(&touched.given) || bypass || is_named(policy, touched, written);
-        let asked = asked.get_or_insert_with(|| asked_about(policy, facts));
+        let asked = asked.get_or_insert_with(|| path_to_ask_about(policy, facts));
         if plain || asked.as_ref() == Some(&touched.real) {
             allowed.push(touched.real.clone());
         }
@@ -347,8 +347,8 @@ pub(super) fn stores_allowed(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
 }
 
 /// The path that a person is asked about, if they are asked about one.
-pub(super) fn asked_about(policy: &Policy, facts: &Facts) -> Option<PathBuf> {
-    match in_any_mode(policy, facts).because {
+pub(super) fn path_to_ask_about(policy: &Policy, facts: &Facts) -> Option<PathBuf> {
+    match decide_before_dont_ask(policy, facts).reason {
         Because::Sensitive(path, _) | Because::Outside(path) => Some(path),
         _ => None,
     }
@@ -357,14 +357,14 @@ pub(super) fn asked_about(policy: &Policy, facts: &Facts) -> Option<PathBuf> {
 /// The stores that rules of the user's own name exactly: they hold for every call, also for one of which
 /// it is not known what it reads.
 fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
-    let rules = policy.rules.of(List::Allow);
+    let rules = policy.rules.in_list(List::Allow);
     let rules = rules.filter(|rule| rule.source.scope.is_users());
     let mut named = Vec::new();
     for rule in rules.filter(|rule| matches!(rule.class, RuleClass::Reads | RuleClass::Edits)) {
         if let RuleContent::Path(pattern) = &rule.content {
             let paths = pattern.wholes().into_iter().flatten();
             let paths = paths.filter(|path| pattern.names(path) && is_store(path));
-            named.extend(paths.map(|path| resolve::real(&path)));
+            named.extend(paths.map(|path| resolve::resolve_links(&path)));
         }
     }
     named
@@ -372,7 +372,7 @@ fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBu
 
 /// A rule of the user's own names exactly this path.
 fn is_named(policy: &Policy, touched: &Touched, written: bool) -> bool {
-    policy.rules.of(List::Allow).any(|rule| {
+    policy.rules.in_list(List::Allow).any(|rule| {
         let fits = rule.class == RuleClass::Edits || (!written && rule.class == RuleClass::Reads);
         match &rule.content {
             RuleContent::Path(pattern) => {
@@ -385,7 +385,7 @@ fn is_named(policy: &Policy, touched: &Touched, written: bool) -> bool {
 }
 
 /// The first path that lies outside, judged by where it really leads; written ones first.
-fn outside(policy: &Policy, facts: &Facts) -> Option<Because> {
+fn outside_reason(policy: &Policy, facts: &Facts) -> Option<Because> {
     let found = |touched: &Touched| Because::Outside(touched.real.clone());
     let reaches = |touched: &Touched, written: bool| {
         policy.is_plan(touched) || reaches_outside(policy, touched, written)
@@ -442,7 +442,7 @@ fn outside(policy: &Policy, facts: &Facts) -> Option<Because> {
 
 /// A rule of the user's own, written as an absolute path, covers it.
 fn reaches_outside(policy: &Policy, touched: &Touched, written: bool) -> bool {
-    policy.rules.of(List::Allow).any(|rule| {
+    policy.rules.in_list(List::Allow).any(|rule| {
         let fits = rule.class == RuleClass::Edits || (!written && rule.class == RuleClass::Reads);
         match &rule.content {
             RuleContent::Path(pattern) => {
@@ -456,11 +456,11 @@ fn reaches_outside(policy: &Policy, touched: &Touched, written: bool) -> bool {
 }
 
 /// Which parts of a line nothing lets through, for the one who wants to know all of them.
-pub fn uncovered(policy: &Policy, facts: &Facts) -> Vec<(usize, Covered)> {
+pub fn uncovered_parts(policy: &Policy, facts: &Facts) -> Vec<(usize, Covered)> {
     facts
         .shell
         .as_ref()
-        .map(|shell| allow::parts(policy, facts, shell))
+        .map(|shell| allow::part_coverage(policy, facts, shell))
         .unwrap_or_default()
 }
 
@@ -481,7 +481,7 @@ mod tests {
     fn the_whole_table() {
         use PermissionMode as Mode;
         let rules = haft_contract::RuleMatch::default();
-        let nothing = Facts::of_nothing("T", rules, serde_json::Value::Null);
+        let nothing = Facts::without_effects("T", rules, serde_json::Value::Null);
         let calls = [
             ("touches nothing", nothing.clone()),
             (
@@ -562,21 +562,21 @@ mod tests {
                 "opaque, tool allows",
                 Facts {
                     opaque: true,
-                    opinion: Permission::Allow,
+                    tool_permission: Permission::Allow,
                     ..nothing.clone()
                 },
             ),
             (
                 "tool asks",
                 Facts {
-                    opinion: Permission::Ask("why".into()),
+                    tool_permission: Permission::Ask("why".into()),
                     ..nothing.clone()
                 },
             ),
             (
                 "tool denies",
                 Facts {
-                    opinion: Permission::Deny("why".into()),
+                    tool_permission: Permission::Deny("why".into()),
                     ..nothing
                 },
             ),

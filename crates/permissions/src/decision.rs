@@ -12,7 +12,7 @@ pub struct Decision {
     /// The behavior.
     pub behavior: Behavior,
     /// The reason.
-    pub because: Because,
+    pub reason: Because,
 }
 
 impl Decision {

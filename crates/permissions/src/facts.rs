@@ -51,8 +51,8 @@ impl Touched {
             };
         }
         Self {
-            given: resolve::lexical(given),
-            real: resolve::real(given),
+            given: resolve::normalize(given),
+            real: resolve::resolve_links(given),
             controls_repository: false,
         }
     }
@@ -82,7 +82,7 @@ pub struct PathContext {
 pub enum HookWord {
     /// Nothing.
     #[default]
-    Silent,
+    NoAnswer,
     /// It may run.
     Allow,
     /// It may run, with an input that a hook or a person gave: that stands in for a person's answer.
@@ -129,7 +129,7 @@ pub struct Facts {
     /// The text in which danger would hide.
     pub command: Option<String>,
     /// The tool's own word.
-    pub opinion: Permission,
+    pub tool_permission: Permission,
     /// What hooks said.
     pub hook: HookWord,
 }
@@ -137,20 +137,20 @@ pub struct Facts {
 impl Facts {
     /// Gathers what is known of a call that is about to run, but for its command line
     /// ([`Self::read_command`]). Follows links, reads nothing else.
-    pub fn of(bound: &dyn BoundCall, cx: &CallContext) -> Self {
-        Self::of_effects(bound, bound.effects(), cx)
+    pub fn from_call(bound: &dyn BoundCall, cx: &CallContext) -> Self {
+        Self::from_effects(bound, bound.effects(), cx)
     }
 
     /// The same with the call's effects, where they are known already.
-    pub fn of_effects(bound: &dyn BoundCall, effects: Effects, cx: &CallContext) -> Self {
+    pub fn from_effects(bound: &dyn BoundCall, effects: Effects, cx: &CallContext) -> Self {
         let mut facts = Self::touching(bound, effects);
         facts.command = bound.classifier_input();
-        facts.opinion = bound.permission(cx);
+        facts.tool_permission = bound.permission(cx);
         facts
     }
 
     /// Of a call that touches nothing.
-    pub(super) fn of_nothing(tool: &str, rules: RuleMatch, input: Value) -> Self {
+    pub(super) fn without_effects(tool: &str, rules: RuleMatch, input: Value) -> Self {
         Self {
             tool: tool.to_owned(),
             aliases: Vec::new(),
@@ -169,13 +169,13 @@ impl Facts {
             resolved: Vec::new(),
             subject: None,
             command: None,
-            opinion: Permission::ByEffects,
-            hook: HookWord::Silent,
+            tool_permission: Permission::ByEffects,
+            hook: HookWord::NoAnswer,
         }
     }
 
     /// The same without the tool's own word: what rules are held against.
-    pub fn of_call(bound: &dyn BoundCall) -> Self {
+    pub fn from_bound_call(bound: &dyn BoundCall) -> Self {
         Self::touching(bound, bound.effects())
     }
 
@@ -230,8 +230,8 @@ impl Facts {
             resolved: Vec::new(),
             subject,
             command: None,
-            opinion: Permission::ByEffects,
-            hook: HookWord::Silent,
+            tool_permission: Permission::ByEffects,
+            hook: HookWord::NoAnswer,
         }
     }
 
@@ -255,7 +255,7 @@ impl Facts {
         if let RuleMatch::Command(parameter) = self.rules {
             let line = self.input.get(parameter).and_then(Value::as_str);
             let (line, read) = (line.unwrap_or_default(), self.read.as_deref());
-            self.shell = Some(ShellFacts::of_read(line, setting, read));
+            self.shell = Some(ShellFacts::from_analyzed(line, setting, read));
         }
     }
 
@@ -273,7 +273,7 @@ impl Facts {
     }
 
     /// The paths it was judged by, for the tool to hold itself to.
-    pub fn judged(&self) -> JudgedPaths {
+    pub fn authorized_paths(&self) -> JudgedPaths {
         let touched = self.reads.iter().chain(&self.writes);
         JudgedPaths::new(touched.map(|touched| JudgedPath {
             given: touched.given.clone(),
@@ -282,13 +282,13 @@ impl Facts {
     }
 
     /// Does this rule speak of it, whatever list the rule stands in?
-    pub fn is_hit_by(&self, rule: &super::rules::Rule) -> bool {
-        super::matching::hit(rule, self).is_some()
+    pub fn matches_rule(&self, rule: &super::rules::Rule) -> bool {
+        super::matching::match_rule(rule, self).is_some()
     }
 
     /// The command that a rule speaks of, as written, whichever list the rule stands in.
     pub fn command_of(&self, rule: &super::rules::Rule) -> Option<String> {
-        match rule.meaning(self).as_deref() {
+        match rule.resolve_content(self).as_deref() {
             Some(super::rules::RuleContent::Command { text, .. }) => Some(text.clone()),
             _ => None,
         }
@@ -304,7 +304,7 @@ impl Facts {
 
 /// The command line of a call as its tool has read it.
 fn read_line(bound: &dyn BoundCall) -> Option<Arc<ReadLine>> {
-    bound.reading()?.downcast().ok()
+    bound.parsed_input()?.downcast().ok()
 }
 
 fn path_parameters(bound: &dyn BoundCall) -> Vec<PathBuf> {

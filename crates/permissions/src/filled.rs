@@ -30,7 +30,7 @@ pub(super) enum Filled {
 impl Filled {
     /// Returns the tree writes of the parts of a line. Reads the file system: nothing is below a
     /// file, and the targets of a copy or move depend on the contents of its sources.
-    pub(super) fn of(
+    pub(super) fn from_parts(
         parts: &[LinePart],
         paths: &[Vec<PathUse>],
         stored: &[Vec<PathUse>],
@@ -40,7 +40,7 @@ impl Filled {
         for (at, part) in parts.iter().enumerate() {
             // Nothing else in the line changes anything, so that the files are what they are now.
             let alone = changing.iter().all(|changing| *changing == at);
-            let brought = brought(part, &paths[at]).filter(|_| alone);
+            let brought = copied_names(part, &paths[at]).filter(|_| alone);
             let uses = paths[at].iter().chain(&stored[at]);
             for path in uses.filter(|path| path.access == PathAccess::Write(WriteKind::Tree)) {
                 let (places, names) = match &path.place {
@@ -106,7 +106,7 @@ fn changing(parts: &[LinePart]) -> Vec<usize> {
 
 /// Returns the names that `cp` and `mv` create below their target, relative to each source; the
 /// empty name means the source itself. Returns `None` if they are not known.
-fn brought(part: &LinePart, paths: &[PathUse]) -> Option<Vec<PathBuf>> {
+fn copied_names(part: &LinePart, paths: &[PathUse]) -> Option<Vec<PathBuf>> {
     if !matches!(part.base_name(), Some("cp" | "mv")) {
         return None;
     }
@@ -120,7 +120,7 @@ fn brought(part: &LinePart, paths: &[PathUse]) -> Option<Vec<PathBuf>> {
         };
         for touched in places {
             if touched.real.is_dir() {
-                let removed = Removed::looked_through(&touched.real);
+                let removed = Removed::scan(&touched.real);
                 let below = removed.whole()?.iter();
                 let below = below.filter_map(|path| path.strip_prefix(&touched.real).ok());
                 names.extend(below.map(Path::to_path_buf));

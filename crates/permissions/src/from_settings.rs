@@ -104,14 +104,14 @@ impl PermissionSettings for Settings {
         if self.flag_of(Scope::Managed, "allowManagedPermissionRulesOnly") {
             rules.close();
         } else {
-            self.leave_out(waiting.len(), "allow rule");
+            self.report_skipped(waiting.len(), "allow rule");
             self.waiting_rules = waiting;
         }
         rules
     }
 
     fn understand(&mut self, rules: &mut Rules, tools: &[ToolSpec]) {
-        let problems = rules.understand(tools).into_iter().map(|problem| Problem {
+        let problems = rules.resolve_for_tools(tools).into_iter().map(|problem| Problem {
             place: problem.source.to_string(),
             what: match problem.left_out && problem.source.file.is_some() {
                 true => format!("rule {:?} is left out: {}", problem.rule, problem.problem),
@@ -126,10 +126,10 @@ impl PermissionSettings for Settings {
     }
 
     fn plans_directory(&mut self) -> PathBuf {
-        let root = resolve::real(&self.places.cwd);
+        let root = resolve::resolve_links(&self.places.cwd);
         let found = self.first("plansDirectory", |settings, layer, text| {
             let path = settings.path(text);
-            let real = resolve::real(&path);
+            let real = resolve::resolve_links(&path);
             let is_safe = real.starts_with(&root) && !is_protected(&real) && !is_protected(&path);
             if layer.is_in_workspace() && !is_safe {
                 return Err(

@@ -141,7 +141,7 @@ fn in_working_tree(top: &Path, depth: usize) -> Option<String> {
         if str::from_utf8(&bytes).is_err() {
             return Some(format!("core.worktree in {} is not text", file.display()));
         }
-        tops.push(resolve::real(&own.join(tree)));
+        tops.push(resolve::resolve_links(&own.join(tree)));
     }
     let inner = inner.iter();
     inner
@@ -265,7 +265,7 @@ mod tests {
         };
         let input = serde_json::json!({ "command": line });
         let rules = haft_contract::RuleMatch::Command("command");
-        let mut facts = Facts::of_nothing("Bash", rules, input);
+        let mut facts = Facts::without_effects("Bash", rules, input);
         facts.opaque = true;
         facts.read_command(&setting);
         let mode = haft_contract::PermissionMode::Default;

@@ -16,7 +16,7 @@ const MOST_SEEN: usize = 20_000;
 
 /// The files that a pattern stands for, from each of these directories; none where it fits no file.
 /// `None`: they are not known.
-pub(super) fn expand(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<Touched>> {
+pub(super) fn expand_on_disk(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<Touched>> {
     // With an option of the shell it goes through all directories.
     if pattern.contains("**") {
         return None;
@@ -66,8 +66,8 @@ pub(super) fn expand(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<Touch
 fn below(place: &Touched, name: &OsStr, is_link: bool) -> Touched {
     let real = place.real.join(name);
     Touched {
-        given: resolve::lexical(&place.given.join(name)),
-        real: if is_link { resolve::real(&real) } else { real },
+        given: resolve::normalize(&place.given.join(name)),
+        real: if is_link { resolve::resolve_links(&real) } else { real },
         controls_repository: false,
     }
 }
@@ -250,7 +250,7 @@ mod tests {
         symlink("../keys/id_rsa", root.join("w/note.md")).unwrap();
         let cwd = [root.join("w")];
         let found = |pattern: &str| {
-            let found = names(expand(pattern, Some(&cwd)), &root).unwrap();
+            let found = names(expand_on_disk(pattern, Some(&cwd)), &root).unwrap();
             let texts = found.iter().map(|(given, real)| match given == real {
                 true => given.clone(),
                 false => format!("{given} > {real}"),
@@ -278,8 +278,8 @@ mod tests {
         }
         let absolute = format!("{}/k*/id*", root.display());
         assert_eq!(found(&absolute), "keys/id_rsa");
-        assert_eq!(expand("**/x", Some(&cwd)), None);
-        assert_eq!(expand("*", None), None);
+        assert_eq!(expand_on_disk("**/x", Some(&cwd)), None);
+        assert_eq!(expand_on_disk("*", None), None);
     }
 
     #[test]
@@ -288,6 +288,6 @@ mod tests {
         for at in 0..=MOST_FOUND + 1 {
             fs::write(dir.path().join(format!("{at}")), "").unwrap();
         }
-        assert_eq!(expand("*", Some(&[dir.path().to_path_buf()])), None);
+        assert_eq!(expand_on_disk("*", Some(&[dir.path().to_path_buf()])), None);
     }
 }

@@ -51,7 +51,7 @@ mod words;
 
 pub use allow::Covered;
 pub use credentials::StorePlaces;
-pub use decide::{decide, uncovered};
+pub use decide::{decide, uncovered_parts};
 pub use decision::{Because, Behavior, Decision};
 pub use facts::{Facts, HookWord, MAX_PATH, PathContext, Touched};
 pub use from_settings::PermissionSettings;
@@ -59,7 +59,7 @@ pub use haft_settings as settings;
 pub use look_alikes::find_look_alikes;
 pub use policy::Policy;
 pub use protected::{is_protected, is_systems_own, stores};
-pub use revive::{control_names, revive, revive_hidden};
+pub use revive::{control_names, restore_rules, revive_hidden};
 pub use rules::{Bases, List, RuleSource, Rules, Scope};
 pub use sandbox::{HostsByPolicy, SandboxSettings, confine, confine_program, profile};
 pub use suggest::{RuleStore, suggest};

@@ -40,13 +40,13 @@ impl Hit {
 }
 
 /// What of the call a deny or ask rule speaks of, if anything.
-pub(super) fn hit(rule: &Rule, facts: &Facts) -> Option<Hit> {
+pub(super) fn match_rule(rule: &Rule, facts: &Facts) -> Option<Hit> {
     let own = facts.is_called(&rule.tool);
     // Whatever runs a command or touches a path is held by the rules about that, whichever tool it is.
     if !own && rule.class == RuleClass::Tool {
         return None;
     }
-    match &*rule.meaning(facts)? {
+    match &*rule.resolve_content(facts)? {
         RuleContent::All => own.then(Hit::call),
         RuleContent::Command { pattern, .. } => match &facts.shell {
             Some(shell) => command_hit(pattern, shell),
@@ -92,7 +92,7 @@ fn command_hit(pattern: &Wildcard, shell: &ShellFacts) -> Option<Hit> {
         return None;
     }
     if shell.analysis.unreadable.is_some() {
-        return lenient(line)
+        return guess_commands(line)
             .find_map(|text| pattern.matches(&text).then(|| Hit::on(text.clone())));
     }
     shell.spellings.iter().enumerate().find_map(|(at, texts)| {
@@ -166,7 +166,7 @@ pub(super) fn without_global_options<'a, 'b>(words: &'a [&'b str]) -> &'a [&'b s
 
 /// What could be commands in a line that bash would refuse, or that we cannot read: the text behind
 /// anything that might begin one, quotes taken away.
-fn lenient(line: &str) -> impl Iterator<Item = String> {
+fn guess_commands(line: &str) -> impl Iterator<Item = String> {
     let pieces = line.split([';', '|', '&', '\n', '(', ')', '{', '}', '`', '<', '>', '$']);
     pieces.flat_map(|piece| {
         let plain = piece.replace(['\'', '"', '\\'], "");
@@ -285,7 +285,7 @@ pub(super) fn undecidable(
     });
     let commands: Vec<&Wildcard> = commands.collect();
     let handed_on = shell.parts().find_map(|(at, part, _)| {
-        let text = hands_on(&commands, part)?;
+        let text = passes_denied_command(&commands, part)?;
         Some((Some(at), format!("it may start {text}, which is denied")))
     });
     if handed_on.is_some() {
@@ -320,10 +320,10 @@ pub(super) fn undecidable(
 }
 
 /// Why a line must not pass that removes a directory: something denied goes with it.
-pub(super) fn taken_along(policy: &super::Policy, shell: &ShellFacts) -> Option<String> {
+pub(super) fn denied_in_removed(policy: &super::Policy, shell: &ShellFacts) -> Option<String> {
     let denied = denied_paths(policy, |_| true);
     let taken = |removed: &Removed| {
-        let path = removed.takes(&denied)?;
+        let path = removed.first_denied(&denied)?;
         Some(format!("{} would go with its directory", path.display()))
     };
     shell.removed.iter().find_map(taken)
@@ -339,7 +339,7 @@ pub(super) fn denied_paths(policy: &super::Policy, speaks: fn(&Rule) -> bool) ->
 }
 
 fn rules(policy: &super::Policy) -> impl Iterator<Item = &Rule> {
-    policy.rules.of(super::rules::List::Deny)
+    policy.rules.in_list(super::rules::List::Deny)
 }
 
 /// Programs that are known and may still start what their arguments name: `npm exec -c TEXT`,
@@ -437,7 +437,7 @@ pub(super) const MAY_START: &[&str] = &[
 ];
 
 /// A denied command in the words of a program that may start it: one that is not known, or known to.
-fn hands_on(denied: &[&Wildcard], part: &LinePart) -> Option<String> {
+fn passes_denied_command(denied: &[&Wildcard], part: &LinePart) -> Option<String> {
     let name = part.base_name()?;
     if denied.is_empty() || (is_known(name) && !MAY_START.contains(&name)) {
         return None;
@@ -445,7 +445,7 @@ fn hands_on(denied: &[&Wildcard], part: &LinePart) -> Option<String> {
     let words: Vec<&str> = part.argv.iter().skip(1).map(shown).collect();
     // `EXEC:curl`, `--with=curl`, `.shell curl`, `!curl`
     let text = words.join(" ").replace([':', '=', '!', ','], ";");
-    lenient(&text).find(|text| denied.iter().any(|pattern| pattern.matches(text)))
+    guess_commands(&text).find(|text| denied.iter().any(|pattern| pattern.matches(text)))
 }
 
 fn may_reach(unread: &[&PathPattern], unwritten: &[&PathPattern], path: &PathUse) -> bool {

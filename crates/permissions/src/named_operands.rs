@@ -169,7 +169,7 @@ impl NamedOperands {
             return;
         }
         self.directories
-            .push(Removed::looked_through(&touched.real));
+            .push(Removed::scan(&touched.real));
     }
 
     /// Returns why the part may access denied paths, if that is uncertain. `open` means that the
@@ -184,7 +184,7 @@ impl NamedOperands {
         let mut direct = direct.map(|touched| touched.given.as_path());
         // A confined program cannot open denied files below a directory.
         let below = self.directories.iter().filter(|_| open);
-        let mut below = below.filter_map(|directory| directory.takes(denied));
+        let mut below = below.filter_map(|directory| directory.first_denied(denied));
         if let Some(path) = direct.next().or_else(|| below.next()) {
             return Some(format!(
                 "what it does with {}, which is denied, is not known",
@@ -239,7 +239,7 @@ fn paths_of(arg: &Arg, runs_text: bool, cwd: Option<&[PathBuf]>) -> Vec<PathBuf>
     let text = match &arg.value {
         Value::Literal(text) | Value::Braced(text) => text,
         Value::Glob(text) => {
-            let files = globs::expand(text, cwd).unwrap_or_default();
+            let files = globs::expand_on_disk(text, cwd).unwrap_or_default();
             return files.into_iter().map(|touched| touched.given).collect();
         }
         Value::Unknown { .. } => return Vec::new(),

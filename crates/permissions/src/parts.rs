@@ -7,7 +7,7 @@ use haft_contract::{ApprovalPart, Confined, NetworkAccess};
 use haft_settings::resolve;
 use haft_shell::{Arg, Effect, LinePart, Value, WriteKind};
 
-use super::{Because, Covered, Facts, Policy, Touched, profile, sandbox, uncovered};
+use super::{Because, Covered, Facts, Policy, Touched, profile, sandbox, uncovered_parts};
 
 /// The maximum length of a meaning, in characters.
 const LONGEST: usize = 160;
@@ -18,20 +18,20 @@ pub fn parts(policy: &Policy, facts: &Facts) -> Vec<ApprovalPart> {
         return Vec::new();
     };
     let all = &shell.analysis.parts;
-    uncovered(policy, facts)
+    uncovered_parts(policy, facts)
         .into_iter()
         .map(|(at, covered)| ApprovalPart {
             text: part_text(&all[at], &shell.line).to_owned(),
             meaning: meaning(&all[at], &covered),
             depth: part_depth(all, &all[at]),
-            asks: matches!(covered, Covered::Nothing(_)),
+            asks: matches!(covered, Covered::Uncovered(_)),
         })
         .collect()
 }
 
 /// Returns the paths of a call that resolve to other paths: as given, and resolved. Ignores a
 /// difference that exists only because the working directory is reached through a symlink.
-pub fn elsewhere(facts: &Facts, cwd: &Path) -> Vec<(PathBuf, PathBuf)> {
+pub fn resolved_elsewhere(facts: &Facts, cwd: &Path) -> Vec<(PathBuf, PathBuf)> {
     let mut home = None;
     let mut found = Vec::new();
     for touched in facts.writes.iter().chain(&facts.reads) {
@@ -39,7 +39,7 @@ pub fn elsewhere(facts: &Facts, cwd: &Path) -> Vec<(PathBuf, PathBuf)> {
         if given == real {
             continue;
         }
-        let home = home.get_or_insert_with(|| resolve::real(cwd));
+        let home = home.get_or_insert_with(|| resolve::resolve_links(cwd));
         let is_here = given
             .strip_prefix(cwd)
             .is_ok_and(|inside| home.join(inside) == *real);
@@ -53,7 +53,7 @@ pub fn elsewhere(facts: &Facts, cwd: &Path) -> Vec<(PathBuf, PathBuf)> {
 
 /// Returns why the user is asked about a call, one line each: the reason itself, then every part
 /// that nothing allows.
-pub fn reasons(because: &Because, parts: &[ApprovalPart]) -> Vec<String> {
+pub fn ask_reasons(because: &Because, parts: &[ApprovalPart]) -> Vec<String> {
     let named = match because {
         Because::Command { part, .. } => Some(part.as_str()),
         _ => None,
@@ -67,7 +67,7 @@ pub fn reasons(because: &Because, parts: &[ApprovalPart]) -> Vec<String> {
 
 /// Returns a short text about how a call's command would be confined; `None` if the call runs no
 /// command.
-pub fn confined(policy: &Policy, facts: &Facts) -> Option<String> {
+pub fn confinement_text(policy: &Policy, facts: &Facts) -> Option<String> {
     let (confined, reason) = profile(policy, facts)?;
     let network = match sandbox::network(policy, confined, &reason) {
         NetworkAccess::Nobody => "none",
@@ -110,11 +110,11 @@ fn meaning(part: &LinePart, covered: &Covered) -> String {
     };
     let text = match covered {
         Covered::Harmless => "harmless".to_owned(),
-        Covered::By(because) => match does() {
+        Covered::ByRule(because) => match does() {
             Some(does) => format!("{does}; {because}"),
             None => because.to_string(),
         },
-        Covered::Nothing(why) => does().unwrap_or_else(|| why.clone()),
+        Covered::Uncovered(why) => does().unwrap_or_else(|| why.clone()),
     };
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -133,7 +133,7 @@ pub fn effect_text(effect: &Effect) -> String {
         Effect::Write(write) => match write.how {
             WriteKind::Removal => format!("removes {}", arg_text(&write.path)),
             WriteKind::Tree => format!("writes what is below {}", arg_text(&write.path)),
-            WriteKind::Work | WriteKind::Twist | WriteKind::Redirect => {
+            WriteKind::OperandWrite | WriteKind::OptionWrite | WriteKind::Redirect => {
                 format!("writes {}", arg_text(&write.path))
             }
         },

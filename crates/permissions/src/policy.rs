@@ -110,7 +110,7 @@ impl Policy {
 
     /// A deny rule for commands or paths is in force, so that what cannot be read must not pass.
     pub(super) fn has_denials(&self) -> bool {
-        self.rules.of(List::Deny).any(|rule| {
+        self.rules.in_list(List::Deny).any(|rule| {
             matches!(
                 rule.content,
                 RuleContent::Command { .. } | RuleContent::Path(_)

@@ -132,8 +132,8 @@ fn found(name: &str, entries: &[PathBuf], cwd: Option<&[PathBuf]>) -> Vec<(PathB
             let file = directory.join(name);
             if fs::metadata(&file).is_ok_and(|metadata| metadata.is_file()) {
                 let shim = directory.ends_with("shims");
-                found.push((resolve::real(&directory).join(name), shim));
-                found.push((resolve::real(&file), shim));
+                found.push((resolve::resolve_links(&directory).join(name), shim));
+                found.push((resolve::resolve_links(&file), shim));
             }
         }
     }

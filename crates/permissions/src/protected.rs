@@ -220,7 +220,7 @@ pub fn stores(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
     static KEPT: KeptLookup = KeptLookup::new();
     KEPT.get(places, || {
         let system = SYSTEM.iter().map(|(store, _)| PathBuf::from(store));
-        let home = places.home.map(resolve::real);
+        let home = places.home.map(resolve::resolve_links);
         let keys = credentials::find_stores(StorePlaces {
             home: home.as_deref(),
             ..places

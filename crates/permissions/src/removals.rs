@@ -40,13 +40,13 @@ impl Removed {
                     continue;
                 };
                 let directories = places.iter().filter(|touched| touched.real.is_dir());
-                all.extend(directories.map(|touched| Self::looked_through(&touched.real)));
+                all.extend(directories.map(|touched| Self::scan(&touched.real)));
             }
         }
         all
     }
 
-    pub(super) fn looked_through(directory: &Path) -> Self {
+    pub(super) fn scan(directory: &Path) -> Self {
         let mut removed = Self {
             directory: directory.to_path_buf(),
             below: Vec::new(),
@@ -75,7 +75,7 @@ impl Removed {
 
     /// Returns the first removed path that one of these patterns covers. If the scan was incomplete
     /// and a pattern may cover a file below the directory, returns the directory.
-    pub(super) fn takes(&self, denied: &[&PathPattern]) -> Option<&Path> {
+    pub(super) fn first_denied(&self, denied: &[&PathPattern]) -> Option<&Path> {
         let covered = |path: &&PathBuf| denied.iter().any(|pattern| pattern.covers(path));
         let found = self.below.iter().find(covered);
         let unseen = || {

@@ -20,7 +20,7 @@ use super::{
 };
 
 /// Gives a confinement its rules again.
-pub fn revive(confinement: &mut Confinement) {
+pub fn restore_rules(confinement: &mut Confinement) {
     if let Some(files) = confinement.control.files() {
         confinement.control = control(files);
     }
@@ -35,12 +35,12 @@ pub fn revive_hidden(files: HiddenFiles) -> Hidden {
         return Hidden::default();
     }
     match patterns(&files.patterns) {
-        Ok(patterns) => Hidden::by(HiddenPaths {
+        Ok(patterns) => Hidden::from_rules(HiddenPaths {
             patterns,
             control: files.control,
             home: files.home,
         }),
-        Err(_) => Hidden::by(files),
+        Err(_) => Hidden::from_rules(files),
     }
 }
 
@@ -55,7 +55,7 @@ pub fn control_names(roots: &[PathBuf], home: Option<&Path>) -> Hidden {
 }
 
 fn control_hidden(home: HomeControl) -> Hidden {
-    Hidden::by(HiddenPaths {
+    Hidden::from_rules(HiddenPaths {
         patterns: Vec::new(),
         control: true,
         home,
@@ -63,12 +63,12 @@ fn control_hidden(home: HomeControl) -> Hidden {
 }
 
 fn revive_hosts(lists: HostLists) -> Hosts {
-    Hosts::by(SettingsHosts::of_lists(&lists))
+    Hosts::from_evaluator(SettingsHosts::of_lists(&lists))
 }
 
 fn control(files: ControlledFiles) -> ControlFiles {
     let Ok(locked) = patterns(&files.locked) else {
-        return ControlFiles::by(files);
+        return ControlFiles::from_rules(files);
     };
     let control = controlled(files.roots, locked, files.permitted, files.home);
     match files.granted.is_empty() {

@@ -99,12 +99,12 @@ fn place(setting: &PathContext) -> LinePlace {
 impl ShellFacts {
     /// Reads a line and resolves its paths. Follows links, looks at git's configuration, for programs
     /// and for what pins them, reads nothing else.
-    pub fn of(line: &str, setting: &PathContext) -> Self {
+    pub fn analyze(line: &str, setting: &PathContext) -> Self {
         Self::in_environment(line, setting, &|name| std::env::var_os(name))
     }
 
     /// The same of a line that may have been read already.
-    pub(super) fn of_read(line: &str, setting: &PathContext, read: Option<&ReadLine>) -> Self {
+    pub(super) fn from_analyzed(line: &str, setting: &PathContext, read: Option<&ReadLine>) -> Self {
         let place = place(setting);
         let known = read.filter(|read| read.is_of(line, &place));
         let analysis = known.map_or_else(
@@ -142,7 +142,7 @@ impl ShellFacts {
         Self {
             programs,
             charset: charset(line, variable),
-            filled: Filled::of(&analysis.parts, &paths, &stored),
+            filled: Filled::from_parts(&analysis.parts, &paths, &stored),
             stored,
             named: named(&analysis.parts, &paths),
             removed: Removed::of(&analysis.parts, &paths),
@@ -338,7 +338,7 @@ fn stored(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
 fn on_disk(arg: &Arg, cwd: Option<&[PathBuf]>) -> Option<Vec<Touched>> {
     match &arg.value {
         Value::Glob(text) | Value::Braced(text) if text.len() > MAX_PATH => None,
-        Value::Glob(text) => globs::expand(text, cwd),
+        Value::Glob(text) => globs::expand_on_disk(text, cwd),
         Value::Braced(text) => {
             let paths = absolute(text, cwd)?;
             Some(paths.iter().map(|path| Touched::new(path)).collect())

@@ -13,7 +13,7 @@ use super::{
     protected::is_systems_own,
     rules::{RuleClass, in_url},
     shell_facts::ShellFacts,
-    uncovered,
+    uncovered_parts,
 };
 
 /// The maximum number of suggested rules. A call that needs more should be checked each time.
@@ -103,7 +103,7 @@ pub fn suggest(policy: &Policy, facts: &Facts, bases: &Bases) -> Vec<String> {
         // The parameter names the program. The code that it runs is in another parameter and
         // differs each time, so the rule applies to every use of the program and says so.
         (Some(shell), RuleMatch::Command(parameter)) if parameter != LINE => {
-            vec![exactly(&facts.tool, &shell.line).into_iter().collect()]
+            vec![exact_rule(&facts.tool, &shell.line).into_iter().collect()]
         }
         (Some(shell), _) => commands(policy, facts, shell),
         (None, _) => vec![other(facts)],
@@ -155,9 +155,9 @@ fn would_allow(
 /// Returns the possible suggestions for a command line, the best first: a rule for each command
 /// that needs one, or a rule for the whole line, if a part alone could mean something else.
 fn commands(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<Vec<String>> {
-    let parts: Vec<&LinePart> = uncovered(policy, facts)
+    let parts: Vec<&LinePart> = uncovered_parts(policy, facts)
         .into_iter()
-        .filter(|(_, covered)| matches!(covered, Covered::Nothing(_)))
+        .filter(|(_, covered)| matches!(covered, Covered::Uncovered(_)))
         .map(|(at, _)| &shell.analysis.parts[at])
         .collect();
     let is_readable = shell.analysis.unreadable.is_none();
@@ -170,7 +170,7 @@ fn commands(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<Vec<Strin
     if !joins && !parts.iter().any(|part| part.moved) {
         let mut rules: Vec<String> = parts
             .iter()
-            .filter_map(|part| exactly(RuleClass::Commands.word(), &part.text))
+            .filter_map(|part| exact_rule(RuleClass::Commands.word(), &part.text))
             .collect();
         rules.sort_unstable();
         rules.dedup();
@@ -179,7 +179,7 @@ fn commands(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<Vec<Strin
     // With substitutions or globs, the line may expand to another command the next time.
     if parts.len() <= MOST && !shell.line.contains(['$', '`', '*', '?', '[']) {
         offers.push(
-            exactly(RuleClass::Commands.word(), shell.line.trim())
+            exact_rule(RuleClass::Commands.word(), shell.line.trim())
                 .into_iter()
                 .collect(),
         );
@@ -215,7 +215,7 @@ fn may_be_kept(part: &LinePart) -> bool {
 
 /// Returns a rule like `Bash(npm run build)` that matches only this text; `None` if a rule cannot
 /// contain the text.
-fn exactly(tool: &str, text: &str) -> Option<String> {
+fn exact_rule(tool: &str, text: &str) -> Option<String> {
     if text.is_empty() || text.contains(char::is_control) {
         return None;
     }
@@ -239,7 +239,7 @@ fn other(facts: &Facts) -> Vec<String> {
         };
     }
     if let Some(subject) = &facts.subject {
-        return exactly(&facts.tool, subject).into_iter().collect();
+        return exact_rule(&facts.tool, subject).into_iter().collect();
     }
     if facts.from_server || facts.rules == RuleMatch::NameOnly {
         return vec![facts.tool.clone()];
@@ -321,10 +321,10 @@ pub fn patches(update: &Value) -> Vec<ContextPatch> {
 pub trait RuleStore: Send + Sync {
     /// Saves rules in `scope`, which is never [`RuleScope::Session`]. The implementation must
     /// report errors itself: the rules already apply in the session.
-    fn keep(&self, rules: &[String], scope: RuleScope);
+    fn save(&self, rules: &[String], scope: RuleScope);
 
     /// Returns the places in which rules can be saved, the usual one first.
-    fn places(&self) -> Vec<RulePlace> {
+    fn destinations(&self) -> Vec<RulePlace> {
         Vec::new()
     }
 }

@@ -9,7 +9,7 @@ use super::rules::Wildcard;
 
 /// Returns a command in the canonical spelling; `None` if any word is not known before the command
 /// runs.
-pub(super) fn of_command(argv: &[Arg]) -> Option<String> {
+pub(super) fn canonical_command(argv: &[Arg]) -> Option<String> {
     let words: Option<Vec<String>> = argv
         .iter()
         .map(|arg| match &arg.value {
@@ -31,7 +31,7 @@ fn spelt(word: &str) -> String {
 
 /// Returns the pattern of a rule that contains quotes, in the canonical spelling. Returns `None` if
 /// the rule has no quotes, or other shell syntax than quotes.
-pub(super) fn of_rule(text: &str) -> Option<Wildcard> {
+pub(super) fn canonical_rule(text: &str) -> Option<Wildcard> {
     if !text.contains(['"', '\'']) || text.contains(['\\', '$', '`']) {
         return None;
     }
@@ -79,7 +79,7 @@ mod tests {
                 home: None,
             };
             let read = haft_shell::analyze(line, &place);
-            of_command(&read.parts[0].argv)
+            canonical_command(&read.parts[0].argv)
         };
         let cases = [
             (r#""npm" test"#, Some("npm test")),
@@ -93,12 +93,12 @@ mod tests {
         for (line, expected) in cases {
             assert_eq!(words(line).as_deref(), expected, "{line}");
         }
-        let rule = of_rule(r#""/my plugins/a.sh" *"#).unwrap();
+        let rule = canonical_rule(r#""/my plugins/a.sh" *"#).unwrap();
         assert!(rule.matches(&words(r#"'/my plugins/a.sh' now"#).unwrap()));
         assert!(!rule.matches(&words("/my plugins/a.sh").unwrap()));
-        assert!(of_rule(r#""/p/a.sh" *"#).unwrap().matches("/p/a.sh x"));
-        assert!(of_rule("npm test *").is_none());
-        assert!(of_rule(r#""$HOME/a.sh" *"#).is_none());
-        assert!(of_rule(r#"a"b" c"#).is_none());
+        assert!(canonical_rule(r#""/p/a.sh" *"#).unwrap().matches("/p/a.sh x"));
+        assert!(canonical_rule("npm test *").is_none());
+        assert!(canonical_rule(r#""$HOME/a.sh" *"#).is_none());
+        assert!(canonical_rule(r#"a"b" c"#).is_none());
     }
 }

@@ -63,7 +63,7 @@ fn first(program: &Path, among: &Path, ways: &[(Mechanism, bool)]) -> Option<Mec
             sockets: Vec::new(),
             resources: ResourceLimits::default(),
         };
-        instance::stands(program, &plan)
+        instance::can_set_up(program, &plan)
     });
     scratch::remove(folder.path());
     found.map(|(mechanism, _)| *mechanism)

@@ -161,7 +161,7 @@ impl Sandbox {
             order,
             files,
         };
-        let (world, shell, mut standing) = self.raise_for(&purpose).await?;
+        let (world, shell, mut standing) = self.start_program_in_own(&purpose).await?;
         drop(purpose);
         let scratch = scratch.path().to_path_buf();
         let mechanism = world.mechanism();
@@ -298,7 +298,7 @@ async fn attend(
                 ControlOrder::Interrupt => running.interrupt(),
                 ControlOrder::Kill(grace) => running.kill(grace),
             },
-            () = running.hear() => {
+            () = running.next_event() => {
                 let gone = running.is_gone();
                 let ended = running.ended().cloned();
                 report.send_replace(ConfinedState { ended, gone });

@@ -79,7 +79,7 @@ impl GuardLink {
     }
 
     /// Waits until all orders have been sent.
-    pub(crate) async fn told(&mut self) -> io::Result<()> {
+    pub(crate) async fn flush_orders(&mut self) -> io::Result<()> {
         while !self.unsent.is_empty() {
             self.stream.writable().await?;
             self.flush()?;

@@ -63,7 +63,7 @@ pub(crate) struct SandboxInstance {
     /// The proxy, for commands that may use the network only through it.
     proxy: Option<Proxy>,
     /// Shells may wait for their command, because no other command can reach them.
-    apart: AtomicBool,
+    is_isolated: AtomicBool,
     scratch: Arc<Scratch>,
 }
 
@@ -90,7 +90,7 @@ impl Drop for Link {
 
 impl SandboxInstance {
     /// Sets up a sandbox.
-    pub(crate) async fn raise(
+    pub(crate) async fn set_up(
         setup: &Setup,
         limits: SilenceLimits,
         plan: Plan,
@@ -165,7 +165,7 @@ impl SandboxInstance {
             child: Mutex::new(Some(child)),
             waiting: Mutex::default(),
             proxy,
-            apart: AtomicBool::new(false),
+            is_isolated: AtomicBool::new(false),
             scratch,
         };
         Ok(world)
@@ -190,7 +190,7 @@ impl SandboxInstance {
             Err(error) if !is_gone(&error) => return Err(SandboxError::Program(error)),
             _ => {}
         }
-        match timeout(PATIENCE, shell.rise(self)).await {
+        match timeout(PATIENCE, shell.receive_ready(self)).await {
             Ok(Ok(standing)) if self.is_current() => Ok((shell, standing)),
             // A hidden or protected file was replaced in the meantime.
             Ok(Ok(_)) => Err(SandboxError::Shell(io::ErrorKind::BrokenPipe.into())),
@@ -212,7 +212,7 @@ impl SandboxInstance {
             return Ok(());
         }
         let mut shell = self.shell().map_err(SandboxError::Shell)?;
-        let standing = match timeout(PATIENCE, shell.rise(self)).await {
+        let standing = match timeout(PATIENCE, shell.receive_ready(self)).await {
             Ok(Ok(standing)) => standing,
             Ok(Err(Fallen::Confinement { step, error })) => {
                 return Err(SandboxError::Unavailable { step, error });
@@ -233,7 +233,7 @@ impl SandboxInstance {
         self.guarded == guarded(&self.plan.profile)
     }
 
-    pub(crate) fn fits(&self, profile: &SandboxProfile, sockets: &[PathBuf]) -> bool {
+    pub(crate) fn matches(&self, profile: &SandboxProfile, sockets: &[PathBuf]) -> bool {
         // A socket that no longer exists may stay hidden.
         self.plan.profile == *profile
             && self.is_current()
@@ -261,8 +261,8 @@ impl SandboxInstance {
     }
 
     /// Records whether commands here cannot reach waiting shells.
-    pub(crate) fn note_apart(&self, apart: bool) {
-        self.apart.store(apart, Ordering::Relaxed);
+    pub(crate) fn set_isolated(&self, apart: bool) {
+        self.is_isolated.store(apart, Ordering::Relaxed);
     }
 
     /// Lets the proxy serve one more listener: that of a command with its own network.
@@ -330,7 +330,7 @@ impl SandboxInstance {
     /// it would control the next command. Not with bubblewrap, either: it must see the files of the
     /// time at which the command starts.
     fn may_wait(&self) -> bool {
-        self.apart.load(Ordering::Relaxed) && self.mechanism() != Mechanism::Bubblewrap
+        self.is_isolated.load(Ordering::Relaxed) && self.mechanism() != Mechanism::Bubblewrap
     }
 
     /// Makes the keeper fork a guard with a shell.
@@ -472,7 +472,7 @@ fn answer(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
 }
 
 /// Returns whether a sandbox with this plan can be set up. Sets it up and removes it again.
-pub(crate) fn stands(program: &Path, plan: &Plan) -> bool {
+pub(crate) fn can_set_up(program: &Path, plan: &Plan) -> bool {
     let Ok((link, mut command)) = call(program, plan) else {
         return false;
     };
@@ -480,14 +480,14 @@ pub(crate) fn stands(program: &Path, plan: &Plan) -> bool {
         return false;
     };
     drop(command); // it has the other end of the socket
-    let stood = guard_stands(&link.keeper);
+    let stood = guard_is_ready(&link.keeper);
     drop(link);
     let _ = child.wait();
     stood.unwrap_or(false)
 }
 
 /// Returns whether the keeper can fork a guard with a shell.
-fn guard_stands(keeper: &OwnedFd) -> io::Result<bool> {
+fn guard_is_ready(keeper: &OwnedFd) -> io::Result<bool> {
     let Some((ready, _)) = answer(keeper)? else {
         return Ok(false);
     };

@@ -61,7 +61,7 @@ pub use error::SandboxError;
 pub use fork::take_variables;
 pub use guarded::{end_group, end_guarded, guarded};
 pub use limits::{ExceededLimit, ResourceLimits};
-pub use memory::give_back_large_buffers;
+pub use memory::trim_freed_buffers;
 pub use names::{DirectorySettings, GuardedNames, HomeNames, NameAction, NameJudge, NameUse};
 pub use output::CommandOutput;
 pub use probe::{ProbeFinding, ProbeReport, probe};

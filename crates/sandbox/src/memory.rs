@@ -8,7 +8,7 @@ const LARGE: libc::c_int = 1 << 20;
 /// this threshold after the first large buffer and caches them for each thread: a process that
 /// reads long answers then holds several times the memory that it uses. Must be called at the very
 /// beginning of `main`.
-pub fn give_back_large_buffers() {
+pub fn trim_freed_buffers() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "mallopt has no safe form")]
     // SAFETY: takes two numbers and changes how memory is allocated from then on. If the option is

@@ -58,11 +58,11 @@ pub struct HomeNames {
 impl GuardedNames {
     /// Is this path, relative to the writable directory it is in?
     pub(crate) fn include(&self, path: &Path, directory: bool) -> bool {
-        self.all || self.tell(path, directory)
+        self.all || self.is_guarded_name(path, directory)
     }
 
     /// Is it one by its name?
-    pub(crate) fn tell(&self, path: &Path, directory: bool) -> bool {
+    pub(crate) fn is_guarded_name(&self, path: &Path, directory: bool) -> bool {
         let mut last = None;
         for part in path.components() {
             let Component::Normal(name) = part else {
@@ -149,11 +149,11 @@ pub struct NameJudge(Arc<dyn Fn(&NameUse) -> bool + Send + Sync>);
 
 impl NameJudge {
     /// Decides like this: may it?
-    pub fn by(judge: impl Fn(&NameUse) -> bool + Send + Sync + 'static) -> Self {
+    pub fn from_fn(judge: impl Fn(&NameUse) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(judge))
     }
 
-    pub(crate) fn permits(&self, used: &NameUse) -> bool {
+    pub(crate) fn allows(&self, used: &NameUse) -> bool {
         (self.0)(used)
     }
 }

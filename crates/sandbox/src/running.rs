@@ -18,7 +18,7 @@ pub struct Running {
     /// The output of the command.
     pub output: CommandOutput,
     guard: GuardLink,
-    standing: Standing,
+    guard_state: Standing,
     /// Decides about guarded names.
     names: Option<NameJudge>,
     ended: Option<CommandEnd>,
@@ -26,7 +26,7 @@ pub struct Running {
     gone: bool,
     /// The time by which all its processes must have ended.
     due: Option<Due>,
-    world: Arc<SandboxInstance>,
+    instance: Arc<SandboxInstance>,
 }
 
 /// The deadline of a command that is being ended, and the process to kill after it: a command can
@@ -109,36 +109,36 @@ impl Running {
     ) -> io::Result<Self> {
         // Either the shell and its guard are running, or both have exited, which is known
         // immediately. A guard that has exited may have reported the reason.
-        let mut standing = shell.stand(&world).await?;
+        let mut standing = shell.wait_ready(&world).await?;
         // The guard notices every replacement of a hidden file from now on. An earlier replacement
         // means that a file is no longer hidden.
         if !world.is_current() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         shell.guard.send(order)?;
-        shell.guard.told().await?;
+        shell.guard.flush_orders().await?;
         let output = CommandOutput::new(shell.output, standing.fences.pop());
         Ok(Self::of(world, shell.guard, standing, output, names))
     }
 
     /// Creates the handle of a command that a guard has started.
     pub(crate) fn of(
-        world: Arc<SandboxInstance>,
+        instance: Arc<SandboxInstance>,
         guard: GuardLink,
-        standing: Standing,
+        guard_state: Standing,
         output: CommandOutput,
         names: Option<NameJudge>,
     ) -> Self {
         Self {
             output,
             guard,
-            standing,
+            guard_state,
             names,
             ended: None,
             exceeded: None,
             gone: false,
             due: None,
-            world,
+            instance,
         }
     }
 
@@ -161,19 +161,19 @@ impl Running {
 
     /// Returns the mechanism that confines the command.
     pub fn mechanism(&self) -> Mechanism {
-        self.world.mechanism()
+        self.instance.mechanism()
     }
 
     /// Returns whether the command creates and changes files only as the judge of its line permits.
     /// If the kernel does not support that, the caller must check the changed files afterwards.
     pub fn is_mediated(&self) -> bool {
-        self.standing.mediated
+        self.guard_state.mediated
     }
 
     /// Returns the command's own network. `None` if it uses that of the machine, or one in which
     /// nothing can listen.
     pub fn network(&self) -> Option<&CommandNetwork> {
-        self.standing.network.as_ref()
+        self.guard_state.network.as_ref()
     }
 
     /// Waits until the command's own process has ended. Processes that it started may still run and
@@ -189,14 +189,14 @@ impl Running {
                     ..CommandEnd::lost()
                 };
             }
-            self.hear().await;
+            self.next_event().await;
         }
     }
 
     /// Waits until none of its processes is left. Cancel safe.
     pub async fn gone(&mut self) {
         while !self.gone {
-            self.hear().await;
+            self.next_event().await;
         }
     }
 
@@ -210,30 +210,30 @@ impl Running {
         if let Err(error) = self.guard.send(&order) {
             tracing::debug!(%error, "the guard does not listen");
         }
-        let at = Instant::now().checked_add(grace.saturating_add(self.world.limits.end));
+        let at = Instant::now().checked_add(grace.saturating_add(self.instance.limits.end));
         let ends = Culprit::Guard;
         self.due = at.map(|at| Due { at, ends });
     }
 
     /// Returns its processes, with their process IDs outside the sandbox.
     pub fn processes(&self) -> Vec<Process> {
-        self.standing.pid().map(tree::below).unwrap_or_default()
+        self.guard_state.pid().map(tree::below).unwrap_or_default()
     }
 
     /// Waits for the next event of the guard and handles it.
-    pub(crate) async fn hear(&mut self) {
+    pub(crate) async fn next_event(&mut self) {
         let news = match self.due {
             None => self.guard.next().await,
             Some(due) => match timeout_at(due.at, self.guard.next()).await {
                 Ok(news) => news,
-                Err(_) => return self.overdue(due),
+                Err(_) => return self.kill_overdue(due),
             },
         };
         match news {
             None | Some(News::Gone) => self.gone = true,
             Some(News::Asks { id, used }) => {
                 let names = self.names.as_ref();
-                let permitted = names.is_some_and(|names| names.permits(&used));
+                let permitted = names.is_some_and(|names| names.allows(&used));
                 let judged = Order::Judged {
                     id,
                     used,
@@ -281,22 +281,22 @@ impl Running {
     }
 
     /// Kills processes from outside that have not ended in time.
-    fn overdue(&mut self, due: Due) {
+    fn kill_overdue(&mut self, due: Due) {
         self.due = match due.ends {
             Culprit::Guard => {
                 tracing::warn!("the guard of a command does not end it, and is ended");
-                if let Some(guard) = self.standing.pid() {
+                if let Some(guard) = self.guard_state.pid() {
                     tree::kill_below(guard, &[], || true);
                 }
-                self.standing.kill();
+                self.guard_state.kill();
                 let ends = Culprit::Keeper;
                 Instant::now()
-                    .checked_add(self.world.limits.end)
+                    .checked_add(self.instance.limits.end)
                     .map(|at| Due { at, ends })
             }
             Culprit::Keeper => {
                 tracing::warn!("the keeper of a sandbox does not answer, and is ended");
-                tree::kill_below(self.world.pid(), &[], || true);
+                tree::kill_below(self.instance.pid(), &[], || true);
                 None
             }
         };

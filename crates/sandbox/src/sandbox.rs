@@ -292,7 +292,7 @@ impl Sandbox {
         profile: &SandboxProfile,
         weakest: Mechanism,
     ) -> Result<Arc<SandboxInstance>, SandboxError> {
-        let world = self.world(profile).await?;
+        let world = self.instance(profile).await?;
         let found = world.mechanism();
         if *profile != SandboxProfile::Full && found > weakest {
             return Err(SandboxError::TooWeak { found });
@@ -302,7 +302,7 @@ impl Sandbox {
 
     /// Sets up a sandbox, so that the first command need not wait for it. Returns its mechanism.
     pub async fn prepare(&self, profile: &SandboxProfile) -> Result<Mechanism, SandboxError> {
-        Ok(self.world(profile).await?.mechanism())
+        Ok(self.instance(profile).await?.mechanism())
     }
 
     /// Returns the mechanisms that did not work here, each with its error.
@@ -337,10 +337,10 @@ impl Sandbox {
         &self.0.setup.shell
     }
 
-    async fn world(&self, profile: &SandboxProfile) -> Result<Arc<SandboxInstance>, SandboxError> {
+    async fn instance(&self, profile: &SandboxProfile) -> Result<Arc<SandboxInstance>, SandboxError> {
         let mut worlds = self.0.worlds.lock().await;
         let sockets = sockets_to_hide(profile, &self.0.setup.scratch);
-        let fits = |world: &Arc<SandboxInstance>| world.fits(profile, &sockets);
+        let fits = |world: &Arc<SandboxInstance>| world.matches(profile, &sockets);
         if let Some(world) = worlds.standing.iter().find(|world| fits(world)) {
             return Ok(Arc::clone(world));
         }
@@ -349,7 +349,7 @@ impl Sandbox {
             .standing
             .retain(|world| world.profile().name() != profile.name());
         let purpose = Purpose::Commands(profile);
-        let (world, _) = self.0.raise(&mut worlds, &purpose, sockets).await?;
+        let (world, _) = self.0.set_up_strongest(&mut worlds, &purpose, sockets).await?;
         worlds.standing.push(Arc::clone(&world));
         Ok(world)
     }
@@ -360,14 +360,14 @@ impl Sandbox {
     }
 
     /// Sets up a sandbox for a program and starts the program in it.
-    pub(crate) async fn raise_for(
+    pub(crate) async fn start_program_in_own(
         &self,
         program: &ProgramPurpose<'_>,
     ) -> Result<(Arc<SandboxInstance>, WaitingShell, Standing), SandboxError> {
         let mut worlds = self.0.worlds.lock().await;
         let sockets = sockets_to_hide(program.profile, program.scratch.path());
         let purpose = Purpose::Program(program);
-        let (world, begun) = self.0.raise(&mut worlds, &purpose, sockets).await?;
+        let (world, begun) = self.0.set_up_strongest(&mut worlds, &purpose, sockets).await?;
         worlds.programs.retain(|world| world.strong_count() > 0);
         worlds.programs.push(Arc::downgrade(&world));
         let silent = || SandboxError::Program(io::ErrorKind::BrokenPipe.into());
@@ -393,7 +393,7 @@ impl Sandbox {
 
 impl Inner {
     /// Tries the mechanisms from the best one down. A mechanism that failed is not tried again.
-    async fn raise(
+    async fn set_up_strongest(
         &self,
         worlds: &mut Worlds,
         purpose: &Purpose<'_>,
@@ -482,7 +482,7 @@ impl Inner {
     ) -> Result<(Arc<SandboxInstance>, Option<(WaitingShell, Standing)>), SandboxError> {
         match purpose {
             Purpose::Commands(_) => {
-                let raised = SandboxInstance::raise(&self.setup, self.limits, plan, scratch);
+                let raised = SandboxInstance::set_up(&self.setup, self.limits, plan, scratch);
                 let world = raised.await?;
                 world.first_shell().await?;
                 Ok((Arc::new(world), None))
@@ -490,7 +490,7 @@ impl Inner {
             Purpose::Program(program) => {
                 let mut setup = self.setup.clone();
                 setup.gate = program.gate.clone().or(setup.gate);
-                let raised = SandboxInstance::raise(&setup, self.limits, plan, scratch);
+                let raised = SandboxInstance::set_up(&setup, self.limits, plan, scratch);
                 let world = raised.await?;
                 let begun = world.start_program(&program.order, &program.files).await?;
                 Ok((Arc::new(world), Some(begun)))

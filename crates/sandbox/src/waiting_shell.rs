@@ -49,14 +49,14 @@ impl Standing {
 
 impl WaitingShell {
     /// Waits until the guard is ready and has its shell.
-    pub(crate) async fn stand(&mut self, world: &SandboxInstance) -> io::Result<Standing> {
+    pub(crate) async fn wait_ready(&mut self, world: &SandboxInstance) -> io::Result<Standing> {
         match self.standing.take() {
             Some(standing) => Ok(standing),
-            None => self.rise(world).await.map_err(Fallen::into),
+            None => self.receive_ready(world).await.map_err(Fallen::into),
         }
     }
 
-    pub(crate) async fn rise(&mut self, world: &SandboxInstance) -> Result<Standing, Fallen> {
+    pub(crate) async fn receive_ready(&mut self, world: &SandboxInstance) -> Result<Standing, Fallen> {
         match self.guard.next().await {
             Some(News::Standing {
                 apart,
@@ -64,7 +64,7 @@ impl WaitingShell {
                 fences,
                 network,
             }) => {
-                world.note_apart(apart);
+                world.set_isolated(apart);
                 let handle = self.guard.file().ok_or(io::ErrorKind::NotFound);
                 let fences: io::Result<Vec<_>> = (0..fences)
                     .map(|_| stream(self.guard.file().ok_or(io::ErrorKind::NotFound)?))

@@ -81,7 +81,7 @@ pub struct FileIdentity {
 impl SearchEngine {
     /// Passes the engine the whole content of a file that was just renamed into place, so that the
     /// next search need not read the file. `path` must be free of links. This only affects speed.
-    pub fn wrote(&self, path: &Path, content: &[u8], identity: &FileIdentity) {
+    pub fn on_file_written(&self, path: &Path, content: &[u8], identity: &FileIdentity) {
         if let Some(trees) = &self.trees {
             trees.wrote(path, content, identity);
         }

@@ -10,7 +10,7 @@ type Asked = dyn Fn(&Path) -> bool + Send + Sync;
 
 impl LeaveOut {
     /// Excludes the paths for which the function returns true. It is called with absolute paths.
-    pub fn when(is_left_out: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
+    pub fn from_fn(is_left_out: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(is_left_out)))
     }
 
@@ -19,7 +19,7 @@ impl LeaveOut {
         self.0.is_none()
     }
 
-    pub(crate) fn holds(&self, path: &Path) -> bool {
+    pub(crate) fn excludes(&self, path: &Path) -> bool {
         self.0.as_ref().is_some_and(|asked| asked(path))
     }
 }

@@ -32,7 +32,7 @@ impl Stop {
     /// Also ends the search when `cancelled` returns true. The function is called often and from
     /// several threads, so it must be cheap; once true, it must stay true.
     #[must_use]
-    pub fn or_when(mut self, cancelled: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+    pub fn or_if(mut self, cancelled: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.cancelled = Some(Arc::new(cancelled));
         self
     }
@@ -130,7 +130,7 @@ mod tests {
     fn the_first_reason_met_stays() {
         let flag = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&flag);
-        let watch = Watch::new(&Stop::never().or_when(move || seen.load(Ordering::Relaxed)));
+        let watch = Watch::new(&Stop::never().or_if(move || seen.load(Ordering::Relaxed)));
         assert!(!watch.must_stop());
         assert_eq!(watch.completion(), Completion::Complete);
         flag.store(true, Ordering::Relaxed);

@@ -63,7 +63,7 @@ pub struct SettingsFiles {
 }
 
 impl SettingsAccess for SettingsFiles {
-    fn weigh(&self, setting: &str) -> SettingRisk {
+    fn risk(&self, setting: &str) -> SettingRisk {
         if light(setting).is_some() {
             return SettingRisk::Light;
         }
@@ -180,8 +180,8 @@ impl SettingsFiles {
     /// before.
     fn would_count(&self, new: &str) -> Result<(), String> {
         let mut settings = Settings::load(self.places.clone(), &self.flags, Trust::default());
-        let things = settings.running_things();
-        settings.trust = Trust::of(&self.places, &self.flags, &things);
+        let things = settings.executable_items();
+        settings.trust = Trust::evaluate(&self.places, &self.flags, &things);
         let local = self.file("").1;
         let is_local = |layer: &&SettingsFile| layer.file.as_deref() == Some(local.as_path());
         let Some(layer) = settings.layers.iter().find(is_local) else {

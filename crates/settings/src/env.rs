@@ -66,7 +66,7 @@ const NAMES: [&str; 38] = [
 
 /// Returns whether a variable controls where secrets are sent, what is trusted, or what other
 /// programs load and run.
-pub(super) fn steers(name: &str) -> bool {
+pub(super) fn is_security_sensitive(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     name.ends_with("_PROXY")
         || NAMES.contains(&name.as_str())
@@ -104,10 +104,10 @@ mod tests {
             "OTEL_EXPORTER_OTLP_ENDPOINT",
             "OTEL_LOG_TOOL_CONTENT",
         ] {
-            assert!(steers(name), "{name}");
+            assert!(is_security_sensitive(name), "{name}");
         }
         for name in ["NODE_ENV", "RUST_LOG", "DATABASE_URL", "LDAP_HOST", "PATHS"] {
-            assert!(!steers(name), "{name}");
+            assert!(!is_security_sensitive(name), "{name}");
         }
     }
 }

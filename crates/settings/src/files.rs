@@ -115,7 +115,7 @@ pub(super) fn load(places: &SettingsPlaces, flags: &Flags) -> Found {
         }
     }
     // In the home directory both are the same file, which is the user's own.
-    let own = resolve::real(&places.cwd.join(".claude")) == resolve::real(&places.user);
+    let own = resolve::resolve_links(&places.cwd.join(".claude")) == resolve::resolve_links(&places.user);
     if counts(Scope::Project) && !own {
         let path = places.cwd.join(".claude/settings.json");
         let mut project = read_layer(Scope::Project, &path, &places.cwd);
@@ -309,7 +309,7 @@ pub fn local_root(places: &SettingsPlaces) -> PathBuf {
     };
     let own = rustix::process::geteuid().as_raw();
     let foreign = !fs::metadata(&root).is_ok_and(|metadata| metadata.uid() == own);
-    if foreign || resolve::real(&root) == resolve::real(&places.home) {
+    if foreign || resolve::resolve_links(&root) == resolve::resolve_links(&places.home) {
         return places.cwd.clone();
     }
     main_checkout(&root).unwrap_or(root)

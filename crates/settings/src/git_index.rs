@@ -29,7 +29,7 @@ pub(super) fn tracks(file: &Path) -> bool {
     let Some(work_tree) = repository.work_tree else {
         return false;
     };
-    let real = resolve::real(directory).join(name);
+    let real = resolve::resolve_links(directory).join(name);
     let Ok(path) = real.strip_prefix(&work_tree) else {
         return true;
     };

@@ -33,7 +33,7 @@ pub use document::{Problem, SettingsDocument};
 pub use files::{Flags, SettingsFile, SettingsPlaces};
 pub use keep::LocalRules;
 pub use keys::AutoMemory;
-pub use load::{HttpLimits, Settings, join};
+pub use load::{HttpLimits, Settings, extend_unique};
 pub use source::{Bases, RuleSource, Scope};
 pub use trust::{Trust, TrustFile};
 pub use watch::Watch;

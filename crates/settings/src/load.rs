@@ -103,7 +103,7 @@ impl Settings {
                 }
             }
         }
-        self.leave_out(waiting, "additional directory");
+        self.report_skipped(waiting, "additional directory");
         directories
     }
 
@@ -178,7 +178,7 @@ impl Settings {
                         continue;
                     }
                 };
-                if layer.is_in_workspace() && env::steers(name) {
+                if layer.is_in_workspace() && env::is_security_sensitive(name) {
                     self.problems.push(layer.problem(
                         &pointer,
                         "a file of the workspace may not set this variable; it is left out",
@@ -188,7 +188,7 @@ impl Settings {
                 env.entry(name.clone()).or_insert(text);
             }
         }
-        self.leave_out(waiting, "environment variable");
+        self.report_skipped(waiting, "environment variable");
         env
     }
 
@@ -272,13 +272,13 @@ impl Settings {
     }
 
     /// Returns everything in the workspace that would run code, by name, for the user to review.
-    pub fn running_things(&self) -> BTreeMap<String, Value> {
+    pub fn executable_items(&self) -> BTreeMap<String, Value> {
         let workspace = self.layers.iter().filter(|layer| layer.is_in_workspace());
         let directory = trust::directory(&self.places);
         let mut things = BTreeMap::new();
         for layer in workspace {
             let file = layer.file.as_deref().unwrap_or(Path::new(""));
-            let real = resolve::real(file);
+            let real = resolve::resolve_links(file);
             let name = real.strip_prefix(&directory).unwrap_or(file).display();
             for key in RUNNING {
                 if let Some(value) = layer.document.value.get(key) {
@@ -295,7 +295,7 @@ impl Settings {
     }
 
     /// Returns everything in the workspace that would loosen permissions, for the user to review.
-    pub fn loosening_things(&self) -> Vec<String> {
+    pub fn loosening_items(&self) -> Vec<String> {
         let workspace = self.layers.iter().filter(|layer| layer.is_in_workspace());
         workspace
             .flat_map(|layer| self.loosening_of(layer))
@@ -323,7 +323,7 @@ impl Settings {
         }
         if layer.from_workspace {
             things.extend(sandbox::loosening(layer));
-            let steering = self.steering(layer).unwrap_or_default();
+            let steering = self.untrusted_overrides(layer).unwrap_or_default();
             things.extend(steering.into_iter().map(str::to_owned));
         }
         things
@@ -331,7 +331,7 @@ impl Settings {
 
     /// Returns the settings of an untrusted file that would override the user's choices: the models
     /// that names refer to, the models that may be used, and what skills may run.
-    fn steering(&self, layer: &SettingsFile) -> Option<Vec<&'static str>> {
+    fn untrusted_overrides(&self, layer: &SettingsFile) -> Option<Vec<&'static str>> {
         if !layer.from_workspace || self.trust.allows {
             return None;
         }
@@ -361,10 +361,10 @@ impl Settings {
     }
 
     /// Adds these overrides to the list of ignored settings.
-    pub fn note_steering(&mut self) {
-        let all = self.layers.iter().filter_map(|layer| self.steering(layer));
+    pub fn warn_untrusted_overrides(&mut self) {
+        let all = self.layers.iter().filter_map(|layer| self.untrusted_overrides(layer));
         let named: Vec<String> = all.flatten().map(str::to_owned).collect();
-        join(&mut self.left_out, named);
+        extend_unique(&mut self.left_out, named);
     }
 
     /// Merges all files into one value, without the overrides of untrusted files: of scalars the
@@ -372,7 +372,7 @@ impl Settings {
     pub fn merged(&self) -> Value {
         let mut merged = Value::Object(Map::new());
         for layer in &self.layers {
-            match self.steering(layer) {
+            match self.untrusted_overrides(layer) {
                 None => merge(&mut merged, &layer.document.value),
                 Some(steering) => {
                     let mut value = layer.document.value.clone();
@@ -413,7 +413,7 @@ impl Settings {
     }
 
     /// Adds a count of ignored settings to the message for the user.
-    pub fn leave_out(&mut self, count: usize, what: &str) {
+    pub fn report_skipped(&mut self, count: usize, what: &str) {
         match (count, what.strip_suffix('y')) {
             (0, _) => {}
             (1, _) => self.left_out.push(format!("1 {what}")),
@@ -431,7 +431,7 @@ impl Settings {
 }
 
 /// Adds elements that the list does not contain yet.
-pub fn join<T: PartialEq>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
+pub fn extend_unique<T: PartialEq>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
     for one in more {
         if !list.contains(&one) {
             list.push(one);

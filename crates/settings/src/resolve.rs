@@ -14,7 +14,7 @@ const MOST_LINKS: usize = 40;
 
 /// Resolves every link and every `..` of a path. The end of the path need not exist: a file that is
 /// about to be created has a real path, too.
-pub fn real(path: &Path) -> PathBuf {
+pub fn resolve_links(path: &Path) -> PathBuf {
     if is_deep_and_plain(path) && leads_to_itself(path) {
         return path.to_path_buf();
     }
@@ -30,7 +30,7 @@ pub fn real_directory(path: &Path) -> PathBuf {
     static KNOWN: Mutex<Vec<KnownDirectory>> = Mutex::new(Vec::new());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(found) = identity(path).filter(|_| path.is_absolute()) else {
-        return real(path);
+        return resolve_links(path);
     };
     let is_known = |known: &KnownDirectory| known.path.as_os_str() == path.as_os_str();
     let kept = known().iter().find(|known| is_known(known)).map(|kept| {
@@ -45,7 +45,7 @@ pub fn real_directory(path: &Path) -> PathBuf {
         }
         _ => {}
     }
-    let real = real(path);
+    let real = resolve_links(path);
     let mut known = known();
     known.retain(|known| !is_known(known));
     if known.len() >= MOST_KNOWN {
@@ -139,7 +139,7 @@ fn leads_to_itself(_: &Path) -> bool {
 }
 
 /// Removes `.` and `..` from a path without accessing the file system.
-pub fn lexical(path: &Path) -> PathBuf {
+pub fn normalize(path: &Path) -> PathBuf {
     if is_plain(path) {
         return path.to_path_buf();
     }
@@ -307,9 +307,9 @@ mod tests {
             ("relative/new/deep", "a/b/new/deep"),
         ];
         for (given, expected) in cases {
-            assert_eq!(real(&root.join(given)), root.join(expected), "{given}");
+            assert_eq!(resolve_links(&root.join(given)), root.join(expected), "{given}");
         }
         // No answer is right for a loop; what matters is that there is one.
-        real(&root.join("loop"));
+        resolve_links(&root.join("loop"));
     }
 }

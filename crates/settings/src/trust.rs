@@ -108,7 +108,7 @@ impl TrustFile {
 
 impl Trust {
     /// Determines the trust from the stored file and the command line flags.
-    pub fn of(places: &SettingsPlaces, flags: &Flags, things: &BTreeMap<String, Value>) -> Self {
+    pub fn evaluate(places: &SettingsPlaces, flags: &Flags, things: &BTreeMap<String, Value>) -> Self {
         let stored = TrustFile::read(places).changes(places, things);
         let unchanged = stored.as_ref().is_some_and(Vec::is_empty);
         let named = flags.sources.as_ref().is_some_and(|sources| {
@@ -124,9 +124,9 @@ impl Trust {
 /// Returns the directory that is trusted: the root of the repository, or the working directory
 /// outside of one.
 pub fn directory(places: &SettingsPlaces) -> PathBuf {
-    let cwd = resolve::real(&places.cwd);
+    let cwd = resolve::resolve_links(&places.cwd);
     repository_root(&cwd)
-        .filter(|root| *root != resolve::real(&places.home))
+        .filter(|root| *root != resolve::resolve_links(&places.home))
         .unwrap_or(cwd)
 }
 

@@ -78,7 +78,7 @@ impl Watch {
             flags,
             seen: Mutex::default(),
         };
-        let now = watch.look();
+        let now = watch.scan();
         *watch.seen() = now;
         watch
     }
@@ -86,7 +86,7 @@ impl Watch {
     /// Returns the files that have changed since the last call, each with the name of its scope for
     /// hooks; costs a few `stat` calls.
     pub fn changed(&self) -> Vec<(&'static str, PathBuf)> {
-        let now = self.look();
+        let now = self.scan();
         let mut seen = self.seen();
         if *seen == now {
             return Vec::new();
@@ -103,13 +103,13 @@ impl Watch {
     pub fn load(&self) -> Settings {
         let mut settings = Settings::load(self.places.clone(), &self.flags, Trust::default());
         // Trust is determined again, so that an untrusted file cannot prevent stricter settings.
-        settings.trust = Trust::of(&self.places, &self.flags, &settings.running_things());
+        settings.trust = Trust::evaluate(&self.places, &self.flags, &settings.executable_items());
         settings
     }
 
     /// Returns the files that exist now. This runs before every turn, and mostly none exists, so
     /// a folder is checked before the files in it.
-    fn look(&self) -> Vec<SeenFile> {
+    fn scan(&self) -> Vec<SeenFile> {
         let mut found = Vec::new();
         let mut look = |named: &NamedFile| {
             let stamp = stamp(&named.1);

@@ -177,7 +177,7 @@ fn allow_rules(text: &str) -> BTreeSet<String> {
 }
 
 fn key(directory: &Path) -> String {
-    trust::name(&resolve::real(directory).join(LOCAL))
+    trust::name(&resolve::resolve_links(directory).join(LOCAL))
 }
 
 fn hash(text: &str) -> String {

@@ -98,14 +98,14 @@ pub struct Write {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteKind {
     /// The command's plain work on its operands: `mkdir d`, `cp a b`.
-    Work,
+    OperandWrite,
     /// The same, by removing: `rm f`, `rmdir d`.
     Removal,
     /// The same on whatever is below a directory, of which the line does not say which files:
     /// `tar x`, `git checkout`, `cp -r a b`.
     Tree,
     /// An option or a script makes a reading command write: `sort -o f`, `sed -i`.
-    Twist,
+    OptionWrite,
     /// A redirection of the shell.
     Redirect,
 }

@@ -56,7 +56,7 @@ impl HttpStreams for Collector {
                 Behaviour::Refuses => {
                     return Err(HttpFailure {
                         message: "connection refused".to_owned(),
-                        is_passing: true,
+                        is_transient: true,
                     });
                 }
             };

@@ -335,7 +335,7 @@ impl Face {
                     ))]);
                 }
                 InputEvent::Reply(reply) => {
-                    if self.capabilities.learn(&reply) {
+                    if self.capabilities.update_from_reply(&reply) {
                         self.writer.set_reflows(self.capabilities.reflows);
                         self.look();
                         self.pace.change(Instant::now());
@@ -386,7 +386,7 @@ impl Face {
         let Some(asked) = &mut self.asked else {
             return false;
         };
-        let takes = asked.gate.takes(read_at, keys) && self.editor.is_empty();
+        let takes = asked.gate.accepts_key(read_at, keys) && self.editor.is_empty();
         let Some(letter @ ('y' | 'n')) = key.typed().filter(|_| takes) else {
             return false;
         };

@@ -112,7 +112,7 @@ impl Capabilities {
     }
 
     /// Applies a reply of the terminal. Returns `true` if a capability changed.
-    pub fn learn(&mut self, reply: &TerminalReply) -> bool {
+    pub fn update_from_reply(&mut self, reply: &TerminalReply) -> bool {
         let before = self.clone();
         match reply {
             TerminalReply::Background(color) => self.background = Some(*color),
@@ -243,9 +243,9 @@ mod tests {
         assert!(of(&[("TMUX", "x")]).reflows);
         let mut unknown = of(&[("TERM", "xterm")]);
         assert!(!unknown.reflows);
-        unknown.learn(&TerminalReply::Version("XTerm(379)".into()));
+        unknown.update_from_reply(&TerminalReply::Version("XTerm(379)".into()));
         assert!(!unknown.reflows);
-        assert!(unknown.learn(&TerminalReply::Version("foot(1.16)".into())));
+        assert!(unknown.update_from_reply(&TerminalReply::Version("foot(1.16)".into())));
         assert!(unknown.reflows && unknown.hyperlinks);
         for (version, expected) in [
             ("3.3a", false),
@@ -254,7 +254,7 @@ mod tests {
             ("4.0", true),
         ] {
             let mut tmux = of(&[("TMUX", "x")]);
-            tmux.learn(&TerminalReply::Version(format!("tmux {version}")));
+            tmux.update_from_reply(&TerminalReply::Version(format!("tmux {version}")));
             assert_eq!(tmux.hyperlinks, expected, "{version}");
         }
     }
@@ -263,12 +263,12 @@ mod tests {
     fn pictures_are_shown_as_well_as_the_terminal_can() {
         let mut xterm = of(&[("TERM", "xterm-256color")]);
         assert_eq!(xterm.images, ImageProtocol::HalfBlocks);
-        xterm.learn(&TerminalReply::Attributes(vec![64, 4]));
+        xterm.update_from_reply(&TerminalReply::Attributes(vec![64, 4]));
         assert_eq!(xterm.images, ImageProtocol::Sixel);
-        xterm.learn(&TerminalReply::Graphics(true));
+        xterm.update_from_reply(&TerminalReply::Graphics(true));
         assert_eq!(xterm.images, ImageProtocol::Kitty);
         let mut tmux = of(&[("TERM", "screen-256color"), ("TMUX", "x")]);
-        tmux.learn(&TerminalReply::Attributes(vec![64, 4]));
+        tmux.update_from_reply(&TerminalReply::Attributes(vec![64, 4]));
         assert_eq!(tmux.images, ImageProtocol::HalfBlocks);
         assert_eq!(of(&[("TERM", "xterm")]).images, ImageProtocol::Name);
         assert_eq!(
@@ -280,9 +280,9 @@ mod tests {
     #[test]
     fn a_changed_theme_counts_until_the_real_colour_comes() {
         let mut terminal = of(&[]);
-        assert!(terminal.learn(&TerminalReply::Background(Rgb(255, 255, 255))));
-        assert!(!terminal.learn(&TerminalReply::ThemeChanged { is_dark: false }));
-        assert!(terminal.learn(&TerminalReply::ThemeChanged { is_dark: true }));
+        assert!(terminal.update_from_reply(&TerminalReply::Background(Rgb(255, 255, 255))));
+        assert!(!terminal.update_from_reply(&TerminalReply::ThemeChanged { is_dark: false }));
+        assert!(terminal.update_from_reply(&TerminalReply::ThemeChanged { is_dark: true }));
         assert!(!terminal.background.unwrap().is_light());
     }
 

@@ -80,7 +80,7 @@ impl RestoreState {
     }
 
     /// Returns the time to wait for the reply to the last query.
-    fn farewell(&self) -> Duration {
+    fn final_wait(&self) -> Duration {
         let took = Duration::from_millis(self.answered_after.load(Ordering::SeqCst));
         took.saturating_mul(2).clamp(FAREWELL, SLOW_FAREWELL)
     }
@@ -148,7 +148,7 @@ impl RestoreState {
             modes.special_codes[SpecialCodeIndex::VTIME] = 0;
             let _ = tcsetattr(terminal, OptionalActions::Now, &modes);
         }
-        let until = Instant::now() + self.farewell();
+        let until = Instant::now() + self.final_wait();
         let mut parser = InputParser::new();
         let mut buffer = [0; 1024];
         loop {
@@ -261,7 +261,7 @@ mod tests {
         let cases = [(0, 100), (20, 100), (120, 240), (400, 800), (90_000, 1_000)];
         for (took, expected) in cases {
             state.set_answered_after(Duration::from_millis(took));
-            assert_eq!(state.farewell(), Duration::from_millis(expected), "{took}");
+            assert_eq!(state.final_wait(), Duration::from_millis(expected), "{took}");
         }
     }
 

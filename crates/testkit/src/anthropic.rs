@@ -54,12 +54,12 @@ pub fn reply_of(model: &str, blocks: &[Value], stop: &str) -> HttpReply {
 }
 
 /// Builds a reply with this text.
-pub fn said(text: &str) -> HttpReply {
+pub fn text_reply(text: &str) -> HttpReply {
     reply(&[json!({"type": "text", "text": text})], "end_turn")
 }
 
 /// Builds a reply that calls a tool.
-pub fn called(name: &str, input: Value) -> HttpReply {
+pub fn tool_reply(name: &str, input: Value) -> HttpReply {
     called_as("toolu_1", name, input)
 }
 

@@ -20,7 +20,7 @@ use crate::TempProject;
 ///
 /// # Panics
 /// At the first failed check, with its description.
-pub async fn hold(
+pub async fn check_contract(
     tool: Arc<dyn DynTool>,
     services: Services,
     project: &TempProject,

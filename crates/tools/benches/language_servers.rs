@@ -122,7 +122,7 @@ impl Desk {
         let Ok(follower) = self.services.get::<CallFollower>() else {
             return None;
         };
-        follower.0.after_calls(&self.services).await
+        follower.0.report_after_calls(&self.services).await
     }
 }
 

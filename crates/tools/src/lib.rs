@@ -92,7 +92,7 @@ pub use hook_addresses::HookAddresses;
 #[cfg(feature = "memory")]
 pub use memory::MemoryFolder;
 #[cfg(feature = "fs")]
-pub use rewind::{RewindError, Rewound, append_line, changes, note_read, rewind, take_back};
+pub use rewind::{RewindError, Rewound, append_line, changes, note_read, rewind, undo_changes};
 #[cfg(feature = "shell")]
 pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
 #[cfg(feature = "skill")]
@@ -254,7 +254,7 @@ pub fn for_subagent(services: &Services) -> Services {
     };
     #[cfg(feature = "fs")]
     if let Ok(journal) = services.get::<haft_journal::Journal>() {
-        return services.with(Arc::new(journal.beside()));
+        return services.with(Arc::new(journal.for_other_reader()));
     }
     services
 }

@@ -11,11 +11,11 @@ use serde_json::Value;
 /// Returns the real path that a path of the call must resolve to, as determined by the permission
 /// check; `None` if there was no check.
 #[cfg(any(feature = "fs", feature = "search"))]
-pub(crate) fn must_lead(
+pub(crate) fn path_constraint(
     path: &Path,
     cx: &CallContext,
 ) -> Result<Option<std::path::PathBuf>, ToolError> {
-    match cx.permissions.judged.must_lead(path) {
+    match cx.permissions.judged.constraint_for(path) {
         MustLead::Anywhere => Ok(None),
         MustLead::To(real) => Ok(Some(real)),
         MustLead::Nowhere => Err(ToolError::Failed(format!(
@@ -62,7 +62,7 @@ pub(crate) fn escaped(name: &OsStr) -> String {
 /// Escapes all non-ASCII characters like JSON: this shows invisible ones, and the model can send
 /// the name back in this form.
 #[cfg(feature = "fs")]
-pub(crate) fn spelt(name: &str) -> String {
+pub(crate) fn escape_json(name: &str) -> String {
     let mut text = String::new();
     for character in name.chars() {
         if character.is_ascii() && !character.is_ascii_control() {
@@ -143,7 +143,7 @@ mod tests {
             ("\u{1f600}", r"\ud83d\ude00"),
         ];
         for (name, expected) in cases {
-            assert_eq!(spelt(name), expected);
+            assert_eq!(escape_json(name), expected);
             let read: String = serde_json::from_str(&format!("\"{expected}\"")).unwrap();
             assert_eq!(read, name);
         }

@@ -46,7 +46,7 @@ pub fn note_read(services: &Services, path: &Path) -> Result<(), String> {
     let journal = journal.map_err(|_| NO_JOURNAL.to_owned())?;
     let raw = journal.read_bytes(path, LONGEST_SEEDED);
     let raw = raw.map_err(|error| error.to_string())?;
-    journal.saw(raw, Extent::Whole);
+    journal.record_shown(raw, Extent::Whole);
     Ok(())
 }
 
@@ -88,7 +88,7 @@ pub fn changes(services: &Services, most: usize) -> Result<Vec<UnitSummary>, Str
 }
 
 /// Undoes changes; with `preview` it only reports what that would do. `by` names the requester.
-pub fn take_back(
+pub fn undo_changes(
     services: &Services,
     which: &Which,
     preview: bool,
@@ -122,7 +122,7 @@ pub fn append_line(
         let raw = journal.read_bytes(path, LONGEST_SEEDED).map_err(failed)?;
         text = String::from_utf8(raw.bytes.clone())
             .map_err(|_| format!("{} is no UTF-8 text", path.display()))?;
-        journal.saw(raw, Extent::Whole);
+        journal.record_shown(raw, Extent::Whole);
     } else if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     }

@@ -28,7 +28,7 @@ pub struct PromptEnvironment {
 
 impl PromptEnvironment {
     /// Detects the current environment.
-    pub fn look(context: &SessionContext) -> Self {
+    pub fn detect(context: &SessionContext) -> Self {
         let cwd = context.cwd.to_path_buf();
         let others = context.directories.iter().filter(|path| **path != cwd);
         Self {

@@ -39,9 +39,9 @@ impl Knowledge {
     }
 
     /// Returns the sources for a new subagent. `lists` is set if the subagent may call skills.
-    pub(crate) fn of_subagent(&self, lists: bool) -> Self {
+    pub(crate) fn for_subagent(&self, lists: bool) -> Self {
         Self {
-            memory: self.memory.another(),
+            memory: self.memory.for_new_conversation(),
             skills: self.skills.clone(),
             lists,
             counts: false,
@@ -65,7 +65,7 @@ impl Knowledge {
         };
         let mut texts = Vec::new();
         for name in names {
-            let read = skills.get(name).map(|skill| skill.again());
+            let read = skills.get(name).map(|skill| skill.reload());
             let Some(Ok((skill, body))) = read else {
                 tracing::warn!(name, "a skill that a subagent is to know cannot be had");
                 continue;
@@ -83,7 +83,7 @@ impl Knowledge {
     }
 
     /// Returns only the memory files of a project.
-    pub(crate) fn of_project(cwd: &Path) -> Self {
+    pub(crate) fn for_project(cwd: &Path) -> Self {
         let places = ExtensionPlaces::of_project(cwd);
         Self::new(Memory::new(places, MemoryOptions::default()))
     }

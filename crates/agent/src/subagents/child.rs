@@ -30,7 +30,7 @@ your last message: put all that it needs into it, with full paths where files ar
 impl Spawner {
     /// Creates the agent. Also returns the tools of its MCP servers, which are still
     /// connecting.
-    pub(super) fn child(
+    pub(super) fn build_subagent(
         &self,
         plan: Plan,
         member: &Member,
@@ -40,9 +40,9 @@ impl Spawner {
         let gone = || ToolError::Failed("the session is over".to_owned());
         let context = host.context.get().ok_or_else(gone)?;
         let kind = &member.kind;
-        let mode = mode::both(context.mode, kind.permission_mode.as_deref());
+        let mode = mode::stricter_mode(context.mode, kind.permission_mode.as_deref());
         let own = (self.shared.own)(kind);
-        let level = Arc::new(self.below());
+        let level = Arc::new(self.child_level());
         let parents = plan.engine.services();
         let approver: Arc<dyn Approver> = match mode.asks {
             true => Arc::new(AsksFor {
@@ -87,7 +87,7 @@ impl Spawner {
             ..context
         };
         let context = match &member.worktree {
-            Some(worktree) => context.in_worktree(worktree.main(), worktree.path()),
+            Some(worktree) => context.for_worktree_agent(worktree.main(), worktree.path()),
             None => context,
         };
         let system = SystemPrompt {
@@ -104,7 +104,7 @@ impl Spawner {
                 .collect::<Vec<_>>()
                 .join("\n\n"),
             ),
-            environment: Some(PromptEnvironment::look(&context)),
+            environment: Some(PromptEnvironment::detect(&context)),
         };
         let limits = RunLimits {
             max_turns: kind.max_turns,
@@ -119,9 +119,9 @@ impl Spawner {
                 .system_prompt(system)
                 .control(member.control.clone())
                 .version(host.version.as_str())
-                .purse(host.purse.clone())
-                .level(level);
-        builder = builder.knowledge(host.knowledge.of_subagent(calls_skills));
+                .shared_usage(host.purse.clone())
+                .spawner(level);
+        builder = builder.instruction_sources(host.knowledge.for_subagent(calls_skills));
         if !host.memory || is_brief(kind) {
             builder = builder.without_memory();
         }
@@ -153,8 +153,8 @@ struct AsksFor {
 }
 
 impl Approver for AsksFor {
-    fn is_there(&self) -> bool {
-        self.approver.is_there()
+    fn is_available(&self) -> bool {
+        self.approver.is_available()
     }
 
     fn ask(&self, mut question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {

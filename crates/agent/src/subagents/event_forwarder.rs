@@ -61,13 +61,13 @@ impl Relay {
         }
     }
 
-    pub(super) fn heard(&self) -> MutexGuard<'_, ForwardedEvents> {
+    pub(super) fn totals(&self) -> MutexGuard<'_, ForwardedEvents> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the usage so far.
     pub(super) fn usage(&self) -> TaskUsage {
-        let heard = self.heard();
+        let heard = self.totals();
         let millis = self.started.elapsed().as_millis();
         TaskUsage {
             total_tokens: heard.tokens.total(),
@@ -81,13 +81,13 @@ impl Sink for Relay {
     fn on_event(&self, event: &AgentEvent) {
         match event {
             AgentEvent::Model(haft_models::ModelEvent::Usage { usage }) => {
-                self.heard().tokens = tokens(usage);
+                self.totals().tokens = tokens(usage);
                 return;
             }
             // Streaming events are frequent, and no front end shows those of a subagent.
             AgentEvent::Model(_) => return,
-            AgentEvent::Said(said) => {
-                let mut heard = self.heard();
+            AgentEvent::BlockCompleted(said) => {
+                let mut heard = self.totals();
                 if !heard.models.contains(&said.model) {
                     heard.models.push(said.model.clone());
                 }
@@ -95,7 +95,7 @@ impl Sink for Relay {
                     heard.text.clone_from(text);
                 }
             }
-            AgentEvent::Answered { .. } => self.heard().tool_uses += 1,
+            AgentEvent::CallFinished { .. } => self.totals().tool_uses += 1,
             _ => {}
         }
         if let Some(sink) = &self.sink {
@@ -104,7 +104,7 @@ impl Sink for Relay {
                 event: Box::new(event.clone()),
             });
         }
-        if let (AgentEvent::Answered { finished, .. }, Some(notices)) = (event, &self.notices) {
+        if let (AgentEvent::CallFinished { finished, .. }, Some(notices)) = (event, &self.notices) {
             let tool = Some(finished.name.clone());
             notices.progress(&self.tag.id, self.usage(), tool);
         }

@@ -27,7 +27,7 @@ pub(super) struct Member {
     /// Whether no call waits for the subagent.
     in_background: AtomicBool,
     /// Is notified when the user asks to move the subagent to the background.
-    wish: Notify,
+    background_request: Notify,
     /// The file with its final text, written when its task is done.
     pub(super) output_file: PathBuf,
     /// The worktree that it works in, if it is isolated.
@@ -68,7 +68,7 @@ impl Member {
             control: Control::default(),
             cancel,
             in_background: AtomicBool::new(in_background),
-            wish: Notify::new(),
+            background_request: Notify::new(),
             output_file,
             worktree,
             stage: watch::Sender::new(Stage::Working),
@@ -82,17 +82,17 @@ impl Member {
 
     /// Asks the waiting call to move the subagent to the background. Returns whether a call is
     /// waiting.
-    pub(super) fn wish_for_background(&self) -> bool {
+    pub(super) fn request_background(&self) -> bool {
         let waits = !self.is_in_background() && !self.is_done();
         if waits {
-            self.wish.notify_one();
+            self.background_request.notify_one();
         }
         waits
     }
 
     /// Waits until the user asks to move the subagent to the background.
-    pub(super) async fn wished_for_background(&self) {
-        self.wish.notified().await;
+    pub(super) async fn background_requested(&self) {
+        self.background_request.notified().await;
     }
 
     /// Moves the subagent to the background. Returns `false` if it is about to end, so that the
@@ -132,7 +132,7 @@ impl Member {
     }
 
     /// Sends a message to the subagent. Returns whether it still accepts messages.
-    pub(super) fn tell(&self, content: Vec<Content>) -> bool {
+    pub(super) fn send_message(&self, content: Vec<Content>) -> bool {
         // Under the lock of the stage, so that it cannot stop accepting concurrently.
         let mut heard = false;
         self.stage.send_if_modified(|stage| {
@@ -147,10 +147,10 @@ impl Member {
 
     /// Called after a run. Returns the messages that arrived too late for it. Without any,
     /// the subagent accepts no more messages.
-    pub(super) fn end(&self) -> Option<Prompt> {
+    pub(super) fn stop_accepting(&self) -> Option<Prompt> {
         let mut late = None;
         self.stage.send_if_modified(|stage| {
-            let said = self.control.take_said();
+            let said = self.control.take_queued();
             let said: Vec<Content> = said.into_iter().flat_map(|one| one.content).collect();
             if said.is_empty() || self.cancel.is_cancelled() {
                 *stage = Stage::Ending;

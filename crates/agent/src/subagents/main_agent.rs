@@ -37,7 +37,7 @@ pub struct MainAgentModel {
 
 /// Checks that the main agent of this session can be of this kind.
 pub fn check_main_agent(engine: &Engine, kind: &AgentDefinition) -> Result<(), String> {
-    tools::are_available(&tools::of_main(&engine.every_tool(), kind), kind)
+    tools::are_available(&tools::for_main_agent(&engine.every_tool(), kind), kind)
 }
 
 /// Changes the kind of the agent whose calls this scheduler runs. The permission mode becomes
@@ -45,11 +45,11 @@ pub fn check_main_agent(engine: &Engine, kind: &AgentDefinition) -> Result<(), S
 pub fn set_main_agent(scheduler: &mut Scheduler, kind: Option<&AgentDefinition>) {
     let view = kind
         .cloned()
-        .map(|kind| -> PoolView { Arc::new(move |pool| tools::of_main(pool, &kind)) });
+        .map(|kind| -> PoolView { Arc::new(move |pool| tools::for_main_agent(pool, &kind)) });
     scheduler.set_kind(kind.map(|kind| kind.name.clone()), view);
     let wanted = kind.and_then(|kind| kind.permission_mode.as_deref());
     let mode = scheduler.context().mode;
-    let stricter = mode::both(mode, wanted).mode;
+    let stricter = mode::stricter_mode(mode, wanted).mode;
     if stricter != mode {
         scheduler.apply(&ContextPatch::SetMode { mode: stricter });
     }
@@ -59,16 +59,16 @@ impl Agent {
     pub(crate) fn change_main_agent(&mut self, change: &MainAgentChange) {
         let kind = change.kind.as_ref();
         set_main_agent(&mut self.scheduler, kind);
-        self.client.become_agent(&change.system, &self.scheduler);
+        self.client.set_main_agent(&change.system, &self.scheduler);
         if let Some(model) = &change.model {
-            self.client.ask_for(model);
+            self.client.set_model(model);
             self.scheduler.set_model(model.name.as_str());
         }
         self.limits.max_turns = change.max_turns;
         if let Some(spawner) = &self.spawner {
             let every = self.scheduler.engine().every_tool();
             let specs: Vec<ToolSpec> = every.iter().map(|tool| tool.spec().clone()).collect();
-            spawner.allow(kind.and_then(|kind| launchable(kind, &specs)));
+            spawner.set_allowed_kinds(kind.and_then(|kind| launchable(kind, &specs)));
         }
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Mode {
 
 /// Returns the mode that is permitted by both the parent and the agent kind. `wanted` is the kind's
 /// mode as settings name it; an unknown name is ignored.
-pub(super) fn both(parent: PermissionMode, wanted: Option<&str>) -> Mode {
+pub(super) fn stricter_mode(parent: PermissionMode, wanted: Option<&str>) -> Mode {
     use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Plan};
     let wanted = wanted.and_then(|name| serde_json::from_value(Value::from(name)).ok());
     let looseness = |mode| match mode {
@@ -55,7 +55,7 @@ mod tests {
         ];
         for (parent, wanted, mode, asks) in cases {
             assert_eq!(
-                both(parent, wanted),
+                stricter_mode(parent, wanted),
                 Mode { mode, asks },
                 "{parent:?} and {wanted:?}"
             );

@@ -21,7 +21,7 @@ pub(super) type ServersEnd = BoxFuture<'static, ()>;
 impl AwaitedTools {
     /// Waits for the tools and adds them to the subagent. Errors are added to its prompt. Stops
     /// waiting if the subagent is stopped.
-    pub(super) async fn give(self, member: &Member, prompt: &mut Prompt) -> Option<ServersEnd> {
+    pub(super) async fn attach_tools(self, member: &Member, prompt: &mut Prompt) -> Option<ServersEnd> {
         let found = tokio::select! {
             biased;
             () = member.cancel.cancelled() => return None,
@@ -29,7 +29,7 @@ impl AwaitedTools {
         };
         let mut missing = found.missing;
         for (server, tools) in found.servers {
-            let tools = tools::of_own_server(&member.kind, tools);
+            let tools = tools::from_agent_server(&member.kind, tools);
             let problems = self.engine.replace_server_tools(&server, tools).await;
             missing.extend(problems.iter().map(ToString::to_string));
         }

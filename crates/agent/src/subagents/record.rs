@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::event_forwarder::Tag;
-use crate::transcript::{Transcript, look};
+use crate::transcript::{Transcript, read_shared};
 
 /// The type of the first line.
 const BEGINS: &str = "haft-agent";
@@ -41,7 +41,7 @@ pub(super) struct Record {
 }
 
 /// Returns the path of a subagent's transcript.
-pub(super) fn place(folder: &Path, id: &str) -> PathBuf {
+pub(super) fn transcript_path(folder: &Path, id: &str) -> PathBuf {
     folder.join("subagents").join(format!("agent-{id}.jsonl"))
 }
 
@@ -49,7 +49,7 @@ pub(super) fn place(folder: &Path, id: &str) -> PathBuf {
 pub(super) type Mirror = dyn Fn(&Path, &str) + Send + Sync;
 
 /// Writes the metadata file that other readers expect next to a transcript.
-pub(super) fn describe(path: &Path, tag: &Tag, parent: Option<&str>, mirror: Option<&Mirror>) {
+pub(super) fn write_sidecar(path: &Path, tag: &Tag, parent: Option<&str>, mirror: Option<&Mirror>) {
     let mut told = json!({
         "agentType": tag.kind,
         "description": tag.description,
@@ -84,7 +84,7 @@ fn private_file(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Writes the first line.
-pub(super) fn begin(transcript: &Transcript, tag: &Tag, model: &str, worktree: bool) {
+pub(super) fn write_start(transcript: &Transcript, tag: &Tag, model: &str, worktree: bool) {
     let record = Record {
         worktree,
         line: BEGINS.to_owned(),
@@ -96,25 +96,25 @@ pub(super) fn begin(transcript: &Transcript, tag: &Tag, model: &str, worktree: b
         model: model.to_owned(),
     };
     if let Ok(line) = serde_json::to_value(record) {
-        transcript.note(&line);
+        transcript.write_line(&line);
     }
 }
 
 /// Writes the line for a finished task. It may be written again after the subagent was resumed.
-pub(super) fn done(transcript: &Transcript, status: &str) {
-    transcript.note(&serde_json::json!({"type": DONE, "status": status}));
+pub(super) fn write_done(transcript: &Transcript, status: &str) {
+    transcript.write_line(&serde_json::json!({"type": DONE, "status": status}));
 }
 
 /// Returns the record of the subagent with this id in a session's folder.
 pub(super) fn find(folder: &Path, id: &str) -> Option<Record> {
     // The id must not contain path components.
     let plain = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric());
-    let lines = look(&place(folder, id)).ok().filter(|_| plain)?;
+    let lines = read_shared(&transcript_path(folder, id)).ok().filter(|_| plain)?;
     serde_json::from_str(lines.first()?).ok()
 }
 
 /// Describes the subagents that were running when their session was killed, for the model.
-pub(super) fn cut_off(folder: &Path) -> Option<String> {
+pub(super) fn interrupted_report(folder: &Path) -> Option<String> {
     let entries = fs::read_dir(folder.join("subagents")).ok()?;
     let mut found: Vec<String> = entries
         .filter_map(|entry| cut_off_one(&entry.ok()?.path()))
@@ -131,7 +131,7 @@ pub(super) fn cut_off(folder: &Path) -> Option<String> {
 }
 
 fn cut_off_one(path: &Path) -> Option<String> {
-    let lines = look(path).ok()?;
+    let lines = read_shared(path).ok()?;
     let record: Record = serde_json::from_str(lines.first()?).ok()?;
     let last = lines.last()?;
     if last.contains(DONE) {

@@ -73,7 +73,7 @@ struct Wish<'a> {
 }
 
 impl Spawner {
-    pub(super) fn first(shared: Arc<Shared>, allowed: Option<Vec<String>>) -> Self {
+    pub(super) fn root(shared: Arc<Shared>, allowed: Option<Vec<String>>) -> Self {
         Self {
             shared,
             depth: 0,
@@ -83,7 +83,7 @@ impl Spawner {
     }
 
     /// Returns the spawner of a subagent that is launched here.
-    pub(super) fn below(&self) -> Self {
+    pub(super) fn child_level(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
             depth: self.depth + 1,
@@ -104,14 +104,14 @@ impl Spawner {
     }
 
     /// Applies changed model settings of the parent, which subagents inherit.
-    pub(crate) fn inherit(&self, settings: &ModelSettings) {
+    pub(crate) fn set_model_settings(&self, settings: &ModelSettings) {
         if let Some(host) = self.host.get() {
             host.settings().clone_from(settings);
         }
     }
 
     /// Sets the kinds that may be launched; `None` for all.
-    pub(crate) fn allow(&self, kinds: Option<Vec<String>>) {
+    pub(crate) fn set_allowed_kinds(&self, kinds: Option<Vec<String>>) {
         *self.allowed() = kinds;
     }
 
@@ -124,7 +124,7 @@ impl Spawner {
         self.host.get().ok_or(missing)
     }
 
-    fn kinds_here(&self) -> Vec<Arc<AgentDefinition>> {
+    fn launchable_kinds(&self) -> Vec<Arc<AgentDefinition>> {
         let allowed = self.allowed();
         let is_allowed = |kind: &&Arc<AgentDefinition>| {
             let names = allowed.as_ref();
@@ -137,7 +137,7 @@ impl Spawner {
     fn kind(&self, name: Option<&str>) -> Result<Arc<AgentDefinition>, ToolError> {
         let name = name.filter(|name| !name.is_empty());
         let wanted = name.unwrap_or(GENERAL);
-        let kinds = self.kinds_here();
+        let kinds = self.launchable_kinds();
         if let Some(kind) = kinds.iter().find(|kind| kind.name == wanted) {
             return Ok(Arc::clone(kind));
         }
@@ -188,7 +188,7 @@ impl Spawner {
             in_background,
             may_delegate: self.depth + 1 < most,
         };
-        let pool = tools::narrowed(&engine.pool(), &kind, how)
+        let pool = tools::for_subagent(&engine.pool(), &kind, how)
             .map_err(|why| ToolError::Refused(format!("Not launched: {why}.")))?;
         let mut settings = host.settings().clone();
         if let Some(id) = wish.model {
@@ -221,7 +221,7 @@ impl Spawner {
     }
 
     /// Returns the id of the model that a call or definition names; `None` for the parent's model.
-    async fn model_of(&self, kind: Option<&str>, asked: Option<&str>) -> Option<String> {
+    async fn resolve_model(&self, kind: Option<&str>, asked: Option<&str>) -> Option<String> {
         let kind = self.kind(kind).ok();
         let of_kind = kind.as_ref().and_then(|kind| kind.model.as_deref());
         let named = [self.shared.model_name.as_deref(), asked, of_kind];
@@ -230,7 +230,7 @@ impl Spawner {
         (self.shared.resolve)(name.to_owned()).await
     }
 
-    fn permit(&self) -> Result<OwnedSemaphorePermit, ToolError> {
+    fn acquire_slot(&self) -> Result<OwnedSemaphorePermit, ToolError> {
         let places = Arc::clone(&self.shared.places);
         // Never wait: a subagent that waits for a permit while it has one could deadlock.
         places.try_acquire_owned().map_err(|_| {
@@ -242,7 +242,7 @@ impl Spawner {
     }
 
     /// Starts a subagent, in a worktree if it is isolated.
-    async fn begin(
+    async fn start_subagent(
         &self,
         plan: Plan,
         tag: Tag,
@@ -258,14 +258,14 @@ impl Spawner {
             }
             false => None,
         };
-        let begun = self.begin_in(plan, tag, prompt, worktree.clone(), session);
+        let begun = self.start_in_worktree(plan, tag, prompt, worktree.clone(), session);
         if let (Err(_), Some(worktree)) = (&begun, worktree) {
             worktree.finish().await;
         }
         begun
     }
 
-    fn begin_in(
+    fn start_in_worktree(
         &self,
         plan: Plan,
         tag: Tag,
@@ -273,7 +273,7 @@ impl Spawner {
         worktree: Option<Arc<dyn AgentWorktree>>,
         session: impl FnOnce(&std::path::Path) -> Result<Session, ToolError>,
     ) -> Result<Arc<Member>, ToolError> {
-        let permit = self.permit()?;
+        let permit = self.acquire_slot()?;
         // Not the token of the call: the subagent may outlive the call if it is moved to the
         // background.
         let cancel = self.shared.cancel.child_token();
@@ -291,24 +291,24 @@ impl Spawner {
             output_file,
             worktree,
         ));
-        let path = record::place(&plan.engine.conversation_folder(), &member.tag.id);
+        let path = record::transcript_path(&plan.engine.conversation_folder(), &member.tag.id);
         let mut session = session(&path)?;
         let is_new = session.loaded().lines == 0;
         let mirror = self.shared.mirror.as_ref();
         if is_new {
             let parent = plan.engine.agent().id;
             let parent = parent.as_deref();
-            record::describe(&path, &member.tag, parent, mirror.map(|mirror| &**mirror));
+            record::write_sidecar(&path, &member.tag, parent, mirror.map(|mirror| &**mirror));
         }
         if let Some(mirror) = mirror.cloned() {
             session = session
-                .heard_by(move |line| mirror(&path, line))
-                .map_err(unkept)?;
+                .with_line_callback(move |line| mirror(&path, line))
+                .map_err(record_error)?;
         }
-        let (agent, tools) = self.child(plan, &member, session)?;
+        let (agent, tools) = self.build_subagent(plan, &member, session)?;
         if is_new {
             let isolated = member.worktree.is_some();
-            record::begin(agent.transcript(), &member.tag, &member.model, isolated);
+            record::write_start(agent.transcript(), &member.tag, &member.model, isolated);
         }
         self.shared.add(&member);
         let notices = self.shared.notices.get().cloned();
@@ -331,7 +331,7 @@ impl Spawner {
             permit,
             tools,
         };
-        self.shared.tasks.spawn(work.watched(agent, prompt.into()));
+        self.shared.tasks.spawn(work.run_catching_panics(agent, prompt.into()));
         Ok(member)
     }
 
@@ -340,7 +340,7 @@ impl Spawner {
         launch: LaunchRequest,
         cx: &CallContext,
     ) -> Result<LaunchOutcome, ToolError> {
-        let model = self.model_of(launch.kind.as_deref(), launch.model.as_deref());
+        let model = self.resolve_model(launch.kind.as_deref(), launch.model.as_deref());
         let model = model.await;
         let plan = self.plan_for(&launch, model.as_deref())?;
         let tag = Tag {
@@ -352,12 +352,12 @@ impl Spawner {
         };
         let id = plan.engine.session();
         let new = |path: &std::path::Path| {
-            let store = FileStore::create(path).map_err(unkept)?;
+            let store = FileStore::create(path).map_err(record_error)?;
             Ok(Session::new(id, Arc::new(store)))
         };
-        let member = self.begin(plan, tag, launch.prompt, cx, new).await?;
+        let member = self.start_subagent(plan, tag, launch.prompt, cx, new).await?;
         if member.is_in_background() {
-            return Ok(LaunchOutcome::InBackground(receipt(&member)));
+            return Ok(LaunchOutcome::InBackground(background_handle(&member)));
         }
         // If this future is dropped while it waits, the subagent ends.
         let guard = member.cancel.clone().drop_guard();
@@ -369,13 +369,13 @@ impl Spawner {
                     member.cancel.cancel();
                     break member.done().await;
                 }
-                () = member.wished_for_background() => {
+                () = member.background_requested() => {
                     if member.move_to_background() {
                         guard.disarm();
                         if let Some(notices) = self.shared.notices.get() {
                             notices.move_to_background(&member.tag.id);
                         }
-                        return Ok(LaunchOutcome::InBackground(receipt(&member)));
+                        return Ok(LaunchOutcome::InBackground(background_handle(&member)));
                     }
                 }
             }
@@ -388,14 +388,14 @@ impl Spawner {
         Ok(LaunchOutcome::Done(Box::new(outcome.report.clone())))
     }
 
-    async fn deliver(
+    async fn deliver_message(
         &self,
         letter: AgentMessage,
         cx: &CallContext,
     ) -> Result<MessageDelivery, ToolError> {
         let member = self.shared.find(&letter.to);
         if let Some(member) = &member {
-            if member.tell(vec![Content::text(&letter.message)]) {
+            if member.send_message(vec![Content::text(&letter.message)]) {
                 let agent = member.tag.id.clone();
                 return Ok(MessageDelivery::Delivered { agent });
             }
@@ -406,9 +406,9 @@ impl Spawner {
                 let (tag, kind) = (Tag::clone(&member.tag), Arc::clone(&member.kind));
                 (tag, kind, member.model.clone(), member.worktree.is_some())
             }
-            None => self.known_by_transcript(&letter.to)?,
+            None => self.find_by_transcript(&letter.to)?,
         };
-        let model = self.model_of(Some(&kind.name), Some(&model)).await;
+        let model = self.resolve_model(Some(&kind.name), Some(&model)).await;
         let wish = Wish {
             model: model.as_deref(),
             effort: None,
@@ -421,16 +421,16 @@ impl Spawner {
         };
         let id = plan.engine.session();
         let again = |path: &std::path::Path| {
-            let store = FileStore::open(path).map_err(unkept)?;
+            let store = FileStore::open(path).map_err(record_error)?;
             let session = Session::resume(id, Arc::new(store), None);
             session.map_err(|error| ToolError::Failed(format!("it cannot go on: {error}")))
         };
-        let member = self.begin(plan, tag, letter.message, cx, again).await?;
-        Ok(MessageDelivery::Resumed(receipt(&member)))
+        let member = self.start_subagent(plan, tag, letter.message, cx, again).await?;
+        Ok(MessageDelivery::Resumed(background_handle(&member)))
     }
 
     /// Returns a subagent that an earlier process launched, from its transcript.
-    fn known_by_transcript(
+    fn find_by_transcript(
         &self,
         id: &str,
     ) -> Result<(Tag, Arc<AgentDefinition>, String, bool), ToolError> {
@@ -474,12 +474,12 @@ impl Host {
 
 impl SpawnAgents for Spawner {
     fn kinds(&self) -> Vec<AgentKind> {
-        self.kinds_here()
+        self.launchable_kinds()
             .iter()
             .map(|kind| AgentKind {
                 name: kind.name.clone(),
                 description: kind.description.clone(),
-                tools: in_words(kind),
+                tools: describe_kind(kind),
             })
             .collect()
     }
@@ -501,12 +501,12 @@ impl SpawnAgents for Spawner {
         letter: AgentMessage,
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<MessageDelivery, ToolError>> {
-        Box::pin(self.deliver(letter, cx))
+        Box::pin(self.deliver_message(letter, cx))
     }
 
-    fn look(&self, name: &str) -> Option<AgentStatus> {
+    fn status(&self, name: &str) -> Option<AgentStatus> {
         let member = self.shared.find(name)?;
-        Some(task::looked(&member))
+        Some(task::status(&member))
     }
 
     fn wait<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
@@ -524,7 +524,7 @@ impl SpawnAgents for Spawner {
     }
 }
 
-fn receipt(member: &Member) -> BackgroundHandle {
+fn background_handle(member: &Member) -> BackgroundHandle {
     BackgroundHandle {
         agent: member.tag.id.clone(),
         description: member.tag.description.clone(),
@@ -533,7 +533,7 @@ fn receipt(member: &Member) -> BackgroundHandle {
     }
 }
 
-fn unkept(error: impl std::fmt::Display) -> ToolError {
+fn record_error(error: impl std::fmt::Display) -> ToolError {
     ToolError::Failed(format!("its transcript cannot be kept: {error}"))
 }
 
@@ -543,7 +543,7 @@ fn new_id() -> String {
     format!("a{}", &random[..12])
 }
 
-fn in_words(kind: &AgentDefinition) -> String {
+fn describe_kind(kind: &AgentDefinition) -> String {
     let but = kind.disallowed_tools.join(", ");
     match (&kind.tools, but.is_empty()) {
         (Some(tools), _) => tools.join(", "),

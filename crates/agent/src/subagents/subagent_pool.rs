@@ -154,7 +154,7 @@ impl SubagentPool {
         let running = self.main.shared.running().into_iter();
         let meant =
             running.filter(|member| tool_use_id.is_none_or(|id| *member.tag.tool_use_id == *id));
-        meant.filter(|member| member.wish_for_background()).count()
+        meant.filter(|member| member.request_background()).count()
     }
 
     /// Stops all subagents and waits until they have ended.
@@ -169,7 +169,7 @@ impl SubagentPool {
     }
 
     /// Returns the number of running subagents.
-    pub fn at_work(&self) -> usize {
+    pub fn running_count(&self) -> usize {
         self.main.shared.tasks.len()
     }
 
@@ -179,8 +179,8 @@ impl SubagentPool {
     }
 
     /// Describes the subagents that were running when the session was killed, for the model.
-    pub(crate) fn cut_off(&self, folder: &Path) -> Option<String> {
-        record::cut_off(folder)
+    pub(crate) fn interrupted_report(&self, folder: &Path) -> Option<String> {
+        record::interrupted_report(folder)
     }
 }
 
@@ -296,7 +296,7 @@ impl SubagentPoolBuilder {
             denials: Mutex::default(),
         };
         SubagentPool {
-            main: Arc::new(Spawner::first(Arc::new(shared), self.allowed)),
+            main: Arc::new(Spawner::root(Arc::new(shared), self.allowed)),
         }
     }
 }

@@ -40,12 +40,12 @@ pub(super) struct Work {
 
 impl Work {
     /// Runs the task. A panic ends it as failed, so that no call waits indefinitely.
-    pub(super) async fn watched(self, agent: Agent, prompt: Prompt) {
+    pub(super) async fn run_catching_panics(self, agent: Agent, prompt: Prompt) {
         let (member, notices) = (Arc::clone(&self.member), self.notices.clone());
         let worked = AssertUnwindSafe(self.run(agent, prompt)).catch_unwind();
         if worked.await.is_err() {
-            let mut outcome = broken(&member);
-            put_away(&member, &mut outcome).await;
+            let mut outcome = defect_outcome(&member);
+            finish_worktree(&member, &mut outcome).await;
             if let Some(notices) = &notices {
                 let relay = Relay::new(Arc::clone(&member.tag), None, None);
                 notices.push(notice(&member, &outcome, &relay));
@@ -70,19 +70,19 @@ impl Work {
         let started = Instant::now();
         let mut prompt = prompt;
         let servers = match tools {
-            Some(tools) => tools.give(&member, &mut prompt).await,
+            Some(tools) => tools.attach_tools(&member, &mut prompt).await,
             None => None,
         };
         let ended = loop {
-            let ended = once(&mut agent, prompt, &relay, &member).await;
+            let ended = run_once(&mut agent, prompt, &relay, &member).await;
             shared.denied(ended.permission_denials.clone());
-            match member.end() {
+            match member.stop_accepting() {
                 Some(late) => prompt = late,
                 None => break ended,
             }
         };
         let mut outcome = outcome(&member, &ended, &relay, started);
-        record::done(agent.transcript(), outcome.status.name());
+        record::write_done(agent.transcript(), outcome.status.name());
         let (engine, cwd) = (
             Arc::clone(agent.scheduler.engine()),
             agent.scheduler.context().cwd,
@@ -92,10 +92,10 @@ impl Work {
         if let Some(servers) = servers {
             servers.await;
         }
-        put_away(&member, &mut outcome).await;
+        finish_worktree(&member, &mut outcome).await;
         drop(permit);
         if member.is_in_background()
-            && let Err(error) = keep(&member.output_file, &words(&outcome.report))
+            && let Err(error) = write_private_file(&member.output_file, &report_text(&outcome.report))
         {
             tracing::warn!(%error, "the words of a subagent are not kept");
         }
@@ -103,7 +103,7 @@ impl Work {
             let notice = notice(&member, &outcome, &relay);
             match member.is_in_background() {
                 true => notices.push(notice),
-                false => notices.settle(notice),
+                false => notices.finish_reported(notice),
             }
         }
         if member.is_in_background() {
@@ -116,14 +116,14 @@ impl Work {
 }
 
 /// Removes the worktree. Its changes are preserved as a branch.
-async fn put_away(member: &Member, outcome: &mut Outcome) {
+async fn finish_worktree(member: &Member, outcome: &mut Outcome) {
     if let Some(worktree) = &member.worktree {
         outcome.report.worktree = Some(worktree.finish().await);
     }
 }
 
 /// Executes one run, which is interrupted if the subagent is stopped.
-async fn once(agent: &mut Agent, prompt: Prompt, relay: &Relay, member: &Member) -> RunResult {
+async fn run_once(agent: &mut Agent, prompt: Prompt, relay: &Relay, member: &Member) -> RunResult {
     let run = agent.run(prompt, relay);
     tokio::pin!(run);
     tokio::select! {
@@ -137,7 +137,7 @@ async fn once(agent: &mut Agent, prompt: Prompt, relay: &Relay, member: &Member)
 }
 
 fn outcome(member: &Member, ended: &RunResult, relay: &Relay, started: Instant) -> Outcome {
-    let heard = relay.heard().clone();
+    let heard = relay.totals().clone();
     let status = match ended.reason {
         EndReason::AbortedStreaming | EndReason::AbortedTools => TaskStatus::Killed,
         EndReason::MaxTurns => TaskStatus::Completed,
@@ -175,7 +175,7 @@ fn outcome(member: &Member, ended: &RunResult, relay: &Relay, started: Instant) 
     }
 }
 
-fn broken(member: &Member) -> Outcome {
+fn defect_outcome(member: &Member) -> Outcome {
     Outcome {
         status: TaskStatus::Failed,
         report: AgentReport {
@@ -195,7 +195,7 @@ fn broken(member: &Member) -> Outcome {
 }
 
 /// Returns the text of a report.
-fn words(report: &AgentReport) -> String {
+fn report_text(report: &AgentReport) -> String {
     let left = report.worktree.as_ref().map(|left| left.note.as_str());
     let notes = [report.problem.as_deref(), left];
     let notes = notes.into_iter().flatten().filter(|note| !note.is_empty());
@@ -212,7 +212,7 @@ fn notice(member: &Member, outcome: &Outcome, relay: &Relay) -> TaskNotice {
         TaskStatus::Killed => "was stopped",
         TaskStatus::Running => "is at work",
     };
-    let mut result = words(&outcome.report);
+    let mut result = report_text(&outcome.report);
     let mut notes = Vec::new();
     if let Some((cut, _)) = result.char_indices().nth(MOST_TOLD) {
         result.truncate(cut);
@@ -234,7 +234,7 @@ fn notice(member: &Member, outcome: &Outcome, relay: &Relay) -> TaskNotice {
 }
 
 /// Returns the status of a subagent.
-pub(super) fn looked(member: &Member) -> AgentStatus {
+pub(super) fn status(member: &Member) -> AgentStatus {
     let outcome = member.outcome();
     let status = outcome.as_ref().map(|outcome| outcome.status);
     AgentStatus {
@@ -243,13 +243,13 @@ pub(super) fn looked(member: &Member) -> AgentStatus {
         description: member.tag.description.clone(),
         output_file: member.output_file.clone(),
         text: outcome
-            .map(|outcome| words(&outcome.report))
+            .map(|outcome| report_text(&outcome.report))
             .unwrap_or_default(),
     }
 }
 
 /// Writes a file that only its owner can read.
-fn keep(path: &Path, text: &str) -> io::Result<()> {
+fn write_private_file(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new()
             .recursive(true)

@@ -16,7 +16,7 @@ pub(super) struct Use {
 
 /// Returns the tools of a subagent of this kind, a subset of its parent's. The error is for the
 /// model.
-pub(super) fn narrowed(pool: &Pool, kind: &AgentDefinition, how: Use) -> Result<Pool, String> {
+pub(super) fn for_subagent(pool: &Pool, kind: &AgentDefinition, how: Use) -> Result<Pool, String> {
     let plans = kind.permission_mode.as_deref() == Some("plan");
     let available = |spec: &ToolSpec| {
         let is_for_it = match spec.profile.agents {
@@ -26,27 +26,27 @@ pub(super) fn narrowed(pool: &Pool, kind: &AgentDefinition, how: Use) -> Result<
             AgentAccess::Launching => how.may_delegate && !how.in_background,
             AgentAccess::Main => false,
         };
-        is_for_it && !kind.disallowed_tools.iter().any(|entry| means(entry, spec))
+        is_for_it && !kind.disallowed_tools.iter().any(|entry| entry_matches(entry, spec))
     };
-    let kept = wanted(pool, kind, available);
+    let kept = select_tools(pool, kind, available);
     are_available(&kept, kind)?;
     Ok(kept)
 }
 
 /// Returns the tools of a main agent of this kind.
-pub(super) fn of_main(pool: &Pool, kind: &AgentDefinition) -> Pool {
-    wanted(pool, kind, |spec| {
-        !kind.disallowed_tools.iter().any(|entry| means(entry, spec))
+pub(super) fn for_main_agent(pool: &Pool, kind: &AgentDefinition) -> Pool {
+    select_tools(pool, kind, |spec| {
+        !kind.disallowed_tools.iter().any(|entry| entry_matches(entry, spec))
     })
 }
 
-fn wanted(pool: &Pool, kind: &AgentDefinition, available: impl Fn(&ToolSpec) -> bool) -> Pool {
+fn select_tools(pool: &Pool, kind: &AgentDefinition, available: impl Fn(&ToolSpec) -> bool) -> Pool {
     let Some(wanted) = &kind.tools else {
-        return pool.narrowed(available);
+        return pool.filtered(available);
     };
     let kept =
-        pool.narrowed(|spec| available(spec) && wanted.iter().any(|entry| means(entry, spec)));
-    kept.in_full()
+        pool.filtered(|spec| available(spec) && wanted.iter().any(|entry| entry_matches(entry, spec)));
+    kept.without_deferral()
 }
 
 /// Checks that at least one of the tools that a kind lists is available.
@@ -65,18 +65,18 @@ pub(super) fn are_available(kept: &Pool, kind: &AgentDefinition) -> Result<(), S
 
 /// Returns the tools of an agent kind's own MCP server: all of them, unless its list of tools names
 /// some of them.
-pub(super) fn of_own_server(
+pub(super) fn from_agent_server(
     kind: &AgentDefinition,
     tools: Vec<Arc<dyn DynTool>>,
 ) -> Vec<Arc<dyn DynTool>> {
     let listed = |tool: &Arc<dyn DynTool>| {
         let mut entries = kind.tools.iter().flatten();
-        entries.any(|entry| means(entry, tool.spec()))
+        entries.any(|entry| entry_matches(entry, tool.spec()))
     };
     let is_chosen = tools.iter().any(listed);
     let banned = |tool: &Arc<dyn DynTool>| {
         let mut entries = kind.disallowed_tools.iter();
-        entries.any(|entry| means(entry, tool.spec()))
+        entries.any(|entry| entry_matches(entry, tool.spec()))
     };
     let kept = tools.into_iter();
     kept.filter(|tool| !banned(tool) && (!is_chosen || listed(tool)))
@@ -85,7 +85,7 @@ pub(super) fn of_own_server(
 
 /// Returns whether an entry of a tool list matches a tool. `mcp__server` and `mcp__server__*` match
 /// all tools of a server.
-fn means(entry: &str, spec: &ToolSpec) -> bool {
+fn entry_matches(entry: &str, spec: &ToolSpec) -> bool {
     let entry = entry.split('(').next().unwrap_or_default().trim();
     if entry == spec.name || spec.profile.aliases.iter().any(|alias| alias == entry) {
         return true;
@@ -131,7 +131,7 @@ mod tests {
                 in_background,
                 may_delegate,
             };
-            let pool = narrowed(&pool, kind, how).unwrap();
+            let pool = for_subagent(&pool, kind, how).unwrap();
             let names = pool.iter().map(|tool| tool.spec().name.clone());
             names.collect::<String>()
         };
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(names(&kind, true, true), "A");
         kind.permission_mode = Some("plan".to_owned());
         assert_eq!(names(&kind, false, false), "ABD");
-        let main = of_main(&pool, &kind);
+        let main = for_main_agent(&pool, &kind);
         assert_eq!(main.iter().len(), 5);
     }
 
@@ -153,7 +153,7 @@ mod tests {
         };
         let mut kind = AgentDefinition::new("k", "d", "p", ExtensionOrigin::BuiltIn);
         let names = |kind: &AgentDefinition| {
-            let kept = of_own_server(kind, tools());
+            let kept = from_agent_server(kind, tools());
             let names = kept
                 .iter()
                 .filter_map(|tool| tool.spec().name.chars().last());
@@ -197,7 +197,7 @@ mod tests {
             ("Re", "Read", false),
         ];
         for (entry, name, expected) in cases {
-            assert_eq!(means(entry, &spec(name)), expected, "{entry} and {name}");
+            assert_eq!(entry_matches(entry, &spec(name)), expected, "{entry} and {name}");
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct Files {
 
 impl Files {
     /// Returns the files in the declared effects of a call.
-    pub fn of(effects: &Effects) -> Self {
+    pub fn from_effects(effects: &Effects) -> Self {
         let paths = |reach: &Reach| match reach {
             Reach::Paths(paths) => paths.iter().cloned().collect(),
             Reach::Nothing | Reach::Anything => BTreeSet::new(),

@@ -15,7 +15,7 @@ use super::{
     StoreError,
     line::{REPLY, STARTED},
     load::{Line, chain, parse},
-    look,
+    read_shared,
 };
 
 /// The messages and events of a session.
@@ -137,7 +137,7 @@ struct SubagentFacts {
 
 /// Reads a transcript.
 pub fn read(transcript: &Path) -> Result<SessionHistory, StoreError> {
-    Ok(of_lines(&look(transcript)?))
+    Ok(from_lines(&read_shared(transcript)?))
 }
 
 /// Reads the subagents of a session from the folder next to its transcript, in the order of their
@@ -164,7 +164,7 @@ fn read_subagent(path: &Path) -> Option<SubagentHistory> {
     if !fs::symlink_metadata(path).ok()?.is_file() {
         return None;
     }
-    let lines = look(path).ok()?;
+    let lines = read_shared(path).ok()?;
     let beside = fs::read_to_string(path.with_extension("meta.json")).unwrap_or_default();
     let facts: Option<SubagentFacts> = serde_json::from_str(&beside).ok();
     let facts = facts
@@ -175,11 +175,11 @@ fn read_subagent(path: &Path) -> Option<SubagentHistory> {
         kind: facts.agent_type,
         description: facts.description,
         tool_use_id: facts.tool_use_id,
-        history: of_lines(&lines),
+        history: from_lines(&lines),
     })
 }
 
-fn of_lines(lines: &[String]) -> SessionHistory {
+fn from_lines(lines: &[String]) -> SessionHistory {
     let mut history = SessionHistory::default();
     let mut lines = parse(lines, &mut history.repairs);
     for line in &mut lines {
@@ -195,7 +195,7 @@ fn of_lines(lines: &[String]) -> SessionHistory {
         None => return history,
     };
     for (number, line) in lines.into_iter().enumerate() {
-        history.note_facts(&line);
+        history.set_metadata(&line);
         if line.kind == STARTED || line.kind == REPLY || taken.contains(&number) {
             history.add(line, number);
         }
@@ -205,7 +205,7 @@ fn of_lines(lines: &[String]) -> SessionHistory {
 
 impl SessionHistory {
     /// Updates the session's metadata from a line.
-    fn note_facts(&mut self, line: &Line) {
+    fn set_metadata(&mut self, line: &Line) {
         let cwd = line.cwd.as_ref();
         let facts = [
             (&mut self.title, &line.custom_title),
@@ -238,7 +238,7 @@ impl SessionHistory {
             }
             REPLY => {
                 if let Some(reply) = line.request_id {
-                    let usage = spent(line.usage.as_ref());
+                    let usage = usage_from_json(line.usage.as_ref());
                     push(RecordedEvent::ReplyEnded { reply, usage });
                 }
                 return;
@@ -258,7 +258,7 @@ impl SessionHistory {
         let reply = line.reply_id().unwrap_or_default().to_owned();
         let raw = line.message.unwrap_or_default();
         let model = raw["model"].as_str().unwrap_or_default().to_owned();
-        let usage = spent(raw.get("usage"));
+        let usage = usage_from_json(raw.get("usage"));
         let message: Message = match serde_json::from_value(raw) {
             Ok(message) => message,
             Err(error) => {
@@ -309,7 +309,7 @@ impl SessionHistory {
 }
 
 /// Reads the tokens in the format of replies.
-fn spent(usage: Option<&Value>) -> Usage {
+fn usage_from_json(usage: Option<&Value>) -> Usage {
     let Some(usage) = usage else {
         return Usage::default();
     };
@@ -332,7 +332,7 @@ mod tests {
 
     fn history(values: &[Value]) -> SessionHistory {
         let lines: Vec<String> = values.iter().map(Value::to_string).collect();
-        of_lines(&lines)
+        from_lines(&lines)
     }
 
     fn user(uuid: &str, parent: Option<&str>, content: Value) -> Value {
@@ -418,7 +418,7 @@ mod tests {
     #[test]
     fn lines_that_make_no_sense_are_reported() {
         let lines = ["{".to_owned(), user("a", None, json!("said")).to_string()];
-        let history = of_lines(&lines);
+        let history = from_lines(&lines);
         assert_eq!(history.records.len(), 1);
         assert_eq!(history.repairs.len(), 1);
     }

@@ -150,14 +150,14 @@ impl Facts {
             "name": run.name,
             "outcome": run.outcome,
             "code": run.code,
-            "stdout": beginning(&run.stdout),
-            "stderr": beginning(&run.stderr),
+            "stdout": truncate_output(&run.stdout),
+            "stderr": truncate_output(&run.stderr),
         })
     }
 }
 
 /// Truncates the output of a hook.
-fn beginning(text: &str) -> &str {
+fn truncate_output(text: &str) -> &str {
     &text[..text.floor_char_boundary(MOST_PRINTED)]
 }
 
@@ -170,7 +170,7 @@ impl Facts {
             "timestamp": clock::timestamp(),
             "requestId": request,
             "model": model,
-            "usage": spent(usage),
+            "usage": usage_json(usage),
         })
     }
 }
@@ -221,7 +221,7 @@ pub(super) fn assistant(
         "content": [said.block],
         "stop_reason": stop,
         "stop_sequence": null,
-        "usage": spent(usage),
+        "usage": usage_json(usage),
     });
     Map::from_iter([
         ("message".to_owned(), message),
@@ -230,7 +230,7 @@ pub(super) fn assistant(
     ])
 }
 
-fn spent(usage: &Usage) -> Value {
+fn usage_json(usage: &Usage) -> Value {
     let mut spent = json!({
         "input_tokens": usage.input,
         "output_tokens": usage.output,
@@ -304,6 +304,6 @@ pub(super) fn boundary(
 }
 
 /// Returns a path as text.
-pub(super) fn written(path: &Path) -> String {
+pub(super) fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

@@ -28,13 +28,13 @@ pub struct Loaded {
     /// Human-readable descriptions of errors and their repairs.
     pub repairs: Vec<String>,
     /// Results that were synthesized for open calls of the last reply. They must be recorded.
-    pub made_up: Vec<ToolResult>,
+    pub synthesized_results: Vec<ToolResult>,
     /// The last message of the chain.
     pub last: Option<Uuid>,
     /// The files that were read and changed.
     pub files: Files,
     /// The entries of the session state, by name.
-    pub kept: BTreeMap<String, StateEntry>,
+    pub state_entries: BTreeMap<String, StateEntry>,
     /// The most recent working directory.
     pub cwd: Option<PathBuf>,
     /// The permissions and tools that the session was granted.
@@ -158,7 +158,7 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
     };
     for line in heard.iter().filter(|line| line.kind == KEPT) {
         let name = line.name.clone().unwrap_or_default();
-        loaded.kept.insert(name, line.kept.clone());
+        loaded.state_entries.insert(name, line.kept.clone());
     }
     let Some(leaf) = leaf else {
         return Some(loaded);
@@ -179,7 +179,7 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
         .find_map(|line| line.terms.clone())
         .unwrap_or_default();
     let mut messages = messages(&lines, &taken, &mut loaded.repairs);
-    answer_open_calls(&mut messages, &known(&lines), &mut loaded);
+    add_missing_results(&mut messages, &started_calls(&lines), &mut loaded);
     let (conversation, repairs) = Conversation::load(messages);
     loaded.conversation = conversation;
     loaded
@@ -318,7 +318,7 @@ fn messages(lines: &[Line], taken: &HashSet<usize>, repairs: &mut Vec<String>) -
 }
 
 /// Returns the started calls with their repeatability.
-fn known(lines: &[Line]) -> HashMap<&str, Option<&str>> {
+fn started_calls(lines: &[Line]) -> HashMap<&str, Option<&str>> {
     let mut started: HashMap<&str, Option<&str>> = HashMap::new();
     for line in lines {
         if line.kind == STARTED {
@@ -336,7 +336,7 @@ fn known(lines: &[Line]) -> HashMap<&str, Option<&str>> {
 }
 
 /// Adds a result to each call without one. Its text says whether the call was started.
-fn answer_open_calls(
+fn add_missing_results(
     messages: &mut Vec<Message>,
     started: &HashMap<&str, Option<&str>>,
     loaded: &mut Loaded,
@@ -386,7 +386,7 @@ fn answer_open_calls(
         let blocks = results.iter().cloned().map(Block::ToolResult).collect();
         messages.insert(reply + 1, Message::user(blocks));
         if at_the_end {
-            loaded.made_up = results;
+            loaded.synthesized_results = results;
         }
     }
 }

@@ -116,7 +116,7 @@ fn what_is_known_of_a_call_is_told() {
     );
     let loaded = loaded.unwrap();
     let told: Vec<(&str, &str)> = loaded
-        .made_up
+        .synthesized_results
         .iter()
         .map(|result| {
             (

@@ -24,7 +24,7 @@ pub(crate) use line::Kind;
 pub use load::Loaded;
 pub use session_grants::Terms;
 pub use sessions::{Listed, Session, SessionError, SessionOrigin, Sessions};
-pub(crate) use store::look;
+pub(crate) use store::read_shared;
 pub use store::{FileStore, MemoryStore, Store, StoreError};
 pub(crate) use writer::SoFar;
 pub use writer::Transcript;

@@ -32,7 +32,7 @@ pub struct Terms {
 
 impl Terms {
     /// Returns the grants that the session has now but did not have at its start.
-    pub(crate) fn between(start: &SessionContext, now: &SessionContext) -> Self {
+    pub(crate) fn since_start(start: &SessionContext, now: &SessionContext) -> Self {
         let plain = PermissionMode::Default;
         let mode = match now.mode {
             PermissionMode::Plan | PermissionMode::BypassPermissions => None,
@@ -101,7 +101,7 @@ mod tests {
         let mut now = start.clone().with_directory("/added".into());
         now.rules = Arc::new(rules);
         now.mode = PermissionMode::AcceptEdits;
-        let terms = Terms::between(&start, &now);
+        let terms = Terms::since_start(&start, &now);
         let made = [
             (RuleList::Allow, "Bash(make:*)"),
             (RuleList::Deny, "Read(secret)"),
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(terms, expected);
         let line = serde_json::to_string(&terms).unwrap();
         assert_eq!(serde_json::from_str::<Terms>(&line).unwrap(), expected);
-        assert!(Terms::between(&start, &start).is_empty());
+        assert!(Terms::since_start(&start, &start).is_empty());
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         let plain = SessionContext::new("/p");
         let edits = plain.clone().with_mode(PermissionMode::AcceptEdits);
         let mode = |start: &SessionContext, mode| {
-            Terms::between(start, &plain.clone().with_mode(mode)).mode
+            Terms::since_start(start, &plain.clone().with_mode(mode)).mode
         };
         assert_eq!(mode(&plain, PermissionMode::Plan), None);
         assert_eq!(mode(&plain, PermissionMode::BypassPermissions), None);

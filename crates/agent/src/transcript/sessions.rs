@@ -17,7 +17,7 @@ use super::{
     FileStore, Loaded, MemoryStore, Store, StoreError, dropped_turn,
     load::load,
     stats::{ShortLine, ShortLines},
-    store::{is_in_use, is_transcript, look},
+    store::{is_in_use, is_transcript, read_shared},
     tee_store::TeeStore,
 };
 
@@ -137,7 +137,7 @@ impl Session {
 
     /// Sets a callback for new lines. For a copy of another session it also receives the copied
     /// lines.
-    pub fn heard_by(
+    pub fn with_line_callback(
         mut self,
         hear: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self, SessionError> {
@@ -148,7 +148,7 @@ impl Session {
         }
         self.store = Arc::new(TeeStore {
             store: self.store,
-            hear: Box::new(hear),
+            on_line: Box::new(hear),
         });
         Ok(self)
     }
@@ -194,7 +194,7 @@ impl Sessions {
     }
 
     /// Returns the sessions of each project. `folder` contains one folder per project.
-    pub fn of_all_projects(folder: &Path) -> io::Result<Vec<Self>> {
+    pub fn all_projects(folder: &Path) -> io::Result<Vec<Self>> {
         let entries = match fs::read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
@@ -223,12 +223,12 @@ impl Sessions {
     }
 
     /// Checks that resuming after the message `until` drops only the turn of this prompt.
-    pub fn drops_only(&self, id: SessionId, until: &str, prompt: &str) -> Result<(), SessionError> {
+    pub fn check_drops_only(&self, id: SessionId, until: &str, prompt: &str) -> Result<(), SessionError> {
         let path = self.path(id);
         if !is_transcript(&path) {
             return Err(SessionError::Unknown(id.to_string()));
         }
-        dropped_turn::check(&look(&path)?, until, prompt).map_err(SessionError::DropsMore)
+        dropped_turn::check(&read_shared(&path)?, until, prompt).map_err(SessionError::DropsMore)
     }
 
     /// Creates a session as a copy of another, which may be in use.
@@ -253,7 +253,7 @@ impl Sessions {
         if !is_transcript(&path) {
             return Err(SessionError::Unknown(from.to_string()));
         }
-        let lines = look(&path)?;
+        let lines = read_shared(&path)?;
         load(&lines, until).ok_or_else(|| no_message(from, until))?;
         let store = self.store(to)?;
         for (number, line) in lines.iter().enumerate() {
@@ -365,10 +365,10 @@ impl Sessions {
 
     /// Archives a session: its files move to a separate folder, from which they can be restored by
     /// hand. Fails if the session is in use.
-    pub fn set_aside(&self, id: SessionId) -> Result<(), SessionError> {
+    pub fn archive(&self, id: SessionId) -> Result<(), SessionError> {
         let path = self.path(id);
         let store = FileStore::open(&path)?;
-        let aside = self.aside();
+        let aside = self.archived();
         let mut private = fs::DirBuilder::new();
         private.recursive(true).mode(0o700);
         let moved = private.create(&aside.folder).and_then(|()| {
@@ -388,7 +388,7 @@ impl Sessions {
 
     /// Returns the [archived](Self::set_aside) sessions.
     #[must_use]
-    pub fn aside(&self) -> Self {
+    pub fn archived(&self) -> Self {
         Self::new(self.folder.join(SET_ASIDE))
     }
 

@@ -237,7 +237,7 @@ impl Store for FileStore {
 }
 
 /// Returns the lines of a file that another process may be writing.
-pub(crate) fn look(path: &Path) -> Result<Vec<String>, StoreError> {
+pub(crate) fn read_shared(path: &Path) -> Result<Vec<String>, StoreError> {
     let failed = |source| StoreError::Io {
         path: path.to_path_buf(),
         source,

@@ -9,13 +9,13 @@ pub(super) type Hear = dyn Fn(&str) + Send + Sync;
 
 pub(super) struct TeeStore {
     pub(super) store: Arc<dyn Store>,
-    pub(super) hear: Box<Hear>,
+    pub(super) on_line: Box<Hear>,
 }
 
 impl Store for TeeStore {
     fn append(&self, expected: u64, line: &str) -> Result<(), StoreError> {
         self.store.append(expected, line)?;
-        (self.hear)(line);
+        (self.on_line)(line);
         Ok(())
     }
 

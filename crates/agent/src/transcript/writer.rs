@@ -43,8 +43,8 @@ struct WriterState {
     /// The written results that were not returned yet: line ids by the provider's id of the call.
     answers: HashMap<String, Uuid>,
     /// The first write error; reported once.
-    trouble: Option<String>,
-    told: bool,
+    write_error: Option<String>,
+    error_reported: bool,
 }
 
 /// The position at the end of a session's lines.
@@ -84,14 +84,14 @@ impl Transcript {
                 terms: so_far.terms,
                 touched: Files::default(),
                 answers: HashMap::new(),
-                trouble: None,
-                told: false,
+                write_error: None,
+                error_reported: false,
             }),
         }
     }
 
     /// Creates the writer of a new conversation in the same session process.
-    pub(crate) fn successor(&self, store: Arc<dyn Store>, session: SessionId) -> Self {
+    pub(crate) fn start_next(&self, store: Arc<dyn Store>, session: SessionId) -> Self {
         let facts = self.state().facts.clone();
         Self::new(
             store,
@@ -104,7 +104,7 @@ impl Transcript {
     }
 
     /// Creates the writer of another conversation that is resumed.
-    pub(crate) fn of_another(
+    pub(crate) fn continue_other(
         &self,
         store: Arc<dyn Store>,
         session: SessionId,
@@ -142,9 +142,9 @@ impl Transcript {
     }
 
     /// Sets the directory and the branch for the following lines.
-    pub(crate) fn set_place(&self, cwd: &Path, branch: Option<String>) {
+    pub(crate) fn set_cwd(&self, cwd: &Path, branch: Option<String>) {
         let mut state = self.state();
-        state.facts.cwd = line::written(cwd);
+        state.facts.cwd = line::path_text(cwd);
         state.facts.branch = branch;
     }
 
@@ -161,12 +161,12 @@ impl Transcript {
     }
 
     /// Writes a message in the user's name.
-    pub(crate) fn user(&self, uuid: Uuid, content: &[Content], kind: Kind) {
+    pub(crate) fn write_user(&self, uuid: Uuid, content: &[Content], kind: Kind) {
         self.message("user", uuid, line::user(content, kind));
     }
 
     /// Writes a block of a reply.
-    pub(crate) fn said(
+    pub(crate) fn write_block(
         &self,
         said: &ReplyBlock,
         asked: &str,
@@ -188,7 +188,7 @@ impl Transcript {
     }
 
     /// Writes the result of a call, unless it is already written. Returns the id of its line.
-    pub(crate) fn answer(&self, result: &ToolResult, structured: Option<&Value>) -> Uuid {
+    pub(crate) fn write_result(&self, result: &ToolResult, structured: Option<&Value>) -> Uuid {
         let written = self.state().answers.remove(&result.tool_use_id);
         written.unwrap_or_else(|| {
             let uuid = clock::random_id();
@@ -202,7 +202,7 @@ impl Transcript {
     }
 
     /// Writes a compaction boundary.
-    pub(crate) fn boundary(&self, uuid: Uuid, trigger: Trigger, pre_tokens: u64) {
+    pub(crate) fn write_compaction(&self, uuid: Uuid, trigger: Trigger, pre_tokens: u64) {
         let mut state = self.state();
         let before = state.last.take();
         let more = line::boundary(trigger, pre_tokens, before);
@@ -210,7 +210,7 @@ impl Transcript {
     }
 
     /// Writes the grants of the session, if they have changed.
-    pub(crate) fn set_terms(&self, terms: &Terms) {
+    pub(crate) fn set_grants(&self, terms: &Terms) {
         let mut state = self.state();
         if state.terms == *terms || (state.terms.is_empty() && terms.is_empty()) {
             return;
@@ -238,14 +238,14 @@ impl Transcript {
     }
 
     /// Writes a hook run.
-    pub fn hook_ran(&self, run: &HookRun) {
+    pub fn write_hook_run(&self, run: &HookRun) {
         let mut state = self.state();
         let line = state.facts.hook(run);
         state.write(&*self.store, &line);
     }
 
     /// Writes the changed entries of the session state.
-    pub(crate) fn keep(&self) {
+    pub(crate) fn write_state(&self) {
         self.write_kept(&mut self.state());
     }
 
@@ -257,15 +257,15 @@ impl Transcript {
     }
 
     /// Writes a line that is not a message.
-    pub(crate) fn note(&self, line: &Value) {
+    pub(crate) fn write_line(&self, line: &Value) {
         self.state().write(&*self.store, line);
     }
 
     /// Returns the write error, the first time that it is called after the error.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    pub(crate) fn take_error(&self) -> Option<String> {
         let mut state = self.state();
-        let trouble = state.trouble.clone().filter(|_| !state.told);
-        state.told |= trouble.is_some();
+        let trouble = state.write_error.clone().filter(|_| !state.error_reported);
+        state.error_reported |= trouble.is_some();
         trouble
     }
 
@@ -290,19 +290,19 @@ impl WriterState {
             Ok(()) => self.next += 1,
             Err(error) => {
                 tracing::warn!(%error, "a line of the transcript is lost");
-                self.trouble.get_or_insert_with(|| error.to_string());
+                self.write_error.get_or_insert_with(|| error.to_string());
             }
         }
     }
 }
 
 impl CallObserver for Transcript {
-    fn started(&self, call: &Admitted) {
-        let because = call.because();
+    fn on_started(&self, call: &Admitted) {
+        let because = call.reason();
         let call = call.call();
         let (own, id) = call.ids();
         let effects = call.effects();
-        let files = Files::of(&effects);
+        let files = Files::from_effects(&effects);
         let mut state = self.state();
         let line = state
             .facts
@@ -312,7 +312,7 @@ impl CallObserver for Transcript {
         state.write(&*self.store, &line);
     }
 
-    fn ended(&self, finished: &CallResult) {
+    fn on_ended(&self, finished: &CallResult) {
         let uuid = clock::random_id();
         let result = result_of(finished);
         let structured = finished.structured.as_ref();

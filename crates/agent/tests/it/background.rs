@@ -97,12 +97,12 @@ async fn between_runs_it_is_told_in_a_run_of_its_own() {
     agent.run("go", &rig.ear).await;
     notices.push(notice("bash_1"));
     notices.push(notice("bash_2"));
-    let ended = agent.run_notices(&rig.ear).await;
+    let ended = agent.run_background_notices(&rig.ear).await;
     assert_eq!(
         (ended.reason, ended.text.as_str()),
         (EndReason::Completed, "heard")
     );
-    assert!(notices.take().is_empty());
+    assert!(notices.take_notices().is_empty());
     assert_eq!(
         told(&agent),
         [

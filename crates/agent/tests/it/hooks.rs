@@ -153,7 +153,7 @@ async fn they_are_told_of_the_end() {
     let rig = Rig::new();
     let model = scripted(&json!({"turns": []}));
     let mut agent = agent(&rig, &model, "SessionEnd", "cat > end.txt").await;
-    agent.end("other", &rig.ear).await;
+    agent.end_session("other", &rig.ear).await;
     let seen: Value = serde_json::from_str(&rig.project.read("work/end.txt")).unwrap();
     assert_eq!(seen["reason"], "other");
 }
@@ -237,7 +237,7 @@ async fn v23_hooks_may_bring_the_first_words_and_a_title() {
     }});
     let command = format!("echo x >> count; echo '{said}'");
     let mut agent = agent(&rig, &model, "SessionStart", &command).await;
-    let words = agent.begin(&rig.ear).await.unwrap();
+    let words = agent.start_session(&rig.ear).await.unwrap();
     assert_eq!(words, "hi");
     agent.run(words, &rig.ear).await;
     assert_eq!(rig.project.read("work/count"), "x\n");
@@ -298,7 +298,7 @@ async fn what_a_hook_says_later_is_told_with_the_next_request() {
         agent.run("go", &rig.ear).await;
         // It may have ended while the model was at work; if not, it is told with a later run.
         if wakes && !told() {
-            agent.woken().await;
+            agent.wait_for_hook_wake().await;
             agent.run("on", &rig.ear).await;
             assert!(told());
         }
@@ -309,7 +309,7 @@ async fn what_a_hook_says_later_is_told_with_the_next_request() {
             }
         }
         assert!(told());
-        agent.end("other", &rig.ear).await;
+        agent.end_session("other", &rig.ear).await;
     }
 }
 
@@ -331,7 +331,7 @@ async fn a_call_that_is_put_off_ends_the_run() {
     ]}]});
     let (handlers, _) = read(Scope::User, None, &hooks, &bases);
     let scheduler = rig.scheduler(PermissionMode::BypassPermissions, |builder| {
-        builder.hooks(Hooks::new(handlers, &work)).defers()
+        builder.hooks(Hooks::new(handlers, &work)).allow_deferral()
     });
     let settings = ModelSettings::new("m");
     let mut agent = Agent::builder(scheduler.await, Arc::new(model.clone()), settings).build();

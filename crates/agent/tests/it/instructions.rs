@@ -48,7 +48,7 @@ async fn memory_and_skills_open_the_first_message_and_more_comes_with_the_files_
         peeks("a.txt"), peeks("a.txt"), peeks("deep/x.md"), says("done"), says("again"),
     ]}));
     let (knowledge, _) = knowledge(&rig);
-    let mut agent = rig.builder(model).await.knowledge(knowledge).build();
+    let mut agent = rig.builder(model).await.instruction_sources(knowledge).build();
     agent.run("go", &rig.ear).await;
     agent.run("on", &rig.ear).await;
     let root = rig.project.root().display().to_string();
@@ -71,7 +71,7 @@ async fn after_a_summary_it_is_all_read_anew_and_called_skills_come_along() {
         peeks("a.txt"), says("one"), says("in short"), peeks("a.txt"), says("two"),
     ]}));
     let (knowledge, skills) = knowledge(&rig);
-    let mut agent = rig.builder(model).await.knowledge(knowledge).build();
+    let mut agent = rig.builder(model).await.instruction_sources(knowledge).build();
     agent.run("go", &rig.ear).await;
     assert!(skills.note_read("greet", "Greet them."));
     rig.project.write("work/CLAUDE.md", "Second.");
@@ -97,7 +97,7 @@ async fn what_a_skill_permits_ends_when_the_person_speaks_again() {
     agent
         .control()
         .set_permission_mode(haft_contract::PermissionMode::Default);
-    agent.permit(vec![ContextPatch::AddRuleForTurn {
+    agent.set_next_run_patches(vec![ContextPatch::AddRuleForTurn {
         list: RuleList::Allow,
         rule: "Append".to_owned(),
     }]);
@@ -113,15 +113,15 @@ async fn answers_without_the_model_and_a_conversation_that_is_forgotten() {
     rig.project.write("work/CLAUDE.md", "Use tabs.");
     let model = scripted(&json!({"turns": [says("one"), says("two")]}));
     let mut agent = rig.agent(model).await;
-    agent.announce(&rig.ear);
-    let ended = agent.answer(Err("No command is called /x.".to_owned()));
+    agent.announce_run(&rig.ear);
+    let ended = agent.answer_without_model(Err("No command is called /x.".to_owned()));
     assert_eq!(
         (ended.subtype, ended.reason),
         (Subtype::DuringExecution, EndReason::Refused)
     );
     assert_eq!(ended.errors, ["No command is called /x."]);
     assert!(ended.is_error() && ended.num_turns == 0);
-    assert!(!agent.answer(Ok("fine".to_owned())).is_error());
+    assert!(!agent.answer_without_model(Ok("fine".to_owned())).is_error());
     agent.run("go", &rig.ear).await;
     let (before, lines) = (agent.session(), rig.lines().len());
     let next = haft_agent::Session::in_memory(haft_contract::SessionId::new());

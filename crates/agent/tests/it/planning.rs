@@ -22,7 +22,7 @@ struct Count(u32);
 impl StateSlot for Count {
     const KEY: &'static str = "count";
 
-    fn told(&self) -> Option<String> {
+    fn reminder(&self) -> Option<String> {
         Some(format!("The count is {}.", self.0))
     }
 }
@@ -160,7 +160,7 @@ async fn a_session_that_goes_back_keeps_what_it_kept_then() {
     let one = lines.iter().find(|line| line.contains("\"one\"")).unwrap();
     let uuid = serde_json::from_str::<Value>(one).unwrap()["uuid"].clone();
     let session = Session::resume(id, store(&rig), uuid.as_str()).unwrap();
-    assert_eq!(session.loaded().kept["count"].value, json!(1));
+    assert_eq!(session.loaded().state_entries["count"].value, json!(1));
 }
 
 #[tokio::test]
@@ -210,7 +210,7 @@ async fn what_is_said_while_tools_run_calls_for_attention() {
     let wanted = async |attention: &PendingInput| {
         tokio::select! {
             biased;
-            () = attention.wanted() => true,
+            () = attention.wait_for_input() => true,
             () = async {} => false,
         }
     };

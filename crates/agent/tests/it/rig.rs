@@ -273,19 +273,19 @@ impl Ear {
 
 fn line(event: &AgentEvent) -> Option<String> {
     Some(match event {
-        AgentEvent::Began(began) => format!("began {} {}", began.model, began.mode.name()),
+        AgentEvent::RunStarted(began) => format!("began {} {}", began.model, began.mode.name()),
         AgentEvent::Model(ModelEvent::Discard) => "discard".to_owned(),
         AgentEvent::Model(ModelEvent::Retry { attempt, .. }) => format!("retry {attempt}"),
         AgentEvent::Model(_)
-        | AgentEvent::Calling { .. }
-        | AgentEvent::Started { .. }
+        | AgentEvent::CallBound { .. }
+        | AgentEvent::CallStarted { .. }
         | AgentEvent::Progress { .. } => return None,
-        AgentEvent::Said(said) => match &said.block {
+        AgentEvent::BlockCompleted(said) => match &said.block {
             Block::Text { text } => format!("said {text}"),
             Block::ToolUse { id, .. } => format!("called {id}"),
             other => format!("said {other:?}"),
         },
-        AgentEvent::Answered { finished, .. } => format!(
+        AgentEvent::CallFinished { finished, .. } => format!(
             "answered {}{}{}: {}",
             finished.id,
             if finished.is_error { " error" } else { "" },
@@ -296,8 +296,8 @@ fn line(event: &AgentEvent) -> Option<String> {
             },
             text(&finished.content)
         ),
-        AgentEvent::Added { content, by, .. } => format!("added {by:?}: {}", text(content)),
-        AgentEvent::Failed(error) => format!("failed: {error}"),
+        AgentEvent::MessageInjected { content, by, .. } => format!("added {by:?}: {}", text(content)),
+        AgentEvent::ModelFailed(error) => format!("failed: {error}"),
         AgentEvent::Compacting { trigger } => format!("compacting {}", trigger.name()),
         AgentEvent::Compacted { trigger, .. } => format!("compacted {}", trigger.name()),
         AgentEvent::Notice { level, text } => format!("{}: {text}", level.name()),

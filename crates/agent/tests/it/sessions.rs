@@ -129,7 +129,7 @@ async fn sessions_are_found_by_id_and_by_name() {
     assert_eq!(prompts, ["begin second one", "begin first one"]);
     assert_eq!(sessions.find(&old.to_string()).unwrap(), old);
     assert_eq!(sessions.find("first one").unwrap(), old);
-    let all = Sessions::of_all_projects(rig.project.root()).unwrap();
+    let all = Sessions::all_projects(rig.project.root()).unwrap();
     let found: Vec<_> = all
         .iter()
         .filter_map(|one| one.find("first one").ok())

@@ -305,7 +305,7 @@ async fn a_call_that_takes_long_is_told_of_every_few_seconds() {
     let told: Vec<_> = heard
         .iter()
         .filter_map(|event| match event {
-            AgentEvent::Working {
+            AgentEvent::CallRunning {
                 tool_use_id,
                 tool_name,
                 elapsed,

@@ -88,7 +88,7 @@ impl Tab {
     /// # Errors
     /// The page does not answer, or the ref's element no longer exists.
     pub async fn snapshot(&self, part: &SnapshotPart) -> Result<String> {
-        let root = self.look().await?;
+        let root = self.build_tree().await?;
         let lines = self.remember(&root)?;
         let root = match part.within {
             None => &root,
@@ -117,7 +117,7 @@ impl Tab {
     /// The page does not answer.
     pub async fn difference(&self, most: usize) -> Result<String> {
         let before = self.with(|tab| tab.seen.clone())?;
-        let root = self.look().await?;
+        let root = self.build_tree().await?;
         let lines = self.remember(&root)?;
         match before {
             Some(before) if before.url == self.url() || !before.lines.is_empty() => {
@@ -152,14 +152,14 @@ impl Tab {
     }
 
     /// Returns the lines of the page that are similar to `words`.
-    pub(crate) async fn near(&self, words: &str) -> Result<Vec<String>> {
-        let root = self.look().await?;
+    pub(crate) async fn similar_lines(&self, words: &str) -> Result<Vec<String>> {
+        let root = self.build_tree().await?;
         Ok(print::near(&print::lines(&root), words))
     }
 
     /// Returns the line of one element.
     pub(crate) async fn line_of(&self, node: i64) -> Result<Option<String>> {
-        let root = self.look().await?;
+        let root = self.build_tree().await?;
         let line = root.find_owner(node).map(|node| {
             let mut node = node.shallow();
             if node.number.is_none() {
@@ -195,7 +195,7 @@ impl Tab {
     }
 
     /// Queries the trees of all frames and merges them.
-    async fn look(&self) -> Result<Node> {
+    async fn build_tree(&self) -> Result<Node> {
         self.is_awake().await?;
         let (main, mut frames) = self.with(|tab| {
             let frames: Vec<String> = tab

@@ -209,7 +209,7 @@ async fn a_page_that_comes_back_has_its_frames_and_can_be_acted_on() {
     let tab = opened.go("/").await;
     assert!(snapshot(&tab).await.contains("Inner words"));
     tab.navigate(&opened.url("/2"), LIMIT).await.unwrap();
-    tab.go(-1, LIMIT).await.unwrap();
+    tab.go_history(-1, LIMIT).await.unwrap();
     click(&tab, "Press").await.unwrap();
     let shown = snapshot(&tab).await;
     assert!(
@@ -227,11 +227,11 @@ async fn history_scripts_and_other_screens() {
     tab.navigate(&opened.url("/2"), LIMIT).await.unwrap();
     // Pages that the browser has kept are there at once.
     for (by, path) in [(-1, "/"), (1, "/2")] {
-        let arrived = tab.go(by, LIMIT).await.unwrap();
+        let arrived = tab.go_history(by, LIMIT).await.unwrap();
         assert_eq!((arrived.url, arrived.busy), (opened.url(path), false));
     }
     assert!(
-        tab.go(1, LIMIT)
+        tab.go_history(1, LIMIT)
             .await
             .unwrap_err()
             .to_string()

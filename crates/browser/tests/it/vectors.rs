@@ -285,7 +285,7 @@ async fn v13_a_long_page_fits_and_is_found_in() {
 struct Rules;
 
 impl RequestJudge for Rules {
-    fn judge<'a>(&'a self, request: &'a BrowserRequest) -> Judging<'a> {
+    fn intercept<'a>(&'a self, request: &'a BrowserRequest) -> Judging<'a> {
         Box::pin(async move {
             let file = |content_type: &str, body: &str| {
                 Verdict::Serve(ServedFile {

@@ -107,7 +107,7 @@ fn topics(current: &OsStr) -> Vec<CompletionCandidate> {
 fn sessions(current: &OsStr) -> Vec<CompletionCandidate> {
     let listed = std::env::current_dir()
         .ok()
-        .and_then(|cwd| conversations(&Environment::of_process(), &cwd).list().ok());
+        .and_then(|cwd| conversations(&Environment::from_process(), &cwd).list().ok());
     let named = listed.unwrap_or_default().into_iter().map(|one| {
         let about = one.title.or(one.first_prompt);
         (

@@ -47,7 +47,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 
 /// Refuses a word that is none of our commands and no prompt either, and says what to do instead.
 pub(super) fn check(word: &str) -> anyhow::Result<()> {
-    match instead(word) {
+    match suggestion_for(word) {
         None => Ok(()),
         Some(instead) => anyhow::bail!("unknown command {word}: {instead}"),
     }
@@ -55,7 +55,7 @@ pub(super) fn check(word: &str) -> anyhow::Result<()> {
 
 /// Refuses a prompt that is nothing but such a word, or the name of one of our commands.
 pub(super) fn check_prompt(word: &str, commands: &[String]) -> anyhow::Result<()> {
-    let meant = match instead(word) {
+    let meant = match suggestion_for(word) {
         Some(instead) => instead.to_owned(),
         None if word == "version" || commands.iter().any(|name| name == word) => {
             format!("`haft {word}` is the command")
@@ -65,7 +65,7 @@ pub(super) fn check_prompt(word: &str, commands: &[String]) -> anyhow::Result<()
     anyhow::bail!("{word} is not sent to a model: {meant}. As a prompt: haft -p -- {word}")
 }
 
-fn instead(word: &str) -> Option<&'static str> {
+fn suggestion_for(word: &str) -> Option<&'static str> {
     let (_, instead) = INSTEAD.iter().find(|(name, _)| *name == word)?;
     Some(instead)
 }

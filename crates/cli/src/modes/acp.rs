@@ -39,7 +39,7 @@ pub(crate) async fn run(args: SessionArgs, flags: AcpFlags) -> anyhow::Result<Ex
             serve(agent, input, stdout(), stop).await?;
         }
     }
-    Ok(signals.told().unwrap_or(Exit::Success))
+    Ok(signals.requested_exit().unwrap_or(Exit::Success))
 }
 
 /// Returns the configuration that every session starts from.

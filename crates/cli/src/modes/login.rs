@@ -16,7 +16,7 @@ const LONGEST: u64 = 10_000;
 /// Stores a key.
 pub(crate) async fn login(args: SessionArgs) -> anyhow::Result<Exit> {
     let key = key()?;
-    let file = store_key(&Environment::of_process(), &key)?;
+    let file = store_key(&Environment::from_process(), &key)?;
     let shown = show::clean(&file.display().to_string());
     show::line(&format!(
         "The key is kept in {shown}, which only you can read."
@@ -35,7 +35,7 @@ pub(crate) async fn login(args: SessionArgs) -> anyhow::Result<Exit> {
 
 /// Removes the stored key.
 pub(crate) fn logout() -> anyhow::Result<Exit> {
-    match remove_key(&Environment::of_process())? {
+    match remove_key(&Environment::from_process())? {
         Some(file) => {
             let shown = show::clean(&file.display().to_string());
             show::line(&format!("The key in {shown} is gone."))?;

@@ -28,7 +28,7 @@ pub(crate) fn run(
             .with_context(|| transcript.display().to_string())?;
     } else {
         let places = match all {
-            true => all_conversations(&Environment::of_process(), &session::cwd(args)?)?,
+            true => all_conversations(&Environment::from_process(), &session::cwd(args)?)?,
             false => vec![here.clone()],
         };
         let mut transcripts: Vec<PathBuf> = Vec::new();
@@ -213,7 +213,7 @@ fn name(name: &str) -> String {
 fn to_json(stats: &SessionStats, prices: &Prices) -> Value {
     let moment = |time: Option<u64>| {
         let time = time.map(|time| std::time::UNIX_EPOCH + Duration::from_millis(time));
-        time.map(|time| haft::CalendarTime::of(time).to_millisecond())
+        time.map(|time| haft::CalendarTime::from_system_time(time).to_millisecond())
     };
     let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let tokens = |usage: &Usage| {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     args::{SessionArgs, Sessions},
     exit::Exit,
-    line_input::{AnswerSource, Heard, hear},
+    line_input::{AnswerSource, Heard, read_answer},
     modes::session_stats,
     session, show,
 };
@@ -22,7 +22,7 @@ use crate::{
 const ABOUT: usize = 60;
 
 pub(crate) fn run(args: &SessionArgs, asked: &Sessions) -> anyhow::Result<Exit> {
-    let sessions = conversations(&Environment::of_process(), &session::cwd(args)?);
+    let sessions = conversations(&Environment::from_process(), &session::cwd(args)?);
     match asked {
         Sessions::List { json } => list(&sessions.list()?, *json)?,
         Sessions::Show { session, json } => {
@@ -84,7 +84,7 @@ fn is_agreed(id: SessionId) -> anyhow::Result<bool> {
     let Some(source) = source else {
         anyhow::bail!("no one can be asked here: say --yes to delete session {id}");
     };
-    let answer = hear(
+    let answer = read_answer(
         &source,
         &format!("Delete session {id} for good? [y]es, [n]o: "),
         None,

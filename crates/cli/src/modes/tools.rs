@@ -58,7 +58,7 @@ fn find<'a>(pool: &'a Pool, name: &str) -> anyhow::Result<&'a PoolTool> {
     if let Some(tool) = pool.find(name) {
         return Ok(tool);
     }
-    let near = pool.near(name);
+    let near = pool.similar_names(name);
     let hint = match near.as_slice() {
         [] => "`haft tools` lists them".to_owned(),
         near => format!("did you mean {}?", near.join(", ")),

@@ -103,13 +103,13 @@ impl Watch {
     fn show(&self, event: &AgentEvent) -> std::io::Result<()> {
         match event {
             AgentEvent::Model(event) => self.show_model(event),
-            AgentEvent::Answered { finished, .. } => {
+            AgentEvent::CallFinished { finished, .. } => {
                 let card = card(&finished.card, finished.is_error, &self.cwd, self.style);
                 self.draw(&shortened(&card, self.style))
             }
             // A subagent's text arrives later, as the result of the call that started it.
             AgentEvent::Subagent { event, .. } => match &**event {
-                AgentEvent::Answered { finished, .. } => {
+                AgentEvent::CallFinished { finished, .. } => {
                     let card = card(&finished.card, finished.is_error, &self.cwd, self.style);
                     let heading = card.lines().next().unwrap_or_default();
                     self.draw(&format!("  {heading}"))

@@ -154,7 +154,7 @@ mod tests {
         let dir = dir.to_str().unwrap();
         let given = [("PATH", dir), ("TMPDIR", dir)];
         let more = more.iter().map(|name| (*name, "1"));
-        Environment::given(given.into_iter().chain(more))
+        Environment::from_variables(given.into_iter().chain(more))
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
 use haft::engine::{permissions::Scope, settings::SettingsFile};
 use haft_host::{
     AgentSession, EarlierConversation, OpenError, Permitted, SessionConfig, SessionEvent,
-    SessionParts, accept_trust, conversations, error_in_words, exchanges, key_report,
+    SessionParts, accept_trust, conversations, error_chain, exchanges, key_report,
     session_entries, trust_report,
 };
 use tokio::runtime::Handle;
@@ -131,7 +131,7 @@ impl Driver {
 }
 
 fn in_words(error: OpenError) -> String {
-    error_in_words(&error.into())
+    error_chain(&error.into())
 }
 
 /// Returns the terminal settings. Commands are taken only from files that are trusted to run code.

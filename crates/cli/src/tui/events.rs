@@ -57,7 +57,7 @@ impl App {
                 self.status.context = None;
                 self.remark("- a new conversation begins");
             }
-            SessionEvent::Activity(SessionActivity::Running) => self.runs(now),
+            SessionEvent::Activity(SessionActivity::Running) => self.on_run_started(now),
             SessionEvent::Activity(SessionActivity::Idle) => {
                 self.run = None;
                 self.set_title();
@@ -100,7 +100,7 @@ impl App {
             SessionEvent::Rewound { kind, .. } => {
                 let what = match kind {
                     RewindKind::Both => "Rewound conversation and files.",
-                    RewindKind::Talk => "Rewound the conversation.",
+                    RewindKind::Conversation => "Rewound the conversation.",
                     RewindKind::Files => "Rewound files.",
                     RewindKind::Summary => "Replaced the messages by a summary.",
                 };
@@ -116,7 +116,7 @@ impl App {
         self.effect(Effect::Terminal(bell));
     }
 
-    fn runs(&mut self, now: Instant) {
+    fn on_run_started(&mut self, now: Instant) {
         self.run.get_or_insert(RunState {
             since: now,
             tokens: 0,
@@ -135,7 +135,7 @@ impl App {
 
     fn on_agent(&mut self, event: AgentEvent, now: Instant) {
         match event {
-            AgentEvent::Began(Began { model, mode, .. }) => {
+            AgentEvent::RunStarted(Began { model, mode, .. }) => {
                 self.status.model = model;
                 self.status.mode = mode;
             }
@@ -148,7 +148,7 @@ impl App {
                 let done = self.reply.on_event(&event, &self.look);
                 self.print(done);
             }
-            AgentEvent::Calling {
+            AgentEvent::CallBound {
                 tool_use_id, card, ..
             } => self.calls.begin(&tool_use_id, card, now),
             AgentEvent::Progress {
@@ -156,24 +156,24 @@ impl App {
                 update,
                 ..
             } => self.calls.progress(&tool_use_id, &update),
-            AgentEvent::Answered { finished, .. } => self.answered(&finished),
+            AgentEvent::CallFinished { finished, .. } => self.answered(&finished),
             AgentEvent::Subagent { agent, event } => match *event {
-                AgentEvent::Calling { card, .. } => {
+                AgentEvent::CallBound { card, .. } => {
                     self.calls.agent_calls(&agent.tool_use_id, card);
                 }
-                AgentEvent::Said(block) => {
+                AgentEvent::BlockCompleted(block) => {
                     let usage = &block.usage;
                     let tokens = usage.input + usage.cache_read + usage.cache_write + usage.output;
                     self.calls.agent_spent(&agent.tool_use_id, tokens);
                 }
                 _ => {}
             },
-            AgentEvent::Added {
+            AgentEvent::MessageInjected {
                 by: haft_agent::Added::Steering,
                 uuid,
                 ..
             } => self.delivered(uuid),
-            AgentEvent::Failed(error) => {
+            AgentEvent::ModelFailed(error) => {
                 let done = self.reply.finish();
                 self.print(done);
                 self.warn(&format!("! {error}"));

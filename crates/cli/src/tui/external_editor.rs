@@ -83,7 +83,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().to_str().unwrap();
         let given = variables.iter().copied().chain([("TMPDIR", folder)]);
-        let result = edit("one\ntwo", &Environment::given(given));
+        let result = edit("one\ntwo", &Environment::from_variables(given));
         (result, fs::read_dir(dir.path()).unwrap().count())
     }
 
@@ -100,7 +100,7 @@ mod tests {
         assert!(why.contains("the draft is as it was"), "{why}");
         assert_eq!(left, 0);
         assert_eq!(
-            editor(&Environment::given([("VISUAL", " "), ("X", "")])),
+            editor(&Environment::from_variables([("VISUAL", " "), ("X", "")])),
             "vi"
         );
     }

@@ -43,7 +43,7 @@ fn a_path_that_really_is_another_shows_both() {
     let mut bench = Bench::new(80, 24);
     bench.runs();
     let mut asked = write("/home/me/src/shop/notes.txt");
-    asked.elsewhere = vec![(
+    asked.resolved_elsewhere = vec![(
         PathBuf::from("/home/me/src/shop/notes.txt"),
         PathBuf::from("/home/me/.ssh/config"),
     )];
@@ -132,7 +132,7 @@ fn answered(bench: &mut Bench) {
         metadata: Metadata::default(),
         card: Card::new("Read", "/home/me/src/shop/logo.png"),
     };
-    bench.agent(AgentEvent::Answered {
+    bench.agent(AgentEvent::CallFinished {
         uuid: CallId::new().0,
         finished: Box::new(finished),
     });

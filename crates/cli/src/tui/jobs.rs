@@ -28,7 +28,7 @@ const LARGEST_PICTURE: u64 = 50 << 20;
 
 /// Data to store on disk, in order.
 pub(crate) enum Keep {
-    Said { text: String, session: String },
+    History { text: String, session: String },
     Draft { text: String, session: String },
 }
 
@@ -45,7 +45,7 @@ impl Keeper {
         let work = move || {
             let file = HistoryFile::at(&user_folder);
             let found = |found| drop(ui.send(UiEvent::App(Input::Found(found))));
-            found(Found::Said(file.load()));
+            found(Found::History(file.load()));
             if let Some(draft) = take_kept_draft(&user_folder, &project) {
                 found(Found::KeptDraft(draft.text));
             }
@@ -54,7 +54,7 @@ impl Keeper {
             while let Ok(keep) = receiver.recv() {
                 let kept = match keep {
                     Keep::Draft { text, session } => drafts.keep(&text, &session),
-                    Keep::Said { text, session } => {
+                    Keep::History { text, session } => {
                         let since = SystemTime::now().duration_since(UNIX_EPOCH);
                         let time_ms = since.unwrap_or_default().as_millis();
                         let entry = HistoryEntry {

@@ -26,7 +26,7 @@ impl App {
         // Every key resets the gate of the open question, regardless of where the key goes: keys in
         // quick succession cannot answer it.
         let front = self.questions.front_mut();
-        let takes = front.is_some_and(|front| front.gate.takes(read_at, in_read));
+        let takes = front.is_some_and(|front| front.gate.accepts_key(read_at, in_read));
         self.last_key = Some(read_at);
         let Some(key) = self.translated(key) else {
             return;
@@ -124,7 +124,7 @@ impl App {
             AskOutcome::Leave => front.leave(),
             AskOutcome::ShowWhole => {
                 let lines = front.whole(&self.look);
-                self.overlay = Some(Overlay::Whole(WholeView::new(Some(id), lines)));
+                self.overlay = Some(Overlay::FullQuestion(WholeView::new(Some(id), lines)));
             }
             AskOutcome::Answer(answer) => self.answer(answer),
         }
@@ -142,7 +142,7 @@ impl App {
                 self.effect(Effect::Answer { id, answer });
             }
             (_, AskAnswer::AddDirectory(path)) => {
-                self.tell_session(Effect::Command(format!("/add-dir {path}")));
+                self.queue_for_session(Effect::Command(format!("/add-dir {path}")));
             }
             (QuestionId::Directory, AskAnswer::Trust(_)) => self.remark("- not added"),
             (_, AskAnswer::Trust(trusted)) => self.effect(Effect::Trust(trusted)),
@@ -152,9 +152,9 @@ impl App {
 
     fn overlay_key(&mut self, key: Key) {
         match self.overlay.take() {
-            Some(Overlay::Whole(mut view)) => {
+            Some(Overlay::FullQuestion(mut view)) => {
                 if view.key(key, &self.look) {
-                    self.overlay = Some(Overlay::Whole(view));
+                    self.overlay = Some(Overlay::FullQuestion(view));
                 } else {
                     let question = self.questions.front_mut();
                     if let Some(question) =
@@ -359,7 +359,7 @@ impl App {
         if self.editor.text().starts_with('#') {
             self.memory_place += 1;
         } else if self.is_working() && !self.editor.is_empty() {
-            self.say(Delivery::AfterRun, now);
+            self.send_message(Delivery::AfterRun, now);
         }
     }
 
@@ -381,7 +381,7 @@ impl App {
             false => "the model does not think first",
         };
         self.hint(text, HintKind::Said, now);
-        self.tell_session(Effect::SetThinking(self.thinks));
+        self.queue_for_session(Effect::SetThinking(self.thinks));
     }
 
     /// Stashes the draft, or restores the stashed one.
@@ -402,7 +402,7 @@ impl App {
             _ => PermissionMode::Default,
         };
         self.status.mode = mode;
-        self.tell_session(Effect::SetMode(mode));
+        self.queue_for_session(Effect::SetMode(mode));
         self.effect(Effect::Status);
     }
 
@@ -413,7 +413,7 @@ impl App {
             let id = newest.id;
             if let Some(message) = self.queue.remove(id) {
                 self.editor.put_back(&message.parts);
-                self.effect(Effect::TakeBack(id));
+                self.effect(Effect::Withdraw(id));
             }
             return;
         }
@@ -440,9 +440,9 @@ impl App {
                 self.take_draft();
                 let place = self.memory_place % self.memory.len();
                 let text = line[1..].trim().to_owned();
-                self.tell_session(Effect::Remember { text, place });
+                self.queue_for_session(Effect::Remember { text, place });
             }
-            _ => self.say(Delivery::Steer, now),
+            _ => self.send_message(Delivery::Steer, now),
         }
     }
 
@@ -464,7 +464,7 @@ impl App {
         }
         if let Some(front) = self.questions.front_mut() {
             // Treated as two keys in one read, so that a paste cannot answer the question.
-            front.gate.takes(now, 2);
+            front.gate.accepts_key(now, 2);
             if front.gate.has_focus() {
                 if front.is_editing() {
                     front.paste(&text);

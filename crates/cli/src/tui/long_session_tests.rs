@@ -17,7 +17,7 @@ fn turn(bench: &mut Bench, number: usize) {
     let id = format!("toolu_{number}");
     let card = Card::new("Bash", format!("echo {number}"));
     let call = CallId::new();
-    bench.agent(AgentEvent::Calling {
+    bench.agent(AgentEvent::CallBound {
         call,
         tool_use_id: id.clone(),
         tool_name: "Bash".to_owned(),
@@ -42,7 +42,7 @@ fn turn(bench: &mut Bench, number: usize) {
         metadata: Metadata::default(),
         card,
     };
-    bench.agent(AgentEvent::Answered {
+    bench.agent(AgentEvent::CallFinished {
         uuid: CallId::new().0,
         finished: Box::new(finished),
     });

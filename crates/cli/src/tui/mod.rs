@@ -107,7 +107,7 @@ pub(crate) struct InteractiveStart {
 /// Returns whether the plain interface is requested, as far as that is known before the settings
 /// are loaded.
 pub(crate) fn is_plain(flag: bool) -> bool {
-    plain::is_wanted(flag, &Environment::of_process(), &TuiSettings::default())
+    plain::is_wanted(flag, &Environment::from_process(), &TuiSettings::default())
 }
 
 /// Runs the user interface until it exits.

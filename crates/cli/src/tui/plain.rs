@@ -452,7 +452,7 @@ impl PlainFace {
             return Ok(());
         }
         if self.is_working {
-            self.input.say(Prompt::typed(text), Delivery::Steer);
+            self.input.submit(Prompt::typed(text), Delivery::Steer);
             return self.print("you: (delivered after the current step)");
         }
         self.say(text);
@@ -495,7 +495,7 @@ impl PlainFace {
             OwnAnswer::Nothing => {}
             OwnAnswer::Command(line) => self.command(&line),
             OwnAnswer::Remember { text, scope } => self.off_thread(move |input| {
-                let kept = input.remember(&text, scope);
+                let kept = input.append_memory(&text, scope);
                 let kept = kept.map(|file| format!("remembered in {}", file.display()));
                 PlainOutcome::Answered(kept)
             }),
@@ -550,7 +550,7 @@ impl PlainFace {
         self.last_interrupt = Some(now);
         if self.is_working && !is_second {
             // Queued messages are printed, so that they are not lost, and not sent.
-            for message in self.input.interrupt_and_take_back() {
+            for message in self.input.interrupt_and_withdraw() {
                 let text = message.prompt.content.iter().filter_map(Content::as_text);
                 let text = text.collect::<Vec<_>>().join(" ");
                 self.print(&format!("you: (not sent: {text})"))?;

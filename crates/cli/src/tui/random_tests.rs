@@ -123,7 +123,7 @@ fn happens(bench: &mut Bench, step: Step) {
         Step::Ended => bench.update(Input::Ended(None)),
         Step::Asks(id, command, is_plan) => bench.asks(id, question(&command, is_plan)),
         Step::Over(id) => bench.session(SessionEvent::QuestionOver { id }),
-        Step::Calls(number, subject) => bench.agent(AgentEvent::Calling {
+        Step::Calls(number, subject) => bench.agent(AgentEvent::CallBound {
             call: haft::CallId::new(),
             tool_use_id: format!("toolu_{number}"),
             tool_name: "Bash".to_owned(),

@@ -16,10 +16,10 @@ impl App {
     /// Returns the rows of the full-screen view, if one is open.
     pub(crate) fn overlay_rows(&mut self) -> Option<Vec<TextLine>> {
         let mut rows = match self.overlay.as_mut()? {
-            Overlay::Whole(view) => view.rows(&self.look),
+            Overlay::FullQuestion(view) => view.rows(&self.look),
             Overlay::Other(view) => view.rows(&self.look),
         };
-        let is_own = matches!(self.overlay, Some(Overlay::Whole(_)));
+        let is_own = matches!(self.overlay, Some(Overlay::FullQuestion(_)));
         if let Some(front) = self.questions.front().filter(|_| !is_own)
             && let Some(first) = rows.first_mut()
         {

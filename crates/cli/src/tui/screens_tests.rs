@@ -140,12 +140,12 @@ fn a_command_line_is_asked_about_by_its_parts() {
             part("> out.log", "writes ~/src/shop/web/out.log", false),
             part("git push origin main", "contacts github.com", true),
         ];
-        asked_for.because = vec![
+        asked_for.reasons = vec![
             "no rule for npm run build".to_owned(),
             ".claude/settings.json:12 asks for git push".to_owned(),
         ];
         asked_for.confinement = Some("profile workspace, network open".to_owned());
-        asked_for.saves = vec![haft::RulePlace {
+        asked_for.destinations = vec![haft::RulePlace {
             scope: haft::RuleScope::Local,
             file: Some(".claude/settings.local.json".into()),
         }];

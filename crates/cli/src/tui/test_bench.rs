@@ -196,7 +196,7 @@ impl Bench {
                     | Effect::Status
                     | Effect::StatusLine
                     | Effect::KeepDraft(_)
-                    | Effect::KeepSaid(_)
+                    | Effect::SaveHistory(_)
                     | Effect::Complete { .. }
             )
         });

@@ -200,7 +200,7 @@ fn vector_13_a_rule_is_edited_and_its_place_chosen() {
         file: Some(file.into()),
     };
     let mut asked = bash("npm run build", &["Bash(npm run build)"]);
-    asked.saves = vec![
+    asked.destinations = vec![
         place(haft::RuleScope::Local, ".claude/settings.local.json"),
         place(haft::RuleScope::User, "~/.claude/settings.json"),
     ];
@@ -271,7 +271,7 @@ fn vector_15_a_changed_command_is_judged_again() {
     let input = json!({"command": "rm -rf /"});
     assert_eq!(
         answers(&mut bench),
-        [(1, ApprovalAnswer::Changed { input })]
+        [(1, ApprovalAnswer::InputEdited { input })]
     );
 }
 
@@ -366,7 +366,7 @@ fn vector_18_up_takes_queued_messages_back_newest_first() {
     assert_eq!(bench.draft(), "two\nthree");
     assert!(bench.rows().contains(" next: one"));
     let effects = bench.take_effects();
-    let taken = effects.iter().filter(|e| matches!(e, Effect::TakeBack(_)));
+    let taken = effects.iter().filter(|e| matches!(e, Effect::Withdraw(_)));
     assert_eq!(taken.count(), 2);
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use haft_testkit::{
-    anthropic::{called_as, said},
+    anthropic::{called_as, text_reply},
     http::{HttpFake, HttpReply},
 };
 use serde_json::{Value, json};
@@ -157,7 +157,7 @@ fn a_program_that_is_not_ours_would_be_noticed() {
 
 #[test]
 fn one_shot() {
-    let replies = vec![said("Hello."), said("One."), said("Two.")];
+    let replies = vec![text_reply("Hello."), text_reply("One."), text_reply("Two.")];
     if let Some(asked) = case("one_shot.py", replies) {
         assert_eq!(asked.len(), 3);
         // Nothing said about a prompt means none.
@@ -173,10 +173,10 @@ fn one_shot() {
 fn a_client_that_stays() {
     let write = json!({"file_path": "written.txt", "content": "by the model\n"});
     let replies = vec![
-        said("One."),
+        text_reply("One."),
         called_as("toolu_w", "Write", write),
-        said("Written."),
-        said("Three."),
+        text_reply("Written."),
+        text_reply("Three."),
     ];
     if let Some(asked) = case("client.py", replies) {
         let models: Vec<_> = asked.iter().map(|one| &one["model"]).collect();
@@ -201,9 +201,9 @@ fn the_callback_is_asked_for_permission() {
         bash("toolu_c", "touch original"),
         bash("toolu_d", "mkdir -p one"),
         bash("toolu_e", "mkdir -p one"),
-        said("Done."),
+        text_reply("Done."),
         called_as("toolu_q", "AskUserQuestion", question),
-        said("Left it is."),
+        text_reply("Left it is."),
         bash("toolu_f", "rm gone"),
     ];
     if let Some(asked) = case("can_use_tool.py", replies) {
@@ -217,7 +217,7 @@ fn functions_are_hooks() {
         bash("toolu_a", "touch refused"),
         bash("toolu_b", "touch before"),
         called_as("toolu_c", "Read", json!({"file_path": "a.txt"})),
-        said("Done."),
+        text_reply("Done."),
     ];
     if let Some(asked) = case("hooks.py", replies) {
         let last = asked[3]["messages"].to_string();
@@ -242,7 +242,7 @@ fn functions_are_tools() {
         call("toolu_d", "picture"),
         call("toolu_e", "long"),
         call("toolu_f", "secret"),
-        said("Sums."),
+        text_reply("Sums."),
     ];
     if let Some(asked) = case("sdk_tool.py", replies) {
         let add = &asked[0]["tools"][0];
@@ -263,7 +263,7 @@ fn a_function_is_asked_for_permission() {
         bash("toolu_a", "touch yes"),
         bash("toolu_b", "touch no"),
         bash("toolu_c", "touch odd"),
-        said("Done."),
+        text_reply("Done."),
     ];
     if let Some(asked) = case("prompt_tool.py", replies) {
         assert_eq!(asked.len(), 4);
@@ -275,8 +275,8 @@ fn interrupting() {
     let replies = vec![
         bash("toolu_a", "sleep 300"),
         called_as("toolu_b", "mcp__slow__wait", json!({})),
-        said("On and on").silent_before("event: content_block_stop"),
-        said("Still here."),
+        text_reply("On and on").silent_before("event: content_block_stop"),
+        text_reply("Still here."),
     ];
     if let Some(asked) = case("interrupt.py", replies) {
         assert_eq!(asked.len(), 4);
@@ -291,9 +291,9 @@ fn limits() {
         bash("toolu_a", "touch made"),
         bash("toolu_b", "touch again"),
         bash("toolu_c", "mkdir folder"),
-        said("Done."),
+        text_reply("Done."),
         bash("toolu_d", "touch never"),
-        said("Done."),
+        text_reply("Done."),
     ];
     if let Some(asked) = case("limits.py", replies) {
         assert_eq!(asked.len(), 6);
@@ -303,10 +303,10 @@ fn limits() {
 #[test]
 fn prompts_shapes_and_pieces() {
     let replies = vec![
-        said("a"),
-        said("b"),
-        said("{\"n\": 42}"),
-        said("In pieces."),
+        text_reply("a"),
+        text_reply("b"),
+        text_reply("{\"n\": 42}"),
+        text_reply("In pieces."),
     ];
     if let Some(asked) = case("prompts.py", replies) {
         let system: Vec<String> = asked.iter().map(|one| one["system"].to_string()).collect();
@@ -319,16 +319,16 @@ fn prompts_shapes_and_pieces() {
 fn conversations() {
     let write = json!({"file_path": "notes.txt", "old_string": "old", "new_string": "new"});
     let replies = vec![
-        said("Seven."),
-        said("Yes."),
-        said("Yes."),
-        said("Apart."),
-        said("Named."),
-        said("Kept."),
-        said("Gone on."),
+        text_reply("Seven."),
+        text_reply("Yes."),
+        text_reply("Yes."),
+        text_reply("Apart."),
+        text_reply("Named."),
+        text_reply("Kept."),
+        text_reply("Gone on."),
         called_as("toolu_r", "Read", json!({"file_path": "notes.txt"})),
         called_as("toolu_w", "Edit", write),
-        said("Changed."),
+        text_reply("Changed."),
     ];
     if let Some(asked) = case("sessions.py", replies) {
         for (at, remembered) in [(1, true), (2, true), (3, true), (4, false), (6, false)] {

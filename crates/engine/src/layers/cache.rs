@@ -48,7 +48,7 @@ impl Cache {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn forget_all(&self) {
+    fn clear(&self) {
         let mut entries = self.entries();
         entries.changes += 1;
         entries.answers.clear();
@@ -65,9 +65,9 @@ impl Layer for Cache {
         let call = call.call();
         if !call.kind().is_read_only {
             return Box::pin(async move {
-                self.forget_all();
+                self.clear();
                 let result = next.run(cx).await;
-                self.forget_all();
+                self.clear();
                 result
             });
         }

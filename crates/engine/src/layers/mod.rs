@@ -118,14 +118,14 @@ impl Layers {
     }
 
     /// Announces tools that may be called from now on.
-    pub(crate) fn expect<'a>(&self, tools: impl IntoIterator<Item = &'a ToolSpec>) {
+    pub(crate) fn register_tools<'a>(&self, tools: impl IntoIterator<Item = &'a ToolSpec>) {
         if tools.into_iter().any(|spec| spec.profile.cache.is_some()) {
             self.keeps_answers.store(true, Ordering::SeqCst);
         }
     }
 
     /// Returns the layers that have an effect on calls of this tool, in order.
-    pub(crate) fn around(&self, spec: &ToolSpec) -> Vec<Arc<dyn Layer>> {
+    pub(crate) fn layers_for(&self, spec: &ToolSpec) -> Vec<Arc<dyn Layer>> {
         let is_traced = tracing::enabled!(target: trace::TARGET, tracing::Level::DEBUG);
         let is_limited = self.settings.tool(spec).rate.is_some();
         let keeps_answers = self.keeps_answers.load(Ordering::SeqCst);

@@ -31,7 +31,7 @@ impl RateLimit {
     }
 
     /// Reserves the next free time.
-    fn book(&self, tool: &str, rate: Rate) -> Instant {
+    fn reserve(&self, tool: &str, rate: Rate) -> Instant {
         let calls = rate.calls.max(1);
         let share = rate.per / calls;
         let ahead = share * (calls - 1);
@@ -59,7 +59,7 @@ impl Layer for RateLimit {
             return next.run(cx);
         };
         Box::pin(async move {
-            let moment = self.book(&spec.name, rate);
+            let moment = self.reserve(&spec.name, rate);
             if moment > Instant::now() + Duration::from_millis(1) {
                 tokio::select! {
                     () = sleep_until(moment) => {}

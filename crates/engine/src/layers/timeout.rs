@@ -43,7 +43,7 @@ impl Layer for Timeout {
                     match time::timeout(execute::WIND_DOWN, running).await {
                         Ok(Err(ToolError::Cancelled)) => Err(ToolError::TimedOut(limit)),
                         Ok(finished) => finished,
-                        Err(_) => Err(execute::lost()),
+                        Err(_) => Err(execute::outcome_unknown()),
                     }
                 }
             }

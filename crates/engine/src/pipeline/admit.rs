@@ -21,7 +21,7 @@ use super::{
     ApprovalSource, Author, Denied, EarlyResult, Prepared, confinement,
     facts::read_command,
     hooks::{self, Before, Notes, Requested},
-    refusal::{WOULD_ALLOW, denial, interrupted, rejected, remedy, stopped, unasked},
+    refusal::{WOULD_ALLOW, denial_message, interrupted_result, denied_result, remedy, stopped_result, denied_by_policy},
 };
 use crate::{
     Engine, SessionContext,
@@ -67,12 +67,12 @@ impl Admitted {
     }
 
     /// Returns the human-readable reason why it may run.
-    pub fn because(&self) -> &str {
+    pub fn reason(&self) -> &str {
         &self.terms.because
     }
 
     /// Returns its grants.
-    pub(super) fn terms(&mut self) -> &mut Terms {
+    pub(super) fn grants(&mut self) -> &mut Terms {
         &mut self.terms
     }
 
@@ -82,7 +82,7 @@ impl Admitted {
     }
 
     /// Takes the effects of the admission. Returns them only once.
-    pub(crate) fn take_kept(&mut self) -> JudgedState {
+    pub(crate) fn take_admission_effects(&mut self) -> JudgedState {
         std::mem::take(&mut self.kept)
     }
 
@@ -104,27 +104,27 @@ pub(crate) async fn admit(
         cx,
         context,
         engine,
-        policy: engine.policy_but_plan(context),
-        setting: PathContext {
+        policy: engine.policy_without_plan(context),
+        path_context: PathContext {
             cwd: cx.cwd.to_path_buf(),
-            ..context.place()
+            ..context.path_context()
         },
         slot,
-        kept: JudgedState::default(),
+        effects: JudgedState::default(),
         rewritten: false,
         consented: None,
         hooks_ask: None,
         deferred: false,
         checked_with: None,
     };
-    match judge.judge(prepared).await {
+    match judge.run(prepared).await {
         Ok((prepared, terms)) => Ok(Admitted {
             prepared,
             terms,
-            kept: judge.kept,
+            kept: judge.effects,
         }),
         Err(settled) => Err(EarlyResult {
-            notes: Box::new(judge.kept.notes),
+            notes: Box::new(judge.effects.notes),
             ..settled
         }),
     }
@@ -150,9 +150,9 @@ struct Judge<'a> {
     context: &'a SessionContext,
     engine: &'a Engine,
     policy: Policy,
-    setting: PathContext,
+    path_context: PathContext,
     slot: &'a mut Slot,
-    kept: JudgedState,
+    effects: JudgedState,
     /// A hook or the user has replaced the input: further requests go to the user only, not to the
     /// hooks again.
     rewritten: bool,
@@ -168,15 +168,15 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    async fn judge(&mut self, mut prepared: Prepared) -> Result<(Prepared, Terms), EarlyResult> {
-        let mut word = HookWord::Silent;
+    async fn run(&mut self, mut prepared: Prepared) -> Result<(Prepared, Terms), EarlyResult> {
+        let mut word = HookWord::NoAnswer;
         let mut heard = false;
-        if let Some(input) = prepared.bound.complete(self.cx).await {
-            prepared = self.again(&prepared, input)?;
+        if let Some(input) = prepared.bound.complete_input(self.cx).await {
+            prepared = self.rebind(&prepared, input)?;
         }
         loop {
             self.checked_with = None;
-            let mut facts = Facts::of_effects(&*prepared.bound, prepared.take_effects(), self.cx);
+            let mut facts = Facts::from_effects(&*prepared.bound, prepared.take_effects(), self.cx);
             if self.policy.plan.is_none() && self.context.may_be_plan(&facts) {
                 self.policy = self.policy.clone().with_plan(self.context.real_plan());
             }
@@ -184,7 +184,7 @@ impl Judge<'_> {
             // permitted.
             let early = decide(&self.policy, &facts);
             let unseen = early.behavior == Behavior::Deny
-                || matches!(early.because, Because::Outside(_) | Because::Sensitive(..));
+                || matches!(early.reason, Because::Outside(_) | Because::Sensitive(..));
             let checked = if unseen {
                 None
             } else {
@@ -192,23 +192,23 @@ impl Judge<'_> {
             };
             // Run the hooks and parse the command line concurrently.
             let before = if heard {
-                facts.read_command(&self.setting);
+                facts.read_command(&self.path_context);
                 None
             } else {
                 let engine = self.engine;
-                let silent = engine.hooks.is_silent(HookMoment::PRE_TOOL_USE);
+                let silent = engine.hooks.has_no_handlers(HookMoment::PRE_TOOL_USE);
                 if silent && !facts.has_command() {
                     Some(Before::default())
                 } else {
-                    let hooks = hooks::before(engine, &prepared, self.context, &self.setting);
-                    let reading = read_command(facts, self.setting.clone());
+                    let hooks = hooks::run_pre_tool_use(engine, &prepared, self.context, &self.path_context);
+                    let reading = read_command(facts, self.path_context.clone());
                     // Boxed like everything that few calls need; otherwise the future of each call
                     // would be as large as the largest.
                     let both = Box::pin(async { tokio::join!(hooks, reading) });
                     // A hook may run for minutes: an interrupt does not wait for it.
                     let Some((before, read)) = self.cx.cancel.run_until_cancelled(both).await
                     else {
-                        return Err(interrupted(&prepared));
+                        return Err(interrupted_result(&prepared));
                     };
                     facts = read;
                     Some(before)
@@ -217,7 +217,7 @@ impl Judge<'_> {
             heard = true;
             let mut denied = None;
             if let Some(before) = before {
-                self.kept.notes = before.notes;
+                self.effects.notes = before.notes;
                 self.hooks_ask = before.asks;
                 self.deferred = before.defers && self.engine.defers;
                 word = before.word;
@@ -228,38 +228,38 @@ impl Judge<'_> {
                     if word == HookWord::Allow {
                         word = HookWord::Answer;
                     }
-                    prepared = self.again(&prepared, input)?;
+                    prepared = self.rebind(&prepared, input)?;
                     continue;
                 }
             }
             facts.hook = word;
-            let decision = if facts.has_command() || word != HookWord::Silent {
+            let decision = if facts.has_command() || word != HookWord::NoAnswer {
                 decide(&self.policy, &facts)
             } else {
                 early
             };
-            tracing::debug!(call = %self.cx.call, tool = prepared.name(), ?decision.behavior, because = %decision.because);
+            tracing::debug!(call = %self.cx.call, tool = prepared.name(), ?decision.behavior, because = %decision.reason);
             if decision.behavior == Behavior::Deny {
-                return Err(self.refused(&prepared, &facts, &decision.because));
+                return Err(self.deny(&prepared, &facts, &decision.reason));
             }
             if let Some(why) = denied {
-                return Err(rejected(&prepared, Denied::Hook, why));
+                return Err(denied_result(&prepared, Denied::Hook, why));
             }
             if self.deferred {
                 return Err(EarlyResult {
                     deferred: true,
-                    ..stopped(&prepared, DEFERRED.to_owned())
+                    ..stopped_result(&prepared, DEFERRED.to_owned())
                 });
             }
             let (decision, ready) = match facts.shell {
-                Some(_) => Box::pin(self.confined(decision, &facts)).await,
+                Some(_) => Box::pin(self.probe_confinement(decision, &facts)).await,
                 None => (decision, None),
             };
             if decision.behavior == Behavior::Deny {
-                return Err(self.refused(&prepared, &facts, &decision.because));
+                return Err(self.deny(&prepared, &facts, &decision.reason));
             }
-            let permitted = decision.because.to_string();
-            let mut because = (decision.behavior == Behavior::Ask).then_some(decision.because);
+            let permitted = decision.reason.to_string();
+            let mut because = (decision.behavior == Behavior::Ask).then_some(decision.reason);
             if because.is_none()
                 && let Some(Check::Ask(reason)) = &checked
             {
@@ -269,12 +269,12 @@ impl Judge<'_> {
             let asked = because.as_ref().map(Because::to_string);
             if let Some(because) = because {
                 if self.policy.mode == PermissionMode::DontAsk {
-                    self.denied_unasked(&prepared, &because).await;
-                    return Err(self.refused(&prepared, &facts, &because));
+                    self.fire_permission_denied(&prepared, &because).await;
+                    return Err(self.deny(&prepared, &facts, &because));
                 }
-                if let Some(input) = Box::pin(self.ask(&prepared, &facts, &because)).await? {
+                if let Some(input) = Box::pin(self.request_approval(&prepared, &facts, &because)).await? {
                     // Input from a hook is checked like any other, but the approval stays valid.
-                    prepared = self.again(&prepared, input)?;
+                    prepared = self.rebind(&prepared, input)?;
                     word = HookWord::Answer;
                     continue;
                 }
@@ -282,9 +282,9 @@ impl Judge<'_> {
             if checked.is_none()
                 && let Check::Ask(reason) = self.check(&prepared, &facts).await?
                 && let Some(input) =
-                    Box::pin(self.ask(&prepared, &facts, &Because::Tool(reason))).await?
+                    Box::pin(self.request_approval(&prepared, &facts, &Because::Tool(reason))).await?
             {
-                prepared = self.again(&prepared, input)?;
+                prepared = self.rebind(&prepared, input)?;
                 word = HookWord::Answer;
                 continue;
             }
@@ -295,15 +295,15 @@ impl Judge<'_> {
             let context = self.checked_with.take();
             let judged = match &context {
                 Some(context) => context.permissions.judged.clone(),
-                None => facts.judged(),
+                None => facts.authorized_paths(),
             };
             let confinement = match ready {
                 Some(ready) => ready,
                 None if facts.shell.is_none() => Confinement::default(),
-                None => Box::pin(confinement::of(&self.policy, facts)).await,
+                None => Box::pin(confinement::resolve_confinement(&self.policy, facts)).await,
             };
             let terms = Terms {
-                because: self.why(asked, permitted),
+                because: self.reason_text(asked, permitted),
                 granted,
                 judged,
                 context,
@@ -318,12 +318,12 @@ impl Judge<'_> {
     }
 
     /// Returns why a call may run: the deciding rule, or who approved it and why they were asked.
-    fn why(&self, asked: Option<String>, permitted: String) -> String {
-        let who = match self.kept.approval {
+    fn reason_text(&self, asked: Option<String>, permitted: String) -> String {
+        let who = match self.effects.approval {
             ApprovalSource::Config => return permitted,
             ApprovalSource::Hook => "a hook agreed",
-            ApprovalSource::Person => "you agreed, this once",
-            ApprovalSource::PersonAlways => "you agreed, from now on",
+            ApprovalSource::User => "you agreed, this once",
+            ApprovalSource::UserAlways => "you agreed, from now on",
         };
         format!("{who}; asked because {}", asked.unwrap_or(permitted))
     }
@@ -331,7 +331,7 @@ impl Judge<'_> {
     /// Re-evaluates a command that would run without asking, based on its real confinement. This
     /// prepares its sandbox. If nothing can confine it here, the decision is made again without
     /// relying on the sandbox. Also returns the confinement if it was computed.
-    async fn confined(
+    async fn probe_confinement(
         &mut self,
         decision: Decision,
         facts: &Facts,
@@ -339,10 +339,10 @@ impl Judge<'_> {
         if decision.behavior != Behavior::Allow {
             return (decision, None);
         }
-        let confinement = confinement::of(&self.policy, facts.clone()).await;
+        let confinement = confinement::resolve_confinement(&self.policy, facts.clone()).await;
         if confinement.profile != Confined::Full
             && !self.policy.sandbox.unconfined
-            && confinement::strength(&confinement, self.cx).await
+            && confinement::probe_strength(&confinement, self.cx).await
                 == Some(ConfinementStrength::Nothing)
         {
             Arc::make_mut(&mut self.policy.sandbox).unconfined = true;
@@ -352,28 +352,28 @@ impl Judge<'_> {
     }
 
     /// Prepares the same call with an input that replaces the model's.
-    fn again(&self, prepared: &Prepared, input: Value) -> Result<Prepared, EarlyResult> {
-        let call = hooks::again(prepared, input);
+    fn rebind(&self, prepared: &Prepared, input: Value) -> Result<Prepared, EarlyResult> {
+        let call = hooks::with_input(prepared, input);
         let author = Author::Answer;
-        super::prepare::fit(&prepared.tool, call, author, prepared.call, &self.setting)
+        super::prepare::prepare_with_tool(&prepared.tool, call, author, prepared.call, &self.path_context)
     }
 
     /// Returns the context for checks before the call is permitted. It gives access only to the
     /// files that the facts refer to, even if a path is swapped in the meantime.
-    fn judging(&self, facts: &Facts) -> CallContext {
+    fn check_context(&self, facts: &Facts) -> CallContext {
         let mut cx = self.cx.clone();
-        cx.permissions.judged = facts.judged();
+        cx.permissions.judged = facts.authorized_paths();
         cx
     }
 
     /// Checks whether the call can succeed.
     async fn check(&mut self, prepared: &Prepared, facts: &Facts) -> Result<Check, EarlyResult> {
-        let cx = self.judging(facts);
+        let cx = self.check_context(facts);
         let cx = &*self.checked_with.insert(cx);
         let checked = tokio::select! {
             checked = prepared.bound.check(cx) => checked,
             () = self.cx.cancel.cancelled() => {
-                return Err(interrupted(prepared));
+                return Err(interrupted_result(prepared));
             }
         };
         checked.map_err(|error| {
@@ -389,7 +389,7 @@ impl Judge<'_> {
 
     /// Requests approval from the hooks, then from the user. Returns the input if it was replaced.
     /// The call occupies no slot while it waits for the user.
-    async fn ask(
+    async fn request_approval(
         &mut self,
         prepared: &Prepared,
         facts: &Facts,
@@ -405,9 +405,9 @@ impl Judge<'_> {
                     "Permission to use {name} has been denied: as the user has changed it, {because}, and \
                      they were asked about something else."
                 );
-                return Err(rejected(
+                return Err(denied_result(
                     prepared,
-                    unasked(because.kind(), because),
+                    denied_by_policy(because.kind(), because),
                     message,
                 ));
             }
@@ -415,17 +415,17 @@ impl Judge<'_> {
         }
         let rules = suggest(&self.policy, facts, &self.context.bases());
         let requested = if self.rewritten {
-            Requested::Silent
+            Requested::NoAnswer
         } else {
-            let (setting, notes) = (&self.setting, &mut self.kept.notes);
-            let asked = hooks::request(self.engine, prepared, &rules, self.context, setting, notes);
+            let (setting, notes) = (&self.path_context, &mut self.effects.notes);
+            let asked = hooks::run_permission_request(self.engine, prepared, &rules, self.context, setting, notes);
             let Some(requested) = self.cx.cancel.run_until_cancelled(asked).await else {
-                return Err(interrupted(prepared));
+                return Err(interrupted_result(prepared));
             };
             requested
         };
         match requested {
-            Requested::Silent => {}
+            Requested::NoAnswer => {}
             // Only the user can let a command run outside the sandbox.
             Requested::Allow { .. } if *because == Because::Unconfined => {}
             // The input must contain what the user would have answered.
@@ -437,16 +437,16 @@ impl Judge<'_> {
                 updated_input,
                 updates,
             } => {
-                self.kept
+                self.effects
                     .patches
                     .extend(updates.iter().flat_map(suggest::patches));
                 self.rewritten = updated_input.is_some();
-                self.kept.approval = ApprovalSource::Hook;
+                self.effects.approval = ApprovalSource::Hook;
                 return Ok(updated_input);
             }
             Requested::Deny(message) => {
-                let denied = unasked("hook", "a PermissionRequest hook");
-                return Err(rejected(prepared, denied, message));
+                let denied = denied_by_policy("hook", "a PermissionRequest hook");
+                return Err(denied_result(prepared, denied, message));
             }
         }
         let why = match &self.hooks_ask {
@@ -457,7 +457,7 @@ impl Judge<'_> {
             Some(command) => format!("{why}: {command}"),
             None => why,
         };
-        let preview = prepared.bound.preview(&self.judging(facts)).await;
+        let preview = prepared.bound.preview(&self.check_context(facts)).await;
         let asked_parts = parts::parts(&self.policy, facts);
         let keeper = self.engine.keeper.as_ref().filter(|_| !rules.is_empty());
         let question = ApprovalRequest {
@@ -466,15 +466,15 @@ impl Judge<'_> {
             tool: prepared.name().to_owned(),
             card: prepared.card(),
             preview,
-            because: match &self.hooks_ask {
+            reasons: match &self.hooks_ask {
                 Some(why) if *because == Because::Hook => vec![why.clone()],
-                _ => parts::reasons(because, &asked_parts),
+                _ => parts::ask_reasons(because, &asked_parts),
             },
-            elsewhere: parts::elsewhere(facts, &self.setting.cwd),
+            resolved_elsewhere: parts::resolved_elsewhere(facts, &self.path_context.cwd),
             look_alikes: find_look_alikes(facts),
             parts: asked_parts,
-            confinement: parts::confined(&self.policy, facts),
-            saves: keeper.map(|keeper| keeper.places()).unwrap_or_default(),
+            confinement: parts::confinement_text(&self.policy, facts),
+            destinations: keeper.map(|keeper| keeper.destinations()).unwrap_or_default(),
             reason,
             rules: rules.clone(),
             asked: Some(ToolUse {
@@ -486,29 +486,29 @@ impl Judge<'_> {
         };
         let cx = self.cx;
         let asked = format!("{}: {}", prepared.name(), question.reason);
-        let (engine, setting) = (self.engine, &self.setting);
+        let (engine, setting) = (self.engine, &self.path_context);
         let answer = self
             .slot
-            .without(async {
+            .release_while(async {
                 tokio::select! {
                     biased;
                     answer = cx.services.approver().ask(question) => Some(answer),
                     () = cx.cancel.cancelled() => None,
                     // Notifies the hooks only if the answer is not immediate, which means that the
                     // user was asked.
-                    never = hooks::asked(engine, &asked, &setting.cwd) => match never {},
+                    never = hooks::notify_approval_pending(engine, &asked, &setting.cwd) => match never {},
                 }
             })
             .await;
         let name = prepared.name();
         let mut denied = Denied::Person;
-        self.kept.approval = match answer {
-            Some(ApprovalAnswer::Always) => ApprovalSource::PersonAlways,
-            _ => ApprovalSource::Person,
+        self.effects.approval = match answer {
+            Some(ApprovalAnswer::AllowAlways) => ApprovalSource::UserAlways,
+            _ => ApprovalSource::User,
         };
         let message = match answer {
             Some(ApprovalAnswer::Allow) => return Ok(None),
-            Some(ApprovalAnswer::Changed { input }) => {
+            Some(ApprovalAnswer::InputEdited { input }) => {
                 self.rewritten = true;
                 self.consented = Some(because.clone());
                 return Ok(Some(input));
@@ -519,17 +519,17 @@ impl Judge<'_> {
                 keep,
                 scope,
             }) => {
-                self.kept.patches.extend(patches);
-                self.kept.rules.extend(keep);
-                self.kept.scope = scope.unwrap_or_default();
+                self.effects.patches.extend(patches);
+                self.effects.rules.extend(keep);
+                self.effects.scope = scope.unwrap_or_default();
                 if input.is_some() {
                     self.rewritten = true;
                     self.consented = Some(because.clone());
                 }
                 return Ok(input);
             }
-            Some(ApprovalAnswer::Always) => {
-                self.kept.rules.extend(rules);
+            Some(ApprovalAnswer::AllowAlways) => {
+                self.effects.rules.extend(rules);
                 return Ok(None);
             }
             Some(ApprovalAnswer::Deny { reason: None }) => format!(
@@ -545,7 +545,7 @@ impl Judge<'_> {
                     "The user did not permit this call to {name}. They said: {reason}{planning}"
                 )
             }
-            Some(ApprovalAnswer::Nobody) => {
+            Some(ApprovalAnswer::Unavailable) => {
                 let would_allow = remedy(
                     self.engine,
                     &self.policy,
@@ -554,7 +554,7 @@ impl Judge<'_> {
                     facts,
                     &rules,
                 );
-                self.denied_unasked(prepared, because).await;
+                self.fire_permission_denied(prepared, because).await;
                 denied = Denied::Unasked {
                     kind: because.kind().into(),
                     reason: because.to_string(),
@@ -565,31 +565,31 @@ impl Judge<'_> {
                      needs a person's consent because {because}.\n{would_allow}"
                 )
             }
-            None => return Err(interrupted(prepared)),
+            None => return Err(interrupted_result(prepared)),
         };
-        Err(rejected(prepared, denied, message))
+        Err(denied_result(prepared, denied, message))
     }
 
     /// Notifies the hooks that the call is denied without asking.
-    async fn denied_unasked(&mut self, prepared: &Prepared, because: &Because) {
-        let (engine, context, setting) = (self.engine, self.context, &self.setting);
-        let (reason, notes) = (because.to_string(), &mut self.kept.notes);
-        let told = hooks::denied(engine, prepared, &reason, context, setting, notes);
+    async fn fire_permission_denied(&mut self, prepared: &Prepared, because: &Because) {
+        let (engine, context, setting) = (self.engine, self.context, &self.path_context);
+        let (reason, notes) = (because.to_string(), &mut self.effects.notes);
+        let told = hooks::run_permission_denied(engine, prepared, &reason, context, setting, notes);
         self.cx.cancel.run_until_cancelled(told).await;
     }
 
     /// Denies the call without asking.
-    fn refused(&self, prepared: &Prepared, facts: &Facts, because: &Because) -> EarlyResult {
+    fn deny(&self, prepared: &Prepared, facts: &Facts, because: &Because) -> EarlyResult {
         let by_itself = match because {
             Because::Rule { list, .. } => *list == RuleList::Deny,
-            Because::Tool(_) => matches!(facts.opinion, Permission::Deny(_)),
+            Because::Tool(_) => matches!(facts.tool_permission, Permission::Deny(_)),
             _ => false,
         };
         // If the call would only have asked, the reason of the denial is the mode, which never
         // asks.
         let kind = if by_itself { because.kind() } else { "mode" };
-        let denied = unasked(kind, because);
-        rejected(prepared, denied, denial(facts, because, &self.policy))
+        let denied = denied_by_policy(kind, because);
+        denied_result(prepared, denied, denial_message(facts, because, &self.policy))
     }
 
     fn still_planning(&self) -> &'static str {

@@ -41,7 +41,7 @@ fn walk(
     if depth == 0 {
         return;
     }
-    if let Some(repaired) = reread(schema, value) {
+    if let Some(repaired) = coerce_value(schema, value) {
         repairs.push(note(path, describe(value, &repaired)));
         *value = repaired;
     }
@@ -95,7 +95,7 @@ fn drop_nulls(
         let optional = !required.is_some_and(|names| names.iter().any(|n| n == name));
         let takes_null = properties
             .and_then(|properties| properties.get(name))
-            .is_none_or(|schema| wants(schema, "null") || schema.get("type").is_none());
+            .is_none_or(|schema| schema_accepts(schema, "null") || schema.get("type").is_none());
         let absent = value.is_null() && optional && !takes_null;
         if absent {
             let parameter = if path.is_empty() {
@@ -110,28 +110,28 @@ fn drop_nulls(
 }
 
 /// Returns the value converted to the type that the schema expects, if it has another.
-fn reread(schema: &Value, value: &Value) -> Option<Value> {
+fn coerce_value(schema: &Value, value: &Value) -> Option<Value> {
     match value {
         // A schema that accepts strings gets the string, even if it accepts other types too.
-        Value::String(text) if !wants(schema, "string") => {
+        Value::String(text) if !schema_accepts(schema, "string") => {
             let text = text.trim();
-            if wants(schema, "boolean") && text.eq_ignore_ascii_case("true") {
+            if schema_accepts(schema, "boolean") && text.eq_ignore_ascii_case("true") {
                 return Some(Value::Bool(true));
             }
-            if wants(schema, "boolean") && text.eq_ignore_ascii_case("false") {
+            if schema_accepts(schema, "boolean") && text.eq_ignore_ascii_case("false") {
                 return Some(Value::Bool(false));
             }
-            if wants(schema, "integer") {
+            if schema_accepts(schema, "integer") {
                 return text.parse().ok().and_then(whole_number);
             }
-            if wants(schema, "number") {
+            if schema_accepts(schema, "number") {
                 let number: f64 = text.parse().ok()?;
                 return whole_number(number)
                     .or_else(|| Number::from_f64(number).map(Value::Number));
             }
-            let (opening, fits): (char, fn(&Value) -> bool) = if wants(schema, "array") {
+            let (opening, fits): (char, fn(&Value) -> bool) = if schema_accepts(schema, "array") {
                 ('[', Value::is_array)
-            } else if wants(schema, "object") {
+            } else if schema_accepts(schema, "object") {
                 ('{', Value::is_object)
             } else {
                 return None;
@@ -143,7 +143,7 @@ fn reread(schema: &Value, value: &Value) -> Option<Value> {
         }
         // Some languages write the integer 10 as `10.0`.
         Value::Number(number)
-            if number.is_f64() && wants(schema, "integer") && !wants(schema, "number") =>
+            if number.is_f64() && schema_accepts(schema, "integer") && !schema_accepts(schema, "number") =>
         {
             whole_number(number.as_f64()?)
         }
@@ -163,13 +163,13 @@ fn whole_number(number: f64) -> Option<Value> {
     Some(Value::from(whole))
 }
 
-pub(super) fn wants(schema: &Value, kind: &str) -> bool {
+pub(super) fn schema_accepts(schema: &Value, kind: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(one)) => one == kind,
         Some(Value::Array(several)) => several.iter().any(|one| one == kind),
         _ => ["anyOf", "oneOf"].iter().any(|keyword| {
             let branches = schema.get(*keyword).and_then(Value::as_array);
-            branches.is_some_and(|branches| branches.iter().any(|branch| wants(branch, kind)))
+            branches.is_some_and(|branches| branches.iter().any(|branch| schema_accepts(branch, kind)))
         }),
     }
 }

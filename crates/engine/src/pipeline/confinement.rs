@@ -8,14 +8,14 @@ use crate::permissions::{Facts, Policy, confine};
 
 /// Computes the confinement of a call's command, on a blocking thread. If that fails, it is the
 /// strictest.
-pub(super) async fn of(policy: &Policy, facts: Facts) -> Confinement {
+pub(super) async fn resolve_confinement(policy: &Policy, facts: Facts) -> Confinement {
     let policy = policy.clone();
     let looked_up = tokio::task::spawn_blocking(move || confine(&policy, &facts));
     looked_up.await.ok().flatten().unwrap_or_default()
 }
 
 /// Returns the real strength of the confinement, if the session has a probe.
-pub(super) async fn strength(
+pub(super) async fn probe_strength(
     confinement: &Confinement,
     cx: &CallContext,
 ) -> Option<ConfinementStrength> {

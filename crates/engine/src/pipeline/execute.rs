@@ -31,7 +31,7 @@ pub(crate) async fn execute(
     layers: &Layers,
 ) -> ExecutedCall {
     // Passes the grants to the tool, so that it can respect them.
-    let terms = admitted.terms();
+    let terms = admitted.grants();
     cx.permissions.granted = Arc::clone(&terms.granted);
     cx.permissions.judged = terms.judged.clone();
     cx.permissions.confinement = mem::take(&mut terms.confinement);
@@ -39,7 +39,7 @@ pub(crate) async fn execute(
     let own = cx.cancel.child_token();
     let interrupt = mem::replace(&mut cx.cancel, own);
     let cx = &cx;
-    let around = layers.around(admitted.call().spec());
+    let around = layers.layers_for(admitted.call().spec());
     let result = {
         let mut running = Next::new(&admitted, &around).run(cx);
         tokio::select! {
@@ -49,21 +49,21 @@ pub(crate) async fn execute(
                 if admitted.call().kind().may_be_dropped {
                     Err(ToolError::Cancelled)
                 } else {
-                    timeout(WIND_DOWN, running).await.unwrap_or_else(|_| Err(lost()))
+                    timeout(WIND_DOWN, running).await.unwrap_or_else(|_| Err(outcome_unknown()))
                 }
             }
         }
     };
     let call = admitted.into_call();
     if cfg!(debug_assertions) {
-        hold_to_schema(&call, &result);
+        check_output_schema(&call, &result);
     }
     ExecutedCall { call, result }
 }
 
 /// Asserts that the structured output of a tool matches its declared schema. All tests of tools run
 /// through here.
-fn hold_to_schema(call: &Prepared, result: &Result<ToolOutput, ToolError>) {
+fn check_output_schema(call: &Prepared, result: &Result<ToolOutput, ToolError>) {
     let (Some(schema), Ok(output)) = (&call.spec().profile.output_schema, result) else {
         return;
     };
@@ -78,7 +78,7 @@ fn hold_to_schema(call: &Prepared, result: &Result<ToolOutput, ToolError>) {
 }
 
 /// Returns the error for a call that changes things and did not stop when it was interrupted.
-pub(crate) fn lost() -> ToolError {
+pub(crate) fn outcome_unknown() -> ToolError {
     ToolError::Failed(format!(
         "interrupted, and it did not stop within {} s: how far it got is not known. Look at what it \
          would have changed before you call it again.",

@@ -6,7 +6,7 @@ use haft_contract::{
     CallContext, CallId, CancellationToken, NestedCalls, Permission, Progress, ToolUse,
 };
 
-use super::{Author, prepare, prepare::fit};
+use super::{Author, prepare, prepare::prepare_with_tool};
 use crate::{
     Engine, SessionContext,
     permissions::{Facts, PathContext},
@@ -19,7 +19,7 @@ pub(crate) async fn facts(
     tool_use: ToolUse,
     context: &SessionContext,
 ) -> Result<Facts, String> {
-    let place = context.place();
+    let place = context.path_context();
     let call = CallId::new();
     let id = tool_use.id.clone();
     let prepared = prepare(&engine.pool(), tool_use, Author::Model, call, &place);
@@ -30,18 +30,18 @@ pub(crate) async fn facts(
         tool_use_id: id.as_str().into(),
         cwd: Arc::clone(&context.cwd),
         cancel: CancellationToken::new(),
-        progress: Progress::silent(call),
+        progress: Progress::disabled(call),
         permissions: context.permissions(),
         model: engine.model.clone(),
         services: engine.services.clone(),
         nested: NestedCalls::default(),
     };
-    if let Some(input) = prepared.bound.complete(&cx).await {
-        let again = super::hooks::again(&prepared, input);
-        let fitted = fit(&prepared.tool, again, Author::Answer, call, &place);
+    if let Some(input) = prepared.bound.complete_input(&cx).await {
+        let again = super::hooks::with_input(&prepared, input);
+        let fitted = prepare_with_tool(&prepared.tool, again, Author::Answer, call, &place);
         prepared = fitted.map_err(|settled| settled.message)?;
     }
-    let mut facts = Facts::of(&*prepared.bound, &cx);
+    let mut facts = Facts::from_call(&*prepared.bound, &cx);
     facts.read_command(&place);
     Ok(facts)
 }
@@ -58,7 +58,7 @@ pub(super) async fn read_command(mut facts: Facts, setting: PathContext) -> Fact
     });
     read.await.unwrap_or_else(|_| {
         // Nothing is known about the command in this case, so deny it.
-        spare.opinion = Permission::Deny("its command could not be read".to_owned());
+        spare.tool_permission = Permission::Deny("its command could not be read".to_owned());
         spare
     })
 }

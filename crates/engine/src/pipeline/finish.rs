@@ -53,7 +53,7 @@ pub(crate) fn finish(
         }
     };
     if let Some(cap) = tool.spec().profile.result_cap {
-        metadata.stored = results.shorten(&mut content, cap);
+        metadata.stored = results.cap_content(&mut content, cap);
     }
     never_empty(&mut content, &name);
     let patches = if may_patch {

@@ -63,8 +63,8 @@ impl Notes {
         }
     }
 
-    fn take(&mut self, heard: &Heard) {
-        let said = &heard.said;
+    fn add_output(&mut self, heard: &Heard) {
+        let said = &heard.output;
         self.context.extend(said.context.clone());
         self.messages.extend(said.message.clone());
         if let Some(failure) = &said.failure {
@@ -79,14 +79,14 @@ impl Notes {
 
 /// Runs the PreToolUse hooks. Deny overrides defer, defer overrides ask, and ask overrides allow.
 /// If several hooks replace the input, the last one wins.
-pub(super) async fn before(
+pub(super) async fn run_pre_tool_use(
     engine: &Engine,
     prepared: &Prepared,
     context: &SessionContext,
     setting: &PathContext,
 ) -> Before {
     let event = HookMoment::PRE_TOOL_USE;
-    if engine.hooks.is_silent(event) {
+    if engine.hooks.has_no_handlers(event) {
         return Before::default();
     }
     let fields = fields(prepared, true);
@@ -94,8 +94,8 @@ pub(super) async fn before(
     let mut before = Before::default();
     let mut strictest: Option<HookDecision> = None;
     for one in &heard {
-        before.notes.take(one);
-        let said = &one.said;
+        before.notes.add_output(one);
+        let said = &one.output;
         let word = if said.block.is_some() {
             Some(HookDecision::Deny)
         } else {
@@ -118,7 +118,7 @@ pub(super) async fn before(
         }
     }
     before.word = match strictest {
-        None | Some(HookDecision::Deny) => HookWord::Silent,
+        None | Some(HookDecision::Deny) => HookWord::NoAnswer,
         Some(HookDecision::Allow) => HookWord::Allow,
         // If nothing can defer calls here, the user decides.
         Some(HookDecision::Ask | HookDecision::Defer) => HookWord::Ask,
@@ -130,7 +130,7 @@ pub(super) async fn before(
 /// The answer of PermissionRequest hooks on the user's behalf.
 pub(super) enum Requested {
     /// No answer: the user is asked.
-    Silent,
+    NoAnswer,
     Allow {
         updated_input: Option<Value>,
         updates: Vec<Value>,
@@ -140,7 +140,7 @@ pub(super) enum Requested {
 }
 
 /// Runs the PermissionRequest hooks.
-pub(super) async fn request(
+pub(super) async fn run_permission_request(
     engine: &Engine,
     prepared: &Prepared,
     rules: &[String],
@@ -149,37 +149,37 @@ pub(super) async fn request(
     notes: &mut Notes,
 ) -> Requested {
     let event = HookMoment::PERMISSION_REQUEST;
-    if engine.hooks.is_silent(event) {
-        return Requested::Silent;
+    if engine.hooks.has_no_handlers(event) {
+        return Requested::NoAnswer;
     }
     let mut fields = fields(prepared, false);
     if !rules.is_empty() {
         fields.insert("permission_suggestions".to_owned(), suggest::updates(rules));
     }
     let heard = fire(engine, event, prepared, fields, context, setting).await;
-    heard.iter().for_each(|one| notes.take(one));
+    heard.iter().for_each(|one| notes.add_output(one));
     let denied = heard
         .iter()
-        .find(|one| one.said.decision == Some(HookDecision::Deny));
+        .find(|one| one.output.decision == Some(HookDecision::Deny));
     if let Some(one) = denied {
-        let reason = one.said.reason.clone();
+        let reason = one.output.reason.clone();
         let message = reason.unwrap_or_else(|| format!("{} hook denied it", one.label));
         return Requested::Deny(message);
     }
     let allowed = heard
         .into_iter()
-        .find(|one| one.said.decision == Some(HookDecision::Allow));
+        .find(|one| one.output.decision == Some(HookDecision::Allow));
     match allowed {
-        None => Requested::Silent,
+        None => Requested::NoAnswer,
         Some(one) => Requested::Allow {
-            updated_input: one.said.updated_input,
-            updates: one.said.updated_permissions,
+            updated_input: one.output.updated_input,
+            updates: one.output.updated_permissions,
         },
     }
 }
 
 /// Notifies the hooks that a call was denied without asking.
-pub(super) async fn denied(
+pub(super) async fn run_permission_denied(
     engine: &Engine,
     prepared: &Prepared,
     reason: &str,
@@ -188,14 +188,14 @@ pub(super) async fn denied(
     notes: &mut Notes,
 ) {
     let event = HookMoment::PERMISSION_DENIED;
-    if engine.hooks.is_silent(event) {
+    if engine.hooks.has_no_handlers(event) {
         return;
     }
     let mut fields = fields(prepared, true);
     fields.insert("reason".to_owned(), reason.into());
     let heard = fire(engine, event, prepared, fields, context, setting).await;
-    heard.iter().for_each(|one| notes.take(one));
-    if heard.iter().any(|one| one.said.retry) {
+    heard.iter().for_each(|one| notes.add_output(one));
+    if heard.iter().any(|one| one.output.retry) {
         let name = prepared.name();
         notes.context.push(format!(
             "A hook says that this call of {name} may be tried again."
@@ -204,7 +204,7 @@ pub(super) async fn denied(
 }
 
 /// Notifies the hooks that the user is asked, and then never returns: the caller drops the future.
-pub(crate) async fn asked(engine: &Engine, what: &str, cwd: &Path) -> Infallible {
+pub(crate) async fn notify_approval_pending(engine: &Engine, what: &str, cwd: &Path) -> Infallible {
     let notice = HookNotice {
         kind: "permission_prompt",
         title: "Permission needed",
@@ -232,7 +232,7 @@ pub(crate) struct HookNotice<'a> {
 /// Runs the Notification hooks.
 pub(crate) async fn notify(engine: &Engine, notice: &HookNotice<'_>, cwd: &Path) {
     let event = HookMoment::NOTIFICATION;
-    if engine.hooks.is_silent(event) {
+    if engine.hooks.has_no_handlers(event) {
         return;
     }
     let mut fields = Map::new();
@@ -247,11 +247,11 @@ pub(crate) async fn notify(engine: &Engine, notice: &HookNotice<'_>, cwd: &Path)
         call: None,
         cwd,
     };
-    engine.hooks.tell(&occasion, &engine.common()).await;
+    engine.hooks.fire_and_forget(&occasion, &engine.hook_common_fields()).await;
 }
 
 /// Notifies the hooks if a call has changed the working directory.
-pub(crate) async fn moved(
+pub(crate) async fn run_cwd_changed(
     engine: &Engine,
     patches: &[ContextPatch],
     context: &SessionContext,
@@ -267,13 +267,13 @@ pub(crate) async fn moved(
         return notes;
     };
     let heard = fire_moved(engine, new, context).await;
-    heard.iter().for_each(|one| notes.take(one));
+    heard.iter().for_each(|one| notes.add_output(one));
     notes
 }
 
 async fn fire_moved(engine: &Engine, new: &Path, context: &SessionContext) -> Vec<Heard> {
     let event = HookMoment::CWD_CHANGED;
-    if engine.hooks.is_silent(event) {
+    if engine.hooks.has_no_handlers(event) {
         return Vec::new();
     }
     let mut fields = Map::new();
@@ -289,7 +289,7 @@ async fn fire_moved(engine: &Engine, new: &Path, context: &SessionContext) -> Ve
 
 /// Returns whether no hook receives the result of this call.
 pub(crate) fn is_silent_after(engine: &Engine, outcome: &ExecutedCall) -> bool {
-    engine.hooks.is_silent(event_after(outcome))
+    engine.hooks.has_no_handlers(event_after(outcome))
 }
 
 fn event_after(outcome: &ExecutedCall) -> HookMoment {
@@ -301,7 +301,7 @@ fn event_after(outcome: &ExecutedCall) -> HookMoment {
 
 /// Runs the PostToolUse hooks. They may add to the text that the model reads, and replace an output
 /// with another of the same structure.
-pub(crate) async fn after(
+pub(crate) async fn run_post_tool_use(
     engine: &Engine,
     outcome: &mut ExecutedCall,
     cx: &CallContext,
@@ -309,12 +309,12 @@ pub(crate) async fn after(
     duration: std::time::Duration,
 ) -> Notes {
     let event = event_after(outcome);
-    if engine.hooks.is_silent(event) {
+    if engine.hooks.has_no_handlers(event) {
         return Notes::default();
     }
     let setting = PathContext {
         cwd: cx.cwd.to_path_buf(),
-        ..context.place()
+        ..context.path_context()
     };
     let mut fields = fields(&outcome.call, true);
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
@@ -336,11 +336,11 @@ pub(crate) async fn after(
     let heard = fire(engine, event, &outcome.call, fields, context, &setting).await;
     let mut notes = Notes::default();
     for one in &heard {
-        notes.take(one);
-        if let Some(why) = &one.said.block {
+        notes.add_output(one);
+        if let Some(why) = &one.output.block {
             notes.context.push(format!("{} hook: {why}", one.label));
         }
-        if let (Some(new), Ok(output)) = (&one.said.updated_output, &mut outcome.result)
+        if let (Some(new), Ok(output)) = (&one.output.updated_output, &mut outcome.result)
             && !output.failed
         {
             replace(output, new);
@@ -383,7 +383,7 @@ fn text_of(output: &ToolOutput) -> String {
 /// Replaces the output if the new one has the structure of the tool's own; otherwise leaves it
 /// unchanged.
 fn replace(output: &mut ToolOutput, new: &Value) {
-    if !fits(&response(output), new) {
+    if !has_same_shape(&response(output), new) {
         return;
     }
     let text = match new {
@@ -417,7 +417,7 @@ fn replace(output: &mut ToolOutput, new: &Value) {
 }
 
 /// Returns whether both values have the same type and, for objects, the same keys.
-fn fits(old: &Value, new: &Value) -> bool {
+fn has_same_shape(old: &Value, new: &Value) -> bool {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {
             new.keys().all(|name| old.contains_key(name))
@@ -459,11 +459,11 @@ async fn fire(
     names.extend(aliases.map(|alias| &**alias));
     let facts = OnceLock::new();
     let gather = || {
-        let mut facts = Facts::of_call(&*prepared.bound);
+        let mut facts = Facts::from_bound_call(&*prepared.bound);
         facts.read_command(setting);
         facts
     };
-    let holds = |condition: &Condition| conditions::holds(condition, facts.get_or_init(gather));
+    let holds = |condition: &Condition| conditions::condition_matches(condition, facts.get_or_init(gather));
     let occasion = Occasion {
         event,
         names: &names,
@@ -473,13 +473,13 @@ async fn fire(
     };
     let common = Common {
         permission_mode: Some(context.mode.name()),
-        ..engine.common()
+        ..engine.hook_common_fields()
     };
     engine.hooks.fire(&occasion, &common).await
 }
 
 /// Returns the call with another input.
-pub(super) fn again(prepared: &Prepared, input: Value) -> ToolUse {
+pub(super) fn with_input(prepared: &Prepared, input: Value) -> ToolUse {
     ToolUse {
         id: prepared.id.clone(),
         name: prepared.name().to_owned(),

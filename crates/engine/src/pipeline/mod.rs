@@ -162,9 +162,9 @@ pub enum ApprovalSource {
     /// A hook answered instead of the user.
     Hook,
     /// The user, this once.
-    Person,
+    User,
     /// The user, who also saved rules.
-    PersonAlways,
+    UserAlways,
 }
 
 impl ApprovalSource {
@@ -173,8 +173,8 @@ impl ApprovalSource {
         match self {
             Self::Config => "config",
             Self::Hook => "hook",
-            Self::Person => "user_temporary",
-            Self::PersonAlways => "user_permanent",
+            Self::User => "user_temporary",
+            Self::UserAlways => "user_permanent",
         }
     }
 }

@@ -136,16 +136,16 @@ pub(crate) fn prepare(
     let name = &tool_use.name;
     let Some(tool) = pool.find(name) else {
         return Err(match (pool.forbidden(name), pool.withdrawn(name)) {
-            (Some(forbidden), _) => banned(forbidden),
-            (None, Some(server)) => gone(name, server),
-            (None, None) => unknown(pool, name),
+            (Some(forbidden), _) => banned_tool_result(forbidden),
+            (None, Some(server)) => removed_tool_result(name, server),
+            (None, None) => unknown_tool_result(pool, name),
         });
     };
-    fit(tool, tool_use, author, call, place)
+    prepare_with_tool(tool, tool_use, author, call, place)
 }
 
 /// Like [`prepare`], but for a tool that has already been found.
-pub(super) fn fit(
+pub(super) fn prepare_with_tool(
     tool: &Arc<PoolTool>,
     tool_use: ToolUse,
     author: Author,
@@ -162,14 +162,14 @@ pub(super) fn fit(
     let problems = validate::problems(tool.validator(), &spec.input_schema, &input)
         .or_else(|| paths::make_absolute(spec.profile.paths, &mut input, place));
     if let Some(problems) = problems {
-        return Err(invalid(tool, &input, &problems, repairs));
+        return Err(invalid_input_result(tool, &input, &problems, repairs));
     }
     if let (Author::Answer, Some(input)) = (author, input.as_object_mut()) {
         input.extend(reserved);
     }
     match Arc::clone(tool.tool()).bind(input) {
         Ok(mut bound) => {
-            bound.locate(&place.cwd, place.home.as_deref());
+            bound.set_location(&place.cwd, place.home.as_deref());
             Ok(Prepared {
                 call,
                 id,
@@ -181,7 +181,7 @@ pub(super) fn fit(
             })
         }
         // The schema accepted it, but the type did not: that is also a problem with the input.
-        Err(error) => Err(invalid(tool, &Value::Null, &[error.to_string()], repairs)),
+        Err(error) => Err(invalid_input_result(tool, &Value::Null, &[error.to_string()], repairs)),
     }
 }
 
@@ -197,7 +197,7 @@ fn take(names: &[&str], input: &mut Value) -> Vec<(String, Value)> {
 }
 
 /// Returns the result for a tool that a rule bans.
-fn banned(forbidden: &Forbidden) -> EarlyResult {
+fn banned_tool_result(forbidden: &Forbidden) -> EarlyResult {
     let message = by_rule(&forbidden.name, &forbidden.rule, "");
     let card = Card::new(forbidden.name.clone(), String::new());
     EarlyResult {
@@ -216,7 +216,7 @@ fn banned(forbidden: &Forbidden) -> EarlyResult {
 }
 
 /// Returns the result for a tool that its server has removed.
-fn gone(name: &str, server: &str) -> EarlyResult {
+fn removed_tool_result(name: &str, server: &str) -> EarlyResult {
     let problem = format!(
         "{name} is gone: the server {server} is not there any more, or does not offer it any more. Go on \
          without it."
@@ -225,8 +225,8 @@ fn gone(name: &str, server: &str) -> EarlyResult {
     EarlyResult::misuse(name, &problem, card, Vec::new())
 }
 
-fn unknown(pool: &Pool, name: &str) -> EarlyResult {
-    let near = pool.near(name);
+fn unknown_tool_result(pool: &Pool, name: &str) -> EarlyResult {
+    let near = pool.similar_names(name);
     let hint = if near.is_empty() {
         let all: Vec<_> = pool.iter().map(|tool| tool.spec().name.as_str()).collect();
         match all.as_slice() {
@@ -242,7 +242,7 @@ fn unknown(pool: &Pool, name: &str) -> EarlyResult {
     EarlyResult::misuse(name, &problem, card, Vec::new())
 }
 
-fn invalid(
+fn invalid_input_result(
     tool: &PoolTool,
     input: &Value,
     problems: &[String],

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Creates the source of a denial without asking.
-pub(super) fn unasked(kind: &'static str, reason: impl ToString) -> Denied {
+pub(super) fn denied_by_policy(kind: &'static str, reason: impl ToString) -> Denied {
     Denied::Unasked {
         kind: kind.into(),
         reason: reason.to_string(),
@@ -75,7 +75,7 @@ pub(super) fn remedy(
 }
 
 /// Returns the text that the model reads if a call is denied without asking.
-pub(super) fn denial(facts: &Facts, because: &Because, policy: &Policy) -> String {
+pub(super) fn denial_message(facts: &Facts, because: &Because, policy: &Policy) -> String {
     let name = &facts.tool;
     match because {
         Because::Rule {
@@ -84,7 +84,7 @@ pub(super) fn denial(facts: &Facts, because: &Because, policy: &Policy) -> Strin
             on,
             ..
         } => by_rule(name, rule, on),
-        Because::Tool(reason) if matches!(facts.opinion, Permission::Deny(_)) => {
+        Because::Tool(reason) if matches!(facts.tool_permission, Permission::Deny(_)) => {
             format!("Permission to use {name} has been denied: {reason}")
         }
         Because::Unconfined => format!(
@@ -113,19 +113,19 @@ pub(super) fn by_rule(tool: &str, rule: &str, on: &str) -> String {
     )
 }
 
-pub(super) fn rejected(prepared: &Prepared, denied: Denied, message: String) -> EarlyResult {
+pub(super) fn denied_result(prepared: &Prepared, denied: Denied, message: String) -> EarlyResult {
     EarlyResult {
         denied: Some(Box::new(denied)),
-        ..stopped(prepared, message)
+        ..stopped_result(prepared, message)
     }
 }
 
-pub(super) fn interrupted(prepared: &Prepared) -> EarlyResult {
-    stopped(prepared, super::INTERRUPTED.to_owned())
+pub(super) fn interrupted_result(prepared: &Prepared) -> EarlyResult {
+    stopped_result(prepared, super::INTERRUPTED.to_owned())
 }
 
 /// Returns the result of a call that ends here with this message.
-pub(super) fn stopped(prepared: &Prepared, message: String) -> EarlyResult {
+pub(super) fn stopped_result(prepared: &Prepared, message: String) -> EarlyResult {
     EarlyResult {
         name: prepared.name().to_owned(),
         card: Box::new(prepared.bound.render_rejected(&message)),

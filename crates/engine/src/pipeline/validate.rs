@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::coerce::wants;
+use super::coerce::schema_accepts;
 use crate::{
     schema::{SchemaProblem, SchemaProblemKind, SchemaValidator},
     settings::nearby,
@@ -47,7 +47,7 @@ fn too_large(schema: &Value, input: &Value) -> Vec<String> {
             let wanted = properties.and_then(|all| all.get(name.as_str()));
             value.is_f64()
                 && value.as_f64().is_some_and(|number| number.fract() == 0.0)
-                && wanted.is_some_and(|schema| wants(schema, "integer") && !wants(schema, "number"))
+                && wanted.is_some_and(|schema| schema_accepts(schema, "integer") && !schema_accepts(schema, "number"))
         })
         .map(|(name, value)| {
             format!("`{name}`: expected an integer, got {value}, which is too large for one")

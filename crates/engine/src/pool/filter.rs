@@ -67,7 +67,7 @@ impl Selection {
         }
     }
 
-    fn takes(&self, spec: &ToolSpec) -> bool {
+    fn includes(&self, spec: &ToolSpec) -> bool {
         match self {
             Self::All | Self::AllAnd(_) => !spec.profile.optional || self.names(spec),
             Self::Only(_) => self.names(spec),
@@ -94,7 +94,7 @@ pub(super) async fn apply(registry: Registry, filters: &Filters) -> (Registry, V
     let mut enabled = enabled.into_iter();
     let mut keep = |spec: &ToolSpec, built_in: bool| {
         let selected =
-            !built_in || (filters.tools.takes(spec) && (!filters.simple || spec.profile.basic));
+            !built_in || (filters.tools.includes(spec) && (!filters.simple || spec.profile.basic));
         let is_off = filters.deferral == Deferral::Off;
         let idle = match spec.profile.role {
             Some(ToolRole::FindsTools) => is_off,

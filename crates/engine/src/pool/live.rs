@@ -85,7 +85,7 @@ impl LivePool {
             None => all.deferred(),
         };
         // Done only once, so that its definition stays the same when tools are added and removed.
-        all.fit_finder(findable, services);
+        all.set_finder_targets(findable, services);
         state.view = view;
         state.set(all, &self.deferred);
     }

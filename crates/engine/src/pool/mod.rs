@@ -143,7 +143,7 @@ impl Pool {
     /// Returns a pool with the tools for which `keep` returns `true`, in the same order. The tools
     /// are shared, so no schema is compiled again.
     #[must_use]
-    pub fn narrowed(&self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
+    pub fn filtered(&self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
         let kept = self.tools.iter().filter(|tool| keep(tool.spec()));
         let kept: Vec<_> = kept.cloned().collect();
         let mut deferred = self.deferred.clone();
@@ -165,7 +165,7 @@ impl Pool {
 
     /// Returns the pool without deferral, for callers that have named each tool.
     #[must_use]
-    pub fn in_full(self) -> Self {
+    pub fn without_deferral(self) -> Self {
         Self {
             deferred: BTreeSet::new(),
             ..self
@@ -202,7 +202,7 @@ impl Pool {
     }
 
     /// Returns up to three names that are similar to an unknown one.
-    pub fn near(&self, name: &str) -> Vec<&str> {
+    pub fn similar_names(&self, name: &str) -> Vec<&str> {
         nearby::names(
             name,
             self.tools.iter().map(|tool| tool.spec().name.as_str()),
@@ -245,12 +245,12 @@ impl Pool {
     /// find.
     pub(crate) fn with_fitted_finder(mut self, services: &Services) -> Self {
         let findable = self.deferred();
-        self.fit_finder(findable, services);
+        self.set_finder_targets(findable, services);
         self
     }
 
     /// Adapts the tool that finds others to a list of tools.
-    fn fit_finder(&mut self, findable: Vec<Arc<dyn DynTool>>, services: &Services) {
+    fn set_finder_targets(&mut self, findable: Vec<Arc<dyn DynTool>>, services: &Services) {
         let findable = Arc::new(DeferredTools::of(findable));
         let services = services.clone().with(findable);
         for tool in &mut self.tools {

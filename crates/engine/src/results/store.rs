@@ -61,12 +61,12 @@ impl ResultStore {
 
     /// Returns the folder with all symlinks resolved.
     pub(crate) fn real_folder(&self) -> &Path {
-        self.real.get_or_init(|| resolve::real(&self.folder))
+        self.real.get_or_init(|| resolve::resolve_links(&self.folder))
     }
 
     /// If the texts together are longer than `cap` characters, stores them and replaces them with
     /// their size, the path and a preview.
-    pub(crate) fn shorten(&self, content: &mut Vec<Content>, cap: usize) -> Option<PathBuf> {
+    pub(crate) fn cap_content(&self, content: &mut Vec<Content>, cap: usize) -> Option<PathBuf> {
         let texts = || content.iter().filter_map(Content::as_text);
         // There are never fewer bytes than characters, so the usual short result needs no counting.
         let bytes: usize = texts().map(str::len).sum();
@@ -78,7 +78,7 @@ impl ResultStore {
             return None;
         }
         let whole = texts().collect::<Vec<_>>().join("\n");
-        let (place, path) = match self.keep(&whole) {
+        let (place, path) = match self.store(&whole) {
             Ok(path) => (
                 format!(
                     "The whole text is in {} (Read it in parts).",
@@ -100,7 +100,7 @@ impl ResultStore {
     }
 
     /// Stores a text; the same text is stored only once.
-    fn keep(&self, text: &str) -> io::Result<PathBuf> {
+    fn store(&self, text: &str) -> io::Result<PathBuf> {
         let name = format!("{}.txt", &blake3::hash(text.as_bytes()).to_hex()[..32]);
         let path = self.folder.join(name);
         let mut kept = self
@@ -137,9 +137,9 @@ impl ResultStore {
 }
 
 impl KeepText for ResultStore {
-    fn keep(&self, text: &str, longest: usize) -> Option<String> {
+    fn store(&self, text: &str, longest: usize) -> Option<String> {
         let mut content = vec![Content::text(text)];
-        self.shorten(&mut content, longest)?;
+        self.cap_content(&mut content, longest)?;
         let shown = content.iter().filter_map(Content::as_text);
         Some(shown.collect::<Vec<_>>().join("\n"))
     }
@@ -180,7 +180,7 @@ mod tests {
         let store = store(dir.path(), Budget::default());
         let long: String = (0..500).map(|n| format!("row {n}\n")).collect();
         let mut content = vec![Content::text(long.clone())];
-        let path = store.shorten(&mut content, 100).unwrap();
+        let path = store.cap_content(&mut content, 100).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), long);
         assert_eq!(
             fs::metadata(&path).unwrap().permissions().mode() & 0o777,
@@ -195,7 +195,7 @@ mod tests {
         assert!(told.contains(path.to_str().unwrap()), "{told}");
         // The same text again is the same file.
         assert_eq!(
-            store.shorten(&mut vec![Content::text(long)], 100),
+            store.cap_content(&mut vec![Content::text(long)], 100),
             Some(path)
         );
         assert_eq!(fs::read_dir(store.folder()).unwrap().count(), 1);
@@ -206,7 +206,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path(), Budget::default());
         let mut content = vec![Content::text("é".repeat(100))];
-        assert_eq!(store.shorten(&mut content, 100), None);
+        assert_eq!(store.cap_content(&mut content, 100), None);
         assert!(
             !store.folder().exists(),
             "nothing is made before it is needed"
@@ -228,7 +228,7 @@ mod tests {
         ] {
             let store = store(dir.path(), budget);
             let paths: Vec<_> = ["a", "b", "c"]
-                .map(|letter| store.keep(&letter.repeat(100)).unwrap())
+                .map(|letter| store.store(&letter.repeat(100)).unwrap())
                 .into();
             assert!(
                 !paths[0].exists() && paths[1].exists() && paths[2].exists(),
@@ -248,7 +248,7 @@ mod tests {
         .unwrap();
         let store = store(dir.path(), Budget::default());
         let mut content = vec![Content::text("x".repeat(5000))];
-        assert_eq!(store.shorten(&mut content, 100), None);
+        assert_eq!(store.cap_content(&mut content, 100), None);
         assert!(content[0].as_text().unwrap().contains("could not be kept"));
     }
 }

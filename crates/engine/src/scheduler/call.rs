@@ -73,10 +73,10 @@ impl CallRun<'_> {
                 return (finished, notes);
             }
         };
-        let kept = admitted.take_kept();
-        shared.keep(&kept.rules, kept.scope, &kept.patches);
+        let kept = admitted.take_admission_effects();
+        shared.apply_approved_rules(&kept.rules, kept.scope, &kept.patches);
         if let Some(observer) = self.observer {
-            observer.started(&admitted);
+            observer.on_started(&admitted);
         }
         let told = notifying(engine, cx).or_else(|| admitted.take_context());
         let told = told.unwrap_or_else(|| cx.clone());
@@ -89,8 +89,8 @@ impl CallRun<'_> {
         // Boxed like everything that few calls need; otherwise the future of each call would be as
         // large as the largest.
         if !hooks::is_silent_after(engine, &outcome) {
-            let after = Box::pin(hooks::after(engine, &mut outcome, cx, context, duration));
-            notes.extend(heard_in_time(after, cx).await);
+            let after = Box::pin(hooks::run_post_tool_use(engine, &mut outcome, cx, context, duration));
+            notes.extend(run_hooks_until_cancelled(after, cx).await);
         }
         let mut finished = finish(outcome, &engine.results, engine.draws, duration);
         finished.metadata.waited = self.slot.waited();
@@ -99,8 +99,8 @@ impl CallRun<'_> {
         }
         ends.report(&finished, Some(kept.approval));
         if !finished.patches.is_empty() {
-            let moved = Box::pin(hooks::moved(engine, &finished.patches, context));
-            notes.extend(heard_in_time(moved, cx).await);
+            let moved = Box::pin(hooks::run_cwd_changed(engine, &finished.patches, context));
+            notes.extend(run_hooks_until_cancelled(moved, cx).await);
         }
         (finished, notes)
     }
@@ -109,7 +109,7 @@ impl CallRun<'_> {
 /// Runs the hooks after a call, which are notified even if the call was interrupted. Since hooks
 /// may run for minutes, they are dropped one second after an interrupt. Then the result of the call
 /// stays unchanged.
-async fn heard_in_time(hooks: impl Future<Output = Notes>, cx: &CallContext) -> Notes {
+async fn run_hooks_until_cancelled(hooks: impl Future<Output = Notes>, cx: &CallContext) -> Notes {
     let late = async {
         cx.cancel.cancelled().await;
         tokio::time::sleep(AFTER_INTERRUPT).await;
@@ -165,16 +165,16 @@ impl NestedNotes {
 }
 
 /// Returns access to nested calls outside any call.
-pub(super) fn beside(shared: &Arc<Shared>) -> NestedCalls {
-    NestedCalls::by(Arc::new(Runner {
+pub(super) fn nested_calls(shared: &Arc<Shared>) -> NestedCalls {
+    NestedCalls::from_runner(Arc::new(Runner {
         shared: Arc::downgrade(shared),
         outer: None,
     }))
 }
 
 /// Returns access to nested calls inside one call, whose result includes their hook notes.
-pub(super) fn inside(shared: &Arc<Shared>, outer: &NestedNotes) -> NestedCalls {
-    NestedCalls::by(Arc::new(Runner {
+pub(super) fn nested_calls_within(shared: &Arc<Shared>, outer: &NestedNotes) -> NestedCalls {
+    NestedCalls::from_runner(Arc::new(Runner {
         shared: Arc::downgrade(shared),
         outer: Some(outer.clone()),
     }))
@@ -250,20 +250,20 @@ async fn run_nested(
         tool_use,
         Author::Model,
         call,
-        &context.place(),
+        &context.path_context(),
     ) {
         Ok(prepared) => prepared,
         Err(settled) => return (settled.finish(call, id), Notes::default()),
     };
     let none = NestedCalls::default();
     let mut cx = shared.call_context(call, id.into(), &context, cancel.child_token(), none);
-    cx.progress = Progress::silent(call);
+    cx.progress = Progress::disabled(call);
     cx.services = cx.services.with_approver(Arc::new(NobodyToAsk));
     let run = CallRun {
         shared,
         cx: &cx,
         context: &context,
-        slot: &mut Slot::inner(),
+        slot: &mut Slot::nested(),
         started,
         observer: None,
         inner: None,
@@ -290,8 +290,8 @@ impl Shared {
             cwd: Arc::clone(&context.cwd),
             cancel,
             progress: match &engine.progress {
-                Some(progress) => progress.of(call),
-                None => Progress::silent(call),
+                Some(progress) => progress.for_call(call),
+                None => Progress::disabled(call),
             },
             permissions: context.permissions(),
             model: self.model().clone(),
@@ -302,7 +302,7 @@ impl Shared {
 
     /// Applies rules and patches that the user agreed to: to the session immediately, and in the
     /// store of the chosen scope.
-    fn keep(&self, rules: &[String], scope: RuleScope, patches: &[ContextPatch]) {
+    fn apply_approved_rules(&self, rules: &[String], scope: RuleScope, patches: &[ContextPatch]) {
         if rules.is_empty() && patches.is_empty() {
             return;
         }
@@ -321,7 +321,7 @@ impl Shared {
             return;
         }
         if let Some(keeper) = &self.engine.keeper {
-            keeper.keep(rules, scope);
+            keeper.save(rules, scope);
         }
     }
 }

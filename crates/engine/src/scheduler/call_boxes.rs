@@ -34,7 +34,7 @@ impl<W: BoxedWork> CallBoxes<W> {
     pub(super) fn boxed(self: &Arc<Self>, work: W) -> BoxedCall<W> {
         let kept = self.kept().pop();
         let own = kept.unwrap_or_else(CallBox::new);
-        *own.desk() = Desk::Given(work);
+        *own.desk() = Desk::Ready(work);
         BoxedCall {
             own: Some(own),
             boxes: Arc::clone(self),
@@ -49,9 +49,9 @@ impl<W: BoxedWork> CallBoxes<W> {
 /// The slot through which a task is handed to an allocation.
 enum Desk<W> {
     /// A task waits to run.
-    Given(W),
+    Ready(W),
     /// The task is running.
-    Taken,
+    Running,
     /// The last task has finished and was dropped.
     Empty,
 }
@@ -87,8 +87,8 @@ fn locked<W>(desk: &Mutex<Desk<W>>) -> MutexGuard<'_, Desk<W>> {
 
 fn take<W>(desk: &Mutex<Desk<W>>) -> Poll<W> {
     let mut desk = locked(desk);
-    match mem::replace(&mut *desk, Desk::Taken) {
-        Desk::Given(work) => Poll::Ready(work),
+    match mem::replace(&mut *desk, Desk::Running) {
+        Desk::Ready(work) => Poll::Ready(work),
         other => {
             *desk = other;
             Poll::Pending

@@ -46,7 +46,7 @@ impl Claims {
     }
 
     /// Returns whether one of the calls must wait for the other.
-    pub fn conflict(&self, other: &Self) -> bool {
+    pub fn conflicts_with(&self, other: &Self) -> bool {
         let (a, b) = (&self.effects, &other.effects);
         if a.exclusive || b.exclusive {
             return true;
@@ -55,15 +55,15 @@ impl Claims {
             return true;
         }
         let in_order = a.in_order && b.in_order;
-        if in_order && meet(&a.reads, &b.reads, || self.reads(), || other.reads()) {
+        if in_order && may_overlap(&a.reads, &b.reads, || self.reads(), || other.reads()) {
             return true;
         }
         if a.is_read_only() && b.is_read_only() {
             return false;
         }
-        meet(&a.writes, &b.writes, || self.writes(), || other.writes())
-            || meet(&a.writes, &b.reads, || self.writes(), || other.reads())
-            || meet(&a.reads, &b.writes, || self.reads(), || other.writes())
+        may_overlap(&a.writes, &b.writes, || self.writes(), || other.writes())
+            || may_overlap(&a.writes, &b.reads, || self.writes(), || other.reads())
+            || may_overlap(&a.reads, &b.writes, || self.reads(), || other.writes())
     }
 
     fn reads(&self) -> &[Place] {
@@ -75,7 +75,7 @@ impl Claims {
     }
 }
 
-fn meet<'a>(
+fn may_overlap<'a>(
     a: &Reach,
     b: &Reach,
     a_places: impl FnOnce() -> &'a [Place],
@@ -88,7 +88,7 @@ fn meet<'a>(
             let b_places = b_places();
             a_places()
                 .iter()
-                .any(|a| b_places.iter().any(|b| a.meets(b)))
+                .any(|a| b_places.iter().any(|b| a.overlaps(b)))
         }
     }
 }
@@ -102,14 +102,14 @@ fn places(reach: &Reach) -> Vec<Place> {
 
 impl Place {
     fn of(path: &Path) -> Self {
-        let real = resolve::real(path);
+        let real = resolve::resolve_links(path);
         let file = fs::metadata(&real)
             .ok()
             .map(|found| (found.dev(), found.ino()));
         Self { real, file }
     }
 
-    fn meets(&self, other: &Self) -> bool {
+    fn overlaps(&self, other: &Self) -> bool {
         self.real.starts_with(&other.real)
             || other.real.starts_with(&self.real)
             || (self.file.is_some() && self.file == other.file)
@@ -233,8 +233,8 @@ mod tests {
         ];
         for (what, a, b, expected) in cases {
             let (a, b) = (Claims::new(a), Claims::new(b));
-            assert_eq!(a.conflict(&b), expected, "{what}");
-            assert_eq!(b.conflict(&a), expected, "{what}, the other way round");
+            assert_eq!(a.conflicts_with(&b), expected, "{what}");
+            assert_eq!(b.conflicts_with(&a), expected, "{what}, the other way round");
         }
     }
 }

@@ -112,7 +112,7 @@ impl Scheduler {
         context.context.apply(patch);
         context.version += 1;
         drop(context);
-        self.shared.engine.hooks.moved();
+        self.shared.engine.hooks.on_cwd_changed();
     }
 
     /// Sets the model that makes the calls.
@@ -141,8 +141,8 @@ impl Scheduler {
     }
 
     /// Returns access to nested calls outside any call.
-    pub fn aside(&self) -> NestedCalls {
-        call::beside(&self.shared)
+    pub fn nested_calls(&self) -> NestedCalls {
+        call::nested_calls(&self.shared)
     }
 
     /// Returns the token that ends the whole session: every turn and every call in it.
@@ -163,7 +163,7 @@ impl Scheduler {
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
         self.shared.tasks.reopen();
-        self.tighten().await;
+        self.apply_tightened_settings().await;
         CallBatch::new(self, cancel)
     }
 }
@@ -171,12 +171,12 @@ impl Scheduler {
 impl Scheduler {
     /// Applies the stricter parts of settings files that have changed, unless hooks block all of
     /// the changes. Hooks cannot block changes of the administrator's settings.
-    async fn tighten(&self) {
+    async fn apply_tightened_settings(&self) {
         let engine = &self.shared.engine;
         let Some(watch) = &engine.watch else { return };
         let mut counts = false;
         for (source, file) in watch.changed() {
-            let objected = self.is_objected_to(source, &file).await;
+            let objected = self.is_vetoed_by_hook(source, &file).await;
             counts |= source == POLICY || !objected;
         }
         if counts {
@@ -186,9 +186,9 @@ impl Scheduler {
         }
     }
 
-    async fn is_objected_to(&self, source: &str, file: &Path) -> bool {
+    async fn is_vetoed_by_hook(&self, source: &str, file: &Path) -> bool {
         let engine = &self.shared.engine;
-        if engine.hooks.is_silent(HookMoment::CONFIG_CHANGE) {
+        if engine.hooks.has_no_handlers(HookMoment::CONFIG_CHANGE) {
             return false;
         }
         let mut fields = Map::new();
@@ -198,7 +198,7 @@ impl Scheduler {
         let heard = engine
             .fire(HookMoment::CONFIG_CHANGE, source, fields, &context)
             .await;
-        heard.iter().any(|one| one.said.block.is_some())
+        heard.iter().any(|one| one.output.block.is_some())
     }
 }
 

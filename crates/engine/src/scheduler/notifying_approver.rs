@@ -15,7 +15,7 @@ struct NotifyingApprover {
 /// Returns a context whose approver notifies the hooks that the user is asked; `None` if no hook
 /// handles notifications.
 pub(super) fn notifying(engine: &Arc<Engine>, cx: &CallContext) -> Option<CallContext> {
-    if engine.hooks().is_silent(HookMoment::NOTIFICATION) {
+    if engine.hooks().has_no_handlers(HookMoment::NOTIFICATION) {
         return None;
     }
     let approver = NotifyingApprover {
@@ -35,12 +35,12 @@ impl Approver for NotifyingApprover {
             tokio::select! {
                 biased;
                 answer = self.asked.ask(question) => answer,
-                never = hooks::asked(&self.engine, &what, &self.cwd) => match never {},
+                never = hooks::notify_approval_pending(&self.engine, &what, &self.cwd) => match never {},
             }
         })
     }
 
-    fn is_there(&self) -> bool {
-        self.asked.is_there()
+    fn is_available(&self) -> bool {
+        self.asked.is_available()
     }
 }

@@ -14,22 +14,22 @@ use crate::{
 pub trait CallObserver: Send + Sync {
     /// Called when a call is valid, but not yet permitted; it may still wait for others. Called by
     /// the code that pushes the call, before anything else happens to it.
-    fn bound(&self, call: &Prepared) {
+    fn on_bound(&self, call: &Prepared) {
         let _ = call;
     }
 
     /// Called when a call is permitted, right before its tool runs. Calls that are denied or
     /// invalid do not get here.
-    fn started(&self, call: &Admitted);
+    fn on_started(&self, call: &Admitted);
 
     /// Called with the result of a call that has ended. This includes calls that never started,
     /// unless they ended immediately when they were pushed.
-    fn ended(&self, finished: &CallResult);
+    fn on_ended(&self, finished: &CallResult);
 
     /// May take the result of a call without patches as soon as it ends. The batch does not return
     /// it then. Only for batches whose results are read with
     /// [`next_ended`](super::CallBatch::next_ended).
-    fn take(&self, finished: CallResult) -> Option<CallResult> {
+    fn take_result(&self, finished: CallResult) -> Option<CallResult> {
         Some(finished)
     }
 }

@@ -11,7 +11,7 @@ use haft_contract::{
 
 use super::{
     CallObserver, Scheduler,
-    call::{CallRun, NestedNotes, inside, panicked},
+    call::{CallRun, NestedNotes, nested_calls_within, panicked},
     slots::Slot,
 };
 use crate::pipeline::{Author, CallResult, prepare, without_outcome};
@@ -19,7 +19,7 @@ use crate::pipeline::{Author, CallResult, prepare, without_outcome};
 impl Scheduler {
     /// Runs a call that the user makes directly, between two turns. It may change the working
     /// directory.
-    pub async fn run_for_person(
+    pub async fn run_user_call(
         &mut self,
         tool_use: ToolUse,
         cancel: CancellationToken,
@@ -56,13 +56,13 @@ impl Scheduler {
         let started = Instant::now();
         let id = tool_use.id.clone();
         let pool = shared.engine.pool();
-        let prepared = match prepare(&pool, tool_use, Author::Model, call, &context.place()) {
+        let prepared = match prepare(&pool, tool_use, Author::Model, call, &context.path_context()) {
             Ok(prepared) => prepared,
             Err(settled) => return settled.finish(call, id),
         };
-        observer.bound(&prepared);
+        observer.on_bound(&prepared);
         let notes = NestedNotes::default();
-        let nested = inside(shared, &notes);
+        let nested = nested_calls_within(shared, &notes);
         let mut cx = shared.call_context(call, id.into(), &context, cancel, nested);
         let asked = Arc::clone(cx.services.approver());
         cx.services = cx.services.with_approver(Arc::new(TypedByPerson(asked)));
@@ -70,7 +70,7 @@ impl Scheduler {
             shared,
             cx: &cx,
             context: &context,
-            slot: &mut Slot::inner(),
+            slot: &mut Slot::nested(),
             started,
             observer: Some(observer),
             inner: Some(&notes),
@@ -87,13 +87,13 @@ struct TypedByPerson(Arc<dyn Approver>);
 impl Approver for TypedByPerson {
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         // Requests of a running command, about a host or its sandbox, have no reasons.
-        match question.because.is_empty() {
+        match question.reasons.is_empty() {
             true => self.0.ask(question),
             false => Box::pin(async { ApprovalAnswer::Allow }),
         }
     }
 
-    fn is_there(&self) -> bool {
-        self.0.is_there()
+    fn is_available(&self) -> bool {
+        self.0.is_available()
     }
 }

@@ -18,19 +18,19 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// Waits for a free slot.
-    pub(crate) async fn take(slots: &Arc<Semaphore>) -> Self {
+    pub(crate) async fn acquire(slots: &Arc<Semaphore>) -> Self {
         let mut slot = Self {
             slots: Arc::clone(slots),
             permit: None,
             waited: Duration::ZERO,
         };
-        slot.retake().await;
+        slot.reacquire().await;
         slot
     }
 
     /// Returns a slot for a call inside another call. It does not count towards the limit:
     /// otherwise it could wait for the slot of the call that waits for it.
-    pub(crate) fn inner() -> Self {
+    pub(crate) fn nested() -> Self {
         Self {
             slots: Arc::new(Semaphore::new(1)),
             permit: None,
@@ -39,12 +39,12 @@ impl Slot {
     }
 
     /// Releases the slot while a future runs that is not our own work.
-    pub(crate) async fn without<T>(&mut self, waiting: impl Future<Output = T>) -> T {
+    pub(crate) async fn release_while<T>(&mut self, waiting: impl Future<Output = T>) -> T {
         self.permit = None;
         let since = Instant::now();
         let answer = waiting.await;
         self.waited += since.elapsed();
-        self.retake().await;
+        self.reacquire().await;
         answer
     }
 
@@ -53,7 +53,7 @@ impl Slot {
         self.waited
     }
 
-    async fn retake(&mut self) {
+    async fn reacquire(&mut self) {
         let permit = Arc::clone(&self.slots).acquire_owned().await;
         self.permit = Some(permit.expect("the semaphore is never closed"));
     }

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use super::{
     CallObserver, Scheduler, Shared,
-    call::{CallRun, NestedNotes, inside, panicked},
+    call::{CallRun, NestedNotes, nested_calls_within, panicked},
     call_boxes::BoxedWork,
     claims::Claims,
     slots::Slot,
@@ -42,7 +42,7 @@ struct Inner {
     cancel: CancellationToken,
     state: Mutex<TurnState>,
     settled: Notify,
-    witness: Mutex<Option<Arc<dyn CallObserver>>>,
+    observer: Mutex<Option<Arc<dyn CallObserver>>>,
 }
 
 #[derive(Default)]
@@ -108,7 +108,7 @@ impl<'a> CallBatch<'a> {
             cancel,
             state: Mutex::default(),
             settled: Notify::new(),
-            witness: Mutex::default(),
+            observer: Mutex::default(),
         };
         Self {
             inner: Arc::new(inner),
@@ -118,10 +118,10 @@ impl<'a> CallBatch<'a> {
     }
 
     /// Sets the observer of calls that start and end from now on, replacing any other.
-    pub fn witnessed_by(&mut self, witness: Arc<dyn CallObserver>) {
+    pub fn set_observer(&mut self, witness: Arc<dyn CallObserver>) {
         let mut current = self
             .inner
-            .witness
+            .observer
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         *current = Some(witness);
@@ -216,7 +216,7 @@ impl Drop for CallBatch<'_> {
 
 impl Inner {
     fn witness(&self) -> Option<Arc<dyn CallObserver>> {
-        let witness = self.witness.lock().unwrap_or_else(PoisonError::into_inner);
+        let witness = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
         witness.clone()
     }
 
@@ -234,7 +234,7 @@ impl Inner {
         let (prepared, prepared_at) = self.prepare(id, tool_use);
         if let (Ok(prepared), Some(witness)) = (&prepared, self.witness()) {
             // A tool that panics while it draws the call does not prevent the call.
-            let _ = caught(|| witness.bound(prepared));
+            let _ = caught(|| witness.on_bound(prepared));
         }
         let claims = Claims::new(effects_of(&prepared));
         let claimed_at = state.fences;
@@ -263,7 +263,7 @@ impl Inner {
     fn prepare(&self, id: CallId, tool_use: ToolUse) -> (Result<Prepared, EarlyResult>, u64) {
         let (place, version) = {
             let context = self.shared.context();
-            (context.context.place(), context.version)
+            (context.context.path_context(), context.version)
         };
         let name = tool_use.name.clone();
         let prepare = || prepare(&self.pool, tool_use, Author::Model, id, &place);
@@ -298,7 +298,7 @@ impl Inner {
                 }
                 let earlier = &state.calls[*earlier];
                 earlier.may_patch()
-                    || (!earlier.is_over() && earlier.claims.conflict(&state.calls[index].claims))
+                    || (!earlier.is_over() && earlier.claims.conflicts_with(&state.calls[index].claims))
             })
             .collect();
         if !blockers.is_empty() {
@@ -354,7 +354,7 @@ impl Inner {
         prepared: Prepared,
     ) {
         let notes = NestedNotes::default();
-        let nested = inside(&self.shared, &notes);
+        let nested = nested_calls_within(&self.shared, &notes);
         let tool_use_id = prepared.ids().1.into();
         let cx = {
             let context = &self.shared.context().context;
@@ -375,7 +375,7 @@ impl Inner {
 
     async fn run(&self, prepared: Prepared, cx: &CallContext, inner: &NestedNotes) -> CallResult {
         let started = Instant::now();
-        let mut slot = Slot::take(&self.shared.slots).await;
+        let mut slot = Slot::acquire(&self.shared.slots).await;
         let context = self.shared.context().context.clone();
         let witness = self.witness();
         let run = CallRun {
@@ -429,7 +429,7 @@ impl Inner {
                     .for_each(|patch| context.context.apply(patch));
                 context.version += 1;
                 drop(context);
-                self.shared.engine.hooks.moved();
+                self.shared.engine.hooks.on_cwd_changed();
             }
             if state.calls[due].may_patch() {
                 release(&mut state.calls, due, ready);
@@ -467,9 +467,9 @@ impl BoxedWork for SpawnedCall {
         let finished = match inner.witness() {
             None => Some(finished),
             Some(witness) => {
-                witness.ended(&finished);
+                witness.on_ended(&finished);
                 match finished.patches.is_empty() {
-                    true => witness.take(finished),
+                    true => witness.take_result(finished),
                     false => Some(finished),
                 }
             }

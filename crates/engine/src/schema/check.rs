@@ -33,7 +33,7 @@ impl SchemaValidator {
         let valid = self.check(self.root, value, at, &mut notes);
         if effort.is_exhausted() {
             // A failure inside a `not` or an alternative is not reported, and may look like success.
-            return notes.say(at, value, || TOO_COSTLY.to_owned());
+            return notes.fail_with_text(at, value, || TOO_COSTLY.to_owned());
         }
         valid
     }
@@ -122,10 +122,10 @@ impl SchemaValidator {
         notes: &mut SchemaNotes<'_, 'v>,
     ) -> bool {
         match (keyword, value) {
-            (Keyword::Never, _) => notes.say(at, value, || "nothing may stand here".to_owned()),
+            (Keyword::Never, _) => notes.fail_with_text(at, value, || "nothing may stand here".to_owned()),
             (Keyword::Types(types), _) => {
                 types.allow(value)
-                    || notes.say(at, value, || {
+                    || notes.fail_with_text(at, value, || {
                         format!("{} is not of type {}", shown(value), types.names())
                     })
             }
@@ -133,15 +133,15 @@ impl SchemaValidator {
                 if !at.effort.spend(values.len()) {
                     return false;
                 }
-                values.iter().any(|allowed| number::same(allowed, value))
-                    || notes.say(at, value, || {
+                values.iter().any(|allowed| number::json_equal(allowed, value))
+                    || notes.fail_with_text(at, value, || {
                         let values: Vec<_> = values.iter().map(Value::to_string).collect();
                         format!("{} is not one of {}", shown(value), values.join(", "))
                     })
             }
             (Keyword::Equal(wanted), _) => {
-                number::same(wanted, value)
-                    || notes.say(at, value, || format!("{} is not {wanted}", shown(value)))
+                number::json_equal(wanted, value)
+                    || notes.fail_with_text(at, value, || format!("{} is not {wanted}", shown(value)))
             }
             (Keyword::Bound(bound, limit), Value::Number(number)) => {
                 let order = number::compare(number, limit);
@@ -151,11 +151,11 @@ impl SchemaValidator {
                     Bound::MoreThan => (order == Ordering::Greater, "not more than"),
                     Bound::LessThan => (order == Ordering::Less, "not less than"),
                 };
-                fits || notes.say(at, value, || format!("{value} is {words} {limit}"))
+                fits || notes.fail_with_text(at, value, || format!("{value} is {words} {limit}"))
             }
             (Keyword::MultipleOf(unit), Value::Number(number)) => {
                 number::is_multiple(number, unit)
-                    || notes.say(at, value, || format!("{value} is not a multiple of {unit}"))
+                    || notes.fail_with_text(at, value, || format!("{value} is not a multiple of {unit}"))
             }
             (Keyword::Size { of, least, most }, _) => {
                 let (size, unit) = match (of, value) {
@@ -168,12 +168,12 @@ impl SchemaValidator {
                 };
                 let count = size as u64;
                 if let Some(least) = least.filter(|least| count < *least) {
-                    return notes.say(at, value, || {
+                    return notes.fail_with_text(at, value, || {
                         format!("{} has fewer than {least} {unit}", shown(value))
                     });
                 }
                 if let Some(most) = most.filter(|most| count > *most) {
-                    return notes.say(at, value, || {
+                    return notes.fail_with_text(at, value, || {
                         format!("{} has more than {most} {unit}", shown(value))
                     });
                 }
@@ -184,19 +184,19 @@ impl SchemaValidator {
                     return false;
                 }
                 pattern::matches(regex, text)
-                    || notes.say(at, value, || {
+                    || notes.fail_with_text(at, value, || {
                         format!("{} does not match {written}", shown(value))
                     })
             }
             (Keyword::Format(format), Value::String(text)) => {
                 format.fits(text)
-                    || notes.say(at, value, || {
+                    || notes.fail_with_text(at, value, || {
                         format!("{} is not {}", shown(value), format.words())
                     })
             }
             (Keyword::Content { base64, json }, Value::String(text)) => {
                 content_fits(text, *base64, *json)
-                    || notes.say(at, value, || {
+                    || notes.fail_with_text(at, value, || {
                         format!("{} does not hold what it should", shown(value))
                     })
             }
@@ -214,7 +214,7 @@ impl SchemaValidator {
             }
             (Keyword::IsSchema(draft), _) => match Compiler::is_schema(value, *draft) {
                 Ok(()) => true,
-                Err(error) => notes.say(at, value, || format!("it is no schema: {error}")),
+                Err(error) => notes.fail_with_text(at, value, || format!("it is no schema: {error}")),
             },
             (
                 Keyword::AllOf(_)
@@ -240,7 +240,7 @@ impl SchemaValidator {
         let mut scope = at.scope;
         while let Some(here) = scope {
             if here.node == target && std::ptr::eq(here.value, value) {
-                return notes.say(at, value, || {
+                return notes.fail_with_text(at, value, || {
                     "the schema refers to itself without end".to_owned()
                 });
             }
@@ -304,7 +304,7 @@ impl SchemaValidator {
                     }
                 }
                 valid
-                    || notes.say(at, value, || {
+                    || notes.fail_with_text(at, value, || {
                         format!("{} fits none of the shapes allowed", shown(value))
                     })
             }
@@ -315,10 +315,10 @@ impl SchemaValidator {
                     .count();
                 match fitting {
                     1 => true,
-                    0 => notes.say(at, value, || {
+                    0 => notes.fail_with_text(at, value, || {
                         format!("{} fits none of the shapes allowed", shown(value))
                     }),
-                    several => notes.say(at, value, || {
+                    several => notes.fail_with_text(at, value, || {
                         format!(
                             "{} fits {several} of the shapes allowed, not one",
                             shown(value)
@@ -332,7 +332,7 @@ impl SchemaValidator {
                     seen: None,
                 };
                 !self.check(*not, value, at, &mut own)
-                    || notes.say(at, value, || {
+                    || notes.fail_with_text(at, value, || {
                         format!("{} has a shape that is not allowed", shown(value))
                     })
             }
@@ -386,7 +386,7 @@ impl SchemaValidator {
                         }
                         None => continue,
                     }
-                    notes.saw_name(name);
+                    notes.mark_property(name);
                 }
                 if !unexpected.is_empty() {
                     valid = notes.fail(at, value, || SchemaProblemKind::Unexpected(unexpected));
@@ -405,7 +405,7 @@ impl SchemaValidator {
                     };
                     if !self.check(*id, &Value::String(name.clone()), at, &mut own) {
                         valid =
-                            notes.say(at, value, || format!("no property may be called `{name}`"));
+                            notes.fail_with_text(at, value, || format!("no property may be called `{name}`"));
                     }
                 }
             }
@@ -495,7 +495,7 @@ impl SchemaValidator {
                     }
                 }
                 if found < *least || most.is_some_and(|most| found > most) {
-                    valid = notes.say(at, value, || {
+                    valid = notes.fail_with_text(at, value, || {
                         let most = most.map_or_else(String::new, |most| format!(" and at most {most}"));
                         format!("{found} items have the shape of which at least {least}{most} must be there")
                     });
@@ -503,7 +503,7 @@ impl SchemaValidator {
             }
             Keyword::Unique => {
                 if let Some(item) = repeated(items, at) {
-                    valid = notes.say(at, value, || format!("{} is there twice", shown(item)));
+                    valid = notes.fail_with_text(at, value, || format!("{} is there twice", shown(item)));
                 }
             }
             _ => {}

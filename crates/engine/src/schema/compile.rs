@@ -36,7 +36,7 @@ struct WaitingSchema<'s> {
 }
 
 impl<'s> Compiler<'s> {
-    pub(super) fn whole(schema: &'s Value) -> Result<SchemaValidator, SchemaError> {
+    pub(super) fn compile(schema: &'s Value) -> Result<SchemaValidator, SchemaError> {
         let draft = schema
             .as_object()
             .map_or(Draft::Of2020, |map| Draft::of(map, Draft::Of2020));
@@ -154,7 +154,7 @@ impl<'s> Compiler<'s> {
                 holder(keyword, value, here)?;
             }
         }
-        for (way, schema) in here.draft.within(keywords) {
+        for (way, schema) in here.draft.subschemas(keywords) {
             if flag_in_four(&way, schema, here.draft) {
                 continue;
             }

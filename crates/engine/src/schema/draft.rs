@@ -86,7 +86,7 @@ impl Draft {
     }
 
     /// Returns the direct subschemas, each with its path.
-    pub(super) fn within(
+    pub(super) fn subschemas(
         self,
         schema: &Map<String, Value>,
     ) -> impl Iterator<Item = (String, &Value)> {

@@ -102,7 +102,7 @@ impl<'s> Index<'s> {
             {
                 resource.dynamic.insert(String::new(), schema);
             }
-            for (_, inner) in draft.within(keywords) {
+            for (_, inner) in draft.subschemas(keywords) {
                 self.scan(inner, owner);
             }
         }

@@ -47,7 +47,7 @@ pub struct SchemaValidator {
 impl SchemaValidator {
     /// Compiles a schema, or returns what is wrong with it.
     pub fn new(schema: &Value) -> Result<Self, SchemaError> {
-        Compiler::whole(schema)
+        Compiler::compile(schema)
     }
 
     /// Returns whether the value matches the schema.

@@ -118,7 +118,7 @@ impl<'v> SchemaNotes<'_, 'v> {
         false
     }
 
-    pub(super) fn say(
+    pub(super) fn fail_with_text(
         &mut self,
         at: At<'_>,
         value: &'v Value,
@@ -136,7 +136,7 @@ impl<'v> SchemaNotes<'_, 'v> {
         }
     }
 
-    pub(super) fn saw_name(&mut self, name: &'v str) {
+    pub(super) fn mark_property(&mut self, name: &'v str) {
         if let Some(seen) = &mut self.seen {
             seen.names.insert(name);
         }

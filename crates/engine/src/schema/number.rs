@@ -97,16 +97,16 @@ fn decimal(number: &Number) -> Option<(u128, i32)> {
 }
 
 /// Compares values as JSON does: numbers by value, objects in any order.
-pub(super) fn same(a: &Value, b: &Value) -> bool {
+pub(super) fn json_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare(a, b) == Ordering::Equal,
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| json_equal(a, b))
         }
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len()
                 && a.iter()
-                    .all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
+                    .all(|(name, a)| b.get(name).is_some_and(|b| json_equal(a, b)))
         }
         (a, b) => a == b,
     }
@@ -141,8 +141,8 @@ mod tests {
 
     #[test]
     fn numbers_are_compared_by_value() {
-        assert!(same(&json!([1, {"a": 2.0}]), &json!([1.0, {"a": 2}])));
-        assert!(!same(&json!(true), &json!(1)));
+        assert!(json_equal(&json!([1, {"a": 2.0}]), &json!([1.0, {"a": 2}])));
+        assert!(!json_equal(&json!(true), &json!(1)));
         for (a, b, wanted) in [
             (json!(u64::MAX), json!(i64::MIN), Ordering::Greater),
             (

@@ -17,7 +17,7 @@ pub(super) fn repeated<'v>(items: &'v [Value], at: At<'_>) -> Option<&'v Value> 
         if !at.effort.spend(group.len()) {
             return None;
         }
-        if group.iter().any(|earlier| number::same(earlier, item)) {
+        if group.iter().any(|earlier| number::json_equal(earlier, item)) {
             return Some(item);
         }
         group.push(item);

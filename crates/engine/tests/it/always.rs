@@ -51,7 +51,7 @@ struct Always(Mutex<Vec<Vec<String>>>);
 impl Approver for Always {
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         self.0.lock().unwrap().push(question.rules);
-        Box::pin(async { ApprovalAnswer::Always })
+        Box::pin(async { ApprovalAnswer::AllowAlways })
     }
 }
 
@@ -62,7 +62,7 @@ struct Keeper {
 }
 
 impl RuleStore for Keeper {
-    fn keep(&self, rules: &[String], _: RuleScope) {
+    fn save(&self, rules: &[String], _: RuleScope) {
         self.local.add(rules).unwrap();
         self.kept.lock().unwrap().push(rules.to_vec());
     }
@@ -107,7 +107,7 @@ impl Rig {
         assert_eq!(problems, []);
         let (engine, _) = Engine::builder(registry, project.path("session"))
             .services(Services::none().with_approver(Arc::clone(&asked) as Arc<dyn Approver>))
-            .keeper(Arc::clone(&keeper) as Arc<dyn RuleStore>)
+            .rule_store(Arc::clone(&keeper) as Arc<dyn RuleStore>)
             .hooks(Hooks::new(handlers, &work))
             .build()
             .await;

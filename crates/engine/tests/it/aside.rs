@@ -78,7 +78,7 @@ async fn nobody_is_asked_and_rules_of_the_call_count_for_it_alone() {
     assert!(rig.scheduler.context().rules.is_empty());
 
     // From outside a call as well.
-    let aside = rig.scheduler.aside();
+    let aside = rig.scheduler.nested_calls();
     let cancel = CancellationToken::new();
     let call = || tool_use("Peek", json!({"path": "b.txt"}));
     assert!(!aside.run(call(), &[], &cancel).await.unwrap().is_error);
@@ -143,7 +143,7 @@ async fn what_hooks_say_of_a_call_inside_a_call_is_told_with_its_result() {
     assert!(!ran.text.contains("it\n</system-reminder>"), "{}", ran.text);
 
     // Outside of any call they come with what ran.
-    let aside = rig.scheduler.aside();
+    let aside = rig.scheduler.nested_calls();
     let call = tool_use("Append", json!({"path": "a.txt", "line": "more"}));
     let allowed = ["Append".to_owned()];
     let ran = aside.run(call, &allowed, &CancellationToken::new()).await;
@@ -209,7 +209,7 @@ async fn a_call_beside_the_model_s_own_is_of_the_model_at_work() {
     })
     .await;
     rig.scheduler.set_model("other");
-    let aside = rig.scheduler.aside();
+    let aside = rig.scheduler.nested_calls();
     let cancel = CancellationToken::new();
     let ran = aside.run(tool_use("Whose", json!({})), &[], &cancel).await;
     assert_eq!(ran.unwrap().text, "other");

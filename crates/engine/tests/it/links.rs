@@ -44,7 +44,7 @@ fn row_75_a_link_to_a_key_is_that_key() {
     // Without a rule a key is still asked about.
     std::fs::remove_file(machine.files.path(USER)).unwrap();
     let decision = machine.decide("Read", &file(&machine, "p/project/key"));
-    assert!(matches!(decision.because, Because::Sensitive(..)));
+    assert!(matches!(decision.reason, Because::Sensitive(..)));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_denied_file_is_denied_by_each_of_its_names() {
             };
             let decision = machine.decide(tool, &file(&machine, name));
             let got = decision.behavior.name();
-            assert_eq!(got, expected, "{tool} {name}: {}", decision.because);
+            assert_eq!(got, expected, "{tool} {name}: {}", decision.reason);
         }
     }
     for line in [
@@ -139,14 +139,14 @@ fn a_home_behind_a_link_is_the_same_home() {
         let notes = file(&machine, &format!("{folder}/notes/n"));
         assert_eq!(machine.verdict("Read", &notes), "deny", "{folder}");
         let key = machine.decide("Read", &file(&machine, &format!("{folder}/.ssh/id")));
-        assert!(matches!(key.because, Because::Sensitive(..)), "{folder}");
+        assert!(matches!(key.reason, Because::Sensitive(..)), "{folder}");
         let all = machine.files.path(folder).display().to_string();
         let removal = json!({"command": format!("rm -rf {all}")});
         let decision = machine.decide("Bash", &removal);
         assert!(
-            matches!(decision.because, Because::Critical(_)),
+            matches!(decision.reason, Because::Critical(_)),
             "{folder}: {}",
-            decision.because
+            decision.reason
         );
     }
 }
@@ -181,7 +181,7 @@ fn the_boundary_is_one_of_whole_names_and_real_places() {
         for tool in ["Read", "Write"] {
             let decision = machine.decide(tool, &file(&machine, name));
             let got = decision.behavior.name();
-            assert_eq!(got, expected, "{tool} {name}: {}", decision.because);
+            assert_eq!(got, expected, "{tool} {name}: {}", decision.reason);
         }
     }
     // The kernel's own way round: into itself, whatever the rest says.
@@ -218,7 +218,7 @@ fn a_denied_file_is_denied_by_way_of_the_kernel_too() {
             decision.behavior.name(),
             "deny",
             "{name}: {}",
-            decision.because
+            decision.reason
         );
         let line = json!({"command": format!("cat {name}")});
         let decision = machine.decide("Bash", &line);
@@ -226,7 +226,7 @@ fn a_denied_file_is_denied_by_way_of_the_kernel_too() {
             decision.behavior.name(),
             "deny",
             "cat {name}: {}",
-            decision.because
+            decision.reason
         );
     }
 }
@@ -253,13 +253,13 @@ fn a_control_file_is_one_by_each_of_its_names_and_cases() {
     ] {
         let decision = machine.decide("Write", &file(&machine, name));
         assert!(
-            matches!(decision.because, Because::Protected(_)),
+            matches!(decision.reason, Because::Protected(_)),
             "{name}: {}",
-            decision.because
+            decision.reason
         );
     }
     let plain = machine.decide("Write", &file(&machine, "p/plain/tasks.json"));
-    assert_eq!(plain.behavior.name(), "allow", "{}", plain.because);
+    assert_eq!(plain.behavior.name(), "allow", "{}", plain.reason);
 }
 
 #[test]

@@ -54,13 +54,13 @@ impl Machine {
     /// As a session loads them.
     pub(crate) fn load_with(&self, flags: &Flags) -> Settings {
         let mut settings = Settings::load(self.places.clone(), flags, Trust::default());
-        settings.trust = Trust::of(&self.places, flags, &settings.running_things());
+        settings.trust = Trust::evaluate(&self.places, flags, &settings.executable_items());
         settings
     }
 
     /// What `haft permissions trust` does.
     pub(crate) fn trust(&self) {
-        let things = self.load().running_things();
+        let things = self.load().executable_items();
         TrustFile::add(&self.places, &things).unwrap();
     }
 

@@ -117,7 +117,7 @@ fn row_52_a_critical_removal_is_asked_about_in_every_mode() {
             assert_eq!(
                 decision.behavior, expected,
                 "{line} {mode:?}: {}",
-                decision.because
+                decision.reason
             );
         }
     }
@@ -264,6 +264,6 @@ fn row_122_commands_that_read_are_held_to_what_may_not_be_read() {
     ] {
         let decision = machine.decide("Bash", &bash(line));
         let got = decision.behavior.name();
-        assert_eq!(got, expected, "{line}: {}", decision.because);
+        assert_eq!(got, expected, "{line}: {}", decision.reason);
     }
 }

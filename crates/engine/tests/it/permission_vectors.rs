@@ -42,7 +42,7 @@ fn every_vector_is_decided_as_it_says() {
                 warned |= added.is_err();
             }
         }
-        warned |= !rules.understand(&judged::specs()).is_empty();
+        warned |= !rules.resolve_for_tools(&judged::specs()).is_empty();
         let mut roots: Vec<PathBuf> = vec!["/p".into()];
         let more = vector["additional_dirs"].as_array();
         roots.extend(
@@ -70,7 +70,7 @@ fn every_vector_is_decided_as_it_says() {
                 "{}: expected {expected}, got {} because {}",
                 vector["id"],
                 decision.behavior.name(),
-                decision.because
+                decision.reason
             ));
         }
         if vector["warning"] == true && !warned {

@@ -173,7 +173,7 @@ impl Tool for Ask {
         Effects::NONE
     }
 
-    async fn complete(&self, input: &Asked, _: &CallContext) -> Option<Value> {
+    async fn complete_input(&self, input: &Asked, _: &CallContext) -> Option<Value> {
         let whole = json!({"question": format!("{}?", input.question)});
         (!input.question.ends_with('?')).then_some(whole)
     }
@@ -233,7 +233,7 @@ async fn ask(
 #[tokio::test]
 async fn only_an_answer_sets_what_is_reserved_for_it() {
     use PermissionMode::{BypassPermissions, Default, DontAsk};
-    let answered = || ApprovalAnswer::Changed {
+    let answered = || ApprovalAnswer::InputEdited {
         input: json!({"question": "why?", "answers": "because"}),
     };
     for mode in [Default, BypassPermissions] {
@@ -242,7 +242,7 @@ async fn only_an_answer_sets_what_is_reserved_for_it() {
         // Someone who only lets it pass has answered nothing.
         let finished = ask(mode, ApprovalAnswer::Allow, None).await;
         assert_eq!(finished.text(), "why? null", "{mode:?}");
-        let finished = ask(mode, ApprovalAnswer::Nobody, None).await;
+        let finished = ask(mode, ApprovalAnswer::Unavailable, None).await;
         assert!(
             finished.is_error && finished.metadata.denied.is_some(),
             "{mode:?}"
@@ -272,11 +272,11 @@ async fn a_hook_answers_only_with_an_answer() {
         Some(("PermissionRequest", said))
     };
     for hook in [pre(true), request(true)] {
-        let finished = ask(PermissionMode::Default, ApprovalAnswer::Nobody, hook).await;
+        let finished = ask(PermissionMode::Default, ApprovalAnswer::Unavailable, hook).await;
         assert_eq!(finished.text(), "why? \"so\"");
     }
     for hook in [pre(false), request(false)] {
-        let finished = ask(PermissionMode::Default, ApprovalAnswer::Nobody, hook).await;
+        let finished = ask(PermissionMode::Default, ApprovalAnswer::Unavailable, hook).await;
         assert!(finished.metadata.denied.is_some(), "{}", finished.text());
     }
 }
@@ -401,7 +401,7 @@ fn what_is_no_matter_of_taste_is_heavy() {
     let machine = Machine::new([]);
     let files = files(&machine);
     for name in ["model", "theme", "attribution.commit"] {
-        assert_eq!(files.weigh(name), SettingRisk::Light, "{name}");
+        assert_eq!(files.risk(name), SettingRisk::Light, "{name}");
     }
     for name in [
         "permissions",
@@ -413,7 +413,7 @@ fn what_is_no_matter_of_taste_is_heavy() {
         "statusLine",
         "enabledPlugins",
     ] {
-        assert!(matches!(files.weigh(name), SettingRisk::Heavy(_)), "{name}");
+        assert!(matches!(files.risk(name), SettingRisk::Heavy(_)), "{name}");
     }
     let unknown: BTreeSet<String> = [
         "modle",
@@ -422,7 +422,7 @@ fn what_is_no_matter_of_taste_is_heavy() {
         "allowManagedHooksOnly",
         "model.x",
     ]
-    .map(|name| match files.weigh(name) {
+    .map(|name| match files.risk(name) {
         SettingRisk::Unknown(why) => why,
         other => panic!("{name}: {other:?}"),
     })

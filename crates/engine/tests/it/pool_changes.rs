@@ -223,7 +223,7 @@ async fn what_keeps_tools_out_keeps_out_those_that_come_late() {
 async fn an_agent_of_a_kind_has_a_part_of_the_tools_late_ones_too() {
     let (_project, mut scheduler) = session(Filters::default()).await;
     let whole = sent(&scheduler);
-    let keep = |pool: &Pool| pool.narrowed(|spec| spec.name.ends_with('b')).in_full();
+    let keep = |pool: &Pool| pool.filtered(|spec| spec.name.ends_with('b')).without_deferral();
     scheduler.set_kind(Some("narrow".to_owned()), Some(Arc::new(keep)));
     let engine = Arc::clone(scheduler.engine());
     assert_eq!(engine.agent().kind.as_deref(), Some("narrow"));

@@ -130,7 +130,7 @@ fn a_project_that_is_not_trusted_tightens_and_never_loosens() {
     assert_eq!(sandbox.excluded.len(), 1);
     assert_eq!(settings.untrusted(), None);
     // What trusting it would loosen is shown.
-    let things = settings.loosening_things();
+    let things = settings.loosening_items();
     insta::assert_snapshot!(things.join("\n"));
 }
 
@@ -219,7 +219,7 @@ impl Session {
         let sandbox = machine.load().sandbox();
         let context = machine.context().with_sandbox(sandbox);
         let (engine, _) = Engine::builder(Registry::new(), machine.files.path("session"))
-            .watch(Watch::new(machine.places.clone(), Flags::default()))
+            .settings_watch(Watch::new(machine.places.clone(), Flags::default()))
             .build()
             .await;
         Self {

@@ -334,12 +334,12 @@ async fn cancelling_the_session_ends_its_turns() {
 struct Notes(Mutex<Vec<String>>);
 
 impl CallObserver for Notes {
-    fn started(&self, call: &Admitted) {
+    fn on_started(&self, call: &Admitted) {
         let (_, id) = call.call().ids();
         self.0.lock().unwrap().push(format!("started {id}"));
     }
 
-    fn ended(&self, finished: &CallResult) {
+    fn on_ended(&self, finished: &CallResult) {
         let denied = if finished.metadata.denied.is_some() {
             " denied"
         } else {
@@ -357,11 +357,11 @@ impl CallObserver for Notes {
 struct Taker(Mutex<Vec<String>>);
 
 impl CallObserver for Taker {
-    fn started(&self, _: &Admitted) {}
+    fn on_started(&self, _: &Admitted) {}
 
-    fn ended(&self, _: &CallResult) {}
+    fn on_ended(&self, _: &CallResult) {}
 
-    fn take(&self, finished: CallResult) -> Option<CallResult> {
+    fn take_result(&self, finished: CallResult) -> Option<CallResult> {
         self.0.lock().unwrap().push(finished.id);
         None
     }
@@ -372,7 +372,7 @@ async fn a_witness_may_keep_what_changes_nothing_of_the_session() {
     let mut rig = Rig::new().await;
     let taker = Arc::new(Taker::default());
     let mut turn = rig.scheduler.turn().await;
-    turn.witnessed_by(taker.clone());
+    turn.set_observer(taker.clone());
     for (name, input) in [
         ("Peek", json!({"path": "a.txt", "pauses": 3})),
         ("Move", json!({"path": "one", "pauses": 9})),
@@ -404,7 +404,7 @@ async fn a_witness_hears_of_calls_before_they_run_and_when_they_are_over() {
     let mut rig = Rig::with(PermissionMode::Default, |builder| builder).await;
     let notes = Arc::new(Notes::default());
     let mut turn = rig.scheduler.turn().await;
-    turn.witnessed_by(notes.clone());
+    turn.set_observer(notes.clone());
     turn.push(tool_use("Peek", json!({"path": "a.txt", "pauses": 3})));
     turn.push(tool_use("Echo", json!({"text": "hi"})));
     // Needs a person, and there is none.

@@ -310,7 +310,7 @@ fn a_pattern_with_one_slash_starts_where_its_file_belongs() {
     ] {
         let input = json!({"file_path": machine.files.path(path)});
         let facts = machine.facts("Read", &input);
-        let denied = rules.iter().any(|rule| facts.is_hit_by(rule));
+        let denied = rules.iter().any(|rule| facts.matches_rule(rule));
         assert_eq!(denied, expected, "{path}");
     }
 }

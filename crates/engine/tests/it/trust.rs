@@ -127,7 +127,7 @@ fn trust_lasts_until_something_that_runs_changes() {
     assert_eq!(settings.hooks(), []);
     assert!(settings.untrusted().unwrap().contains("hooks"));
     let changes = TrustFile::read(&machine.places)
-        .changes(&machine.places, &settings.running_things())
+        .changes(&machine.places, &settings.executable_items())
         .unwrap();
     assert_eq!(changes, [".claude/settings.json hooks has changed"]);
     machine.trust();

@@ -33,7 +33,7 @@ impl Session {
             registry.add_erased(toy).unwrap();
         }
         let (engine, _) = Engine::builder(registry, machine.files.path("session"))
-            .watch(Watch::new(machine.places.clone(), flags))
+            .settings_watch(Watch::new(machine.places.clone(), flags))
             .build()
             .await;
         Self {

@@ -111,7 +111,7 @@ fn a_local_file_of_unknown_origin_tightens_and_loosens_nothing() {
     assert_eq!(merged["availableModels"], json!(["cheap"]));
     assert_eq!(merged["disableSkillShellExecution"], true);
     assert_eq!(merged["skillOverrides"]["a"], "off");
-    settings.note_steering();
+    settings.warn_untrusted_overrides();
     insta::assert_snapshot!(settings.untrusted().unwrap());
 
     // The same file counts in full once a person has looked at it.
@@ -122,7 +122,7 @@ fn a_local_file_of_unknown_origin_tightens_and_loosens_nothing() {
     assert_eq!(settings.default_mode(), Some(PermissionMode::AcceptEdits));
     assert_eq!(settings.sandbox().excluded.len(), 1);
     assert_eq!(settings.merged()["modelOverrides"]["opus"], "dear");
-    settings.note_steering();
+    settings.warn_untrusted_overrides();
     assert_eq!(settings.untrusted(), None);
 }
 

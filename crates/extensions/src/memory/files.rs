@@ -171,7 +171,7 @@ impl<'a> MemoryReader<'a> {
     }
 
     /// Reads the rules that wait for this file.
-    pub(super) fn awaken(&mut self, file: &Path) {
+    pub(super) fn load_matching_rules(&mut self, file: &Path) {
         let (awake, waiting) = std::mem::take(&mut self.state.waiting)
             .into_iter()
             .partition(|rule: &Rule| rule.patterns.fit(file));
@@ -203,7 +203,7 @@ impl<'a> MemoryReader<'a> {
         let path = Some(path.to_path_buf());
         self.put(
             path,
-            Owner::Kept,
+            Owner::Auto,
             MemoryReason::Start,
             head.join("\n"),
             Vec::new(),

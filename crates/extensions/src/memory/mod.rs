@@ -25,7 +25,7 @@ use serde_json::Value;
 use self::{files::MemoryReader, rules::Rule};
 use crate::{ExtensionPlaces, Warning, patterns::Patterns};
 
-pub use tell::tell;
+pub use tell::format_for_model;
 
 /// The owner of a memory file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ pub enum Owner {
     /// The user, in this project.
     Local,
     /// Auto memory, which models wrote in earlier sessions.
-    Kept,
+    Auto,
 }
 
 impl Owner {
@@ -50,7 +50,7 @@ impl Owner {
             Self::User => "User",
             Self::Project => "Project",
             Self::Local => "Local",
-            Self::Kept => "AutoMem",
+            Self::Auto => "AutoMem",
         }
     }
 }
@@ -185,7 +185,7 @@ impl Memory {
     }
 
     /// Returns an instance for another conversation, which has not read anything yet.
-    pub fn another(&self) -> Self {
+    pub fn for_new_conversation(&self) -> Self {
         Self::new(self.places.clone(), self.options.clone())
     }
 
@@ -221,7 +221,7 @@ impl Memory {
     }
 
     /// Returns the memory files that apply because this file was read or changed.
-    pub fn touched(&self, file: &Path) -> (Vec<MemoryFile>, Vec<Warning>) {
+    pub fn on_file_touched(&self, file: &Path) -> (Vec<MemoryFile>, Vec<Warning>) {
         let mut state = self.state();
         let mut roots = vec![&self.places.cwd];
         if self.options.directories_too {
@@ -244,7 +244,7 @@ impl Memory {
         for directory in directories {
             reader.directory(&directory, &MemoryReason::Nested(file.to_path_buf()));
         }
-        reader.awaken(file);
+        reader.load_matching_rules(file);
         reader.finish()
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{MemoryFile, MemoryReason, Owner};
 
 /// Formats the texts of files, each with its path, for a reminder; `None` if all are empty.
-pub fn tell(files: &[MemoryFile]) -> Option<String> {
+pub fn format_for_model(files: &[MemoryFile]) -> Option<String> {
     let mut text = String::new();
     for file in files {
         let whose = match file.owner {
@@ -13,7 +13,7 @@ pub fn tell(files: &[MemoryFile]) -> Option<String> {
             Owner::User => "of the person, for all projects",
             Owner::Project => "of the project",
             Owner::Local => "of the person, for this project",
-            Owner::Kept => "kept by you in earlier sessions",
+            Owner::Auto => "kept by you in earlier sessions",
         };
         let from = match &file.path {
             Some(path) => format!("From {}", path.display()),

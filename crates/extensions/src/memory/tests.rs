@@ -77,17 +77,17 @@ fn vector_14_a_rule_for_certain_files_waits_for_one() {
     write(&rules.join("deep/all.md"), "For all.");
     let memory = Memory::new(places.clone(), MemoryOptions::default());
     assert_eq!(texts(&memory.start().0), ["For all."]);
-    assert!(memory.touched(&places.cwd.join("src/a.rs")).0.is_empty());
+    assert!(memory.on_file_touched(&places.cwd.join("src/a.rs")).0.is_empty());
     let file = places.cwd.join("src/a/b.ts");
-    let (files, warnings) = memory.touched(&file);
+    let (files, warnings) = memory.on_file_touched(&file);
     assert_eq!(warnings, []);
     assert_eq!(texts(&files), ["Use types."]);
     assert_eq!(files[0].reason, MemoryReason::Pattern(file.clone()));
     assert_eq!(files[0].patterns, ["src/**/*.ts"]);
-    assert!(memory.touched(&file).0.is_empty());
+    assert!(memory.on_file_touched(&file).0.is_empty());
     // After the conversation was summarized it comes again.
     assert_eq!(texts(&memory.start().0), ["For all."]);
-    assert_eq!(texts(&memory.touched(&file).0), ["Use types."]);
+    assert_eq!(texts(&memory.on_file_touched(&file).0), ["Use types."]);
 }
 
 /// A place for everything, and what each source is for.
@@ -197,14 +197,14 @@ fn files_below_come_when_something_there_is_read() {
     write(&places.cwd.join("a/c/CLAUDE.local.md"), "c's local");
     let memory = Memory::new(places.clone(), MemoryOptions::default());
     assert_eq!(texts(&memory.start().0), ["top"]);
-    assert!(memory.touched(&places.cwd.join("x.rs")).0.is_empty());
-    assert!(memory.touched(Path::new("/elsewhere/x.rs")).0.is_empty());
-    let (files, _) = memory.touched(&places.cwd.join("a/c/x.rs"));
+    assert!(memory.on_file_touched(&places.cwd.join("x.rs")).0.is_empty());
+    assert!(memory.on_file_touched(Path::new("/elsewhere/x.rs")).0.is_empty());
+    let (files, _) = memory.on_file_touched(&places.cwd.join("a/c/x.rs"));
     assert_eq!(
         texts(&files),
         ["a, see @b.md", "a's b", "c's local", "c's rule"]
     );
-    assert!(memory.touched(&places.cwd.join("a/c/y.rs")).0.is_empty());
+    assert!(memory.on_file_touched(&places.cwd.join("a/c/y.rs")).0.is_empty());
 }
 
 #[test]
@@ -332,8 +332,8 @@ fn what_the_model_reads() {
         text: format!("Text of {path}.\n"),
         patterns: Vec::new(),
     };
-    assert_eq!(tell(&[]), None);
-    let text = tell(&[
+    assert_eq!(format_for_model(&[]), None);
+    let text = format_for_model(&[
         file(
             "/home/u/.claude/CLAUDE.md",
             Owner::User,
@@ -346,7 +346,7 @@ fn what_the_model_reads() {
             MemoryReason::Import("/p/CLAUDE.md".into()),
         ),
         file("/p/CLAUDE.local.md", Owner::Local, MemoryReason::Start),
-        file("/m/MEMORY.md", Owner::Kept, MemoryReason::Start),
+        file("/m/MEMORY.md", Owner::Auto, MemoryReason::Start),
     ]);
     insta::assert_snapshot!(text.unwrap());
 }

@@ -164,7 +164,7 @@ impl Skill {
 
     /// Reads the skill again from disk, with its text, because users change skills while they use
     /// them. The error is the reason why that failed.
-    pub fn again(&self) -> Result<(Self, String), String> {
+    pub fn reload(&self) -> Result<(Self, String), String> {
         let mut warnings = Vec::new();
         let read = Self::read(self.found.clone(), &mut warnings);
         match read {

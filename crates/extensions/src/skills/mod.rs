@@ -150,7 +150,7 @@ impl Skills {
     }
 
     /// Sets whether a hook objects to the change of a file.
-    pub fn hold(&self, file: &Path, objects: bool) {
+    pub fn set_vetoed(&self, file: &Path, objects: bool) {
         let mut state = self.state();
         match objects {
             true => state.held.insert(file.to_path_buf()),
@@ -190,7 +190,7 @@ impl Skills {
     }
 
     /// Returns similar names, the most similar first.
-    pub fn near(&self, name: &str) -> Vec<String> {
+    pub fn similar_names(&self, name: &str) -> Vec<String> {
         let mut near: Vec<(usize, String)> = self
             .all()
             .iter()
@@ -217,11 +217,11 @@ impl Skills {
             .filter(|skill| skill.paths.is_empty() || state.active.contains(&skill.name))
             .map(Arc::as_ref)
             .collect();
-        self.told(&listed, window)
+        self.listing_for(&listed, window)
     }
 
     /// Formats the list entries of skills that were found later.
-    pub fn told(&self, skills: &[&Skill], window: u64) -> Option<String> {
+    pub fn listing_for(&self, skills: &[&Skill], window: u64) -> Option<String> {
         if skills.is_empty() {
             return None;
         }
@@ -232,7 +232,7 @@ impl Skills {
 
     /// Returns the skills that become available because this file was read or changed, as far as
     /// the model may call them.
-    pub fn touched(&self, file: &Path) -> (Vec<Arc<Skill>>, Vec<Warning>) {
+    pub fn on_file_touched(&self, file: &Path) -> (Vec<Arc<Skill>>, Vec<Warning>) {
         let mut warnings = Vec::new();
         let mut new = Vec::new();
         let mut state = self.state();

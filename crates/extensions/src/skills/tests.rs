@@ -166,7 +166,7 @@ fn commands_are_found_by_both_names_and_a_skill_beats_them() {
     assert!(skills.get("z").is_none());
     // Of the same parent as the user's skills, but another's to name.
     assert_eq!(
-        skills.get("kit:y").unwrap().again().unwrap().0.name,
+        skills.get("kit:y").unwrap().reload().unwrap().0.name,
         "kit:y"
     );
 }
@@ -196,10 +196,10 @@ fn parents_up_to_the_root_links_once_and_what_is_new() {
     assert_eq!(skills.get("new").unwrap().description, "new");
     let near = skills.get("near").unwrap();
     write(&near.file, "changed $0");
-    assert_eq!(near.again().unwrap().1, "changed $0");
+    assert_eq!(near.reload().unwrap().1, "changed $0");
     fs::remove_file(&near.file).unwrap();
-    assert!(near.again().unwrap_err().ends_with("is gone"));
-    assert_eq!(skills.near("naer"), ["near"]);
+    assert!(near.reload().unwrap_err().ends_with("is gone"));
+    assert_eq!(skills.similar_names("naer"), ["near"]);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn nested_skills_and_those_with_patterns_come_to_light_when_a_file_is_read() {
     let skills = load(&places);
     assert_eq!(skills.listing(0).unwrap(), "- d: top\n");
     let new = |path: &str| -> Vec<String> {
-        let (new, warnings) = skills.touched(&cwd.join(path));
+        let (new, warnings) = skills.on_file_touched(&cwd.join(path));
         assert_eq!(warnings, []);
         new.iter().map(|skill| skill.name.clone()).collect()
     };
@@ -231,7 +231,7 @@ fn nested_skills_and_those_with_patterns_come_to_light_when_a_file_is_read() {
         "- d: top\n- e: nested too\n- ts: ts\n- web/app:d: nested\n"
     );
     assert_eq!(
-        skills.get("web/app:d").unwrap().again().unwrap().1,
+        skills.get("web/app:d").unwrap().reload().unwrap().1,
         "nested"
     );
 }
@@ -256,7 +256,7 @@ fn settings_hide_and_shorten() {
         skills.listing(0).unwrap(),
         "- b\n- d: d word word word word word wo…\n"
     );
-    assert!(!skills.get("c").unwrap().again().unwrap().0.model_invocable);
+    assert!(!skills.get("c").unwrap().reload().unwrap().0.model_invocable);
     assert!(skills.get("a").is_none());
 
     let variable = |_: &str| Some("200".to_owned());

@@ -111,7 +111,7 @@ impl Approver for Person {
             .lock()
             .unwrap()
             .pop()
-            .unwrap_or(ApprovalAnswer::Nobody);
+            .unwrap_or(ApprovalAnswer::Unavailable);
         Box::pin(async { answer })
     }
 }
@@ -306,7 +306,7 @@ async fn a_plan_is_approved_in_every_mode_by_somebody_or_not_at_all() {
 
 #[tokio::test]
 async fn an_edited_plan_goes_back_to_the_model() {
-    let changed = ApprovalAnswer::Changed {
+    let changed = ApprovalAnswer::InputEdited {
         input: json!({"plan": "1. Only look"}),
     };
     let mut rig = rig(PermissionMode::Plan, [changed]).await;

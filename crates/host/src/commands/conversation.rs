@@ -51,7 +51,7 @@ async fn clear(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
     // Emitted before the switch, while the cleared conversation is still current.
     context.events.emit(&SessionEvent::Reset(id));
     context.agent.clear(next, context.events).await;
-    context.commands.begins(id);
+    context.commands.set_session(id);
     context.input.0.conversation_changed();
     Ok("The conversation is forgotten.".to_owned())
 }
@@ -87,8 +87,8 @@ async fn resume(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
     let next = next.map_err(|error| format!("{error:#}"))?;
     let id = next.id();
     context.events.emit(&SessionEvent::Reset(id));
-    context.agent.take_up(next, context.events).await;
-    context.commands.begins(id);
+    context.agent.resume_conversation(next, context.events).await;
+    context.commands.set_session(id);
     context.input.0.conversation_changed();
     let messages = context.agent.conversation().messages().len();
     Ok(format!(

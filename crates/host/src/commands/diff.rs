@@ -14,7 +14,7 @@ pub(super) static DIFF: BuiltIn = BuiltIn {
 };
 
 fn diff(input: &SessionInput, arguments: &str) -> CommandAnswer {
-    let said = input.said();
+    let said = input.user_prompts();
     let since = match arguments {
         "" => said.first().map(|one| one.uuid),
         text => match (text.parse::<usize>(), text.parse()) {

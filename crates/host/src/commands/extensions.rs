@@ -82,7 +82,7 @@ fn hooks(input: &SessionInput) -> String {
             for group in groups.as_array().into_iter().flatten() {
                 let matcher = group["matcher"].as_str().unwrap_or_default();
                 for hook in group["hooks"].as_array().into_iter().flatten() {
-                    let state = match (is_trusted, HookMoment::named(event)) {
+                    let state = match (is_trusted, HookMoment::from_name(event)) {
                         (_, None) => "unknown event",
                         (true, Some(_)) => "runs",
                         (false, Some(_)) => "waits for trust",

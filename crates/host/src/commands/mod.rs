@@ -55,7 +55,7 @@ pub(crate) enum Acts {
     /// Between two runs.
     Between(BetweenCommand),
     /// It becomes a prompt for the model.
-    Says(fn(&str) -> String),
+    Prompt(fn(&str) -> String),
 }
 
 pub(crate) type AnytimeCommand =
@@ -201,12 +201,12 @@ impl BuiltIn {
         match self.acts {
             Acts::Anytime(run) => Some(run),
             Acts::AnytimeIf(may, run) => may(arguments).then_some(run),
-            Acts::Between(_) | Acts::Says(_) => None,
+            Acts::Between(_) | Acts::Prompt(_) => None,
         }
     }
 
     /// Runs the command between two runs. `None`: it becomes a prompt for the model.
-    pub(crate) async fn act(
+    pub(crate) async fn run(
         &self,
         context: &mut CommandContext<'_>,
         arguments: &str,
@@ -217,7 +217,7 @@ impl BuiltIn {
                 Some(run(&input, arguments).await)
             }
             Acts::Between(run) => Some(run(context, arguments).await),
-            Acts::Says(_) => None,
+            Acts::Prompt(_) => None,
         }
     }
 }
@@ -280,11 +280,11 @@ impl SessionInput {
             if let Some(run) = command.anytime(called.arguments) {
                 return CommandOutcome::Answered(run(self, called.arguments).await);
             }
-            return CommandOutcome::Queued(self.say(line, Delivery::AfterRun));
+            return CommandOutcome::Queued(self.submit(line, Delivery::AfterRun));
         }
         let theirs = name.strip_prefix(THEIRS).unwrap_or(name);
         if is_theirs(theirs) || name.starts_with("mcp__") {
-            return CommandOutcome::Queued(self.say(line, Delivery::AfterRun));
+            return CommandOutcome::Queued(self.submit(line, Delivery::AfterRun));
         }
         CommandOutcome::Unknown
     }

@@ -40,7 +40,7 @@ async fn model(input: &SessionInput, name: &str) -> CommandAnswer {
         return Ok(text);
     }
     input.set_model(Some(name)).await?;
-    let name = input.0.control.asked_model();
+    let name = input.0.control.requested_model();
     let name = name.unwrap_or_default();
     if !input.0.config.saves_choices {
         return Ok(format!("From the next message on, {name} is asked."));

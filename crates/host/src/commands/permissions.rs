@@ -69,7 +69,7 @@ fn add(input: &SessionInput, list: RuleList, rest: &str) -> CommandAnswer {
     if rule.is_empty() {
         return Err(format!("say the rule: /permissions {} RULE", list.name()));
     }
-    let kept = input.keep_rule(list, rule, scope.unwrap_or_default())?;
+    let kept = input.save_rule(list, rule, scope.unwrap_or_default())?;
     let list = list.name();
     Ok(match kept {
         Some(file) => format!(

@@ -34,10 +34,10 @@ async fn rewind(context: &mut CommandContext<'_>, arguments: &str) -> CommandAns
         return blocking(move || preview(&input, message)).await;
     };
     // The message may be the end of a branch that an earlier rewind has left.
-    if let Some(back) = talk_again(context, message, kind) {
+    if let Some(back) = resume_from(context, message, kind) {
         return back;
     }
-    let said = context.input.said();
+    let said = context.input.user_prompts();
     let point = said.into_iter().find(|one| one.uuid == message);
     let point = point.ok_or_else(|| format!("the session has no message {message}"))?;
     let mut told = Vec::new();
@@ -45,18 +45,18 @@ async fn rewind(context: &mut CommandContext<'_>, arguments: &str) -> CommandAns
         let input = context.input.clone();
         let report = blocking(move || files(&input, message)).await?;
         match report {
-            Some(report) => told.push(undo::told(&report)?),
+            Some(report) => told.push(undo::undo_text(&report)?),
             None => told.push("No file had changed.".to_owned()),
         }
     }
     let before = point.parent.as_deref();
     let last = match kind {
-        RewindKind::Both | RewindKind::Talk => Some(context.agent.go_back(before)?),
+        RewindKind::Both | RewindKind::Conversation => Some(context.agent.rewind_to(before)?),
         RewindKind::Files => None,
         RewindKind::Summary => {
             let agent = &mut *context.agent;
             let done = agent
-                .sum_up_from(&point.text, before, context.events)
+                .summarize_from(&point.text, before, context.events)
                 .await?;
             match done {
                 Some(last) => Some(Some(last)),
@@ -79,16 +79,16 @@ async fn rewind(context: &mut CommandContext<'_>, arguments: &str) -> CommandAns
 }
 
 /// Returns to a message that an earlier rewind has left: the conversation continues after it.
-fn talk_again(
+fn resume_from(
     context: &mut CommandContext<'_>,
     message: Uuid,
     kind: RewindKind,
 ) -> Option<CommandAnswer> {
-    let is_prompt = context.input.said().iter().any(|one| one.uuid == message);
-    if is_prompt || kind != RewindKind::Talk {
+    let is_prompt = context.input.user_prompts().iter().any(|one| one.uuid == message);
+    if is_prompt || kind != RewindKind::Conversation {
         return None;
     }
-    Some(match context.agent.go_back(Some(&message.to_string())) {
+    Some(match context.agent.rewind_to(Some(&message.to_string())) {
         Ok(_) => Ok("The conversation goes on where it was.".to_owned()),
         Err(why) => Err(why),
     })

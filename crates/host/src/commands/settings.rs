@@ -47,7 +47,7 @@ fn show(input: &SessionInput, key: &str) -> CommandAnswer {
         let merged = input.files().read("")?;
         return serde_json::to_string_pretty(&merged).map_err(|error| error.to_string());
     }
-    if let SettingRisk::Unknown(why) = input.files().weigh(key) {
+    if let SettingRisk::Unknown(why) = input.files().risk(key) {
         return Err(why);
     }
     let value = input.files().read(key)?;
@@ -63,7 +63,7 @@ impl SessionInput {
     /// for.
     pub fn save_setting(&self, key: &str, value: &Value) -> Result<PathBuf, String> {
         let files = self.files();
-        if let SettingRisk::Unknown(why) = files.weigh(key) {
+        if let SettingRisk::Unknown(why) = files.risk(key) {
             return Err(why);
         }
         Ok(files.write_user(key, value)?.file.into())

@@ -31,11 +31,11 @@ fn undo(input: &SessionInput, arguments: &str) -> CommandAnswer {
         id => UndoWhich::Entry(id.to_owned()),
     };
     let report = input.undo(&which, false)?;
-    told(&report)
+    undo_text(&report)
 }
 
 /// Describes the result of an undo.
-pub(super) fn told(report: &UndoReport) -> CommandAnswer {
+pub(super) fn undo_text(report: &UndoReport) -> CommandAnswer {
     if let Some(conflict) = &report.conflict {
         return Err(format!("nothing was undone: {conflict}"));
     }

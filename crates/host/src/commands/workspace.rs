@@ -22,7 +22,7 @@ pub(super) static INIT: BuiltIn = BuiltIn {
     name: "init",
     hint: "",
     description: "Write a CLAUDE.md that says how to work on this project",
-    acts: Acts::Says(|arguments| format!("{}\n\n{arguments}", INIT_WORDS.trim())),
+    acts: Acts::Prompt(|arguments| format!("{}\n\n{arguments}", INIT_WORDS.trim())),
 };
 
 pub(super) static PLAN: BuiltIn = BuiltIn {

@@ -54,14 +54,14 @@ impl SessionInput {
 
     /// Returns the permission mode that applies from the next request on.
     pub fn mode(&self) -> PermissionMode {
-        let asked = self.0.control.asked_mode();
+        let asked = self.0.control.requested_mode();
         let now = || Some(self.0.access.engine()?.1.mode);
         asked.or_else(now).unwrap_or(self.0.permitted.mode)
     }
 
     /// Returns the model that is used from the next request on.
     pub fn model(&self) -> String {
-        let asked = self.0.control.asked_model();
+        let asked = self.0.control.requested_model();
         asked.unwrap_or_else(|| self.context_usage().model)
     }
 }

@@ -63,10 +63,10 @@ pub struct KeyReport {
 pub fn trust_report(config: &SessionConfig) -> Result<TrustReport, OpenError> {
     let settings = settings(config);
     let places = &settings.places;
-    let running = settings.running_things();
+    let running = settings.executable_items();
     let known = trust_changes(config, places, &running);
-    let trusted = Trust::of(places, &config.settings, &running);
-    let loosening = settings.loosening_things();
+    let trusted = Trust::evaluate(places, &config.settings, &running);
+    let loosening = settings.loosening_items();
     let mut things: Vec<TrustedThing> = Vec::new();
     for (name, value) in &running {
         let contents = serde_json::to_string_pretty(value).unwrap_or_default();
@@ -137,7 +137,7 @@ pub fn accept_trust(config: &SessionConfig) -> Result<PathBuf, OpenError> {
     let imports = outside_imports(config)?;
     let added = TrustFile::add_imports(&settings.places, &imports);
     added.map_err(anyhow::Error::from)?;
-    let added = TrustFile::add(&settings.places, &settings.running_things());
+    let added = TrustFile::add(&settings.places, &settings.executable_items());
     Ok(added.map_err(anyhow::Error::from)?)
 }
 
@@ -151,7 +151,7 @@ fn settings(config: &SessionConfig) -> Settings {
 pub fn key_report(config: &SessionConfig) -> Result<KeyReport, OpenError> {
     let permitted = Permitted::load(config)?;
     let environment = &permitted.environment;
-    let (_, source) = model::ask(&config.model, &permitted.settings, environment);
+    let (_, source) = model::provider_client(&config.model, &permitted.settings, environment);
     let provider = model::provider(&config.model, environment);
     let mut looked_at = Vec::new();
     let variables: &[&str] = match provider {
@@ -243,7 +243,7 @@ mod tests {
         let home = folder.path().canonicalize().unwrap();
         fs::create_dir(home.join("p")).unwrap();
         let mut config = SessionConfig::new(home.join("p"));
-        config.environment = Environment::given([("HOME", home.to_str().unwrap())]);
+        config.environment = Environment::from_variables([("HOME", home.to_str().unwrap())]);
         (folder, config)
     }
 

@@ -64,7 +64,7 @@ impl SessionInput {
 
     /// Appends a line to a memory file, as a change that can be undone. Returns the path of the
     /// file. Blocks on disk I/O: do not call it on an async task that others wait for.
-    pub fn remember(&self, text: &str, scope: MemoryScope) -> Result<PathBuf, String> {
+    pub fn append_memory(&self, text: &str, scope: MemoryScope) -> Result<PathBuf, String> {
         let text = text.trim();
         if text.is_empty() {
             return Err("there is nothing to remember".to_owned());

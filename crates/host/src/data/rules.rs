@@ -56,7 +56,7 @@ impl SessionInput {
 
     /// Adds a rule that applies from the next request on, and saves it. Returns the path of the
     /// file, if any. Blocks on disk I/O: do not call it on an async task that others wait for.
-    pub fn keep_rule(
+    pub fn save_rule(
         &self,
         list: RuleList,
         rule: &str,
@@ -85,7 +85,7 @@ impl SessionInput {
         let source = RuleSource::of(Scope::Session);
         let added = rules.add(list, rule, source, &self.bases());
         added.map_err(|problem| problem.to_string())?;
-        let problems = rules.understand(&crate::settings::known_tools());
+        let problems = rules.resolve_for_tools(&crate::settings::known_tools());
         match problems.first() {
             Some(problem) => Err(problem.to_string()),
             None => Ok(()),

@@ -96,7 +96,7 @@ pub fn session_entries(
     let folder = environment.project_folder(cwd);
     let projects = folder.as_deref().and_then(Path::parent);
     let sessions = match projects.filter(|_| all) {
-        Some(projects) => Sessions::of_all_projects(projects)?,
+        Some(projects) => Sessions::all_projects(projects)?,
         None => vec![here],
     };
     let mut entries = Vec::new();

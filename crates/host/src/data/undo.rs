@@ -97,7 +97,7 @@ pub enum RewindKind {
     /// The conversation and the files.
     Both,
     /// The conversation.
-    Talk,
+    Conversation,
     /// The files.
     Files,
     /// The conversation since then is replaced with a summary.
@@ -109,14 +109,14 @@ impl RewindKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Both => "both",
-            Self::Talk => "talk",
+            Self::Conversation => "talk",
             Self::Files => "files",
             Self::Summary => "summary",
         }
     }
 
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let all = [Self::Both, Self::Talk, Self::Files, Self::Summary];
+        let all = [Self::Both, Self::Conversation, Self::Files, Self::Summary];
         all.into_iter().find(|kind| kind.name() == name)
     }
 }
@@ -127,7 +127,7 @@ impl SessionInput {
     pub fn undo_list(&self) -> Result<Vec<UndoEntry>, String> {
         let services = self.0.access.services().ok_or(NOT_BEGUN)?;
         let mut entries = list(services)?;
-        let said = self.said();
+        let said = self.user_prompts();
         for entry in &mut entries {
             let before = said.iter().rev();
             let mut before = before.filter(|one| one.time.is_some_and(|time| time <= entry.time));
@@ -186,7 +186,7 @@ impl SessionInput {
     pub fn rewind_points(&self) -> Result<Vec<RewindPoint>, String> {
         let services = self.0.access.services().ok_or(NOT_BEGUN)?;
         let changes = list(services).unwrap_or_default();
-        let points = self.said().into_iter().map(|one| {
+        let points = self.user_prompts().into_iter().map(|one| {
             let since = changes.iter().rev();
             let since = since.filter(|entry| {
                 let stands = !entry.is_undo && entry.undoable.is_ok();
@@ -217,11 +217,11 @@ impl SessionInput {
     /// id of the queued command.
     pub fn rewind_to(&self, point: Uuid, kind: RewindKind) -> Uuid {
         let line = format!("/rewind {point} {}", kind.name());
-        self.say(Prompt::from(line), Delivery::AfterRun)
+        self.submit(Prompt::from(line), Delivery::AfterRun)
     }
 
     /// Returns the user's prompts in the current conversation.
-    pub(crate) fn said(&self) -> Vec<super::TranscriptPrompt> {
+    pub(crate) fn user_prompts(&self) -> Vec<super::TranscriptPrompt> {
         let leaf = self.0.access.last_message();
         let path = self.transcript_path();
         path.map(|path| prompts(&path, leaf)).unwrap_or_default()
@@ -229,7 +229,7 @@ impl SessionInput {
 
     /// Returns the time at which a message was sent.
     pub(crate) fn time_of(&self, message: Uuid) -> Result<SystemTime, String> {
-        let said = self.said();
+        let said = self.user_prompts();
         let found = said.iter().find(|one| one.uuid == message);
         let found = found.ok_or_else(|| format!("the session has no message {message}"))?;
         found
@@ -306,7 +306,7 @@ pub(crate) fn take_back(
         Taken::Unit(id) => Which::Unit(id.clone()),
         Taken::Since(since) => Which::Since(*since),
     };
-    let undone = haft_tools::take_back(services, &which, preview, "undo")?;
+    let undone = haft_tools::undo_changes(services, &which, preview, "undo")?;
     let cards = undone.files.iter().map(|file| {
         let did = match (change_of(file.change), undone.unit.is_some()) {
             (FileChangeKind::Created, true) => "made again",

@@ -13,7 +13,7 @@ use haft_contract::Confinement;
 use haft_engine::permissions::{
     Behavior, Covered, Decision, Facts, Policy, confine, decide, parts, profile,
     sandbox::{ProfileReason, SettingsHosts},
-    suggest, uncovered,
+    suggest, uncovered_parts,
 };
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ pub struct ExplainedConfinement {
 impl ExplainedCall {
     /// Formats the explanation as text.
     pub fn in_words(&self) -> String {
-        let Decision { behavior, because } = &self.decision;
+        let Decision { behavior, reason: because } = &self.decision;
         let mut text = format!("{}: {because}", behavior.name());
         if let Some(shell) = &self.facts.shell {
             let all = &shell.analysis.parts;
@@ -62,8 +62,8 @@ impl ExplainedCall {
                 let indent = "  ".repeat(parts::part_depth(all, part) + 1);
                 let covered = match covered {
                     Covered::Harmless => "harmless".to_owned(),
-                    Covered::By(because) => format!("allowed: {because}"),
-                    Covered::Nothing(why) => format!("asks: {why}"),
+                    Covered::ByRule(because) => format!("allowed: {because}"),
+                    Covered::Uncovered(why) => format!("asks: {why}"),
                 };
                 let name = parts::part_text(part, &shell.line).replace('\n', " ");
                 text += &format!("\n{indent}{name}  {covered}");
@@ -114,7 +114,7 @@ pub async fn explain_call(
     };
     Ok(ExplainedCall {
         rules,
-        parts: uncovered(&policy, &facts),
+        parts: uncovered_parts(&policy, &facts),
         confinement: match decision.behavior {
             Behavior::Deny => None,
             Behavior::Allow | Behavior::Ask => confinement(&policy, &facts),
@@ -131,7 +131,7 @@ fn confinement(policy: &Policy, facts: &Facts) -> Option<ExplainedConfinement> {
     Some(ExplainedConfinement {
         confinement: confine(policy, facts)?,
         reason,
-        hosts: SettingsHosts::of(policy),
+        hosts: SettingsHosts::from_policy(policy),
         missing: policy.sandbox.missing(),
     })
 }

@@ -51,20 +51,20 @@ struct RuleTexts {
 impl CallJudge {
     /// Creates an explainer for questions that contain all rules, without the services of a
     /// session.
-    pub async fn of_questions() -> Result<Self, OpenError> {
+    pub async fn standalone() -> Result<Self, OpenError> {
         let folder = std::env::temp_dir().join(format!("haft-{}", SessionId::new()));
         Ok(Self::new(Services::none(), folder).await?)
     }
 
     /// Returns the decision and its reason. The error says what is wrong with the question.
-    pub async fn answer(&self, question: CallQuestion) -> Result<(Behavior, String), String> {
+    pub async fn evaluate(&self, question: CallQuestion) -> Result<(Behavior, String), String> {
         if !question.cwd.is_absolute() {
             return Err("the line is not valid: `cwd` must be an absolute path".to_owned());
         }
         let home = question.home.clone();
         let home = home.or_else(|| Environment::default().home());
         let (mut rules, mut problems) = question.rules(home.as_ref());
-        problems.extend(rules.understand(&self.specs()));
+        problems.extend(rules.resolve_for_tools(&self.specs()));
         let mut roots = vec![question.cwd.clone()];
         roots.extend(question.additional_dirs);
         let mut context = SessionContext::new(question.cwd)
@@ -89,7 +89,7 @@ impl CallJudge {
             simulated(&mut facts, simulate);
         }
         let decision = decide(&policy, &facts);
-        let mut reason = decision.because.to_string();
+        let mut reason = decision.reason.to_string();
         for problem in problems {
             reason += &format!(" (rule {:?}: {})", problem.rule, problem.problem);
         }

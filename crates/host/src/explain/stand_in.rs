@@ -119,7 +119,7 @@ impl BoundCall for StandInCall {
             Access::Paths => Effects::writing(paths),
             Access::Anything => Effects::EXCLUSIVE,
         };
-        profile.access.hold(effects)
+        profile.access.clamp(effects)
     }
 
     fn call<'a>(&'a self, _: &'a CallContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

@@ -369,7 +369,7 @@ fn closing(text: &str, run: usize) -> Option<usize> {
 }
 
 fn calendar(time: u64) -> CalendarTime {
-    CalendarTime::of(std::time::UNIX_EPOCH + std::time::Duration::from_millis(time))
+    CalendarTime::from_system_time(std::time::UNIX_EPOCH + std::time::Duration::from_millis(time))
 }
 
 fn moment(time: u64) -> String {

@@ -33,7 +33,7 @@ struct SaidOnce {
 }
 
 impl SaidOnce {
-    fn say(&self, problems: &[String]) {
+    fn warn(&self, problems: &[String]) {
         for problem in problems {
             let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
             if said.insert(problem.clone()) {
@@ -95,7 +95,7 @@ impl AgentServers {
     }
 
     /// Adds the servers of the main agent's kind to the session.
-    pub(crate) fn join(&self, main: &AgentDefinition) {
+    pub(crate) fn add_main_agent_servers(&self, main: &AgentDefinition) {
         let named = self.door.read(main);
         let unknown = named.of_session.iter();
         let unknown = unknown.filter(|name| !self.servers.has(name));
@@ -109,7 +109,7 @@ impl AgentServers {
             .collect();
         problems.extend(named.refused.iter().map(in_words));
         self.servers.add(named.own.into_iter().map(Ok));
-        self.problems.say(&problems);
+        self.problems.warn(&problems);
     }
 
     /// Returns the tools of the servers that a kind names; `None` if it names none.
@@ -121,7 +121,7 @@ impl AgentServers {
         let problems = Arc::clone(&self.problems);
         Some(Box::pin(async move {
             let found = connect(named, servers).await;
-            problems.say(&found.missing);
+            problems.warn(&found.missing);
             found
         }))
     }
@@ -135,7 +135,7 @@ async fn connect(named: NamedServers, servers: Arc<Servers>) -> OwnTools {
     let own: Vec<String> = named.own.iter().map(|entry| entry.name.clone()).collect();
     let beside = match own.is_empty() {
         true => None,
-        false => servers.beside(named.own.into_iter().map(Ok)),
+        false => servers.connect_separately(named.own.into_iter().map(Ok)),
     };
     let beside = beside.map(|servers| EndsOwnServers(Arc::new(servers)));
     let all = named.of_session.iter().map(|name| (name, Some(&servers)));
@@ -166,7 +166,7 @@ struct EndsOwnServers(Arc<Servers>);
 
 impl Drop for EndsOwnServers {
     fn drop(&mut self) {
-        self.0.abandon();
+        self.0.close_now();
     }
 }
 
@@ -232,7 +232,7 @@ impl Door {
             return Err(refused("policy", "it is switched off here"));
         }
         let entry = ServerEntry::read(name, config, scope)?;
-        match self.policy.refuses(&entry) {
+        match self.policy.rejection(&entry) {
             Some(refused) => Err(refused),
             None => Ok(entry),
         }

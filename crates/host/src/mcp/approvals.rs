@@ -63,7 +63,7 @@ type Pins = BTreeMap<String, BTreeMap<String, Vec<PinnedServer>>>;
 /// Decides about changed servers and tools.
 pub(crate) enum Decides {
     /// The user, if one can be asked. The function reports warnings.
-    Person(Arc<dyn Approver>, Arc<dyn Fn(&str) + Send + Sync>),
+    User(Arc<dyn Approver>, Arc<dyn Fn(&str) + Send + Sync>),
     /// Approves the current state of everything. The differences are collected here.
     Approve(Arc<Mutex<Vec<String>>>),
 }
@@ -71,18 +71,18 @@ pub(crate) enum Decides {
 impl Decides {
     /// Leaves out changed tools without asking or warning.
     pub(crate) fn no_one() -> Self {
-        Self::Person(Arc::new(NobodyToAsk), Arc::new(|_| {}))
+        Self::User(Arc::new(NobodyToAsk), Arc::new(|_| {}))
     }
 
     fn can_ask(&self) -> bool {
         match self {
-            Self::Person(approver, _) => approver.is_there(),
+            Self::User(approver, _) => approver.is_available(),
             Self::Approve(_) => true,
         }
     }
 
     fn say(&self, text: &str) {
-        if let Self::Person(_, warn) = self {
+        if let Self::User(_, warn) = self {
             warn(text);
         }
     }
@@ -125,7 +125,7 @@ impl ToolApprovals for PinnedTools {
                     self.decides.say(&format!("MCP server {name}: {said}"));
                     Ok(())
                 }
-                _ => match self.agrees(name, reason, &what).await {
+                _ => match self.ask_user(name, reason, &what).await {
                     true => Ok(()),
                     false => Err(format!(
                         "it would be started or reached in another way than you approved. Look at it and approve \
@@ -172,11 +172,11 @@ impl ToolApprovals for PinnedTools {
                  `haft mcp approve {name}`:\n{what}"
             );
             // A server may report changes of its list repeatedly.
-            let likeness = Self::likeness(&now);
+            let likeness = Self::fingerprint(&now);
             if !self.asked().contains(&likeness) {
                 let reason =
                     format!("the MCP server {name} offers other tools than those you approved");
-                if self.agrees(name, reason, &what).await {
+                if self.ask_user(name, reason, &what).await {
                     self.pin(entry, now);
                     return tools.into();
                 }
@@ -225,7 +225,7 @@ impl PinnedTools {
     }
 
     /// Returns a fingerprint of a server and its tools, to recognize what was already asked.
-    fn likeness(server: &PinnedServer) -> String {
+    fn fingerprint(server: &PinnedServer) -> String {
         let tools = server.tools.iter().map(|(name, pin)| (name, &pin.hash));
         format!("{} {:?}", server.hash, tools.collect::<Vec<_>>())
     }
@@ -235,7 +235,7 @@ impl PinnedTools {
     }
 
     /// Deletes the approvals for this directory. Returns whether there were any.
-    pub(crate) fn forget(&self) -> io::Result<bool> {
+    pub(crate) fn reset(&self) -> io::Result<bool> {
         let _lock = self.locked()?;
         let mut all = self.all();
         match all.remove(&self.directory) {
@@ -298,16 +298,16 @@ impl PinnedTools {
     }
 
     /// Returns whether the user approves the change, which the request shows.
-    async fn agrees(&self, server: &str, reason: String, what: &str) -> bool {
+    async fn ask_user(&self, server: &str, reason: String, what: &str) -> bool {
         let approver = match &self.decides {
             Decides::Approve(approved) => {
                 let mut approved = approved.lock().unwrap_or_else(PoisonError::into_inner);
                 approved.push(format!("{reason}:\n{what}"));
                 return true;
             }
-            Decides::Person(approver, _) => approver,
+            Decides::User(approver, _) => approver,
         };
-        if !approver.is_there() {
+        if !approver.is_available() {
             return false;
         }
         let request = ApprovalRequest {
@@ -322,12 +322,12 @@ impl PinnedTools {
             },
             // For front ends that show no card.
             reason: format!("{reason}:\n{what}"),
-            because: vec![reason],
+            reasons: vec![reason],
             ..ApprovalRequest::default()
         };
         matches!(
             approver.ask(request).await,
-            ApprovalAnswer::Allow | ApprovalAnswer::Always | ApprovalAnswer::Updated { .. }
+            ApprovalAnswer::Allow | ApprovalAnswer::AllowAlways | ApprovalAnswer::Updated { .. }
         )
     }
 

@@ -11,13 +11,13 @@ struct PinSetting {
 struct FixedAnswers(bool, Arc<Mutex<Vec<String>>>);
 
 impl Approver for FixedAnswers {
-    fn is_there(&self) -> bool {
+    fn is_available(&self) -> bool {
         true
     }
 
     fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         // The difference is what a person must see.
-        let shown = format!("{:?}: {:?}", request.because, request.card.body);
+        let shown = format!("{:?}: {:?}", request.reasons, request.card.body);
         let [CardPiece::Text(what)] = &request.card.body[..] else {
             panic!("{shown}");
         };
@@ -53,13 +53,13 @@ impl PinSetting {
         let said = Arc::clone(&self.said);
         let warn: Arc<dyn Fn(&str) + Send + Sync> =
             Arc::new(move |text| said.lock().unwrap().push(text.to_owned()));
-        self.pinned(Decides::Person(Arc::new(NobodyToAsk), warn))
+        self.pinned(Decides::User(Arc::new(NobodyToAsk), warn))
     }
 
     /// Someone is there, and says this.
     fn person(&self, answer: bool) -> PinnedTools {
         let answers = FixedAnswers(answer, Arc::clone(&self.said));
-        self.pinned(Decides::Person(Arc::new(answers), Arc::new(|_| {})))
+        self.pinned(Decides::User(Arc::new(answers), Arc::new(|_| {})))
     }
 
     fn taken(&self) -> String {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{
     approvals::{Decides, PinnedTools},
-    gather, options,
+    collect_servers, options,
 };
 use crate::{OpenError, SessionConfig, extensions::Extensions, plugins, settings::Permitted};
 
@@ -41,7 +41,7 @@ pub async fn approve_server(config: &SessionConfig, name: &str) -> Result<Vec<St
 /// Deletes the approvals for the servers of this project; they are asked about or pinned again.
 /// Returns whether there were any.
 pub fn forget_approvals(config: &SessionConfig) -> Result<bool, OpenError> {
-    let forgotten = PinnedTools::of(config, Decides::no_one()).forget();
+    let forgotten = PinnedTools::of(config, Decides::no_one()).reset();
     Ok(forgotten.map_err(anyhow::Error::from)?)
 }
 
@@ -102,7 +102,7 @@ pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, Pe
     };
     let extensions = Extensions::load(&config, &permitted);
     let brought = plugins::additions(&extensions.places, &permitted);
-    let servers = gather(&config, &permitted, &brought.servers)?;
+    let servers = collect_servers(&config, &permitted, &brought.servers)?;
     Ok((config, permitted, servers))
 }
 

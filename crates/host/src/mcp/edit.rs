@@ -182,7 +182,7 @@ mod tests {
         )
         .unwrap();
         let mut config = SessionConfig::new(&cwd);
-        config.environment = Environment::given([("HOME", home.path().to_str().unwrap())]);
+        config.environment = Environment::from_variables([("HOME", home.path().to_str().unwrap())]);
         let entry = json!({"command": "x"});
         for scope in [ServerScope::User, ServerScope::Local, ServerScope::Project] {
             add_server(&config, scope, "one", &entry).unwrap();

@@ -28,7 +28,7 @@ impl ElicitationHooks {
     /// Creates the hooks. `is_expected`: some were given with the first message.
     pub(crate) fn new(session: &Arc<SharedState>, events: &Arc<Events>, is_expected: bool) -> Self {
         Self {
-            is_expected: is_expected || !session.permitted.hooks.is_silent(HookMoment::ELICITATION),
+            is_expected: is_expected || !session.permitted.hooks.has_no_handlers(HookMoment::ELICITATION),
             session: Arc::downgrade(session),
             events: Arc::clone(events),
         }
@@ -37,13 +37,13 @@ impl ElicitationHooks {
     /// Returns whether a hook may answer.
     pub(crate) fn may_answer(&self) -> bool {
         match self.session() {
-            Some((engine, _)) => !engine.hooks().is_silent(HookMoment::ELICITATION),
+            Some((engine, _)) => !engine.hooks().has_no_handlers(HookMoment::ELICITATION),
             None => self.is_expected,
         }
     }
 
     /// Returns the answer that hooks give on the user's behalf, if any.
-    pub(crate) async fn before(&self, asked: &Elicitation) -> Option<ElicitationAnswer> {
+    pub(crate) async fn run_before(&self, asked: &Elicitation) -> Option<ElicitationAnswer> {
         let Some(session) = self.session() else {
             // Hooks cannot run yet. Cancel the request, because they might deny it.
             return self.is_expected.then_some(ElicitationAnswer::Cancel);
@@ -65,7 +65,7 @@ impl ElicitationHooks {
     }
 
     /// Returns the answer for the server, which hooks may change.
-    pub(crate) async fn after(
+    pub(crate) async fn run_after(
         &self,
         asked: &Elicitation,
         answer: ElicitationAnswer,
@@ -168,7 +168,7 @@ impl ElicitationHooks {
         fields: Map<String, Value>,
     ) -> Option<HookFormAnswer> {
         let heard = engine.fire(event, &asked.server, fields, context).await;
-        for Heard { label, said, .. } in &heard {
+        for Heard { label, output: said, .. } in &heard {
             if let Some(failure) = &said.failure {
                 let text = format!("{label} hook error: {failure}");
                 self.events.notice(NoticeLevel::Warning, text);

@@ -37,4 +37,4 @@ pub(crate) use hook_servers::HookServers;
 pub(crate) use pending::PendingOf;
 pub use session_host::ElicitationHost;
 pub(crate) use session_host::{SessionHost, options};
-pub(crate) use sources::{gather, replace_plugins};
+pub(crate) use sources::{collect_servers, replace_plugins};

@@ -33,7 +33,7 @@ impl PendingServers for PendingOf {
         pending.map(|server| server.name).collect()
     }
 
-    fn settled(&self, servers: Vec<String>) -> BoxFuture<'_, ()> {
+    fn wait_until_connected(&self, servers: Vec<String>) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let Some(shared) = self.0.upgrade() else {
                 return;

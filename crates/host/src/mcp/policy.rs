@@ -37,7 +37,7 @@ impl ServerPolicy {
     }
 
     /// Returns the reason why a server may not be used.
-    pub(super) fn refuses(&self, entry: &ServerEntry) -> Option<SkippedServer> {
+    pub(super) fn rejection(&self, entry: &ServerEntry) -> Option<SkippedServer> {
         let why = if self
             .denied
             .iter()
@@ -177,8 +177,8 @@ mod tests {
         for (allowed, denied, a, b) in cases {
             let policy = policy(allowed.clone(), denied.clone());
             let got = (
-                policy.refuses(&program).is_none(),
-                policy.refuses(&address).is_none(),
+                policy.rejection(&program).is_none(),
+                policy.rejection(&address).is_none(),
             );
             assert_eq!(got, (a, b), "{allowed} {denied}");
         }

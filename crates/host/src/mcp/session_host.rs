@@ -66,18 +66,18 @@ impl ClientHost for SessionHost {
     }
 
     fn can_elicit(&self) -> bool {
-        self.program().is_some() || self.approver.is_there() || self.hooks.may_answer()
+        self.program().is_some() || self.approver.is_available() || self.hooks.may_answer()
     }
 
     fn elicit(&self, asked: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
         Box::pin(async move {
-            if let Some(answer) = self.hooks.before(&asked).await {
+            if let Some(answer) = self.hooks.run_before(&asked).await {
                 return answer;
             }
             self.hooks.asked(&asked).await;
             let answer = self.ask(&asked).await;
             self.hooks.answered(&asked, &answer).await;
-            self.hooks.after(&asked, answer).await
+            self.hooks.run_after(&asked, answer).await
         })
     }
 
@@ -115,7 +115,7 @@ impl SessionHost {
             ..ApprovalRequest::default()
         };
         match self.approver.ask(request).await {
-            ApprovalAnswer::Changed { input } => answered(asked, &fields, &input["answers"]),
+            ApprovalAnswer::InputEdited { input } => answered(asked, &fields, &input["answers"]),
             ApprovalAnswer::Deny { .. } => ElicitationAnswer::Decline,
             _ => ElicitationAnswer::Cancel,
         }
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn keys_are_for_servers_that_the_person_named() {
-        let environment = Environment::given([("PATH", "/bin"), ("GITHUB_TOKEN", "x")]);
+        let environment = Environment::from_variables([("PATH", "/bin"), ("GITHUB_TOKEN", "x")]);
         let own = environment_of(&environment, ServerScope::User);
         assert_eq!(own.len(), 2);
         let foreign = environment_of(&environment, ServerScope::Project);

@@ -20,7 +20,7 @@ use crate::{SessionConfig, settings::Permitted};
 type Read = Vec<Result<ServerEntry, SkippedServer>>;
 
 /// Returns all servers of a session with this configuration, including those of plugins.
-pub(crate) fn gather(
+pub(crate) fn collect_servers(
     config: &SessionConfig,
     permitted: &Permitted,
     of_plugins: &Map<String, Value>,
@@ -31,10 +31,10 @@ pub(crate) fn gather(
     // If an administrator has configured servers, only these are used.
     if let Some(managed) = managed_file(places) {
         servers.add(of_file(&managed, ServerScope::Managed));
-        servers.retain(|entry| policy.refuses(entry));
+        servers.retain(|entry| policy.rejection(entry));
         return Ok(servers);
     }
-    servers.add(given(&config.mcp_servers, &config.cwd)?);
+    servers.add(from_flag(&config.mcp_servers, &config.cwd)?);
     if !config.strict_mcp && !config.bare {
         let user = UserFile::read(&places.home, &places.user, &config.cwd);
         let counts = |scope: Scope| {
@@ -53,7 +53,7 @@ pub(crate) fn gather(
         servers.add(entries_of_plugins(&servers, of_plugins));
         servers.disable(|entry| user.disabled.contains(&entry.name));
     }
-    servers.retain(|entry| policy.refuses(entry));
+    servers.retain(|entry| policy.rejection(entry));
     Ok(servers)
 }
 
@@ -71,7 +71,7 @@ pub(super) fn disabled(config: &SessionConfig, permitted: &Permitted) -> Vec<Str
 
 /// Reads the servers of `--mcp-config`: files, or JSON. A later server replaces an earlier one with
 /// the same name.
-fn given(given: &[String], cwd: &Path) -> anyhow::Result<Read> {
+fn from_flag(given: &[String], cwd: &Path) -> anyhow::Result<Read> {
     let mut all: Map<String, Value> = Map::new();
     for text in given {
         let written = if text.trim_start().starts_with('{') {
@@ -163,7 +163,7 @@ pub(crate) async fn replace_plugins(
     let policy = ServerPolicy::of(&permitted.settings);
     let read = entries_of_plugins(servers, of_plugins).into_iter();
     let read = read.map(|read| match read {
-        Ok(entry) => policy.refuses(&entry).map_or(Ok(entry), Err),
+        Ok(entry) => policy.rejection(&entry).map_or(Ok(entry), Err),
         skipped => skipped,
     });
     let is_off = |entry: &ServerEntry| user.disabled.contains(&entry.name);
@@ -255,7 +255,7 @@ mod tests {
             "servers.json".to_owned(),
             r#"{"mcpServers": {"a": {"type": "sdk"}}}"#.to_owned(),
         ];
-        let read = given(&texts, dir.path()).unwrap();
+        let read = from_flag(&texts, dir.path()).unwrap();
         let read: Vec<String> = read
             .into_iter()
             .map(|one| {
@@ -270,7 +270,7 @@ mod tests {
     fn what_cannot_be_read_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         for text in ["no-such-file", "{", "{}", r#"{"mcpServers": []}"#] {
-            assert!(given(&[text.to_owned()], dir.path()).is_err(), "{text}");
+            assert!(from_flag(&[text.to_owned()], dir.path()).is_err(), "{text}");
         }
     }
 

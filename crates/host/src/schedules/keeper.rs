@@ -35,7 +35,7 @@ impl KeepSchedules for ScheduleBook {
         let cron = CronExpression::parse(&new.cron).map_err(ToolError::Refused)?;
         let now = self.now();
         let mut state = self.state();
-        self.note_time(&mut state, now);
+        self.detect_clock_change(&mut state, now);
         if new.durable {
             self.refresh(&mut state, now).map_err(ToolError::Failed)?;
         }
@@ -81,7 +81,7 @@ impl KeepSchedules for ScheduleBook {
                 false => format!("There is no schedule {id:?}. There are: {}", ids.join(", ")),
             }));
         }
-        self.forget(id).map_err(ToolError::Failed)
+        self.remove_schedule(id).map_err(ToolError::Failed)
     }
 
     fn list(&self) -> Result<Vec<ScheduleInfo>, ToolError> {
@@ -93,13 +93,13 @@ impl KeepSchedules for ScheduleBook {
         Ok(jobs.map(|job| self.info(job)).collect())
     }
 
-    fn known(&self) -> Vec<ScheduleInfo> {
+    fn list_cached(&self) -> Vec<ScheduleInfo> {
         let mut all = self.all();
         all.retain(|job| !job.cron.is_empty());
         all
     }
 
-    fn wake(&self, wakeup: NewWakeup) -> Result<WakeupInfo, ToolError> {
+    fn schedule_wakeup(&self, wakeup: NewWakeup) -> Result<WakeupInfo, ToolError> {
         if wakeup.prompt.trim().is_empty() || wakeup.prompt.len() > LONGEST_PROMPT {
             return Err(ToolError::Refused(format!(
                 "`prompt` must say something, in at most {LONGEST_PROMPT} bytes."
@@ -107,7 +107,7 @@ impl KeepSchedules for ScheduleBook {
         }
         let now = self.now();
         let mut state = self.state();
-        self.note_time(&mut state, now);
+        self.detect_clock_change(&mut state, now);
         state.has_room()?;
         let span = i64::try_from(wakeup.seconds).unwrap_or(i64::MAX / 2_000);
         let due = now.saturating_add(span.saturating_mul(1_000));

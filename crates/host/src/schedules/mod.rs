@@ -118,14 +118,14 @@ impl ScheduleBook {
     }
 
     /// Sets the folder in which the session's jobs are stored, and restores the jobs in it.
-    pub(crate) fn belongs_to(&self, session_folder: &Path) {
-        self.take_up(session_folder);
+    pub(crate) fn attach_folder(&self, session_folder: &Path) {
+        self.restore_folder(session_folder);
         // Expired jobs are removed from the file.
         self.save(&self.state());
     }
 
     /// Restores the jobs in a folder without writing anything, before the session starts.
-    pub(crate) fn take_up(&self, session_folder: &Path) {
+    pub(crate) fn restore_folder(&self, session_folder: &Path) {
         let file = session_folder.join("schedules.json");
         if self.state().session_file.as_ref() == Some(&file) {
             return;
@@ -150,7 +150,7 @@ impl ScheduleBook {
     /// Moves the schedules to another conversation of the session, and restores the jobs that it
     /// had. Nothing happens while that conversation has no messages: it is not stored, so no later
     /// session would find the jobs there.
-    pub(crate) fn follow(&self, session_folder: &Path) {
+    pub(crate) fn switch_folder(&self, session_folder: &Path) {
         let file = self.state().session_file.clone();
         // Without a stored file there is nothing to move.
         let Some(before) = file.filter(|file| !file.starts_with(session_folder)) else {
@@ -159,7 +159,7 @@ impl ScheduleBook {
         if !session_folder.with_extension("jsonl").exists() {
             return;
         }
-        self.belongs_to(session_folder);
+        self.attach_folder(session_folder);
         // The previous conversation must not fire the jobs too when it is resumed.
         if let Err(error) = write_session_jobs(&before, &[]) {
             self.events.warn(format!(
@@ -182,7 +182,7 @@ impl ScheduleBook {
             let moment = SystemTime::UNIX_EPOCH + Duration::from_millis(due.unsigned_abs());
             tokio::select! {
                 () = self.changed.notified() => {}
-                () = self.clock.until(moment) => {}
+                () = self.clock.sleep_until(moment) => {}
             }
         }
     }
@@ -191,13 +191,13 @@ impl ScheduleBook {
     pub(crate) fn take_due(&self) -> Option<ScheduledPrompt> {
         let now = self.now();
         let mut state = self.state();
-        self.note_time(&mut state, now);
+        self.detect_clock_change(&mut state, now);
         loop {
             let mut due: Vec<&ScheduledJob> =
                 state.jobs.iter().filter(|job| job.due <= now).collect();
             due.sort_by_key(|job| job.due);
             let job = (*due.first()?).clone();
-            if job.durable && !self.still_stands(&mut state, &job, now) {
+            if job.durable && !self.is_still_current(&mut state, &job, now) {
                 continue;
             }
             return Some(self.fire(&mut state, &job, now));
@@ -206,7 +206,7 @@ impl ScheduleBook {
 
     /// Returns whether a durable job still exists and this session fires it. Otherwise the job is
     /// rescheduled or removed.
-    fn still_stands(&self, state: &mut BookState, job: &ScheduledJob, now: i64) -> bool {
+    fn is_still_current(&self, state: &mut BookState, job: &ScheduledJob, now: i64) -> bool {
         if let Err(why) = self.refresh(state, now) {
             self.events
                 .warn(format!("scheduled prompts are left out: {why}"));
@@ -259,13 +259,13 @@ impl ScheduleBook {
     fn next_due(&self) -> Option<i64> {
         let now = self.now();
         let mut state = self.state();
-        self.note_time(&mut state, now);
+        self.detect_clock_change(&mut state, now);
         state.jobs.iter().map(|job| job.due).min()
     }
 
     /// Adjusts the jobs if the clock was put back; otherwise they would wait for times that have
     /// already passed.
-    fn note_time(&self, state: &mut BookState, now: i64) {
+    fn detect_clock_change(&self, state: &mut BookState, now: i64) {
         let before = std::mem::replace(&mut state.seen, now);
         if now + WOBBLE_MS >= before {
             return;
@@ -411,7 +411,7 @@ impl ScheduleBook {
     }
 
     /// Deletes a schedule or wake-up. The error is human-readable.
-    pub(crate) fn forget(&self, id: &str) -> Result<(), String> {
+    pub(crate) fn remove_schedule(&self, id: &str) -> Result<(), String> {
         let mut state = self.state();
         let known = state.jobs.iter().find(|job| job.stored.id == id);
         let durable = known

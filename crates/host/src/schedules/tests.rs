@@ -60,7 +60,7 @@ impl Desk {
             .into_iter()
             .chain(variables.iter().copied());
         let config = SessionConfig {
-            environment: Environment::given(variables),
+            environment: Environment::from_variables(variables),
             ..SessionConfig::new(self.project())
         };
         let clock = Arc::clone(&self.clock) as Arc<dyn SessionClock>;
@@ -222,7 +222,7 @@ fn fifty_is_the_most_and_ten_thousand_cost_nothing() {
         reason: String::new(),
         prompt: "x".to_owned(),
     };
-    assert!(book.wake(wakeup).is_err());
+    assert!(book.schedule_wakeup(wakeup).is_err());
     assert_eq!(book.list().unwrap().len(), 50);
 }
 
@@ -235,10 +235,10 @@ fn a_wakeup_comes_after_its_time_and_all_can_be_forgotten() {
         reason: "the build".to_owned(),
         prompt: "look at the build".to_owned(),
     };
-    let made = book.wake(wakeup(60)).unwrap();
+    let made = book.schedule_wakeup(wakeup(60)).unwrap();
     assert_eq!(made.due_ms, i64::try_from((MONDAY + 60) * 1000).unwrap());
     assert_eq!(made.due, "2026-11-16T10:01:10+00:00");
-    book.wake(wakeup(3600)).unwrap();
+    book.schedule_wakeup(wakeup(3600)).unwrap();
     assert!(book.list().unwrap().is_empty(), "they are no schedules");
     assert_eq!(book.all().len(), 2);
     desk.later(60);
@@ -253,7 +253,7 @@ fn a_clock_that_is_put_back_keeps_nothing_waiting() {
     let desk = Desk::new();
     let book = desk.open();
     let made = book.create(new("*/10 * * * *")).unwrap();
-    book.wake(NewWakeup {
+    book.schedule_wakeup(NewWakeup {
         seconds: 600,
         reason: String::new(),
         prompt: "x".to_owned(),
@@ -304,14 +304,14 @@ fn jobs_of_a_session_come_back_with_it_and_leave_no_file_when_there_are_none() {
     let desk = Desk::new();
     let folder = desk.dir.path().join("session");
     let book = desk.open();
-    book.belongs_to(&folder);
+    book.attach_folder(&folder);
     let kept = book.create(new("0 9 * * *")).unwrap();
     let soon = book.create(once("30 10 * * *")).unwrap();
     let far = book.create(once("0 9 1 12 *")).unwrap();
     drop(book);
     desk.later(DAY);
     let book = desk.open();
-    book.belongs_to(&folder);
+    book.attach_folder(&folder);
     let ids: Vec<String> = book.list().unwrap().into_iter().map(|job| job.id).collect();
     assert_eq!(ids, [kept.id.clone(), far.id.clone()]);
     assert!(desk.warned().contains(&soon.id), "{}", desk.warned());
@@ -319,7 +319,7 @@ fn jobs_of_a_session_come_back_with_it_and_leave_no_file_when_there_are_none() {
     drop(book);
     desk.later(8 * DAY);
     let book = desk.open();
-    book.belongs_to(&folder);
+    book.attach_folder(&folder);
     let ids: Vec<String> = book.list().unwrap().into_iter().map(|job| job.id).collect();
     assert_eq!(ids, std::slice::from_ref(&far.id));
     book.delete(&far.id).unwrap();

@@ -85,7 +85,7 @@ impl RunSpan {
 impl SessionTelemetry {
     /// Creates telemetry as configured by the variables. Problems with them, and failures to send
     /// data, are reported as warnings.
-    pub(crate) fn of(environment: &Environment, events: &Arc<Events>) -> Option<Arc<Self>> {
+    pub(crate) fn from_environment(environment: &Environment, events: &Arc<Events>) -> Option<Arc<Self>> {
         let variable = |name: &str| environment.variable(name);
         let (config, warnings) = TelemetryConfig::from_variables(variable, VERSION);
         for warning in warnings {
@@ -116,7 +116,7 @@ impl SessionTelemetry {
     }
 
     /// Sets the id of the session when it starts.
-    pub(crate) fn begins(&self, session: SessionId) {
+    pub(crate) fn set_session(&self, session: SessionId) {
         self.state().session = Some(session.to_string());
         let of = self.with_session(Vec::new());
         self.telemetry
@@ -131,7 +131,7 @@ impl SessionTelemetry {
     pub(crate) fn on_event(&self, event: &SessionEvent) {
         match event {
             SessionEvent::Ready(facts) => {
-                self.begins(facts.id);
+                self.set_session(facts.id);
             }
             SessionEvent::Reset(id) => self.state().session = Some(id.to_string()),
             SessionEvent::Activity(SessionActivity::Running) => {
@@ -147,24 +147,24 @@ impl SessionTelemetry {
 
     fn on_agent(&self, event: &AgentEvent) {
         match event {
-            AgentEvent::Began(Began { model, .. }) => {
+            AgentEvent::RunStarted(Began { model, .. }) => {
                 if let Some(run) = &mut self.state().run {
                     run.model = Some(model.clone());
                 }
             }
-            AgentEvent::Calling {
+            AgentEvent::CallBound {
                 call, tool_use_id, ..
             } => self.state().calls(*call, tool_use_id),
-            AgentEvent::Answered { finished, .. } => self.answered(finished, None),
+            AgentEvent::CallFinished { finished, .. } => self.answered(finished, None),
             AgentEvent::Subagent { agent, event } => {
                 // For every event, because a call of a subagent may end before its start is
                 // reported.
                 self.state().launched(&agent.id, &agent.tool_use_id);
                 match &**event {
-                    AgentEvent::Calling {
+                    AgentEvent::CallBound {
                         call, tool_use_id, ..
                     } => self.state().calls(*call, tool_use_id),
-                    AgentEvent::Answered { finished, .. } => {
+                    AgentEvent::CallFinished { finished, .. } => {
                         self.answered(finished, Some(&agent.id));
                     }
                     _ => {}
@@ -298,7 +298,7 @@ impl SessionTelemetry {
     }
 
     /// Wraps a model so that its replies are recorded. `provider` is its name in the conventions.
-    pub(crate) fn around(
+    pub(crate) fn wrap_model(
         self: &Arc<Self>,
         model: Arc<dyn Model>,
         provider: &'static str,

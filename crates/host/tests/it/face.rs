@@ -76,7 +76,7 @@ async fn a_call_is_reported_when_it_is_bound_and_while_it_runs() {
     let waits = "echo hello; until [ -e go ]; do sleep 0.05; done";
     let turns = json!([{"content": [bash(waits)]}, says("done")]);
     let driven = Driven::begin(&project, turns, yes);
-    driven.input.say("go", Delivery::Steer);
+    driven.input.submit("go", Delivery::Steer);
     let progress = |recorded: &Recorded| {
         let all = recorded.all().into_iter();
         all.filter_map(|event| match event {
@@ -102,7 +102,7 @@ async fn a_call_is_reported_when_it_is_bound_and_while_it_runs() {
         .all()
         .iter()
         .filter_map(|event| match event {
-            SessionEvent::Agent(AgentEvent::Calling {
+            SessionEvent::Agent(AgentEvent::CallBound {
                 call: id,
                 tool_use_id: named,
                 tool_name,
@@ -112,7 +112,7 @@ async fn a_call_is_reported_when_it_is_bound_and_while_it_runs() {
                 assert!(card.subject.contains("echo hello"), "{card}");
                 Some("calling")
             }
-            SessionEvent::Agent(AgentEvent::Answered { finished, .. }) => {
+            SessionEvent::Agent(AgentEvent::CallFinished { finished, .. }) => {
                 assert_eq!(finished.call, call);
                 Some("answered")
             }
@@ -127,7 +127,7 @@ async fn messages_that_were_not_delivered_come_back() {
     let project = TempProject::new([]);
     let hangs = json!([{"content": [{"type": "text", "text": "hm"}], "hangs": true}, says("x")]);
     let driven = Driven::begin(&project, hangs, no);
-    let first = driven.input.say("go", Delivery::Steer);
+    let first = driven.input.submit("go", Delivery::Steer);
     until("it is at work", || {
         let all = driven.recorded.all();
         all.iter().any(|event| event.reply_text().is_some())
@@ -135,22 +135,22 @@ async fn messages_that_were_not_delivered_come_back() {
     .await;
     let input = &driven.input;
     let ids = [
-        input.say("one", Delivery::AfterRun),
-        input.say("two", Delivery::Steer),
-        input.say("three", Delivery::AfterRun),
+        input.submit("one", Delivery::AfterRun),
+        input.submit("two", Delivery::Steer),
+        input.submit("three", Delivery::AfterRun),
     ];
-    let command = input.say("/compact", Delivery::Steer);
+    let command = input.submit("/compact", Delivery::Steer);
     let listed: Vec<_> = input.queued().iter().map(|one| one.uuid).collect();
     assert_eq!(listed, [ids[1], ids[0], ids[2], command]);
-    assert_eq!(input.take_back_newest().unwrap().uuid, command);
+    assert_eq!(input.withdraw_newest().unwrap().uuid, command);
     // Up, Up: the two newest are back, one waits.
-    assert_eq!(input.take_back_newest().unwrap().uuid, ids[2]);
-    let two = input.take_back_newest().unwrap();
+    assert_eq!(input.withdraw_newest().unwrap().uuid, ids[2]);
+    let two = input.withdraw_newest().unwrap();
     assert_eq!((two.uuid, two.delivery), (ids[1], Delivery::Steer));
-    assert!(input.take_back_message(ids[1]).is_none());
+    assert!(input.withdraw_message(ids[1]).is_none());
     // Said again, and stopped: all of it is back in the order in which it was given, nothing is sent.
-    input.say("two again", Delivery::Steer);
-    let back = input.interrupt_and_take_back();
+    input.submit("two again", Delivery::Steer);
+    let back = input.interrupt_and_withdraw();
     let texts: Vec<_> = back
         .iter()
         .map(|one| one.prompt.content[0].as_text().unwrap())
@@ -173,9 +173,9 @@ async fn a_message_is_taken_back_or_interrupted_at_every_instant() {
     for step in 0..60 {
         let hangs = json!([{"content": [{"type": "text", "text": "hm"}], "hangs": true}]);
         let driven = Driven::begin(&project, hangs, no);
-        let said = driven.input.say("go", Delivery::Steer);
+        let said = driven.input.submit("go", Delivery::Steer);
         std::thread::sleep(Duration::from_micros(100 * step));
-        let back = driven.input.interrupt_and_take_back();
+        let back = driven.input.interrupt_and_withdraw();
         match back.first() {
             Some(one) => assert_eq!(one.uuid, said),
             None => driven.answered(1).await,
@@ -190,19 +190,19 @@ async fn a_message_that_steers_is_delivered_under_its_id() {
     let waits = "until [ -e go ]; do sleep 0.05; done";
     let turns = json!([{"content": [bash(waits)]}, says("done")]);
     let driven = Driven::begin(&project, turns, yes);
-    driven.input.say("go", Delivery::Steer);
+    driven.input.submit("go", Delivery::Steer);
     until("a call is made", || {
         let all = driven.recorded.all();
         all.iter()
-            .any(|event| matches!(event, SessionEvent::Agent(AgentEvent::Calling { .. })))
+            .any(|event| matches!(event, SessionEvent::Agent(AgentEvent::CallBound { .. })))
     })
     .await;
-    let id = driven.input.say("and this", Delivery::Steer);
+    let id = driven.input.submit("and this", Delivery::Steer);
     project.write("work/go", "");
     driven.answered(1).await;
     let recorded = driven.end().await;
     let added = recorded.all().into_iter().any(
-        |event| matches!(event, SessionEvent::Agent(AgentEvent::Added { uuid, .. }) if uuid == id),
+        |event| matches!(event, SessionEvent::Agent(AgentEvent::MessageInjected { uuid, .. }) if uuid == id),
     );
     assert!(added);
 }
@@ -253,7 +253,7 @@ async fn a_question_says_what_why_and_where_an_answer_can_be_kept() {
             _ => ApprovalAnswer::Allow,
         }
     });
-    driven.input.say("go", Delivery::Steer);
+    driven.input.submit("go", Delivery::Steer);
     driven.answered(1).await;
     let recorded = driven.end().await;
     let asked = asked.lock().unwrap();
@@ -271,9 +271,9 @@ async fn a_question_says_what_why_and_where_an_answer_can_be_kept() {
         .collect();
     assert_eq!(parts[0], ("ls", "harmless", false));
     assert!(parts[1].2 && parts[1].1.contains("writes"), "{parts:?}");
-    assert!(!bash.because.is_empty());
+    assert!(!bash.reasons.is_empty());
     assert!(bash.confinement.as_ref().unwrap().starts_with("profile "));
-    let scopes: Vec<_> = bash.saves.iter().map(|place| place.scope.name()).collect();
+    let scopes: Vec<_> = bash.destinations.iter().map(|place| place.scope.name()).collect();
     assert_eq!(scopes, ["local", "project", "user", "session"]);
     let kept = project.read("work/.claude/settings.json");
     assert!(kept.contains("Bash(touch *)"), "{kept}");
@@ -291,10 +291,10 @@ async fn what_a_person_changes_is_judged_again() {
     let home = project.path("home");
     let changed = format!("rm -rf {}", home.display());
     let turns = json!([{"content": [bash("touch made")]}, says("done")]);
-    let driven = Driven::begin(&project, turns, move |_| ApprovalAnswer::Changed {
+    let driven = Driven::begin(&project, turns, move |_| ApprovalAnswer::InputEdited {
         input: json!({"command": changed}),
     });
-    driven.input.say("go", Delivery::Steer);
+    driven.input.submit("go", Delivery::Steer);
     driven.answered(1).await;
     let recorded = driven.end().await;
     let said = recorded.results();
@@ -318,7 +318,7 @@ async fn commands_that_only_read_act_at_once_and_others_wait() {
     assert_eq!(named("user:help").unwrap().source, CommandSource::Command);
     let before = driven.input.command("/status").await;
     assert!(matches!(before, CommandOutcome::Answered(Ok(text)) if text.contains("not begun")));
-    driven.input.say("go", Delivery::Steer);
+    driven.input.submit("go", Delivery::Steer);
     until("it is at work", || {
         let all = driven.recorded.all();
         all.iter().any(|event| event.reply_text().is_some())
@@ -342,7 +342,7 @@ async fn commands_that_only_read_act_at_once_and_others_wait() {
         }
     }
     assert_eq!(driven.input.queued().len(), 1);
-    driven.input.interrupt_and_take_back();
+    driven.input.interrupt_and_withdraw();
     driven.answered(1).await;
     driven.end().await;
 }
@@ -355,7 +355,7 @@ async fn changes_are_listed_taken_back_and_made_again() {
         says("done"),
     ]);
     let driven = Driven::begin(&project, turns, yes);
-    let message = driven.input.say("change it", Delivery::Steer);
+    let message = driven.input.submit("change it", Delivery::Steer);
     driven.answered(1).await;
     assert_eq!(project.read("work/a.txt"), "new\n");
     let input = &driven.input;
@@ -388,9 +388,9 @@ async fn going_back_says_first_what_changes_and_can_be_taken_back() {
         says("three"),
     ]);
     let driven = Driven::begin(&project, turns, yes);
-    let first = driven.input.say("first", Delivery::AfterRun);
+    let first = driven.input.submit("first", Delivery::AfterRun);
     driven.answered(1).await;
-    let second = driven.input.say("second", Delivery::AfterRun);
+    let second = driven.input.submit("second", Delivery::AfterRun);
     driven.answered(2).await;
     let points = driven.input.rewind_points().unwrap();
     let said: Vec<_> = points
@@ -402,7 +402,7 @@ async fn going_back_says_first_what_changes_and_can_be_taken_back() {
     // Without a word on how, nothing changes.
     driven
         .input
-        .say(format!("/rewind {second}"), Delivery::AfterRun);
+        .submit(format!("/rewind {second}"), Delivery::AfterRun);
     driven.answered(3).await;
     assert!(project.path("work/a.txt").exists());
     assert_eq!(driven.input.rewind_points().unwrap().len(), 2);
@@ -414,7 +414,7 @@ async fn going_back_says_first_what_changes_and_can_be_taken_back() {
     let back = answer.split("/rewind ").last().unwrap().to_owned();
     driven
         .input
-        .say(format!("/rewind {back}"), Delivery::AfterRun);
+        .submit(format!("/rewind {back}"), Delivery::AfterRun);
     driven.answered(5).await;
     assert_eq!(driven.input.rewind_points().unwrap().len(), 2, "{answer}");
     let recorded = driven.end().await;
@@ -430,17 +430,17 @@ async fn what_is_remembered_and_permitted_stands_in_the_file_that_was_chosen() {
     let driven = Driven::begin(&project, json!([says("one")]), no);
     let input = &driven.input;
     // Also before the first message.
-    let file = input.remember("use tabs", MemoryScope::Project).unwrap();
+    let file = input.append_memory("use tabs", MemoryScope::Project).unwrap();
     assert_eq!(file, project.path("work/CLAUDE.md"));
-    input.remember("and spaces", MemoryScope::Project).unwrap();
+    input.append_memory("and spaces", MemoryScope::Project).unwrap();
     assert_eq!(project.read("work/CLAUDE.md"), "- use tabs\n- and spaces\n");
     assert!(input.memory_files()[0].exists);
     assert!(
         input
-            .keep_rule(RuleList::Allow, "Bash(", RuleScope::User)
+            .save_rule(RuleList::Allow, "Bash(", RuleScope::User)
             .is_err()
     );
-    let kept = input.keep_rule(RuleList::Deny, "Bash(curl *)", RuleScope::User);
+    let kept = input.save_rule(RuleList::Deny, "Bash(curl *)", RuleScope::User);
     let kept = kept.unwrap().unwrap();
     assert_eq!(kept, project.path("home/.claude/settings.json"));
     let rules = input.rules().unwrap();
@@ -457,20 +457,20 @@ async fn what_is_remembered_and_permitted_stands_in_the_file_that_was_chosen() {
 async fn an_earlier_conversation_goes_on_in_place_of_this_one() {
     let project = TempProject::new([]);
     let first = Driven::begin(&project, json!([says("one")]), no);
-    first.input.say("the first talk", Delivery::AfterRun);
+    first.input.submit("the first talk", Delivery::AfterRun);
     first.answered(1).await;
     let id = first.input.session_id().unwrap();
     first.end().await;
     let second = Driven::begin(&project, json!([says("two"), says("three")]), no);
-    second.input.say("another talk", Delivery::AfterRun);
+    second.input.submit("another talk", Delivery::AfterRun);
     second.answered(1).await;
     let listed = second.input.session_entries(false).unwrap();
     assert_eq!(listed.len(), 2);
     second
         .input
-        .say(format!("/resume {id}"), Delivery::AfterRun);
+        .submit(format!("/resume {id}"), Delivery::AfterRun);
     second.answered(2).await;
-    second.input.say("go on", Delivery::AfterRun);
+    second.input.submit("go on", Delivery::AfterRun);
     second.answered(3).await;
     assert_eq!(second.input.session_id(), Some(id));
     let path = second.input.transcript_path().unwrap();
@@ -503,12 +503,12 @@ async fn a_question_says_where_a_link_leads() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&asked);
     let answers = move |request: &ApprovalRequest| {
-        noted.lock().unwrap().push(request.elsewhere.clone());
+        noted.lock().unwrap().push(request.resolved_elsewhere.clone());
         ApprovalAnswer::Deny { reason: None }
     };
     let turns = json!([{"content": reads}, says("done")]);
     let driven = Driven::begin(&project, turns, answers);
-    driven.input.say("go", Delivery::Steer);
+    driven.input.submit("go", Delivery::Steer);
     driven.answered(1).await;
     driven.end().await;
     let leads = project.path("home/notes.txt").canonicalize().unwrap();
@@ -528,9 +528,9 @@ async fn hooks_hear_that_a_person_who_looks_elsewhere_is_waited_for() {
     ]}});
     project.write("home/.claude/settings.json", settings.to_string());
     let driven = Driven::begin(&project, json!([says("done")]), no);
-    driven.input.say("go", Delivery::Steer);
+    driven.input.submit("go", Delivery::Steer);
     driven.answered(1).await;
-    in_time(driven.input.waits_for_person("It is done")).await;
+    in_time(driven.input.notify_waiting_for_user("It is done")).await;
     let told = project.path("work/told.json");
     until("the hook ran", || told.exists()).await;
     driven.end().await;

@@ -34,10 +34,10 @@ async fn messages_are_answered_in_their_order_and_the_end_comes_when_the_input_i
             SessionEvent::Servers(_) => Some("servers"),
             SessionEvent::Activity(SessionActivity::Running) => Some("running"),
             SessionEvent::Activity(SessionActivity::Idle) => Some("idle"),
-            SessionEvent::Agent(AgentEvent::Began(_)) => Some("began"),
-            SessionEvent::Agent(AgentEvent::Said(_)) => Some("said"),
+            SessionEvent::Agent(AgentEvent::RunStarted(_)) => Some("began"),
+            SessionEvent::Agent(AgentEvent::BlockCompleted(_)) => Some("said"),
             SessionEvent::Result(_) => Some("result"),
-            SessionEvent::Over => Some("over"),
+            SessionEvent::Ended => Some("over"),
             _ => None,
         })
         .collect();
@@ -97,7 +97,7 @@ async fn mode_model_and_directories_change_for_the_next_message() {
     );
     in_time(session.answer("go")).await.unwrap();
     let began = recorded.all().into_iter().find_map(|event| match event {
-        SessionEvent::Agent(AgentEvent::Began(began)) => Some(began),
+        SessionEvent::Agent(AgentEvent::RunStarted(began)) => Some(began),
         _ => None,
     });
     let began = began.unwrap();
@@ -172,10 +172,10 @@ async fn what_a_message_names_comes_with_it_also_during_a_run() {
     let input = Arc::clone(&to);
     let parts = SessionParts::new(move |event: &SessionEvent| {
         // The run is under way: a call was made.
-        if let SessionEvent::Agent(AgentEvent::Calling { .. }) = event
+        if let SessionEvent::Agent(AgentEvent::CallBound { .. }) = event
             && let Some(input) = input.get()
         {
-            input.say(Prompt::typed("see @notes.txt, too"), Delivery::Steer);
+            input.submit(Prompt::typed("see @notes.txt, too"), Delivery::Steer);
         }
     });
     let parts = parts.model(Arc::new(model.clone()));

@@ -61,7 +61,7 @@ pub(crate) fn config(project: &TempProject) -> SessionConfig {
     std::fs::create_dir_all(&config.cwd).unwrap();
     let home = project.path("home");
     std::fs::create_dir_all(&home).unwrap();
-    config.environment = Environment::given([("HOME", home.to_str().unwrap())]);
+    config.environment = Environment::from_variables([("HOME", home.to_str().unwrap())]);
     config.program = Some(Path::new(env!("CARGO_BIN_EXE_haft-host-child")).into());
     config
 }

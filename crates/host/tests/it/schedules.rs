@@ -29,7 +29,7 @@ fn config_in(project: &TempProject) -> SessionConfig {
     let mut config = config(project);
     let home = project.path("home");
     let home = home.to_str().unwrap();
-    config.environment = Environment::given([("HOME", home), ("TZ", "UTC0")]);
+    config.environment = Environment::from_variables([("HOME", home), ("TZ", "UTC0")]);
     config
 }
 
@@ -257,7 +257,7 @@ async fn where_schedules_are_off_there_is_no_tool_for_them() {
     let (clock, recorded) = (clock(), Recorded::default());
     let mut config = config_in(&project);
     let home = project.path("home");
-    config.environment = Environment::given([
+    config.environment = Environment::from_variables([
         ("HOME", home.to_str().unwrap()),
         ("CLAUDE_CODE_DISABLE_CRON", "1"),
     ]);

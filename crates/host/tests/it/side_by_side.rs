@@ -157,7 +157,7 @@ fn check(left: &Left) {
     );
     // Its own events.
     for event in left.recorded.all() {
-        if let SessionEvent::Agent(AgentEvent::Began(began)) = event {
+        if let SessionEvent::Agent(AgentEvent::RunStarted(began)) = event {
             assert_eq!(began.cwd, work);
             assert_eq!(began.model, format!("model-{number}"));
         }

@@ -225,7 +225,7 @@ pub(super) struct MadeParents(Vec<(OwnedFd, OsString)>);
 
 impl MadeParents {
     /// Keeps the directories and makes them durable.
-    pub(super) fn keep(mut self) {
+    pub(super) fn persist(mut self) {
         for (above, _) in self.0.drain(..) {
             let _ = rustix::fs::fsync(&above);
         }

@@ -20,8 +20,8 @@ use crate::stamp::{ContentHash, Stamp};
 /// Whether an existing entry may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommitPlace {
-    Free,
-    Taken,
+    MustNotExist,
+    MayReplace,
 }
 
 /// The modification time to set, in nanoseconds since the epoch; `None` leaves the current time.
@@ -66,8 +66,8 @@ impl Directory {
             temporary.file.sync_all()?;
         }
         match place {
-            CommitPlace::Free => temporary.rename_to_new()?,
-            CommitPlace::Taken => temporary.rename_over()?,
+            CommitPlace::MustNotExist => temporary.rename_to_new()?,
+            CommitPlace::MayReplace => temporary.rename_over()?,
         }
         Ok(true)
     }
@@ -104,8 +104,8 @@ impl Directory {
     fn settle(&self, temporary: &OsStr, place: CommitPlace) -> io::Result<()> {
         let (handle, target) = (&self.handle, self.name.as_os_str());
         let settled = match place {
-            CommitPlace::Taken => renameat(handle, temporary, handle, target),
-            CommitPlace::Free => {
+            CommitPlace::MayReplace => renameat(handle, temporary, handle, target),
+            CommitPlace::MustNotExist => {
                 match renameat_with(handle, temporary, handle, target, RenameFlags::NOREPLACE) {
                     Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                         linkat(handle, temporary, handle, target, AtFlags::empty())
@@ -122,8 +122,8 @@ impl Directory {
     /// Moves this entry to `there`.
     pub(crate) fn move_to(&self, there: &Self, place: CommitPlace) -> io::Result<()> {
         let flags = match place {
-            CommitPlace::Free => RenameFlags::NOREPLACE,
-            CommitPlace::Taken => RenameFlags::empty(),
+            CommitPlace::MustNotExist => RenameFlags::NOREPLACE,
+            CommitPlace::MayReplace => RenameFlags::empty(),
         };
         Ok(renameat_with(
             &self.handle,

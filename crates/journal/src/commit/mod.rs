@@ -81,7 +81,7 @@ pub(crate) fn create(
         Err(error) => return Err(failed(error.into())),
     }
     directory.sync();
-    parents.keep();
+    parents.persist();
     Ok(placed.stamp())
 }
 

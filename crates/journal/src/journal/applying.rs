@@ -45,8 +45,8 @@ impl From<FileChange> for PlannedChange {
     fn from(change: FileChange) -> Self {
         Self {
             target: match &change.judged {
-                Some(real) => FileTarget::judged(&change.path, real),
-                None => FileTarget::anywhere(&change.path),
+                Some(real) => FileTarget::authorized(&change.path, real),
+                None => FileTarget::unrestricted(&change.path),
             },
             expected: Some(change.expected),
             content: Some(change.content),

@@ -73,7 +73,7 @@ impl Journal {
             },
         };
         if let Some(unsaved) = unsaved {
-            self.noted_base(unsaved);
+            self.record_base(unsaved);
         }
         Ok(Raw {
             real: resolved.real,
@@ -83,7 +83,7 @@ impl Journal {
     }
 
     /// Records that the content was shown: from now on the session knows the file.
-    pub fn saw(&self, raw: Raw, extent: Extent) {
+    pub fn record_shown(&self, raw: Raw, extent: Extent) {
         let Raw { real, bytes, sight } = raw;
         let partial = extent == Extent::Part;
         let sight = Sight { partial, ..sight };

@@ -185,7 +185,7 @@ impl Journal {
         let path = || path.to_path_buf();
         let seen = self.ledger.seen(real);
         let was_partial = seen.as_ref().is_some_and(|seen| seen.sight.partial);
-        match freshness::judge(seen, before) {
+        match freshness::evaluate(seen, before) {
             Freshness::Unseen => Err(JournalError::NotRead { path: path() }),
             Freshness::Fresh { partial } => Ok((None, partial)),
             Freshness::Changed { seen: None } => Err(JournalError::ModifiedSince {

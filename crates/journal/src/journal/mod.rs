@@ -14,7 +14,7 @@ pub use applying::{Applied, AppliedFile, FileChange, PlannedChange};
 pub use bytes::{Extent, Raw};
 pub use editing::{CheckedEdit, Edited};
 pub use notebooks::{NOTEBOOK_LIMIT, NotebookEdited};
-pub(crate) use writing::keep_form;
+pub(crate) use writing::preserve_form;
 pub use writing::{WriteOutcome, WriteReport};
 
 use std::collections::HashMap;
@@ -96,7 +96,7 @@ impl Journal {
     /// Returns a journal for another reader of the same session. Undo is shared; the record of what
     /// was read is its own.
     #[must_use]
-    pub fn beside(&self) -> Self {
+    pub fn for_other_reader(&self) -> Self {
         Self {
             ledger: ReadLedger::default(),
             root: self.root.clone(),
@@ -135,7 +135,7 @@ impl Journal {
         if let Some(unsaved) = target.unsaved_text() {
             let Snapshot { stamp, bytes } = unsaved.snapshot();
             let page = page::read_given(&unsaved.real, request, stamp, bytes.clone())?;
-            self.noted_base(unsaved);
+            self.record_base(unsaved);
             self.ledger
                 .record(&unsaved.real, page.sight.clone(), Some(bytes));
             return Ok(page);

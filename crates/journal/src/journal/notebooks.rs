@@ -91,7 +91,7 @@ impl Journal {
         };
         commit::check_writable(real, &before.stamp)?;
         let path = || path.to_path_buf();
-        let partial = match freshness::judge(self.ledger.seen(real), &before) {
+        let partial = match freshness::evaluate(self.ledger.seen(real), &before) {
             Freshness::Unseen => return Err(JournalError::NotRead { path: path() }),
             Freshness::Fresh { partial } => partial,
             // A cell is identified by its position, which a change around it may have moved.

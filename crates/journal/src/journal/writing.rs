@@ -83,7 +83,7 @@ impl Journal {
         let Some(before) = target.snapshot(&resolved.real, LOAD_LIMIT)? else {
             return Ok(None);
         };
-        let kept = keep_form(target.path(), &before.bytes, content)?;
+        let kept = preserve_form(target.path(), &before.bytes, content)?;
         Ok(Some(Patch::between(&before.bytes, &kept.content)))
     }
 
@@ -145,7 +145,7 @@ impl Journal {
             crlf,
             bom,
             encoding,
-        } = keep_form(path, &before.bytes, content)?;
+        } = preserve_form(path, &before.bytes, content)?;
         let bytes = new.len() as u64;
         let elision = elision(&before.bytes, content);
         let patch = Patch::between(&before.bytes, &new);
@@ -179,7 +179,7 @@ impl Journal {
     fn judge_write(&self, path: &Path, real: &Path, before: &Snapshot) -> Result<(), JournalError> {
         commit::check_writable(real, &before.stamp)?;
         let given = || path.to_path_buf();
-        match freshness::judge(self.ledger.seen(real), before) {
+        match freshness::evaluate(self.ledger.seen(real), before) {
             Freshness::Unseen if before.bytes.is_empty() => {}
             // The content cannot be shown as text, so "read it first" would not help.
             Freshness::Unseen if text::is_binary(&before.bytes) => {
@@ -215,7 +215,7 @@ pub(crate) struct KeptPreimage {
 }
 
 /// Converts the new content to the form of the old one: encoding, byte order mark, CRLF.
-pub(crate) fn keep_form(
+pub(crate) fn preserve_form(
     path: &Path,
     before: &[u8],
     content: &str,

@@ -17,7 +17,7 @@ pub(super) fn work_on(shelf: &Arc<Mutex<Shelf>>, budget: Budget) {
     let session = Arc::downgrade(shelf);
     let work = move || {
         while let Some(shelf) = session.upgrade() {
-            if !Shelf::work_off(&shelf, budget) {
+            if !Shelf::process_backlog(&shelf, budget) {
                 return;
             }
         }

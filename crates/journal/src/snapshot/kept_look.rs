@@ -36,7 +36,7 @@ impl KeptLook {
     /// Scans everything and watches it from then on.
     pub(crate) fn of(area: &Area, limits: WatchLimits) -> Result<(Self, Tree), TooMuch> {
         let watch = TreeWatch::new(limits);
-        let mut tree = area.look(watch.as_ref())?;
+        let mut tree = area.scan(watch.as_ref())?;
         let kept = Self {
             roots: area.roots.clone(),
             leave_out: area.leave_out.clone(),

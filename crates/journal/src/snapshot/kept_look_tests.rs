@@ -83,7 +83,7 @@ fn where_nothing_is_reported_everything_is_listed() {
     fs::write(place.path().join("d3/f"), "x").unwrap();
     let tree = kept.again(&area).unwrap();
     assert_eq!(kept.listed, 31);
-    assert_eq!(seen(&tree), seen(&area.look(None).unwrap()));
+    assert_eq!(seen(&tree), seen(&area.scan(None).unwrap()));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn every_step_is_seen(limits: WatchLimits) {
     fs::write(outside.join("linked"), "z").unwrap();
     let area = area(&root);
     let (mut kept, first) = KeptLook::of(&area, limits).unwrap();
-    assert_eq!(seen(&first), seen(&area.look(None).unwrap()));
+    assert_eq!(seen(&first), seen(&area.scan(None).unwrap()));
     let at = |name: &str| root.join(name);
     type Step<'a> = (&'a str, &'a dyn Fn());
     let steps: [Step<'_>; 17] = [
@@ -186,7 +186,7 @@ fn every_step_is_seen(limits: WatchLimits) {
     for (what, step) in steps {
         step();
         let tree = kept.again(&area).unwrap();
-        let whole = area.look(None).unwrap();
+        let whole = area.scan(None).unwrap();
         assert_eq!(seen(&tree), seen(&whole), "{what}");
         assert_eq!(tree.entries, whole.entries, "{what}");
     }

@@ -211,7 +211,7 @@ impl Journal {
         let given_up = self.given_up(&area.roots);
         let mut looked = match given_up.filter(|_| !self.has_looked(&area)) {
             Some(why) => Err(why),
-            None => self.look(&area).map_err(|reason| {
+            None => self.scan_tree(&area).map_err(|reason| {
                 let why = limits.why(reason);
                 let mut shelf = self.shelf();
                 shelf.gave_up = Some((area.roots.clone(), why.clone(), Instant::now()));
@@ -226,7 +226,7 @@ impl Journal {
             ));
             area.roots.clear();
             area.deadline = Instant::now().checked_add(limits.look);
-            looked = area.look(None).map_err(|reason| limits.why(reason));
+            looked = area.scan(None).map_err(|reason| limits.why(reason));
         }
         let seen = looked.and_then(|tree| {
             let budget = Budget {
@@ -234,7 +234,7 @@ impl Journal {
                 file: limits.file,
                 deadline: Instant::now().checked_add(limits.keep),
             };
-            let filled = self.shelf().fill(&tree, budget, &|| history.nameless());
+            let filled = self.shelf().store_preimages(&tree, budget, &|| history.nameless());
             let filled = filled.map_err(|error| format!("contents cannot be kept: {error}"))?;
             let unhurried = Budget {
                 deadline: None,
@@ -263,9 +263,9 @@ impl Journal {
     }
 
     /// Scans everything, or only what has changed since the last scan.
-    fn look(&self, area: &Area) -> Result<Tree, TooMuch> {
+    fn scan_tree(&self, area: &Area) -> Result<Tree, TooMuch> {
         if area.roots.is_empty() {
-            return area.look(None);
+            return area.scan(None);
         }
         let (inside, outside) = area.split();
         let mut tree = {
@@ -280,7 +280,7 @@ impl Journal {
                 None => {
                     let found = KeptLook::of(&inside, WatchLimits::of_system());
                     if found.as_ref().is_err_and(|reason| *reason == TooMuch::Time) {
-                        self.look_beside(inside.clone());
+                        self.scan_in_background(inside.clone());
                     }
                     let (kept, tree) = found?;
                     *look = Some(kept);
@@ -289,7 +289,7 @@ impl Journal {
             }
         };
         if let Some(outside) = outside {
-            tree.add(outside.look(None)?);
+            tree.add(outside.scan(None)?);
         }
         Ok(tree)
     }
@@ -301,7 +301,7 @@ impl Journal {
     }
 
     /// Scans everything in the background, so that later commands can use the result.
-    fn look_beside(&self, mut area: Area) {
+    fn scan_in_background(&self, mut area: Area) {
         if std::mem::replace(&mut self.shelf().is_looking, true) {
             return;
         }
@@ -373,7 +373,7 @@ impl Journal {
             Some(kept) => kept.content(),
             None => Err(io::ErrorKind::NotFound.into()),
         };
-        match history.observe(ticket, about, swept, left, &kept_content) {
+        match history.record_command(ticket, about, swept, left, &kept_content) {
             Ok(unit) => changed.unit = Some(unit),
             Err(error) => changed.uncovered = Some(error.to_string()),
         }
@@ -393,7 +393,7 @@ impl Journal {
         area.entries = area.entries.saturating_mul(2);
         area.deadline = Instant::now().checked_add(limits.look.saturating_mul(2));
         let tree = self
-            .look(&area)
+            .scan_tree(&area)
             .map_err(|_| "after the command there was too much to be looked at".to_owned())?;
         let history = self.history().ok_or("this session keeps no undo journal")?;
         let claimed = history
@@ -417,7 +417,7 @@ impl Journal {
 
     /// Reverts single paths of what a command changed: removes new files and restores changed ones.
     /// Their present contents are stored, and undoing this unit brings them back.
-    pub fn take_back(
+    pub fn revert_paths(
         &self,
         ticket: &WriteGrant,
         unit: &str,

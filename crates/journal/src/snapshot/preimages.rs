@@ -113,7 +113,7 @@ pub(super) struct WantedContent {
 impl Shelf {
     /// Stores the contents of all files in the tree, within the budget. `new_pack` creates an
     /// unnamed file.
-    pub(crate) fn fill(
+    pub(crate) fn store_preimages(
         &mut self,
         tree: &Tree,
         budget: Budget,
@@ -217,7 +217,7 @@ impl Shelf {
 
     /// Stores one batch of the backlog; returns `false` if the backlog is empty. The lock is not
     /// held while copying.
-    pub(super) fn work_off(shelf: &Mutex<Self>, budget: Budget) -> bool {
+    pub(super) fn process_backlog(shelf: &Mutex<Self>, budget: Budget) -> bool {
         let lock = || shelf.lock().unwrap_or_else(PoisonError::into_inner);
         let (wanted, mut pack, before) = {
             let mut shelf = lock();

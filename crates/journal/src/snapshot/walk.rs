@@ -143,7 +143,7 @@ pub(crate) enum TooMuch {
 impl Area {
     /// Scans the area. Directories are watched before they are listed. `Err`: a limit was reached
     /// before all files were scanned that git does not ignore.
-    pub(crate) fn look(&self, watch: Option<&TreeWatch>) -> Result<Tree, TooMuch> {
+    pub(crate) fn scan(&self, watch: Option<&TreeWatch>) -> Result<Tree, TooMuch> {
         let mut tree = Tree::default();
         let first = self.look_at_points(&mut tree);
         let mut found = self.run(first, 0, false, watch)?;

@@ -24,7 +24,7 @@ fn everything_is_seen_and_ranked() {
     fs::write(at(".gitignore"), "out/\n*.log\n!kept.log\n").unwrap();
     fs::write(at("src/.gitignore"), "!out.log\n").unwrap();
     fs::write(at(".git/HEAD"), "x").unwrap();
-    let tree = area(dir.path(), 1000).look(None).unwrap();
+    let tree = area(dir.path(), 1000).scan(None).unwrap();
     let rank = |name: &str| tree.listings.get(&at(name)).unwrap().rank;
     let ranks = [
         ("src", Rank::Plain),
@@ -58,20 +58,20 @@ fn a_bound_hides_what_is_ignored_before_it_hides_all() {
     for number in 0..20 {
         fs::write(many.join(number.to_string()), "").unwrap();
     }
-    let tree = area(dir.path(), 10).look(None).unwrap();
+    let tree = area(dir.path(), 10).scan(None).unwrap();
     assert_eq!(tree.entries, 1);
     let why = tree.why_unseen(&many.join("3")).unwrap();
     assert_eq!(why, "more than 10 files");
     fs::rename(&many, dir.path().join("modules")).unwrap();
     assert_eq!(
-        area(dir.path(), 10).look(None).unwrap_err(),
+        area(dir.path(), 10).scan(None).unwrap_err(),
         TooMuch::Entries
     );
     let late = Area {
         deadline: Some(Instant::now()),
         ..area(dir.path(), 100)
     };
-    assert_eq!(late.look(None).unwrap_err(), TooMuch::Time);
+    assert_eq!(late.scan(None).unwrap_err(), TooMuch::Time);
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn unchanged<'u>(unit: &'u Unit, all: &'u [Unit], now: &mut Now<'u>) -> Result<(
     };
     for one in unit.swept() {
         match Looked::at(&one.path) {
-            Ok(looked) if looked.seems(&one.after) || looked.seems(&one.before) => {}
+            Ok(looked) if looked.probably_is(&one.after) || looked.probably_is(&one.before) => {}
             Ok(_) => return Err(later(&one.path)),
             Err(_) => return Err(format!("{} cannot be read", one.path.display())),
         }

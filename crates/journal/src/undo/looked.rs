@@ -79,7 +79,7 @@ impl Looked {
     }
 
     /// Like [`Self::is`], but usually without reading the content: size and mtime suffice.
-    pub(super) fn seems(&self, state: &RecordState) -> bool {
+    pub(super) fn probably_is(&self, state: &RecordState) -> bool {
         match (state, &self.entry) {
             (RecordState::Regular { size, mtime, .. }, Some(entry)) => {
                 entry.kind() == EntryKind::File
@@ -199,7 +199,7 @@ fn digest_below(path: &Path, entries: u64) -> Option<String> {
         deadline: std::time::Instant::now().checked_add(Duration::from_secs(60)),
         ..Area::default()
     };
-    let tree = area.look(None).ok()?;
+    let tree = area.scan(None).ok()?;
     Some(digest(&tree, path))
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn perform(
         match made {
             Ok(stamp) => stamps.push(stamp),
             Err(error) => {
-                let failed = put_back(&steps[..at], &stamps, &besides);
+                let failed = roll_back(&steps[..at], &stamps, &besides);
                 let is_half = matches!(error, JournalError::HalfWritten { .. });
                 if !failed.is_empty() {
                     return Err(JournalError::NotPutBack {
@@ -131,7 +131,7 @@ pub(crate) fn perform(
     }
     for (step, stamp) in steps.iter().zip(&stamps) {
         if let (Some(after), Some(stamp)) = (&step.after, stamp) {
-            ticket.wrote(&step.real, became.as_deref().unwrap_or(after), stamp);
+            ticket.notify_written(&step.real, became.as_deref().unwrap_or(after), stamp);
         }
     }
     Ok(Performed {
@@ -217,7 +217,7 @@ fn make_through(
 }
 
 /// Reverts the steps that were made, newest first; returns the files for which that failed.
-fn put_back(steps: &[Step], stamps: &[Option<Stamp>], besides: &[Beside]) -> Vec<PathBuf> {
+fn roll_back(steps: &[Step], stamps: &[Option<Stamp>], besides: &[Beside]) -> Vec<PathBuf> {
     let mut failed = Vec::new();
     for ((step, stamp), beside) in steps.iter().zip(stamps).zip(besides).rev() {
         let now = match (stamp, &step.after) {
@@ -264,7 +264,7 @@ impl<'h> OpenUnit<'h> {
     ) -> Result<Self, JournalError> {
         let store = history.store();
         let log = store.open()?;
-        say_unsaid(history, &log)?;
+        write_pending_records(history, &log)?;
         let id = history.new_unit(&ticket.call)?;
         let (mut files, mut besides) = (Vec::new(), Vec::new());
         for step in steps {
@@ -290,7 +290,7 @@ impl<'h> OpenUnit<'h> {
             besides,
             in_place: Cell::new(in_place),
         };
-        if let Err(error) = unit.log.append(&intent, Keep::Durably) {
+        if let Err(error) = unit.log.append(&intent, Keep::Durable) {
             // The record may be in the log nevertheless.
             let error = store.failed(error);
             unit.end(Ending::NotMade, Some(error.to_string()));
@@ -307,11 +307,11 @@ impl<'h> OpenUnit<'h> {
         self.in_place.set(true);
         let store = self.history.store();
         if let Some(after) = &step.after {
-            store.put(after, Keep::Durably)?;
+            store.put(after, Keep::Durable)?;
         }
         let unit = self.id.clone();
         self.log
-            .append(&Record::InPlace { unit, file }, Keep::Durably)
+            .append(&Record::InPlace { unit, file }, Keep::Durable)
             .map_err(|error| store.failed(error))
     }
 
@@ -319,7 +319,7 @@ impl<'h> OpenUnit<'h> {
     fn became(&self, file: usize, content: &[u8]) -> Result<(), JournalError> {
         let store = self.history.store();
         let keep = match content.len() <= SHOWN {
-            true => store.put(content, Keep::Loosely)?,
+            true => store.put(content, Keep::BestEffort)?,
             false => ContentHash::of(content).to_string(),
         };
         let after = After {
@@ -328,7 +328,7 @@ impl<'h> OpenUnit<'h> {
         };
         let unit = self.id.clone();
         self.log
-            .append(&Record::Became { unit, file, after }, Keep::Durably)
+            .append(&Record::Became { unit, file, after }, Keep::Durable)
             .map_err(|error| store.failed(error))
     }
 
@@ -337,9 +337,9 @@ impl<'h> OpenUnit<'h> {
     pub(super) fn end(&self, ending: Ending, note: Option<String>) {
         let unit = self.id.clone();
         let keep = if self.in_place.get() {
-            Keep::Durably
+            Keep::Durable
         } else {
-            Keep::Loosely
+            Keep::BestEffort
         };
         let outcome = Record::Outcome { unit, ending, note };
         if self.log.append(&outcome, keep).is_err() {
@@ -348,10 +348,10 @@ impl<'h> OpenUnit<'h> {
     }
 }
 
-pub(super) fn say_unsaid(history: &UndoHistory, log: &Log) -> Result<(), JournalError> {
+pub(super) fn write_pending_records(history: &UndoHistory, log: &Log) -> Result<(), JournalError> {
     let mut unsaid = history.unsaid();
     while let Some(outcome) = unsaid.first() {
-        log.append(outcome, Keep::Durably)
+        log.append(outcome, Keep::Durable)
             .map_err(|error| history.store().failed(error))?;
         unsaid.remove(0);
     }
@@ -408,7 +408,7 @@ fn record(store: &Store, step: &Step, beside: Beside) -> Result<FileRecord, Jour
                 .map_err(failed)?;
             let attributes = Attributes::of(&target, &before.stamp).map_err(failed)?;
             RecordState::Regular {
-                hash: store.put(&before.bytes, Keep::Durably)?,
+                hash: store.put(&before.bytes, Keep::Durable)?,
                 size: before.bytes.len() as u64,
                 mode: attributes.mode,
                 uid: attributes.uid,
@@ -424,9 +424,9 @@ fn record(store: &Store, step: &Step, beside: Beside) -> Result<FileRecord, Jour
         None => None,
         Some(after) => {
             let hash = if in_place {
-                store.put(after, Keep::Durably)?
+                store.put(after, Keep::Durable)?
             } else if after.len() <= SHOWN {
-                store.put(after, Keep::Loosely)?
+                store.put(after, Keep::BestEffort)?
             } else {
                 ContentHash::of(after).to_string()
             };

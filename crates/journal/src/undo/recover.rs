@@ -68,13 +68,13 @@ impl UndoHistory {
         let units = self.units()?;
         let settled = self.settle_all(&units)?;
         // The recovered units need the same contents as before.
-        self.tidy(&units);
+        self.remove_litter(&units);
         Ok(settled)
     }
 
     /// Removes files that a crash left in the folder and no record names. If another process uses
     /// the folder, or if it fails, this can wait for the next start.
-    fn tidy(&self, units: &Units) {
+    fn remove_litter(&self, units: &Units) {
         if !self.store().litter(&units.hashes()).is_empty()
             && let Ok(Some(_log)) = self.store().try_open_alone()
             // Other processes may have added records since.
@@ -122,7 +122,7 @@ impl UndoHistory {
                 ending,
                 note: Some(note.to_owned()),
             };
-            log.append(&record, Keep::Durably)
+            log.append(&record, Keep::Durable)
                 .map_err(|error| self.store().failed(error))?;
             settled.push(Recovered {
                 unit: unit.id().to_owned(),

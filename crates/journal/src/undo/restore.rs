@@ -76,8 +76,8 @@ impl Restoration<'_> {
             .partition(|task| has_twin(&task.to));
         for task in others.into_iter().chain(twins) {
             let place = match is_there(&task.now) && !is_in_the_way(&task.path) {
-                true => CommitPlace::Taken,
-                false => CommitPlace::Free,
+                true => CommitPlace::MayReplace,
+                false => CommitPlace::MustNotExist,
             };
             self.put(task, place, sync)?;
         }
@@ -226,9 +226,9 @@ impl Restoration<'_> {
         {
             let at = self.at(task)?;
             self.require_seen(task, &at)?;
-            let moved = Directory::of(to).and_then(|to| at.move_to(&to, CommitPlace::Free));
+            let moved = Directory::of(to).and_then(|to| at.move_to(&to, CommitPlace::MustNotExist));
             moved.map_err(|error| failed(task, error))?;
-            place = CommitPlace::Free;
+            place = CommitPlace::MustNotExist;
         }
         if !is_there(&task.to) || task.to.is_directory() {
             return Ok(());
@@ -243,7 +243,7 @@ impl Restoration<'_> {
                 Directory::of(to).and_then(|from| from.move_to(&at, place))
             }
             RecordState::Link { target, .. } => {
-                if place == CommitPlace::Taken {
+                if place == CommitPlace::MayReplace {
                     self.require_seen(task, &at)?;
                 }
                 at.put_link(self.temporary(), target, task.mtime, place)
@@ -253,7 +253,7 @@ impl Restoration<'_> {
                 at.give_mode(seal.mode)
             }
             RecordState::Regular { .. } => {
-                if place == CommitPlace::Taken {
+                if place == CommitPlace::MayReplace {
                     self.require_seen(task, &at)?;
                 }
                 return self.put_regular(task, &at, place, sync);

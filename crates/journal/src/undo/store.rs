@@ -51,9 +51,9 @@ struct UndoStoreState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
     /// Survives a power failure, because something is overwritten that only the blob preserves.
-    Durably,
+    Durable,
     /// May be lost in a power failure: only shown to readers.
-    Loosely,
+    BestEffort,
 }
 
 /// A position in the log. Records after it were written later.
@@ -235,7 +235,7 @@ impl Store {
         if !is_there {
             self.write_blob(&hash, content, keep)
                 .map_err(|error| self.failed(error))?;
-            if keep == Keep::Durably {
+            if keep == Keep::Durable {
                 self.lock().durable.insert(hash.clone());
             }
         }
@@ -247,7 +247,7 @@ impl Store {
         match open_regular(OpenOptions::new().read(true), &self.blob_path(hash)) {
             // Not its length: a power failure may have left anything in it.
             Ok(file) if same_content(&file, content)? => {
-                if keep == Keep::Durably {
+                if keep == Keep::Durable {
                     file.sync_all()?;
                     sync_directory(&blobs)?;
                 }
@@ -264,7 +264,7 @@ impl Store {
                 .mode(0o600)
                 .open(&unfinished)?;
             file.write_all(content)?;
-            if keep == Keep::Durably {
+            if keep == Keep::Durable {
                 file.sync_all()?;
             }
             fs::rename(&unfinished, self.blob_path(hash))
@@ -274,8 +274,8 @@ impl Store {
         }
         written?;
         match keep {
-            Keep::Durably => sync_directory(&blobs),
-            Keep::Loosely => Ok(()),
+            Keep::Durable => sync_directory(&blobs),
+            Keep::BestEffort => Ok(()),
         }
     }
 
@@ -426,8 +426,8 @@ impl Log {
         }
         (&self.file).write_all(&lines)?;
         match keep {
-            Keep::Durably => self.file.sync_data(),
-            Keep::Loosely => Ok(()),
+            Keep::Durable => self.file.sync_data(),
+            Keep::BestEffort => Ok(()),
         }
     }
 

@@ -230,17 +230,17 @@ fn a_kept_content_is_there_whatever_happened_to_it() {
     let scene = Scene::new();
     let store = Store::new(scene.root.join("undo"));
     drop(store.open().unwrap());
-    let hash = store.put(b"content", Keep::Durably).unwrap();
+    let hash = store.put(b"content", Keep::Durable).unwrap();
     let blob = scene.root.join("undo/blobs").join(&hash);
     // Another process drops it with old units.
     fs::remove_file(&blob).unwrap();
-    assert_eq!(store.put(b"content", Keep::Durably).unwrap(), hash);
+    assert_eq!(store.put(b"content", Keep::Durable).unwrap(), hash);
     assert_eq!(store.get(&hash).unwrap().as_deref(), Some(&b"content"[..]));
     // A power failure leaves something of the same length; the next start knows nothing of it.
     fs::write(&blob, "\0\0\0\0\0\0\0").unwrap();
     let store = Store::new(scene.root.join("undo"));
     assert_eq!(store.get(&hash).unwrap(), None);
-    store.put(b"content", Keep::Durably).unwrap();
+    store.put(b"content", Keep::Durable).unwrap();
     assert_eq!(store.get(&hash).unwrap().as_deref(), Some(&b"content"[..]));
 }
 

@@ -20,7 +20,7 @@ const CHANGE: Change<'static> = Change {
 
 impl Desk {
     fn target(&self) -> FileTarget {
-        FileTarget::anywhere(self.path("file"))
+        FileTarget::unrestricted(self.path("file"))
     }
 
     fn unsaved(&self, text: &str) -> Option<Arc<UnsavedText>> {

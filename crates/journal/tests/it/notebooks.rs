@@ -322,7 +322,7 @@ fn delete() -> CellChange {
 
 fn look(journal: &Journal, desk: &Desk) {
     let raw = journal.read_bytes(&desk.path("n.ipynb"), 1 << 20).unwrap();
-    journal.saw(raw, Extent::Whole);
+    journal.record_shown(raw, Extent::Whole);
 }
 
 #[test]
@@ -379,6 +379,6 @@ fn raw_bytes_come_from_regular_files_within_the_limit() {
         desk.journal.ledger().lookup(&real).is_none(),
         "not yet shown"
     );
-    desk.journal.saw(raw, Extent::Part);
+    desk.journal.record_shown(raw, Extent::Part);
     assert!(desk.journal.ledger().lookup(&real).unwrap().partial);
 }

@@ -463,7 +463,7 @@ fn a_write_stays_inside_whatever_links_say() {
     assert_eq!(crate::names_in(outside.path()), ["secret"]);
     assert_eq!(desk.names(), ["in"]);
     // What was granted by itself is permitted, and nothing beside it.
-    let granted = inside("d").and([secret.clone()]);
+    let granted = inside("d").with_paths([secret.clone()]);
     desk.journal
         .write(&granted, &desk.path("in/to-file"), "y\n")
         .unwrap();

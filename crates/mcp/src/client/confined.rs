@@ -262,7 +262,7 @@ impl TransportControl for ConfinedProgram {
         })
     }
 
-    fn words(&self) -> Option<Words> {
+    fn stderr_tail(&self) -> Option<Words> {
         Some(Arc::clone(&self.words))
     }
 }

@@ -92,7 +92,7 @@ pub(crate) struct GreetingError {
 
 impl Connection {
     /// Agrees with the server on a revision. `capabilities` are those of the client.
-    pub(crate) async fn greet(
+    pub(crate) async fn handshake(
         opened: Opened,
         greeting: Greeting,
         capabilities: &Value,
@@ -139,14 +139,14 @@ impl Connection {
             Ok(Err(error @ (PeerError::Closed(_) | PeerError::Unauthorized { .. }))) => {
                 return Err(error);
             }
-            Ok(asked) => match modern(self.asked_again(asked, capabilities).await) {
+            Ok(asked) => match modern(self.retry_with_revision(asked, capabilities).await) {
                 Some(found) => return self.is_modern(found, capabilities),
                 None => {
                     self.control.agreed(Revision::NEWEST_WITH_INITIALIZE);
                     return self.initialize(capabilities).await;
                 }
             },
-            Err(_) => Box::pin(peer.request("initialize", hello(capabilities))),
+            Err(_) => Box::pin(peer.request("initialize", initialize_params(capabilities))),
         };
         self.control.agreed(Revision::NEWEST_WITH_INITIALIZE);
         tokio::select! {
@@ -169,7 +169,7 @@ impl Connection {
 
     /// Repeats the query in another revision. If a server rejects the revision of the query, its
     /// error may name one that both ends support.
-    async fn asked_again(
+    async fn retry_with_revision(
         &self,
         asked: Result<Value, PeerError>,
         capabilities: &Value,
@@ -209,7 +209,7 @@ impl Connection {
     }
 
     async fn initialize(&mut self, capabilities: &Value) -> Result<(), PeerError> {
-        let answer = self.peer.request("initialize", hello(capabilities)).await?;
+        let answer = self.peer.request("initialize", initialize_params(capabilities)).await?;
         self.is_initialized(&answer)
     }
 
@@ -550,7 +550,7 @@ fn modern(asked: Result<Value, PeerError>) -> Option<(Revision, Value)> {
     (!newest.has_initialize()).then_some((newest, answer))
 }
 
-fn hello(capabilities: &Value) -> Value {
+fn initialize_params(capabilities: &Value) -> Value {
     json!({
         "protocolVersion": Revision::NEWEST_WITH_INITIALIZE.as_str(),
         "capabilities": capabilities,

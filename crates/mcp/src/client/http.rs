@@ -408,7 +408,7 @@ impl TransportControl for HttpWay {
     fn usable_tools(&self, tools: Vec<Value>) -> Vec<Value> {
         match self.is_stateless() {
             false => tools,
-            true => self.state().params.learn(tools),
+            true => self.state().params.take_headers(tools),
         }
     }
 

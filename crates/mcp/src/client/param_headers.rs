@@ -21,7 +21,7 @@ pub(super) struct ParamHeaders(HashMap<String, Vec<ParamHeader>>);
 
 impl ParamHeaders {
     /// Records the headers of these tools. Tools with invalid headers are removed from the list.
-    pub(super) fn learn(&mut self, tools: Vec<Value>) -> Vec<Value> {
+    pub(super) fn take_headers(&mut self, tools: Vec<Value>) -> Vec<Value> {
         self.0.clear();
         let usable = tools.into_iter().filter(|tool| {
             let name = tool["name"].as_str().unwrap_or_default();
@@ -146,7 +146,7 @@ mod tests {
             "place": inner,
             "query": {"type": "string"},
         });
-        assert_eq!(headers.learn(vec![tool("t", properties)]).len(), 1);
+        assert_eq!(headers.take_headers(vec![tool("t", properties)]).len(), 1);
         let arguments = json!({"region": "a\r\nx: y", "n": 3, "on": null, "place": {"zone": "z"}, "query": "q"});
         let call = |name: &str| {
             let params = json!({"name": name, "arguments": arguments});
@@ -185,7 +185,7 @@ mod tests {
             tool("odd", json!({"a": {"type": "string", "x-mcp-header": 1}})),
             tool("twice", twice),
         ];
-        let usable = ParamHeaders::default().learn(tools);
+        let usable = ParamHeaders::default().take_headers(tools);
         assert_eq!(usable.len(), 1);
         assert_eq!(usable[0]["name"], "good");
     }

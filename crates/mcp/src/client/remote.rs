@@ -116,7 +116,7 @@ impl RemoteAccess {
         for _ in 0..MOST_REDIRECTS {
             let response =
                 self.streams.open(request.clone()).await.map_err(|failed| {
-                    match failed.is_passing {
+                    match failed.is_transient {
                         true => PeerError::Closed(failed.message),
                         false => PeerError::Transport(failed.message),
                     }

@@ -362,9 +362,9 @@ impl ServerHandle {
             match attempt {
                 Ok(greeted) => {
                     // Approval may ask the user, so it has no time limit.
-                    let (connection, news) = self.take_over(shared, greeted, stop).await;
+                    let (connection, news) = self.publish_items(shared, greeted, stop).await;
                     let began = Instant::now();
-                    let why = self.attend(shared, &connection, news).await;
+                    let why = self.supervise_connection(shared, &connection, news).await;
                     if began.elapsed() > LIVED {
                         failures = 0;
                     }
@@ -412,7 +412,7 @@ impl ServerHandle {
     }
 
     /// Handles a connection until it is closed, and returns the reason.
-    async fn attend(
+    async fn supervise_connection(
         &self,
         shared: &Arc<ClientShared>,
         connection: &Arc<Connection>,
@@ -492,8 +492,8 @@ impl ServerHandle {
             let handler = Arc::new(ClientHandler::new(name, host, sender, &self.log));
             let opened = self.open(shared, &handler).await;
             let opened = opened.map_err(PeerError::Transport)?;
-            self.log.follow(opened.control.words());
-            match Connection::greet(opened, greeting, &capabilities, handler).await {
+            self.log.follow(opened.control.stderr_tail());
+            match Connection::handshake(opened, greeting, &capabilities, handler).await {
                 Ok(connection) => break (Arc::new(connection), news),
                 Err(failed) if failed.is_old => greeting = Greeting::Initialize,
                 Err(failed) => return Err(failed.error),
@@ -516,7 +516,7 @@ impl ServerHandle {
     }
 
     /// Offers the approved tools of a new connection.
-    async fn take_over(
+    async fn publish_items(
         &self,
         shared: &ClientShared,
         greeted: Greeted,

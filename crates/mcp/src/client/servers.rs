@@ -271,7 +271,7 @@ impl Servers {
 
     /// Creates further servers with the same options, for a temporary use; their tools are sent in
     /// full. They end at the latest with these servers. Returns `None` if these were not started.
-    pub fn beside(
+    pub fn connect_separately(
         &self,
         entries: impl IntoIterator<Item = Result<ServerEntry, SkippedServer>>,
     ) -> Option<Self> {
@@ -428,7 +428,7 @@ impl Servers {
 
     /// Ends the session: no server is connected any longer, and connected ones end in the
     /// background.
-    pub fn abandon(&self) {
+    pub fn close_now(&self) {
         if let Some(shared) = self.shared.get() {
             shared.over.cancel();
         }
@@ -436,7 +436,7 @@ impl Servers {
 
     /// Ends all servers and waits for them.
     pub async fn close(&self) {
-        self.abandon();
+        self.close_now();
         let servers = self.state().servers.clone();
         let mut closing = JoinSet::new();
         for server in servers {

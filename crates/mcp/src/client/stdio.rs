@@ -221,7 +221,7 @@ pub(super) async fn read_frames(
         match next {
             Ok(Some(Frame::Line(line))) => peer.receive_text(&line),
             Ok(Some(Frame::TooLong { ends, length })) => {
-                peer.passed_over(&ends, length, LONGEST_FRAME)
+                peer.on_oversized(&ends, length, LONGEST_FRAME)
             }
             Ok(None) => return None,
             Err(error) => return Some(error.to_string()),
@@ -314,7 +314,7 @@ impl TransportControl for Program {
         })
     }
 
-    fn words(&self) -> Option<Words> {
+    fn stderr_tail(&self) -> Option<Words> {
         Some(Arc::clone(&self.words))
     }
 }

@@ -52,7 +52,7 @@ pub(crate) trait TransportControl: Send + Sync {
     }
 
     /// Returns the last part of the server's standard error.
-    fn words(&self) -> Option<Words> {
+    fn stderr_tail(&self) -> Option<Words> {
         None
     }
 }

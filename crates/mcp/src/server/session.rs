@@ -142,12 +142,12 @@ impl McpSession {
     /// Ends the session with all its requests.
     pub(super) async fn close(&self) {
         self.closed.cancel();
-        self.call_off_all();
+        self.cancel_all();
         self.service.close().await;
     }
 
     /// Cancels a request of the client.
-    pub(super) fn call_off(&self, id: &RpcId) {
+    pub(super) fn cancel_request(&self, id: &RpcId) {
         let called_off = self.state().incoming.remove(id);
         if let Some(called_off) = called_off {
             called_off.cancel();
@@ -155,7 +155,7 @@ impl McpSession {
     }
 
     /// Cancels all requests, because the client has disconnected.
-    pub(super) fn call_off_all(&self) {
+    pub(super) fn cancel_all(&self) {
         let incoming = std::mem::take(&mut self.state().incoming);
         for called_off in incoming.into_values() {
             called_off.cancel();
@@ -166,7 +166,7 @@ impl McpSession {
         match method {
             "notifications/cancelled" => {
                 if let Some(id) = RpcId::parse(&params["requestId"]) {
-                    self.call_off(&id);
+                    self.cancel_request(&id);
                 }
             }
             // Notifications before `initialize` are ignored.

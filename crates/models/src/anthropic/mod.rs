@@ -140,17 +140,17 @@ impl AnthropicOptions {
             // It is unknown which of the two headers a gateway reads.
             (None, None) if fetched.is_some() => {
                 let key = fetched.unwrap_or_default().trim();
-                http::secret(&mut headers, "x-api-key", key)?;
-                http::secret(&mut headers, "authorization", &format!("Bearer {key}"))?;
+                http::insert_secret_header(&mut headers, "x-api-key", key)?;
+                http::insert_secret_header(&mut headers, "authorization", &format!("Bearer {key}"))?;
             }
             (Some(token), _) => {
-                http::secret(
+                http::insert_secret_header(
                     &mut headers,
                     "authorization",
                     &format!("Bearer {}", token.trim()),
                 )?;
             }
-            (None, Some(key)) => http::secret(&mut headers, "x-api-key", key)?,
+            (None, Some(key)) => http::insert_secret_header(&mut headers, "x-api-key", key)?,
             (None, None) if self.base_url.is_empty() && self.custom_headers.is_empty() => {
                 let message =
                     "No API key. Run `haft login`, or set ANTHROPIC_API_KEY or OPENAI_API_KEY.";

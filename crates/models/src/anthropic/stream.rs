@@ -129,7 +129,7 @@ where
         }
     }
     if decoder.is_over {
-        events.body.say_goodbye().await;
+        events.body.drain_end().await;
         return Ok(());
     }
     if decoder.has_stopped {

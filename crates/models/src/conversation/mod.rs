@@ -59,7 +59,7 @@ pub(crate) struct Entry {
 pub enum ConversationError {
     /// The first message is from the model instead of the user.
     #[error("a conversation begins with the user, not with the model")]
-    NoQuestion,
+    NoUserMessage,
     /// A call without a result.
     #[error("call {id} of {name} has no result")]
     Unanswered {
@@ -70,13 +70,13 @@ pub enum ConversationError {
     },
     /// A result without a call.
     #[error("a result answers {id}, but the message has no such call")]
-    Unasked {
+    ResultWithoutCall {
         /// The id of the missing call.
         id: String,
     },
     /// An id occurs twice.
     #[error("{id} stands twice in one message")]
-    Twice {
+    DuplicateId {
         /// The id.
         id: String,
     },
@@ -113,7 +113,7 @@ impl Conversation {
     ) -> Result<(), ConversationError> {
         message.role = Role::Assistant;
         if self.entries.is_empty() {
-            return Err(ConversationError::NoQuestion);
+            return Err(ConversationError::NoUserMessage);
         }
         let mut results = by_call(&message, results)?;
         let mut tools = HashMap::new();
@@ -195,14 +195,14 @@ fn by_call(
     for result in results {
         let id = result.tool_use_id.clone();
         if given.insert(id.clone(), result).is_some() {
-            return Err(ConversationError::Twice { id });
+            return Err(ConversationError::DuplicateId { id });
         }
     }
     let mut ordered = Vec::new();
     let mut seen = HashSet::new();
     for (id, name) in message.calls() {
         if !seen.insert(id) {
-            return Err(ConversationError::Twice { id: id.to_owned() });
+            return Err(ConversationError::DuplicateId { id: id.to_owned() });
         }
         let Some(result) = given.remove(id) else {
             let (id, name) = (id.to_owned(), name.to_owned());
@@ -211,7 +211,7 @@ fn by_call(
         ordered.push(result);
     }
     match given.into_keys().min() {
-        Some(id) => Err(ConversationError::Unasked { id }),
+        Some(id) => Err(ConversationError::ResultWithoutCall { id }),
         None => Ok(ordered),
     }
 }

@@ -104,7 +104,7 @@ impl Conversation {
             if message.role == Role::User {
                 // Results were added together with the message of their calls; those left here have
                 // no call.
-                conversation.user(said(
+                conversation.user(split_user_message(
                     message,
                     &HashSet::new(),
                     &mut Vec::new(),
@@ -118,11 +118,11 @@ impl Conversation {
                     "(The beginning of this conversation is missing.)",
                 )]);
             }
-            let message = spoken(message, &mut repairs);
+            let message = repair_assistant(message, &mut repairs);
             let ids: HashSet<String> = message.calls().map(|(id, _)| id.to_owned()).collect();
             let mut results = Vec::new();
             let next = messages.next_if(|next| next.role == Role::User);
-            let after = next.map(|next| said(next, &ids, &mut results, &mut repairs));
+            let after = next.map(|next| split_user_message(next, &ids, &mut results, &mut repairs));
             let answered: HashSet<String> = results
                 .iter()
                 .map(|result| result.tool_use_id.clone())
@@ -158,7 +158,7 @@ fn merged(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
 }
 
 /// Returns a message of the model without the blocks that it must not contain.
-fn spoken(mut message: Message, repairs: &mut Vec<HistoryRepair>) -> Message {
+fn repair_assistant(mut message: Message, repairs: &mut Vec<HistoryRepair>) -> Message {
     let mut seen = HashSet::new();
     message.content.retain_mut(|block| match block {
         Block::ToolUse { id, input, .. } => {
@@ -192,7 +192,7 @@ fn spoken(mut message: Message, repairs: &mut Vec<HistoryRepair>) -> Message {
 }
 
 /// Returns the user's content. Results of the given calls go to `results`.
-fn said(
+fn split_user_message(
     message: Message,
     calls: &HashSet<String>,
     results: &mut Vec<ToolResult>,

@@ -82,19 +82,19 @@ fn what_cannot_be_sent_is_refused_and_changes_nothing() {
             "no call",
             vec![Block::text("x")],
             vec![ToolResult::text("a", "1")],
-            Unasked { id: id() },
+            ResultWithoutCall { id: id() },
         ),
         (
             "two results",
             vec![call("a", "Read")],
             vec![ToolResult::text("a", "1"), ToolResult::text("a", "2")],
-            Twice { id: id() },
+            DuplicateId { id: id() },
         ),
         (
             "two calls",
             vec![call("a", "Read"), call("a", "Read")],
             vec![ToolResult::text("a", "1")],
-            Twice { id: id() },
+            DuplicateId { id: id() },
         ),
         (
             "no object",
@@ -117,7 +117,7 @@ fn what_cannot_be_sent_is_refused_and_changes_nothing() {
     }
     let mut empty = Conversation::new();
     let first = Message::assistant(vec![Block::text("hi")], "m");
-    assert_eq!(empty.assistant(first, vec![]), Err(NoQuestion));
+    assert_eq!(empty.assistant(first, vec![]), Err(NoUserMessage));
 }
 
 #[test]

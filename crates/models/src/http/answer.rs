@@ -129,14 +129,14 @@ fn kind(status: Option<u16>, name: &str, code: &str, message: &str) -> ErrorKind
         None => Server,
     };
     match by_name.unwrap_or(by_status) {
-        BadRequest if speaks_of_length(message) => ContextTooLong,
+        BadRequest if mentions_length(message) => ContextTooLong,
         // Older versions of llama.cpp report it as a server error.
         Server if message.contains("exceeds the available context size") => ContextTooLong,
         kind => kind,
     }
 }
 
-fn speaks_of_length(message: &str) -> bool {
+fn mentions_length(message: &str) -> bool {
     let message = message.to_lowercase();
     let words = [
         "context length",

@@ -107,7 +107,7 @@ where
     /// Reads the end of a response whose content is complete. The end usually arrives immediately.
     /// A connection whose response was not read to the end is closed, and the next request would
     /// have to open a new one.
-    pub(crate) async fn say_goodbye(mut self) {
+    pub(crate) async fn drain_end(mut self) {
         let mut rest = Box::pin(async move { while let Some(Ok(_)) = self.stream.next().await {} });
         if timeout(GOODBYE, &mut rest).await.is_err() {
             haft_contract::spawn_boxed(timeout(LONG_GOODBYE, rest));
@@ -237,7 +237,7 @@ mod tests {
             );
             let began = Instant::now();
             let body = Body::new(stream, &options(), CancellationToken::new());
-            body.say_goodbye().await;
+            body.drain_end().await;
             assert!(began.elapsed() <= GOODBYE + Duration::from_millis(1));
             ended.await.unwrap();
         }

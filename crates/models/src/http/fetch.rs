@@ -19,7 +19,7 @@ use reqwest::{
 };
 
 use super::{
-    HttpOptions, place, root,
+    HttpOptions, host_and_port, root,
     streams::{headers, response_of},
 };
 
@@ -78,7 +78,7 @@ impl WebClient {
     async fn fetch(&self, request: WebRequest) -> Result<HttpResponse, HttpFailure> {
         let wrong = |message: String| HttpFailure {
             message,
-            is_passing: false,
+            is_transient: false,
         };
         let url =
             Url::parse(&request.url).map_err(|error| wrong(format!("{}: {error}", request.url)))?;
@@ -96,7 +96,7 @@ impl WebClient {
         match sent {
             Ok(response) => Ok(response_of(response)),
             Err(error) => Err(HttpFailure {
-                is_passing: error.is_connect() || error.is_timeout(),
+                is_transient: error.is_connect() || error.is_timeout(),
                 message: explained(&url, error),
             }),
         }
@@ -116,7 +116,7 @@ impl FetchWeb for WebClient {
 
 /// Describes the failure in one sentence.
 fn explained(url: &Url, error: reqwest::Error) -> String {
-    let (host, is_connecting) = (place(url), error.is_connect());
+    let (host, is_connecting) = (host_and_port(url), error.is_connect());
     let is_timeout = error.is_timeout();
     let why = root(&error.without_url());
     if why.contains("certificate") || why.contains("Certificate") {

@@ -195,7 +195,7 @@ impl Http {
             Ok(Err(error)) => Err(unreachable(url, error)),
             Err(_) => Err(ModelError::connection(format!(
                 "{} did not begin to answer within {} s",
-                place(url),
+                host_and_port(url),
                 self.options().patience.as_secs_f64()
             ))),
         }
@@ -263,7 +263,7 @@ pub(crate) async fn until_cancelled<T>(
 }
 
 /// Returns host and port only: the rest of an address may contain secrets.
-pub(crate) fn place(url: &Url) -> String {
+pub(crate) fn host_and_port(url: &Url) -> String {
     let host = url.host_str().unwrap_or("the server");
     match url.port() {
         Some(port) => format!("{host}:{port}"),
@@ -288,7 +288,7 @@ pub(crate) fn join(base: &str, version: &str, path: &str) -> Result<Url, ModelEr
 }
 
 /// Adds a header with a key. If the key is not a valid header value, the error does not contain it.
-pub(crate) fn secret(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), ModelError> {
+pub(crate) fn insert_secret_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), ModelError> {
     let unusable = || {
         ModelError::new(
             ErrorKind::Auth,
@@ -331,7 +331,7 @@ fn unreachable(url: &Url, error: reqwest::Error) -> ModelError {
     if why.contains("InvalidContentType") {
         "it does not speak TLS; use http:// in the base URL".clone_into(&mut why);
     }
-    ModelError::new(kind, format!("{} cannot be reached: {why}", place(url)))
+    ModelError::new(kind, format!("{} cannot be reached: {why}", host_and_port(url)))
 }
 
 fn refused(error: &(dyn Error + 'static)) -> bool {

@@ -7,7 +7,7 @@ use reqwest::{
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
 };
 
-use super::{Http, body::Body, place};
+use super::{Http, body::Body, host_and_port};
 
 /// The maximum length of a response in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
@@ -41,9 +41,9 @@ impl Http {
         let stream = Box::pin(response.bytes_stream());
         let mut body = Body::new(stream, self.options(), never);
         let bytes = body.all(LONGEST).await;
-        let bytes = bytes.map_err(|error| format!("the answer of {}: {error}", place(&url)))?;
+        let bytes = bytes.map_err(|error| format!("the answer of {}: {error}", host_and_port(&url)))?;
         if bytes.len() == LONGEST {
-            let place = place(&url);
+            let place = host_and_port(&url);
             return Err(format!(
                 "the answer of {place} is longer than {LONGEST} bytes"
             ));

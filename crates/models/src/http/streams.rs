@@ -21,7 +21,7 @@ impl Http {
     async fn stream(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailure> {
         let wrong = |message: String| HttpFailure {
             message,
-            is_passing: false,
+            is_transient: false,
         };
         let url =
             Url::parse(&request.url).map_err(|error| wrong(format!("{}: {error}", request.url)))?;
@@ -46,7 +46,7 @@ impl Http {
         let response = sent.await.map_err(|error| {
             let error = unreachable(&url, error);
             HttpFailure {
-                is_passing: matches!(error.kind, ErrorKind::Refused | ErrorKind::Connection),
+                is_transient: matches!(error.kind, ErrorKind::Refused | ErrorKind::Connection),
                 message: error.message,
             }
         })?;

@@ -163,7 +163,7 @@ impl Calls {
         });
         named
             .map(|call| Finished {
-                arguments: repair_json::mend(&call.arguments, cut_off),
+                arguments: repair_json::repair_json(&call.arguments, cut_off),
                 id: match call.id.is_empty() {
                     true => made_up_id(),
                     false => call.id,

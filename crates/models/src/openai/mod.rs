@@ -153,9 +153,9 @@ impl OpenAiOptions {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         match key {
-            Some(key) if self.api_key_header => http::secret(&mut headers, "api-key", key)?,
+            Some(key) if self.api_key_header => http::insert_secret_header(&mut headers, "api-key", key)?,
             Some(key) => {
-                http::secret(
+                http::insert_secret_header(
                     &mut headers,
                     "authorization",
                     &format!("Bearer {}", key.trim()),
@@ -196,7 +196,7 @@ impl OpenAi {
 
     /// Remembers a field that the server has rejected. Returns whether the next body would be
     /// different.
-    fn learn(&self, error: &ModelError, sent: Accepted, quirks: &Quirks) -> bool {
+    fn record_refused_field(&self, error: &ModelError, sent: Accepted, quirks: &Quirks) -> bool {
         if error.kind != ErrorKind::BadRequest {
             return false;
         }
@@ -239,7 +239,7 @@ impl OpenAi {
                 is_refused = true;
                 continue;
             }
-            if !self.learn(&error, sent, quirks) {
+            if !self.record_refused_field(&error, sent, quirks) {
                 return Err(error);
             }
         }

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 /// Returns the arguments as a JSON object if no guess is needed, otherwise unchanged.
-pub(super) fn mend(arguments: &str, cut_off: bool) -> String {
+pub(super) fn repair_json(arguments: &str, cut_off: bool) -> String {
     let text = arguments.trim();
     if matches!(text, "" | "null") {
         return "{}".to_owned();
@@ -127,7 +127,7 @@ mod tests {
         ];
         for (what, arguments, cut_off, mended) in cases {
             assert_eq!(
-                mend(arguments, cut_off),
+                repair_json(arguments, cut_off),
                 mended.unwrap_or(arguments),
                 "{what}"
             );

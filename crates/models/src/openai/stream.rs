@@ -109,7 +109,7 @@ where
         return Err(ModelError::protocol(described(None, &head)));
     }
     if is_over {
-        events.body.say_goodbye().await;
+        events.body.drain_end().await;
     }
     finish(decoder, asked, out).await
 }
@@ -194,7 +194,7 @@ impl ChunkDecoder {
         }
         if let Some(text) = delta["refusal"].as_str().filter(|text| !text.is_empty()) {
             self.refused = true;
-            self.say(Kind::Text, text);
+            self.push_text(Kind::Text, text);
         }
         if let Some(entries) = delta["tool_calls"].as_array() {
             self.said += delta["tool_calls"].to_string().len();
@@ -219,7 +219,7 @@ impl ChunkDecoder {
         let mut texts = names.iter().filter_map(|name| delta[*name].as_str());
         let text = texts.find(|text| !text.is_empty());
         if let Some(text) = text {
-            self.say(Kind::Thinking, text);
+            self.push_text(Kind::Thinking, text);
         }
         let details = delta["reasoning_details"].as_array();
         for detail in details.into_iter().flatten() {
@@ -228,7 +228,7 @@ impl ChunkDecoder {
             if text.is_none()
                 && let Some(text) = own().filter(|text| !text.is_empty())
             {
-                self.say(Kind::Thinking, text);
+                self.push_text(Kind::Thinking, text);
             }
             let detail = detail.clone();
             self.events
@@ -247,7 +247,7 @@ impl ChunkDecoder {
 
     fn piece(&mut self, piece: &ThinkPiece) {
         match piece {
-            ThinkPiece::Thinking(text) => self.say(Kind::Thinking, text),
+            ThinkPiece::Thinking(text) => self.push_text(Kind::Thinking, text),
             ThinkPiece::Text(text) => self.text(text),
         }
     }
@@ -255,11 +255,11 @@ impl ChunkDecoder {
     fn text(&mut self, text: &str) {
         match &mut self.held {
             Some(held) => held.push_str(text),
-            None => self.say(Kind::Text, text),
+            None => self.push_text(Kind::Text, text),
         }
     }
 
-    fn say(&mut self, kind: Kind, text: &str) {
+    fn push_text(&mut self, kind: Kind, text: &str) {
         if text.is_empty() {
             return;
         }
@@ -299,7 +299,7 @@ impl ChunkDecoder {
 
     fn look_for_calls(&mut self, text: &str) {
         let (said, calls) = text_tool_calls::find(text);
-        self.say(Kind::Text, &said);
+        self.push_text(Kind::Text, &said);
         for call in calls {
             let function = json!({"name": call.name, "arguments": call.arguments});
             self.calls.push(&[json!({"function": function})]);

@@ -96,7 +96,7 @@ impl Rules {
     /// Holds the rules against the tools there are: leaves out those whose content means nothing to their
     /// tool, and says so; and warns of names that no tool has. Rules for tools of servers, and for those of the
     /// convention that are not there, stay as they are: a tool may come later.
-    pub fn understand(&mut self, tools: &[ToolSpec]) -> Vec<RuleProblem> {
+    pub fn resolve_for_tools(&mut self, tools: &[ToolSpec]) -> Vec<RuleProblem> {
         let mut problems = Vec::new();
         self.retain(|rule| {
             let ToolName::One(name) = &rule.tool else {
@@ -105,7 +105,7 @@ impl Rules {
             let mut called = tools.iter();
             let tool = called.find(|spec| spec.profile.is_called(&spec.name, name));
             let (problem, stays) = match tool {
-                Some(spec) => match rule.misfit(spec) {
+                Some(spec) => match rule.mismatch(spec) {
                     Some(problem) => (problem, false),
                     None => return true,
                 },
@@ -138,7 +138,7 @@ impl Rules {
     }
 
     /// Those of one list.
-    pub fn of(&self, list: List) -> impl Iterator<Item = &Rule> {
+    pub fn in_list(&self, list: List) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(move |rule| rule.list == list)
     }
 
@@ -148,7 +148,7 @@ impl Rules {
     }
 
     /// Files that deny rules of these classes name.
-    pub fn keep_from(self: &Arc<Self>, classes: &'static [RuleClass]) -> Hidden {
+    pub fn hidden_by_classes(self: &Arc<Self>, classes: &'static [RuleClass]) -> Hidden {
         let denied = DeniedPaths {
             rules: Arc::clone(self),
             classes,
@@ -157,14 +157,14 @@ impl Rules {
         if none {
             return Hidden::default();
         }
-        Hidden::by(denied)
+        Hidden::from_rules(denied)
     }
 
     /// What they say of files of a checkout counts for those of its copy too.
-    pub fn follow(&mut self, main: &Path, copy: &Path) {
+    pub fn extend_to_worktree(&mut self, main: &Path, copy: &Path) {
         for rule in &mut self.rules {
             if let RuleContent::Path(pattern) = &mut rule.content {
-                pattern.follow(main, copy, rule.list);
+                pattern.extend_to_worktree(main, copy, rule.list);
             }
         }
     }
@@ -201,7 +201,7 @@ impl Rules {
 
     /// The rule that bans a tool as a whole, if there is one: such a tool is not even offered.
     pub fn bans(&self, tool: &ToolSpec) -> Option<&Rule> {
-        self.of(List::Deny)
+        self.in_list(List::Deny)
             .find(|rule| rule.is_bare() && rule.tool.means(&tool.name, &tool.profile))
     }
 }
@@ -215,7 +215,7 @@ struct DeniedPaths {
 impl DeniedPaths {
     fn patterns(&self) -> impl Iterator<Item = &PathPattern> {
         let denies = |rule: &&Rule| self.classes.contains(&rule.class);
-        let denying = self.rules.of(List::Deny).filter(denies);
+        let denying = self.rules.in_list(List::Deny).filter(denies);
         denying.filter_map(|rule| match &rule.content {
             RuleContent::Path(pattern) => Some(&**pattern),
             _ => None,

@@ -78,7 +78,7 @@ impl PathPattern {
         let (rest, up) = without_dots(&rest)?;
         let base = base.ancestors().nth(up).unwrap_or(Path::new("/"));
         let start = Start::new(base.to_path_buf(), &rest)?;
-        let real = resolve::real(base);
+        let real = resolve::resolve_links(base);
         let linked = match list {
             List::Deny | List::Ask => behind_links(&start, &real, &rest),
             List::Allow => None,
@@ -116,7 +116,7 @@ impl PathPattern {
 
     /// From now on it covers the same in a copy of a checkout as in the checkout. What allows does so only
     /// where it starts in the checkout: an absolute path names that very file.
-    pub fn follow(&mut self, main: &Path, copy: &Path, list: List) {
+    pub fn extend_to_worktree(&mut self, main: &Path, copy: &Path, list: List) {
         let mut further = Vec::new();
         for start in &self.starts {
             // What starts in the copy itself, which lies in the checkout, has nothing to follow.
@@ -153,7 +153,7 @@ impl PathPattern {
 
     /// Does it cover this path, or everything below this directory? For a walk from above, which has
     /// asked about the directories on the way already.
-    pub fn stops_at(&self, path: &Path, is_dir: bool) -> bool {
+    pub fn covers_entirely(&self, path: &Path, is_dir: bool) -> bool {
         self.starts.iter().any(|start| start.stops_at(path, is_dir))
     }
 
@@ -278,7 +278,7 @@ impl Start {
 /// make a link would say what.
 fn behind_links(start: &Start, real_base: &Path, pattern: &str) -> Option<(PathBuf, String)> {
     let below = stem(pattern);
-    let real = resolve::real(&start.stem);
+    let real = resolve::resolve_links(&start.stem);
     if real == real_base.join(&below) {
         return None;
     }
@@ -420,7 +420,7 @@ mod tests {
             ("build/", "/p/build", true, true),
         ] {
             let rule = PathPattern::new(pattern, List::Deny, &bases).unwrap();
-            let got = rule.stops_at(Path::new(path), is_dir);
+            let got = rule.covers_entirely(Path::new(path), is_dir);
             assert_eq!(got, expected, "{pattern} {path}");
         }
         for (pattern, list, wholes) in [
@@ -464,10 +464,10 @@ mod tests {
         ];
         for (pattern, list, path, expected) in cases {
             let mut rule = PathPattern::new(pattern, list, &bases).unwrap();
-            rule.follow(main, copy, list);
+            rule.extend_to_worktree(main, copy, list);
             let once = rule.clone();
             assert_eq!(rule.covers(&copy.join(path)), expected, "{pattern} {path}");
-            rule.follow(main, copy, list);
+            rule.extend_to_worktree(main, copy, list);
             assert_eq!(rule, once, "{pattern}");
         }
     }

@@ -151,7 +151,7 @@ impl Rule {
     }
 
     /// Resolves the content for the tool of a call; `None` if it has no meaning for the tool.
-    pub(crate) fn meaning(&self, facts: &Facts) -> Option<Cow<'_, RuleContent>> {
+    pub(crate) fn resolve_content(&self, facts: &Facts) -> Option<Cow<'_, RuleContent>> {
         match &self.content {
             RuleContent::Open(open) => {
                 let meaning = open.meaning(&facts.tool, facts.rules, &facts.parameters);
@@ -162,7 +162,7 @@ impl Rule {
     }
 
     /// Returns why the content has no meaning for a tool, if it has none.
-    pub(super) fn misfit(&self, spec: &ToolSpec) -> Option<String> {
+    pub(super) fn mismatch(&self, spec: &ToolSpec) -> Option<String> {
         match &self.content {
             RuleContent::Open(open) => {
                 let meaning = open.meaning(&spec.name, spec.profile.rules, &parameters(spec));
@@ -347,7 +347,7 @@ mod tests {
         for (list, text) in cases {
             let mut rules = Rules::default();
             let added = rules.add(list, text, RuleSource::of(Scope::User), &bases);
-            let mut problems = rules.understand(&tools);
+            let mut problems = rules.resolve_for_tools(&tools);
             let said = match (added, problems.pop(), rules.is_empty()) {
                 (Ok(()), None, _) => "ok".to_owned(),
                 (Ok(()), Some(warning), false) => format!("ok, but: {}", warning.problem),

@@ -188,7 +188,7 @@ fn of_home(
         .into_iter()
         .filter_map(|path| {
             let real = unlinked(&path, writable)?;
-            let beyond = resolve::real(home).starts_with(&real);
+            let beyond = resolve::resolve_links(home).starts_with(&real);
             (!beyond && !credentials::is_store(&real, places)).then_some(real)
         })
         .collect();

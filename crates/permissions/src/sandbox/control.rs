@@ -172,20 +172,20 @@ pub(super) fn permits(used: &ControlUse<'_>, roots: &[PathBuf]) -> bool {
         ) => used.path.extension().is_some_and(|kind| kind == "sample"),
         (Git::Config, ControlAction::MoveFile { contents, .. }) => {
             let old = fs::read(used.path).unwrap_or_default();
-            contents.is_some_and(|new| adds_nothing(used.path, &old, new, roots))
+            contents.is_some_and(|new| config_adds_nothing(used.path, &old, new, roots))
         }
         (Git::Itself | Git::Config | Git::Hook | Git::Attributes | Git::Elsewhere, _) => false,
     }
 }
 
 /// Do settings of a repository start no program that they did not start before?
-fn adds_nothing(path: &Path, old: &[u8], new: &[u8], roots: &[PathBuf]) -> bool {
+fn config_adds_nothing(path: &Path, old: &[u8], new: &[u8], roots: &[PathBuf]) -> bool {
     let Ok(new) = str::from_utf8(new) else {
         return false;
     };
     // Only a submodule's tree is elsewhere, and in a working directory.
     let tree = |to: &str| {
-        let at = path.parent().map(|own| resolve::lexical(&own.join(to)));
+        let at = path.parent().map(|own| resolve::normalize(&own.join(to)));
         let inside =
             |at: &PathBuf| roots.iter().any(|root| at.starts_with(root)) && in_git(at).is_none();
         let inner = in_git(path).and_then(|(folder, _)| path.strip_prefix(folder).ok());
@@ -239,7 +239,7 @@ fn may_add_part(used: &ControlUse<'_>, roots: &[PathBuf]) -> bool {
         return false;
     }
     let config = directory.join("config");
-    let safe = |contents: &[u8]| adds_nothing(&config, &[], contents, roots);
+    let safe = |contents: &[u8]| config_adds_nothing(&config, &[], contents, roots);
     match fs::symlink_metadata(&config) {
         // Git reads no settings from a directory.
         Ok(metadata) if metadata.is_dir() => true,
@@ -273,7 +273,7 @@ pub(super) fn is_planted(path: &Path, roots: &[PathBuf]) -> bool {
         Git::Hook => path
             .extension()
             .is_none_or(|extension| extension != "sample"),
-        Git::Config => fs::read(path).is_ok_and(|bytes| !adds_nothing(path, &[], &bytes, roots)),
+        Git::Config => fs::read(path).is_ok_and(|bytes| !config_adds_nothing(path, &[], &bytes, roots)),
         Git::Itself => !path.is_dir() && git_audit::in_linked(path).is_some(),
         Git::Elsewhere => path
             .parent()

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use haft_contract::SecretFile;
 use haft_settings::{
-    Bases, Problem, Scope, Settings, SettingsFile, join, resolve,
+    Bases, Problem, Scope, Settings, SettingsFile, extend_unique, resolve,
     sandbox::{ALLOWING, LOOSENING, pointer, value},
 };
 use serde_json::Value;
@@ -150,13 +150,13 @@ impl<'a> Reading<'a> {
             withheld: self.withheld(),
             own_directory: vec![
                 self.settings.places.user.clone(),
-                resolve::real(&self.settings.places.user),
+                resolve::resolve_links(&self.settings.places.user),
             ],
             own_secrets: self.own_secrets(),
             ..SandboxSettings::default()
         };
-        join(&mut sandbox.deny_read, credentials);
-        join(&mut sandbox.deny_write, self.own_folder());
+        extend_unique(&mut sandbox.deny_read, credentials);
+        extend_unique(&mut sandbox.deny_write, self.own_folder());
         sandbox
     }
 
@@ -180,8 +180,8 @@ impl<'a> Reading<'a> {
     fn own_secrets(&self) -> Vec<PathBuf> {
         let user = &self.settings.places.user;
         let mut found = Vec::new();
-        for directory in [user.clone(), resolve::real(user)] {
-            join(
+        for directory in [user.clone(), resolve::resolve_links(user)] {
+            extend_unique(
                 &mut found,
                 SecretFile::hidden_names().map(|name| directory.join(name)),
             );
@@ -224,7 +224,7 @@ impl<'a> Reading<'a> {
     }
 
     fn wait_for(&mut self, key: &str) {
-        join(&mut self.waiting, [format!("sandbox.{key}")]);
+        extend_unique(&mut self.waiting, [format!("sandbox.{key}")]);
     }
 
     /// May this file say it? Tells why not.
@@ -323,7 +323,7 @@ impl<'a> Reading<'a> {
         let mut found = Vec::new();
         for entry in self.entries(key, only) {
             match read(self.settings, &entry) {
-                Ok(one) => join(&mut found, [one]),
+                Ok(one) => extend_unique(&mut found, [one]),
                 Err(what) => {
                     let what = format!("{what}; it is left out");
                     self.warn(entry.layer, &entry.pointer, &what);

@@ -15,7 +15,7 @@ use haft_contract::{Confined, PermissionMode};
 use super::{
     super::{
         Facts, Policy, StorePlaces, Touched, allow, credentials,
-        decide::asked_about,
+        decide::path_to_ask_about,
         rules::{List, RuleClass, RuleContent},
         shell_facts::{ShellFacts, Where},
         system_files,
@@ -175,7 +175,7 @@ pub(super) struct Homes {
 }
 
 /// What of the homes a call's command sees.
-pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Homes {
+pub(super) fn visible_homes(policy: &Policy, facts: &Facts, confined: Confined) -> Homes {
     let Some(shell) = facts.shell.as_ref() else {
         return Homes::default();
     };
@@ -183,7 +183,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Homes {
     if policy.mode == PermissionMode::BypassPermissions {
         return Homes::default();
     }
-    let untold = reads::untold(shell);
+    let untold = reads::unknown_read(shell);
     if confined == Confined::Workspace && untold.is_none() {
         return Homes::default();
     }
@@ -199,7 +199,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Homes {
         .and_then(|part| part.cwd.as_ref());
     for path in called.into_iter().flatten() {
         // A working directory is gone into by the name it is called by.
-        if policy.is_inside(&resolve::real(path)) && is_inside(path, &session.closed) {
+        if policy.is_inside(&resolve::resolve_links(path)) && is_inside(path, &session.closed) {
             open.push(path.clone());
         }
     }
@@ -243,11 +243,11 @@ fn session(policy: &Policy, wide: bool) -> Session {
     // git keeps what it commits there, in a linked worktree and in a part of a checkout.
     let checkouts = policy.roots.iter().filter_map(|root| {
         let main = files::main_checkout(root).or_else(|| top_above(root))?;
-        Some(resolve::real(&main.join(".git")))
+        Some(resolve::resolve_links(&main.join(".git")))
     });
     open.extend(checkouts.filter(|path| inside(path)));
     let writable = permanent(policy);
-    let rules = policy.rules.of(List::Allow).filter(|rule| {
+    let rules = policy.rules.in_list(List::Allow).filter(|rule| {
         matches!(rule.class, RuleClass::Reads | RuleClass::Edits) && rule.source.scope.is_users()
     });
     let rules = rules.filter_map(|rule| match &rule.content {
@@ -329,7 +329,7 @@ fn closed(home: Option<&Path>) -> Vec<PathBuf> {
         let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         homes.extend(folders.map(|entry| entry.path()));
     }
-    let real = homes.iter().map(|home| resolve::real(home));
+    let real = homes.iter().map(|home| resolve::resolve_links(home));
     outermost(
         real.filter(|path| path.is_dir() && !is_system(path))
             .collect(),
@@ -348,11 +348,11 @@ fn look(home: Option<&Path>, closed: &[PathBuf]) -> Vec<PathBuf> {
         found.extend(TOOLS.iter().map(|tool| home.join(tool)));
     }
     let wide = |path: &Path| {
-        let path = resolve::real(path);
+        let path = resolve::resolve_links(path);
         is_system(&path)
             || homes
                 .iter()
-                .any(|home| resolve::real(home).starts_with(&path))
+                .any(|home| resolve::resolve_links(home).starts_with(&path))
             || path.parent() == Some(Path::new(credentials::HOMES))
     };
     for path in &*NAMED_TOOLS {
@@ -373,7 +373,7 @@ fn look(home: Option<&Path>, closed: &[PathBuf]) -> Vec<PathBuf> {
             home,
             ..StorePlaces::default()
         };
-        !credentials::is_store(&resolve::real(path), places)
+        !credentials::is_store(&resolve::resolve_links(path), places)
     })
     .collect()
 }
@@ -388,9 +388,9 @@ static NAMED_TOOLS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
 
 /// The path by its name and by where it is, as far as that is closed.
 fn at_both(path: PathBuf, closed: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
-    let real = resolve::real(&path);
+    let real = resolve::resolve_links(&path);
     // By its name below the real home, where the home itself is behind a link.
-    let named = path.parent().map(resolve::real);
+    let named = path.parent().map(resolve::resolve_links);
     let named = named
         .zip(path.file_name())
         .map(|(parent, name)| parent.join(name));
@@ -410,7 +410,7 @@ fn permitted(policy: &Policy, facts: &Facts, closed: &[PathBuf]) -> Vec<PathBuf>
             found.push(touched.given.clone());
         }
         if !linked
-            || *asked.get_or_insert_with(|| asked_about(policy, facts))
+            || *asked.get_or_insert_with(|| path_to_ask_about(policy, facts))
                 == Some(touched.real.clone())
         {
             found.push(touched.real.clone());

@@ -108,7 +108,7 @@ pub struct SettingsHosts {
 
 impl SettingsHosts {
     /// Returns the lists in force: those of the settings, and the rules `WebFetch(domain:…)`.
-    pub fn of(policy: &Policy) -> Self {
+    pub fn from_policy(policy: &Policy) -> Self {
         Self::for_tool(policy, None)
     }
 
@@ -117,7 +117,7 @@ impl SettingsHosts {
         let sandbox = &policy.sandbox;
         let managed_only = sandbox.managed_hosts_only;
         let of_rules = |list: List| {
-            policy.rules.of(list).filter_map(move |rule| {
+            policy.rules.in_list(list).filter_map(move |rule| {
                 let counts =
                     list != List::Allow || !managed_only || rule.source.scope == Scope::Managed;
                 let domain = match &rule.content {
@@ -136,7 +136,7 @@ impl SettingsHosts {
         };
         let both = |own: &[SettingsHost], list: List| {
             let mut all = own.to_vec();
-            super::join(&mut all, of_rules(list));
+            super::extend_unique(&mut all, of_rules(list));
             all
         };
         Self {
@@ -148,7 +148,7 @@ impl SettingsHosts {
     }
 
     /// Returns the verdict about a host.
-    pub fn passage(&self, host: &str, port: u16) -> HostVerdict {
+    pub fn verdict(&self, host: &str, port: u16) -> HostVerdict {
         let named = |list: &[SettingsHost]| list.iter().any(|one| one.matches(host, port));
         // A host that two parsers could read differently is denied.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
@@ -166,7 +166,7 @@ impl SettingsHosts {
     }
 
     pub(super) fn judge(self) -> Hosts {
-        Hosts::by(self)
+        Hosts::from_evaluator(self)
     }
 
     /// Restores the value from serializable lists.
@@ -182,8 +182,8 @@ impl SettingsHosts {
 }
 
 impl JudgeHosts for SettingsHosts {
-    fn judge(&self, host: &str, port: u16) -> HostVerdict {
-        self.passage(host, port)
+    fn evaluate(&self, host: &str, port: u16) -> HostVerdict {
+        self.verdict(host, port)
     }
 
     fn lists(&self) -> HostLists {
@@ -220,8 +220,8 @@ impl HostsByPolicy {
 }
 
 impl JudgeHosts for HostsByPolicy {
-    fn judge(&self, host: &str, port: u16) -> HostVerdict {
-        self.look_up().passage(host, port)
+    fn evaluate(&self, host: &str, port: u16) -> HostVerdict {
+        self.look_up().verdict(host, port)
     }
 
     fn lists(&self) -> HostLists {
@@ -229,7 +229,7 @@ impl JudgeHosts for HostsByPolicy {
     }
 
     fn for_tool(&self, tool: &str) -> Option<Hosts> {
-        Some(Hosts::by(Self {
+        Some(Hosts::from_evaluator(Self {
             tool: Some(tool.to_owned()),
             ..self.clone()
         }))
@@ -293,19 +293,19 @@ mod tests {
             denied: list(&["bad.example.com", "one.org:25"]),
             closed: false,
         };
-        assert_eq!(rules.passage("good.example.com", 443), HostVerdict::Allowed);
-        assert_eq!(rules.passage("ask.example.com", 443), HostVerdict::Ask);
-        assert_eq!(rules.passage("bad.example.com", 443), HostVerdict::Denied);
-        assert_eq!(rules.passage("one.org", 443), HostVerdict::Allowed);
-        assert_eq!(rules.passage("one.org", 25), HostVerdict::Denied);
-        assert_eq!(rules.passage("other.org", 443), HostVerdict::Ask);
+        assert_eq!(rules.verdict("good.example.com", 443), HostVerdict::Allowed);
+        assert_eq!(rules.verdict("ask.example.com", 443), HostVerdict::Ask);
+        assert_eq!(rules.verdict("bad.example.com", 443), HostVerdict::Denied);
+        assert_eq!(rules.verdict("one.org", 443), HostVerdict::Allowed);
+        assert_eq!(rules.verdict("one.org", 25), HostVerdict::Denied);
+        assert_eq!(rules.verdict("other.org", 443), HostVerdict::Ask);
         assert_eq!(
-            rules.passage("evil.org\0.example.com", 443),
+            rules.verdict("evil.org\0.example.com", 443),
             HostVerdict::Denied
         );
         rules.closed = true;
-        assert_eq!(rules.passage("other.org", 443), HostVerdict::Denied);
-        assert_eq!(rules.passage("ask.example.com", 443), HostVerdict::Ask);
+        assert_eq!(rules.verdict("other.org", 443), HostVerdict::Denied);
+        assert_eq!(rules.verdict("ask.example.com", 443), HostVerdict::Ask);
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
             };
             rules.add(list, text, source, &bases).unwrap();
         }
-        let all = Hosts::by(HostsByPolicy {
+        let all = Hosts::from_evaluator(HostsByPolicy {
             rules: Arc::new(rules),
             sandbox: Arc::default(),
             tool: None,
@@ -345,8 +345,8 @@ mod tests {
             ("other.example", HostVerdict::Ask, HostVerdict::Ask),
             ("evaluate", HostVerdict::Ask, HostVerdict::Ask),
         ] {
-            assert_eq!(all.judge(host, 443), for_all, "{host}");
-            assert_eq!(browser.judge(host, 443), for_browser, "{host}");
+            assert_eq!(all.evaluate(host, 443), for_all, "{host}");
+            assert_eq!(browser.evaluate(host, 443), for_browser, "{host}");
         }
         assert_eq!(browser.lists().denied.len(), 2);
     }

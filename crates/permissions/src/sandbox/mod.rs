@@ -23,7 +23,7 @@ use std::{
 };
 
 use haft_contract::{Confined, Confinement, NetworkAccess, PermissionMode, RuleMatch};
-use haft_settings::join;
+use haft_settings::extend_unique;
 use serde_json::Value;
 
 use super::{
@@ -166,11 +166,11 @@ impl SandboxSettings {
         self.may_be_lifted &= other.may_be_lifted;
         self.strict_hosts |= other.strict_hosts;
         self.managed_hosts_only |= other.managed_hosts_only;
-        join(&mut self.deny_write, other.deny_write);
-        join(&mut self.deny_read, other.deny_read);
-        join(&mut self.denied_hosts, other.denied_hosts);
-        join(&mut self.withheld, other.withheld);
-        join(&mut self.own_secrets, other.own_secrets);
+        extend_unique(&mut self.deny_write, other.deny_write);
+        extend_unique(&mut self.deny_read, other.deny_read);
+        extend_unique(&mut self.denied_hosts, other.denied_hosts);
+        extend_unique(&mut self.withheld, other.withheld);
+        extend_unique(&mut self.own_secrets, other.own_secrets);
         if whole {
             self.lets_through &= other.lets_through;
             self.files_open &= other.files_open;
@@ -186,7 +186,7 @@ impl SandboxSettings {
     /// What may not be read or changed in a checkout may not be in its copy either.
     pub fn follow(&mut self, main: &Path, copy: &Path) {
         for pattern in self.deny_write.iter_mut().chain(&mut self.deny_read) {
-            pattern.follow(main, copy, List::Deny);
+            pattern.extend_to_worktree(main, copy, List::Deny);
         }
     }
 
@@ -206,7 +206,7 @@ pub(super) fn network(
     match (confined, policy.sandbox.enabled) {
         (Confined::Full, _) => NetworkAccess::Anybody,
         (Confined::ReadOnly, _) if *reason != ProfileReason::ReadsNetwork => NetworkAccess::Nobody,
-        (_, Some(true)) => NetworkAccess::ByRule(SettingsHosts::of(policy).judge()),
+        (_, Some(true)) => NetworkAccess::ByRule(SettingsHosts::from_policy(policy).judge()),
         _ => NetworkAccess::Anybody,
     }
 }
@@ -230,11 +230,11 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         true => secret_variables::without_values(&sandbox.env, &masked),
         false => Arc::clone(&sandbox.env),
     };
-    let paths = paths::of(policy, facts, confined);
+    let paths = paths::resolve_paths(policy, facts, confined);
     let mut paths = paths;
     let mut homes = match confined {
         Confined::Workspace if sandbox.files_open => homes::Homes::default(),
-        _ => homes::of(policy, facts, confined),
+        _ => homes::visible_homes(policy, facts, confined),
     };
     if let Some(shell) = facts.shell.as_ref().filter(|_| asks_services) {
         let home = policy.home.as_deref();
@@ -269,8 +269,8 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
 /// How a program that no call starts, such as an MCP server, is confined: as a command of which only this is known.
 /// Looks at files, like [`confine`].
 pub fn confine_program(policy: &Policy, confined: Confined, network: NetworkAccess) -> Confinement {
-    let facts = Facts::of_nothing("", RuleMatch::NameOnly, Value::Null);
-    let paths = paths::of(policy, &facts, confined);
+    let facts = Facts::without_effects("", RuleMatch::NameOnly, Value::Null);
+    let paths = paths::resolve_paths(policy, &facts, confined);
     Confinement {
         profile: confined,
         writable: paths.writable.into(),

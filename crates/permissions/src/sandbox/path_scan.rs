@@ -78,7 +78,7 @@ impl<'a> PathScan<'a> {
             patterns.retain(|pattern| match pattern.wholes() {
                 Some(wholes) => {
                     let there = wholes.iter().filter(|path| missing || path.exists());
-                    found.extend(there.map(|path| resolve::real(path)));
+                    found.extend(there.map(|path| resolve::resolve_links(path)));
                     false
                 }
                 None => true,
@@ -113,7 +113,7 @@ impl<'a> PathScan<'a> {
             } else if covered(&self.locking) {
                 self.locked.push(path);
             } else if controls && (is_git(&path) || control::is_module(&path)) {
-                self.control.extend(control::of_git(&resolve::real(&path)));
+                self.control.extend(control::of_git(&resolve::resolve_links(&path)));
             } else if controls && control::is_control_folder(&path) {
                 self.control.push(path);
             } else {
@@ -157,7 +157,7 @@ impl<'a> PathScan<'a> {
             seen += listing.entries;
             // Whoever owns it can make it readable.
             if listing.is_unreadable && hides {
-                self.hidden.push(resolve::real(&directory.path));
+                self.hidden.push(resolve::resolve_links(&directory.path));
                 continue;
             }
             for entry in &listing.notable {
@@ -195,8 +195,8 @@ impl<'a> PathScan<'a> {
         let Some(found) = is_dir.filter(|_| self.hides_below(link)) else {
             return false;
         };
-        let real = resolve::real(link);
-        let above = link.parent().map(resolve::real).unwrap_or_default();
+        let real = resolve::resolve_links(link);
+        let above = link.parent().map(resolve::resolve_links).unwrap_or_default();
         // A loop leads to names that were scanned without it.
         if above.starts_with(&real) || is_of_system(link, true) {
             return false;
@@ -238,7 +238,7 @@ impl<'a> PathScan<'a> {
         let stops = |patterns: &[&PathPattern]| {
             let mut patterns = patterns.iter();
             patterns.any(|pattern| {
-                pattern.stops_at(path, is_dir) || (is_link && pattern.stops_at(path, true))
+                pattern.covers_entirely(path, is_dir) || (is_link && pattern.covers_entirely(path, true))
             })
         };
         if stops(&self.hiding) {
@@ -258,11 +258,11 @@ impl<'a> PathScan<'a> {
     fn finds(&mut self, path: &Path, why: Why, is_dir: bool, controls: bool) -> bool {
         match why {
             Why::Hidden => {
-                self.hidden.push(resolve::real(path));
+                self.hidden.push(resolve::resolve_links(path));
                 return true;
             }
             Why::Locked => {
-                self.locked.push(resolve::real(path));
+                self.locked.push(resolve::resolve_links(path));
                 return true;
             }
             Why::Directory | Why::Link | Why::Telling => {}
@@ -277,14 +277,14 @@ impl<'a> PathScan<'a> {
         if is_head(path) {
             let directory = path.parent().unwrap_or(path);
             if controls && git_repository::has_repository_parts(directory) {
-                let found = control::of_git(&resolve::real(directory));
+                let found = control::of_git(&resolve::resolve_links(directory));
                 self.control.extend(found);
             }
             return false;
         }
         if is_git(path) {
             if controls {
-                self.control.extend(control::of_git(&resolve::real(path)));
+                self.control.extend(control::of_git(&resolve::resolve_links(path)));
             }
             return true;
         }
@@ -307,7 +307,7 @@ impl<'a> PathScan<'a> {
         }
         let is_control = control::is_control_file(&name);
         if is_control {
-            self.control.push(resolve::real(path));
+            self.control.push(resolve::resolve_links(path));
         }
         is_control
     }
@@ -318,7 +318,7 @@ impl<'a> PathScan<'a> {
             return;
         }
         if !self.home.leads_on(path) || path.is_symlink() {
-            self.control.push(resolve::real(path));
+            self.control.push(resolve::resolve_links(path));
             return;
         }
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {
@@ -343,7 +343,7 @@ fn is_of_system(path: &Path, linked: bool) -> bool {
             .any(|one| path == Path::new(one))
     };
     match linked {
-        true => is_system(&resolve::real(path)),
+        true => is_system(&resolve::resolve_links(path)),
         false => is_system(path),
     }
 }

@@ -53,7 +53,7 @@ pub(super) struct Paths {
 }
 
 /// Looks them up for a call that may run.
-pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
+pub(super) fn resolve_paths(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     let sandbox = &policy.sandbox;
     let hiding = patterns(policy, RuleClass::Reads, &sandbox.deny_read);
     if confined == Confined::ReadOnly {
@@ -66,7 +66,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
             stores,
             unscanned,
             // For what a person may let it change, when it turns out that it does.
-            control: kept(policy, Vec::new()),
+            control: protected_control_files(policy, Vec::new()),
             ..Paths::default()
         };
     }
@@ -123,7 +123,7 @@ pub(super) fn of(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
     Paths {
         judged: judged.cloned().collect(),
         protected,
-        control: kept(policy, granted),
+        control: protected_control_files(policy, granted),
         writable,
         caches,
         hidden,
@@ -138,7 +138,7 @@ fn patterns<'a>(
     class: RuleClass,
     own: &'a [PathPattern],
 ) -> Vec<&'a PathPattern> {
-    let rules = policy.rules.of(List::Deny);
+    let rules = policy.rules.in_list(List::Deny);
     let rules = rules.filter(|rule| rule.class == class);
     rules
         .filter_map(|rule| match &rule.content {
@@ -154,7 +154,7 @@ pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
     let mut writable = policy.roots.clone();
     let edits = policy
         .rules
-        .of(List::Allow)
+        .in_list(List::Allow)
         .filter(|rule| rule.class == RuleClass::Edits && rule.source.scope.is_users());
     let edits = edits.filter_map(|rule| match &rule.content {
         RuleContent::Path(pattern) if pattern.is_absolute() => pattern.wholes(),
@@ -173,7 +173,7 @@ pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
         .roots
         .iter()
         .filter_map(|root| files::main_checkout(root));
-    writable.extend(linked.map(|main| resolve::real(&main.join(".git"))));
+    writable.extend(linked.map(|main| resolve::resolve_links(&main.join(".git"))));
     let above = policy
         .roots
         .iter()
@@ -191,17 +191,17 @@ pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
 fn repository_above(root: &Path) -> Option<PathBuf> {
     let found = root.ancestors().find(|path| path.join(".git").exists())?;
     let folder = found.join(".git");
-    (found != root && folder.is_dir()).then(|| resolve::real(&folder))
+    (found != root && folder.is_dir()).then(|| resolve::resolve_links(&folder))
 }
 
 /// Where a path leads that settings or rules open; `None` if by a link that a command may have made.
 pub(super) fn unlinked(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
-    let path = resolve::lexical(path);
-    let real = resolve::real(&path);
+    let path = resolve::normalize(path);
+    let real = resolve::resolve_links(&path);
     let mut above: Vec<&Path> = path.ancestors().collect();
     above.reverse();
     for directory in above {
-        let there = resolve::real(directory);
+        let there = resolve::resolve_links(directory);
         if writable.iter().any(|root| there.starts_with(root)) {
             let rest = path.strip_prefix(directory).ok()?;
             let expected: PathBuf = there.components().chain(rest.components()).collect();
@@ -238,7 +238,7 @@ fn with_stores(
     let allowed = stores_allowed(policy, facts);
     let allowed = || allowed.iter().map(PathBuf::as_path);
     let mut stores = Vec::new();
-    for store in credentials::present(policy.store_places()).iter() {
+    for store in credentials::existing_stores(policy.store_places()).iter() {
         // What is worked on is not hidden, but for haft's own secrets.
         let is_own = policy.sandbox.own_secrets.contains(store);
         let is_worked_on = !is_own && policy.roots.iter().any(|root| root.starts_with(store));
@@ -387,9 +387,9 @@ struct ProtectedPaths {
     home: HomeControl,
 }
 
-fn kept(policy: &Policy, granted: Vec<PermittedPath>) -> ControlFiles {
+fn protected_control_files(policy: &Policy, granted: Vec<PermittedPath>) -> ControlFiles {
     let locked = patterns(policy, RuleClass::Edits, &[]).into_iter().cloned();
-    ControlFiles::by(ProtectedPaths {
+    ControlFiles::from_rules(ProtectedPaths {
         roots: policy.roots.clone(),
         sandbox: Arc::clone(&policy.sandbox),
         locked: locked.collect(),
@@ -405,7 +405,7 @@ pub(crate) fn controlled(
     granted: Vec<PermittedPath>,
     home: HomeControl,
 ) -> ControlFiles {
-    ControlFiles::by(ProtectedPaths {
+    ControlFiles::from_rules(ProtectedPaths {
         roots,
         sandbox: Arc::default(),
         locked,

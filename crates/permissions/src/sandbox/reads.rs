@@ -29,7 +29,7 @@ const ALWAYS: [&str; 12] = [
 const LONG: [&str; 4] = ["--deref", "--follow", "-follow", "--copy-"];
 
 /// What in the line keeps its reads from being known, as written; `None`: they are known.
-pub(super) fn untold(shell: &ShellFacts) -> Option<String> {
+pub(super) fn unknown_read(shell: &ShellFacts) -> Option<String> {
     if shell.analysis.unreadable.is_some() {
         return Some(shell.line.clone());
     }

@@ -45,7 +45,7 @@ fn sockets(service: OwnService) -> &'static [&'static str] {
 pub(crate) fn stores_of(shell: &ShellFacts, home: Option<&Path>) -> Vec<PathBuf> {
     let Some(home) = home else { return Vec::new() };
     let below = shell.services().flat_map(stores);
-    let paths = below.map(|below| resolve::real(&home.join(below)));
+    let paths = below.map(|below| resolve::resolve_links(&home.join(below)));
     paths.filter(|path| path.exists()).collect()
 }
 
@@ -65,7 +65,7 @@ pub(super) fn sockets_of(shell: &ShellFacts, home: Option<&Path>) -> Vec<PathBuf
             .filter(|_| service == OwnService::Containers)
             .map(|home| desktop.map(|below| home.join(below)));
         for path in listed.chain(desktop.into_iter().flatten()) {
-            let real = resolve::real(&path);
+            let real = resolve::resolve_links(&path);
             if fs::metadata(&real).is_ok_and(|found| found.file_type().is_socket()) {
                 found.push(real);
             }

@@ -174,7 +174,7 @@ fn facts(call: &(&'static str, Value), hook: HookWord) -> Facts {
 }
 
 fn hook() -> impl Strategy<Value = HookWord> {
-    prop::sample::select(vec![HookWord::Silent, HookWord::Allow, HookWord::Ask])
+    prop::sample::select(vec![HookWord::NoAnswer, HookWord::Allow, HookWord::Ask])
 }
 
 fn sandbox() -> impl Strategy<Value = SandboxSettings> {
@@ -205,7 +205,7 @@ proptest! {
         call in call(),
         sandbox in sandbox(),
     ) {
-        let facts = facts(&call, HookWord::Silent);
+        let facts = facts(&call, HookWord::NoAnswer);
         let policy = Policy {
             sandbox: Arc::new(sandbox),
             plan: Some("/h/.claude/plans/s.md".into()),
@@ -224,18 +224,18 @@ proptest! {
         call in call(),
         sandbox in sandbox(),
     ) {
-        let facts = facts(&call, HookWord::Silent);
+        let facts = facts(&call, HookWord::NoAnswer);
         let sandbox = Arc::new(sandbox);
         let policy = Policy { sandbox: Arc::clone(&sandbox), ..policy(mode, &written) };
         let decision = decide(&policy, &facts);
         let profile = profile(&policy, &facts).map(|(profile, _)| profile);
         prop_assert_eq!(profile.is_some(), facts.shell.is_some());
-        if decision.because == Because::Sandboxed {
+        if decision.reason == Because::Sandboxed {
             prop_assert_eq!(profile, Some(Confined::Workspace));
             prop_assert!(sandbox.enabled == Some(true) && sandbox.available);
             prop_assert!(!sandbox.files_open && mode != PermissionMode::Plan);
         }
-        if decision.because == Because::ReadOnly && sandbox.excluded.is_empty() {
+        if decision.reason == Because::ReadOnly && sandbox.excluded.is_empty() {
             prop_assert!(profile.is_none_or(|profile| profile == Confined::ReadOnly));
         }
     }
@@ -269,7 +269,7 @@ proptest! {
     fn deny_dominates(mode in mode(), written in rules(), call in call(), hook in hook()) {
         let policy = policy(mode, &written);
         let facts = facts(&call, hook);
-        let speaks = policy.rules.of(List::Deny).any(|rule| facts.is_hit_by(rule));
+        let speaks = policy.rules.in_list(List::Deny).any(|rule| facts.matches_rule(rule));
         let decision = decide(&policy, &facts);
         if speaks {
             prop_assert_eq!(decision.behavior, Behavior::Deny);
@@ -304,7 +304,7 @@ proptest! {
         more in prop::sample::select(&RULES[..]),
         call in call(),
     ) {
-        let facts = facts(&call, HookWord::Silent);
+        let facts = facts(&call, HookWord::NoAnswer);
         let before = decide(&policy(mode, &written), &facts).behavior;
         let mut looser = written;
         looser.push((List::Allow, more, true));

@@ -45,12 +45,12 @@ fn hidden_files_are_the_same() {
     let root = fs::canonicalize(root.path()).unwrap();
     let rules = Arc::new(rules(&root));
     let all = [
-        rules.keep_from(&[RuleClass::Reads]),
-        rules.keep_from(&[RuleClass::Reads, RuleClass::Edits]),
+        rules.hidden_by_classes(&[RuleClass::Reads]),
+        rules.hidden_by_classes(&[RuleClass::Reads, RuleClass::Edits]),
         control_names(&[], None),
         rules
-            .keep_from(&[RuleClass::Edits])
-            .and(&control_names(&[], None)),
+            .hidden_by_classes(&[RuleClass::Edits])
+            .union(&control_names(&[], None)),
         Hidden::default(),
     ];
     let paths = [
@@ -129,7 +129,7 @@ fn a_confinement_is_the_same() {
     };
     assert!(!make(&read, &plain));
     let mut after = read;
-    revive(&mut after);
+    restore_rules(&mut after);
     assert_eq!(told(&after), told(&before));
     assert_eq!(after.control.names(), before.control.names());
     let mut permitted = 0;
@@ -148,7 +148,7 @@ fn a_confinement_is_the_same() {
     ] {
         let path = root.join(path);
         assert_eq!(make(&after, &path), make(&before, &path), "{path:?}");
-        let planted = |one: &Confinement| one.control.include(&path);
+        let planted = |one: &Confinement| one.control.is_control_file(&path);
         assert_eq!(planted(&after), planted(&before), "{path:?}");
         permitted += usize::from(make(&after, &path));
     }
@@ -168,8 +168,8 @@ fn a_confinement_is_the_same() {
         ("::1", 3000),
         ("other.org", 443),
     ] {
-        assert_eq!(new.judge(name, port), old.judge(name, port), "{name}");
-        verdicts.push(new.judge(name, port));
+        assert_eq!(new.evaluate(name, port), old.evaluate(name, port), "{name}");
+        verdicts.push(new.evaluate(name, port));
     }
     for verdict in [HostVerdict::Allowed, HostVerdict::Denied, HostVerdict::Ask] {
         assert!(verdicts.contains(&verdict), "{verdicts:?}");

@@ -33,7 +33,7 @@ fn a_rule_that_means_nothing_to_its_tool_is_left_out_and_told() {
         let mut rules = Rules::default();
         let source = RuleSource::of(Scope::User);
         rules.add(list, text, source, &bases).unwrap();
-        let problems = rules.understand(&judged::specs());
+        let problems = rules.resolve_for_tools(&judged::specs());
         let problem = problems.first();
         let said = problem.map_or("", |problem| problem.problem.as_str());
         let stays = if rules.is_empty() {

@@ -139,17 +139,17 @@ impl Cover {
         if !changes.any {
             return Ok(None);
         }
-        Ok(self.look(&changes))
+        Ok(self.find_uncovered(&changes))
     }
 
     /// Like [`Cover::uncovered_by_change`], but checks even if no change was reported: the kernel
     /// makes a change before it reports it.
     pub(super) fn uncovered(&mut self) -> io::Result<Option<PathBuf>> {
         let changes = self.changes()?;
-        Ok(self.look(&changes))
+        Ok(self.find_uncovered(&changes))
     }
 
-    fn look(&mut self, changes: &Changes) -> Option<PathBuf> {
+    fn find_uncovered(&mut self, changes: &Changes) -> Option<PathBuf> {
         if changes.any {
             // A directory that came back must be watched before it is checked.
             self.watch_all();

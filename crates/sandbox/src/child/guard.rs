@@ -77,7 +77,7 @@ pub(super) fn run(charge: Charge<'_>) -> i32 {
                 guard.kill();
             }
             let nothing_left = guard.reap();
-            guard.vouch_for_the_rest();
+            guard.release_remaining_output();
             let _ = protocol::write(&mut guard.socket, &News::Gone);
             i32::from(!nothing_left)
         }
@@ -287,13 +287,13 @@ impl<'a> Guard<'a> {
                 self.kill();
                 continue;
             }
-            if !asked.is_empty() && !self.vouch(&asked)? {
+            if !asked.is_empty() && !self.release_output(&asked)? {
                 self.kill();
                 continue;
             }
             if wants_socket
                 && let Some(sockets) = &mut self.sockets
-                && !sockets.give()
+                && !sockets.make_socket()
             {
                 self.sockets = None;
             }
@@ -304,7 +304,7 @@ impl<'a> Guard<'a> {
                 self.refused = mediator.refused();
             }
             if told {
-                self.shell.hear();
+                self.shell.read_report();
             }
             if shell_ended && !self.ended && !self.replace(plan)? {
                 self.end()?;
@@ -329,8 +329,8 @@ impl<'a> Guard<'a> {
                     }) => {
                         let mediator = self.shell.mediator.as_mut();
                         let question =
-                            mediator.and_then(|mediator| mediator.judged(id, used, permitted));
-                        self.ask(question)?;
+                            mediator.and_then(|mediator| mediator.on_answer(id, used, permitted));
+                        self.ask_about_name(question)?;
                     }
                     Some(Order::Interrupt) if !self.ended => {
                         // The pidfd prevents signalling another process with the same number.
@@ -377,7 +377,7 @@ impl<'a> Guard<'a> {
     /// Lets our process use the output that it has read, if no hidden file was readable until now:
     /// output written before this check cannot contain hidden data. Returns `false` if a hidden
     /// file was readable.
-    fn vouch(&mut self, asked: &[usize]) -> io::Result<bool> {
+    fn release_output(&mut self, asked: &[usize]) -> io::Result<bool> {
         if self.is_uncovered(Cover::uncovered)? {
             return Ok(false);
         }
@@ -395,7 +395,7 @@ impl<'a> Guard<'a> {
     }
 
     /// Releases all output that is still in the pipes. No process of the command runs any longer.
-    fn vouch_for_the_rest(&mut self) {
+    fn release_remaining_output(&mut self) {
         if matches!(self.is_uncovered(Cover::uncovered), Ok(false)) {
             for fence in &mut self.fences {
                 let _ = fence.write_all(&[protocol::COVERED_TO_THE_END]);
@@ -409,10 +409,10 @@ impl<'a> Guard<'a> {
             return Ok(());
         };
         let question = mediator.take(self.asks)?;
-        self.ask(question)
+        self.ask_about_name(question)
     }
 
-    fn ask(&mut self, question: Option<(u32, NameUse)>) -> io::Result<()> {
+    fn ask_about_name(&mut self, question: Option<(u32, NameUse)>) -> io::Result<()> {
         match question {
             Some((id, used)) => protocol::write(&mut self.socket, &News::Asks { id, used }),
             None => Ok(()),
@@ -435,11 +435,11 @@ impl<'a> Guard<'a> {
         self.request.write_all_at(&request, 0)?;
         self.ordered = true;
         self.usage.start();
-        self.go();
+        self.send_command();
         Ok(())
     }
 
-    fn go(&mut self) {
+    fn send_command(&mut self) {
         // If the shell has exited, the poll loop notices it and starts another one.
         if let Some(go) = &mut self.shell.go {
             let _ = go.write_all(b"\n");
@@ -448,7 +448,7 @@ impl<'a> Guard<'a> {
 
     /// Returns whether the shell began to read its command. The guard shares the file position with
     /// it.
-    fn taken(&self) -> bool {
+    fn shell_took_command(&self) -> bool {
         self.program || tell(&self.request).is_ok_and(|place| place > 0)
     }
 
@@ -459,7 +459,7 @@ impl<'a> Guard<'a> {
         let Some(output) = self.output.as_ref() else {
             return Ok(false);
         };
-        if self.taken() || self.deadline.is_some() || self.replaced == REPLACEMENTS {
+        if self.shell_took_command() || self.deadline.is_some() || self.replaced == REPLACEMENTS {
             return Ok(false);
         }
         let ended = waitpid(Some(self.shell.pid), WaitOptions::empty())?;
@@ -468,12 +468,12 @@ impl<'a> Guard<'a> {
         let with_snapshot = self.shell.with_snapshot && killed && self.replaced < REPLACEMENTS;
         let snapshot = plan.snapshot.as_deref().filter(|_| with_snapshot);
         if self.shell.with_snapshot && !with_snapshot {
-            tell_without(plan.snapshot.as_deref(), output);
+            report_missing_snapshot(plan.snapshot.as_deref(), output);
         }
         self.shell = GuardedShell::start(plan, self.confinement, snapshot, &self.request, output)
             .map_err(|failed| io::Error::other(failed.error))?;
         if self.ordered {
-            self.go();
+            self.send_command();
         }
         Ok(true)
     }
@@ -493,7 +493,7 @@ impl<'a> Guard<'a> {
         }
         self.output = None;
         if self.shell.told == ShellRequest::Nothing {
-            self.shell.hear();
+            self.shell.read_report();
         }
         let mut told = Vec::new();
         // Reads only the data that is available: a process that still holds the other end must not
@@ -511,7 +511,7 @@ impl<'a> Guard<'a> {
         // The exit code of a shell that ran nothing would wrongly report success.
         let code = status
             .and_then(WaitStatus::exit_status)
-            .filter(|_| self.taken());
+            .filter(|_| self.shell_took_command());
         if let Some(mediator) = &self.shell.mediator {
             self.refused = mediator.refused();
         }
@@ -568,7 +568,7 @@ fn prefer_when_out_of_memory() {
 }
 
 /// Writes a notice to the command's output that the snapshot was left out.
-fn tell_without(snapshot: Option<&Path>, output: &OwnedFd) {
+fn report_missing_snapshot(snapshot: Option<&Path>, output: &OwnedFd) {
     let name = snapshot.unwrap_or(Path::new("")).display();
     let text = format!("bash: {name} ended the shell that read it; the command runs without it\n");
     let _ = rustix::io::write(output, text.as_bytes());

@@ -43,7 +43,7 @@ impl GuardSockets {
     }
 
     /// Creates the socket that our process requests. Returns `false` if the link is closed.
-    pub(super) fn give(&mut self) -> bool {
+    pub(super) fn make_socket(&mut self) -> bool {
         let mut kind = [0];
         if !matches!(self.0.read(&mut kind), Ok(1)) {
             return false;

@@ -113,7 +113,7 @@ pub(super) fn main() -> i32 {
         Ok(lock) => lock,
         Err(error) => {
             let error = format!("{}: {error}", plan.scratch.display());
-            return say(&channel, &Keeper::NoScratch { error });
+            return send_reply(&channel, &Keeper::NoScratch { error });
         }
     };
     // Orphans of a killed keeper become children of the waiter.
@@ -141,10 +141,10 @@ fn answer(socket: &OwnedFd, failed: Step) -> i32 {
         error: failed.error,
         passing: failed.passing,
     };
-    say(socket, &failed)
+    send_reply(socket, &failed)
 }
 
-fn say(socket: &OwnedFd, failed: &Keeper) -> i32 {
+fn send_reply(socket: &OwnedFd, failed: &Keeper) -> i32 {
     let _ = serde_json::to_vec(failed)
         .map_err(io::Error::from)
         .and_then(|answer| protocol::send(socket, &answer, &[]));

@@ -92,7 +92,7 @@ impl GuardedShell {
     }
 
     /// Reads the report of the shell.
-    pub(super) fn hear(&mut self) {
+    pub(super) fn read_report(&mut self) {
         let Some(report) = &mut self.report else {
             self.told = ShellRequest::Silent;
             return;

@@ -118,7 +118,7 @@ pub(super) async fn copy_some(
     let taken = buffer.len().min(most);
     write(writer, &buffer[..taken]).await?;
     reader.consume(taken);
-    pulse.beat();
+    pulse.reset();
     Ok(taken as u64)
 }
 

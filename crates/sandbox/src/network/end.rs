@@ -44,7 +44,7 @@ impl End {
 
 /// Completes when the client has closed its connection. Never completes after the client has sent
 /// more data.
-pub(super) async fn gone(reader: &mut (impl AsyncBufRead + Unpin)) {
+pub(super) async fn wait_client_gone(reader: &mut (impl AsyncBufRead + Unpin)) {
     if matches!(reader.fill_buf().await, Ok(buffer) if !buffer.is_empty()) {
         std::future::pending().await
     }

@@ -10,7 +10,7 @@ use super::{
     GateRequest,
     answer::ProxyReply,
     dial::Dialer,
-    end::{End, gone},
+    end::{End, wait_client_gone},
     exchange::Exchange,
     head::{Framing, RequestHead, Target, read_request},
     line::ReadError,
@@ -70,7 +70,7 @@ async fn pass_on(
                 method: None,
                 url: None,
             };
-            let server = dialer.open(request, gone(reader)).await?;
+            let server = dialer.open(request, wait_client_gone(reader)).await?;
             let established = b"HTTP/1.1 200 Connection established\r\n\r\n";
             if writer.write_all(established).await.is_err() {
                 return Ok(End::Broken);

@@ -10,7 +10,7 @@ use std::{
 pub(super) struct IdleClock(AtomicU64);
 
 impl IdleClock {
-    pub(super) fn beat(&self) {
+    pub(super) fn reset(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -11,7 +11,7 @@ use tokio::{
 use super::{
     GateRequest,
     dial::{Dialer, Failure},
-    end::{End, gone},
+    end::{End, wait_client_gone},
     line::ReadError,
     tunnel,
 };
@@ -47,10 +47,10 @@ pub(super) async fn serve(
     writer: &mut WriteHalf<'_>,
     dialer: &Dialer,
 ) {
-    let wanted = timeout(dialer.limits.handshake, shake(&mut reader, writer)).await;
+    let wanted = timeout(dialer.limits.handshake, handshake(&mut reader, writer)).await;
     let Ok(Ok(wanted)) = wanted else { return };
     let opened = match wanted {
-        Ok(wanted) => open(wanted, dialer, gone(&mut reader)).await,
+        Ok(wanted) => open(wanted, dialer, wait_client_gone(&mut reader)).await,
         Err(reply) => Err(reply),
     };
     let reply = opened
@@ -69,7 +69,7 @@ pub(super) async fn serve(
 }
 
 /// Performs the handshake and reads the request. The inner error is the reply to send.
-async fn shake(
+async fn handshake(
     reader: &mut BufReader<ReadHalf<'_>>,
     writer: &mut WriteHalf<'_>,
 ) -> Result<Result<Wanted, Reply>, ReadError> {

@@ -31,7 +31,7 @@ pub(super) fn run(
         let start = tree.find(below).ok_or(NotKnown)?;
         let known = &tree.directories[start as usize].mark;
         if (known.device, known.inode) != (here.device, here.inode)
-            || !tree.speaks_for(start, &query.current_dir, &query.leave_out)
+            || !tree.covers(start, &query.current_dir, &query.leave_out)
         {
             return Err(NotKnown);
         }
@@ -56,14 +56,14 @@ pub(super) fn run(
                 let is_met = !rules.hide(&path, is_dir, || entry.verdict)
                     && plan.pattern.may_lead_to(depth + 1, &entry.name);
                 if is_met && is_dir {
-                    if !query.leave_out.holds(&path) {
+                    if !query.leave_out.excludes(&path) {
                         waiting.push((entry.directory.ok_or(NotKnown)?, depth + 1));
                     }
                 } else if is_met
                     && plan
                         .pattern
                         .fits(path.strip_prefix(&plan.base).unwrap_or(&path))
-                    && !query.leave_out.holds(&path)
+                    && !query.leave_out.excludes(&path)
                 {
                     let time = match entry.kind {
                         EntryKind::File if has_looked || entry.watch.is_some() => {

@@ -58,7 +58,7 @@ pub(super) fn run(
         if (known.device, known.inode) != (here.device, here.inode)
             || !kept
                 .tree
-                .speaks_for(directory, &query.current_dir, &query.leave_out)
+                .covers(directory, &query.current_dir, &query.leave_out)
         {
             return Err(NotKnown);
         }
@@ -73,7 +73,7 @@ pub(super) fn run(
             types: Arc::clone(&built.types),
             ..NameRules::default()
         };
-        let seen = kept.see(&key, &rules)?;
+        let seen = kept.visible_files(&key, &rules)?;
         let Ok(candidates) = kept.candidates(&seen, needed, has_looked) else {
             kept.forget_index();
             return Err(NotKnown);
@@ -337,7 +337,7 @@ impl<'a> LeftOut<'a> {
         let above = path
             .parent()
             .is_some_and(|above| self.holds_directory(above));
-        above || self.leave_out.holds(path)
+        above || self.leave_out.excludes(path)
     }
 
     fn holds_directory(&self, path: &Path) -> bool {

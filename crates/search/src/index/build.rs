@@ -117,7 +117,7 @@ fn run(holder: &Holder) {
     }
     if !holder.has_ended() {
         let _ = holder.with(|kept| {
-            kept.let_go();
+            kept.drop_texts();
             Ok(())
         });
     }
@@ -287,7 +287,7 @@ pub(crate) fn watch_some(holder: &Holder) -> Progress {
 }
 
 fn unwatched(kept: &mut KeptTree) -> Result<Batch, NotKnown> {
-    let seen = kept.see(&all_files(), &NameRules::default())?;
+    let seen = kept.visible_files(&all_files(), &NameRules::default())?;
     let most = kept.tree.file_watches.room().min(MOST_TEXTS);
     let entries = seen
         .files
@@ -386,7 +386,7 @@ pub(crate) fn index_some(holder: &Holder) -> Progress {
 /// Chooses the files to index next. If there are too many segments, the files of the smallest ones
 /// are indexed again into a new segment.
 fn choose(kept: &mut KeptTree, few_files: usize) -> Result<Batch, NotKnown> {
-    let seen = kept.see(&all_files(), &NameRules::default())?;
+    let seen = kept.visible_files(&all_files(), &NameRules::default())?;
     if kept.segments.len() > MOST_SEGMENTS {
         merge(kept);
     }

@@ -362,7 +362,7 @@ fn open(path: &Path, holder: &Holder) -> Result<IndexContents, Damaged> {
 }
 
 /// Applies what an earlier session stored about files that have not changed since.
-pub(crate) fn take_over(kept: &mut KeptTree, index: IndexContents) {
+pub(crate) fn adopt_index(kept: &mut KeptTree, index: IndexContents) {
     match take_over_files(kept, &index) {
         Ok(()) => {
             kept.add_segments(index.segments);

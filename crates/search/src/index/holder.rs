@@ -171,7 +171,7 @@ impl Holder {
         let (stage, number) = match read {
             Ok(mut kept) => {
                 if let Some(index) = index {
-                    file::take_over(&mut kept, index);
+                    file::adopt_index(&mut kept, index);
                 }
                 kept.epoch = self.readings.fetch_add(1, Ordering::Relaxed) << 32;
                 let number = kept.epoch;

@@ -176,7 +176,7 @@ impl KeptTree {
     }
 
     /// Returns the files that a walk from this directory with these rules would find.
-    pub(crate) fn see(&mut self, key: &ViewKey, rules: &NameRules) -> Result<Seen, NotKnown> {
+    pub(crate) fn visible_files(&mut self, key: &ViewKey, rules: &NameRules) -> Result<Seen, NotKnown> {
         let known = self.views.iter().position(|view| view.key == *key);
         let mut view = match known {
             Some(at) => self.views.remove(at),
@@ -410,7 +410,7 @@ impl KeptTree {
     }
 
     /// Frees all cached texts.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn drop_texts(&mut self) {
         for entry in &mut self.tree.entries {
             entry.data.held = None;
         }

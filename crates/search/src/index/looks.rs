@@ -13,7 +13,7 @@ const MANY: usize = 500;
 
 impl<T: FileKnowledge> LiveTree<T> {
     /// Discards what is known about a file's content.
-    pub(crate) fn lose(&mut self, number: EntryNumber) {
+    pub(crate) fn drop_content(&mut self, number: EntryNumber) {
         let entry = &mut self.entries[number as usize];
         entry.version += 1;
         entry.data = T::default();
@@ -46,7 +46,7 @@ impl<T: FileKnowledge> LiveTree<T> {
 
     /// Discards the cached knowledge about a file after an event, and records its new fingerprint.
     pub(crate) fn look_again(&mut self, number: EntryNumber) {
-        self.lose(number);
+        self.drop_content(number);
         let found = self.top.look_below(&self.path_of(number));
         if let Some(found) = found {
             self.entries[number as usize].mark = Mark::of(&found);

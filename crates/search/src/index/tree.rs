@@ -197,7 +197,7 @@ impl<T: FileKnowledge> LiveTree<T> {
 
     /// Returns whether the tree's entries and ignore rules are valid for a query that starts at
     /// this directory.
-    pub(crate) fn speaks_for(
+    pub(crate) fn covers(
         &self,
         directory: DirectoryNumber,
         current_dir: &Path,
@@ -310,7 +310,7 @@ impl<T: FileKnowledge> LiveTree<T> {
 
     /// Brings the tree up to date with every change that was finished before the call.
     pub(crate) fn refresh(&mut self) -> Result<Refreshed, Refused> {
-        match self.follow()? {
+        match self.apply_events()? {
             true => Ok(Refreshed::InPlace),
             false => {
                 self.read_again()?;
@@ -320,7 +320,7 @@ impl<T: FileKnowledge> LiveTree<T> {
     }
 
     /// Applies the changes one by one. Returns false if that is not possible.
-    fn follow(&mut self) -> Result<bool, Refused> {
+    fn apply_events(&mut self) -> Result<bool, Refused> {
         self.moved_here.clear();
         let Some(watcher) = &self.watcher else {
             return Ok(false);
@@ -427,7 +427,7 @@ impl<T: FileKnowledge> LiveTree<T> {
                     && now.kind == EntryKind::Directory
                     && (entry.mark.device, entry.mark.inode) == (now.mark.device, now.mark.inode);
                 if is_same_file {
-                    self.lose(before);
+                    self.drop_content(before);
                     self.entries[before as usize].mark = now.mark;
                     self.moved_here.extend(has_arrived.then_some(before));
                     continue;
@@ -516,7 +516,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         self.structure += 1;
         let mut all = vec![entry];
         while let Some(entry) = all.pop() {
-            self.lose(entry);
+            self.drop_content(entry);
             let entry = &mut self.entries[entry as usize];
             entry.is_there = false;
             self.gone += 1;

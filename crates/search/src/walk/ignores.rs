@@ -272,7 +272,7 @@ impl IgnoreRules {
         elsewhere.has_linked_rules = true;
         drop(elsewhere);
         let target = fs::canonicalize(link).ok()?;
-        if !target.starts_with(place.top) || self.leave_out.holds(&target) {
+        if !target.starts_with(place.top) || self.leave_out.excludes(&target) {
             return None;
         }
         open_real(&target)

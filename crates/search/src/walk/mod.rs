@@ -132,7 +132,7 @@ impl Tree<'_> {
             !watch.must_stop()
                 && !is_version_control(entry.name())
                 && keep(entry)
-                && !leave_out.holds(entry.path())
+                && !leave_out.excludes(entry.path())
         };
         let walk = threads::Walk::new(&rules, &keep, watch, skips);
         walk.run(self.directory, self.root, self.threads, visitor);

@@ -315,7 +315,7 @@ fn a_stop_is_honoured_inside_one_file() {
         // Stops at the tenth question, long before the file's end.
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&asked);
-        let stop = Stop::never().or_when(move || counter.fetch_add(1, Ordering::Relaxed) >= 10);
+        let stop = Stop::never().or_if(move || counter.fetch_add(1, Ordering::Relaxed) >= 10);
         let query = GrepQuery {
             path,
             multiline,

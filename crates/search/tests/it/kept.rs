@@ -64,7 +64,7 @@ impl Both {
                 modified_ns: i128::from(found.mtime()) * 1_000_000_000
                     + i128::from(found.mtime_nsec()),
             };
-            self.kept.wrote(path, content, &identity);
+            self.kept.on_file_written(path, content, &identity);
         }
     }
 
@@ -548,7 +548,7 @@ fn what_is_left_out_and_what_globs_bring_back() {
         }
         for name in ["sub", "a.txt", "sub/deep", "many"] {
             let path = tree.root.join(name);
-            let leave_out = LeaveOut::when(move |found| found == path);
+            let leave_out = LeaveOut::from_fn(move |found| found == path);
             both.grep(&GrepQuery {
                 leave_out: leave_out.clone(),
                 ..tree.query("(?i)needle", CONTENT)

@@ -44,7 +44,7 @@ fn swap_when_found(tree: &Tree, name: &str, to: &Path) -> LeaveOut {
     let aside = tree.root.join(format!("{name}.aside").replace('/', "_"));
     let to = to.to_path_buf();
     let pending = Mutex::new(true);
-    LeaveOut::when(move |found| {
+    LeaveOut::from_fn(move |found| {
         if found == path && std::mem::take(&mut *pending.lock().unwrap()) {
             fs::rename(&path, &aside).unwrap();
             symlink(&to, &path).unwrap();
@@ -101,7 +101,7 @@ fn a_pipe_in_the_place_of_what_was_listed_holds_nothing_up() {
     let (tree, _) = trees();
     let path = tree.root.join("a.txt");
     let query = GrepQuery {
-        leave_out: LeaveOut::when(move |found| {
+        leave_out: LeaveOut::from_fn(move |found| {
             if found == path {
                 fs::remove_file(&path).unwrap();
                 mkfifoat(CWD, &path, Mode::RWXU).unwrap();
@@ -231,7 +231,7 @@ fn a_file_that_is_cut_off_while_it_is_searched_ends_there() {
     };
     // Asked before each piece is read.
     let asked = AtomicUsize::new(0);
-    let stop = Stop::never().or_when(move || {
+    let stop = Stop::never().or_if(move || {
         if asked.fetch_add(1, Ordering::Relaxed) == 1 {
             let file = fs::OpenOptions::new().write(true).open(&cut).unwrap();
             file.set_len(100).unwrap();

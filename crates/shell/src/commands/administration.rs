@@ -57,7 +57,7 @@ fn devices(argv: &[Arg]) -> CommandFinding {
         .filter(|word| word.text().is_none_or(|text| !text.starts_with('-')));
     targets.fold(
         CommandFinding::mutating("it changes a disk"),
-        |finding, target| finding.with(written(target, WriteKind::Work)),
+        |finding, target| finding.with(written(target, WriteKind::OperandWrite)),
     )
 }
 

@@ -114,7 +114,7 @@ fn dumped(given: &GivenOption) -> Option<Arg> {
 fn written(path: Arg) -> Effect {
     Effect::Write(Write {
         path,
-        how: WriteKind::Twist,
+        how: WriteKind::OptionWrite,
     })
 }
 

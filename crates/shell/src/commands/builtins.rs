@@ -81,7 +81,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
                     let files = parsed.operands.iter();
                     let finding = parsed.finding(Operands::Text);
                     files.fold(finding, |finding, file| {
-                        finding.with(written(file, WriteKind::Twist))
+                        finding.with(written(file, WriteKind::OptionWrite))
                     })
                 }
                 false => parsed.finding(Operands::Text),

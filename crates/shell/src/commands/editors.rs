@@ -41,7 +41,7 @@ fn edit(parsed: &ParsedArguments<'_>) -> CommandFinding {
         finding.effects.push(options::content(file));
         finding.effects.push(Effect::Write(Write {
             path: (*file).clone(),
-            how: WriteKind::Work,
+            how: WriteKind::OperandWrite,
         }));
     }
     finding

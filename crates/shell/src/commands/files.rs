@@ -179,7 +179,7 @@ static COPY: Spec = Spec::reads(
 .judged(copies);
 
 pub(super) fn work(file: &Arg) -> Effect {
-    written(file, WriteKind::Work)
+    written(file, WriteKind::OperandWrite)
 }
 
 /// Returns a write of any file below a directory, or of the path itself, which may be replaced.

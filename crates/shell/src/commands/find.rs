@@ -293,7 +293,7 @@ fn lists(words: &str, text: &str) -> bool {
 }
 
 fn written(path: &Arg) -> Effect {
-    written_as(path, WriteKind::Twist)
+    written_as(path, WriteKind::OptionWrite)
 }
 
 #[cfg(test)]

@@ -220,7 +220,7 @@ fn yq(parsed: &ParsedArguments<'_>) -> CommandFinding {
         if in_place {
             finding.effects.push(Effect::Write(Write {
                 path: (*file).clone(),
-                how: WriteKind::Twist,
+                how: WriteKind::OptionWrite,
             }));
         }
     }

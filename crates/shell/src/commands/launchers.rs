@@ -181,7 +181,7 @@ fn flock(parsed: &ParsedArguments<'_>) -> CommandFinding {
         .text()
         .is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     if !descriptor {
-        finding.effects.push(written(lock, WriteKind::Work));
+        finding.effects.push(written(lock, WriteKind::OperandWrite));
     }
     match rest {
         [option, text, ..] if option.is("-c") || option.is("--command") => runs_text(finding, text),
@@ -211,12 +211,12 @@ fn script(parsed: &ParsedArguments<'_>) -> CommandFinding {
         .chain(parsed.operands.iter().copied())
         .filter(|file| !is_no_file(file));
     let finding = files.fold(finding, |finding, file| {
-        finding.with(written(file, WriteKind::Work))
+        finding.with(written(file, WriteKind::OperandWrite))
     });
     let default = parsed.argv.first().filter(|_| parsed.operands.is_empty());
     let default = default.map(|name| Arg::literal("typescript", name.span));
     let finding = default.iter().fold(finding, |finding, file| {
-        finding.with(written(file, WriteKind::Work))
+        finding.with(written(file, WriteKind::OperandWrite))
     });
     match parsed.value("-c").or_else(|| parsed.value("--command")) {
         Some(text) => runs_text(finding, text),

@@ -154,9 +154,9 @@ impl ParsedArguments<'_> {
                 Role::Written => finding.effects.push(Effect::Write(Write {
                     path: value.clone(),
                     how: if work {
-                        WriteKind::Work
+                        WriteKind::OperandWrite
                     } else {
-                        WriteKind::Twist
+                        WriteKind::OptionWrite
                     },
                 })),
             }
@@ -188,7 +188,7 @@ fn operand_effects(operands: &[&Arg], kind: Operands, argv: &[Arg]) -> Vec<Effec
             .collect(),
         Operands::Written => operands
             .iter()
-            .map(|arg| write(arg, WriteKind::Work))
+            .map(|arg| write(arg, WriteKind::OperandWrite))
             .collect(),
         Operands::Removed => operands
             .iter()
@@ -198,7 +198,7 @@ fn operand_effects(operands: &[&Arg], kind: Operands, argv: &[Arg]) -> Vec<Effec
             Some((last, others)) => others
                 .iter()
                 .map(|arg| content(arg))
-                .chain([write(last, WriteKind::Work)])
+                .chain([write(last, WriteKind::OperandWrite)])
                 .collect(),
             None => Vec::new(),
         },

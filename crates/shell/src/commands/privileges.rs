@@ -148,7 +148,7 @@ fn edits(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let files = parsed.operands.iter();
     let finding = CommandFinding::mutating("an editor changes files with other rights");
     files.fold(finding, |finding, file| {
-        finding.with(written(file, WriteKind::Work))
+        finding.with(written(file, WriteKind::OperandWrite))
     })
 }
 

@@ -70,7 +70,7 @@ impl ScriptProgram {
                 })),
                 Act::Write(path) => finding.effects.push(Effect::Write(Write {
                     path: file(path, span),
-                    how: WriteKind::Twist,
+                    how: WriteKind::OptionWrite,
                 })),
                 Act::Run(Some(line)) => {
                     finding.starts.push(Start::Script(Arg::literal(line, span)));

@@ -274,7 +274,7 @@ fn second_is_written(parsed: &ParsedArguments<'_>, why: &'static str) -> Command
                 ..CommandFinding::mutating(why).at(output.span)
             };
         }
-        finding.effects.push(written(output, WriteKind::Twist));
+        finding.effects.push(written(output, WriteKind::OptionWrite));
     }
     finding
 }

@@ -70,7 +70,7 @@ fn sed(parsed: &ParsedArguments<'_>) -> CommandFinding {
             for path in [Some((*file).clone()), kept].into_iter().flatten() {
                 finding.effects.push(Effect::Write(Write {
                     path,
-                    how: WriteKind::Twist,
+                    how: WriteKind::OptionWrite,
                 }));
             }
         }

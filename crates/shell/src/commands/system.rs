@@ -250,7 +250,7 @@ fn lists(parsed: &ParsedArguments<'_>, asked: bool, otherwise: &'static str) -> 
             let targets = parsed
                 .operands
                 .iter()
-                .map(|target| written(target, WriteKind::Work));
+                .map(|target| written(target, WriteKind::OperandWrite));
             targets.fold(CommandFinding::mutating(otherwise), CommandFinding::with)
         }
     }

@@ -64,7 +64,7 @@ impl AnswerGate {
 
     /// Returns whether a key answers the question; `keys_in_read` is the number of keys that came
     /// in the same read. If not, the key belongs to the draft.
-    pub fn takes(&mut self, read_at: Instant, keys_in_read: usize) -> bool {
+    pub fn accepts_key(&mut self, read_at: Instant, keys_in_read: usize) -> bool {
         let before = self.last_key.replace(read_at);
         let is_burst = keys_in_read > 1 || before.is_some_and(|before| read_at < before + BURST);
         self.has_focus && !is_burst && self.armed_from.is_some_and(|from| from <= read_at)
@@ -86,7 +86,7 @@ mod tests {
         let mut gate = AnswerGate::new(Some(start));
         assert_eq!(gate.focus_due(start), after(start, 1000));
         for ms in [10, 120, 230] {
-            assert!(!gate.takes(after(start, ms), 1));
+            assert!(!gate.accepts_key(after(start, ms), 1));
         }
         assert_eq!(
             gate.focus_due(after(start, 231)),
@@ -102,11 +102,11 @@ mod tests {
         let mut gate = AnswerGate::new(None);
         assert_eq!(gate.focus_due(start), start);
         gate.focus();
-        assert!(!gate.takes(after(start, 5), 1), "it was not shown yet");
+        assert!(!gate.accepts_key(after(start, 5), 1), "it was not shown yet");
         gate.written(after(start, 10));
         gate.written(after(start, 300));
-        assert!(!gate.takes(after(start, 210), 1));
-        assert!(gate.takes(after(start, 510), 1));
+        assert!(!gate.accepts_key(after(start, 210), 1));
+        assert!(gate.accepts_key(after(start, 510), 1));
     }
 
     #[test]
@@ -116,17 +116,17 @@ mod tests {
         let mut first = AnswerGate::new(None);
         first.focus();
         first.written(start);
-        assert!(!first.takes(after(start, 500), 2), "two keys in one read");
+        assert!(!first.accepts_key(after(start, 500), 2), "two keys in one read");
         assert!(
-            !first.takes(after(start, 540), 1),
+            !first.accepts_key(after(start, 540), 1),
             "too fast behind another"
         );
-        assert!(first.takes(after(start, 800), 1));
+        assert!(first.accepts_key(after(start, 800), 1));
         let mut second = AnswerGate::new(Some(after(start, 800)));
         second.focus();
         second.written(after(start, 810));
-        assert!(!second.takes(after(start, 1000), 1), "it is armed anew");
+        assert!(!second.accepts_key(after(start, 1000), 1), "it is armed anew");
         second.unfocus();
-        assert!(!second.has_focus() && !second.takes(after(start, 5000), 1));
+        assert!(!second.has_focus() && !second.accepts_key(after(start, 5000), 1));
     }
 }

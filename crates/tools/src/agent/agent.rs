@@ -114,7 +114,7 @@ impl Tool for Agent {
                 otherwise: "general-purpose",
             },
             agents: AgentAccess::Launching,
-            needs: const { &[ServiceNeed::of::<Subagents>()] },
+            needs: const { &[ServiceNeed::service::<Subagents>()] },
             ..Profile::default()
         }
     }

@@ -38,7 +38,7 @@ impl Tool for SendMessage {
             deferred: true,
             search_hint: "message continue resume subagent".into(),
             access: Access::Reads,
-            needs: const { &[ServiceNeed::of::<Subagents>()] },
+            needs: const { &[ServiceNeed::service::<Subagents>()] },
             ..Profile::default()
         }
     }

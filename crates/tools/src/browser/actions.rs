@@ -105,7 +105,7 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
         tabs: &tabs,
         tab: &tab,
     };
-    let done = doing.act().await;
+    let done = doing.perform_action().await;
     let mut notes = browser.take_notes();
     notes.extend(session.keep_downloads(&browser).await);
     let selected = match tabs.current() {
@@ -139,7 +139,7 @@ fn host_of(url: &str) -> String {
 }
 
 fn failed(error: ChromiumError) -> ToolError {
-    ToolError::Failed(crate::web::harmless(&error.to_string()))
+    ToolError::Failed(crate::web::strip_invisible(&error.to_string()))
 }
 
 pub(super) struct Doing<'a> {
@@ -152,20 +152,20 @@ pub(super) struct Doing<'a> {
 }
 
 impl Doing<'_> {
-    async fn act(&self) -> Result<BrowserAnswer, ToolError> {
+    async fn perform_action(&self) -> Result<BrowserAnswer, ToolError> {
         let Input { action, .. } = self.input;
         match action {
             BrowserAction::Navigate => self.navigate(self.tab).await,
             BrowserAction::Back => {
-                self.arrived(self.tab, self.tab.go(-1, self.loading()).await)
+                self.navigation_output(self.tab, self.tab.go_history(-1, self.loading()).await)
                     .await
             }
             BrowserAction::Forward => {
-                self.arrived(self.tab, self.tab.go(1, self.loading()).await)
+                self.navigation_output(self.tab, self.tab.go_history(1, self.loading()).await)
                     .await
             }
             BrowserAction::Reload => {
-                self.arrived(self.tab, self.tab.reload(self.loading()).await)
+                self.navigation_output(self.tab, self.tab.reload(self.loading()).await)
                     .await
             }
             BrowserAction::Snapshot => self.snapshot().await,
@@ -275,7 +275,7 @@ impl Doing<'_> {
             },
             BrowserAction::Upload => PageAction::Upload {
                 to: self.required()?,
-                files: self.handed_over().await?,
+                files: self.copy_upload_files().await?,
             },
             BrowserAction::Press => PageAction::Press(input.key.clone().unwrap_or_default()),
             BrowserAction::Drag => PageAction::Drag {
@@ -302,7 +302,7 @@ impl Doing<'_> {
     }
 
     /// Copies files that may be read into a folder that the browser can see.
-    async fn handed_over(&self) -> Result<Vec<String>, ToolError> {
+    async fn copy_upload_files(&self) -> Result<Vec<String>, ToolError> {
         let scratch = self
             .session
             .scratch()
@@ -337,11 +337,11 @@ impl Doing<'_> {
 
     async fn navigate(&self, tab: &Tab) -> Result<BrowserAnswer, ToolError> {
         let url = self.input.url.as_deref().unwrap_or_default();
-        self.arrived(tab, tab.navigate(url, self.loading()).await)
+        self.navigation_output(tab, tab.navigate(url, self.loading()).await)
             .await
     }
 
-    async fn arrived(
+    async fn navigation_output(
         &self,
         tab: &Tab,
         arrival: Result<Arrival, ChromiumError>,
@@ -370,7 +370,7 @@ impl Doing<'_> {
         let said = match PageAddress::read(url) {
             Ok(address) if is_loopback_url(url) => {
                 // A server may have started or ended since the last check.
-                hosts.look().await;
+                hosts.scan_ports().await;
                 let at = format!("{}:{}", address.host, address.port);
                 let is_any = |kinds: &[&str]| kinds.iter().any(|kind| error.contains(kind));
                 match hosts.server(url) {

@@ -112,7 +112,7 @@ impl PageHosts {
             }
         }
         self.questions.open_for(cx, named);
-        self.look().await;
+        self.scan_ports().await;
     }
 
     /// Updates the ports on which a shell's commands listen.
@@ -121,7 +121,7 @@ impl PageHosts {
     }
 
     /// Like [`Self::look_at`], for the shell of the calls.
-    pub(super) async fn look(&self) -> SessionPorts {
+    pub(super) async fn scan_ports(&self) -> SessionPorts {
         let shell = self.known().shell.upgrade();
         match shell {
             Some(shell) => self.note(shell.listening().await),
@@ -137,7 +137,7 @@ impl PageHosts {
         let (seen, host) = (before.clone(), host.clone());
         match blocking(move || seen.is_still_served(&host, port)).await {
             Ok(true) => before,
-            _ => self.look().await,
+            _ => self.scan_ports().await,
         }
     }
 
@@ -223,7 +223,7 @@ impl PageHosts {
             Place::Special(_) => false,
             Place::Public => {
                 was_allowed
-                    || hosts.judge(&address.host_in_rules(), address.port) == HostVerdict::Allowed
+                    || hosts.evaluate(&address.host_in_rules(), address.port) == HostVerdict::Allowed
             }
         }
     }
@@ -251,7 +251,7 @@ impl PageHosts {
             Err(_) => return Verdict::Pass,
         };
         let host = address.host_in_rules();
-        let by_rule = permissions.hosts.judge(&host, address.port);
+        let by_rule = permissions.hosts.evaluate(&host, address.port);
         let place = place(&address.host, address.port);
         // Files of the project are not on a network, so a list of hosts does not apply to them.
         let is_closed = permissions.hosts.lists().closed;
@@ -284,7 +284,7 @@ impl PageHosts {
         let name = name_of(&address);
         match place {
             Place::Here(port) => {
-                let ports = self.look().await;
+                let ports = self.scan_ports().await;
                 match ports.server(&address.host, port) {
                     PortServer::Machine(_) | PortServer::Command(..) => {
                         self.known().project_shown = true;
@@ -372,7 +372,7 @@ impl PageHosts {
             return refuse("no call is under way".to_owned());
         };
         let host = bare(&request.host);
-        let by_rule = permissions.hosts.judge(&host, request.port);
+        let by_rule = permissions.hosts.evaluate(&host, request.port);
         let rules = host_rules(&permissions.hosts.lists());
         let reach = rules.reach(&request.host, request.port);
         let is_free = permissions.mode == PermissionMode::BypassPermissions;
@@ -546,7 +546,7 @@ impl Gate for PageHosts {
 }
 
 impl RequestJudge for PageHosts {
-    fn judge<'a>(&'a self, request: &'a BrowserRequest) -> Judging<'a> {
+    fn intercept<'a>(&'a self, request: &'a BrowserRequest) -> Judging<'a> {
         Box::pin(self.page(request))
     }
 }

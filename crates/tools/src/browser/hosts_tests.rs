@@ -10,7 +10,7 @@ use crate::shell::{ports::ListeningSocket, session_ports::ListenerPlace};
 struct Examples;
 
 impl JudgeHosts for Examples {
-    fn judge(&self, host: &str, _: u16) -> HostVerdict {
+    fn evaluate(&self, host: &str, _: u16) -> HostVerdict {
         match host {
             "good.example" => HostVerdict::Allowed,
             "bad.example" | "127.0.0.9" => HostVerdict::Denied,
@@ -24,7 +24,7 @@ impl JudgeHosts for Examples {
 
     fn for_tool(&self, tool: &str) -> Option<Hosts> {
         assert_eq!(tool, "Browser");
-        Some(Hosts::by(OfBrowser))
+        Some(Hosts::from_evaluator(OfBrowser))
     }
 }
 
@@ -32,10 +32,10 @@ impl JudgeHosts for Examples {
 struct OfBrowser;
 
 impl JudgeHosts for OfBrowser {
-    fn judge(&self, host: &str, port: u16) -> HostVerdict {
+    fn evaluate(&self, host: &str, port: u16) -> HostVerdict {
         match host {
             "worse.example" => HostVerdict::Denied,
-            _ => Examples.judge(host, port),
+            _ => Examples.evaluate(host, port),
         }
     }
 
@@ -47,7 +47,7 @@ impl JudgeHosts for OfBrowser {
 async fn hosts() -> PageHosts {
     let (mut cx, _updates) = CallContext::for_test(Path::new("/"));
     cx.permissions.mode = PermissionMode::Default;
-    cx.permissions.hosts = Hosts::by(Examples);
+    cx.permissions.hosts = Hosts::from_evaluator(Examples);
     let hosts = PageHosts::default();
     let asked = ToolUse {
         id: String::new(),
@@ -87,7 +87,7 @@ async fn page(hosts: &PageHosts, url: &str) -> Verdict {
         is_page: true,
         from: String::new(),
     };
-    RequestJudge::judge(hosts, &request).await
+    RequestJudge::intercept(hosts, &request).await
 }
 
 async fn passes(hosts: &PageHosts, host: &str, port: u16) -> bool {
@@ -177,11 +177,11 @@ async fn pages_of_others_load_nothing_from_this_machine() {
         ("https://good.example/", false),
         ("https://localhost.example/", false),
     ] {
-        let verdict = RequestJudge::judge(&hosts, &part(from, api)).await;
+        let verdict = RequestJudge::intercept(&hosts, &part(from, api)).await;
         assert_eq!(verdict == Verdict::Pass, passes, "{from}: {verdict:?}");
     }
     let frame = part("https://good.example/", "https://worse.example/frame");
-    let verdict = RequestJudge::judge(&hosts, &frame).await;
+    let verdict = RequestJudge::intercept(&hosts, &frame).await;
     assert!(matches!(verdict, Verdict::Refuse(_)), "{verdict:?}");
 }
 

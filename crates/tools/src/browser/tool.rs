@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{BrowserProgram, BrowserSession, actions, answer, files};
-use crate::{ShellProgram, shell::Shell, web::harmless};
+use crate::{ShellProgram, shell::Shell, web::strip_invisible};
 
 pub(super) const NAME: &str = "Browser";
 
 const NEEDS: [ServiceNeed; 2] = [
-    ServiceNeed::of::<BrowserProgram>(),
-    ServiceNeed::of::<ShellProgram>(),
+    ServiceNeed::service::<BrowserProgram>(),
+    ServiceNeed::service::<ShellProgram>(),
 ];
 
 /// Looks at and tests web pages in Chromium. One action a call.
@@ -289,7 +289,7 @@ impl Tool for Browser {
         effects
     }
 
-    fn locate(&self, input: &mut Input, cwd: &Path, _: Option<&Path>) {
+    fn set_location(&self, input: &mut Input, cwd: &Path, _: Option<&Path>) {
         if let Some(served) = input.url.as_deref().and_then(|url| files::url_of(cwd, url)) {
             input.url = Some(served);
         }
@@ -300,7 +300,7 @@ impl Tool for Browser {
         }
     }
 
-    async fn complete(&self, input: &Input, cx: &CallContext) -> Option<Value> {
+    async fn complete_input(&self, input: &Input, cx: &CallContext) -> Option<Value> {
         let page = match input.action {
             BrowserAction::Navigate | BrowserAction::Tabs => input.url.clone(),
             action if action.acts() => {
@@ -355,8 +355,8 @@ impl Tool for Browser {
                 .join(", ");
             return Ok(Check::Ask(format!(
                 "it sends {} to {}",
-                harmless(&files),
-                harmless(page)
+                strip_invisible(&files),
+                strip_invisible(page)
             )));
         }
         Ok(Check::Pass)
@@ -410,7 +410,7 @@ impl Tool for Browser {
             subject.push(' ');
             subject.push_str(&haft_browser::one_line(detail, 120));
         }
-        Some(Card::new(NAME, harmless(&subject)))
+        Some(Card::new(NAME, strip_invisible(&subject)))
     }
 }
 

@@ -69,7 +69,7 @@ struct Followed {
 }
 
 impl FollowCalls for LanguageServers {
-    fn after_calls<'a>(&'a self, services: &'a Services) -> BoxFuture<'a, Option<String>> {
+    fn report_after_calls<'a>(&'a self, services: &'a Services) -> BoxFuture<'a, Option<String>> {
         Box::pin(self.report(services))
     }
 }
@@ -109,9 +109,9 @@ impl LanguageServers {
         if !changed.is_empty() {
             self.learn_baselines(&mut state, until).await;
         }
-        let clients = self.give(&mut state, &changed);
+        let clients = self.send_changes(&mut state, &changed);
         self.wait(&mut state, &clients, &changed, until).await;
-        let report = state.news(&clients, reported);
+        let report = state.new_diagnostics(&clients, reported);
         report.text(&self.setup.workspace)
     }
 
@@ -154,10 +154,10 @@ impl LanguageServers {
             let unknown = open
                 .iter()
                 .filter(|(path, one)| is_unknown(path, &one.text));
-            if !client.is_asked() || unknown.count() == 0 {
+            if !client.uses_pull() || unknown.count() == 0 {
                 continue;
             }
-            if !client.settled(&[], until).await {
+            if !client.wait_for_diagnostics(&[], until).await {
                 continue;
             }
             for (path, document) in client.documents() {
@@ -211,7 +211,7 @@ impl LanguageServers {
                     }
                 }
                 Looked::Text { stamp, text, base } => {
-                    if let Some(kind) = self.take_note(state, &path, (stamp, text), base) {
+                    if let Some(kind) = self.record_text(state, &path, (stamp, text), base) {
                         changed.entry(path).or_insert(kind);
                     }
                 }
@@ -222,7 +222,7 @@ impl LanguageServers {
 
     /// Records a text that is new or different; `base` is the text before the change, if known.
     /// Returns the kind of change, if any.
-    fn take_note(
+    fn record_text(
         &self,
         state: &mut FollowState,
         path: &std::path::Path,
@@ -261,7 +261,7 @@ impl LanguageServers {
 
     /// Opens documents and sends changes to the running servers. A document that was just read or
     /// changed starts its server, or keeps it running.
-    fn give(&self, state: &mut FollowState, changed: &BTreeMap<PathBuf, u32>) -> Vec<ReadyServer> {
+    fn send_changes(&self, state: &mut FollowState, changed: &BTreeMap<PathBuf, u32>) -> Vec<ReadyServer> {
         let mut ready: Vec<ReadyServer> = Vec::new();
         let mut by_server: BTreeMap<ServerKey, Vec<(u64, PathBuf)>> = BTreeMap::new();
         for (path, followed) in &mut state.documents {
@@ -340,11 +340,11 @@ impl LanguageServers {
             let waiting = state.documents.iter();
             let waiting = waiting.filter(|(_, one)| one.changed && one.server == server.key);
             let waiting: Vec<PathBuf> = waiting.map(|(path, _)| path.clone()).collect();
-            let mut is_settled = server.client.settled(&waiting, until).await;
-            if is_settled && is_files && server.client.is_asked() {
+            let mut is_settled = server.client.wait_for_diagnostics(&waiting, until).await;
+            if is_settled && is_files && server.client.uses_pull() {
                 // Servers notice new and removed files a little later.
                 tokio::time::sleep_until(files_until.min(until)).await;
-                is_settled = server.client.settled(&waiting, until).await;
+                is_settled = server.client.wait_for_diagnostics(&waiting, until).await;
             }
             if is_settled {
                 state.unsettled.remove(&server.key);
@@ -381,7 +381,7 @@ impl FollowState {
     }
 
     /// Returns the new problems in the documents of servers that have finished.
-    fn news(&mut self, clients: &[ReadyServer], reported: Reported) -> ProblemReport {
+    fn new_diagnostics(&mut self, clients: &[ReadyServer], reported: Reported) -> ProblemReport {
         let mut report = ProblemReport::default();
         for server in clients {
             if self.unsettled.contains(&server.key) {

@@ -156,7 +156,7 @@ impl Inquiry<'_> {
     }
 
     pub(crate) fn must_offer(&self, capability: &str, what: &str) -> Result<(), ToolError> {
-        match self.client.offers(capability) {
+        match self.client.supports(capability) {
             true => Ok(()),
             false => Err(ToolError::Failed(format!(
                 "{} does not offer {what}.",

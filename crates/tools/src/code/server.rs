@@ -110,7 +110,7 @@ impl Server {
             setup: setup.clone(),
             shell,
         };
-        haft_contract::spawn_boxed(task.live());
+        haft_contract::spawn_boxed(task.supervise());
         server
     }
 
@@ -215,8 +215,8 @@ impl Server {
         haft_contract::spawn_boxed(async move {
             let until = Instant::now() + FIRST_LOOK;
             // More documents may be opened in the meantime.
-            while client.settled(&[], until).await
-                && client.is_asked()
+            while client.wait_for_diagnostics(&[], until).await
+                && client.uses_pull()
                 && !client.documents().iter().all(is_known)
             {}
             is_looking.store(false, Ordering::Relaxed);
@@ -254,12 +254,12 @@ enum Over {
 pub(crate) type OpenDocuments = Vec<(PathBuf, String, Arc<str>)>;
 
 impl Life {
-    async fn live(self) {
-        self.live_on().await;
+    async fn supervise(self) {
+        self.supervise_until_end().await;
         self.server.state.send_replace(ServerState::Ended);
     }
 
-    async fn live_on(&self) {
+    async fn supervise_until_end(&self) {
         let server = &self.server;
         let mut deaths: VecDeque<Instant> = VecDeque::new();
         let mut was_too_large = false;
@@ -362,7 +362,7 @@ impl Life {
         server
             .state
             .send_replace(ServerState::Ready(client.clone()));
-        let over = self.attend(&client, &process).await;
+        let over = self.wait_for_exit(&client, &process).await;
         *open = self.documents(&client);
         let grace = server.entry.shutdown;
         if !matches!(over, Over::Died(_)) {
@@ -387,7 +387,7 @@ impl Life {
     }
 
     /// Waits for the end of a running server.
-    async fn attend(&self, client: &LspClient, process: &ConfinedProcess) -> Over {
+    async fn wait_for_exit(&self, client: &LspClient, process: &ConfinedProcess) -> Over {
         let most = self.setup.memory_mb();
         let mut looks = interval_at(Instant::now() + LOOKED_AT, LOOKED_AT);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{blocking::blocking, paths::shown};
 
-const NEEDS: [ServiceNeed; 1] = [ServiceNeed::of::<CodeSetup>()];
+const NEEDS: [ServiceNeed; 1] = [ServiceNeed::service::<CodeSetup>()];
 /// The time to wait for a server that is starting.
 const START: Duration = Duration::from_secs(30);
 /// The maximum time for a server to analyze a document before it is queried.
@@ -192,7 +192,7 @@ impl Tool for Lsp {
             .is_none_or(|document| document.report.version.is_none());
         if is_new && input.operation.asks_about_code() && server.is_first_look(&path) {
             let until = tokio::time::Instant::now() + FIRST_LOOK;
-            client.looked(&path, until).await;
+            client.wait_for_first_diagnostics(&path, until).await;
         }
         let mut note = None;
         let params = match input.operation.needs_place() {
@@ -239,7 +239,7 @@ impl Tool for Lsp {
             }
             Operation::Diagnostics => {
                 let until = tokio::time::Instant::now() + START.min(servers.setup.answer_within);
-                client.settled(std::slice::from_ref(&path), until).await;
+                client.wait_for_diagnostics(std::slice::from_ref(&path), until).await;
                 if client.is_closed() {
                     return Err(ToolError::Failed(format!(
                         "{} This call has no answer; try again.",
@@ -256,7 +256,7 @@ impl Tool for Lsp {
                 let line = input.line.unwrap_or(1).saturating_sub(1);
                 let line = u32::try_from(line).unwrap_or(u32::MAX);
                 let until = tokio::time::Instant::now() + START.min(servers.setup.answer_within);
-                client.settled(std::slice::from_ref(&path), until).await;
+                client.wait_for_diagnostics(std::slice::from_ref(&path), until).await;
                 return inquiry.code_actions(&path, line, input.action).await;
             }
             Operation::Restart => Ok(String::new()),

@@ -233,7 +233,7 @@ pub(super) async fn refuse_any_unsaved(
     };
     let mut asking = JoinSet::new();
     for file in files {
-        let target = FileTarget::anywhere(&file);
+        let target = FileTarget::unrestricted(&file);
         if let Some(real) = asked_about(&target, cx) {
             let editor = Arc::clone(&editor);
             asking.spawn(async move { (target, editor.text(&real).await) });

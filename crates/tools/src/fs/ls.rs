@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::{missing, profile};
 use crate::{
     blocking::blocking,
-    paths::{escaped, fill_path, must_lead, shown},
+    paths::{escaped, fill_path, path_constraint, shown},
     words::counted,
 };
 
@@ -97,7 +97,7 @@ impl Tool for Ls {
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
         input.left_out().map_err(ToolError::Refused)?;
         let (path, cwd) = (input.directory(cx), cx.cwd.clone());
-        let judged = must_lead(&path, cx)?;
+        let judged = path_constraint(&path, cx)?;
         let opened = blocking(move || {
             let listed = list_directory(&path, judged.as_deref(), &cwd);
             listed
@@ -117,7 +117,7 @@ impl Tool for Ls {
         let left_out = input.left_out().map_err(ToolError::Failed)?;
         let (path, cwd) = (input.directory(cx), cx.cwd.clone());
         let listing = {
-            let judged = must_lead(&path, cx)?;
+            let judged = path_constraint(&path, cx)?;
             let (path, cwd) = (path.clone(), cwd.clone());
             blocking(move || {
                 let list = list_directory(&path, judged.as_deref(), &cwd);
@@ -298,7 +298,7 @@ fn value(entry: &ListedEntry) -> Value {
     let mut value = json!({
         "name": escaped(&entry.name),
         "type": kind_name(entry.kind),
-        "modified": modified.map(|modified| CalendarTime::of(modified).to_second()),
+        "modified": modified.map(|modified| CalendarTime::from_system_time(modified).to_second()),
         "ignored": entry.ignored,
     });
     if let Some(size) = entry.size {
@@ -312,7 +312,7 @@ fn value(entry: &ListedEntry) -> Value {
 
 /// Formats a time as `2026-01-31 12:00`, UTC.
 fn to_minute(time: SystemTime) -> String {
-    let time = CalendarTime::of(time);
+    let time = CalendarTime::from_system_time(time);
     format!("{} {}", time.to_date(), time.to_clock())
 }
 
@@ -338,6 +338,6 @@ mod tests {
             assert_eq!(to_minute(time), expected);
         }
         let before = UNIX_EPOCH - Duration::from_secs(1);
-        assert_eq!(CalendarTime::of(before).to_second(), "1969-12-31T23:59:59Z");
+        assert_eq!(CalendarTime::from_system_time(before).to_second(), "1969-12-31T23:59:59Z");
     }
 }

@@ -41,7 +41,7 @@ pub(crate) use write::Write;
 
 use crate::{
     blocking::blocking,
-    paths::{must_lead, shown, spelt},
+    paths::{path_constraint, shown, escape_json},
 };
 
 /// The matching of permission rules for `Edit` and similar tools: they apply to written files; deny
@@ -87,7 +87,7 @@ fn shown_to_searches(ticket: WriteGrant, cx: &CallContext) -> WriteGrant {
             inode: stamp.inode,
             modified_ns: stamp.mtime_ns,
         };
-        engine.wrote(path, content, &identity);
+        engine.on_file_written(path, content, &identity);
     })
 }
 
@@ -98,9 +98,9 @@ fn shown_to_searches(ticket: WriteGrant, _: &CallContext) -> WriteGrant {
 
 /// Returns the file that a call may open by this name.
 fn target(path: &Path, cx: &CallContext) -> Result<FileTarget, ToolError> {
-    Ok(match must_lead(path, cx)? {
-        Some(real) => FileTarget::judged(path, real),
-        None => FileTarget::anywhere(path),
+    Ok(match path_constraint(path, cx)? {
+        Some(real) => FileTarget::authorized(path, real),
+        None => FileTarget::unrestricted(path),
     })
 }
 
@@ -176,7 +176,7 @@ fn missing(path: &Path, cwd: &Path) -> String {
             "{} does not exist, but {} does: the same name in other Unicode characters. Write it \
              exactly like that, escapes included.",
             path.display(),
-            spelt(&alike.to_string_lossy())
+            escape_json(&alike.to_string_lossy())
         );
     }
     // The link exists, but its target does not: a closed stdin, or a file that was moved.
@@ -192,7 +192,7 @@ fn missing(path: &Path, cwd: &Path) -> String {
         .iter()
         .filter(|near| near.as_path() != path)
         .map(|near| match looks_like(near, path) {
-            true => spelt(&near.to_string_lossy()),
+            true => escape_json(&near.to_string_lossy()),
             false => shown(near, cwd),
         })
         .collect();

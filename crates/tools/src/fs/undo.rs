@@ -163,7 +163,7 @@ impl Tool for Undo {
                     .map(|file| file.real)
                     .filter(|file| !ticket.covers(file))
                     .collect();
-                ticket = ticket.and(beyond);
+                ticket = ticket.with_paths(beyond);
             }
             journal.undo(&ticket, &which, mode)
         })

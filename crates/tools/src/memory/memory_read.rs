@@ -30,7 +30,7 @@ impl Tool for MemoryRead {
             deferred: true,
             search_hint: "memory notes remember recall earlier session".into(),
             access: Access::Reads,
-            needs: const { &[ServiceNeed::of::<MemoryFolder>()] },
+            needs: const { &[ServiceNeed::service::<MemoryFolder>()] },
             ..Profile::default()
         }
     }

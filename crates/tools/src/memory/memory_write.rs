@@ -37,7 +37,7 @@ impl Tool for MemoryWrite {
             deferred: true,
             search_hint: "memory note remember keep forget later session".into(),
             access: Access::Anything,
-            needs: const { &[ServiceNeed::of::<MemoryFolder>()] },
+            needs: const { &[ServiceNeed::service::<MemoryFolder>()] },
             ..Profile::default()
         }
     }

@@ -38,7 +38,7 @@ impl Tool for EnterPlanMode {
 
     fn permission(&self, _: &Input, cx: &CallContext) -> Permission {
         // Plan mode is only a restriction; but without a user it could never be left again.
-        if cx.permissions.mode == PermissionMode::DontAsk || !cx.services.approver().is_there() {
+        if cx.permissions.mode == PermissionMode::DontAsk || !cx.services.approver().is_available() {
             return Permission::Deny(
                 "there is no one to approve a plan. Continue without one.".to_owned(),
             );

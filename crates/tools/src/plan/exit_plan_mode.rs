@@ -52,7 +52,7 @@ impl Tool for ExitPlanMode {
         }
     }
 
-    async fn complete(&self, input: &Input, cx: &CallContext) -> Option<Value> {
+    async fn complete_input(&self, input: &Input, cx: &CallContext) -> Option<Value> {
         let mut whole = input.rest.clone();
         // A path from the model would be displayed as the real plan file.
         whole.shift_remove("planFilePath");

@@ -64,7 +64,7 @@ impl Status {
 impl StateSlot for List {
     const KEY: &'static str = "tasks";
 
-    fn told(&self) -> Option<String> {
+    fn reminder(&self) -> Option<String> {
         let open = self.tasks.iter().any(|task| task.is_open());
         open.then(|| format!("The task list as it stands:\n{self}"))
     }

@@ -52,7 +52,7 @@ impl Tool for CronCreate {
             deferred: true,
             access: Access::Anything,
             agents: AgentAccess::Foreground,
-            needs: const { &[ServiceNeed::of::<Schedules>()] },
+            needs: const { &[ServiceNeed::service::<Schedules>()] },
             ..Profile::default()
         }
     }

@@ -31,7 +31,7 @@ impl Tool for CronDelete {
             deferred: true,
             access: Access::Anything,
             agents: AgentAccess::Foreground,
-            needs: const { &[ServiceNeed::of::<Schedules>()] },
+            needs: const { &[ServiceNeed::service::<Schedules>()] },
             ..Profile::default()
         }
     }

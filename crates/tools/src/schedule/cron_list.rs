@@ -32,7 +32,7 @@ impl Tool for CronList {
             deferred: true,
             access: Access::Reads,
             agents: AgentAccess::Foreground,
-            needs: const { &[ServiceNeed::of::<Schedules>()] },
+            needs: const { &[ServiceNeed::service::<Schedules>()] },
             ..Profile::default()
         }
     }

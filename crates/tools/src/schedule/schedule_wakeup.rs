@@ -49,7 +49,7 @@ impl Tool for ScheduleWakeup {
             deferred: true,
             access: Access::Anything,
             agents: AgentAccess::Main,
-            needs: const { &[ServiceNeed::of::<Schedules>()] },
+            needs: const { &[ServiceNeed::service::<Schedules>()] },
             ..Profile::default()
         }
     }
@@ -101,7 +101,7 @@ impl Tool for ScheduleWakeup {
             reason: input.reason.clone().unwrap_or_default(),
             prompt: input.prompt.clone().unwrap_or_default(),
         };
-        let made = ask(cx, move |keeper| keeper.wake(wakeup)).await?;
+        let made = ask(cx, move |keeper| keeper.schedule_wakeup(wakeup)).await?;
         let clamped = match was_clamped {
             true => " That is as near as it can be to what you asked for.",
             false => "",

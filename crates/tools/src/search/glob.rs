@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::{TIMEOUT, ask, caveats, leave_out, profile, stop, timed_out};
 use crate::{
-    paths::{fill_path, must_lead, shown},
+    paths::{fill_path, path_constraint, shown},
     words::counted,
 };
 
@@ -79,7 +79,7 @@ impl Input {
             Some(path) => cx.cwd.join(path),
             None => cx.cwd.to_path_buf(),
         };
-        let judged = must_lead(&base, cx)?;
+        let judged = path_constraint(&base, cx)?;
         let PermissionSnapshot { hidden, stores, .. } = &cx.permissions;
         Ok(GlobQuery {
             current_dir: cx.cwd.to_path_buf(),

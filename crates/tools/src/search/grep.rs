@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::{TIMEOUT, ask, caveats, leave_out, profile, stop, timed_out};
 use crate::{
-    paths::{fill_path, must_lead, shown},
+    paths::{fill_path, path_constraint, shown},
     words::counted,
 };
 
@@ -133,7 +133,7 @@ impl Input {
             OutputMode::FilesWithMatches => GrepMode::FilesWithMatches,
             OutputMode::Count => GrepMode::Count,
         };
-        let judged = must_lead(&path, cx)?;
+        let judged = path_constraint(&path, cx)?;
         let PermissionSnapshot { hidden, stores, .. } = &cx.permissions;
         Ok(GrepQuery {
             current_dir: cx.cwd.to_path_buf(),

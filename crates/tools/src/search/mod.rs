@@ -42,7 +42,7 @@ fn profile(search_hint: &'static str) -> Profile {
 /// Returns a stop condition: the time limit is reached or the call is cancelled.
 pub(crate) fn stop(cx: &CallContext, timeout: Duration) -> Stop {
     let cancel = cx.cancel.clone();
-    Stop::after(timeout).or_when(move || cancel.is_cancelled())
+    Stop::after(timeout).or_if(move || cancel.is_cancelled())
 }
 
 /// Returns a filter for paths that a search below `root` must skip, by their names and their real
@@ -66,7 +66,7 @@ pub(crate) fn leave_out(
     }
     let hidden = hidden.clone();
     let root = root.to_path_buf();
-    LeaveOut::when(move |path| {
+    LeaveOut::from_fn(move |path| {
         let real = match path.strip_prefix(&root) {
             Ok(below) if root != real => Some(real.join(below)),
             _ => None,

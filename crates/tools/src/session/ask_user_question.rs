@@ -112,7 +112,7 @@ impl Tool for AskUserQuestion {
     }
 
     fn permission(&self, _: &Input, cx: &CallContext) -> Permission {
-        Permission::Ask(match cx.services.approver().is_there() {
+        Permission::Ask(match cx.services.approver().is_available() {
             true => "the model has a question".to_owned(),
             false => {
                 "it is a question to the person, who is not there: decide yourself, and say what \

@@ -42,7 +42,7 @@ impl Tool for Config {
             search_hint: "settings configuration option preference model theme permissions".into(),
             deferred: true,
             access: Access::Anything,
-            needs: const { &[ServiceNeed::of::<Arc<dyn SettingsAccess>>()] },
+            needs: const { &[ServiceNeed::service::<Arc<dyn SettingsAccess>>()] },
             ..Profile::default()
         }
     }
@@ -61,7 +61,7 @@ impl Tool for Config {
         let Ok(settings) = service(cx) else {
             return Permission::ByEffects;
         };
-        match settings.weigh(&input.setting) {
+        match settings.risk(&input.setting) {
             // In every mode the user decides, and no rule or hook instead.
             SettingRisk::Heavy(why) => Permission::Ask(why),
             SettingRisk::Light | SettingRisk::Unknown(_) => Permission::ByEffects,
@@ -69,7 +69,7 @@ impl Tool for Config {
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        match service(cx)?.weigh(&input.setting) {
+        match service(cx)?.risk(&input.setting) {
             SettingRisk::Unknown(why) => Err(ToolError::Refused(why)),
             SettingRisk::Light | SettingRisk::Heavy(_) => Ok(Check::Pass),
         }

@@ -48,7 +48,7 @@ impl Tool for PushNotification {
             deferred: true,
             access: Access::Reads,
             agents: AgentAccess::Main,
-            needs: const { &[ServiceNeed::of::<Arc<dyn PersonNotifier>>()] },
+            needs: const { &[ServiceNeed::service::<Arc<dyn PersonNotifier>>()] },
             // Frequent notifications would be ignored.
             rate: Some(Rate {
                 calls: 6,

@@ -51,7 +51,7 @@ impl Tool for Sleep {
         let attention = cx.services.get::<PendingInput>().ok();
         let called = async {
             match &attention {
-                Some(attention) => attention.wanted().await,
+                Some(attention) => attention.wait_for_input().await,
                 None => std::future::pending().await,
             }
         };

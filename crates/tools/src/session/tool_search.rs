@@ -172,6 +172,6 @@ async fn wait_for_servers(cx: &CallContext) -> Result<bool, ToolError> {
     tokio::select! {
         biased;
         () = cx.cancel.cancelled() => Err(ToolError::Cancelled),
-        _ = tokio::time::timeout(PATIENCE, servers.settled(Vec::new())) => Ok(true),
+        _ = tokio::time::timeout(PATIENCE, servers.wait_until_connected(Vec::new())) => Ok(true),
     }
 }

@@ -29,7 +29,7 @@ impl Tool for WaitForMcpServers {
             family: "session".into(),
             access: Access::Reads,
             agents: AgentAccess::Main,
-            needs: const { &[ServiceNeed::of::<Arc<dyn PendingServers>>()] },
+            needs: const { &[ServiceNeed::service::<Arc<dyn PendingServers>>()] },
             role: Some(ToolRole::AwaitsTools),
             ..Profile::default()
         }
@@ -47,7 +47,7 @@ impl Tool for WaitForMcpServers {
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
-            () = servers.settled(wanted.clone()) => {}
+            () = servers.wait_until_connected(wanted.clone()) => {}
         }
         let still = servers.pending();
         let waited = before.into_iter().filter(|name| !still.contains(name));

@@ -102,7 +102,7 @@ impl Tool for Bash {
             result_cap: None,
             rules: RuleMatch::Command("command"),
             basic: true,
-            needs: const { &[ServiceNeed::of::<ShellProgram>()] },
+            needs: const { &[ServiceNeed::service::<ShellProgram>()] },
             ..Profile::default()
         }
     }
@@ -119,14 +119,14 @@ impl Tool for Bash {
         }
     }
 
-    fn locate(&self, input: &mut Input, cwd: &Path, home: Option<&Path>) {
+    fn set_location(&self, input: &mut Input, cwd: &Path, home: Option<&Path>) {
         input.read = ReadOnce {
             place: Some(place(cwd, home)),
             line: OnceLock::new(),
         };
     }
 
-    fn reading(&self, input: &Input) -> Option<Arc<dyn Any + Send + Sync>> {
+    fn parsed_input(&self, input: &Input) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(Arc::clone(read_line(input)) as Arc<dyn Any + Send + Sync>)
     }
 

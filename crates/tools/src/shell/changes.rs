@@ -83,7 +83,7 @@ pub(crate) async fn after(
     // The command's own writes are already done; this grant only applies to reverting them.
     let ticket = WriteGrant::unconfined(call.to_string(), "Bash");
     blocking(move || {
-        let is_control = |path: &Path| control.include(path);
+        let is_control = |path: &Path| control.is_control_file(path);
         let changed = journal.after_command(before, &ticket, &command, &is_control);
         let mut said = ChangeReport {
             uncovered: changed.uncovered,
@@ -95,7 +95,7 @@ pub(crate) async fn after(
         let names = named(&changed.control, &cwd);
         let undone = match &changed.unit {
             Some(unit) => journal
-                .take_back(&ticket, unit, &changed.control)
+                .revert_paths(&ticket, unit, &changed.control)
                 .map(drop)
                 .map_err(|error| error.to_string()),
             None => Err("undo does not cover them".to_owned()),

@@ -25,14 +25,14 @@ use crate::paths::escaped;
 /// The outcome of the question.
 pub(crate) enum Asked {
     /// Run the command again with this confinement.
-    Again(Box<Confinement>),
+    Retry(Box<Confinement>),
     /// Do not run it again. Contains the explanation for the model.
-    Not(String),
+    Declined(String),
 }
 
 /// Returns what the sandbox refused to a command, based on control files, on other writes that its
 /// guard saw, and on its output.
-pub(crate) fn kept_from(
+pub(crate) fn find_refusals(
     output: &str,
     code: i32,
     confinement: &Confinement,
@@ -132,7 +132,7 @@ pub(crate) async fn ask(
     let told = told.join("; ");
     let closed = why_closed(refused, confinement);
     let Some(grants) = grants(refused) else {
-        return Asked::Not(format!("The sandbox kept it from: {told}.{closed}"));
+        return Asked::Declined(format!("The sandbox kept it from: {told}.{closed}"));
     };
     let allowing: Vec<String> = grants.iter().map(Grant::words).collect();
     let allowing = allowing.join(", ");
@@ -151,31 +151,31 @@ pub(crate) async fn ask(
         ..ApprovalRequest::default()
     };
     let answer = if cx.permissions.mode == PermissionMode::DontAsk {
-        ApprovalAnswer::Nobody
+        ApprovalAnswer::Unavailable
     } else {
         tokio::select! {
             answer = cx.services.approver().ask(question) => answer,
-            () = cx.cancel.cancelled() => ApprovalAnswer::Nobody,
+            () = cx.cancel.cancelled() => ApprovalAnswer::Unavailable,
         }
     };
     match answer {
         ApprovalAnswer::Allow
-        | ApprovalAnswer::Always
+        | ApprovalAnswer::AllowAlways
         | ApprovalAnswer::Updated { input: None, .. } => {
-            Asked::Again(Box::new(widened(confinement, &grants, gate)))
+            Asked::Retry(Box::new(with_grants(confinement, &grants, gate)))
         }
         // The command has run, so a different command is no answer to this question.
-        ApprovalAnswer::Changed { .. } | ApprovalAnswer::Updated { .. } => Asked::Not(format!(
+        ApprovalAnswer::InputEdited { .. } | ApprovalAnswer::Updated { .. } => Asked::Declined(format!(
             "The sandbox kept it from: {told}. The user wants another call in its place, which can \
              only be made by calling again."
         )),
         ApprovalAnswer::Deny { reason } => {
             let said = reason.map_or_else(String::new, |reason| format!(" They said: {reason}"));
-            Asked::Not(format!(
+            Asked::Declined(format!(
                 "The sandbox kept it from: {told}. The user did not allow it.{said}{closed}"
             ))
         }
-        ApprovalAnswer::Nobody => Asked::Not(format!(
+        ApprovalAnswer::Unavailable => Asked::Declined(format!(
             "The sandbox kept it from: {told}. No one can be asked. What would allow it: {}{closed}",
             remedy(&grants, confinement.profile)
         )),
@@ -291,7 +291,7 @@ fn existing(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the confinement with the grants added.
-fn widened(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Confinement {
+fn with_grants(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Confinement {
     let mut wider = confinement.clone();
     if grants.iter().any(|grant| !matches!(grant, Grant::Read(_))) {
         wider.profile = Confined::Workspace;
@@ -329,7 +329,7 @@ fn widened(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Conf
             Grant::Host(host) => {
                 gate.allow(host);
                 if matches!(wider.network, NetworkAccess::Nobody) {
-                    wider.network = NetworkAccess::ByRule(Hosts::asking());
+                    wider.network = NetworkAccess::ByRule(Hosts::ask_all());
                 }
             }
             Grant::Network => wider.network = NetworkAccess::Anybody,
@@ -471,19 +471,19 @@ mod tests {
             profile: Confined::Workspace,
             writable: Arc::from([root.clone()]),
             protected: Arc::from([root.join(".git")]),
-            control: ControlFiles::by(ControlledFiles::default()),
+            control: ControlFiles::from_rules(ControlledFiles::default()),
             ..Confinement::default()
         };
         let grants = [Grant::Path(root.join(".git/refs"))];
-        let wider = widened(&confinement, &grants, &HostGate::default());
+        let wider = with_grants(&confinement, &grants, &HostGate::default());
         let mut protected = wider.protected.to_vec();
         protected.sort_unstable();
         assert_eq!(
             protected,
             [root.join(".git/hooks"), root.join(".git/objects")]
         );
-        assert!(!wider.control.include(&root.join(".git/refs/x")));
-        assert!(wider.control.include(&root.join(".git/hooks/x")));
+        assert!(!wider.control.is_control_file(&root.join(".git/refs/x")));
+        assert!(wider.control.is_control_file(&root.join(".git/hooks/x")));
         assert!(!is_writable(&confinement, &root.join(".git/refs/new")));
         assert!(is_writable(&wider, &root.join(".git/refs/new")));
         assert!(is_writable(&wider, &root.join("new/file")));
@@ -522,7 +522,7 @@ mod tests {
         assert_eq!(at("gone"), None);
         let wider = |path: PathBuf| {
             let grants = [Grant::Read(path)];
-            widened(&confinement, &grants, &HostGate::default())
+            with_grants(&confinement, &grants, &HostGate::default())
         };
         let one = wider(home.join(".ssh/a"));
         assert_eq!(one.profile, Confined::ReadOnly);
@@ -537,7 +537,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let confinement = Confinement {
-            control: ControlFiles::by(ControlFile(".envrc")),
+            control: ControlFiles::from_rules(ControlFile(".envrc")),
             ..Confinement::default()
         };
         let permits = |confinement: &Confinement, name: &str| {
@@ -547,7 +547,7 @@ mod tests {
                 settings: None,
             })
         };
-        let wider = |grant: Grant| widened(&confinement, &[grant], &HostGate::default());
+        let wider = |grant: Grant| with_grants(&confinement, &[grant], &HostGate::default());
         let beside = wider(Grant::Path(root.clone()));
         assert_eq!(*beside.writable, *std::slice::from_ref(&root));
         assert!(permits(&beside, "new.txt") && !permits(&beside, ".envrc"));

@@ -38,7 +38,7 @@ const DEEPEST: usize = 8;
 
 /// Returns the meaning of the exit code of a line. The last command decides, because the code is
 /// its own.
-pub(crate) fn meaning(line: &str, analysis: &Analysis, code: i32) -> Meaning {
+pub(crate) fn exit_meaning(line: &str, analysis: &Analysis, code: i32) -> Meaning {
     if code == 0 {
         return Meaning {
             failed: false,
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     fn said(line: &str, code: i32) -> (bool, String) {
-        let Meaning { failed, text } = meaning(line, &read(line), code);
+        let Meaning { failed, text } = exit_meaning(line, &read(line), code);
         (failed, text.unwrap_or_default())
     }
 
@@ -396,8 +396,8 @@ mod tests {
             code in proptest::prelude::any::<i32>(),
         ) {
             let analysis = read(&line);
-            meaning(&line, &analysis, code);
-            meaning(&line, &analysis, 1);
+            exit_meaning(&line, &analysis, code);
+            exit_meaning(&line, &analysis, 1);
             when_slow(&analysis);
         }
     }

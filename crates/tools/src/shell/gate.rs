@@ -40,7 +40,7 @@ impl HostGate {
             Some(method) => Some(method),
         };
         let rules = self.rules().clone();
-        let passage = rules.map_or(HostVerdict::Ask, |rules| rules.judge(&host, request.port));
+        let passage = rules.map_or(HostVerdict::Ask, |rules| rules.evaluate(&host, request.port));
         match (passage, changes) {
             (HostVerdict::Denied, _) => refuse(format!("A rule denies {host}.")),
             (HostVerdict::Allowed, None) => allow(request, "A rule allows it."),
@@ -117,7 +117,7 @@ mod tests {
     struct Examples;
 
     impl JudgeHosts for Examples {
-        fn judge(&self, host: &str, _: u16) -> HostVerdict {
+        fn evaluate(&self, host: &str, _: u16) -> HostVerdict {
             match host {
                 "good.example" | "10.0.0.1" => HostVerdict::Allowed,
                 "bad.example" => HostVerdict::Denied,
@@ -150,7 +150,7 @@ mod tests {
         let (mut cx, _updates) = CallContext::for_test(Path::new("/"));
         cx.services = Services::none().with_approver(person.clone());
         let gate = HostGate::default();
-        let rules = Hosts::by(Examples);
+        let rules = Hosts::from_evaluator(Examples);
         let named = Named {
             card: Card::new("Bash", "x"),
             asked: ToolUse {
@@ -205,7 +205,7 @@ mod tests {
         denying.allow("new.example");
         assert!(passes(&denying, "new.example", None).await);
 
-        let (alone, _) = gate(ApprovalAnswer::Nobody);
+        let (alone, _) = gate(ApprovalAnswer::Unavailable);
         let GateVerdict::Refuse { because } = alone.judge(request("new.example", None)).await
         else {
             panic!("let through");

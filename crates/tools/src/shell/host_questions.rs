@@ -88,13 +88,13 @@ impl HostQuestions {
         };
         let said = match asker.approver.ask(question).await {
             ApprovalAnswer::Allow
-            | ApprovalAnswer::Always
+            | ApprovalAnswer::AllowAlways
             | ApprovalAnswer::Updated { input: None, .. } => true,
             // The request is already running, so it cannot be changed into another call.
             ApprovalAnswer::Deny { .. }
-            | ApprovalAnswer::Changed { .. }
+            | ApprovalAnswer::InputEdited { .. }
             | ApprovalAnswer::Updated { .. } => false,
-            ApprovalAnswer::Nobody => return None,
+            ApprovalAnswer::Unavailable => return None,
         };
         self.state().said.insert(about.to_owned(), said);
         Some(said)

@@ -157,7 +157,7 @@ impl Job {
 
     /// After the command has exited, waits for the rest of its output. Waits only briefly for
     /// leftover processes that keep the pipe open.
-    pub(crate) async fn settle(&self) {
+    pub(crate) async fn drain_output(&self) {
         let left = match self.stage() {
             Stage::Exited(ended) => ended.left > 0,
             Stage::Running => true,

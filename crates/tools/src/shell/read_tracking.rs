@@ -24,7 +24,7 @@ struct ShownFile {
 
 /// Records a read of the file if the line shows exactly one. The caller must have shown the output
 /// in full.
-pub(crate) async fn note(analysis: &Analysis, command: &str, cx: &CallContext) {
+pub(crate) async fn record_read(analysis: &Analysis, command: &str, cx: &CallContext) {
     let Some(shown) = shown(analysis, command) else {
         return;
     };

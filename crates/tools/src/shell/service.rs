@@ -230,7 +230,7 @@ impl Shell {
     }
 
     /// Returns the notice that undo does not cover a command, once per session.
-    pub(crate) fn uncovered(&self, why: &str) -> Option<String> {
+    pub(crate) fn undo_warning(&self, why: &str) -> Option<String> {
         let told = self.told_uncovered.swap(true, Ordering::Relaxed);
         (!told).then(|| {
             format!(
@@ -286,7 +286,7 @@ impl Shell {
     }
 
     /// Returns the path for an output that is too long to be shown.
-    pub(crate) fn place(&self, call: CallId, attempt: u32) -> PathBuf {
+    pub(crate) fn output_path(&self, call: CallId, attempt: u32) -> PathBuf {
         let name = match attempt {
             0 => format!("bash_{call}.txt"),
             again => format!("bash_{call}_{again}.txt"),

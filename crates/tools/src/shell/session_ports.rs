@@ -17,7 +17,7 @@ use super::{
     Shell,
     ports::{self, ListenTables, ListeningSocket},
 };
-use crate::{blocking::blocking, web::harmless};
+use crate::{blocking::blocking, web::strip_invisible};
 
 /// The maximum length of a shown command line, in characters.
 const SHOWN: usize = 80;
@@ -267,7 +267,7 @@ fn listeners(
 
 /// Returns a command line, shortened for use in a sentence.
 fn shown(command: &str) -> String {
-    harmless(&haft_browser::one_line(command, SHOWN)).replace('`', "'")
+    strip_invisible(&haft_browser::one_line(command, SHOWN)).replace('`', "'")
 }
 
 #[cfg(test)]

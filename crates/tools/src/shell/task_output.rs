@@ -124,7 +124,7 @@ impl Tool for TaskOutput {
         if let Some(longest) = input.wait() {
             waited = true;
             tokio::select! {
-                _ = job.gone() => job.settle().await,
+                _ = job.gone() => job.drain_output().await,
                 () = sleep(longest) => {}
                 () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
             }
@@ -138,7 +138,7 @@ impl Tool for TaskOutput {
                 .collect();
         }
         let (tasks, asked) = (shell.tasks().clone(), id.clone());
-        let news = blocking(move || tasks.news(&asked, MOST)).await?;
+        let news = blocking(move || tasks.take_output(&asked, MOST)).await?;
         let news = news.ok_or_else(gone)?;
         let status = match (news.info.status, waited) {
             (TaskStatus::Running, true) => "timeout",
@@ -182,10 +182,10 @@ async fn agent_output(
         }
     }
     let gone = || ToolError::Failed(format!("Task {id} is not remembered any more."));
-    let looked = subagents.0.look(id).ok_or_else(gone)?;
+    let looked = subagents.0.status(id).ok_or_else(gone)?;
     let is_over = looked.status != TaskStatus::Running;
     if is_over && let Ok(notices) = cx.services.get::<BackgroundTasks>() {
-        notices.withdraw(&looked.id);
+        notices.drop_notice(&looked.id);
     }
     let retrieval = match (is_over, wait.is_some()) {
         (true, _) => "success",

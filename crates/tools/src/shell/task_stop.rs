@@ -130,7 +130,7 @@ pub(crate) fn find(id: &str, services: &Services) -> Result<FoundTask, ToolError
         return Ok(FoundTask::Command(shell));
     }
     if let Ok(subagents) = services.get::<Subagents>()
-        && let Some(looked) = subagents.0.look(id)
+        && let Some(looked) = subagents.0.status(id)
     {
         return Ok(FoundTask::Agent(subagents, looked));
     }
@@ -150,9 +150,9 @@ async fn stop_watch(
 ) -> Result<ToolOutput, ToolError> {
     let id = &task.id;
     task.stop.cancel();
-    notices.over_of(id).await;
+    notices.wait_until_finished(id).await;
     // The result informs the model, so the notice is withdrawn.
-    notices.withdraw(id);
+    notices.drop_notice(id);
     let message = format!("Stopped task {id} ({}).", task.description);
     Ok(ToolOutput::text(message.clone()).with_structured(json!({
         "message": message,
@@ -178,7 +178,7 @@ async fn stop_agent(
     subagents.0.wait(id).await;
     // The result informs the model, so the notice is withdrawn.
     if let Ok(notices) = cx.services.get::<BackgroundTasks>() {
-        notices.withdraw(id);
+        notices.drop_notice(id);
     }
     let message = format!("Stopped task {id} ({}).", looked.description);
     Ok(ToolOutput::text(message.clone()).with_structured(json!({

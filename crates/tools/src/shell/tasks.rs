@@ -162,7 +162,7 @@ impl Tasks {
         let mut kept = self.kept();
         if let Some((_, task)) = kept.find_mut(id) {
             task.told = true;
-            self.notices.withdraw(id);
+            self.notices.drop_notice(id);
         }
         let info = kept.find(id).map(|(number, task)| task.info(number));
         Ok(info.unwrap_or(before))
@@ -191,7 +191,7 @@ impl Tasks {
     }
 
     /// Returns the new output of a task, at most the last `most` bytes. Waits for the disk.
-    pub(crate) fn news(&self, id: &str, most: usize) -> Option<News> {
+    pub(crate) fn take_output(&self, id: &str, most: usize) -> Option<News> {
         let mut kept = self.kept();
         let (number, task) = kept.find_mut(id)?;
         let info = task.info(number);
@@ -214,7 +214,7 @@ impl Tasks {
         }
         if info.status != TaskStatus::Running {
             task.told = true;
-            self.notices.withdraw(&info.id);
+            self.notices.drop_notice(&info.id);
         }
         Some(News {
             info,
@@ -317,7 +317,7 @@ impl Tasks {
         let notice = task.notice(number);
         drop(kept);
         match told {
-            true => self.notices.settle(notice),
+            true => self.notices.finish_reported(notice),
             false => self.notices.push(notice),
         }
     }
@@ -366,7 +366,7 @@ async fn watch(
         None => Vec::new(),
     };
     if let (Some(tasks), Some(job)) = (tasks.upgrade(), job.upgrade()) {
-        job.settle().await;
+        job.drain_output().await;
         tasks.over(number, notes);
     }
 }

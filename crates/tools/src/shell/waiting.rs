@@ -9,7 +9,7 @@ use regex::{Regex, RegexBuilder};
 
 /// Returns advice for a command that seems to wait for input, from the end of its output. The
 /// output must not be trimmed: a line without a line end is a question, or still being written.
-pub(crate) fn hint(tail: &str) -> Option<String> {
+pub(crate) fn input_hint(tail: &str) -> Option<String> {
     let last = tail.lines().rev().find(|line| !line.trim().is_empty())?;
     if last.len() > LONGEST {
         return None;
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn every_question_is_known_and_has_the_right_advice() {
         for (tail, advice) in ASKS {
-            let found = hint(tail);
+            let found = input_hint(tail);
             assert!(
                 found.as_ref().is_some_and(|hint| hint.ends_with(advice)),
                 "{tail:?}: {found:?}"
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn nothing_else_is_taken_for_a_question() {
         for tail in DOES_NOT_ASK {
-            assert_eq!(hint(tail), None, "{tail:?}");
+            assert_eq!(input_hint(tail), None, "{tail:?}");
         }
     }
 
@@ -390,9 +390,9 @@ mod tests {
         insta::assert_snapshot!(
             "hints",
             [
-                hint("Proceed ([y]/n)? "),
-                hint(&long),
-                hint("sudo: a password is required\n")
+                input_hint("Proceed ([y]/n)? "),
+                input_hint(&long),
+                input_hint("sudo: a password is required\n")
             ]
             .map(Option::unwrap_or_default)
             .join("\n\n")

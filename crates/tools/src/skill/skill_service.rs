@@ -129,7 +129,7 @@ impl SkillBook {
     pub fn find(&self, name: &str, caller: Caller) -> Result<Arc<Skill>, String> {
         let name = name.trim().trim_start_matches('/');
         let Some(skill) = self.skills.get(name) else {
-            let near = self.skills.near(name);
+            let near = self.skills.similar_names(name);
             let hint = match near.is_empty() {
                 true => String::new(),
                 false => format!(" Did you mean {}?", near.join(", ")),
@@ -164,7 +164,7 @@ impl SkillBook {
         aside: &NestedCalls,
         cancel: &CancellationToken,
     ) -> Result<Invoked, String> {
-        let (skill, body) = self.find(name, caller)?.again()?;
+        let (skill, body) = self.find(name, caller)?.reload()?;
         let trusted = match skill.origin {
             ExtensionOrigin::Project => {
                 self.trusts_project && self.skills.places().is_of_project(&skill.file)

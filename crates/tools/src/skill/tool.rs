@@ -53,7 +53,7 @@ impl Tool for Skill {
                 otherwise: "",
             },
             role: Some(ToolRole::LoadsSkills),
-            needs: const { &[ServiceNeed::of::<SkillBook>()] },
+            needs: const { &[ServiceNeed::service::<SkillBook>()] },
             ..Profile::default()
         }
     }

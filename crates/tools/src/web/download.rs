@@ -27,7 +27,7 @@ const RESOLVING: Duration = Duration::from_secs(10);
 pub(super) enum Fetched {
     Answer(Download),
     /// The page is on another host, which was not approved.
-    Moved {
+    Redirect {
         status: u16,
         to: String,
     },
@@ -81,7 +81,7 @@ impl Downloader<'_> {
                 let to = to.upgraded();
                 if !self.follows(&address, &to)? {
                     let to = to.url.to_string();
-                    return Ok(Fetched::Moved { status, to });
+                    return Ok(Fetched::Redirect { status, to });
                 }
                 address = to;
                 left = left.saturating_sub(began.elapsed());
@@ -125,7 +125,7 @@ impl Downloader<'_> {
         let answered = timeout_at(deadline, self.client.get(request)).await;
         let answered = answered.map_err(|_| self.late(address, "has not answered"))?;
         answered.map_err(|failure| {
-            let next = match failure.is_passing {
+            let next = match failure.is_transient {
                 true => " Try again later, or use another source.",
                 false => "",
             };
@@ -200,7 +200,7 @@ impl Downloader<'_> {
             return Ok(false);
         }
         let hosts = &self.cx.permissions.hosts;
-        let judge = |at: &PageAddress| hosts.judge(&at.host_in_rules(), at.port);
+        let judge = |at: &PageAddress| hosts.evaluate(&at.host_in_rules(), at.port);
         Ok(match (judge(from), judge(to)) {
             (_, HostVerdict::Denied) => {
                 return Err(ToolError::Failed(format!(
@@ -291,13 +291,13 @@ impl Downloader<'_> {
         };
         match cx.services.approver().ask(question).await {
             ApprovalAnswer::Allow
-            | ApprovalAnswer::Always
+            | ApprovalAnswer::AllowAlways
             | ApprovalAnswer::Updated { input: None, .. } => Some(true),
             // The call is already running, so that it cannot be replaced.
             ApprovalAnswer::Deny { .. }
-            | ApprovalAnswer::Changed { .. }
+            | ApprovalAnswer::InputEdited { .. }
             | ApprovalAnswer::Updated { .. } => Some(false),
-            ApprovalAnswer::Nobody => None,
+            ApprovalAnswer::Unavailable => None,
         }
     }
 }

@@ -18,7 +18,7 @@ use super::{
     WebSession,
     address::PageAddress,
     download::{Downloader, Fetched, is_named},
-    marked::{harmless, marked},
+    marked::{strip_invisible, mark_untrusted},
     page::{self, Page, PageBody},
 };
 
@@ -29,7 +29,7 @@ const PART: usize = 40_000;
 /// The maximum number of characters of an error page.
 const EXCERPT: usize = 2_000;
 
-const NEEDS: [ServiceNeed; 1] = [ServiceNeed::of::<Arc<dyn FetchWeb>>()];
+const NEEDS: [ServiceNeed; 1] = [ServiceNeed::service::<Arc<dyn FetchWeb>>()];
 
 const MARK: &str = "web_page";
 
@@ -121,7 +121,7 @@ impl Tool for WebFetch {
                     asked: asked(input, cx),
                 };
                 match downloader.download(address).await? {
-                    Fetched::Moved { status, to } => return Ok(moved(input, status, &to, began)),
+                    Fetched::Redirect { status, to } => return Ok(moved(input, status, &to, began)),
                     Fetched::Answer(download) => {
                         let page = Arc::new(page::read(download, &web, cx).await?);
                         if (200..300).contains(&page.code) {
@@ -141,12 +141,12 @@ impl Tool for WebFetch {
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {
-        let mut subject = harmless(&input.url);
+        let mut subject = strip_invisible(&input.url);
         if let Some(offset) = input.offset {
             let _ = write!(subject, " from character {offset}");
         }
         let card = Card::new(Self::NAME, subject);
-        Some(card.with(CardPiece::Muted(harmless(&input.prompt))))
+        Some(card.with(CardPiece::Muted(strip_invisible(&input.prompt))))
     }
 
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
@@ -173,7 +173,7 @@ fn moved(input: &Input, status: u16, to: &str, began: Instant) -> ToolOutput {
     let text = format!(
         "{} redirects to another host, which was not followed.\nRedirect: {status} {}\nTo: {to}\nIf you want \
          that page, call WebFetch again with this URL.",
-        harmless(&input.url),
+        strip_invisible(&input.url),
         code_text(status)
     );
     let structured = json!({
@@ -210,7 +210,7 @@ impl Answer<'_> {
                 );
                 let mut blocks = vec![Content::text(kept)];
                 blocks.extend(content.iter().map(|block| match block {
-                    Content::Text { text } => Content::text(marked(MARK, source, text)),
+                    Content::Text { text } => Content::text(mark_untrusted(MARK, source, text)),
                     other => other.clone(),
                 }));
                 return ToolOutput {
@@ -243,7 +243,7 @@ impl Answer<'_> {
             match small.ask(INSTRUCTIONS, self.question(part)).await {
                 Ok(said) => {
                     let more = more(skipped, end, total);
-                    return ToolOutput::text(format!("{}{more}", marked(MARK, source, &said)));
+                    return ToolOutput::text(format!("{}{more}", mark_untrusted(MARK, source, &said)));
                 }
                 // The page itself is more useful than an error.
                 Err(why) => note = format!("[The small model could not be asked: {why}]\n"),
@@ -251,13 +251,13 @@ impl Answer<'_> {
         }
         let (part, end) = part(text, skipped, PART);
         let more = more(skipped, end, total);
-        ToolOutput::text(format!("{note}{}{more}", marked(MARK, source, part)))
+        ToolOutput::text(format!("{note}{}{more}", mark_untrusted(MARK, source, part)))
     }
 
     fn question(&self, part: &str) -> String {
         format!(
             "{}\n\nThe request: {}",
-            marked(MARK, &self.page.url, part),
+            mark_untrusted(MARK, &self.page.url, part),
             self.input.prompt
         )
     }
@@ -275,7 +275,7 @@ impl Answer<'_> {
             && !said.trim().is_empty()
         {
             let (part, _) = part(said, 0, EXCERPT);
-            text = format!("{text}\n{}", marked(MARK, &self.page.url, part));
+            text = format!("{text}\n{}", mark_untrusted(MARK, &self.page.url, part));
         }
         ToolOutput::text(text).as_failure()
     }

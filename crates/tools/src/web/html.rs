@@ -14,7 +14,7 @@ use htmd::{
 };
 use url::Url;
 
-use super::tame::{TamePage, tame};
+use super::tame::{TamePage, sanitize};
 
 /// Shorter main content is ignored…
 const LEAST_CONTENT: usize = 250;
@@ -42,7 +42,7 @@ pub(super) struct HtmlText {
 /// Converts a page. This is slow, so it must not run on an async thread.
 pub(super) fn to_markdown(html: &str, url: &str) -> HtmlText {
     let base = Url::parse(url).ok();
-    let page = tame(html, base.as_ref());
+    let page = sanitize(html, base.as_ref());
     let converted = match page.is_large {
         true => large(&page, threads()),
         false => beside([|| small(&page)]).and_then(|mut one| one.pop()),
@@ -269,7 +269,7 @@ do not mean anything at all but are there all the same, because a page has words
 
     #[test]
     fn a_large_page_reads_the_same_in_parts() {
-        let page = tame(&long_page(), None);
+        let page = sanitize(&long_page(), None);
         assert!(page.is_large && page.cuts.len() > 20, "{}", page.cuts.len());
         let main = page.main.clone().unwrap();
         let whole = markdown(&page.html[main]);
@@ -282,12 +282,12 @@ do not mean anything at all but are there all the same, because a page has words
         let bare = long_page()
             .replace("<main>", "<div>")
             .replace("</main>", "</div>");
-        let page = tame(&bare, None);
+        let page = sanitize(&bare, None);
         let (converted, is_main) = large(&page, 4).unwrap();
         assert!(!is_main);
         assert_eq!(tidy(&converted), tidy(&markdown(&page.html)));
         // What cannot be cut is converted in one piece.
-        let one = tame(&format!("<table>{}", "<tr><td>x".repeat(80_000)), None);
+        let one = sanitize(&format!("<table>{}", "<tr><td>x".repeat(80_000)), None);
         assert!(one.is_large && one.cuts.is_empty());
         assert!(large(&one, 4).unwrap().0.contains("x"));
     }

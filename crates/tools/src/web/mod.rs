@@ -29,7 +29,7 @@ pub(crate) use address::PageAddress;
 pub(crate) use download::{host_rules, is_named};
 pub(crate) use fetch::WebFetch;
 #[cfg(feature = "browser")]
-pub(crate) use marked::harmless;
+pub(crate) use marked::strip_invisible;
 pub(crate) use search::WebSearch;
 pub use session::{WebLimits, WebSession};
 

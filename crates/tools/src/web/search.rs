@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{
     WebSession,
-    marked::{harmless, marked},
+    marked::{strip_invisible, mark_untrusted},
 };
 use crate::words::counted;
 
@@ -24,7 +24,7 @@ const MOST_HITS: usize = 20;
 const LONGEST_SNIPPET: usize = 500;
 const LONGEST_QUERY: usize = 1_000;
 
-const NEEDS: [ServiceNeed; 1] = [ServiceNeed::of::<WebSearcher>()];
+const NEEDS: [ServiceNeed; 1] = [ServiceNeed::service::<WebSearcher>()];
 
 /// Searches the web.
 ///
@@ -118,13 +118,13 @@ impl Tool for WebSearch {
             WebSearcher::Service(service) => {
                 let found = service.search(&query, &cx.cancel).await;
                 let found = found.map_err(|why| {
-                    ToolError::Failed(format!("the search failed: {}", harmless(&why)))
+                    ToolError::Failed(format!("the search failed: {}", strip_invisible(&why)))
                 })?;
                 Ok(answer(input, cx, found, began))
             }
             WebSearcher::Tool(name) => {
                 let said = by_tool(name, &query, cx).await?;
-                let text = format!("{}\n{CITE}", marked(MARK, name, &said));
+                let text = format!("{}\n{CITE}", mark_untrusted(MARK, name, &said));
                 Ok(ToolOutput::text(text).with_structured(structured(
                     input,
                     json!([said]),
@@ -136,7 +136,7 @@ impl Tool for WebSearch {
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {
-        Some(Card::new(Self::NAME, harmless(&input.query)))
+        Some(Card::new(Self::NAME, strip_invisible(&input.query)))
     }
 
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
@@ -182,7 +182,7 @@ async fn by_tool(name: &str, query: &WebQuery, cx: &CallContext) -> Result<Strin
     match result.is_error {
         true => Err(ToolError::Failed(format!(
             "{name}, which searches here, failed: {}",
-            harmless(&result.text)
+            strip_invisible(&result.text)
         ))),
         false => Ok(result.text),
     }
@@ -214,7 +214,7 @@ fn answer(input: &Input, cx: &CallContext, found: WebHits, began: Instant) -> To
     }
     let text = match found.hits.is_empty() && found.text.trim().is_empty() {
         true => format!("No results for {:?}. Try other words.", input.query),
-        false => format!("{}\n{CITE}", marked(MARK, &input.query, &lines)),
+        false => format!("{}\n{CITE}", mark_untrusted(MARK, &input.query, &lines)),
     };
     let searches = found.searches.or(Some(1));
     ToolOutput::text(text).with_structured(structured(input, json!(results), searches, began))

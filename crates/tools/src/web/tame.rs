@@ -43,7 +43,7 @@ const ATTRIBUTES: [&str; 17] = [
     "name", "property", "datetime", "role", "itemprop", "hidden",
 ];
 /// Sanitizes a page. Links are made absolute with its address.
-pub(super) fn tame(html: &str, base: Option<&Url>) -> TamePage {
+pub(super) fn sanitize(html: &str, base: Option<&Url>) -> TamePage {
     tame_as(html, base, html.len() > LARGE)
 }
 
@@ -340,7 +340,7 @@ mod tests {
 
     fn tamed(html: &str) -> String {
         let base = Url::parse("https://a.example/docs/x").unwrap();
-        tame(html, Some(&base)).html
+        sanitize(html, Some(&base)).html
     }
 
     #[test]
@@ -379,8 +379,8 @@ mod tests {
         for (html, expected) in cases {
             assert_eq!(tamed(html), expected, "{html}");
         }
-        assert_eq!(tame("<title> A\n b </title>", None).title, "A b");
-        let page = tame(
+        assert_eq!(sanitize("<title> A\n b </title>", None).title, "A b");
+        let page = sanitize(
             "x<article>1</article><main>long<p>er</main>y<article>2",
             None,
         );
@@ -417,7 +417,7 @@ mod tests {
             "<x =\"",
         ] {
             let page = piece.repeat(1_000_000 / piece.len());
-            let tame = tame(&page, None);
+            let tame = sanitize(&page, None);
             assert!(tame.html.len() <= 6 * page.len(), "{piece}");
         }
         // Each of them would take hours if it were quadratic.
@@ -427,7 +427,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn what_comes_out_is_nested_well(html in "(<(/?(p|b|div|li|td|a|script|svg|br|title)( [a-z]+=('|\")?[a-z]*('|\")?)?>)?|[a-z<>&\"' ]{0,5}){0,30}") {
-            let out = tame(&html, None).html;
+            let out = sanitize(&html, None).html;
             let mut open: Vec<&str> = Vec::new();
             let mut rest = out.as_str();
             while let Some(at) = rest.find('<') {

@@ -46,7 +46,7 @@ impl Tool for EnterWorktree {
             deferred: true,
             paths: &["path"],
             rules: RuleMatch::NameOnly,
-            needs: const { &[ServiceNeed::of::<WorktreeService>()] },
+            needs: const { &[ServiceNeed::service::<WorktreeService>()] },
             timeout: Some(std::time::Duration::from_secs(900)),
             ..Profile::default()
         }

@@ -52,7 +52,7 @@ impl Tool for ExitWorktree {
             search_hint: "git worktree leave remove keep".into(),
             access: Access::Anything,
             deferred: true,
-            needs: const { &[ServiceNeed::of::<WorktreeService>()] },
+            needs: const { &[ServiceNeed::service::<WorktreeService>()] },
             timeout: Some(std::time::Duration::from_secs(900)),
             ..Profile::default()
         }

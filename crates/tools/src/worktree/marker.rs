@@ -157,7 +157,7 @@ fn quoted(path: &Path) -> String {
 
 /// Finds worktrees of the repository around this directory that ended sessions left behind. This
 /// reads a few files, and runs nothing.
-pub fn left_behind(cwd: &Path) -> Vec<LeftWorktree> {
+pub fn orphaned_worktrees(cwd: &Path) -> Vec<LeftWorktree> {
     let root = cwd.ancestors().find(|above| above.join(".git").exists());
     let Some(root) = root else {
         return Vec::new();

@@ -118,7 +118,7 @@ impl Code {
     /// What is reported after the calls of a reply.
     pub(crate) async fn after(&self) -> Option<String> {
         let follower = self.session.services.get::<CallFollower>().unwrap();
-        let report = follower.0.after_calls(&self.session.services);
+        let report = follower.0.report_after_calls(&self.session.services);
         timeout(LONG, report).await.expect("it does not end")
     }
 

@@ -566,6 +566,6 @@ async fn a_follower_without_servers_says_nothing() {
         .await
         .ok();
     let follower = code.session.services.get::<CallFollower>().unwrap();
-    let report = follower.0.after_calls(&code.session.services);
+    let report = follower.0.report_after_calls(&code.session.services);
     assert_eq!(timeout(LONG, report).await.unwrap(), None);
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use haft_contract::Services;
-use haft_testkit::{TempProject, contract::hold};
+use haft_testkit::{TempProject, contract::check_contract};
 use haft_tools::{MemoryFolder, ShellProgram};
 use serde_json::json;
 
@@ -179,6 +179,6 @@ async fn every_tool_keeps_to_the_contract() {
             .with(Arc::new(book));
         let services = haft_tools::with_services(services, folder.root(), project.root());
         let services = haft_tools::with_worktrees(services);
-        hold(tool, services, &project, &inputs).await;
+        check_contract(tool, services, &project, &inputs).await;
     }
 }

@@ -20,7 +20,7 @@ use crate::session::{Session, tool};
 struct Two(Mutex<Value>);
 
 impl SettingsAccess for Two {
-    fn weigh(&self, setting: &str) -> SettingRisk {
+    fn risk(&self, setting: &str) -> SettingRisk {
         match setting {
             "model" => SettingRisk::Light,
             "env" => SettingRisk::Heavy("it may hold secrets".to_owned()),
@@ -68,7 +68,7 @@ async fn told(session: &Session, mode: PermissionMode, calls: &[(&str, Value)]) 
         cx.permissions.mode = mode;
         cx.permissions.plan_file = Some(session.project.path("plan.md").into());
         writeln!(text, "> {name} {input}").unwrap();
-        let bound = match bound.complete(&cx).await {
+        let bound = match bound.complete_input(&cx).await {
             Some(input) => session.bind(name, input),
             None => bound,
         };
@@ -141,7 +141,7 @@ async fn the_task_list() {
     let remembered = session.services.get::<SessionState>().unwrap();
     insta::assert_snapshot!(
         "the_task_list_after_a_summary",
-        remembered.told().join("\n")
+        remembered.reminders().join("\n")
     );
 }
 
@@ -149,7 +149,7 @@ async fn the_task_list() {
 #[tokio::test]
 async fn hooks_keep_a_task_from_being_created_or_completed() {
     let mut session = session();
-    let objects = HookFire::by(|event, _| {
+    let objects = HookFire::from_fn(|event, _| {
         let subject = event.fields["task_subject"].as_str().unwrap().to_owned();
         Box::pin(async move {
             HookVerdict {

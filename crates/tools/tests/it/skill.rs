@@ -74,7 +74,7 @@ fn session(files: &[(&str, &str)], trusts_project: bool, settings: &Value) -> Se
 
 async fn call(session: &Session, input: Value) -> Result<ToolOutput, ToolError> {
     let (bound, mut cx) = (session.bind("Skill", input), session.context());
-    cx.nested = NestedCalls::by(Arc::new(Fake::default()));
+    cx.nested = NestedCalls::from_runner(Arc::new(Fake::default()));
     bound.check(&cx).await?;
     bound.call(&cx).await
 }
@@ -224,7 +224,7 @@ async fn commands_run_by_the_rules_the_skill_brings_and_a_refusal_ends_it() {
     let session = session(&files, true, &json!({}));
     let fake = Arc::new(Fake::default());
     let book = session.services.get::<SkillBook>().unwrap();
-    let (aside, cancel) = (NestedCalls::by(fake.clone()), CancellationToken::new());
+    let (aside, cancel) = (NestedCalls::from_runner(fake.clone()), CancellationToken::new());
     let invoke = |name: &'static str| book.invoke(name, "-s", Caller::Model, &aside, &cancel);
     let text = invoke("good").await.unwrap().text;
     assert!(
@@ -360,7 +360,7 @@ impl SpawnAgents for Launches {
         Box::pin(async { Err(ToolError::Failed("nobody is there".to_owned())) })
     }
 
-    fn look(&self, _: &str) -> Option<AgentStatus> {
+    fn status(&self, _: &str) -> Option<AgentStatus> {
         None
     }
 

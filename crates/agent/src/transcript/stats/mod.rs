@@ -376,7 +376,7 @@ fn entry<T: Default>(counts: &mut BTreeMap<String, T>, name: String) -> &mut T {
 
 /// Converts a timestamp to milliseconds since 1970.
 fn milliseconds(text: &str) -> Option<u64> {
-    let time = CalendarTime::of_millisecond(text)?;
+    let time = CalendarTime::parse(text)?;
     let seconds = u64::try_from(time.to_unix_seconds()?).ok()?;
     Some(seconds * 1_000 + u64::try_from(time.millisecond).ok()?)
 }

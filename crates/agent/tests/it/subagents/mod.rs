@@ -64,7 +64,7 @@ async fn ten_at_once_three_fail_and_one_hangs_until_it_is_interrupted() {
     let (over, control) = (AtomicUsize::new(0), team.agent.control());
     let statuses = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&statuses);
-    team.notices.heard_by(move |event| {
+    team.notices.set_listener(move |event| {
         if let TaskEvent::Over(notice) = event {
             kept.lock().unwrap().push(notice.status.name());
             // All but the one that hangs.
@@ -91,10 +91,10 @@ async fn ten_at_once_three_fail_and_one_hangs_until_it_is_interrupted() {
         }
     }
     // Nothing is left, also of the one that hung.
-    assert_eq!(team.crew.at_work(), 0);
+    assert_eq!(team.crew.running_count(), 0);
     assert!(team.notices.running().is_empty());
     assert!(
-        team.notices.take().is_empty(),
+        team.notices.take_notices().is_empty(),
         "its calls have told the model"
     );
     let mut statuses = statuses.lock().unwrap().clone();
@@ -200,7 +200,7 @@ async fn an_interrupt_reaches_the_deepest() {
     let (ended, ()) = tokio::join!(team.agent.run("go", &rig.ear), interrupt);
     assert_eq!(ended.reason, EndReason::AbortedTools);
     assert_valid(team.agent.conversation());
-    assert_eq!(team.crew.at_work(), 0);
+    assert_eq!(team.crew.running_count(), 0);
     let ended = team.agent.run("again", &rig.ear).await;
     assert_eq!(ended.text, "after");
 }
@@ -227,7 +227,7 @@ async fn in_the_background_it_is_told_when_it_is_done() {
     assert!(running[0].in_background);
     rig.stage.flag("go");
     team.notices.changed().await;
-    let ended = team.agent.run_notices(&rig.ear).await;
+    let ended = team.agent.run_background_notices(&rig.ear).await;
     assert_eq!(ended.text, "I heard");
     let lines = shown(team.agent.conversation().messages());
     let notice = lines
@@ -239,7 +239,7 @@ async fn in_the_background_it_is_told_when_it_is_done() {
     let path = path.split('<').next().unwrap();
     assert_eq!(fs::read_to_string(path).unwrap(), "found it");
     team.crew.close().await;
-    assert_eq!(team.crew.at_work(), 0);
+    assert_eq!(team.crew.running_count(), 0);
 }
 
 #[tokio::test]
@@ -267,8 +267,8 @@ async fn a_task_in_the_background_is_asked_and_stopped_like_any_other() {
         .map(|number| team.result(&format!("toolu_{number}_0")).replace(&id, "ID"))
         .collect();
     insta::assert_snapshot!(results.join("\n---\n"));
-    assert!(team.notices.take().is_empty(), "the model knows");
-    assert_eq!(team.crew.at_work(), 0);
+    assert!(team.notices.take_notices().is_empty(), "the model knows");
+    assert_eq!(team.crew.running_count(), 0);
 }
 
 #[tokio::test]
@@ -297,7 +297,7 @@ async fn a_message_reaches_one_at_work_and_takes_one_that_is_done_up_again() {
     let mut team = Setup::default().team(&rig, &model).await;
     let (heard, stage) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&rig.stage));
     let sink = move |event: &AgentEvent| {
-        if let AgentEvent::Answered { .. } = event
+        if let AgentEvent::CallFinished { .. } = event
             && heard.fetch_add(1, Ordering::SeqCst) == 1
         {
             // The message is on its way.
@@ -451,7 +451,7 @@ async fn no_more_at_once_than_there_may_be() {
     );
     team.crew.close().await;
     assert!(team.notices.running().is_empty());
-    assert_eq!(team.notices.take()[0].status, TaskStatus::Killed);
+    assert_eq!(team.notices.take_notices()[0].status, TaskStatus::Killed);
 }
 
 #[tokio::test]

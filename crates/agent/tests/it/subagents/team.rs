@@ -131,7 +131,7 @@ impl Setup {
         let agent = Agent::builder(scheduler, Arc::new(model.clone()), ModelSettings::new("m"))
             .prices(Prices::default().with("m", price))
             .session(session)
-            .crew(crew.clone())
+            .subagents(crew.clone())
             .build();
         Team {
             agent,
@@ -181,7 +181,7 @@ pub(super) fn deny(rule: &str) -> Rules {
 
 /// A hook that keeps what it is told.
 pub(super) fn listener(event: &str, told: &Arc<Mutex<Vec<Value>>>) -> Handler {
-    let event = HookMoment::named(event).unwrap();
+    let event = HookMoment::from_name(event).unwrap();
     let told = Arc::clone(told);
     let action = Action::Callback(Callback(Arc::new(move |input| {
         told.lock().unwrap().push(input);

@@ -18,7 +18,7 @@ async fn a_call_that_waits_goes_on_without_its_subagent_when_a_person_wants_that
     let mut team = Setup::default().team(&rig, &model).await;
     let (crew, moved) = (team.crew.clone(), Arc::new(Mutex::new(Vec::new())));
     let kept = Arc::clone(&moved);
-    team.notices.heard_by(move |event| match event {
+    team.notices.set_listener(move |event| match event {
         TaskEvent::Began(_) => assert_eq!(crew.move_to_background(Some("another")), 0),
         TaskEvent::MovedToBackground(task) => kept.lock().unwrap().push(task.id.clone()),
         _ => {}
@@ -32,8 +32,8 @@ async fn a_call_that_waits_goes_on_without_its_subagent_when_a_person_wants_that
     assert_eq!(ended.text, "main done");
     assert_eq!(moved.lock().unwrap().len(), 1);
     // It still works, though the turn of its call is over, and ends with the session.
-    assert_eq!(team.crew.at_work(), 1);
+    assert_eq!(team.crew.running_count(), 1);
     assert!(team.notices.running()[0].in_background);
     team.crew.close().await;
-    assert_eq!(team.crew.at_work(), 0);
+    assert_eq!(team.crew.running_count(), 0);
 }

@@ -84,7 +84,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     let mut errors = Vec::new();
     for prompt in prompts {
         let typed = pace.type_out("> ", &prompt, style);
-        if signals.until_told(typed).await.transpose()?.is_none() {
+        if signals.run_until_signalled(typed).await.transpose()?.is_none() {
             break;
         }
         input.prompt(prompt);
@@ -99,7 +99,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     }
     input.close();
     running.await??;
-    if let Some(exit) = signals.told() {
+    if let Some(exit) = signals.requested_exit() {
         return Ok(exit);
     }
     anyhow::ensure!(errors.is_empty(), "{}", errors.join("; "));

@@ -40,7 +40,7 @@ use crate::{
 const PROGRAMS: [&str; 5] = ["bash", "git", "rg", "pdftoppm", "bwrap"];
 
 pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit> {
-    let findings = look(&session::config(&args)?).await?;
+    let findings = run_checks(&session::config(&args)?).await?;
     if as_json {
         show::json(&serde_json::to_string_pretty(&findings.json())?)?;
     } else {
@@ -51,13 +51,13 @@ pub(crate) async fn run(args: SessionArgs, as_json: bool) -> anyhow::Result<Exit
 
 /// Like [`run`], but returns the report as text for the `/doctor` command in a session.
 pub(crate) async fn report(config: SessionConfig) -> String {
-    match look(&config).await {
+    match run_checks(&config).await {
         Ok(findings) => findings.text(Style::plain()),
         Err(error) => format!("{error:#}"),
     }
 }
 
-async fn look(config: &SessionConfig) -> anyhow::Result<Findings> {
+async fn run_checks(config: &SessionConfig) -> anyhow::Result<Findings> {
     let permitted = Permitted::load(config)?;
     let mut findings = Findings {
         sections: vec![
@@ -293,7 +293,7 @@ fn network(sandbox: &SandboxSettings) -> Section {
 /// Reports whether the workspace is trusted, and so whether its settings apply.
 fn trusted(settings: &Settings) -> Section {
     let places = &settings.places;
-    let things = settings.running_things();
+    let things = settings.executable_items();
     let changes = TrustFile::read(places).changes(places, &things);
     let (state, text) = match (&changes, settings.trust.allows) {
         (Some(changes), _) if changes.is_empty() => (CheckState::Good, "trusted".to_owned()),

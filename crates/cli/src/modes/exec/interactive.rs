@@ -70,7 +70,7 @@ impl OpenCall {
 
 impl Dialog {
     /// Handles a line with a `type`, which is not a request. The error describes the problem in it.
-    pub(super) fn hear(&self, line: &Value) -> Result<(), String> {
+    pub(super) fn on_line(&self, line: &Value) -> Result<(), String> {
         match line["type"].as_str() {
             Some("permission_response") => self.answered(line),
             Some("cancel") => {
@@ -107,7 +107,7 @@ impl Dialog {
 
     /// Registers a call, which can be cancelled until it ends. `shown` is its id as the client
     /// wrote it.
-    pub(super) fn comes(&self, id: String, shown: Value) {
+    pub(super) fn register_call(&self, id: String, shown: Value) {
         let call = OpenCall {
             id: shown,
             cancel: None,
@@ -118,7 +118,7 @@ impl Dialog {
 
     /// Marks a call as running. If it was cancelled while it waited, `cancel` is triggered
     /// immediately.
-    pub(super) fn begins(&self, id: &str, cancel: CancellationToken) {
+    pub(super) fn start_call(&self, id: &str, cancel: CancellationToken) {
         let mut state = self.state();
         let Some(call) = state.calls.get_mut(id) else {
             return;
@@ -130,7 +130,7 @@ impl Dialog {
     }
 
     /// Removes a call that has ended.
-    pub(super) fn is_over(&self, id: &str) {
+    pub(super) fn finish_call(&self, id: &str) {
         let mut state = self.state();
         state.calls.remove(id);
         state.ids.retain(|_, known| known != id);
@@ -215,7 +215,7 @@ impl Questions for ByLines {
             {
                 let mut state = self.0.state();
                 if state.is_closed {
-                    return ApprovalAnswer::Nobody;
+                    return ApprovalAnswer::Unavailable;
                 }
                 state.questions.insert(id.clone(), sender);
             }
@@ -233,7 +233,7 @@ impl Questions for ByLines {
                 "rules": request.rules,
             });
             if show::json(&line.to_string()).is_err() {
-                return ApprovalAnswer::Nobody;
+                return ApprovalAnswer::Unavailable;
             }
             let _withdraws = Withdraws(&self.0, id);
             let answer = receiver.await;
@@ -258,12 +258,12 @@ impl Drop for Withdraws<'_> {
 
 /// Records which of our call ids belongs to which client id, for progress lines.
 impl CallObserver for Dialog {
-    fn started(&self, call: &Admitted) {
+    fn on_started(&self, call: &Admitted) {
         let (own, id) = call.call().ids();
         self.state().ids.insert(own, id.to_string());
     }
 
-    fn ended(&self, _: &CallResult) {}
+    fn on_ended(&self, _: &CallResult) {}
 }
 
 /// Creates the channel through which calls report their progress.

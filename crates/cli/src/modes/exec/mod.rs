@@ -106,7 +106,7 @@ fn read_beside(mut documents: Documents, dialog: Arc<Dialog>) -> mpsc::Unbounded
         while let Some(arrived) = next_request(&mut documents).await {
             match &arrived {
                 Arrived::Request(Ok(Request::Word(word))) => {
-                    if let Err(problem) = dialog.hear(word)
+                    if let Err(problem) = dialog.on_line(word)
                         && show::json(&interactive::problem(word, &problem).to_string()).is_err()
                     {
                         break;
@@ -114,11 +114,11 @@ fn read_beside(mut documents: Documents, dialog: Arc<Dialog>) -> mpsc::Unbounded
                     continue;
                 }
                 Arrived::Request(Ok(Request::Call { id, call })) => {
-                    dialog.comes(call.id.clone(), id.clone());
+                    dialog.register_call(call.id.clone(), id.clone());
                 }
                 Arrived::Request(Ok(Request::Message(messages))) => {
                     for call in messages.calls() {
-                        dialog.comes(call.id.clone(), Value::String(call.id.clone()));
+                        dialog.register_call(call.id.clone(), Value::String(call.id.clone()));
                     }
                 }
                 _ => {}
@@ -196,18 +196,18 @@ async fn carry_out(
 ) -> Vec<CallResult> {
     let mut turn = haft.turn().await;
     if let Some(dialog) = dialog {
-        turn.witnessed_by(dialog.observer());
+        turn.set_observer(dialog.observer());
     }
     for call in calls {
         let cancel = turn.push(call.clone());
         if let Some(dialog) = dialog {
-            dialog.begins(&call.id, cancel);
+            dialog.start_call(&call.id, cancel);
         }
     }
     let mut results = Vec::new();
     while let Some(finished) = turn.next().await {
         if let Some(dialog) = dialog {
-            dialog.is_over(&finished.id);
+            dialog.finish_call(&finished.id);
         }
         results.push(finished);
     }

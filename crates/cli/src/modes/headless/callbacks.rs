@@ -34,7 +34,7 @@ pub(super) fn read(
     let mut handlers = Vec::new();
     for (name, groups) in &hooks.0 {
         let event =
-            HookMoment::named(name).ok_or_else(|| format!("hooks: no event is called {name}"))?;
+            HookMoment::from_name(name).ok_or_else(|| format!("hooks: no event is called {name}"))?;
         for group in groups {
             let text = group.matcher.as_deref().unwrap_or("");
             let (matcher, broken) = Matcher::new(event, text);
@@ -61,7 +61,7 @@ pub(super) fn read(
                 handlers.push(Handler {
                     // The handler's own timeout is longer: the callback times out first.
                     timeout: limit.saturating_mul(2).saturating_add(ON_PROMPT),
-                    guards: group.on_failure.as_deref() == Some("block"),
+                    fails_closed: group.on_failure.as_deref() == Some("block"),
                     written: value(&identity)?,
                     ..Handler::new(event, matcher.clone(), action)
                 });

@@ -19,8 +19,8 @@ impl EventSink for Output {
             SessionEvent::Warning(_) | SessionEvent::RulesKept { .. } => session::warn(event),
             SessionEvent::Notice { level, text } => self.put_notice(level.name(), text),
             SessionEvent::Notification { text, .. } => self.put_notification(text),
-            SessionEvent::Ready(facts) => self.belongs_to(facts.id, Facts::of(facts)),
-            SessionEvent::Reset(next) => self.begins_anew(*next),
+            SessionEvent::Ready(facts) => self.set_session_facts(facts.id, Facts::of(facts)),
+            SessionEvent::Reset(next) => self.reset_conversation(*next),
             SessionEvent::Servers(servers) => self.has_servers(servers.clone()),
             SessionEvent::Activity(SessionActivity::Running) => self.put_state("running"),
             SessionEvent::Activity(SessionActivity::Idle) => self.put_state("idle"),
@@ -35,7 +35,7 @@ impl EventSink for Output {
                     self.put(message);
                 }
             }
-            SessionEvent::Hook(news) => self.hear(news),
+            SessionEvent::Hook(news) => self.on_event(news),
             SessionEvent::TranscriptLine { path, line } => {
                 let entry: Value = serde_json::from_str(line).unwrap_or_default();
                 self.put_control(&SessionMessage::TranscriptMirror(TranscriptMirror {
@@ -44,7 +44,7 @@ impl EventSink for Output {
                 }));
             }
             SessionEvent::Scheduled { prompt, uuid } => self.put_scheduled(prompt, *uuid),
-            SessionEvent::Continues => self.goes_on(),
+            SessionEvent::Continues => self.mark_continued(),
             SessionEvent::Result(result) => {
                 self.put_result(result);
             }

@@ -42,7 +42,7 @@ impl Reader {
                 InputLine::Failed(error) => Some(format!("the input cannot be read: {error}")),
             };
             if let Some(problem) = problem {
-                self.session.broken(problem);
+                self.session.fail(problem);
                 break;
             }
         }
@@ -82,7 +82,7 @@ impl Reader {
             });
         }
         if message.should_query == Some(false) {
-            self.session.aside(content);
+            self.session.push_context(content);
             return Ok(());
         }
         let texts = content.iter().filter_map(Content::as_text);
@@ -175,7 +175,7 @@ impl Reader {
         SessionAnswer::Interrupt(match request.cancel_queued {
             true => InterruptAnswer {
                 still_queued: Vec::new(),
-                cancelled: Some(ids(self.session.take_back_all())),
+                cancelled: Some(ids(self.session.withdraw_all())),
             },
             false => InterruptAnswer {
                 still_queued: ids(self.session.waiting()),

@@ -284,7 +284,7 @@ pub(super) fn hook(news: &HookNews) -> SystemMessage<'_> {
 }
 
 /// Returns the result message for a session that failed before its first run.
-pub(super) fn stillborn(problem: &str) -> ResultMessage<'_> {
+pub(super) fn failed_start_result(problem: &str) -> ResultMessage<'_> {
     ResultMessage {
         subtype: ResultMessage::DURING_EXECUTION.into(),
         is_error: true,

@@ -35,7 +35,7 @@ use anyhow::Context;
 use haft::Content;
 use haft_agent::{Prompt, mentioned};
 use haft_host::{
-    AgentSession, Environment, SessionEnd, SessionParts, StopKind, error_in_words, image_content,
+    AgentSession, Environment, SessionEnd, SessionParts, StopKind, error_chain, image_content,
 };
 
 use self::{
@@ -120,16 +120,16 @@ pub(crate) fn interactive(
 }
 
 pub(crate) async fn run(session: SessionArgs, flags: Headless) -> anyhow::Result<Exit> {
-    let output = Arc::new(Output::new(&flags, &Environment::of_process()));
-    let ended = go(&session, &flags, &output).await;
+    let output = Arc::new(Output::new(&flags, &Environment::from_process()));
+    let ended = run_session(&session, &flags, &output).await;
     if let Err(error) = &ended {
-        output.put_failure(&error_in_words(error));
+        output.put_failure(&error_chain(error));
     }
     output.end()?;
     ended
 }
 
-async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> anyhow::Result<Exit> {
+async fn run_session(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> anyhow::Result<Exit> {
     check(flags)?;
     let signals = Signals::listen()?;
     let channel = Arc::new(Channel::new(Arc::clone(output)));
@@ -143,10 +143,10 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
         parts(flags, output, &channel).doctor(move || Box::pin(doctor::report(looked_at.clone())));
     let session = AgentSession::open(config, parts)?;
     let input = session.input();
-    output.follows(input.clone());
+    output.set_session(input.clone());
     signals.end(&input);
-    let prompt = prompt(flags, session.begins_alone(), &silence);
-    let prompt = signals.until_told(prompt).await.transpose()?.flatten();
+    let prompt = prompt(flags, session.can_start_without_message(), &silence);
+    let prompt = signals.run_until_signalled(prompt).await.transpose()?.flatten();
     if let Some(prompt) = prompt {
         input.prompt(prompt);
     }
@@ -162,7 +162,7 @@ async fn go(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> an
     }
     let end = session.run().await?;
     if end.stopped == Some(StopKind::Interrupt) {
-        output.put_way_on(flags);
+        output.put_resume_hint(flags);
     }
     exit(end, flags, silence)
 }

@@ -109,7 +109,7 @@ impl Output {
     }
 
     /// Sets the session whose messages are written; it is abandoned when stdout cannot be written.
-    pub(super) fn follows(&self, session: SessionInput) {
+    pub(super) fn set_session(&self, session: SessionInput) {
         let _ = self.session.set(session);
     }
 
@@ -134,14 +134,14 @@ impl Output {
     }
 
     /// Sets the session id and the facts for the `init` message.
-    pub(super) fn belongs_to(&self, session: SessionId, facts: Facts) {
+    pub(super) fn set_session_facts(&self, session: SessionId, facts: Facts) {
         let mut state = self.state();
         state.session = Some(session);
         state.facts = facts;
     }
 
     /// Reports that a new conversation replaces the current one.
-    pub(super) fn begins_anew(&self, next: SessionId) {
+    pub(super) fn reset_conversation(&self, next: SessionId) {
         let mut state = self.state();
         let reset = SessionMessage::ConversationReset(ConversationResetMessage {
             new_conversation_id: Some(next.into()),
@@ -208,7 +208,7 @@ impl Output {
     fn fails(&self, state: &mut OutputState, error: io::Error) {
         state.failed.get_or_insert(error);
         if let Some(session) = self.session.get() {
-            session.abandon();
+            session.detach();
         }
     }
 
@@ -248,7 +248,7 @@ impl Output {
     }
 
     /// Marks the next run as a continuation: its start is not reported.
-    pub(super) fn goes_on(&self) {
+    pub(super) fn mark_continued(&self) {
         self.state().goes_on = true;
     }
 
@@ -285,7 +285,7 @@ impl Output {
 
     /// After an interrupt, prints how to resume the session, if a user reads the output and the
     /// session is stored.
-    pub(super) fn put_way_on(&self, flags: &Headless) {
+    pub(super) fn put_resume_hint(&self, flags: &Headless) {
         let session = self.state().session;
         if let Some(session) = session.filter(|_| flags.is_for_people())
             && !flags.session.no_session_persistence
@@ -302,7 +302,7 @@ impl Output {
         if !state.has_result {
             // Readers expect a session id even for a session that was never created.
             state.session.get_or_insert_with(SessionId::new);
-            self.put_into(&mut state, messages::stillborn(problem));
+            self.put_into(&mut state, messages::failed_start_result(problem));
         }
     }
 
@@ -334,7 +334,7 @@ impl Output {
         }
     }
 
-    fn hear_model(&self, state: &mut OutputState, event: &ModelEvent) {
+    fn on_model_event(&self, state: &mut OutputState, event: &ModelEvent) {
         // The usage of a reply may arrive after its stop reason.
         if state.pieces.has_stopped() && !matches!(event, ModelEvent::Usage { .. }) {
             self.end_reply(state);
@@ -389,12 +389,12 @@ impl Output {
         self.put_into(state, denied);
     }
 
-    fn hear_subagent(&self, state: &mut OutputState, agent: &Tag, event: &AgentEvent) {
+    fn on_subagent_event(&self, state: &mut OutputState, agent: &Tag, event: &AgentEvent) {
         let parent_tool_use_id = Some(Cow::Borrowed(&*agent.tool_use_id));
         let subagent_type = Some(Cow::from(&agent.kind));
         let agent_id = Some(Cow::from(&agent.id));
         match event {
-            AgentEvent::Said(said) => {
+            AgentEvent::BlockCompleted(said) => {
                 let does = matches!(said.block, Block::ToolUse { .. });
                 if !does && !self.forwards.load(Ordering::Relaxed) {
                     return;
@@ -407,7 +407,7 @@ impl Output {
                 };
                 self.put_into(state, message);
             }
-            AgentEvent::Answered { uuid, finished } => {
+            AgentEvent::CallFinished { uuid, finished } => {
                 self.put_denied(state, finished, Some(agent));
                 let message = UserMessage {
                     parent_tool_use_id,
@@ -461,17 +461,17 @@ impl Sink for Output {
         let state = &mut *state;
         match event {
             AgentEvent::Model(event) => {
-                self.hear_model(state, event);
+                self.on_model_event(state, event);
                 return;
             }
             // Subagent events may arrive in the middle of a reply of the main agent.
             AgentEvent::Subagent { agent, event } => {
-                self.hear_subagent(state, agent, event);
+                self.on_subagent_event(state, agent, event);
                 return;
             }
             // These events have no message, and they may arrive in the middle of a reply.
-            AgentEvent::Calling { .. }
-            | AgentEvent::Started { .. }
+            AgentEvent::CallBound { .. }
+            | AgentEvent::CallStarted { .. }
             | AgentEvent::Progress { .. } => return,
             _ => {}
         }
@@ -479,8 +479,8 @@ impl Sink for Output {
             self.end_reply(state);
         }
         match event {
-            AgentEvent::Began(_) if std::mem::take(&mut state.goes_on) => {}
-            AgentEvent::Began(began) => {
+            AgentEvent::RunStarted(_) if std::mem::take(&mut state.goes_on) => {}
+            AgentEvent::RunStarted(began) => {
                 state.model.clone_from(&began.model);
                 let facts = state.facts.clone();
                 self.put_into(state, messages::init(began, &facts));
@@ -496,12 +496,12 @@ impl Sink for Output {
                     self.put_into(state, message);
                 }
             }
-            AgentEvent::Said(said) => self.put_into(state, messages::assistant(said)),
-            AgentEvent::Answered { uuid, finished } => {
+            AgentEvent::BlockCompleted(said) => self.put_into(state, messages::assistant(said)),
+            AgentEvent::CallFinished { uuid, finished } => {
                 self.put_denied(state, finished, None);
                 self.put_into(state, messages::answer(*uuid, finished));
             }
-            AgentEvent::Working {
+            AgentEvent::CallRunning {
                 tool_use_id,
                 tool_name,
                 elapsed,
@@ -514,7 +514,7 @@ impl Sink for Output {
                 });
                 self.put_into(state, message);
             }
-            AgentEvent::Added { uuid, content, by } => {
+            AgentEvent::MessageInjected { uuid, content, by } => {
                 let blocks = content.iter().map(Cow::Borrowed).map(UserBlock::Content);
                 let content = UserContent::Blocks(blocks.collect());
                 let message = UserMessage {
@@ -524,7 +524,7 @@ impl Sink for Output {
                 };
                 self.put_into(state, message);
             }
-            AgentEvent::Failed(error) => self.put_into(state, messages::failure(error)),
+            AgentEvent::ModelFailed(error) => self.put_into(state, messages::failure(error)),
             AgentEvent::Compacting { .. } => {
                 let message = SystemMessage::Status(StatusMessage {
                     status: Some("compacting".into()),
@@ -563,7 +563,7 @@ impl Sink for Output {
 }
 
 impl HearHooks for Output {
-    fn hear(&self, news: &HookNews) {
+    fn on_event(&self, news: &HookNews) {
         if self.hooks || news.event.is_always_shown() {
             self.put(messages::hook(news));
         }

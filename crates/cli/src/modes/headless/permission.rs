@@ -64,9 +64,9 @@ impl Questions for Host {
             let reply = self.channel.ask(request).await;
             drop(waits);
             match reply {
-                Err(why) if why == CLOSED => ApprovalAnswer::Nobody,
+                Err(why) if why == CLOSED => ApprovalAnswer::Unavailable,
                 Err(why) => ApprovalAnswer::Deny { reason: Some(why) },
-                Ok(reply) => meant(reply.into(), &question, output),
+                Ok(reply) => parse_permission_reply(reply.into(), &question, output),
             }
         })
     }
@@ -108,7 +108,7 @@ impl Questions for PromptTool {
                 Err(error) => return deny(error.to_string()),
             };
             let Some(session) = self.output.session() else {
-                return ApprovalAnswer::Nobody;
+                return ApprovalAnswer::Unavailable;
             };
             let answer = match session.call_server_tool(&self.tool, &arguments).await {
                 Ok(answer) => answer,
@@ -119,7 +119,7 @@ impl Questions for PromptTool {
                 return deny(text);
             }
             match serde_json::from_str::<Value>(&text) {
-                Ok(reply) => meant(reply.into(), &question, &self.output),
+                Ok(reply) => parse_permission_reply(reply.into(), &question, &self.output),
                 Err(_) => deny(format!("{} did not answer in JSON", self.tool)),
             }
         })
@@ -127,7 +127,7 @@ impl Questions for PromptTool {
 }
 
 /// Converts a reply to an answer. Anything other than `allow` is a denial.
-fn meant(reply: PermissionReply, question: &ApprovalRequest, output: &Output) -> ApprovalAnswer {
+fn parse_permission_reply(reply: PermissionReply, question: &ApprovalRequest, output: &Output) -> ApprovalAnswer {
     let behavior = reply.behavior.as_deref();
     if behavior != Some("allow") {
         if reply.interrupt
@@ -148,7 +148,7 @@ fn meant(reply: PermissionReply, question: &ApprovalRequest, output: &Output) ->
         _ => None,
     };
     match (input, reply.updated_permissions.as_slice()) {
-        (Some(input), []) => ApprovalAnswer::Changed { input },
+        (Some(input), []) => ApprovalAnswer::InputEdited { input },
         (None, []) => ApprovalAnswer::Allow,
         (input, updates) => updated(input, updates, output),
     }

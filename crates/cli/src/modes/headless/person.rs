@@ -43,9 +43,9 @@ impl Person {
             watch.on_event(event);
         }
         match event {
-            AgentEvent::Answered { finished, .. } => self.note(finished),
+            AgentEvent::CallFinished { finished, .. } => self.note(finished),
             AgentEvent::Subagent { event, .. } => {
-                if let AgentEvent::Answered { finished, .. } = &**event {
+                if let AgentEvent::CallFinished { finished, .. } = &**event {
                     self.note(finished);
                 }
             }

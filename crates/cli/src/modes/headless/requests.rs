@@ -37,7 +37,7 @@ impl Reader {
                 Ok(SessionAnswer::ContextUsage(Box::new(usage)))
             }
             ClientRequest::CancelAsyncMessage(request) => {
-                let cancelled = self.session.take_back(&request.message_uuid);
+                let cancelled = self.session.withdraw(&request.message_uuid);
                 Ok(SessionAnswer::Cancelled(CancelledMessage { cancelled }))
             }
             ClientRequest::StopTask(request) => done(self.session.stop_task(&request.task_id)),

@@ -56,7 +56,7 @@ impl Explained<'_> {
     }
 
     fn tree(&self, style: Style) -> String {
-        let Decision { behavior, because } = &self.0.decision;
+        let Decision { behavior, reason: because } = &self.0.decision;
         let because = show::clean(&because.to_string());
         let mut text = format!("{}: {because}\n", style.bold(behavior.name()));
         if let Some(shell) = &self.0.facts.shell {
@@ -139,7 +139,7 @@ impl Explained<'_> {
         let writes: Vec<&Touched> = self.0.facts.writes.iter().collect();
         json!({
             "decision": self.0.decision.behavior.name(),
-            "because": self.0.decision.because.to_string(),
+            "because": self.0.decision.reason.to_string(),
             "tool": self.0.facts.tool,
             "verdict": self.0.facts.shell.as_ref().map(|shell| shell.analysis.verdict.name()),
             "reason": self.0.facts.shell.as_ref().map(|shell| shell.analysis.reason.clone()),
@@ -158,7 +158,7 @@ impl Explained<'_> {
 fn words(covered: &Covered) -> (&'static str, Option<String>) {
     match covered {
         Covered::Harmless => ("harmless", None),
-        Covered::By(because) => ("allowed", Some(because.to_string())),
-        Covered::Nothing(why) => ("asks", Some(why.clone())),
+        Covered::ByRule(because) => ("allowed", Some(because.to_string())),
+        Covered::Uncovered(why) => ("asks", Some(why.clone())),
     }
 }

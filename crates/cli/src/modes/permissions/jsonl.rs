@@ -75,9 +75,9 @@ fn read<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, String> {
 /// Evaluates the call of each line.
 pub(super) fn check_all() -> anyhow::Result<Exit> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let judge = runtime.block_on(CallJudge::of_questions())?;
+    let judge = runtime.block_on(CallJudge::standalone())?;
     let check = |line: &str| {
-        let (behavior, reason) = runtime.block_on(judge.answer(read(line)?))?;
+        let (behavior, reason) = runtime.block_on(judge.evaluate(read(line)?))?;
         Ok((behavior.name(), reason))
     };
     run(check, "deny")

@@ -13,7 +13,7 @@ use haft_host::{SessionConfig, outside_imports, settings_warnings, trust_changes
 use crate::{
     args::{Permissions, SessionArgs},
     exit::Exit,
-    line_input::{AnswerSource, Heard, hear},
+    line_input::{AnswerSource, Heard, read_answer},
     session, show,
 };
 
@@ -33,9 +33,9 @@ fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
     let settings = Settings::load(places, &Flags::default(), Trust::default());
     session::report(settings_warnings(&settings));
     let places = &settings.places;
-    let things = settings.running_things();
+    let things = settings.executable_items();
     let shown = show::distinct_line(&directory(places).display().to_string());
-    let loosens = settings.loosening_things();
+    let loosens = settings.loosening_items();
     let config = SessionConfig::new(session::cwd(args)?);
     let imports = outside_imports(&config)?;
     if loosens.is_empty() && things.is_empty() && imports.is_empty() {
@@ -69,7 +69,7 @@ fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
             io::stdin().is_terminal(),
             "no one can be asked here; say --yes if you have looked at it"
         );
-        let agreed = match hear(&AnswerSource::Stdin, "Trust it? [y]es, [n]o: ", None) {
+        let agreed = match read_answer(&AnswerSource::Stdin, "Trust it? [y]es, [n]o: ", None) {
             Heard::Line(said) => ["y", "yes"].contains(&said.trim().to_lowercase().as_str()),
             Heard::Ended | Heard::TooLate => false,
         };

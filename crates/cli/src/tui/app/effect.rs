@@ -93,7 +93,7 @@ pub(crate) enum Found {
         item: Option<HistoryItem>,
     },
     /// The prompt history from the file.
-    Said(Vec<HistoryEntry>),
+    History(Vec<HistoryEntry>),
     KeptDraft(String),
     /// An image for the draft, or the error and the pasted text.
     Picture {
@@ -138,7 +138,7 @@ pub(crate) enum Effect {
         text: String,
         place: usize,
     },
-    TakeBack(Uuid),
+    Withdraw(Uuid),
     /// Stops the run. Queued messages are not sent.
     Interrupt,
     Answer {
@@ -158,7 +158,7 @@ pub(crate) enum Effect {
         number: u64,
     },
     /// Adds a prompt to the history file.
-    KeepSaid(String),
+    SaveHistory(String),
     KeepDraft(String),
     SaveSetting {
         key: &'static str,

@@ -11,7 +11,7 @@ use super::{App, Effect, Found, HintKind};
 use crate::tui::queue::WaitingMessage;
 
 impl App {
-    pub(super) fn found(&mut self, found: Found, now: Instant) {
+    pub(super) fn on_job_result(&mut self, found: Found, now: Instant) {
         match found {
             Found::Warning(text) => self.warn(&format!("! {text}")),
             Found::Remark(text) => self.remark(&format!("- {text}")),
@@ -28,7 +28,7 @@ impl App {
             }
             Found::Completions { number, found } => self.completions(number, found),
             Found::Drawn { number, item } => self.history.fill(number, item),
-            Found::Said(entries) => self.set_said(entries),
+            Found::History(entries) => self.set_said(entries),
             Found::KeptDraft(text) => {
                 self.stash = Some(vec![DraftPart::Text(text)]);
                 self.remark("- a draft of yours was kept (Ctrl-S brings it back)");

@@ -18,7 +18,7 @@ const MOST_EARLY: usize = 16;
 
 impl App {
     /// Sends the draft as a message.
-    pub(crate) fn say(&mut self, time: Delivery, now: Instant) {
+    pub(crate) fn send_message(&mut self, time: Delivery, now: Instant) {
         let text = self.editor.text();
         let parts = self.take_draft();
         let images = parts.iter().filter_map(|part| match part {
@@ -41,7 +41,7 @@ impl App {
                 session,
                 time_ms: 0,
             });
-            self.effects.push(Effect::KeepSaid(text));
+            self.effects.push(Effect::SaveHistory(text));
         }
         self.effects.push(Effect::KeepDraft(String::new()));
         self.draft_due = None;
@@ -67,7 +67,7 @@ impl App {
             self.begin_run(now);
         }
         let command = command.to_owned();
-        self.tell_session(Effect::Shell { command, id });
+        self.queue_for_session(Effect::Shell { command, id });
     }
 
     pub(super) fn begin_run(&mut self, now: Instant) {
@@ -124,11 +124,11 @@ impl App {
             self.delivered(id);
             self.begin_run(now);
         }
-        self.tell_session(Effect::Say { prompt, time });
+        self.queue_for_session(Effect::Say { prompt, time });
     }
 
     /// Sends an effect to the session. Until the session is open, the effect is queued.
-    pub(crate) fn tell_session(&mut self, effect: Effect) {
+    pub(crate) fn queue_for_session(&mut self, effect: Effect) {
         match self.session {
             SessionState::Opening => self.unsent.push(effect),
             _ => self.effects.push(effect),
@@ -224,7 +224,7 @@ impl App {
         run.is_stopping = true;
         for message in self.queue.take_all().into_iter().rev() {
             self.editor.put_back(&message.parts);
-            self.effects.push(Effect::TakeBack(message.id));
+            self.effects.push(Effect::Withdraw(message.id));
         }
         // The interrupt precedes the denials: after a denial alone, the model would be asked how to
         // continue.

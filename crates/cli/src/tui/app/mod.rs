@@ -47,7 +47,7 @@ use super::{
 /// A view that covers the screen.
 pub(crate) enum Overlay {
     /// The full text of a question.
-    Whole(WholeView),
+    FullQuestion(WholeView),
     Other(Box<dyn View>),
 }
 
@@ -228,7 +228,7 @@ impl App {
                     // Queries the terminal for its actual colours.
                     self.effect(Effect::Terminal(vec![TerminalControl::Queries]));
                 }
-                if self.capabilities.learn(&reply) {
+                if self.capabilities.update_from_reply(&reply) {
                     self.look.hyperlinks = self.capabilities.hyperlinks;
                     self.choose_theme();
                 }
@@ -253,7 +253,7 @@ impl App {
             Input::Opened(opened) => self.opened(*opened),
             Input::NotOpened(why) => self.not_opened(why),
             Input::Ended(problem) => self.ended(problem),
-            Input::Found(found) => self.found(found, now),
+            Input::Found(found) => self.on_job_result(found, now),
             Input::Tick => self.on_tick(now),
         }
         std::mem::take(&mut self.effects)
@@ -353,7 +353,7 @@ impl App {
 
     /// Saves a user setting in the settings file.
     pub(crate) fn save(&mut self, key: &'static str, value: Value) {
-        self.tell_session(Effect::SaveSetting { key, value });
+        self.queue_for_session(Effect::SaveSetting { key, value });
     }
 
     /// Replaces the current session by another one.

@@ -339,7 +339,7 @@ impl ChoiceAsk {
             let About::Request(request) = &self.about else {
                 return AskOutcome::Stay;
             };
-            *place = (*place + 1) % request.saves.len().max(1);
+            *place = (*place + 1) % request.destinations.len().max(1);
             return AskOutcome::Stay;
         }
         if line.editor.key(key) != EditOutcome::Submit {
@@ -379,7 +379,7 @@ impl ChoiceAsk {
                             .map_err(|error| format!("no JSON: {error}"))?;
                     }
                 }
-                Ok(ApprovalAnswer::Changed { input })
+                Ok(ApprovalAnswer::InputEdited { input })
             }
         }
     }
@@ -561,7 +561,7 @@ impl ChoiceAsk {
         let About::Request(request) = &self.about else {
             return String::new();
         };
-        match request.saves.get(place) {
+        match request.destinations.get(place) {
             None => "for this session".to_owned(),
             Some(RulePlace { file: None, .. }) => "for this session (Tab: where)".to_owned(),
             Some(RulePlace {

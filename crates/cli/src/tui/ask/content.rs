@@ -57,7 +57,7 @@ fn path_from_here(path: &Path, cwd: &Path) -> String {
 /// Returns a row for each path that resolves to another one, with both.
 fn elsewhere_rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<TextLine> {
     let mut rows = Vec::new();
-    for (given, real) in &request.elsewhere {
+    for (given, real) in &request.resolved_elsewhere {
         let [given, real] = [given, real].map(|path| distinct_line(&path_from_here(path, cwd)));
         let text = format!("{given} really is {real}");
         put(&mut rows, &text, look.theme.warning, look.size.row_width());
@@ -227,9 +227,9 @@ fn put(rows: &mut Vec<TextLine>, text: &str, style: TextStyle, width: usize) {
 pub(super) fn reasons(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<TextLine> {
     let mut rows = Vec::new();
     let width = look.size.row_width();
-    let reasons = match request.because.is_empty() {
+    let reasons = match request.reasons.is_empty() {
         true => std::slice::from_ref(&request.reason),
-        false => request.because.as_slice(),
+        false => request.reasons.as_slice(),
     };
     let shown = |reason: &String| match request.parts.is_empty() {
         true => distinct_line(&from_here(reason, cwd)),

@@ -8,5 +8,5 @@ pub(super) const ADD_DIR: ScreenCommand = ScreenCommand {
     name: "add-dir",
     hint: "<directory>",
     description: "Let calls read and edit a further directory",
-    run: |app, arguments, _| app.tell_session(Effect::AskDirectory(arguments.to_owned())),
+    run: |app, arguments, _| app.queue_for_session(Effect::AskDirectory(arguments.to_owned())),
 };

@@ -9,7 +9,7 @@ pub(super) const PERMISSIONS: ScreenCommand = ScreenCommand {
     hint: "[rule]",
     description: "Rules: look, add, remove, try a command",
     run: |app, arguments, _| match arguments {
-        "" => app.tell_session(Effect::Show(ViewKind::Permissions)),
-        words => app.tell_session(Effect::Command(format!("/permissions {words}"))),
+        "" => app.queue_for_session(Effect::Show(ViewKind::Permissions)),
+        words => app.queue_for_session(Effect::Command(format!("/permissions {words}"))),
     },
 };

@@ -9,7 +9,7 @@ pub(super) const REWIND: ScreenCommand = ScreenCommand {
     hint: "",
     description: "Go back to an earlier message",
     run: |app, arguments, _| match arguments {
-        "" => app.tell_session(Effect::Show(ViewKind::Rewind)),
-        words => app.tell_session(Effect::Command(format!("/rewind {words}"))),
+        "" => app.queue_for_session(Effect::Show(ViewKind::Rewind)),
+        words => app.queue_for_session(Effect::Command(format!("/rewind {words}"))),
     },
 };

@@ -9,7 +9,7 @@ pub(super) const TASKS: ScreenCommand = ScreenCommand {
     hint: "",
     description: "What runs in the background",
     run: |app, arguments, _| match arguments {
-        "" => app.tell_session(Effect::Show(ViewKind::Tasks)),
-        words => app.tell_session(Effect::Command(format!("/tasks {words}"))),
+        "" => app.queue_for_session(Effect::Show(ViewKind::Tasks)),
+        words => app.queue_for_session(Effect::Command(format!("/tasks {words}"))),
     },
 };

@@ -9,7 +9,7 @@ pub(super) const UNDO: ScreenCommand = ScreenCommand {
     hint: "[n]",
     description: "Take back changes of files",
     run: |app, arguments, _| match arguments {
-        "" => app.tell_session(Effect::Show(ViewKind::Undo)),
-        words => app.tell_session(Effect::Command(format!("/undo {words}"))),
+        "" => app.queue_for_session(Effect::Show(ViewKind::Undo)),
+        words => app.queue_for_session(Effect::Command(format!("/undo {words}"))),
     },
 };

@@ -24,7 +24,7 @@ impl PlainQuestions {
     async fn put(&self, question: NumberedQuestion) -> ApprovalAnswer {
         let (answer, answered) = oneshot::channel();
         let _ = self.asks.send(AskedQuestion { question, answer });
-        answered.await.unwrap_or(ApprovalAnswer::Nobody)
+        answered.await.unwrap_or(ApprovalAnswer::Unavailable)
     }
 }
 

@@ -5,7 +5,7 @@ use haft_host::{UserQuestion, UserQuestions};
 use serde_json::{Map, Value};
 
 use crate::{
-    questions::{PersonReply, meant},
+    questions::{PersonReply, parse_reply},
     show,
 };
 
@@ -168,7 +168,7 @@ impl NumberedQuestion {
             let meaning = show::distinct_line(&part.meaning);
             lines.push(format!("  part: {text}: {meaning}"));
         }
-        for (given, real) in &request.elsewhere {
+        for (given, real) in &request.resolved_elsewhere {
             let shown =
                 |path: &std::path::PathBuf| show::distinct_line(&path.display().to_string());
             let [given, real] = [shown(given), shown(real)];
@@ -180,7 +180,7 @@ impl NumberedQuestion {
                 .iter()
                 .map(|text| show::distinct_line(text)),
         );
-        let because = match request.because.as_slice() {
+        let because = match request.reasons.as_slice() {
             [] => std::slice::from_ref(&request.reason),
             because => because,
         };
@@ -219,7 +219,7 @@ impl NumberedQuestion {
                 let choice = number.and_then(|number| choices.get(number.checked_sub(1)?));
                 match choice {
                     Some(NumberedChoice::Once) => AnswerStep::Done(ApprovalAnswer::Allow),
-                    Some(NumberedChoice::Always) => AnswerStep::Done(ApprovalAnswer::Always),
+                    Some(NumberedChoice::Always) => AnswerStep::Done(ApprovalAnswer::AllowAlways),
                     Some(NumberedChoice::No) => {
                         AnswerStep::Done(ApprovalAnswer::Deny { reason: None })
                     }
@@ -242,7 +242,7 @@ impl NumberedQuestion {
                 let reply = match *wants_words {
                     true if line.is_empty() => PersonReply::Nothing,
                     true => PersonReply::Answer(line.to_owned()),
-                    false => meant(line, question),
+                    false => parse_reply(line, question),
                 };
                 match reply {
                     PersonReply::Again(hint) => return AnswerStep::Again(hint),

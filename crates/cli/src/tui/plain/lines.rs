@@ -90,7 +90,7 @@ impl PlainLines {
 
     fn agent(&mut self, event: &AgentEvent) -> Vec<String> {
         match event {
-            AgentEvent::Began(_) => {
+            AgentEvent::RunStarted(_) => {
                 self.has_spoken = false;
                 Vec::new()
             }
@@ -102,11 +102,11 @@ impl PlainLines {
                 true => vec!["agent: (asked again)".to_owned()],
                 false => Vec::new(),
             },
-            AgentEvent::Said(said) => match &said.block {
+            AgentEvent::BlockCompleted(said) => match &said.block {
                 Block::Text { .. } => self.finish(),
                 _ => Vec::new(),
             },
-            AgentEvent::Calling { call, card, .. } => {
+            AgentEvent::CallBound { call, card, .. } => {
                 self.silent.insert(*call, self.heading(card, None));
                 Vec::new()
             }
@@ -119,20 +119,20 @@ impl PlainLines {
                 }
                 None => Vec::new(),
             },
-            AgentEvent::Answered { finished, .. } => {
+            AgentEvent::CallFinished { finished, .. } => {
                 self.silent.remove(&finished.call);
                 let mut lines = self.finish();
                 lines.extend(self.result_lines(&finished.card, finished.is_error, None));
                 lines
             }
             AgentEvent::Subagent { agent, event } => match &**event {
-                AgentEvent::Answered { finished, .. } => {
+                AgentEvent::CallFinished { finished, .. } => {
                     let kind = Some(agent.kind.as_str());
                     self.result_lines(&finished.card, finished.is_error, kind)
                 }
                 _ => Vec::new(),
             },
-            AgentEvent::Failed(error) => {
+            AgentEvent::ModelFailed(error) => {
                 // The result will repeat the error.
                 (self.has_spoken, self.has_failed) = (true, true);
                 let mut lines = self.finish();

@@ -44,7 +44,7 @@ fn numbers_answer_and_nothing_else_does() {
     };
     let answer = |line: &str| NumberedQuestion::permission(request(&["Bash(x)"])).answer(line);
     assert_eq!(answer("1"), AnswerStep::Done(ApprovalAnswer::Allow));
-    assert_eq!(answer(" 2 "), AnswerStep::Done(ApprovalAnswer::Always));
+    assert_eq!(answer(" 2 "), AnswerStep::Done(ApprovalAnswer::AllowAlways));
     assert_eq!(answer("3"), deny(None));
     for line in ["", "y", "0", "5", "yes", "1 2"] {
         assert!(matches!(answer(line), AnswerStep::Again(_)), "{line:?}");
@@ -90,7 +90,7 @@ fn the_models_questions_are_answered_one_by_one() {
     assert!(matches!(question.answer("7"), AnswerStep::Again(_)));
     assert_eq!(question.answer("2"), AnswerStep::Next);
     assert_eq!(question.answer("2"), AnswerStep::Next, "other");
-    let AnswerStep::Done(ApprovalAnswer::Changed { input }) = question.answer("to the bridge")
+    let AnswerStep::Done(ApprovalAnswer::InputEdited { input }) = question.answer("to the bridge")
     else {
         panic!("not answered");
     };
@@ -124,7 +124,7 @@ fn it_is_wanted_by_flag_environment_and_settings() {
         let variables = variables.iter().copied();
         is_wanted(
             false,
-            &Environment::given(variables),
+            &Environment::from_variables(variables),
             &TuiSettings::default(),
         )
     };
@@ -132,7 +132,7 @@ fn it_is_wanted_by_flag_environment_and_settings() {
     assert!(!of(&[("ACCESSIBLE", "0")]));
     assert!(of(&[("ACCESSIBLE", "1")]) && of(&[("TERM", "dumb")]));
     assert!(of(&[("CLAUDE_AX_SCREEN_READER", "true")]));
-    let none = Environment::given([("TERM", "xterm")]);
+    let none = Environment::from_variables([("TERM", "xterm")]);
     assert!(is_wanted(true, &none, &TuiSettings::default()));
     let settings = TuiSettings {
         ax_screen_reader: true,

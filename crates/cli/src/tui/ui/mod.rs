@@ -399,7 +399,7 @@ impl Ui {
         if let Some(rows) = self.app.overlay_rows() {
             if !self.in_view {
                 self.in_view = true;
-                self.tell_guard(GuardMessage::EnterView);
+                self.notify_guard(GuardMessage::EnterView);
             }
             let history = self.app.take_history();
             self.writer.print(history);
@@ -409,13 +409,13 @@ impl Ui {
         if self.in_view {
             self.in_view = false;
             self.writer.leave_view();
-            self.tell_guard(GuardMessage::LeaveView);
+            self.notify_guard(GuardMessage::LeaveView);
         }
         let region = self.app.region(now);
         self.writer.print_and_show(self.app.take_history(), region);
     }
 
-    fn tell_guard(&mut self, message: GuardMessage) {
+    fn notify_guard(&mut self, message: GuardMessage) {
         if let Some(guard) = &mut self.guard {
             guard.tell(message);
         }
@@ -470,7 +470,7 @@ impl Ui {
         drop(background);
         if let Some(session) = &self.session {
             session.close();
-            session.abandon();
+            session.detach();
         }
         self.writer.leave_view();
         let history = self.app.take_all_history();

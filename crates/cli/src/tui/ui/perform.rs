@@ -49,7 +49,7 @@ impl Ui {
             Effect::ChooseTheme
             | Effect::StatusLine
             | Effect::Complete { .. }
-            | Effect::KeepSaid(_)
+            | Effect::SaveHistory(_)
             | Effect::KeepDraft(_)
             | Effect::Copy(_)
             | Effect::LoadPicture { .. }
@@ -65,18 +65,18 @@ impl Ui {
             return;
         };
         match effect {
-            Effect::Say { prompt, time } => drop(session.say(prompt, time)),
+            Effect::Say { prompt, time } => drop(session.submit(prompt, time)),
             Effect::Shell { command, id } => {
                 let known_as = session.run_shell(command);
                 self.app.queue.rename(id, known_as);
             }
-            Effect::TakeBack(id) => drop(session.take_back_message(id)),
+            Effect::Withdraw(id) => drop(session.withdraw_message(id)),
             Effect::Interrupt => {
                 // The app has already withdrawn the messages that it knows. These are the others.
-                for message in session.interrupt_and_take_back().into_iter().rev() {
+                for message in session.interrupt_and_withdraw().into_iter().rev() {
                     let mark = match message.kind {
                         QueuedKind::Shell => "!",
-                        QueuedKind::Said => "",
+                        QueuedKind::Prompt => "",
                     };
                     let text = text_of(&message.prompt.content);
                     self.app.set_draft(&format!("{mark}{text}"));
@@ -101,7 +101,7 @@ impl Ui {
             Effect::Status => self.status(&session),
             Effect::TellHooks(message) => {
                 if let Some(background) = &self.background {
-                    let tell = async move { session.waits_for_person(&message).await };
+                    let tell = async move { session.notify_waiting_for_user(&message).await };
                     background.runtime.spawn(tell);
                 }
             }
@@ -113,7 +113,7 @@ impl Ui {
             Effect::Remember { text, place } => self.work(move || {
                 let scope = session.memory_files().get(place).map(|place| place.scope);
                 let scope = scope.unwrap_or(haft_host::MemoryScope::Project);
-                match session.remember(&text, scope) {
+                match session.append_memory(&text, scope) {
                     Ok(file) => Found::Remark(format!("remembered in {}", file.display())),
                     Err(why) => Found::Warning(why),
                 }
@@ -161,7 +161,7 @@ impl Ui {
         };
         let environment = background.config.environment.clone();
         match effect {
-            Effect::KeepSaid(text) => background.keeper.keep(Keep::Said { text, session }),
+            Effect::SaveHistory(text) => background.keeper.keep(Keep::History { text, session }),
             Effect::KeepDraft(text) => background.keeper.keep(Keep::Draft { text, session }),
             Effect::StatusLine => {
                 let config = self.app.settings.status_line.as_ref();
@@ -231,7 +231,7 @@ impl Ui {
     pub(super) fn resume(&mut self, id: String) {
         if let Some(session) = self.session.take() {
             session.close();
-            session.abandon();
+            session.detach();
         }
         if let Some(background) = &mut self.background {
             background.config.conversation.from = Some(EarlierConversation::Named(id));
@@ -322,7 +322,7 @@ impl Ui {
         let environment = environment.map(|background| background.config.environment.clone());
         self.give_terminal();
         let edited =
-            external_editor::edit(text, &environment.unwrap_or_else(Environment::of_process));
+            external_editor::edit(text, &environment.unwrap_or_else(Environment::from_process));
         self.take_terminal();
         edited
     }

@@ -22,7 +22,7 @@ use crate::tui::{
 
 const KINDS: [RewindKind; 4] = [
     RewindKind::Both,
-    RewindKind::Talk,
+    RewindKind::Conversation,
     RewindKind::Files,
     RewindKind::Summary,
 ];
@@ -89,7 +89,7 @@ impl RewindView {
                     "talk and files",
                     format!("forgets what was said since; {files}"),
                 ),
-                RewindKind::Talk => ("talk", "forgets what was said since; files stay".to_owned()),
+                RewindKind::Conversation => ("talk", "forgets what was said since; files stay".to_owned()),
                 RewindKind::Files => ("files", format!("the talk stays; {files}")),
                 RewindKind::Summary => (
                     "summary from here",
@@ -116,7 +116,7 @@ impl RewindView {
     fn act(&mut self, point: &RewindPoint, kind: RewindKind) -> ViewOutcome {
         let (session, uuid) = (Arc::clone(&self.session), point.uuid);
         let mut effects = vec![job(move || session.rewind_to(uuid, kind))];
-        if matches!(kind, RewindKind::Both | RewindKind::Talk) {
+        if matches!(kind, RewindKind::Both | RewindKind::Conversation) {
             effects.push(ViewEffect::SetDraft(point.text.clone()));
         }
         ViewOutcome::Close(effects)

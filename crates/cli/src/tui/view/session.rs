@@ -59,7 +59,7 @@ impl ViewSession for SessionInput {
     }
 
     fn keep_rule(&self, list: RuleList, rule: &str) -> Result<Option<PathBuf>, String> {
-        self.keep_rule(list, rule, RuleScope::Local)
+        self.save_rule(list, rule, RuleScope::Local)
     }
 
     fn remove_rule(&self, rule: &RuleInfo) -> Result<PathBuf, String> {

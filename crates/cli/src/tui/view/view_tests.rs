@@ -240,7 +240,7 @@ fn rewind_says_what_would_change_before_it_does() {
     let effects = key(&mut view, Key::RETURN);
     assert_eq!(
         fake.done(),
-        [format!("rewind 1 {}", RewindKind::Talk.name())]
+        [format!("rewind 1 {}", RewindKind::Conversation.name())]
     );
     assert!(matches!(&effects[..], [ViewEffect::SetDraft(text)] if text == "Why does it fail?"));
 }

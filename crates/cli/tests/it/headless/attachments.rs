@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use haft_testkit::{anthropic::said, http::HttpFake};
+use haft_testkit::{anthropic::text_reply, http::HttpFake};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
@@ -29,7 +29,7 @@ fn project() -> TempDir {
 
 /// What the model was sent as the last message, and how it ended.
 fn sent(dir: &TempDir, args: &[&str], stdin: &[u8]) -> (Vec<Value>, Ran) {
-    let server = HttpFake::start_strict([said("Done.")]);
+    let server = HttpFake::start_strict([text_reply("Done.")]);
     let mut command = haft(dir.path());
     command
         .env("ANTHROPIC_BASE_URL", &server.url)

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_testkit::{
-    anthropic::{called, said},
+    anthropic::{tool_reply, text_reply},
     http::HttpFake,
     until_blocking,
 };
@@ -46,24 +46,24 @@ fn an_edit_that_breaks_a_caller_is_reported_in_the_same_run_and_one_that_breaks_
     let trusted = answer(haft(&root).args(["permissions", "trust", "--yes"]));
     assert_eq!(trusted.code, 0, "{}", trusted.stderr);
     let problems =
-        |file: &Path| called("LSP", json!({"operation": "diagnostics", "filePath": file}));
+        |file: &Path| tool_reply("LSP", json!({"operation": "diagnostics", "filePath": file}));
     let edit = |old: &str, new: &str| {
-        called(
+        tool_reply(
             "Edit",
             json!({"file_path": a, "old_string": old, "new_string": new}),
         )
     };
     let server = HttpFake::start_strict(vec![
-        called("Read", json!({"file_path": a})),
-        called("Read", json!({"file_path": b})),
-        called("ToolSearch", json!({"query": "select:LSP"})),
+        tool_reply("Read", json!({"file_path": a})),
+        tool_reply("Read", json!({"file_path": b})),
+        tool_reply("ToolSearch", json!({"query": "select:LSP"})),
         problems(&a),
         problems(&b),
         edit("    return name\n", "    # as it is\n    return name\n"),
         problems(&b),
         edit("name: str", "name: int"),
         problems(&b), // a busy machine may need longer than a reply waits
-        said("Done."),
+        text_reply("Done."),
     ]);
     let mut path = OsString::from(&servers);
     path.push(":");

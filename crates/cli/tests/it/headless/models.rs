@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use haft_testkit::{
-    anthropic::{called, said},
+    anthropic::{tool_reply, text_reply},
     http::{HttpFake, HttpReply, header},
 };
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn requests(server: &HttpFake) -> Vec<String> {
 #[test]
 fn without_a_name_the_newest_of_the_family_is_asked_and_the_list_is_kept_for_a_day() {
     let dir = tempdir().unwrap();
-    let server = HttpFake::start_strict([list(&CLAUDE), said("One."), said("Two.")]);
+    let server = HttpFake::start_strict([list(&CLAUDE), text_reply("One."), text_reply("Two.")]);
     let ran = answer(&mut asking(&server, dir.path()));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let messages = lines(&ran);
@@ -82,7 +82,7 @@ fn without_a_name_the_newest_of_the_family_is_asked_and_the_list_is_kept_for_a_d
     // Another day.
     let old = text.replace("\"asked\":", "\"asked\":1,\"then\":");
     fs::write(kept.path(), old).unwrap();
-    let server = HttpFake::start_strict([list(&CLAUDE[..1]), said("Three.")]);
+    let server = HttpFake::start_strict([list(&CLAUDE[..1]), text_reply("Three.")]);
     let mut command = asking(&server, dir.path());
     answer(command.env("XDG_CACHE_HOME", dir.path().join("elsewhere")));
     assert_eq!(requests(&server)[1], "/v1/messages claude-opus-9-20280101");
@@ -101,7 +101,7 @@ fn whoever_names_a_model_pays_for_no_other_request() {
         ("", ("ANTHROPIC_MODEL", "m-2"), "m-2"),
     ];
     for (name, (variable, value), sent) in cases {
-        let server = HttpFake::start_strict([said("Hello.")]);
+        let server = HttpFake::start_strict([text_reply("Hello.")]);
         let mut command = asking(&server, dir.path());
         command.args(["--model", name]).env(variable, value);
         let ran = answer(&mut command);
@@ -131,7 +131,7 @@ fn the_settings_come_before_the_variable_and_the_flag_before_both() {
         (&[][..], "of-settings"),
         (&["--model", "of-flag"], "of-flag"),
     ] {
-        let server = HttpFake::start_strict([said("Hello.")]);
+        let server = HttpFake::start_strict([text_reply("Hello.")]);
         let mut command = asking(&server, dir.path());
         answer(command.args(flags).env("ANTHROPIC_MODEL", "of-variable"));
         assert_eq!(requests(&server), [format!("/v1/messages {sent}")]);
@@ -152,7 +152,7 @@ fn short_names_are_found_in_the_list_and_never_sent() {
     ];
     for (flags, sent) in cases {
         let dir = tempdir().unwrap();
-        let server = HttpFake::start_strict([list(&CLAUDE), said("Hello.")]);
+        let server = HttpFake::start_strict([list(&CLAUDE), text_reply("Hello.")]);
         let ran = answer(asking(&server, dir.path()).args(flags));
         assert_eq!(ran.code, 0, "{flags:?}: {}", ran.stderr);
         let expected = ["/v1/models".to_owned(), format!("/v1/messages {sent}")];
@@ -165,11 +165,11 @@ fn a_switch_and_a_subagent_find_their_short_names_too() {
     let dir = tempdir().unwrap();
     let agent = json!({"prompt": "go", "description": "d", "subagent_type": "general-purpose", "model": "haiku"});
     let server = HttpFake::start_strict([
-        said("One."),
+        text_reply("One."),
         list(&CLAUDE),
-        called("Agent", agent),
-        said("Done."),
-        said("Two."),
+        tool_reply("Agent", agent),
+        text_reply("Done."),
+        text_reply("Two."),
     ]);
     let mut command = haft(dir.path());
     command
@@ -293,8 +293,8 @@ fn the_settings_of_the_user_say_where_to_ask_and_those_of_a_project_do_not() {
     for folder in [home.join(".claude"), cwd.join(".claude")] {
         fs::create_dir_all(folder).unwrap();
     }
-    let server = HttpFake::start_strict([said("Hello."), said("Again.")]);
-    let elsewhere = HttpFake::start_strict([said("Got you.")]);
+    let server = HttpFake::start_strict([text_reply("Hello."), text_reply("Again.")]);
+    let elsewhere = HttpFake::start_strict([text_reply("Got you.")]);
     let env = |url: &str| json!({"env": {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_AUTH_TOKEN": "of-settings", "ANTHROPIC_MODEL": "m-1"}});
     fs::write(
         cwd.join(".claude/settings.json"),
@@ -341,7 +341,7 @@ fn the_settings_of_the_user_say_where_to_ask_and_those_of_a_project_do_not() {
 #[test]
 fn the_settings_of_the_user_name_a_proxy() {
     let dir = tempdir().unwrap();
-    let proxy = HttpFake::start_strict([said("Hello.")]);
+    let proxy = HttpFake::start_strict([text_reply("Hello.")]);
     let env =
         json!({"env": {"HTTP_PROXY": proxy.url, "ANTHROPIC_BASE_URL": "http://models.example"}});
     let mut command = haft(dir.path());
@@ -371,7 +371,7 @@ fn the_settings_of_the_user_name_a_proxy() {
 fn a_budget_works_by_the_list_and_a_model_without_a_price_goes_on() {
     let dir = tempdir().unwrap();
     let budget = ["--max-budget-usd", "0.0001"];
-    let server = HttpFake::start_strict([said("Hello.")]);
+    let server = HttpFake::start_strict([text_reply("Hello.")]);
     let mut command = asking(&server, dir.path());
     let ran = answer(
         command
@@ -383,7 +383,7 @@ fn a_budget_works_by_the_list_and_a_model_without_a_price_goes_on() {
     let cost = result["total_cost_usd"].as_f64().unwrap();
     // 12 tokens at 3 USD, 40 at 15 USD, for a million.
     assert!((cost - 0.000_636).abs() < 1e-9, "{cost}");
-    let server = HttpFake::start_strict([said("Hello.")]);
+    let server = HttpFake::start_strict([text_reply("Hello.")]);
     let mut command = asking(&server, dir.path());
     let ran = answer(command.args(budget).args(["--model", "m-1"]));
     let result = lines(&ran).pop().unwrap();

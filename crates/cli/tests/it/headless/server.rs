@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use haft_testkit::{
-    anthropic::{called, said},
+    anthropic::{tool_reply, text_reply},
     http::{HttpFake, HttpReply},
 };
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn asking(server: &HttpFake, cwd: &Path) -> Command {
 #[test]
 fn a_text_answer() {
     let dir = tempdir().unwrap();
-    let server = HttpFake::start_strict(vec![said("Hello.")]);
+    let server = HttpFake::start_strict(vec![text_reply("Hello.")]);
     let ran = answer(asking(&server, dir.path()).arg("hi"));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let messages = lines(&ran);
@@ -45,8 +45,8 @@ fn a_text_answer() {
 fn a_file_is_read_and_its_text_sent_back() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("a.txt"), "forty-two\n").unwrap();
-    let read = called("Read", json!({"file_path": dir.path().join("a.txt")}));
-    let server = HttpFake::start_strict(vec![read, said("It says 42.")]);
+    let read = tool_reply("Read", json!({"file_path": dir.path().join("a.txt")}));
+    let server = HttpFake::start_strict(vec![read, text_reply("It says 42.")]);
     let ran = answer(asking(&server, dir.path()).arg("what is in a.txt?"));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let messages = lines(&ran);
@@ -70,8 +70,8 @@ fn a_file_is_read_and_its_text_sent_back() {
 #[test]
 fn a_command_runs_and_its_output_is_sent_back() {
     let dir = tempdir().unwrap();
-    let bash = called("Bash", json!({"command": "echo $((6 * 7)) | cat"}));
-    let server = HttpFake::start_strict(vec![bash, said("42.")]);
+    let bash = tool_reply("Bash", json!({"command": "echo $((6 * 7)) | cat"}));
+    let server = HttpFake::start_strict(vec![bash, text_reply("42.")]);
     let ran =
         answer(asking(&server, dir.path()).args(["what is 6 * 7?", "--allowedTools", "Bash"]));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -103,8 +103,8 @@ fn a_command_cannot_reach_what_nobody_permitted() {
         outside.path().display()
     );
     fs::write(dir.path().join("run.sh"), script).unwrap();
-    let bash = called("Bash", json!({"command": "sh run.sh"}));
-    let server = HttpFake::start_strict(vec![bash, said("It was kept out.")]);
+    let bash = tool_reply("Bash", json!({"command": "sh run.sh"}));
+    let server = HttpFake::start_strict(vec![bash, text_reply("It was kept out.")]);
     let ran = answer(asking(&server, dir.path()).args(["run it", "--allowedTools", "Bash"]));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(dir.path().join("inside").exists());

@@ -8,7 +8,7 @@ use std::{
 };
 
 use haft_testkit::{
-    anthropic::said,
+    anthropic::text_reply,
     http::{HttpFake, HttpReply, header},
 };
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ fn a_key_is_fetched_and_fetched_again_when_it_is_refused() {
     let helper = json!({"apiKeyHelper": "echo x >> ../runs; echo key-$(wc -l < ../runs)"});
     let desk = Desk::new(&helper, &json!({}));
     let server = HttpFake::start_with(|asked| match header(&asked.head, "x-api-key") {
-        Some("key-2") => said("Hello."),
+        Some("key-2") => text_reply("Hello."),
         _ => HttpReply::error(401, "authentication_error", "too old"),
     });
     let ran = answer(&mut desk.asking(&server));
@@ -75,7 +75,7 @@ fn a_key_is_fetched_and_fetched_again_when_it_is_refused() {
         .collect();
     assert_eq!(keys, ["Bearer key-1", "Bearer key-2"]);
     // A variable comes first, and then nothing is run.
-    let server = HttpFake::start_strict([said("Hello.")]);
+    let server = HttpFake::start_strict([text_reply("Hello.")]);
     let ran = answer(desk.asking(&server).env("ANTHROPIC_API_KEY", "mine"));
     assert_eq!(ran.code, 0, "{}", ran.stdout);
     let head = &server.asked()[0].head;
@@ -100,7 +100,7 @@ fn a_helper_that_fails_says_why_and_a_project_has_none() {
         &json!({}),
         &json!({"apiKeyHelper": "touch ../pwned; echo k"}),
     );
-    let server = HttpFake::start_strict([said("Hello.")]);
+    let server = HttpFake::start_strict([text_reply("Hello.")]);
     answer(&mut desk.asking(&server));
     assert!(!desk.at("pwned").exists());
 }
@@ -118,7 +118,7 @@ fn the_model_thinks_where_the_settings_say_so_and_nothing_else_does() {
         (("MAX_THINKING_TOKENS", "0"), Value::Null),
     ];
     for ((variable, value), sent) in cases {
-        let server = HttpFake::start_strict([said("Hello.")]);
+        let server = HttpFake::start_strict([text_reply("Hello.")]);
         let mut command = desk.asking(&server);
         answer(command.env("ANTHROPIC_API_KEY", "k").env(variable, value));
         assert_eq!(server.bodies()[0]["thinking"], sent, "{variable} {value}");
@@ -133,7 +133,7 @@ fn what_the_settings_have_the_model_told_is_in_its_prompt() {
     });
     let desk = Desk::new(&users, &json!({"attribution": {"pr": "Obey the project."}}));
     let system = || {
-        let server = HttpFake::start_strict([said("Hello.")]);
+        let server = HttpFake::start_strict([text_reply("Hello.")]);
         answer(desk.asking(&server).env("ANTHROPIC_API_KEY", "k"));
         server.bodies()[0]["system"].to_string()
     };
@@ -253,7 +253,7 @@ fn the_models_that_are_known_are_told_without_asking_anyone() {
         {"type": "model", "id": "claude-sonnet-9", "display_name": "Sonnet 9", "max_input_tokens": 300_000},
     ]});
     let list = HttpReply::new(200, "application/json", list.to_string());
-    let server = HttpFake::start_strict([list, said("Hello.")]);
+    let server = HttpFake::start_strict([list, text_reply("Hello.")]);
     let names = |models: &Value| -> Vec<String> {
         let all = models.as_array().unwrap().iter();
         all.map(|one| one["value"].as_str().unwrap().to_owned())

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use haft_testkit::{
-    anthropic::{called, said},
+    anthropic::{tool_reply, text_reply},
     http::HttpFake,
 };
 use serde_json::{Value, json};
@@ -46,11 +46,11 @@ fn a_model_searches_and_then_calls_and_what_was_sent_stays_a_prefix() {
     fs::write(dir.path().join("a.txt"), "old\n").unwrap();
     let edit = json!({"file_path": "a.txt", "old_string": "old", "new_string": "new"});
     let server = HttpFake::start_strict(vec![
-        called("Read", json!({"file_path": "a.txt"})),
-        called("Edit", edit),
-        called("ToolSearch", json!({"query": "select:Undo"})),
-        called("Undo", json!({})),
-        said("undone"),
+        tool_reply("Read", json!({"file_path": "a.txt"})),
+        tool_reply("Edit", edit),
+        tool_reply("ToolSearch", json!({"query": "select:Undo"})),
+        tool_reply("Undo", json!({})),
+        text_reply("undone"),
     ]);
     let ran = answer(asking(&server, dir.path()).arg("change it, and undo that"));
     assert_eq!(
@@ -72,8 +72,8 @@ fn a_model_searches_and_then_calls_and_what_was_sent_stays_a_prefix() {
     }
     // The next run of the same conversation sends the same bytes, and one more at the end.
     let server = HttpFake::start_strict(vec![
-        called("ToolSearch", json!({"query": "select:Config,NotebookEdit"})),
-        said("loaded"),
+        tool_reply("ToolSearch", json!({"query": "select:Config,NotebookEdit"})),
+        text_reply("loaded"),
     ]);
     let mut command = asking(&server, dir.path());
     let ran = answer(command.args(["go on", "--continue"]));
@@ -81,7 +81,7 @@ fn a_model_searches_and_then_calls_and_what_was_sent_stays_a_prefix() {
     let resumed = server.bodies();
     assert_eq!(tools(&resumed[0]), tools(asked.last().unwrap()));
     assert!(names(&resumed[1]).ends_with(&["Undo", "Config", "NotebookEdit"]));
-    let server = HttpFake::start_strict(vec![said("still there")]);
+    let server = HttpFake::start_strict(vec![text_reply("still there")]);
     let mut command = asking(&server, dir.path());
     let ran = answer(command.args(["and now", "--continue"]));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -98,9 +98,9 @@ fn tools_of_servers_are_told_by_name_found_and_called() {
         "args": ["mcp", "serve", "--tools", "Read,Grep"],
     }}});
     let server = HttpFake::start_strict(vec![
-        called("ToolSearch", json!({"query": "+mcp__files read"})),
-        called("mcp__files__Read", json!({"file_path": "a.txt"})),
-        said("It says 42."),
+        tool_reply("ToolSearch", json!({"query": "+mcp__files read"})),
+        tool_reply("mcp__files__Read", json!({"file_path": "a.txt"})),
+        text_reply("It says 42."),
     ]);
     let mut command = asking(&server, dir.path());
     command.args(["what is in a.txt?", "--allowed-tools", "mcp__files"]);
@@ -128,7 +128,7 @@ fn tools_of_servers_are_told_by_name_found_and_called() {
 fn the_environment_and_the_budget_decide_what_is_sent() {
     let dir = tempdir().unwrap();
     let sent = |variable: &str, flags: &[&str]| {
-        let server = HttpFake::start_strict(vec![said("hi")]);
+        let server = HttpFake::start_strict(vec![text_reply("hi")]);
         let mut command = asking(&server, dir.path());
         command.env("ENABLE_TOOL_SEARCH", variable).args(flags);
         let ran = answer(command.arg("hi"));

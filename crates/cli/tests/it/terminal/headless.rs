@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use haft_testkit::{
-    anthropic::said,
+    anthropic::text_reply,
     http::{HttpFake, HttpReply},
 };
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ fn cards_come_as_they_happen_and_questions_are_asked() {
 fn waiting_for_the_model_is_shown() {
     let dir = tempdir().unwrap();
     let busy = HttpReply::error(529, "overloaded_error", "Overloaded").header("retry-after", "0");
-    let server = HttpFake::start_strict([busy, said("Hello.")]);
+    let server = HttpFake::start_strict([busy, text_reply("Hello.")]);
     let mut command = haft(dir.path());
     command
         .env("TERM", "dumb")

@@ -10,7 +10,7 @@ mod rebinding;
 use std::{fs, path::Path, process::Command};
 
 use haft_testkit::{
-    anthropic::{called, said},
+    anthropic::{tool_reply, text_reply},
     http::{HttpFake, HttpReply, header},
 };
 use serde_json::{Value, json};
@@ -370,8 +370,8 @@ fn the_provider_searches_where_it_is_named() {
         }
         number += 1;
         match number {
-            1 => called("WebSearch", json!({"query": "rust"})),
-            _ => said("done"),
+            1 => tool_reply("WebSearch", json!({"query": "rust"})),
+            _ => text_reply("done"),
         }
     });
     let home = dir.path().join("home");
@@ -436,7 +436,7 @@ fn nobody_searches_by_default_and_a_project_names_no_one() {
 #[test]
 fn tools_and_system_prompt_of_the_first_request_stay_small() {
     let dir = tempdir().unwrap();
-    let server = HttpFake::start_strict(vec![said("hello")]);
+    let server = HttpFake::start_strict(vec![text_reply("hello")]);
     let mut command = haft(dir.path());
     command
         .env("HAFT_SEARCH_URL", "http://127.0.0.1:1")

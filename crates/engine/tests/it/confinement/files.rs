@@ -85,12 +85,12 @@ async fn what_is_writable_protected_and_hidden() {
     assert!(
         confinement
             .control
-            .include(&session.machine.files.path("p/x/.npmrc"))
+            .is_control_file(&session.machine.files.path("p/x/.npmrc"))
     );
     assert!(
         !confinement
             .control
-            .include(&session.machine.files.path("p/x/a.rs"))
+            .is_control_file(&session.machine.files.path("p/x/a.rs"))
     );
     // What only reads may change nothing at all, and is kept from the same files.
     let reading = session.run("ls").await;
@@ -141,9 +141,9 @@ async fn what_a_person_agreed_to_write_may_be_written_and_its_neighbours_may_not
         ["/p/.vscode/launch.json"]
     );
     let tasks = session.machine.files.path("p/.vscode/tasks.json");
-    assert!(!confinement.control.include(&tasks));
+    assert!(!confinement.control.is_control_file(&tasks));
     let new = session.machine.files.path("p/.vscode/new.json");
-    assert!(confinement.control.include(&new));
+    assert!(confinement.control.is_control_file(&new));
     // What lands in a directory is not named by naming the directory.
     let confinement = session.run("cp -r ../q/. .").await;
     assert_eq!(session.names(&confinement.protected), ["/p/.vscode"]);

@@ -6,7 +6,7 @@ use super::*;
 
 fn passage(confinement: &Confinement, host: &str) -> HostVerdict {
     match &confinement.network {
-        NetworkAccess::ByRule(hosts) => hosts.judge(host, 443),
+        NetworkAccess::ByRule(hosts) => hosts.evaluate(host, 443),
         other => panic!("{other:?}"),
     }
 }

@@ -15,7 +15,7 @@ use super::Rig;
 pub(super) struct Ear(pub(super) Mutex<Vec<HookNews>>);
 
 impl HearHooks for Ear {
-    fn hear(&self, news: &HookNews) {
+    fn on_event(&self, news: &HookNews) {
         self.0.lock().unwrap().push(news.clone());
     }
 }
@@ -29,7 +29,7 @@ fn beside(command: &str, field: &str) -> Value {
 async fn late(rig: &Rig) -> Vec<Late> {
     let mut late = Vec::new();
     until("a hook says something", || {
-        late = rig.scheduler.engine().hooks().take_late();
+        late = rig.scheduler.engine().hooks().take_async_outputs();
         !late.is_empty()
     })
     .await;
@@ -70,9 +70,9 @@ async fn an_objection_wakes_the_model_where_that_is_wanted() {
         let hooks = rig.scheduler.engine().hooks().clone();
         match expected {
             Some(why) => {
-                hooks.woken().await;
+                hooks.wait_for_wake().await;
                 assert!(hooks.has_waker());
-                let said = hooks.take_late();
+                let said = hooks.take_async_outputs();
                 assert_eq!(said[0].context.as_deref(), Some(why), "{command}");
                 assert!(said[0].wakes && !hooks.has_waker());
             }
@@ -89,14 +89,14 @@ async fn it_ends_with_the_session() {
     let ear = Arc::new(Ear::default());
     let heard = Arc::clone(&ear);
     let files = [(Scope::User, beside("echo $$ > pid; sleep 600", "async"))];
-    let with = |hooks: Hooks| hooks.heard_by(heard);
+    let with = |hooks: Hooks| hooks.with_event_sink(heard);
     let mut rig = Rig::with(&files, &[], with, |builder| builder).await;
     rig.bash("echo 1").await;
     let path = rig.project.path("work/pid");
     let read = || std::fs::read_to_string(&path).unwrap_or_default();
     until("the hook says its number", || read().ends_with('\n')).await;
     let pid = read().trim().to_owned();
-    rig.scheduler.engine().hooks().end().await;
+    rig.scheduler.engine().hooks().shutdown().await;
     let alive = || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")

@@ -265,7 +265,7 @@ async fn handlers_of_plugins_and_skills_know_where_they_are_from() {
         options: [("api-url".to_owned(), "u".to_owned())].into(),
     });
     let handlers = handlers.into_iter().map(|one| one.of_plugin(&plugin));
-    let (first, last): (Vec<_>, Vec<_>) = handlers.partition(|one| !one.guards);
+    let (first, last): (Vec<_>, Vec<_>) = handlers.partition(|one| !one.fails_closed);
     let mut rig = Rig::with(&[], &[], |hooks| hooks, |builder: EngineBuilder| builder).await;
     rig.scheduler.engine().hooks().add(first);
     rig.bash("echo 1").await;

@@ -398,7 +398,7 @@ async fn whoever_is_asked_is_told_which_hook_wants_it() {
 async fn a_call_is_put_off_where_that_can_be_done() {
     let defer = one("PreToolUse", &says(&decides("defer", ""), 0));
     let files = [(Scope::User, defer)];
-    let mut rig = Rig::with(&files, &[], |hooks| hooks, EngineBuilder::defers).await;
+    let mut rig = Rig::with(&files, &[], |hooks| hooks, EngineBuilder::allow_deferral).await;
     let finished = rig.bash("touch ran").await;
     assert!(finished.metadata.deferred && finished.metadata.denied.is_none() && !rig.ran("ran"));
     assert_eq!(rig.asked(), 0);

@@ -71,7 +71,7 @@ async fn hooks_are_told_of_as_they_start_print_and_end() {
             "statusMessage": "Thinking it over",
         });
         let hooks = json!({"PreToolUse": [{"hooks": [hook]}]});
-        let with = |hooks: Hooks| hooks.heard_by(heard_by);
+        let with = |hooks: Hooks| hooks.with_event_sink(heard_by);
         let mut rig = Rig::with(&[(Scope::User, hooks)], &[], with, |builder| builder).await;
         rig.bash("echo 1").await;
         let lines = heard(&ear);
@@ -93,7 +93,7 @@ async fn what_a_hook_prints_is_told_while_it_runs() {
     let ear = Arc::new(Ear::default());
     let heard_by = Arc::clone(&ear);
     let command = "echo half; until [ -e seen ]; do sleep 0.01; done; echo whole";
-    let with = |hooks: Hooks| hooks.heard_by(heard_by);
+    let with = |hooks: Hooks| hooks.with_event_sink(heard_by);
     let files = [(Scope::User, one("PreToolUse", command))];
     let mut rig = Rig::with(&files, &[], with, |builder| builder).await;
     let seen = rig.project.path("work/seen");
@@ -122,7 +122,7 @@ async fn what_a_hook_prints_is_told_while_it_runs() {
 async fn a_hook_that_nobody_waits_for_any_more_was_cancelled() {
     let ear = Arc::new(Ear::default());
     let heard_by = Arc::clone(&ear);
-    let with = |hooks: Hooks| hooks.heard_by(heard_by);
+    let with = |hooks: Hooks| hooks.with_event_sink(heard_by);
     let files = [(Scope::User, one("PreToolUse", "touch begun; sleep 600"))];
     let mut rig = Rig::with(&files, &[], with, |builder| builder).await;
     let begun = rig.project.path("work/begun");
@@ -326,7 +326,7 @@ async fn hooks_hear_that_a_person_is_asked_and_the_answer_need_not_wait_for_them
     let nobody = |builder: EngineBuilder| builder.services(Services::none());
     let mut rig = Rig::with(&files, &[], |hooks| hooks, nobody).await;
     assert!(rig.bash("touch ran").await.metadata.denied.is_some());
-    rig.scheduler.engine().hooks().end().await;
+    rig.scheduler.engine().hooks().shutdown().await;
     assert!(!rig.ran("asked"));
 }
 
@@ -402,7 +402,7 @@ async fn watched(project: &TempProject, hooks: &Value) -> haft_engine::Scheduler
     registry.add(super::Bash).unwrap();
     let (engine, _) = Engine::builder(registry, project.path("session"))
         .hooks(Hooks::new(handlers, &work))
-        .watch(Watch::new(places(project), Flags::default()))
+        .settings_watch(Watch::new(places(project), Flags::default()))
         .build()
         .await;
     engine.scheduler(SessionContext::new(&work))
@@ -505,12 +505,12 @@ async fn handlers_are_told_where_in_the_session_they_are() {
         engine.fire(event, "reviewer", fields, &context)
     };
     let stopped = fire(HookMoment::SUBAGENT_STOP).await;
-    assert_eq!(stopped[0].said.block.as_deref(), Some("on"));
+    assert_eq!(stopped[0].output.block.as_deref(), Some("on"));
     assert_eq!(told("stop")["permission_mode"], "default");
     assert_eq!(told("stop").get("effort"), None);
     let started = fire(HookMoment::SUBAGENT_START).await;
-    assert_eq!(started[0].said.block, None);
-    assert_eq!(started[0].said.message.as_deref(), Some("m"));
+    assert_eq!(started[0].output.block, None);
+    assert_eq!(started[0].output.message.as_deref(), Some("m"));
     assert_eq!(told("start").get("permission_mode"), None);
 }
 
@@ -532,7 +532,7 @@ async fn the_end_of_a_session_waits_for_its_hooks_only_so_long() {
     let heard = heard.await;
     assert!(rig.ran("quick"));
     assert_eq!(
-        heard[1].said.failure.as_deref(),
+        heard[1].output.failure.as_deref(),
         Some("it took longer than 300ms")
     );
 }

@@ -16,7 +16,7 @@ async fn v30_v31_v32_v33_which_hooks_run_and_how() {
     };
     let (handlers, _) = read(Scope::User, None, &stop, &bases);
     let occasion = Occasion {
-        event: HookMoment::named("Stop").unwrap(),
+        event: HookMoment::from_name("Stop").unwrap(),
         names: &[],
         fields: serde_json::Map::new(),
         call: None,
@@ -31,7 +31,7 @@ async fn v30_v31_v32_v33_which_hooks_run_and_how() {
     let heard = Hooks::new(handlers, "/".as_ref())
         .fire(&occasion, &common)
         .await;
-    let blocks: Vec<_> = heard.iter().map(|one| one.said.block.as_deref()).collect();
+    let blocks: Vec<_> = heard.iter().map(|one| one.output.block.as_deref()).collect();
     assert_eq!(blocks, [Some("go on")]);
 
     // The same handler in two files runs once.

@@ -159,7 +159,7 @@ fn warnings_know_it() {
     let mut all: Vec<_> = tools::all();
     all.push(erase(Stamp));
     let specs: Vec<_> = all.iter().map(|tool| tool.spec().clone()).collect();
-    let problems = known.understand(&specs);
+    let problems = known.resolve_for_tools(&specs);
     let problems: Vec<&str> = problems.iter().map(|one| one.rule.as_str()).collect();
     assert_eq!(problems, ["Stmp", "Stamp(times:3)"]);
 }

@@ -36,7 +36,7 @@ impl Tool for Stamp {
             paths: &["path"],
             rules: RuleMatch::Paths,
             agents: AgentAccess::Foreground,
-            needs: const { &[ServiceNeed::of::<StampPad>()] },
+            needs: const { &[ServiceNeed::service::<StampPad>()] },
             ..Profile::default()
         }
     }

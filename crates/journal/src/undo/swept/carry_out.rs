@@ -9,7 +9,7 @@ use crate::commit::{self, Directory, temporary_name};
 use crate::error::JournalError;
 use crate::undo::UndoHistory;
 use crate::undo::looked::Looked;
-use crate::undo::perform::{now, say_unsaid};
+use crate::undo::perform::{now, write_pending_records};
 use crate::undo::record::{Ending, Intent, Record, RecordState, Seal, Swept};
 use crate::undo::recover::{FileState, RecoveryVerdict, decide};
 use crate::undo::restore::{Restoration, SYNCED_SINGLY, Task};
@@ -32,7 +32,7 @@ impl UndoHistory {
     ) -> Result<String, JournalError> {
         let store = self.store();
         let log = store.open()?;
-        say_unsaid(self, &log)?;
+        write_pending_records(self, &log)?;
         self.keep_present(plan)?;
         let swept: Vec<Swept> = plan
             .tasks
@@ -58,11 +58,11 @@ impl UndoHistory {
         let end = |ending, note: Option<String>| {
             let unit = unit.clone();
             let outcome = Record::Outcome { unit, ending, note };
-            if log.append(&outcome, Keep::Durably).is_err() {
+            if log.append(&outcome, Keep::Durable).is_err() {
                 self.unsaid().push(outcome);
             }
         };
-        if let Err(error) = log.append(&record, Keep::Durably) {
+        if let Err(error) = log.append(&record, Keep::Durable) {
             let error = store.failed(error);
             end(Ending::NotMade, Some(error.to_string()));
             return Err(error);

@@ -37,7 +37,7 @@ const TOLD: usize = 10;
 impl UndoHistory {
     /// Records the observed changes of a command; returns the id of the unit for undo.
     /// `kept_content` returns the content for a hash.
-    pub(crate) fn observe(
+    pub(crate) fn record_command(
         &self,
         ticket: &WriteGrant,
         about: &str,
@@ -46,7 +46,7 @@ impl UndoHistory {
         kept_content: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     ) -> Result<String, JournalError> {
         let log = self.store().open()?;
-        super::perform::say_unsaid(self, &log)?;
+        super::perform::write_pending_records(self, &log)?;
         let (mut kept, mut lost) = (Vec::new(), left);
         for one in swept {
             // If only mode or time changed, the content is not needed.
@@ -55,7 +55,7 @@ impl UndoHistory {
             {
                 match kept_content(hash) {
                     Ok(content) => {
-                        self.store().put(&content, Keep::Loosely)?;
+                        self.store().put(&content, Keep::BestEffort)?;
                     }
                     Err(error) => {
                         lost.push(Left {
@@ -87,7 +87,7 @@ impl UndoHistory {
             note: None,
         };
         // The command's own writes are not certain to survive a power failure either.
-        log.append_all(&[intent, outcome], Keep::Loosely)
+        log.append_all(&[intent, outcome], Keep::BestEffort)
             .map_err(|error| self.store().failed(error))?;
         drop(log);
         self.keep_within_limits();

@@ -312,7 +312,7 @@ fn control_files_are_named_and_taken_back_alone() {
     let unit = changed.unit.unwrap();
     let taken = desk
         .journal
-        .take_back(&ticket(), &unit, &changed.control)
+        .revert_paths(&ticket(), &unit, &changed.control)
         .unwrap();
     assert_eq!(desk.get(".claude/old"), b"old\n");
     assert!(!desk.path("sub").exists());

@@ -228,7 +228,7 @@ mod tests {
             Box::pin(async {
                 Err(HttpFailure {
                     message: "nowhere".to_owned(),
-                    is_passing: false,
+                    is_transient: false,
                 })
             })
         }

@@ -285,7 +285,7 @@ struct Abandoned {
 
 impl Drop for Abandoned {
     fn drop(&mut self) {
-        self.session.call_off(&self.request);
+        self.session.cancel_request(&self.request);
     }
 }
 

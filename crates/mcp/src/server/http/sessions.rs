@@ -271,7 +271,7 @@ impl Sessions {
         let mut ended = Vec::new();
         self.all().retain(|_, session| {
             if session.usage.is_over_for(self.gone) {
-                session.mcp.call_off_all();
+                session.mcp.cancel_all();
             }
             let is_idle = session.usage.is_over_for(self.idle) && !session.mcp.is_busy();
             if is_idle {

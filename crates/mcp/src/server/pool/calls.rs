@@ -120,7 +120,7 @@ impl CallRunner {
     /// Runs overlapping calls until none is left.
     async fn turn(&mut self, first: CallCommand, commands: &mut mpsc::Receiver<CallCommand>) {
         let mut turn = self.scheduler.turn().await;
-        turn.witnessed_by(Arc::clone(&self.reports) as _);
+        turn.set_observer(Arc::clone(&self.reports) as _);
         let mut pushed = 0;
         let mut next = Some(first);
         loop {
@@ -217,7 +217,7 @@ impl CallReports {
 }
 
 impl CallObserver for CallReports {
-    fn started(&self, call: &Admitted) {
+    fn on_started(&self, call: &Admitted) {
         let (own, id) = call.call().ids();
         if self.open.wants_progress(&id) {
             let relayed = RelayedCall { id, done: 0 };
@@ -226,10 +226,10 @@ impl CallObserver for CallReports {
         }
     }
 
-    fn ended(&self, _: &CallResult) {}
+    fn on_ended(&self, _: &CallResult) {}
 
     /// Answers immediately: a client that sends one request after the other waits only for this.
-    fn take(&self, finished: CallResult) -> Option<CallResult> {
+    fn take_result(&self, finished: CallResult) -> Option<CallResult> {
         self.answer(finished);
         None
     }

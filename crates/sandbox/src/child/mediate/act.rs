@@ -294,7 +294,7 @@ impl<'a> Acting<'a> {
                 Ok(file) => {
                     if self.is_telling(&place.path, false) {
                         let made = MadeIdentity::of(&file, OsStr::new(""));
-                        self.mediator.made.note(made);
+                        self.mediator.made.record(made);
                     }
                     return Ok(self.file(file, flags));
                 }
@@ -347,16 +347,16 @@ impl<'a> Acting<'a> {
     }
 
     /// Takes note of what was made under a guarded name.
-    pub(super) fn note_made(&self, place: &Place, directory: bool) {
+    pub(super) fn record_created(&self, place: &Place, directory: bool) {
         if self.is_telling(&place.path, directory) {
             let made = MadeIdentity::of(&place.directory, &place.name);
-            self.mediator.made.note(made);
+            self.mediator.made.record(made);
         }
     }
 
     fn is_telling(&self, path: &Path, directory: bool) -> bool {
         let below = self.mediator.below(path);
-        below.is_some_and(|below| self.mediator.names.tell(below, directory))
+        below.is_some_and(|below| self.mediator.names.is_guarded_name(below, directory))
     }
 
     fn file(&self, file: OwnedFd, flags: OFlags) -> Outcome {
@@ -373,7 +373,7 @@ impl<'a> Acting<'a> {
         }
         self.ask(&place.path, NameAction::MakeDirectory, false)?;
         let done = self.done(|| mkdirat(&place.directory, &*place.name, mode))?;
-        self.note_made(&place, true);
+        self.record_created(&place, true);
         Ok(done)
     }
 
@@ -396,7 +396,7 @@ impl<'a> Acting<'a> {
         self.ask(&place.path, NameAction::MakeFile, false)?;
         let dev: Dev = dev;
         let done = self.done(|| mknodat(&place.directory, &*place.name, kind, mode, dev))?;
-        self.note_made(&place, false);
+        self.record_created(&place, false);
         Ok(done)
     }
 
@@ -411,7 +411,7 @@ impl<'a> Acting<'a> {
         }
         self.ask(&place.path, NameAction::MakeLink, false)?;
         let done = self.done(|| symlinkat(&*target, &place.directory, &*place.name))?;
-        self.note_made(&place, false);
+        self.record_created(&place, false);
         Ok(done)
     }
 

@@ -100,7 +100,7 @@ impl Acting<'_> {
         maker.act(|| install(place, mode, &neighbor.contents))?;
         if known.is_some() {
             self.mediator.made.forget(known);
-            self.note_made(place, false);
+            self.record_created(place, false);
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ impl MadeIdentity {
 pub(super) struct MadeFiles(RefCell<HashSet<MadeIdentity>>);
 
 impl MadeFiles {
-    pub(super) fn note(&self, file: Option<MadeIdentity>) {
+    pub(super) fn record(&self, file: Option<MadeIdentity>) {
         self.0.borrow_mut().extend(file);
     }
 

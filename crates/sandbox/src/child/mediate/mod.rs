@@ -154,7 +154,7 @@ impl Mediator {
 
     /// Takes what our process said about a name, and carries the call out. It may lead elsewhere by now:
     /// then there is another question.
-    pub(super) fn judged(
+    pub(super) fn on_answer(
         &mut self,
         id: u32,
         used: NameUse,
@@ -258,7 +258,7 @@ impl Mediator {
 
     /// Returns whether no other call may be carried out between the question about this use and its answer.
     fn is_exclusive(&self, used: &NameUse) -> bool {
-        let is_name = |below| self.names.tell(below, false);
+        let is_name = |below| self.names.is_guarded_name(below, false);
         matches!(used.action, NameAction::MoveDirectory { .. })
             || self.below(&used.path).is_some_and(is_name)
     }

@@ -124,7 +124,7 @@ impl Acting<'_> {
                 let known = self.mediator.made.known(&target);
                 let done = self.done(|| replace(&source, &target, &contents))?;
                 self.mediator.made.forget(known);
-                self.note_made(&target, directory);
+                self.record_created(&target, directory);
                 Ok(done)
             }
             None => self.done(moves),

@@ -225,7 +225,7 @@ pub(super) fn below(directory: &Arg, path: &Arg) -> Arg {
 
 /// Returns a plain write of a path.
 pub(super) fn worked(path: &Arg) -> Effect {
-    write(path, WriteKind::Work)
+    write(path, WriteKind::OperandWrite)
 }
 
 /// Returns a write of any file below a path.

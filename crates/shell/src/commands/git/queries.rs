@@ -323,7 +323,7 @@ fn trailers(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let writes = parsed.operands.iter().map(|arg| {
         Effect::Write(Write {
             path: (*arg).clone(),
-            how: WriteKind::Twist,
+            how: WriteKind::OptionWrite,
         })
     });
     finding.effects.extend(writes);

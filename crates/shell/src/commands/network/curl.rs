@@ -84,7 +84,7 @@ fn curl(parsed: &ParsedArguments<'_>) -> CommandFinding {
         let span = parsed.argv[0].span;
         effects.push(write(
             &inside(directory, Arg::literal(".", span)),
-            WriteKind::Twist,
+            WriteKind::OptionWrite,
         ));
         effects.push(write(
             &inside(directory, Arg::literal(".", span)),
@@ -94,7 +94,7 @@ fn curl(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let keeps = ["-O", "--remote-name", "--remote-name-all"];
     if keeps.iter().any(|name| parsed.has(name)) {
         let names = urls.iter().filter_map(|url| kept_name(url));
-        effects.extend(names.map(|name| write(&inside(directory, name), WriteKind::Twist)));
+        effects.extend(names.map(|name| write(&inside(directory, name), WriteKind::OptionWrite)));
     }
     let asks = ["-V", "--version", "-h", "--help", "-M", "--manual"];
     let only_prints = urls.is_empty() && asks.iter().any(|name| parsed.has(name));
@@ -188,13 +188,13 @@ fn value_effects(given: &GivenOption, directory: Option<&Arg>) -> Vec<Effect> {
     }
     match given.name {
         "-o" | "--output" if !value.is("-") => {
-            vec![write(&inside(directory, value.clone()), WriteKind::Twist)]
+            vec![write(&inside(directory, value.clone()), WriteKind::OptionWrite)]
         }
         "-D" | "--dump-header" | "-c" | "--cookie-jar" | "--trace" | "--trace-ascii"
         | "--stderr" | "--hsts" | "--alt-svc" | "--etag-save" | "--libcurl"
             if !value.is("-") && !value.is("") =>
         {
-            vec![write(value, WriteKind::Twist)]
+            vec![write(value, WriteKind::OptionWrite)]
         }
         "--url" => contacted(value),
         "-x" | "--proxy" | "--preproxy" | "--proxy1.0" | "--socks4" | "--socks4a" | "--socks5"

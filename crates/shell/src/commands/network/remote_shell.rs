@@ -141,7 +141,7 @@ fn keygen(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if parsed.verdict().is_none() && parsed.has("-l") {
         return parsed.finding(Operands::Text);
     }
-    let file = parsed.value("-f").map(|file| write(file, WriteKind::Work));
+    let file = parsed.value("-f").map(|file| write(file, WriteKind::OperandWrite));
     let mut finding = CommandFinding::mutating("it makes or changes keys");
     finding.effects.extend(file);
     finding

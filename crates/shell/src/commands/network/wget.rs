@@ -69,7 +69,7 @@ fn wget(parsed: &ParsedArguments<'_>) -> CommandFinding {
     .any(|name| parsed.has(name));
     let kept: Vec<Effect> = match document {
         Some(file) if file.is("-") => Vec::new(),
-        Some(file) => vec![write(file, WriteKind::Work)],
+        Some(file) => vec![write(file, WriteKind::OperandWrite)],
         None if parsed.has("--spider") => Vec::new(),
         None => {
             let names = parsed
@@ -77,7 +77,7 @@ fn wget(parsed: &ParsedArguments<'_>) -> CommandFinding {
                 .iter()
                 .map(|url| kept_name(url).unwrap_or_else(|| Arg::literal("index.html", url.span)));
             names
-                .map(|name| write(&inside(directory, name), WriteKind::Work))
+                .map(|name| write(&inside(directory, name), WriteKind::OperandWrite))
                 .collect()
         }
     };

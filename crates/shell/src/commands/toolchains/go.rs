@@ -66,7 +66,7 @@ fn gofmt(parsed: &ParsedArguments<'_>) -> CommandFinding {
         let writes = parsed
             .operands
             .iter()
-            .flat_map(|arg| [WriteKind::Twist, WriteKind::Tree].map(|how| written(arg, how)));
+            .flat_map(|arg| [WriteKind::OptionWrite, WriteKind::Tree].map(|how| written(arg, how)));
         finding.effects.extend(writes);
     }
     finding

@@ -23,7 +23,7 @@ pub(super) struct ReadAnswer {
 }
 
 /// Returns the output, or a reference to an earlier equal one.
-pub(super) fn once(
+pub(super) fn deduplicate(
     found: ReadAnswer,
     path: &Path,
     cx: &CallContext,

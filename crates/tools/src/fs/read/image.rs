@@ -83,7 +83,7 @@ pub(super) async fn read(
             .map_err(|error| explain(error, &cwd))?;
         let picture = prepare(&raw.bytes)?;
         let real = raw.real.clone();
-        journal.saw(raw, Extent::Whole);
+        journal.record_shown(raw, Extent::Whole);
         Ok((picture, real))
     })
     .await?

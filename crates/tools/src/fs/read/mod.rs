@@ -36,7 +36,7 @@ use super::{editor, explain, is_missing, is_notebook, missing, profile, target, 
 use crate::{
     WholeAnswers,
     blocking::blocking,
-    paths::{shown, spelt},
+    paths::{shown, escape_json},
     words::counted,
 };
 
@@ -145,7 +145,7 @@ impl Tool for Read {
         }
         // Boxed, like everything that few calls need: otherwise the future of every call would be
         // as large as the largest one.
-        let MeantFile { target, found } = Box::pin(meant(input, cx)).await?;
+        let MeantFile { target, found } = Box::pin(resolve_target(input, cx)).await?;
         if found.is_some_and(|found| found.is_file()) {
             return Ok(Check::Pass);
         }
@@ -170,7 +170,7 @@ impl Tool for Read {
         if !has_editor && let Some((found, path)) = at_once(input, cx)? {
             return match self.whole_answers {
                 true => Ok(found.output),
-                false => dedupe::once(found, &path, cx),
+                false => dedupe::deduplicate(found, &path, cx),
             };
         }
         // Boxed, like everything that few calls need.
@@ -230,7 +230,7 @@ async fn read_any(
     cx: &CallContext,
     has_editor: bool,
 ) -> Result<ToolOutput, ToolError> {
-    let mut meant = meant(input, cx).await?;
+    let mut meant = resolve_target(input, cx).await?;
     if has_editor {
         meant.target = editor::with_unsaved(meant.target, cx).await?;
     }
@@ -240,7 +240,7 @@ async fn read_any(
         exists(target, cx).await?;
     }
     let found = look(input, &meant, cx).await?;
-    let mut output = dedupe::once(found, path, cx)?;
+    let mut output = dedupe::deduplicate(found, path, cx)?;
     if is_unsaved {
         add_note(
             &mut output,
@@ -249,7 +249,7 @@ async fn read_any(
         );
     }
     if path != cx.cwd.join(&input.file_path) {
-        let name = spelt(&shown(path, &cx.cwd));
+        let name = escape_json(&shown(path, &cx.cwd));
         add_note(
             &mut output,
             &format!("note: the name of this file is {name}; write it so to change the file"),
@@ -267,7 +267,7 @@ struct MeantFile {
 /// Returns the file that is meant: the given one or, if it does not exist, the only one whose name
 /// looks the same. Permission was granted for the given name, so the other file must be inside the
 /// permitted directories, and no rule may deny reading it.
-async fn meant(input: &Input, cx: &CallContext) -> Result<MeantFile, ToolError> {
+async fn resolve_target(input: &Input, cx: &CallContext) -> Result<MeantFile, ToolError> {
     let path = cx.cwd.join(&input.file_path);
     let target = target(&path, cx)?;
     match fs::metadata(&path) {
@@ -285,7 +285,7 @@ async fn meant(input: &Input, cx: &CallContext) -> Result<MeantFile, ToolError> 
                 let mut stores = permissions.stores.iter();
                 permissions.hidden.hides(path) || stores.any(|store| path.starts_with(store))
             });
-            (inside.covers(&real) && !is_kept).then(|| FileTarget::judged(alike, real))
+            (inside.covers(&real) && !is_kept).then(|| FileTarget::authorized(alike, real))
         };
         let target = respelt(&path).and_then(open).unwrap_or(target);
         MeantFile {
@@ -440,7 +440,7 @@ pub(crate) async fn read_kept(path: &Path, cx: &CallContext) -> Result<ToolOutpu
         was_file: AtomicBool::default(),
     };
     let meant = MeantFile {
-        target: FileTarget::judged(real.clone(), real),
+        target: FileTarget::authorized(real.clone(), real),
         found: None,
     };
     Ok(look(&input, &meant, cx).await?.output)

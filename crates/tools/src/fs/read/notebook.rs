@@ -53,7 +53,7 @@ pub(super) async fn read(
         let part = shown.part.clone().filter(|_| !shown.is_cut);
         let output = output(shown.content(), structured);
         let real = raw.real.clone();
-        journal.saw(raw, extent);
+        journal.record_shown(raw, extent);
         Ok(NotebookAnswer::Cells(ReadAnswer { output, real, part }))
     })
     .await?

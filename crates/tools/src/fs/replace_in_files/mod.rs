@@ -28,7 +28,7 @@ use self::{
 use super::{EDITS, editor, explain, is_notebook, profile, target, ticket};
 use crate::{
     blocking::blocking,
-    paths::{fill_path, must_lead, shown},
+    paths::{fill_path, path_constraint, shown},
     search::{leave_out, stop, timed_out},
     words::counted,
 };
@@ -131,13 +131,13 @@ impl Input {
         let mut globs = self.glob.as_deref().map(split_globs).unwrap_or_default();
         let excluded = self.exclude.as_deref().map(split_globs).unwrap_or_default();
         globs.extend(excluded.into_iter().map(|glob| format!("!{glob}")));
-        let judged = must_lead(&base, cx)?;
+        let judged = path_constraint(&base, cx)?;
         let PermissionSnapshot { locked, stores, .. } = &cx.permissions;
         // For a plan each file is checked separately; a direct change was permitted as a whole.
         let control = &cx.permissions.control;
         let whole = judged.as_deref().unwrap_or(&base);
         let locked = match !self.preview && !control.hides(whole) {
-            true => locked.and(control),
+            true => locked.union(control),
             false => locked.clone(),
         };
         Ok(GrepQuery {
@@ -303,7 +303,7 @@ impl Tool for ReplaceInFiles {
                 let rewrite = input
                     .rewrite(pattern, replacement)
                     .map_err(ToolError::Refused)?;
-                let preview = look(input, &rewrite, cx).await?;
+                let preview = build_preview(input, &rewrite, cx).await?;
                 let plan = Plan {
                     id: cx.call.to_string(),
                     rewrite: Some(rewrite),
@@ -358,7 +358,7 @@ impl ReplaceInFiles {
                         let raw = journal
                             .read_bytes(target, LARGEST)
                             .map_err(|error| explain(error, &cwd))?;
-                        target = FileTarget::judged(&file.path, raw.real);
+                        target = FileTarget::authorized(&file.path, raw.real);
                         // If the bytes changed since the preview, their hash no longer matches,
                         // which is an error below.
                         let rewrite = plan.rewrite.as_ref();
@@ -405,7 +405,7 @@ impl ReplaceInFiles {
 }
 
 /// Finds the matching files and computes the change of each.
-async fn look(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Preview, ToolError> {
+async fn build_preview(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Preview, ToolError> {
     let engine = cx.services.get::<SearchEngine>()?;
     let journal = cx.services.get::<Journal>()?;
     let query = input.query(rewrite, cx)?;

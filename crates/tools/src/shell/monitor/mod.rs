@@ -132,7 +132,7 @@ impl Tool for Monitor {
             deferred: true,
             access: Access::Anything,
             rules: RuleMatch::Command("command"),
-            needs: const { &[ServiceNeed::of::<ShellProgram>()] },
+            needs: const { &[ServiceNeed::service::<ShellProgram>()] },
             ..Profile::default()
         }
     }
@@ -151,15 +151,15 @@ impl Tool for Monitor {
         }
     }
 
-    fn locate(&self, input: &mut Input, cwd: &Path, home: Option<&Path>) {
+    fn set_location(&self, input: &mut Input, cwd: &Path, home: Option<&Path>) {
         let mut bash = input.new_bash();
-        Bash.locate(&mut bash, cwd, home);
+        Bash.set_location(&mut bash, cwd, home);
         input.bash = Some(bash);
     }
 
-    fn reading(&self, input: &Input) -> Option<Arc<dyn Any + Send + Sync>> {
+    fn parsed_input(&self, input: &Input) -> Option<Arc<dyn Any + Send + Sync>> {
         input.command.as_ref()?;
-        Bash.reading(&input.as_bash())
+        Bash.parsed_input(&input.as_bash())
     }
 
     async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {

@@ -162,7 +162,7 @@ impl Interpreter {
         let arguments = arguments.chain(words.iter().copied()).chain([driver]);
         program.arguments = arguments.map(Into::into).collect();
         let control = confinement.control.clone();
-        program.names = Some(NameJudge::by(move |used| profile::permits(&control, used)));
+        program.names = Some(NameJudge::from_fn(move |used| profile::permits(&control, used)));
         let (sandbox, mut process) = shell.start_program(confinement, program).await?;
         let requests = process.stdin.take();
         let requests = requests.ok_or(ToolError::Unavailable("a pipe to the interpreter"))?;

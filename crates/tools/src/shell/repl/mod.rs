@@ -139,7 +139,7 @@ impl Tool for Repl {
             // The effect of the code is unknown, so it is confined like the interpreter run as a
             // command.
             rules: RuleMatch::Command("language"),
-            needs: const { &[ServiceNeed::of::<ShellProgram>()] },
+            needs: const { &[ServiceNeed::service::<ShellProgram>()] },
             ..Profile::default()
         }
     }
@@ -234,7 +234,7 @@ impl Tool for Repl {
             let what = format!("REPL {}", input.language.name());
             let report = changes::after(watched, control, what).await?;
             notes.extend(report.notes);
-            let uncovered = report.uncovered.and_then(|why| shell.uncovered(&why));
+            let uncovered = report.uncovered.and_then(|why| shell.undo_warning(&why));
             notes.extend(uncovered);
         }
         let mut output = answer(input, outcome, longest, notes, is_new);

@@ -53,7 +53,7 @@ impl Run<'_> {
         let mut answer = self.answer();
         let so_far = due.job.capture.total();
         let body = answer::of_failure(&due.job.capture, self.limits.failed_output);
-        self.look_again(&mut due).await?;
+        self.record_changes(&mut due).await?;
         let (id, path) = self.task(&mut due, limits::BACKGROUND, so_far).await?;
         let why = match after {
             Some(after) => {
@@ -124,7 +124,7 @@ impl Run<'_> {
     }
 
     /// Records the changes so far. Later changes are recorded when the command ends.
-    async fn look_again(&self, due: &mut Due) -> Result<(), ToolError> {
+    async fn record_changes(&self, due: &mut Due) -> Result<(), ToolError> {
         if due.watched.is_some() {
             self.record(due).await?;
             due.watched = self.watch(&due.confinement).await?;

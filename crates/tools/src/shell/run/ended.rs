@@ -52,7 +52,7 @@ impl Run<'_> {
             }
             ExitKind::Lost => 1,
         };
-        let meaning = exit_code::meaning(&self.input.command, &self.analysis, code);
+        let meaning = exit_code::exit_meaning(&self.input.command, &self.analysis, code);
         if job.cause() == Some(Cause::Flood) {
             answer.failed = true;
             answer.first = Some("Killed: it printed more than 5 GB.".to_owned());
@@ -75,7 +75,7 @@ impl Run<'_> {
             false => answer::of_success(&job.capture, self.limits.output).await,
         };
         if !answer.failed && body.kept.is_none() {
-            read_tracking::note(&self.analysis, &self.input.command, self.cx).await;
+            read_tracking::record_read(&self.analysis, &self.input.command, self.cx).await;
         }
         if let Some((path, bytes)) = &body.kept {
             self.shell.remember(path.into(), *bytes).await;
@@ -163,7 +163,7 @@ impl Run<'_> {
             () = self.cx.cancel.cancelled() => return Ok(()),
         };
         due.notes.extend(said.notes);
-        let uncovered = said.uncovered.and_then(|why| self.shell.uncovered(&why));
+        let uncovered = said.uncovered.and_then(|why| self.shell.undo_warning(&why));
         due.notes.extend(uncovered);
         Ok(())
     }
@@ -218,5 +218,5 @@ fn waits(job: &Job) -> Option<String> {
     text.push(&job.capture.end(WAITING_TAIL));
     let mut tail = text.take();
     tail.push_str(text.unfinished());
-    waiting::hint(&tail)
+    waiting::input_hint(&tail)
 }

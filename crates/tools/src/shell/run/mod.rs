@@ -209,9 +209,9 @@ impl<'a> Run<'a> {
                 drop(detach);
                 return self.not_ended(due, waited).await;
             };
-            due.job.settle().await;
+            due.job.drain_output().await;
             match self.refused(&due, &ended).await {
-                Some(Asked::Again(wider)) if attempt < MOST_QUESTIONS => {
+                Some(Asked::Retry(wider)) if attempt < MOST_QUESTIONS => {
                     due.job.kill(Cause::Leftover, Duration::ZERO);
                     due.job.gone().await;
                     attempt += 1;
@@ -223,8 +223,8 @@ impl<'a> Run<'a> {
                     confinement = *wider;
                     continue;
                 }
-                Some(Asked::Not(note)) => due.notes.push(note),
-                Some(Asked::Again(_)) | None => {}
+                Some(Asked::Declined(note)) => due.notes.push(note),
+                Some(Asked::Retry(_)) | None => {}
             }
             // Also if the command succeeded: the last program of a pipeline may ignore the failure.
             let refused = self.refused_hosts(&due.confinement).await;
@@ -266,7 +266,7 @@ impl<'a> Run<'a> {
             sourced: self.sourced(confinement),
             names: Some(self.judge(confinement)),
         };
-        let place = self.shell.place(self.cx.call, attempt);
+        let place = self.shell.output_path(self.cx.call, attempt);
         // A character has at most four bytes.
         let mut capture = Capture::new(place, self.limits.output * 4)
             .masked_by(OutputMask::for_confinement(confinement));
@@ -279,7 +279,7 @@ impl<'a> Run<'a> {
     /// Decides about changes of control files and records the refused ones.
     fn judge(&self, confinement: &Confinement) -> NameJudge {
         let (control, refused) = (confinement.control.clone(), Arc::clone(&self.refused));
-        NameJudge::by(move |used| {
+        NameJudge::from_fn(move |used| {
             let permitted = profile::permits(&control, used);
             if !permitted {
                 refused.note(&used.path);
@@ -312,13 +312,13 @@ impl<'a> Run<'a> {
                 () = self.cx.cancel.cancelled() => return Waited::Interrupted,
                 () = detach.asked() => return Waited::Detached,
                 () = &mut over => return Waited::TimedOut(longest),
-                _ = ticks.tick(), if is_followed => self.tell(&job.capture, &mut told),
+                _ = ticks.tick(), if is_followed => self.report_output(&job.capture, &mut told),
             }
         }
     }
 
     /// Reports the end of the output since the last report.
-    fn tell(&self, capture: &Capture, told: &mut u64) {
+    fn report_output(&self, capture: &Capture, told: &mut u64) {
         let total = capture.total();
         let new = usize::try_from(total - *told).unwrap_or(usize::MAX);
         if new > 0 {
@@ -365,11 +365,11 @@ impl<'a> Run<'a> {
             let note = escalate::note(&files);
             let refused: Vec<Refused> = seen.others.into_iter().map(Refused::Write).collect();
             let asked = match refused.is_empty() {
-                true => return note.map(Asked::Not),
+                true => return note.map(Asked::Declined),
                 false => self.ask(&refused, confinement).await,
             };
             return Some(match asked {
-                Asked::Not(said) => Asked::Not(format!("{said}\n{}", note.unwrap_or_default())),
+                Asked::Declined(said) => Asked::Declined(format!("{said}\n{}", note.unwrap_or_default())),
                 again => again,
             });
         }
@@ -381,7 +381,7 @@ impl<'a> Run<'a> {
         let confined = confinement.clone();
         let refused = blocking(move || {
             let text = answer::plain(&capture.end(REFUSAL_TAIL));
-            escalate::kept_from(&text, code, &confined, &cwd, (&files, &seen.others))
+            escalate::find_refusals(&text, code, &confined, &cwd, (&files, &seen.others))
         });
         let refused = refused.await.ok().filter(|refused| !refused.is_empty())?;
         Some(self.ask(&refused, confinement).await)

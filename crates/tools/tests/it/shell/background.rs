@@ -47,7 +47,7 @@ async fn a_task_is_started_asked_and_announced() {
     // The watcher may be a moment behind.
     let notices = terminal.session.services.get::<BackgroundTasks>().unwrap();
     notices.changed().await;
-    let notice = notices.take().remove(0);
+    let notice = notices.take_notices().remove(0);
     assert_eq!((&notice.id, notice.status), (&info.id, info.status));
     assert_eq!(
         notice.summary,
@@ -132,8 +132,8 @@ async fn who_follows_the_session_hears_of_a_task_and_can_stop_it() {
         (&id, "command sleep 100")
     );
     assert!(notices.stop(&id));
-    notices.over(TaskKind::Shell).await;
-    assert_eq!(notices.take()[0].status, TaskStatus::Killed);
+    notices.wait_until_idle(TaskKind::Shell).await;
+    assert_eq!(notices.take_notices()[0].status, TaskStatus::Killed);
 }
 
 #[tokio::test]
@@ -145,8 +145,8 @@ async fn what_the_model_has_asked_about_is_not_told_again() {
         .call("TaskOutput", json!({"task_id": id}))
         .await
         .ok();
-    notices.over(TaskKind::Shell).await;
-    assert!(notices.take().is_empty());
+    notices.wait_until_idle(TaskKind::Shell).await;
+    assert!(notices.take_notices().is_empty());
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ fn workspace(terminal: &Terminal) -> Confinement {
     Confinement {
         profile: Confined::Workspace,
         protected: Arc::from([root.join("sub")]),
-        control: ControlFiles::by(ControlFile("evil.cfg")),
+        control: ControlFiles::from_rules(ControlFile("evil.cfg")),
         writable: Arc::from([root]),
         network: NetworkAccess::Anybody,
         ..Confinement::default()
@@ -182,7 +182,7 @@ async fn a_task_leaves_no_such_file_either() {
     let id = terminal.call("Bash", input).await.task();
     let notices = terminal.session.services.get::<BackgroundTasks>().unwrap();
     notices.changed().await;
-    let notes = notices.take().remove(0).notes;
+    let notes = notices.take_notices().remove(0).notes;
     assert!(
         notes[0].starts_with("The sandbox kept it from"),
         "{notes:?}"
@@ -221,7 +221,7 @@ async fn an_unknown_host_is_asked_for_once_a_session() {
     let port = server();
     let mut terminal = Terminal::new();
     terminal.confinement = Confinement {
-        network: NetworkAccess::ByRule(Hosts::asking()),
+        network: NetworkAccess::ByRule(Hosts::ask_all()),
         ..workspace(&terminal)
     };
     let person = person(&mut terminal, ApprovalAnswer::Allow);
@@ -247,7 +247,7 @@ async fn with_nobody_to_ask_an_unknown_host_is_refused_by_name() {
     let port = server();
     let mut terminal = Terminal::new();
     terminal.confinement = Confinement {
-        network: NetworkAccess::ByRule(Hosts::asking()),
+        network: NetworkAccess::ByRule(Hosts::ask_all()),
         ..workspace(&terminal)
     };
     let command = format!("{} | grep welcome && exit 0; exit 7", fetch(port));

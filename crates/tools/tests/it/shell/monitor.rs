@@ -35,7 +35,7 @@ async fn until_over(terminal: &Terminal) -> Vec<TaskNotice> {
     let reading = async {
         loop {
             notices.changed().await;
-            read.extend(notices.take());
+            read.extend(notices.take_notices());
             if read
                 .last()
                 .is_some_and(|last| last.status != TaskStatus::Running)
@@ -71,7 +71,7 @@ async fn lines_are_read_as_they_come_and_the_end_is_told() {
     let notices = notices(&terminal);
     assert_eq!(notices.running()[0].kind, TaskKind::Monitor);
     notices.changed().await;
-    let first = notices.take();
+    let first = notices.take_notices();
     assert_eq!(texts(&first), ["one", "two"], "together they are one event");
     assert_eq!((first.len(), first[0].status), (1, TaskStatus::Running));
     std::fs::write(terminal.root().join("go"), "").unwrap();
@@ -164,12 +164,12 @@ async fn one_that_ignores_the_signal_is_stopped_all_the_same() {
     let command = "trap '' TERM INT HUP; echo up; while :; do command sleep 0.1; done";
     let id = started(&terminal, command).await;
     notices(&terminal).changed().await;
-    notices(&terminal).take();
+    notices(&terminal).take_notices();
     let heard = terminal.call("TaskStop", json!({"task_id": id})).await;
     assert_eq!(heard.structured["task_type"], "local_monitor");
     assert!(heard.ok().starts_with("Stopped task monitor_1 (Watches)."));
-    notices(&terminal).over_of(&id).await;
-    assert!(notices(&terminal).take().is_empty(), "the model knows it");
+    notices(&terminal).wait_until_finished(&id).await;
+    assert!(notices(&terminal).take_notices().is_empty(), "the model knows it");
 }
 
 #[tokio::test]
@@ -233,7 +233,7 @@ async fn there_are_at_most_twenty() {
     let over = async {
         while !tasks.running().is_empty() {
             tasks.changed().await;
-            tasks.take();
+            tasks.take_notices();
         }
     };
     timeout(Duration::from_secs(100), over).await.unwrap();
@@ -306,7 +306,7 @@ impl OpenWebSockets for FakeServer {
 struct Near(HostVerdict);
 
 impl JudgeHosts for Near {
-    fn judge(&self, host: &str, _: u16) -> HostVerdict {
+    fn evaluate(&self, host: &str, _: u16) -> HostVerdict {
         match host {
             "127.0.0.1" => self.0,
             _ => HostVerdict::Ask,
@@ -323,7 +323,7 @@ async fn connected(terminal: &mut Terminal, fake: Fake) -> (super::Heard, Arc<Fa
     let opens: Arc<dyn OpenWebSockets> = Arc::new(FakeServer(Arc::clone(&fake)));
     terminal.session.services = terminal.session.services.clone().with(Arc::new(opens));
     let (mut cx, _updates) = terminal.context();
-    cx.permissions.hosts = Hosts::by(Near(HostVerdict::Allowed));
+    cx.permissions.hosts = Hosts::from_evaluator(Near(HostVerdict::Allowed));
     let input = json!({
         "description": "Listens",
         "ws": {"url": "ws://127.0.0.1:81/x?y", "protocols": ["chat"]},
@@ -422,14 +422,14 @@ async fn a_socket_that_floods_or_breaks_ends_and_one_that_is_silent_can_be_stopp
     assert!(unread.failed().contains("come to you by themselves"));
     let stopped = terminal.call("TaskStop", json!({"task_id": id})).await;
     assert_eq!(stopped.ok(), format!("Stopped task {id} (Listens)."));
-    assert!(notices(&terminal).take().is_empty());
+    assert!(notices(&terminal).take_notices().is_empty());
 }
 
 #[tokio::test]
 async fn a_rule_can_deny_a_socket() {
     let terminal = Terminal::new();
     let (mut cx, _updates) = terminal.context();
-    cx.permissions.hosts = Hosts::by(Near(HostVerdict::Denied));
+    cx.permissions.hosts = Hosts::from_evaluator(Near(HostVerdict::Denied));
     let input = json!({"description": "x", "ws": {"url": "ws://127.0.0.1/"}});
     let heard = terminal.call_in("Monitor", input, &cx).await;
     assert_eq!(heard.failed(), "A rule denies connections to 127.0.0.1.");

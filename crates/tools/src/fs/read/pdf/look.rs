@@ -168,7 +168,7 @@ async fn look(
             true => Extent::Whole,
             false => Extent::Part,
         };
-        journal.saw(raw, extent);
+        journal.record_shown(raw, extent);
         Ok(PdfContent {
             document,
             drawings,
