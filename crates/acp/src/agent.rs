@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_agent::{SessionError, transcript::StoreError};
+use haft_agent::{SessionError, transcript::TranscriptStoreError};
 use haft_contract::{CalendarTime, CancellationToken, SessionId};
 use haft_host::{
     EarlierConversation, MachineClock, SessionClock, SessionConfig, SessionEntry, conversations,
@@ -20,7 +20,7 @@ use tokio::io::{AsyncBufRead, AsyncWrite};
 use crate::{
     error::AcpError,
     prompt, replay,
-    sessions::{ClientAbilities, EditorSession, Told, can_ask},
+    sessions::{ClientCapabilities, EditorSession, ModeReport, can_ask},
     wire::{AcpClient, Incoming, IncomingLines},
 };
 
@@ -112,21 +112,21 @@ struct AcpServer {
     agent: AcpAgent,
     client: AcpClient,
     /// The client's capabilities. `None` before `initialize`.
-    client_can: Option<ClientAbilities>,
+    client_can: Option<ClientCapabilities>,
     sessions: HashMap<String, Arc<EditorSession>>,
     /// Requests that run in the background, by their ids.
     cancels: HashMap<String, CancellationToken>,
 }
 
 /// The action after the response to a request.
-enum After {
+enum AfterReply {
     Nothing,
     /// The client knows the session now: send its pending updates.
     Announce(Arc<EditorSession>),
     TellMode(Arc<EditorSession>),
 }
 
-type Answered = Result<(Value, After), AcpError>;
+type HandlerResult = Result<(Value, AfterReply), AcpError>;
 
 impl AcpServer {
     async fn receive(&mut self, message: Incoming) {
@@ -170,8 +170,8 @@ impl AcpServer {
             "initialize" => self.initialize(&params),
             "authenticate" => self.authenticate(),
             "session/new" => self.new_session(&params),
-            "session/load" => self.load(&params, Replays::Yes),
-            "session/resume" => self.load(&params, Replays::No),
+            "session/load" => self.load(&params, ReplayMode::Yes),
+            "session/resume" => self.load(&params, ReplayMode::No),
             "session/list" => self.list(&params),
             "session/set_mode" => self.set_mode(&params),
             "session/prompt" => return self.prompt(id, &params),
@@ -188,22 +188,22 @@ impl AcpServer {
             Ok((result, after)) => {
                 self.client.answer(id, Ok(result));
                 match after {
-                    After::Nothing => {}
-                    After::Announce(session) => session.announce(),
-                    After::TellMode(session) => session.report_mode(Told::Always),
+                    AfterReply::Nothing => {}
+                    AfterReply::Announce(session) => session.announce(),
+                    AfterReply::TellMode(session) => session.report_mode(ModeReport::Always),
                 }
             }
         }
     }
 
-    fn initialize(&mut self, params: &Value) -> Answered {
+    fn initialize(&mut self, params: &Value) -> HandlerResult {
         let version = &params["protocolVersion"];
         if !version.is_u64() && !version.is_i64() {
             return Err(AcpError::bad("protocolVersion", "expected a number"));
         }
         let can = &params["clientCapabilities"];
         let has = |value: &Value| !value.is_null() && *value != false;
-        self.client_can = Some(ClientAbilities {
+        self.client_can = Some(ClientCapabilities {
             forms: has(&can["elicitation"]["form"]),
             notices: has(&can["session"]["notices"]),
             compaction: has(&can["session"]["compaction"]),
@@ -232,12 +232,12 @@ impl AcpServer {
                 },
             },
         });
-        Ok((result, After::Nothing))
+        Ok((result, AfterReply::Nothing))
     }
 
-    fn authenticate(&self) -> Answered {
+    fn authenticate(&self) -> HandlerResult {
         match can_ask(&self.agent.config) {
-            true => Ok((json!({}), After::Nothing)),
+            true => Ok((json!({}), AfterReply::Nothing)),
             false => Err(AcpError::needs_key(
                 "there is no key: set ANTHROPIC_API_KEY, or run `haft login` in a terminal",
             )),
@@ -276,7 +276,7 @@ impl AcpServer {
         Ok(config)
     }
 
-    fn new_session(&mut self, params: &Value) -> Answered {
+    fn new_session(&mut self, params: &Value) -> HandlerResult {
         let cwd = directory(&params["cwd"])?;
         let mut config = self.config(params, cwd)?;
         let id = SessionId::new();
@@ -285,7 +285,7 @@ impl AcpServer {
         let mut result = json!({"sessionId": id.to_string()});
         extend(&mut result, session.described()?);
         self.sessions.insert(id.to_string(), Arc::clone(&session));
-        Ok((result, After::Announce(session)))
+        Ok((result, AfterReply::Announce(session)))
     }
 
     fn open(&self, id: SessionId, config: SessionConfig) -> Result<Arc<EditorSession>, AcpError> {
@@ -295,7 +295,7 @@ impl AcpServer {
         Ok(session)
     }
 
-    fn load(&mut self, params: &Value, replays: Replays) -> Answered {
+    fn load(&mut self, params: &Value, replays: ReplayMode) -> HandlerResult {
         let name = params["sessionId"].as_str().unwrap_or_default();
         let cwd = directory(&params["cwd"])?;
         let id = name.parse().map(SessionId);
@@ -314,14 +314,14 @@ impl AcpServer {
             None => self.open(id, config)?,
         };
         let result = session.described()?;
-        if replays == Replays::Yes {
+        if replays == ReplayMode::Yes {
             session.replay(replay::updates(&kept, &session.cwd)?);
         }
         self.sessions.insert(id.to_string(), Arc::clone(&session));
-        Ok((result, After::Announce(session)))
+        Ok((result, AfterReply::Announce(session)))
     }
 
-    fn list(&self, params: &Value) -> Answered {
+    fn list(&self, params: &Value) -> HandlerResult {
         let environment = &self.agent.config.environment;
         let cwd = match &params["cwd"] {
             Value::Null => None,
@@ -348,7 +348,7 @@ impl AcpServer {
         if entries.len() > from.saturating_add(PAGE) {
             result["nextCursor"] = json!((from + PAGE).to_string());
         }
-        Ok((result, After::Nothing))
+        Ok((result, AfterReply::Nothing))
     }
 
     fn session(&self, params: &Value) -> Result<Arc<EditorSession>, AcpError> {
@@ -357,10 +357,10 @@ impl AcpServer {
         session.ok_or_else(|| AcpError::no_such_session(id))
     }
 
-    fn set_mode(&self, params: &Value) -> Answered {
+    fn set_mode(&self, params: &Value) -> HandlerResult {
         let session = self.session(params)?;
         session.set_mode(text(params, "modeId")?, "modeId")?;
-        Ok((json!({}), After::TellMode(session)))
+        Ok((json!({}), AfterReply::TellMode(session)))
     }
 
     fn prompt(&self, id: Value, params: &Value) {
@@ -439,7 +439,7 @@ impl AcpServer {
             let is_chosen = chosen.is_ok();
             client.answer(id, chosen);
             if is_chosen {
-                session.report_mode(Told::Always);
+                session.report_mode(ModeReport::Always);
             }
         });
     }
@@ -457,7 +457,7 @@ impl AcpServer {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Replays {
+enum ReplayMode {
     Yes,
     No,
 }
@@ -555,7 +555,7 @@ fn remove(
     };
     match conversations(environment, &cwd).archive(id) {
         Ok(()) => Ok(()),
-        Err(SessionError::Store(StoreError::Io { source, .. }))
+        Err(SessionError::Store(TranscriptStoreError::Io { source, .. }))
             if source.kind() == io::ErrorKind::NotFound =>
         {
             Ok(())

@@ -6,7 +6,7 @@ use haft_contract::{BoxFuture, EditorFiles};
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::{sessions::EditorSession, wire::Unanswered};
+use crate::{sessions::EditorSession, wire::RequestFailure};
 
 /// The timeout for reading a buffer. If the editor does not answer in time, the file on disk is
 /// used.
@@ -52,9 +52,9 @@ impl EditorFiles for EditorBuffers {
             let asking = session.client.ask("fs/write_text_file", params);
             match timeout(WRITING, asking).await {
                 Ok(Ok(_)) => Ok(()),
-                Ok(Err(Unanswered::Refused(why))) => Err(why),
-                Ok(Err(Unanswered::TooLong)) => Err("it is too long to be sent".to_owned()),
-                Ok(Err(Unanswered::Gone)) => Err(gone()),
+                Ok(Err(RequestFailure::Refused(why))) => Err(why),
+                Ok(Err(RequestFailure::TooLong)) => Err("it is too long to be sent".to_owned()),
+                Ok(Err(RequestFailure::Gone)) => Err(gone()),
                 Err(_) => Err(format!("no answer within {} s", WRITING.as_secs())),
             }
         })

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use haft_contract::{CardPiece, DiffHunk};
+use haft_contract::{CardSection, DiffHunk};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -41,9 +41,9 @@ fn of_file(file: &Value, cwd: &Path) -> Vec<Value> {
 
 /// Returns the diffs of a call from its preview. Reads the file again, to show the whole file after
 /// the change.
-pub(crate) fn of_preview(body: &[CardPiece], path: &Path) -> Vec<Value> {
+pub(crate) fn of_preview(body: &[CardSection], path: &Path) -> Vec<Value> {
     let diffs = body.iter().filter_map(|piece| match piece {
-        CardPiece::Diff(hunks) => Some(hunks),
+        CardSection::Diff(hunks) => Some(hunks),
         _ => None,
     });
     let hunks: Vec<DiffHunk> = diffs.flatten().cloned().collect();

@@ -50,7 +50,7 @@ impl EditorWrites {
 
 /// The selected options that the session does not report itself.
 #[derive(Debug, Clone)]
-pub(crate) struct Chosen {
+pub(crate) struct SelectedOptions {
     pub(crate) effort: String,
     /// Whether `bypassPermissions` is available.
     pub(crate) may_bypass: bool,
@@ -59,14 +59,14 @@ pub(crate) struct Chosen {
 }
 
 /// Returns the available mode with this name.
-pub(crate) fn mode(name: &str, chosen: &Chosen) -> Option<PermissionMode> {
+pub(crate) fn mode(name: &str, chosen: &SelectedOptions) -> Option<PermissionMode> {
     available(chosen)
         .map(|(mode, ..)| mode)
         .find(|mode| mode.name() == name)
 }
 
 fn available(
-    chosen: &Chosen,
+    chosen: &SelectedOptions,
 ) -> impl Iterator<Item = (PermissionMode, &'static str, &'static str)> {
     let all = [
         (
@@ -101,7 +101,7 @@ fn available(
 }
 
 /// Returns the available modes and the current one.
-pub(crate) fn modes(input: &SessionInput, chosen: &Chosen) -> Value {
+pub(crate) fn modes(input: &SessionInput, chosen: &SelectedOptions) -> Value {
     let list: Vec<Value> = available(chosen)
         .map(|(mode, name, description)| {
             json!({"id": mode.name(), "name": name, "description": description})
@@ -111,7 +111,7 @@ pub(crate) fn modes(input: &SessionInput, chosen: &Chosen) -> Value {
 }
 
 /// Returns all options with their current values.
-pub(crate) fn config_options(input: &SessionInput, chosen: &Chosen) -> Value {
+pub(crate) fn config_options(input: &SessionInput, chosen: &SelectedOptions) -> Value {
     let modes: Vec<Value> = available(chosen)
         .map(|(mode, name, _)| json!({"value": mode.name(), "name": name}))
         .collect();

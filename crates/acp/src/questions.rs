@@ -3,19 +3,19 @@
 use std::sync::{Arc, Weak};
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, BoxFuture, CardPiece, ContextPatch,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, BoxFuture, CardSection, ContextPatch,
     PermissionMode,
 };
 use haft_host::{
-    Elicitation, ElicitationAnswer, ElicitationHost, ElicitationKind, Questions, UserQuestions,
+    Elicitation, ElicitationAnswer, ElicitationHost, ElicitationKind, QuestionHandler, UserQuestions,
 };
 use haft_terminal::names::{distinct, distinct_line};
 use serde_json::{Map, Value, json};
 
-use crate::{calls, diffs, form, sessions::EditorSession, wire::Unanswered};
+use crate::{calls, diffs, form, sessions::EditorSession, wire::RequestFailure};
 
 /// The user's choice.
-enum Choice {
+enum OptionChoice {
     Option(String),
     /// The user cancelled the whole turn.
     Cancelled,
@@ -26,13 +26,13 @@ enum Choice {
 /// Answers the questions of a session.
 pub(crate) struct EditorQuestions(pub(crate) Weak<EditorSession>);
 
-impl Questions for EditorQuestions {
+impl QuestionHandler for EditorQuestions {
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let Some(session) = self.0.upgrade() else {
                 return ApprovalAnswer::Unavailable;
             };
-            let asked = Asked::begin(&session, &request);
+            let asked = AskGuard::begin(&session, &request);
             let mut options =
                 vec![json!({"optionId": "allow", "name": "Allow", "kind": "allow_once"})];
             let always = always(&session, &request);
@@ -42,14 +42,14 @@ impl Questions for EditorQuestions {
             options.push(json!({"optionId": "reject", "name": "Reject", "kind": "reject_once"}));
             let choice = choose(&session, call(&session, &request), options).await;
             let answer = match (choice, always) {
-                (Choice::Option(id), Some((_, answer))) if id == "always" => answer,
-                (Choice::Option(id), _) if id == "allow" => ApprovalAnswer::Allow,
-                (Choice::Option(_), _) => ApprovalAnswer::Deny { reason: None },
-                (Choice::Cancelled, _) => {
+                (OptionChoice::Option(id), Some((_, answer))) if id == "always" => answer,
+                (OptionChoice::Option(id), _) if id == "allow" => ApprovalAnswer::Allow,
+                (OptionChoice::Option(_), _) => ApprovalAnswer::Deny { reason: None },
+                (OptionChoice::Cancelled, _) => {
                     session.interrupt();
                     ApprovalAnswer::Deny { reason: None }
                 }
-                (Choice::Unavailable, _) => ApprovalAnswer::Unavailable,
+                (OptionChoice::Unavailable, _) => ApprovalAnswer::Unavailable,
             };
             let may_run = !matches!(answer, ApprovalAnswer::Deny { .. } | ApprovalAnswer::Unavailable);
             asked.end(may_run);
@@ -62,7 +62,7 @@ impl Questions for EditorQuestions {
             let Some(session) = self.0.upgrade() else {
                 return ApprovalAnswer::Unavailable;
             };
-            let asked = Asked::begin(&session, &questions.request);
+            let asked = AskGuard::begin(&session, &questions.request);
             let answer = match (session.capabilities.forms, form::single(&questions)) {
                 (true, _) => ask_in_form(&session, &questions).await,
                 (false, Some(single)) => {
@@ -77,7 +77,7 @@ impl Questions for EditorQuestions {
                     let mut shown = call(&session, &questions.request);
                     shown["title"] = json!(single.question);
                     match choose(&session, shown, options).await {
-                        Choice::Option(id) => {
+                        OptionChoice::Option(id) => {
                             let at = id.parse().ok();
                             let chosen = at.and_then(|at: usize| single.options.get(at));
                             let mut answers = Map::new();
@@ -86,11 +86,11 @@ impl Questions for EditorQuestions {
                             }
                             questions.answered(answers)
                         }
-                        Choice::Cancelled => {
+                        OptionChoice::Cancelled => {
                             session.interrupt();
                             ApprovalAnswer::Deny { reason: None }
                         }
-                        Choice::Unavailable => ApprovalAnswer::Unavailable,
+                        OptionChoice::Unavailable => ApprovalAnswer::Unavailable,
                     }
                 }
                 (false, None) => ApprovalAnswer::Unavailable,
@@ -105,7 +105,7 @@ impl Questions for EditorQuestions {
             let Some(session) = self.0.upgrade() else {
                 return ApprovalAnswer::Unavailable;
             };
-            let asked = Asked::begin(&session, &request);
+            let asked = AskGuard::begin(&session, &request);
             let options = vec![
                 json!({"optionId": "acceptEdits", "name": "Yes, and accept edits", "kind": "allow_always"}),
                 json!({"optionId": "default", "name": "Yes, and ask before edits", "kind": "allow_once"}),
@@ -117,14 +117,14 @@ impl Questions for EditorQuestions {
                 shown["content"] = json!([calls::text_content(plan)]);
             }
             let answer = match choose(&session, shown, options).await {
-                Choice::Option(id) if id == "acceptEdits" => accept_edits(),
-                Choice::Option(id) if id == "default" => ApprovalAnswer::Allow,
-                Choice::Option(_) => ApprovalAnswer::Deny { reason: None },
-                Choice::Cancelled => {
+                OptionChoice::Option(id) if id == "acceptEdits" => accept_edits(),
+                OptionChoice::Option(id) if id == "default" => ApprovalAnswer::Allow,
+                OptionChoice::Option(_) => ApprovalAnswer::Deny { reason: None },
+                OptionChoice::Cancelled => {
                     session.interrupt();
                     ApprovalAnswer::Deny { reason: None }
                 }
-                Choice::Unavailable => ApprovalAnswer::Unavailable,
+                OptionChoice::Unavailable => ApprovalAnswer::Unavailable,
             };
             asked.end(false);
             answer
@@ -134,12 +134,12 @@ impl Questions for EditorQuestions {
 
 /// While the user is asked about a call, it is not reported as running. [`Asked::end`] must be
 /// called afterwards.
-struct Asked<'a> {
+struct AskGuard<'a> {
     session: &'a EditorSession,
     id: Option<&'a str>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> AskGuard<'a> {
     fn begin(session: &'a EditorSession, request: &'a ApprovalRequest) -> Self {
         let id = request.asked.as_ref().map(|asked| asked.id.as_str());
         if let Some(id) = id {
@@ -224,7 +224,7 @@ fn content(session: &EditorSession, request: &ApprovalRequest, input: &Value) ->
     };
     if content.is_empty() {
         for piece in body {
-            if let CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) = piece
+            if let CardSection::Text(text) | CardSection::Muted(text) | CardSection::Alarm(text) = piece
                 && !text.trim().is_empty()
             {
                 content.push(calls::text_content(&shown(text)));
@@ -255,7 +255,7 @@ fn content(session: &EditorSession, request: &ApprovalRequest, input: &Value) ->
 }
 
 /// Asks the user to choose an option, and waits for the choice.
-async fn choose(session: &EditorSession, call: Value, options: Vec<Value>) -> Choice {
+async fn choose(session: &EditorSession, call: Value, options: Vec<Value>) -> OptionChoice {
     let id = session.id.to_string();
     let params = json!({"sessionId": id, "toolCall": call, "options": options});
     let answer = session
@@ -266,12 +266,12 @@ async fn choose(session: &EditorSession, call: Value, options: Vec<Value>) -> Ch
         Ok(answer) => match answer["outcome"]["outcome"].as_str() {
             Some("selected") => {
                 let option = answer["outcome"]["optionId"].as_str();
-                Choice::Option(option.unwrap_or_default().to_owned())
+                OptionChoice::Option(option.unwrap_or_default().to_owned())
             }
-            Some("cancelled") => Choice::Cancelled,
-            _ => Choice::Option(String::new()),
+            Some("cancelled") => OptionChoice::Cancelled,
+            _ => OptionChoice::Option(String::new()),
         },
-        Err(Unanswered::Refused(_) | Unanswered::TooLong | Unanswered::Gone) => Choice::Unavailable,
+        Err(RequestFailure::Refused(_) | RequestFailure::TooLong | RequestFailure::Gone) => OptionChoice::Unavailable,
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{calls, error::AcpError, plan, updates::chunk};
 pub(crate) fn updates(transcript: &Path, cwd: &Path) -> Result<Vec<Value>, AcpError> {
     let history =
         history::read(transcript).map_err(|error| AcpError::failed(&error.to_string()))?;
-    let mut replay = Replay {
+    let mut replay = TranscriptReplay {
         cwd,
         updates: Vec::new(),
         calls: HashMap::new(),
@@ -30,7 +30,7 @@ pub(crate) fn updates(transcript: &Path, cwd: &Path) -> Result<Vec<Value>, AcpEr
     Ok(replay.end())
 }
 
-struct Replay<'a> {
+struct TranscriptReplay<'a> {
     cwd: &'a Path,
     updates: Vec<Value>,
     /// The positions of the updates of calls that have no result yet.
@@ -41,7 +41,7 @@ struct Replay<'a> {
     messages: u64,
 }
 
-impl Replay<'_> {
+impl TranscriptReplay<'_> {
     fn add(&mut self, record: RecordedEvent) {
         match record {
             RecordedEvent::User {

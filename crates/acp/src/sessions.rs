@@ -22,10 +22,10 @@ use crate::{
     AcpAgent,
     buffers::EditorBuffers,
     error::AcpError,
-    options::{self, Chosen, EditorWrites},
+    options::{self, SelectedOptions, EditorWrites},
     prompt::EditorPrompt,
     questions::{EditorForms, EditorQuestions},
-    updates::Updates,
+    updates::UpdateForwarder,
     wire::AcpClient,
 };
 
@@ -37,7 +37,7 @@ const LONGEST_TITLE: usize = 80;
 
 /// The capabilities of a client.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ClientAbilities {
+pub(crate) struct ClientCapabilities {
     /// Whether the client shows forms.
     pub(crate) forms: bool,
     /// Whether the client shows notices.
@@ -57,8 +57,8 @@ pub(crate) struct EditorSession {
     pub(crate) id: SessionId,
     pub(crate) cwd: PathBuf,
     pub(crate) client: AcpClient,
-    pub(crate) capabilities: ClientAbilities,
-    pub(crate) updates: Arc<Updates>,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) updates: Arc<UpdateForwarder>,
     /// The configuration for opening the session, also again after it failed.
     config: SessionConfig,
     /// Receives warnings that the client cannot show.
@@ -75,7 +75,7 @@ struct SessionState {
     prompts: VecDeque<OpenPrompt>,
     /// The prompts that are being answered. Several waiting prompts may be answered together.
     current: Vec<Uuid>,
-    chosen: Chosen,
+    chosen: SelectedOptions,
     /// The mode that was last reported to the client.
     reported_mode: PermissionMode,
     window: u64,
@@ -99,7 +99,7 @@ struct OpenPrompt {
 
 /// The condition for reporting the mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum ModeReport {
     Always,
     IfChanged,
 }
@@ -109,10 +109,10 @@ impl EditorSession {
         id: SessionId,
         config: SessionConfig,
         client: AcpClient,
-        client_can: ClientAbilities,
+        client_can: ClientCapabilities,
         agent: &AcpAgent,
     ) -> Arc<Self> {
-        let chosen = Chosen {
+        let chosen = SelectedOptions {
             effort: "auto".to_owned(),
             editor_writes: (client_can.read_files && client_can.write_files)
                 .then_some(EditorWrites::Direct),
@@ -124,7 +124,7 @@ impl EditorSession {
             cwd: config.cwd.clone(),
             client,
             capabilities: client_can,
-            updates: Arc::new(Updates::new(session.clone())),
+            updates: Arc::new(UpdateForwarder::new(session.clone())),
             config,
             warn: agent.warn,
             clock: Arc::clone(&agent.clock),
@@ -323,7 +323,7 @@ impl EditorSession {
 
     /// Responds to the prompts that the turn has answered.
     pub(crate) fn answered(&self, result: &TurnResult) {
-        self.report_mode(Told::IfChanged);
+        self.report_mode(ModeReport::IfChanged);
         let mut state = self.state();
         let current = std::mem::take(&mut state.current);
         let all = std::mem::take(&mut state.prompts);
@@ -475,13 +475,13 @@ impl EditorSession {
     }
 
     /// Reports the mode in both of ACP's ways: as the current mode and as an option.
-    pub(crate) fn report_mode(&self, told: Told) {
+    pub(crate) fn report_mode(&self, told: ModeReport) {
         let mut state = self.state();
         let Some(input) = state.live.as_ref().map(|live| live.input.clone()) else {
             return;
         };
         let mode = input.mode();
-        if told == Told::IfChanged && state.reported_mode == mode {
+        if told == ModeReport::IfChanged && state.reported_mode == mode {
             return;
         }
         state.reported_mode = mode;

@@ -6,8 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_agent::{Added, AgentEvent, NoticeLevel, ReplyBlock, Tag, Trigger};
-use haft_contract::{Content, Update};
+use haft_agent::{InjectionSource, AgentEvent, NoticeLevel, ReplyBlock, SubagentInfo, CompactionTrigger};
+use haft_contract::{Content, ProgressUpdate};
 use haft_engine::CallResult;
 use haft_host::{EventSink, SessionEvent, TodoBoard};
 use haft_models::{Block, BlockStart, ModelEvent, Usage};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     calls, plan,
-    sessions::{EditorSession, Told},
+    sessions::{EditorSession, ModeReport},
 };
 
 /// The number of characters at the end of a running command's output that are shown.
@@ -24,7 +24,7 @@ const SHOWN_OUTPUT: usize = 4000;
 const PACE: Duration = Duration::from_millis(250);
 
 /// Forwards the events of a session to an editor.
-pub(crate) struct Updates {
+pub(crate) struct UpdateForwarder {
     session: Weak<EditorSession>,
     state: Mutex<UpdateState>,
 }
@@ -75,7 +75,7 @@ impl ShownCall {
     }
 }
 
-impl Updates {
+impl UpdateForwarder {
     pub(crate) fn new(session: Weak<EditorSession>) -> Self {
         Self {
             session,
@@ -112,7 +112,7 @@ impl Updates {
     }
 }
 
-impl EventSink for Updates {
+impl EventSink for UpdateForwarder {
     fn on_event(&self, event: &SessionEvent) {
         let Some(session) = self.session.upgrade() else {
             return;
@@ -124,7 +124,7 @@ impl EventSink for Updates {
                 let ends_call = matches!(event, AgentEvent::CallFinished { .. });
                 drop(state);
                 if ends_call {
-                    session.report_mode(Told::IfChanged);
+                    session.report_mode(ModeReport::IfChanged);
                 }
             }
             SessionEvent::Warning(text) => session.notice(NoticeLevel::Warning, text),
@@ -234,7 +234,7 @@ impl UpdateState {
             }
             AgentEvent::MessageInjected {
                 content,
-                by: Added::Steering,
+                by: InjectionSource::Steering,
                 uuid,
             } => {
                 for text in content.iter().filter_map(Content::as_text) {
@@ -302,7 +302,7 @@ impl UpdateState {
     }
 
     /// Displays a call as soon as its tool is known.
-    fn on_call_started(&mut self, session: &EditorSession, id: &str, name: &str, agent: Option<&Tag>) {
+    fn on_call_started(&mut self, session: &EditorSession, id: &str, name: &str, agent: Option<&SubagentInfo>) {
         if plan::is_of_plan(name) {
             return;
         }
@@ -356,11 +356,11 @@ impl UpdateState {
         }))
     }
 
-    fn progress(&mut self, session: &EditorSession, id: &str, update: &Update) {
+    fn progress(&mut self, session: &EditorSession, id: &str, update: &ProgressUpdate) {
         if let Some(update) = self.runs(id) {
             session.update(update);
         }
-        let Update::Text { text } = update else {
+        let ProgressUpdate::Text { text } = update else {
             return;
         };
         let Some(call) = self.calls.get_mut(id) else {
@@ -392,7 +392,7 @@ impl UpdateState {
         }));
     }
 
-    fn compaction(&self, session: &EditorSession, trigger: Trigger, status: &str) {
+    fn compaction(&self, session: &EditorSession, trigger: CompactionTrigger, status: &str) {
         if session.capabilities.compaction {
             session.update(json!({
                 "sessionUpdate": "compaction_update",
@@ -403,7 +403,7 @@ impl UpdateState {
     }
 
     /// Displays the calls of a subagent, but not its text.
-    fn subagent(&mut self, session: &EditorSession, agent: &Arc<Tag>, event: &AgentEvent) {
+    fn subagent(&mut self, session: &EditorSession, agent: &Arc<SubagentInfo>, event: &AgentEvent) {
         match event {
             AgentEvent::BlockCompleted(said) => {
                 if let Block::ToolUse {

@@ -168,7 +168,7 @@ struct ClientState {
 
 /// The reason why a request to the client failed.
 #[derive(Debug)]
-pub(crate) enum Unanswered {
+pub(crate) enum RequestFailure {
     /// The client responded with an error; contains its message.
     Refused(String),
     /// The request is longer than a message may be.
@@ -178,7 +178,7 @@ pub(crate) enum Unanswered {
 
 impl AcpClient {
     /// Creates a connection that writes to `output` until the client disconnects.
-    pub(crate) fn new(output: impl AsyncWrite + Unpin + Send + 'static) -> (Self, Written) {
+    pub(crate) fn new(output: impl AsyncWrite + Unpin + Send + 'static) -> (Self, WriteBarrier) {
         let (lines, waiting) = mpsc::unbounded_channel();
         let unread = Arc::new(AtomicUsize::new(0));
         let gone = CancellationToken::new();
@@ -191,7 +191,7 @@ impl AcpClient {
             asked: Mutex::default(),
             gone,
         };
-        (Self(Arc::new(state)), Written(written))
+        (Self(Arc::new(state)), WriteBarrier(written))
     }
 
     /// Returns the token that is cancelled when the client disconnects.
@@ -213,12 +213,12 @@ impl AcpClient {
     }
 
     /// Sends a request and waits for the response. Dropping the future withdraws the request.
-    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, Unanswered> {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, RequestFailure> {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         // The content of a file must not be truncated.
         if method == WRITES && message.to_string().len() > LONGEST_OUT {
-            return Err(Unanswered::TooLong);
+            return Err(RequestFailure::TooLong);
         }
         let (sender, answer) = oneshot::channel();
         self.asked().insert(id, sender);
@@ -227,12 +227,12 @@ impl AcpClient {
         tokio::select! {
             answer = answer => {
                 drop(open);
-                answer.map_err(|_| Unanswered::Gone)?.map_err(|error| {
+                answer.map_err(|_| RequestFailure::Gone)?.map_err(|error| {
                     let words = error["message"].as_str().unwrap_or("it gave no reason");
-                    Unanswered::Refused(words.chars().take(LONGEST_REASON).collect())
+                    RequestFailure::Refused(words.chars().take(LONGEST_REASON).collect())
                 })
             }
-            () = self.0.gone.cancelled() => Err(Unanswered::Gone),
+            () = self.0.gone.cancelled() => Err(RequestFailure::Gone),
         }
     }
 
@@ -275,9 +275,9 @@ impl Drop for OpenRequest<'_> {
 }
 
 /// Completes when all messages were written or the client disconnected.
-pub(crate) struct Written(tokio::task::JoinHandle<()>);
+pub(crate) struct WriteBarrier(tokio::task::JoinHandle<()>);
 
-impl Written {
+impl WriteBarrier {
     /// Waits for it, but at most for `most`, in case the client does not read.
     pub(crate) async fn wait(self, most: Duration) {
         let _ = timeout(most, self.0).await;

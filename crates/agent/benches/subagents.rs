@@ -22,7 +22,7 @@ use haft_contract::{
     Services,
 };
 use haft_engine::{Engine, Registry, SessionContext};
-use haft_extensions::{Agents, ExtensionPlaces, Sources, agents::AgentOptions};
+use haft_extensions::{Agents, ExtensionPlaces, EnabledSources, agents::AgentOptions};
 use haft_models::{EventStream, Model, ModelRequest};
 use haft_testkit::TempProject;
 use tokio::sync::Notify;
@@ -71,7 +71,7 @@ impl Session {
             managed: nowhere,
             directories: Vec::new(),
             plugins: Vec::new(),
-            sources: Sources::default(),
+            sources: EnabledSources::default(),
         };
         let (kinds, _) = Agents::load(&places, &AgentOptions::default());
         let crew = SubagentPool::builder(kinds.list().iter().cloned())

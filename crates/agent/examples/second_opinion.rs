@@ -12,7 +12,7 @@ use haft::{
 };
 use haft_agent::{Agent, AgentEvent, ModelSettings, SubagentPool};
 use haft_extensions::{Agents, ExtensionPlaces, agents::AgentOptions};
-use haft_models::Scripted;
+use haft_models::ScriptedModel;
 
 /// Asks someone who has not seen this conversation. This comment is what the model reads.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -68,7 +68,7 @@ const SCRIPT: &str = r#"{
 }"#;
 
 async fn run(dir: &str) -> Result<Vec<String>, Box<dyn Error>> {
-    let model = Arc::new(Scripted::parse(SCRIPT)?);
+    let model = Arc::new(ScriptedModel::parse(SCRIPT)?);
     let (kinds, _) = Agents::load(
         &ExtensionPlaces::of_project(dir.as_ref()),
         &AgentOptions::default(),

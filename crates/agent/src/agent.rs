@@ -10,17 +10,17 @@ use haft_engine::{Scheduler, SessionContext};
 use haft_models::{Conversation, Model, Prices, Thinking};
 
 use crate::{
-    Control, Prompt, Session, SubagentPool, UsageLedger,
+    AgentHandle, Prompt, OpenTranscript, SubagentPool, UsageLedger,
     client::ModelClient,
     compaction::Compaction,
     cost::SharedUsage,
-    dialogue::Dialogue,
+    dialogue::RecordedConversation,
     hooks::{HookRunner, RunContext},
     instructions::Instructions,
     plan_mode::PlanReminder,
-    prompt::{Knowledge, PromptEnvironment, SystemPrompt},
-    subagents::{Host, Spawner},
-    transcript::{Files, SessionOrigin, SoFar, Transcript},
+    prompt::{InstructionSources, PromptEnvironment, SystemPrompt},
+    subagents::{ParentAgent, Spawner},
+    transcript::{TouchedFiles, SessionOrigin, TranscriptPosition, Transcript},
 };
 
 /// The settings of model requests.
@@ -158,12 +158,12 @@ pub struct Agent {
     /// Sends requests to the model.
     pub(crate) client: ModelClient,
     /// The conversation and its transcript.
-    pub(crate) dialogue: Dialogue,
+    pub(crate) dialogue: RecordedConversation,
     /// The memory files and skills that the model reads.
     pub(crate) instructions: Instructions,
     pub(crate) plan: PlanReminder,
     pub(crate) hooks: HookRunner,
-    pub(crate) control: Control,
+    pub(crate) control: AgentHandle,
     pub(crate) limits: RunLimits,
     /// Launches subagents for its calls.
     pub(crate) spawner: Option<Arc<Spawner>>,
@@ -171,12 +171,12 @@ pub struct Agent {
     pub(crate) subagents: Option<SubagentPool>,
     pub(crate) session: SessionProgress,
     /// Expands the mentions in a message that arrives during a run.
-    pub(crate) attach: Option<Box<Attach>>,
+    pub(crate) attach: Option<Box<MentionExpander>>,
 }
 
 /// Adds the files and folders that a message mentions. It reads them with these calls, relative to
 /// this directory.
-pub type Attach =
+pub type MentionExpander =
     dyn Fn(Prompt, NestedCalls, Arc<Path>) -> BoxFuture<'static, Prompt> + Send + Sync;
 
 /// The session and its progress.
@@ -205,12 +205,12 @@ pub struct AgentBuilder {
     settings: ModelSettings,
     limits: RunLimits,
     prices: Prices,
-    session: Option<Session>,
+    session: Option<OpenTranscript>,
     system: Option<SystemPrompt>,
-    control: Control,
+    control: AgentHandle,
     version: String,
     memory: bool,
-    knowledge: Option<Knowledge>,
+    knowledge: Option<InstructionSources>,
     purse: SharedUsage,
     level: Option<Arc<Spawner>>,
     crew: Option<SubagentPool>,
@@ -233,7 +233,7 @@ impl Agent {
             prices: Prices::default(),
             session: None,
             system: None,
-            control: Control::default(),
+            control: AgentHandle::default(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             memory: true,
             knowledge: None,
@@ -245,12 +245,12 @@ impl Agent {
     }
 
     /// Returns the handle that interrupts, steers and changes the running agent.
-    pub fn control(&self) -> Control {
+    pub fn control(&self) -> AgentHandle {
         self.control.clone()
     }
 
     /// Sets the function that expands mentions in messages that arrive during a run.
-    pub fn attach_with(&mut self, attach: Box<Attach>) {
+    pub fn attach_with(&mut self, attach: Box<MentionExpander>) {
         self.attach = Some(attach);
     }
 
@@ -270,7 +270,7 @@ impl Agent {
     }
 
     /// Returns the files that the session has read and changed.
-    pub fn files(&self) -> Files {
+    pub fn files(&self) -> TouchedFiles {
         self.dialogue.transcript.files()
     }
 
@@ -361,7 +361,7 @@ impl AgentBuilder {
 
     /// Sets the session. Default: a new one with the engine's id, which exists only in memory.
     #[must_use]
-    pub fn session(mut self, session: Session) -> Self {
+    pub fn session(mut self, session: OpenTranscript) -> Self {
         self.session = Some(session);
         self
     }
@@ -375,7 +375,7 @@ impl AgentBuilder {
 
     /// Sets an existing handle.
     #[must_use]
-    pub fn control(mut self, control: Control) -> Self {
+    pub fn control(mut self, control: AgentHandle) -> Self {
         self.control = control;
         self
     }
@@ -389,7 +389,7 @@ impl AgentBuilder {
 
     /// Sets the sources of instructions. Default: the memory files of the project.
     #[must_use]
-    pub fn instruction_sources(mut self, knowledge: Knowledge) -> Self {
+    pub fn instruction_sources(mut self, knowledge: InstructionSources) -> Self {
         self.knowledge = Some(knowledge);
         self
     }
@@ -436,16 +436,16 @@ impl AgentBuilder {
         let start = self.start.unwrap_or_else(|| context.clone());
         let session = self
             .session
-            .unwrap_or_else(|| Session::in_memory(self.scheduler.engine().session()));
+            .unwrap_or_else(|| OpenTranscript::in_memory(self.scheduler.engine().session()));
         let system = self
             .system
             .unwrap_or_else(|| SystemPrompt::new(PromptEnvironment::detect(&context)));
         let engine = self.scheduler.engine();
         let knowledge = self
             .knowledge
-            .unwrap_or_else(|| Knowledge::for_project(&context.cwd));
+            .unwrap_or_else(|| InstructionSources::for_project(&context.cwd));
         if let Some(level) = &self.level {
-            level.bind(Host {
+            level.bind(ParentAgent {
                 engine: Arc::downgrade(engine),
                 context: self.scheduler.view(),
                 model: Arc::clone(&self.model),
@@ -478,7 +478,7 @@ impl AgentBuilder {
             session.id,
             self.version,
             agent_id,
-            SoFar {
+            TranscriptPosition {
                 lines: loaded.lines,
                 last: loaded.last,
                 files: loaded.files,
@@ -497,7 +497,7 @@ impl AgentBuilder {
         let agent = Agent {
             scheduler: self.scheduler,
             client,
-            dialogue: Dialogue::new(loaded.conversation, transcript),
+            dialogue: RecordedConversation::new(loaded.conversation, transcript),
             instructions: Instructions::new(knowledge, self.memory, cut_off.into_iter().collect()),
             plan: PlanReminder::default(),
             hooks,

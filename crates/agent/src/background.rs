@@ -8,7 +8,7 @@ use haft_contract::{
 use haft_engine::Engine;
 use serde_json::{Value, json};
 
-use crate::{Added, dialogue::Dialogue, hooks::RunContext, transcript::Kind};
+use crate::{InjectionSource, dialogue::RecordedConversation, hooks::RunContext, transcript::UserLineKind};
 
 /// The maximum number of characters of a task's description or prompt in the input of hooks.
 const MOST_TOLD: usize = 1000;
@@ -24,7 +24,7 @@ pub(crate) fn has_notices(engine: &Engine) -> bool {
 }
 
 /// Adds notices of the tasks that ended to the conversation.
-pub(crate) fn add_task_notices(engine: &Engine, dialogue: &mut Dialogue, to: RunContext<'_>) {
+pub(crate) fn add_task_notices(engine: &Engine, dialogue: &mut RecordedConversation, to: RunContext<'_>) {
     let Some(tasks) = background(engine) else {
         return;
     };
@@ -34,7 +34,7 @@ pub(crate) fn add_task_notices(engine: &Engine, dialogue: &mut Dialogue, to: Run
         .map(|notice| Content::text(text(notice)))
         .collect();
     if !content.is_empty() {
-        dialogue.add_and_report(content, Kind::Meta, Added::Background, to);
+        dialogue.add_and_report(content, UserLineKind::Meta, InjectionSource::Background, to);
     }
 }
 

@@ -9,7 +9,7 @@ use haft_models::{
 };
 
 use crate::{
-    ModelSettings, UsageLedger, compaction::text_tokens, control::Changes, cost::SharedUsage,
+    ModelSettings, UsageLedger, compaction::text_tokens, control::PendingChanges, cost::SharedUsage,
     prompt::SystemPrompt, subagents::MainAgentModel,
 };
 
@@ -97,7 +97,7 @@ impl ModelClient {
     }
 
     /// Applies the changes that were requested through the handle.
-    pub(crate) fn apply_changes(&mut self, changes: &Changes) {
+    pub(crate) fn apply_changes(&mut self, changes: &PendingChanges) {
         for (model, usage) in &changes.spent {
             self.record_usage(model, usage);
         }

@@ -19,16 +19,16 @@ use haft_models::{
 };
 
 use crate::{
-    AgentEvent, NoticeLevel, Trigger,
+    AgentEvent, NoticeLevel, CompactionTrigger,
     client::ModelClient,
     clock,
-    dialogue::Dialogue,
+    dialogue::RecordedConversation,
     hooks::{HookRunner, RunContext},
     instructions::Instructions,
     plan_mode::PlanReminder,
     prompt::reminder,
-    run::Tally,
-    transcript::{Files, Kind},
+    run::RunTotals,
+    transcript::{TouchedFiles, UserLineKind},
 };
 
 /// The percentage of the window from which on old results are pruned.
@@ -54,12 +54,12 @@ const SUMMARIZE: &str = include_str!("summarize.md");
 
 /// The known usage of the context window.
 #[derive(Debug, Default)]
-pub(crate) struct WindowUse {
+pub(crate) struct WindowUsage {
     tokens: u64,
     pruned_at: u64,
 }
 
-impl WindowUse {
+impl WindowUsage {
     /// Estimates the tokens of a loaded conversation.
     pub(crate) fn from_conversation(conversation: &Conversation) -> Self {
         let blocks = conversation.messages().flat_map(|message| &message.content);
@@ -124,7 +124,7 @@ fn block_tokens(block: &Block) -> u64 {
 pub(crate) struct Compaction<'a> {
     pub(crate) scheduler: &'a Scheduler,
     pub(crate) client: &'a mut ModelClient,
-    pub(crate) dialogue: &'a mut Dialogue,
+    pub(crate) dialogue: &'a mut RecordedConversation,
     pub(crate) instructions: &'a mut Instructions,
     pub(crate) plan: &'a mut PlanReminder,
     pub(crate) hooks: &'a HookRunner,
@@ -133,7 +133,7 @@ pub(crate) struct Compaction<'a> {
 
 impl Compaction<'_> {
     /// Frees space before a request if the window is nearly full.
-    pub(crate) async fn compact_if_needed(&mut self, last: &[Content], tally: &mut Tally) {
+    pub(crate) async fn compact_if_needed(&mut self, last: &[Content], tally: &mut RunTotals) {
         let auto = self.client.settings.auto_compact;
         let window = auto.window_of(self.client.settings.window);
         let used = &self.dialogue.window;
@@ -145,7 +145,7 @@ impl Compaction<'_> {
         if !is_wanted || !self.dialogue.window.exceeds(COMPACT_AT, window) {
             return;
         }
-        match self.compact(Trigger::Auto, "", last, tally).await {
+        match self.compact(CompactionTrigger::Auto, "", last, tally).await {
             // If the last prompt alone fills the window, the conversation is not summarized again.
             Ok(done) => {
                 let is_full = self.dialogue.window.exceeds(COMPACT_AT, window);
@@ -174,10 +174,10 @@ impl Compaction<'_> {
     /// preserved.
     pub(crate) async fn compact(
         &mut self,
-        trigger: Trigger,
+        trigger: CompactionTrigger,
         instructions: &str,
         last: &[Content],
-        tally: &mut Tally,
+        tally: &mut RunTotals,
     ) -> Result<bool, ModelError> {
         let (started, to, hooks) = (Instant::now(), self.cx, self.hooks);
         let word = hooks
@@ -223,7 +223,7 @@ impl Compaction<'_> {
         let uuid = clock::random_id();
         self.dialogue.transcript.write_compaction(uuid, trigger, pre_tokens);
         self.dialogue.clear();
-        self.dialogue.add(content, Kind::Summary, None);
+        self.dialogue.add(content, UserLineKind::Summary, None);
         to.sink.on_event(&AgentEvent::Compacted {
             trigger,
             pre_tokens,
@@ -239,7 +239,7 @@ impl Compaction<'_> {
     async fn summarize_recent(
         &mut self,
         instructions: &str,
-        tally: &mut Tally,
+        tally: &mut RunTotals,
     ) -> Result<String, ModelError> {
         let messages = self.dialogue.conversation.messages();
         let mut messages: Vec<Message> = messages.cloned().collect();
@@ -261,7 +261,7 @@ impl Compaction<'_> {
     pub(crate) async fn summary(
         &mut self,
         instructions: &str,
-        tally: &mut Tally,
+        tally: &mut RunTotals,
     ) -> Result<String, ModelError> {
         let all = self.dialogue.conversation.clone();
         self.summary_of(all, instructions, tally).await
@@ -271,7 +271,7 @@ impl Compaction<'_> {
         &mut self,
         mut asked: Conversation,
         instructions: &str,
-        tally: &mut Tally,
+        tally: &mut RunTotals,
     ) -> Result<String, ModelError> {
         let to = self.cx;
         let mut text = SUMMARIZE.to_owned();
@@ -327,7 +327,7 @@ pub(crate) fn reply_text(content: &[Block]) -> String {
 }
 
 /// Returns the message that replaces a conversation.
-fn summary_message(summary: &str, files: &Files) -> String {
+fn summary_message(summary: &str, files: &TouchedFiles) -> String {
     let mut text = format!(
         "This conversation was longer than the model can read. A summary of what came before:\n\n{}",
         summary.trim()

@@ -15,12 +15,12 @@ use crate::{Prompt, subagents::MainAgentChange};
 
 /// A handle on a running agent. Cheap to clone; all clones control the same agent.
 #[derive(Debug, Clone, Default)]
-pub struct Control {
-    state: Arc<Mutex<ControlState>>,
+pub struct AgentHandle {
+    state: Arc<Mutex<AgentHandleState>>,
 }
 
 #[derive(Debug, Default)]
-struct ControlState {
+struct AgentHandleState {
     /// The token of the current run.
     run: Option<CancellationToken>,
     /// Whether a run is about to begin.
@@ -30,12 +30,12 @@ struct ControlState {
     queued: VecDeque<Prompt>,
     /// Is set while prompts are queued, so that calls that only wait can end.
     pending_input: Option<Arc<PendingInput>>,
-    changes: Changes,
+    changes: PendingChanges,
 }
 
 /// The changes that apply from the next request on.
 #[derive(Debug, Default)]
-pub(crate) struct Changes {
+pub(crate) struct PendingChanges {
     pub(crate) model: Option<String>,
     /// The context window of the model in tokens.
     pub(crate) window: Option<u64>,
@@ -53,7 +53,7 @@ pub(crate) struct Changes {
     pub(crate) spent: Vec<(String, Usage)>,
 }
 
-impl Control {
+impl AgentHandle {
     /// Interrupts the current run, or the one that is about to begin. The reply so far is
     /// preserved, running calls are cancelled, and every call gets a result. Returns whether a run
     /// was in progress.
@@ -167,7 +167,7 @@ impl Control {
     }
 
     /// Starts a run. It ends when the guard is dropped, also when its future is dropped.
-    pub(crate) fn start_run(&self) -> Running {
+    pub(crate) fn start_run(&self) -> RunGuard {
         let cancel = CancellationToken::new();
         let mut state = self.state();
         state.run = Some(cancel.clone());
@@ -176,13 +176,13 @@ impl Control {
             cancel.cancel();
         }
         drop(state);
-        Running {
+        RunGuard {
             cancel,
             control: self.clone(),
         }
     }
 
-    pub(crate) fn take_changes(&self) -> Changes {
+    pub(crate) fn take_changes(&self) -> PendingChanges {
         mem::take(&mut self.state().changes)
     }
 
@@ -198,12 +198,12 @@ impl Control {
         !self.state().queued.is_empty()
     }
 
-    fn state(&self) -> MutexGuard<'_, ControlState> {
+    fn state(&self) -> MutexGuard<'_, AgentHandleState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ControlState {
+impl AgentHandleState {
     fn update_pending_input(&self) {
         if let Some(attention) = &self.pending_input {
             attention.set(!self.queued.is_empty());
@@ -213,12 +213,12 @@ impl ControlState {
 
 /// The guard of the current run.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunGuard {
     pub(crate) cancel: CancellationToken,
-    control: Control,
+    control: AgentHandle,
 }
 
-impl Drop for Running {
+impl Drop for RunGuard {
     fn drop(&mut self) {
         self.control.state().run = None;
     }
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_reaches_the_run_that_is_about_to_begin_and_no_later_one() {
-        let control = Control::default();
+        let control = AgentHandle::default();
         control.interrupt();
         assert!(!control.start_run().cancel.is_cancelled(), "nothing went on");
         control.expect_run();

@@ -10,13 +10,13 @@ use haft_models::{Prices, Usage};
 /// The usage by model and by agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct UsageLedger {
-    models: BTreeMap<String, Spent>,
-    agents: BTreeMap<String, Spent>,
+    models: BTreeMap<String, UsageCost>,
+    agents: BTreeMap<String, UsageCost>,
 }
 
 /// The usage and cost of one model or agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Spent {
+pub struct UsageCost {
     /// The tokens.
     pub usage: Usage,
     /// The cost in USD; 0 if the price is unknown.
@@ -25,14 +25,14 @@ pub struct Spent {
 
 impl UsageLedger {
     /// Returns the usage by model.
-    pub fn models(&self) -> impl Iterator<Item = (&str, &Spent)> {
+    pub fn models(&self) -> impl Iterator<Item = (&str, &UsageCost)> {
         self.models
             .iter()
             .map(|(name, spent)| (name.as_str(), spent))
     }
 
     /// Returns the usage by agent: `main`, and each agent kind.
-    pub fn agents(&self) -> impl Iterator<Item = (&str, &Spent)> {
+    pub fn agents(&self) -> impl Iterator<Item = (&str, &UsageCost)> {
         self.agents
             .iter()
             .map(|(name, spent)| (name.as_str(), spent))

@@ -5,7 +5,7 @@ use haft_engine::CallResult;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Added, Agent, AgentEvent, Denial, clock, hooks::RunContext, prompt::reminder, transcript::Kind,
+    InjectionSource, Agent, AgentEvent, BlockedCall, clock, hooks::RunContext, prompt::reminder, transcript::UserLineKind,
 };
 
 /// The deferred call, as stored in the session state.
@@ -21,18 +21,18 @@ impl StateSlot for DeferredCall {
 }
 
 /// The outcome of running the deferred call.
-pub(crate) enum TakenUp {
+pub(crate) enum DeferredCallOutcome {
     /// The call is done, or no call was deferred.
     Done,
     /// A hook deferred the call again.
-    DeferredAgain(Denial),
+    DeferredAgain(BlockedCall),
     /// The tool no longer exists; contains its name.
     ToolMissing(String),
 }
 
 impl Agent {
     /// Stores a call that a hook deferred.
-    pub(crate) fn defer_call(&self, call: &Denial) {
+    pub(crate) fn defer_call(&self, call: &BlockedCall) {
         let call = ToolUse {
             id: call.tool_use_id.clone(),
             name: call.tool_name.clone(),
@@ -59,20 +59,20 @@ impl Agent {
 
     /// Runs the deferred call. Hooks and rules check it again. Its result is the first thing that
     /// the model reads.
-    pub(crate) async fn run_deferred_call(&mut self, to: RunContext<'_>) -> TakenUp {
+    pub(crate) async fn run_deferred_call(&mut self, to: RunContext<'_>) -> DeferredCallOutcome {
         if !self.has_deferred_call() {
-            return TakenUp::Done;
+            return DeferredCallOutcome::Done;
         }
         let state = self.scheduler.engine().services().get::<SessionState>();
         let call = state.ok().and_then(|state| state.read::<DeferredCall>().0);
         let Some(call) = call else {
-            return TakenUp::Done;
+            return DeferredCallOutcome::Done;
         };
         // Removed before the call runs, so that an interrupted call is never run twice
         // automatically.
         self.store_deferred_call(None);
         if self.scheduler.engine().pool().find(&call.name).is_none() {
-            return TakenUp::ToolMissing(call.name);
+            return DeferredCallOutcome::ToolMissing(call.name);
         }
         let cancel = self.scheduler.cancel_token().child_token();
         let finished = {
@@ -87,24 +87,24 @@ impl Agent {
             }
         };
         let Some(finished) = finished else {
-            return TakenUp::Done;
+            return DeferredCallOutcome::Done;
         };
-        let denial = Denial {
+        let denial = BlockedCall {
             tool_name: finished.name.clone(),
             tool_use_id: call.id.clone(),
             tool_input: call.input.clone(),
         };
         if finished.metadata.deferred {
             self.store_deferred_call(Some(call));
-            return TakenUp::DeferredAgain(denial);
+            return DeferredCallOutcome::DeferredAgain(denial);
         }
         self.dialogue
-            .add_and_report(deferred_result_content(&finished), Kind::Meta, Added::Tool, to);
+            .add_and_report(deferred_result_content(&finished), UserLineKind::Meta, InjectionSource::Tool, to);
         to.sink.on_event(&AgentEvent::CallFinished {
             uuid: clock::random_id(),
             finished: Box::new(finished),
         });
-        TakenUp::Done
+        DeferredCallOutcome::Done
     }
 }
 

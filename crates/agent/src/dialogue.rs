@@ -8,25 +8,25 @@ use haft_models::Conversation;
 use uuid::Uuid;
 
 use crate::{
-    Added, AgentEvent, Prompt, Session, clock,
-    compaction::WindowUse,
+    InjectionSource, AgentEvent, Prompt, OpenTranscript, clock,
+    compaction::WindowUsage,
     hooks::RunContext,
     prompt::{branch, reminder},
-    transcript::{Kind, SoFar, Transcript, load::load},
+    transcript::{UserLineKind, TranscriptPosition, Transcript, load::load},
 };
 
 /// The conversation of a session. Every message is written to the transcript first.
-pub(crate) struct Dialogue {
+pub(crate) struct RecordedConversation {
     pub(crate) conversation: Conversation,
     pub(crate) transcript: Arc<Transcript>,
-    pub(crate) window: WindowUse,
+    pub(crate) window: WindowUsage,
 }
 
-impl Dialogue {
+impl RecordedConversation {
     /// Creates a dialogue from a conversation, loaded or empty.
     pub(crate) fn new(conversation: Conversation, transcript: Arc<Transcript>) -> Self {
         Self {
-            window: WindowUse::from_conversation(&conversation),
+            window: WindowUsage::from_conversation(&conversation),
             conversation,
             transcript,
         }
@@ -37,7 +37,7 @@ impl Dialogue {
     }
 
     /// Adds a message in the user's name.
-    pub(crate) fn add(&mut self, content: Vec<Content>, kind: Kind, uuid: Option<Uuid>) -> Uuid {
+    pub(crate) fn add(&mut self, content: Vec<Content>, kind: UserLineKind, uuid: Option<Uuid>) -> Uuid {
         let uuid = uuid.unwrap_or_else(clock::random_id);
         self.transcript.write_user(uuid, &content, kind);
         self.window.add_content(&content);
@@ -49,8 +49,8 @@ impl Dialogue {
     pub(crate) fn add_and_report(
         &mut self,
         content: Vec<Content>,
-        kind: Kind,
-        by: Added,
+        kind: UserLineKind,
+        by: InjectionSource,
         to: RunContext<'_>,
     ) {
         let uuid = self.add(content.clone(), kind, None);
@@ -60,15 +60,15 @@ impl Dialogue {
     /// Adds and reports a prompt that the user sent during a run.
     pub(crate) fn add_steering(&mut self, prompt: Prompt, to: RunContext<'_>) {
         let content = prompt.content;
-        let uuid = self.add(content.clone(), Kind::Prompt, prompt.uuid);
-        let by = Added::Steering;
+        let uuid = self.add(content.clone(), UserLineKind::Prompt, prompt.uuid);
+        let by = InjectionSource::Steering;
         to.sink.on_event(&AgentEvent::MessageInjected { uuid, content, by });
     }
 
     /// Adds a reminder.
-    pub(crate) fn add_reminder(&mut self, text: &str, by: Added, to: RunContext<'_>) {
+    pub(crate) fn add_reminder(&mut self, text: &str, by: InjectionSource, to: RunContext<'_>) {
         let content = vec![Content::text(reminder(text))];
-        self.add_and_report(content, Kind::Meta, by, to);
+        self.add_and_report(content, UserLineKind::Meta, by, to);
     }
 
     /// Adds context from hooks.
@@ -80,25 +80,25 @@ impl Dialogue {
             .iter()
             .map(|text| Content::text(reminder(text)))
             .collect();
-        self.add_and_report(content, Kind::Meta, Added::Hook, to);
+        self.add_and_report(content, UserLineKind::Meta, InjectionSource::Hook, to);
     }
 
     /// Clears the conversation. The transcript remains.
     pub(crate) fn clear(&mut self) {
         self.conversation = Conversation::new();
-        self.window = WindowUse::default();
+        self.window = WindowUsage::default();
     }
 
     /// Starts an empty conversation with a new transcript.
-    pub(crate) fn start_transcript(&mut self, session: Session) {
+    pub(crate) fn start_transcript(&mut self, session: OpenTranscript) {
         self.clear();
         self.transcript = Arc::new(self.transcript.start_next(session.store, session.id));
     }
 
     /// Resumes another conversation.
-    pub(crate) fn resume(&mut self, session: Session) {
+    pub(crate) fn resume(&mut self, session: OpenTranscript) {
         let loaded = session.loaded;
-        let so_far = SoFar {
+        let so_far = TranscriptPosition {
             lines: loaded.lines,
             last: loaded.last,
             files: loaded.files,
@@ -111,7 +111,7 @@ impl Dialogue {
             transcript.write_result(result, None);
         }
         self.transcript = Arc::new(transcript);
-        self.window = WindowUse::from_conversation(&loaded.conversation);
+        self.window = WindowUsage::from_conversation(&loaded.conversation);
         self.conversation = loaded.conversation;
     }
 
@@ -124,7 +124,7 @@ impl Dialogue {
             for result in &loaded.synthesized_results {
                 self.transcript.write_result(result, None);
             }
-            self.window = WindowUse::from_conversation(&loaded.conversation);
+            self.window = WindowUsage::from_conversation(&loaded.conversation);
             self.conversation = loaded.conversation;
         }
         Ok(())
@@ -147,7 +147,7 @@ impl Dialogue {
         for result in &loaded.synthesized_results {
             self.transcript.write_result(result, None);
         }
-        self.window = WindowUse::from_conversation(&loaded.conversation);
+        self.window = WindowUsage::from_conversation(&loaded.conversation);
         self.conversation = loaded.conversation;
         Ok(before)
     }

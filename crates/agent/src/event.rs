@@ -2,20 +2,20 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use haft_contract::{CallId, Card, Content, PermissionMode, SessionId, Update};
+use haft_contract::{CallId, Card, Content, PermissionMode, SessionId, ProgressUpdate};
 use haft_engine::CallResult;
 use haft_models::{Block, ModelError, ModelEvent, Usage};
 use uuid::Uuid;
 
-use crate::Tag;
+use crate::SubagentInfo;
 
 /// Receives the events of an agent in order.
-pub trait Sink: Send + Sync {
+pub trait AgentEventSink: Send + Sync {
     /// Receives an event. It is called from the loop, which waits until this returns.
     fn on_event(&self, event: &AgentEvent);
 }
 
-impl<F: Fn(&AgentEvent) + Send + Sync> Sink for F {
+impl<F: Fn(&AgentEvent) + Send + Sync> AgentEventSink for F {
     fn on_event(&self, event: &AgentEvent) {
         self(event);
     }
@@ -26,7 +26,7 @@ impl<F: Fn(&AgentEvent) + Send + Sync> Sink for F {
 #[non_exhaustive]
 pub enum AgentEvent {
     /// A run has started.
-    RunStarted(Began),
+    RunStarted(RunStart),
     /// A streaming event of a reply. [`ModelEvent::Discard`] makes the blocks of this reply void.
     Model(ModelEvent),
     /// A block of a reply is complete.
@@ -55,7 +55,7 @@ pub enum AgentEvent {
         /// The provider's id of the call.
         tool_use_id: String,
         /// The update.
-        update: Update,
+        update: ProgressUpdate,
     },
     /// A call has a result. These events are in the order of the calls.
     CallFinished {
@@ -80,19 +80,19 @@ pub enum AgentEvent {
         /// The content.
         content: Vec<Content>,
         /// The source of the message.
-        by: Added,
+        by: InjectionSource,
     },
     /// The model request failed, which ends the run.
     ModelFailed(ModelError),
     /// A compaction has started.
     Compacting {
         /// The trigger.
-        trigger: Trigger,
+        trigger: CompactionTrigger,
     },
     /// A compaction has finished.
     Compacted {
         /// The trigger.
-        trigger: Trigger,
+        trigger: CompactionTrigger,
         /// The number of tokens before.
         pre_tokens: u64,
         /// The approximate number of tokens after.
@@ -105,7 +105,7 @@ pub enum AgentEvent {
     /// An event of a subagent.
     Subagent {
         /// The subagent.
-        agent: Arc<Tag>,
+        agent: Arc<SubagentInfo>,
         /// The event. Streaming events of replies are not forwarded.
         event: Box<AgentEvent>,
     },
@@ -120,7 +120,7 @@ pub enum AgentEvent {
 
 /// The session at the start of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Began {
+pub struct RunStart {
     /// The id of the session.
     pub session: SessionId,
     /// The working directory.
@@ -155,7 +155,7 @@ pub struct ReplyBlock {
 /// The source of a message that was added in the user's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Added {
+pub enum InjectionSource {
     /// The user, during a run.
     Steering,
     /// A hook.
@@ -176,14 +176,14 @@ pub enum Added {
 
 /// The trigger of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trigger {
+pub enum CompactionTrigger {
     /// The user requested it.
     Manual,
     /// The context window was nearly full.
     Auto,
 }
 
-impl Trigger {
+impl CompactionTrigger {
     /// Returns the name in messages and hook input.
     pub fn name(self) -> &'static str {
         match self {

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use crate::model_turn::Answer;
+use crate::model_turn::CompletedCall;
 
 /// The tool that gives the final answer of a run, and the answer. This is a service of the main
 /// agent; the tool itself stores its input here.
@@ -56,9 +56,9 @@ impl FinalAnswer {
 
     /// Returns the final text if these calls end the run: the answer as text, or an empty text if
     /// too many calls failed.
-    pub(crate) fn final_text(&self, answers: &[Answer]) -> Option<String> {
+    pub(crate) fn final_text(&self, answers: &[CompletedCall]) -> Option<String> {
         let mut state = self.state();
-        for Answer { finished, .. } in answers {
+        for CompletedCall { finished, .. } in answers {
             if finished.name != self.tool {
                 continue;
             }

@@ -6,21 +6,21 @@ use std::{
 };
 
 use haft_contract::CancellationToken;
-use haft_engine::{ContextView, Engine, Scheduler, hooks::HookMoment};
+use haft_engine::{ContextView, Engine, Scheduler, hooks::HookEventKind};
 use haft_models::ModelError;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::{
-    AgentEvent, NoticeLevel, Sink,
+    AgentEvent, NoticeLevel, AgentEventSink,
     background::{running_tasks, schedules},
-    model_turn::Answer,
+    model_turn::CompletedCall,
     transcript::Transcript,
 };
 
 /// The merged output of the hooks of one event.
 #[derive(Debug, Default)]
-pub(crate) struct HookWord {
+pub(crate) struct AgentHookVerdict {
     /// The reason why a hook blocks the action.
     pub(crate) block: Option<String>,
     /// Context for the model.
@@ -97,15 +97,15 @@ impl HookRunner {
     }
 
     /// Fires Setup, whose hooks prepare (`init`) or maintain (`maintenance`) the project.
-    pub(crate) async fn setup(&self, trigger: &str, to: RunContext<'_>) -> HookWord {
+    pub(crate) async fn setup(&self, trigger: &str, to: RunContext<'_>) -> AgentHookVerdict {
         let fields = json!({"trigger": trigger});
-        self.fire(HookMoment::SETUP, trigger, fields, to).await
+        self.fire(HookEventKind::SETUP, trigger, fields, to).await
     }
 
     /// Fires the event for an added working directory.
     pub(crate) async fn directory_added(&self, path: &Path, source: &str, to: RunContext<'_>) {
         let fields = json!({"directory": path.to_string_lossy(), "source": source});
-        self.fire(HookMoment::DIRECTORY_ADDED, source, fields, to)
+        self.fire(HookEventKind::DIRECTORY_ADDED, source, fields, to)
             .await;
     }
 
@@ -113,7 +113,7 @@ impl HookRunner {
     pub(crate) async fn conversation_end(&self, reason: &str, to: RunContext<'_>) {
         let fields = json!({"reason": reason});
         // Their output has no effect.
-        self.fire(HookMoment::SESSION_END, reason, fields, to).await;
+        self.fire(HookEventKind::SESSION_END, reason, fields, to).await;
     }
 
     /// Fires SessionEnd and ends all hooks.
@@ -145,7 +145,7 @@ impl HookRunner {
         if let Some(parent) = &loaded.parent {
             fields["parent_file_path"] = parent.to_string_lossy().into();
         }
-        let event = HookMoment::INSTRUCTIONS_LOADED;
+        let event = HookEventKind::INSTRUCTIONS_LOADED;
         self.fire(event, loaded.reason, fields, to).await;
     }
 
@@ -185,18 +185,18 @@ impl HookRunner {
         source: &str,
         model: &str,
         to: RunContext<'_>,
-    ) -> HookWord {
+    ) -> AgentHookVerdict {
         if let Some(kind) = self.subagent() {
             return match source {
-                "compact" => HookWord::default(),
+                "compact" => AgentHookVerdict::default(),
                 _ => {
-                    self.fire(HookMoment::SUBAGENT_START, &kind, json!({}), to)
+                    self.fire(HookEventKind::SUBAGENT_START, &kind, json!({}), to)
                         .await
                 }
             };
         }
         let fields = json!({"source": source, "model": model});
-        self.fire(HookMoment::SESSION_START, source, fields, to)
+        self.fire(HookEventKind::SESSION_START, source, fields, to)
             .await
     }
 
@@ -208,12 +208,12 @@ impl HookRunner {
     }
 
     /// Fires UserPromptSubmit.
-    pub(crate) async fn prompt(&self, prompt: &str, to: RunContext<'_>) -> HookWord {
+    pub(crate) async fn prompt(&self, prompt: &str, to: RunContext<'_>) -> AgentHookVerdict {
         if self.subagent().is_some() {
-            return HookWord::default();
+            return AgentHookVerdict::default();
         }
         let fields = json!({"prompt": prompt});
-        self.fire(HookMoment::USER_PROMPT_SUBMIT, "", fields, to)
+        self.fire(HookEventKind::USER_PROMPT_SUBMIT, "", fields, to)
             .await
     }
 
@@ -225,13 +225,13 @@ impl HookRunner {
         to: RunContext<'_>,
     ) -> bool {
         let fields = json!({"source": source, "file_path": file.to_string_lossy()});
-        let event = HookMoment::CONFIG_CHANGE;
+        let event = HookEventKind::CONFIG_CHANGE;
         self.fire(event, source, fields, to).await.block.is_some()
     }
 
     /// Returns whether there are hooks that filter the displayed text.
     pub(crate) fn has_display_hooks(&self) -> bool {
-        let is_silent = self.engine.hooks().has_no_handlers(HookMoment::MESSAGE_DISPLAY);
+        let is_silent = self.engine.hooks().has_no_handlers(HookEventKind::MESSAGE_DISPLAY);
         !is_silent && self.subagent().is_none()
     }
 
@@ -252,7 +252,7 @@ impl HookRunner {
             "final": true,
             "delta": shown.text,
         });
-        let event = HookMoment::MESSAGE_DISPLAY;
+        let event = HookEventKind::MESSAGE_DISPLAY;
         self.fire(event, "", fields, to).await.display
     }
 
@@ -266,7 +266,7 @@ impl HookRunner {
         &self,
         what: &PromptExpansion<'_>,
         to: RunContext<'_>,
-    ) -> HookWord {
+    ) -> AgentHookVerdict {
         let fields = json!({
             "expansion_type": what.kind,
             "command_name": what.name,
@@ -274,15 +274,15 @@ impl HookRunner {
             "command_source": what.source,
             "prompt": what.typed,
         });
-        let event = HookMoment::USER_PROMPT_EXPANSION;
+        let event = HookEventKind::USER_PROMPT_EXPANSION;
         self.fire(event, what.name, fields, to).await
     }
 
     /// Fires PostToolBatch after all calls of a reply have results.
-    pub(crate) async fn tool_batch(&self, answers: &[Answer], to: RunContext<'_>) -> HookWord {
+    pub(crate) async fn tool_batch(&self, answers: &[CompletedCall], to: RunContext<'_>) -> AgentHookVerdict {
         let calls: Vec<Value> = answers
             .iter()
-            .map(|Answer { input, finished }| {
+            .map(|CompletedCall { input, finished }| {
                 json!({
                     "tool_name": finished.name,
                     "tool_input": input,
@@ -292,11 +292,11 @@ impl HookRunner {
             })
             .collect();
         let fields = json!({"tool_calls": calls});
-        self.fire(HookMoment::POST_TOOL_BATCH, "", fields, to).await
+        self.fire(HookEventKind::POST_TOOL_BATCH, "", fields, to).await
     }
 
     /// Fires Stop, or SubagentStop in a subagent, after a reply without calls.
-    pub(crate) async fn stop(&self, text: &str, again: bool, to: RunContext<'_>) -> HookWord {
+    pub(crate) async fn stop(&self, text: &str, again: bool, to: RunContext<'_>) -> AgentHookVerdict {
         let mut fields = json!({
             "stop_hook_active": again,
             "last_assistant_message": text,
@@ -307,10 +307,10 @@ impl HookRunner {
             let path = self.transcript.path().map(Path::to_string_lossy);
             fields["agent_transcript_path"] = json!(path.unwrap_or_default());
             return self
-                .fire(HookMoment::SUBAGENT_STOP, &kind, fields, to)
+                .fire(HookEventKind::SUBAGENT_STOP, &kind, fields, to)
                 .await;
         }
-        self.fire(HookMoment::STOP, "", fields, to).await
+        self.fire(HookEventKind::STOP, "", fields, to).await
     }
 
     /// Fires PreCompact.
@@ -319,16 +319,16 @@ impl HookRunner {
         trigger: &str,
         instructions: &str,
         to: RunContext<'_>,
-    ) -> HookWord {
+    ) -> AgentHookVerdict {
         let fields = json!({"trigger": trigger, "custom_instructions": instructions});
-        self.fire(HookMoment::PRE_COMPACT, trigger, fields, to)
+        self.fire(HookEventKind::PRE_COMPACT, trigger, fields, to)
             .await
     }
 
     /// Fires PostCompact.
     pub(crate) async fn compacted(&self, trigger: &str, summary: &str, to: RunContext<'_>) {
         let fields = json!({"trigger": trigger, "compact_summary": summary});
-        self.fire(HookMoment::POST_COMPACT, trigger, fields, to)
+        self.fire(HookEventKind::POST_COMPACT, trigger, fields, to)
             .await;
     }
 
@@ -339,31 +339,31 @@ impl HookRunner {
             "error_details": error.message,
             "last_assistant_message": format!("API Error: {error}"),
         });
-        self.fire(HookMoment::STOP_FAILURE, error.code(), fields, to)
+        self.fire(HookEventKind::STOP_FAILURE, error.code(), fields, to)
             .await;
     }
 
     async fn fire(
         &self,
-        event: HookMoment,
+        event: HookEventKind,
         matched: &str,
         fields: Value,
         to: RunContext<'_>,
-    ) -> HookWord {
+    ) -> AgentHookVerdict {
         let fields = match fields {
             Value::Object(fields) => fields,
             _ => Map::new(),
         };
         // The context is dropped with the agent; then no event is fired.
         let Some(context) = self.context.get() else {
-            return HookWord::default();
+            return AgentHookVerdict::default();
         };
         let fired = self.engine.fire(event, matched, fields, &context);
         let heard = tokio::select! {
             heard = fired => heard,
             () = to.cancel.cancelled() => Vec::new(),
         };
-        let mut word = HookWord::default();
+        let mut word = AgentHookVerdict::default();
         for one in heard {
             let said = one.output;
             if let Some(message) = said.message {
@@ -395,12 +395,12 @@ impl HookRunner {
 /// The event sink and the cancellation token of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct RunContext<'a> {
-    pub(crate) sink: &'a dyn Sink,
+    pub(crate) sink: &'a dyn AgentEventSink,
     pub(crate) cancel: &'a CancellationToken,
 }
 
 impl<'a> RunContext<'a> {
-    pub(crate) fn new(sink: &'a dyn Sink, cancel: &'a CancellationToken) -> Self {
+    pub(crate) fn new(sink: &'a dyn AgentEventSink, cancel: &'a CancellationToken) -> Self {
         Self { sink, cancel }
     }
 

@@ -9,17 +9,17 @@ use std::path::PathBuf;
 use haft_contract::{Content, ContextPatch, ToolRole};
 use haft_engine::Scheduler;
 use haft_extensions::{
-    Skill, Skills, Warning,
+    Skill, Skills, ExtensionWarning,
     memory::{MemoryFile, MemoryReason, format_for_model},
 };
 
 use crate::{
-    Added, LoadedInstructions, NoticeLevel,
+    InjectionSource, LoadedInstructions, NoticeLevel,
     deferred_listing::DeferredListing,
-    dialogue::Dialogue,
+    dialogue::RecordedConversation,
     hooks::{HookRunner, RunContext},
-    prompt::{Knowledge, reminder},
-    transcript::Kind,
+    prompt::{InstructionSources, reminder},
+    transcript::UserLineKind,
 };
 
 /// The heading of the list of skills.
@@ -31,7 +31,7 @@ const MORE_SKILLS: &str = "There are further skills for the files you work with:
 
 /// The instructions that the model reads in addition to prompts.
 pub(crate) struct Instructions {
-    knowledge: Knowledge,
+    knowledge: InstructionSources,
     /// Whether memory files are sent.
     with_memory: bool,
     /// Whether the opening was already sent in this conversation.
@@ -43,7 +43,7 @@ pub(crate) struct Instructions {
 }
 
 impl Instructions {
-    pub(crate) fn new(knowledge: Knowledge, with_memory: bool, opening: Vec<String>) -> Self {
+    pub(crate) fn new(knowledge: InstructionSources, with_memory: bool, opening: Vec<String>) -> Self {
         Self {
             knowledge,
             with_memory,
@@ -63,7 +63,7 @@ impl Instructions {
     pub(crate) async fn send_opening(
         &mut self,
         window: u64,
-        dialogue: &mut Dialogue,
+        dialogue: &mut RecordedConversation,
         hooks: &HookRunner,
         to: RunContext<'_>,
     ) {
@@ -73,7 +73,7 @@ impl Instructions {
         let texts = known.chain(std::mem::take(&mut self.opening));
         let content: Vec<_> = texts.map(|text| Content::text(reminder(&text))).collect();
         if !content.is_empty() {
-            dialogue.add(content, Kind::Meta, None);
+            dialogue.add(content, UserLineKind::Meta, None);
         }
     }
 
@@ -121,7 +121,7 @@ impl Instructions {
     pub(crate) async fn send_for_touched_files(
         &self,
         window: u64,
-        dialogue: &mut Dialogue,
+        dialogue: &mut RecordedConversation,
         scheduler: &mut Scheduler,
         hooks: &HookRunner,
         to: RunContext<'_>,
@@ -161,7 +161,7 @@ impl Instructions {
             return;
         }
         let texts = texts.iter().map(|text| Content::text(reminder(text)));
-        dialogue.add_and_report(texts.collect(), Kind::Meta, Added::Instructions, to);
+        dialogue.add_and_report(texts.collect(), UserLineKind::Meta, InjectionSource::Instructions, to);
     }
 
     /// Reloads the skills after hooks prepared the project.
@@ -187,10 +187,10 @@ impl Instructions {
     }
 
     /// Lists the deferred tools that the model does not know yet.
-    pub(crate) fn list_deferred_tools(&mut self, scheduler: &Scheduler, dialogue: &mut Dialogue) {
+    pub(crate) fn list_deferred_tools(&mut self, scheduler: &Scheduler, dialogue: &mut RecordedConversation) {
         if let Some(text) = self.deferred.news(scheduler) {
             let content = vec![Content::text(reminder(&text))];
-            dialogue.add(content, Kind::Meta, None);
+            dialogue.add(content, UserLineKind::Meta, None);
         }
     }
 
@@ -257,7 +257,7 @@ async fn format_memory_files(
     format_for_model(files)
 }
 
-fn report_warnings(warnings: &[Warning], to: RunContext<'_>) {
+fn report_warnings(warnings: &[ExtensionWarning], to: RunContext<'_>) {
     for warning in warnings {
         to.notice(NoticeLevel::Warning, warning.to_string());
     }

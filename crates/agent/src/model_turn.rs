@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures_util::StreamExt;
-use haft_contract::{CallId, CancellationToken, Card, CardPiece, Content, ToolUse};
+use haft_contract::{CallId, CancellationToken, Card, CardSection, Content, ToolUse};
 use haft_engine::{CallBatch, CallResult, Metadata, Scheduler, pipeline::INTERRUPTED};
 use haft_models::{
     Assembler, Block, BlockStart, ErrorKind, Model, ModelError, ModelEvent, ModelRequest, Reply,
@@ -20,29 +20,29 @@ use serde_json::Value;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use crate::{
-    AgentEvent, ReplyBlock, Sink, clock,
+    AgentEvent, ReplyBlock, AgentEventSink, clock,
     hooks::{DisplayedText, HookRunner, RunContext},
-    running_calls::{EVERY, Working},
+    running_calls::{EVERY, RunningCallTracker},
     transcript::{Transcript, result_of},
 };
 
 /// The parts of an agent that a turn needs.
-pub(crate) struct Round<'a> {
+pub(crate) struct ModelTurn<'a> {
     pub(crate) model: &'a dyn Model,
     pub(crate) transcript: &'a Arc<Transcript>,
     /// The hooks that filter displayed text, if any.
     pub(crate) display: Option<&'a HookRunner>,
-    pub(crate) sink: &'a dyn Sink,
+    pub(crate) sink: &'a dyn AgentEventSink,
     pub(crate) cancel: &'a CancellationToken,
 }
 
 /// The outcome of a turn: a reply with a result for each call.
-pub(crate) struct Done {
+pub(crate) struct TurnOutcome {
     /// The reply; empty if it is void.
     pub(crate) reply: Reply,
     /// The calls of the reply with their results, in order.
-    pub(crate) answers: Vec<Answer>,
-    pub(crate) end: End,
+    pub(crate) answers: Vec<CompletedCall>,
+    pub(crate) end: TurnEnd,
     /// The time spent waiting for the model.
     pub(crate) api: Duration,
     /// The time to the first block of the reply.
@@ -55,7 +55,7 @@ pub(crate) struct Done {
 }
 
 /// The end of a turn.
-pub(crate) enum End {
+pub(crate) enum TurnEnd {
     /// The reply is complete.
     Complete,
     /// The run was interrupted.
@@ -67,7 +67,7 @@ pub(crate) enum End {
 }
 
 /// A call with its result.
-pub(crate) struct Answer {
+pub(crate) struct CompletedCall {
     /// The input as the model wrote it.
     pub(crate) input: Value,
     /// The result.
@@ -75,9 +75,9 @@ pub(crate) struct Answer {
 }
 
 /// Handles the events of a reply.
-struct Listening<'a> {
-    round: &'a Round<'a>,
-    working: &'a Working,
+struct ReplyStreamHandler<'a> {
+    round: &'a ModelTurn<'a>,
+    working: &'a RunningCallTracker,
     /// The requested model, which the transcript contains.
     asked: String,
     assembler: Assembler,
@@ -113,17 +113,17 @@ struct WithheldText {
     is_changed: bool,
 }
 
-impl Round<'_> {
+impl ModelTurn<'_> {
     /// Sends the request, runs the calls and collects their results.
-    pub(crate) async fn run(&self, scheduler: &mut Scheduler, request: ModelRequest) -> Done {
+    pub(crate) async fn run(&self, scheduler: &mut Scheduler, request: ModelRequest) -> TurnOutcome {
         let mut turn = scheduler.turn().await;
-        let working = Arc::new(Working::new(self.transcript));
+        let working = Arc::new(RunningCallTracker::new(self.transcript));
         turn.set_observer(Arc::clone(&working) as _);
         let started = Instant::now();
         let mut ticks = interval_at((started + EVERY).into(), EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut first_token = None;
-        let mut listening = Listening {
+        let mut listening = ReplyStreamHandler {
             round: self,
             working: &working,
             assembler: Assembler::new(&*request.model),
@@ -144,7 +144,7 @@ impl Round<'_> {
         let end = loop {
             let next = tokio::select! {
                 biased;
-                () = self.cancel.cancelled() => break End::Interrupted,
+                () = self.cancel.cancelled() => break TurnEnd::Interrupted,
                 next = stream.next() => next,
                 () = working.wait_for_start() => {
                     working.report_started(self.sink);
@@ -156,9 +156,9 @@ impl Round<'_> {
                 }
             };
             match next {
-                None => break End::Complete,
-                Some(Err(error)) if error.kind == ErrorKind::Cancelled => break End::Interrupted,
-                Some(Err(error)) => break End::Failed(error),
+                None => break TurnEnd::Complete,
+                Some(Err(error)) if error.kind == ErrorKind::Cancelled => break TurnEnd::Interrupted,
+                Some(Err(error)) => break TurnEnd::Failed(error),
                 Some(Ok(event)) => {
                     if matches!(event, ModelEvent::BlockStart { .. }) {
                         first_token.get_or_insert_with(|| started.elapsed());
@@ -174,7 +174,7 @@ impl Round<'_> {
         let withheld = std::mem::take(&mut listening.withheld);
         let shown = withheld.is_changed.then(|| withheld.shown.join("\n"));
         let (reply, answers, end) = listening.collect_results(turn, end, ticks).await;
-        Done {
+        TurnOutcome {
             reply,
             answers,
             end,
@@ -186,7 +186,7 @@ impl Round<'_> {
     }
 }
 
-impl Listening<'_> {
+impl ReplyStreamHandler<'_> {
     /// Handles one event of the reply.
     async fn on_event(&mut self, event: ModelEvent, turn: &mut CallBatch<'_>) {
         if !self.is_withheld(&event) {
@@ -259,7 +259,7 @@ impl Listening<'_> {
 
     /// Runs the display hooks on a withheld text and shows it. Returns the shown block.
     async fn show_withheld(&mut self, index: usize, block: &Block) -> Option<Block> {
-        let Round { sink, cancel, .. } = *self.round;
+        let ModelTurn { sink, cancel, .. } = *self.round;
         let (Some(hooks), Block::Text { text }) = (self.round.display, block) else {
             return None;
         };
@@ -329,18 +329,18 @@ impl Listening<'_> {
     async fn collect_results(
         mut self,
         mut turn: CallBatch<'_>,
-        mut end: End,
+        mut end: TurnEnd,
         mut ticks: Interval,
-    ) -> (Reply, Vec<Answer>, End) {
+    ) -> (Reply, Vec<CompletedCall>, TurnEnd) {
         let assembler = std::mem::replace(&mut self.assembler, Assembler::new(""));
         let mut reply = assembler.finish();
         reply.id = Some(self.message_id.clone());
         reply.model = Some(self.model.clone());
         let is_void = match end {
-            End::Complete | End::Fault(_) => false,
+            TurnEnd::Complete | TurnEnd::Fault(_) => false,
             // Providers reject a message that contains only thinking.
-            End::Interrupted => reply.message.content.iter().all(Block::is_thinking),
-            End::Failed(_) => !self.is_final,
+            TurnEnd::Interrupted => reply.message.content.iter().all(Block::is_thinking),
+            TurnEnd::Failed(_) => !self.is_final,
         };
         if is_void {
             reply.message.content.clear();
@@ -355,7 +355,7 @@ impl Listening<'_> {
         }
         let turn_cancel = turn.cancel_token();
         match end {
-            End::Interrupted => turn_cancel.cancel(),
+            TurnEnd::Interrupted => turn_cancel.cancel(),
             // The last call may have been held back until the end of the reply.
             _ => {
                 for call in &reply.calls {
@@ -384,8 +384,8 @@ impl Listening<'_> {
                 let next = tokio::select! {
                     biased;
                     next = turn.next() => next,
-                    () = self.round.cancel.cancelled(), if !matches!(end, End::Interrupted) => {
-                        end = End::Interrupted;
+                    () = self.round.cancel.cancelled(), if !matches!(end, TurnEnd::Interrupted) => {
+                        end = TurnEnd::Interrupted;
                         turn_cancel.cancel();
                         continue;
                     }
@@ -403,7 +403,7 @@ impl Listening<'_> {
             }
             let finished = finished.remove(&call.id).unwrap_or_else(|| {
                 let name = &call.name;
-                end = End::Fault(format!("the engine lost call {} of {name}", call.id));
+                end = TurnEnd::Fault(format!("the engine lost call {} of {name}", call.id));
                 let text = "The engine lost this call: whether it ran is not known.";
                 not_run_result(&call.id, name, text.to_owned())
             });
@@ -413,7 +413,7 @@ impl Listening<'_> {
     }
 
     /// Records and reports the result of a call.
-    fn record_result(&self, input: Value, finished: CallResult) -> Answer {
+    fn record_result(&self, input: Value, finished: CallResult) -> CompletedCall {
         self.working.report_started(self.round.sink);
         let result = result_of(&finished);
         let structured = finished.structured.as_ref();
@@ -422,7 +422,7 @@ impl Listening<'_> {
             uuid,
             finished: Box::new(finished.clone()),
         });
-        Answer { input, finished }
+        CompletedCall { input, finished }
     }
 }
 
@@ -438,6 +438,6 @@ fn not_run_result(id: &str, name: &str, text: String) -> CallResult {
         messages: Vec::new(),
         patches: Vec::new(),
         metadata: Metadata::default(),
-        card: Card::new(name, String::new()).with(CardPiece::Alarm(text)),
+        card: Card::new(name, String::new()).with(CardSection::Alarm(text)),
     }
 }

@@ -6,15 +6,15 @@ use haft_engine::{
     pipeline::{Admitted, Prepared},
 };
 
-use crate::{Agent, AgentEvent, Sink};
+use crate::{Agent, AgentEvent, AgentEventSink};
 
 impl Agent {
     /// Runs a call that the user made. It needs no approval, but deny rules apply. It is reported
     /// like a call of the model; the caller decides what the model reads of it.
-    pub async fn run_user_call(&mut self, tool_use: ToolUse, sink: &dyn Sink) -> CallResult {
+    pub async fn run_user_call(&mut self, tool_use: ToolUse, sink: &dyn AgentEventSink) -> CallResult {
         let running = self.control.start_run();
         self.take_changes();
-        let reports = Reports(sink);
+        let reports = CallReporter(sink);
         let cancel = running.cancel.clone();
         let finished = self
             .scheduler
@@ -26,9 +26,9 @@ impl Agent {
 }
 
 /// Reports the call when its input is validated.
-struct Reports<'a>(&'a dyn Sink);
+struct CallReporter<'a>(&'a dyn AgentEventSink);
 
-impl CallObserver for Reports<'_> {
+impl CallObserver for CallReporter<'_> {
     fn on_bound(&self, call: &Prepared) {
         let (id, tool_use_id) = call.ids();
         self.0.on_event(&AgentEvent::CallBound {

@@ -3,7 +3,7 @@
 use haft_contract::{ContextPatch, PermissionMode, SessionState};
 use haft_engine::{Scheduler, SessionContext};
 
-use crate::{Added, dialogue::Dialogue, hooks::RunContext};
+use crate::{InjectionSource, dialogue::RecordedConversation, hooks::RunContext};
 
 /// Tracks whether the model knows that plan mode is on.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ impl PlanReminder {
     pub(crate) fn remind_if_changed(
         &mut self,
         context: &SessionContext,
-        dialogue: &mut Dialogue,
+        dialogue: &mut RecordedConversation,
         to: RunContext<'_>,
     ) {
         let is_on = context.mode == PermissionMode::Plan;
@@ -27,7 +27,7 @@ impl PlanReminder {
             true => plan_mode_text(context),
             false => "Plan mode is over: go ahead.".to_owned(),
         };
-        dialogue.add_reminder(&text, Added::Mode, to);
+        dialogue.add_reminder(&text, InjectionSource::Mode, to);
     }
 
     /// Updates the state after calls. The result of a call that changes the mode says so.

@@ -14,13 +14,13 @@ use serde_json::Value;
 
 /// The calls of one run, with their results.
 #[derive(Debug, Default)]
-pub(crate) struct Repeats {
+pub(crate) struct RepeatDetector {
     seen: HashSet<u64>,
     /// The number of consecutive turns without progress.
     rounds: u32,
 }
 
-impl Repeats {
+impl RepeatDetector {
     /// Adds the calls of a turn with their results. Returns the number of consecutive turns without
     /// progress.
     pub(crate) fn record_turn<'a>(
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn circles_count_and_progress_starts_anew() {
-        let mut repeats = Repeats::default();
+        let mut repeats = RepeatDetector::default();
         let mut round = |name: &str, result: &str| {
             let (input, result) = (json!({"a": 1}), [Content::text(result)]);
             repeats.record_turn([(name, &input, &result[..])])

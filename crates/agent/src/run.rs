@@ -2,28 +2,28 @@
 
 use std::time::{Duration, Instant};
 
-use haft_contract::{BoxFuture, CallFollower, Content};
+use haft_contract::{BoxFuture, CallFollowUpService, Content};
 use haft_models::{ConversationError, StopReason, Usage};
 
 use crate::{
-    Added, Agent, AgentEvent, Denial, EndReason, FinalAnswer, NoticeLevel, RunResult, Sink,
-    Subtype,
+    InjectionSource, Agent, AgentEvent, BlockedCall, EndReason, FinalAnswer, NoticeLevel, RunResult, AgentEventSink,
+    ResultSubtype,
     background::{has_notices, add_task_notices},
     clock,
     compaction::reply_text,
     cost,
-    deferred_call::TakenUp,
+    deferred_call::DeferredCallOutcome,
     hooks::RunContext,
-    model_turn::{Answer, Done, End, Round},
-    repeats::Repeats,
-    run_end::Left,
-    transcript::{Kind, result_of},
+    model_turn::{CompletedCall, TurnOutcome, TurnEnd, ModelTurn},
+    repeats::RepeatDetector,
+    run_end::RunEnd,
+    transcript::{UserLineKind, result_of},
     user_message::Prompt,
 };
 
 /// The totals of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct RunTotals {
     /// The time spent waiting for the model.
     pub(crate) api: Duration,
     /// Whether a compaction failed or was blocked, so that it is not retried in this run.
@@ -35,16 +35,16 @@ pub(crate) struct Tally {
     /// The number of replies.
     turns: u32,
     /// The calls that were denied.
-    denials: Vec<Denial>,
+    denials: Vec<BlockedCall>,
     /// The stop reason of the last reply.
     stop: Option<StopReason>,
 }
 
 /// The state of the loop between turns.
-pub(crate) struct Course {
+pub(crate) struct RunLoopState {
     /// The user's last message, which a compaction preserves.
     pub(crate) last: Vec<Content>,
-    repeats: Repeats,
+    repeats: RepeatDetector,
     /// The number of turns with tool calls.
     tool_rounds: u32,
     /// The number of consecutive times that Stop hooks continued the run.
@@ -61,29 +61,29 @@ impl Agent {
     ///
     /// To end it early, use [`Control::interrupt`](crate::Control::interrupt). Dropping the future
     /// also stops everything; the next run then begins by reloading the transcript.
-    pub async fn run(&mut self, prompt: impl Into<Prompt> + Send, sink: &dyn Sink) -> RunResult {
+    pub async fn run(&mut self, prompt: impl Into<Prompt> + Send, sink: &dyn AgentEventSink) -> RunResult {
         self.boxed_run(Some(prompt.into()), sink).await
     }
 
     /// Like [`run`](Self::run), but without a prompt: sends the notices of background tasks that
     /// have ended since the model last received any.
-    pub async fn run_background_notices(&mut self, sink: &dyn Sink) -> RunResult {
+    pub async fn run_background_notices(&mut self, sink: &dyn AgentEventSink) -> RunResult {
         self.boxed_run(None, sink).await
     }
 
     /// Reports the start of a run that is answered without the model. [`answer`](Self::answer) ends
     /// it.
-    pub fn announce_run(&self, sink: &dyn Sink) {
+    pub fn announce_run(&self, sink: &dyn AgentEventSink) {
         sink.on_event(&AgentEvent::RunStarted(self.run_start()));
     }
 
     /// Returns the result of a run without the model. `Err` is an error in the user's input.
     pub fn answer_without_model(&self, answer: Result<String, String>) -> RunResult {
         let left = match answer {
-            Ok(text) => Left::success(EndReason::Completed, text),
-            Err(what) => Left::failure(Subtype::DuringExecution, EndReason::Refused, what),
+            Ok(text) => RunEnd::success(EndReason::Completed, text),
+            Err(what) => RunEnd::failure(ResultSubtype::DuringExecution, EndReason::Refused, what),
         };
-        self.run_result(left, Tally::default(), Duration::ZERO)
+        self.run_result(left, RunTotals::default(), Duration::ZERO)
     }
 
     /// Boxed, so that the code is compiled only once, in this crate, not in each crate that awaits
@@ -91,17 +91,17 @@ impl Agent {
     fn boxed_run<'a>(
         &'a mut self,
         prompt: Option<Prompt>,
-        sink: &'a dyn Sink,
+        sink: &'a dyn AgentEventSink,
     ) -> BoxFuture<'a, RunResult> {
         Box::pin(self.run_from(prompt, sink))
     }
 
     /// Executes a run with all its turns, and returns its result.
-    async fn run_from(&mut self, prompt: Option<Prompt>, sink: &dyn Sink) -> RunResult {
+    async fn run_from(&mut self, prompt: Option<Prompt>, sink: &dyn AgentEventSink) -> RunResult {
         let running = self.control.start_run();
         let to = RunContext::new(sink, &running.cancel);
         let started = Instant::now();
-        let mut tally = Tally::default();
+        let mut tally = RunTotals::default();
         self.reload_after_dropped_run(to).await;
         self.session.is_behind = true;
         let left = self.run_loop(prompt, to, &mut tally).await;
@@ -116,7 +116,7 @@ impl Agent {
     }
 
     /// Builds the result of a run.
-    fn run_result(&self, left: Left, tally: Tally, duration: Duration) -> RunResult {
+    fn run_result(&self, left: RunEnd, tally: RunTotals, duration: Duration) -> RunResult {
         RunResult {
             subtype: left.subtype,
             text: left.text,
@@ -136,7 +136,7 @@ impl Agent {
     }
 
     /// Starts the session if necessary, adds the prompt, and runs turns until the run ends.
-    async fn run_loop(&mut self, prompt: Option<Prompt>, to: RunContext<'_>, tally: &mut Tally) -> Left {
+    async fn run_loop(&mut self, prompt: Option<Prompt>, to: RunContext<'_>, tally: &mut RunTotals) -> RunEnd {
         self.take_changes();
         self.record_cwd();
         // An initial prompt from hooks is ignored here: the code that starts the session sends it.
@@ -144,18 +144,18 @@ impl Agent {
         to.sink.on_event(&AgentEvent::RunStarted(self.run_start()));
         if let Some(why) = self.session.held_up.take() {
             to.notice(NoticeLevel::Warning, why.clone());
-            return Left::success(EndReason::HookStopped, why);
+            return RunEnd::success(EndReason::HookStopped, why);
         }
         let was_deferred = self.has_deferred_call();
         match self.run_deferred_call(to).await {
-            TakenUp::Done => {}
-            TakenUp::DeferredAgain(call) => return Left::deferred(call),
-            TakenUp::ToolMissing(tool) => {
+            DeferredCallOutcome::Done => {}
+            DeferredCallOutcome::DeferredAgain(call) => return RunEnd::deferred(call),
+            DeferredCallOutcome::ToolMissing(tool) => {
                 let what = format!(
                     "the call that was put off cannot be made: no tool is called {tool} here"
                 );
                 let reason = EndReason::ToolDeferredUnavailable;
-                return Left::failure(Subtype::DuringExecution, reason, what);
+                return RunEnd::failure(ResultSubtype::DuringExecution, reason, what);
             }
         }
         let mut last = Vec::new();
@@ -167,7 +167,7 @@ impl Agent {
             let word = self.hooks.prompt(&words.join("\n"), to).await;
             if let Some(why) = word.block.or(word.stop) {
                 to.notice(NoticeLevel::Warning, why.clone());
-                return Left::success(EndReason::HookStopped, why);
+                return RunEnd::success(EndReason::HookStopped, why);
             }
             self.start_user_turn();
             self.instructions.reload_changed_skills(&self.hooks, to).await;
@@ -176,15 +176,15 @@ impl Agent {
                 .send_opening(window, &mut self.dialogue, &self.hooks, to)
                 .await;
             self.dialogue
-                .add(prompt.content.clone(), Kind::Prompt, Some(id));
+                .add(prompt.content.clone(), UserLineKind::Prompt, Some(id));
             self.dialogue.add_context(&word.context, to);
             last = prompt.content;
         } else if !was_deferred && !has_notices(self.scheduler.engine()) && !self.hooks.has_wake_request() {
-            return Left::success(EndReason::Completed, "");
+            return RunEnd::success(EndReason::Completed, "");
         }
-        let mut course = Course {
+        let mut course = RunLoopState {
             last,
-            repeats: Repeats::default(),
+            repeats: RepeatDetector::default(),
             tool_rounds: 0,
             stop_blocks: 0,
             pauses: 0,
@@ -200,10 +200,10 @@ impl Agent {
     /// Runs one turn and handles its outcome. Returns the end of the run, or `None` to continue.
     async fn run_turn(
         &mut self,
-        course: &mut Course,
+        course: &mut RunLoopState,
         to: RunContext<'_>,
-        tally: &mut Tally,
-    ) -> Option<Left> {
+        tally: &mut RunTotals,
+    ) -> Option<RunEnd> {
         self.take_changes();
         for path in std::mem::take(&mut self.session.added) {
             let source = "register_repo_root";
@@ -238,7 +238,7 @@ impl Agent {
         }
         let conversation = &self.dialogue.conversation;
         let request = self.client.request(conversation, &self.scheduler);
-        let round = Round {
+        let round = ModelTurn {
             model: &*self.client.model,
             transcript: &self.dialogue.transcript,
             display: self.hooks.has_display_hooks().then_some(&self.hooks),
@@ -248,7 +248,7 @@ impl Agent {
         let mut done = round.run(&mut self.scheduler, request).await;
         self.record_cwd();
         let shown = done.shown.take();
-        let Taken {
+        let RecordedReply {
             end,
             answers,
             text,
@@ -257,18 +257,18 @@ impl Agent {
             Ok(taken) => taken,
             Err(error) => {
                 let what = format!("the reply could not be taken into the conversation: {error}");
-                let (subtype, reason) = (Subtype::DuringExecution, EndReason::EngineFault);
-                return Some(Left::failure(subtype, reason, what));
+                let (subtype, reason) = (ResultSubtype::DuringExecution, EndReason::EngineFault);
+                return Some(RunEnd::failure(subtype, reason, what));
             }
         };
         match end {
-            End::Interrupted => return Some(self.on_interrupt(!answers.is_empty(), to)),
-            End::Failed(error) => return self.on_model_error(error, course, to, tally).await,
-            End::Fault(what) => {
-                let (subtype, reason) = (Subtype::DuringExecution, EndReason::EngineFault);
-                return Some(Left::failure(subtype, reason, what));
+            TurnEnd::Interrupted => return Some(self.on_interrupt(!answers.is_empty(), to)),
+            TurnEnd::Failed(error) => return self.on_model_error(error, course, to, tally).await,
+            TurnEnd::Fault(what) => {
+                let (subtype, reason) = (ResultSubtype::DuringExecution, EndReason::EngineFault);
+                return Some(RunEnd::failure(subtype, reason, what));
             }
-            End::Complete => {}
+            TurnEnd::Complete => {}
         }
         if answers.is_empty() {
             let said = text.clone();
@@ -292,11 +292,11 @@ impl Agent {
     /// Adds a reply and the results of its calls to the conversation.
     fn record_reply(
         &mut self,
-        done: Done,
-        tally: &mut Tally,
+        done: TurnOutcome,
+        tally: &mut RunTotals,
         to: RunContext<'_>,
-    ) -> Result<Taken, ConversationError> {
-        let Done {
+    ) -> Result<RecordedReply, ConversationError> {
+        let TurnOutcome {
             reply,
             answers,
             end,
@@ -311,7 +311,7 @@ impl Agent {
             self.dialogue.conversation.drop_images(&messages, &note);
         }
         let spent = reply.usage != Usage::default();
-        if spent || matches!(end, End::Complete) || !reply.message.content.is_empty() {
+        if spent || matches!(end, TurnEnd::Complete) || !reply.message.content.is_empty() {
             let name = reply
                 .message
                 .model
@@ -332,10 +332,10 @@ impl Agent {
         self.dialogue
             .conversation
             .assistant(reply.message, results)?;
-        for Answer { input, finished } in &answers {
+        for CompletedCall { input, finished } in &answers {
             let metadata = &finished.metadata;
             if metadata.denied.is_some() {
-                tally.denials.push(Denial {
+                tally.denials.push(BlockedCall {
                     tool_name: finished.name.clone(),
                     tool_use_id: finished.id.clone(),
                     tool_input: input.clone(),
@@ -352,10 +352,10 @@ impl Agent {
                 .collect();
             if !content.is_empty() {
                 self.dialogue
-                    .add_and_report(content, Kind::Meta, Added::Tool, to);
+                    .add_and_report(content, UserLineKind::Meta, InjectionSource::Tool, to);
             }
         }
-        Ok(Taken {
+        Ok(RecordedReply {
             end,
             answers,
             text,
@@ -366,35 +366,35 @@ impl Agent {
     /// Handles the results of a turn's calls. Returns the end of the run, or `None` to continue.
     async fn after_tool_calls(
         &mut self,
-        answers: &[Answer],
-        course: &mut Course,
+        answers: &[CompletedCall],
+        course: &mut RunLoopState,
         to: RunContext<'_>,
-        tally: &mut Tally,
-    ) -> Option<Left> {
-        if let [Answer { input, finished }] = answers
+        tally: &mut RunTotals,
+    ) -> Option<RunEnd> {
+        if let [CompletedCall { input, finished }] = answers
             && finished.metadata.deferred
         {
-            let deferred = Denial {
+            let deferred = BlockedCall {
                 tool_name: finished.name.clone(),
                 tool_use_id: finished.id.clone(),
                 tool_input: input.clone(),
             };
             self.defer_call(&deferred);
-            return Some(Left::deferred(deferred));
+            return Some(RunEnd::deferred(deferred));
         }
         if let Some(why) = answers
             .iter()
             .find_map(|answer| answer.finished.metadata.stop.clone())
         {
             to.notice(NoticeLevel::Info, why);
-            return Some(Left::success(EndReason::HookStopped, ""));
+            return Some(RunEnd::success(EndReason::HookStopped, ""));
         }
         let word = self.hooks.tool_batch(answers, to).await;
         self.dialogue.add_context(&word.context, to);
         if let Some(why) = word.block.or(word.stop) {
             self.dialogue.add_context(std::slice::from_ref(&why), to);
             to.notice(NoticeLevel::Info, why);
-            return Some(Left::success(EndReason::HookStopped, ""));
+            return Some(RunEnd::success(EndReason::HookStopped, ""));
         }
         self.add_call_follow_up(to).await;
         let services = self.scheduler.engine().services();
@@ -405,7 +405,7 @@ impl Agent {
         {
             return self.run_stop_hooks(text, course, to).await;
         }
-        let calls = answers.iter().map(|Answer { input, finished }| {
+        let calls = answers.iter().map(|CompletedCall { input, finished }| {
             (finished.name.as_str(), input, finished.content.as_slice())
         });
         let rounds = course.repeats.record_turn(calls);
@@ -414,8 +414,8 @@ impl Agent {
             let what = format!(
                 "Stopped: the model made the same calls with the same results {times} times"
             );
-            return Some(Left::failure(
-                Subtype::DuringExecution,
+            return Some(RunEnd::failure(
+                ResultSubtype::DuringExecution,
                 EndReason::RepeatedCalls,
                 what,
             ));
@@ -426,7 +426,7 @@ impl Agent {
                  try will change nothing. Do something else, or say what you are missing.",
                 rounds + 1
             );
-            self.dialogue.add_reminder(&text, Added::Repeats, to);
+            self.dialogue.add_reminder(&text, InjectionSource::Repeats, to);
         }
         if let Some(most) = self
             .limits
@@ -435,7 +435,7 @@ impl Agent {
         {
             tally.turns += 1;
             let what = format!("Reached maximum number of turns ({most})");
-            return Some(Left::failure(Subtype::MaxTurns, EndReason::MaxTurns, what));
+            return Some(RunEnd::failure(ResultSubtype::MaxTurns, EndReason::MaxTurns, what));
         }
         None
     }
@@ -444,7 +444,7 @@ impl Agent {
     /// conversation.
     async fn add_call_follow_up(&mut self, to: RunContext<'_>) {
         let services = self.scheduler.engine().services().clone();
-        let Ok(follower) = services.get::<CallFollower>() else {
+        let Ok(follower) = services.get::<CallFollowUpService>() else {
             return;
         };
         let report = tokio::select! {
@@ -452,7 +452,7 @@ impl Agent {
             () = to.cancel.cancelled() => None,
         };
         if let Some(report) = report {
-            self.dialogue.add_reminder(&report, Added::Tool, to);
+            self.dialogue.add_reminder(&report, InjectionSource::Tool, to);
         }
     }
 
@@ -470,10 +470,10 @@ impl Agent {
 }
 
 /// A reply that was added to the conversation.
-struct Taken {
-    end: End,
+struct RecordedReply {
+    end: TurnEnd,
     /// The calls of the reply with their results.
-    answers: Vec<Answer>,
+    answers: Vec<CompletedCall>,
     /// The text of the reply.
     text: String,
     /// The stop reason of the reply.

@@ -5,11 +5,11 @@ use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
 use haft_models::{ErrorKind, ModelError, StopReason};
 
 use crate::{
-    Added, Agent, AgentEvent, Denial, EndReason, NoticeLevel, Subtype, Trigger,
+    InjectionSource, Agent, AgentEvent, BlockedCall, EndReason, NoticeLevel, ResultSubtype, CompactionTrigger,
     background::has_notices,
     hooks::RunContext,
-    run::{Course, Tally},
-    transcript::Kind,
+    run::{RunLoopState, RunTotals},
+    transcript::UserLineKind,
 };
 
 /// The marker by which readers of transcripts recognise an interrupt by the user.
@@ -22,8 +22,8 @@ const MOST_STOP_BLOCKS: u32 = 8;
 const MOST_PAUSES: u32 = 16;
 
 /// The end of a run: how and why it ended.
-pub(crate) struct Left {
-    pub(crate) subtype: Subtype,
+pub(crate) struct RunEnd {
+    pub(crate) subtype: ResultSubtype,
     /// The reason why the loop ended.
     pub(crate) reason: EndReason,
     /// The final text.
@@ -32,14 +32,14 @@ pub(crate) struct Left {
     /// Human-readable errors.
     pub(crate) errors: Vec<String>,
     /// The deferred call that ended the run.
-    pub(crate) deferred: Option<Denial>,
+    pub(crate) deferred: Option<BlockedCall>,
 }
 
-impl Left {
+impl RunEnd {
     /// Returns a successful end.
     pub(crate) fn success(reason: EndReason, text: impl Into<String>) -> Self {
         Self {
-            subtype: Subtype::Success,
+            subtype: ResultSubtype::Success,
             reason,
             text: text.into(),
             api_error: None,
@@ -49,7 +49,7 @@ impl Left {
     }
 
     /// Returns the end of a run whose last call was deferred.
-    pub(crate) fn deferred(call: Denial) -> Self {
+    pub(crate) fn deferred(call: BlockedCall) -> Self {
         Self {
             deferred: Some(call),
             ..Self::success(EndReason::ToolDeferred, "")
@@ -57,7 +57,7 @@ impl Left {
     }
 
     /// Returns the end of a failed run.
-    pub(crate) fn failure(subtype: Subtype, reason: EndReason, error: impl Into<String>) -> Self {
+    pub(crate) fn failure(subtype: ResultSubtype, reason: EndReason, error: impl Into<String>) -> Self {
         Self {
             subtype,
             errors: vec![error.into()],
@@ -68,12 +68,12 @@ impl Left {
 
 impl Agent {
     /// Returns the end of the run if the budget is exhausted.
-    pub(crate) fn check_budget(&self) -> Option<Left> {
+    pub(crate) fn check_budget(&self) -> Option<RunEnd> {
         let most = self.limits.max_budget_usd?;
         let spent = self.client.total_cost();
         (spent >= most).then(|| {
             let what = format!("Reached maximum budget (${most}): ${spent:.4} spent");
-            Left::failure(Subtype::MaxBudget, EndReason::BudgetExhausted, what)
+            RunEnd::failure(ResultSubtype::MaxBudget, EndReason::BudgetExhausted, what)
         })
     }
 
@@ -82,10 +82,10 @@ impl Agent {
         &mut self,
         text: String,
         stop: Option<StopReason>,
-        course: &mut Course,
+        course: &mut RunLoopState,
         to: RunContext<'_>,
-        tally: &mut Tally,
-    ) -> Option<Left> {
+        tally: &mut RunTotals,
+    ) -> Option<RunEnd> {
         if stop == Some(StopReason::PauseTurn) && course.pauses < MOST_PAUSES {
             course.pauses += 1;
             return None;
@@ -95,7 +95,7 @@ impl Agent {
             course.shortened = true;
             let mut compaction = self.compaction(to);
             let done = compaction
-                .compact(Trigger::Auto, "", &course.last, tally)
+                .compact(CompactionTrigger::Auto, "", &course.last, tally)
                 .await;
             if matches!(done, Ok(true)) {
                 return None;
@@ -116,17 +116,17 @@ impl Agent {
     pub(crate) async fn run_stop_hooks(
         &mut self,
         text: String,
-        course: &mut Course,
+        course: &mut RunLoopState,
         to: RunContext<'_>,
-    ) -> Option<Left> {
+    ) -> Option<RunEnd> {
         let again = course.stop_blocks > 0;
         let word = self.hooks.stop(&text, again, to).await;
         if word.stop.is_some() || to.cancel.is_cancelled() {
-            return Some(Left::success(EndReason::Completed, text));
+            return Some(RunEnd::success(EndReason::Completed, text));
         }
         let feedback: Vec<String> = word.block.into_iter().chain(word.context).collect();
         if feedback.is_empty() || course.stop_blocks == MOST_STOP_BLOCKS {
-            return Some(Left::success(EndReason::Completed, text));
+            return Some(RunEnd::success(EndReason::Completed, text));
         }
         course.stop_blocks += 1;
         self.dialogue.add_context(&feedback, to);
@@ -137,10 +137,10 @@ impl Agent {
     pub(crate) async fn on_model_error(
         &mut self,
         error: ModelError,
-        course: &mut Course,
+        course: &mut RunLoopState,
         to: RunContext<'_>,
-        tally: &mut Tally,
-    ) -> Option<Left> {
+        tally: &mut RunTotals,
+    ) -> Option<RunEnd> {
         let is_too_long = error.kind == ErrorKind::ContextTooLong;
         if let Some(window) = error.context_window {
             let known = &mut self.client.settings.window;
@@ -155,7 +155,7 @@ impl Agent {
             course.shortened = true;
             let mut compaction = self.compaction(to);
             match compaction
-                .compact(Trigger::Auto, "", &course.last, tally)
+                .compact(CompactionTrigger::Auto, "", &course.last, tally)
                 .await
             {
                 Ok(true) => return None,
@@ -173,24 +173,24 @@ impl Agent {
         };
         to.sink.on_event(&AgentEvent::ModelFailed(error.clone()));
         self.hooks.failure(&error, to).await;
-        Some(Left {
+        Some(RunEnd {
             api_error: Some(error.clone()),
             errors: vec![error.to_string()],
-            ..Left::success(reason, format!("API Error: {error}"))
+            ..RunEnd::success(reason, format!("API Error: {error}"))
         })
     }
 
     /// Adds the interrupt marker to the conversation and returns the end of the run. `tools` is set
     /// if calls were running.
-    pub(crate) fn on_interrupt(&mut self, tools: bool, to: RunContext<'_>) -> Left {
+    pub(crate) fn on_interrupt(&mut self, tools: bool, to: RunContext<'_>) -> RunEnd {
         let (reason, marker) = match tools {
             true => (EndReason::AbortedTools, INTERRUPTED_TOOLS),
             false => (EndReason::AbortedStreaming, INTERRUPTED),
         };
         let content = vec![Content::text(marker)];
         self.dialogue
-            .add_and_report(content, Kind::Prompt, Added::Interrupt, to);
-        Left::failure(Subtype::DuringExecution, reason, marker)
+            .add_and_report(content, UserLineKind::Prompt, InjectionSource::Interrupt, to);
+        RunEnd::failure(ResultSubtype::DuringExecution, reason, marker)
     }
 }
 

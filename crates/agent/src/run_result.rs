@@ -12,7 +12,7 @@ use crate::UsageLedger;
 #[non_exhaustive]
 pub struct RunResult {
     /// The subtype of the result message.
-    pub subtype: Subtype,
+    pub subtype: ResultSubtype,
     /// The final text, or the error message if the model request failed.
     pub text: String,
     /// The stop reason of the last reply.
@@ -26,9 +26,9 @@ pub struct RunResult {
     /// The tokens and cost of all runs of this agent, by model.
     pub ledger: UsageLedger,
     /// The calls that were denied.
-    pub permission_denials: Vec<Denial>,
+    pub permission_denials: Vec<BlockedCall>,
     /// The call that a hook deferred, which ended the run.
-    pub deferred: Option<Denial>,
+    pub deferred: Option<BlockedCall>,
     /// The model's error that ended the run.
     pub api_error: Option<ModelError>,
     /// The errors, human-readable.
@@ -44,14 +44,14 @@ pub struct RunResult {
 impl RunResult {
     /// Returns whether the run failed.
     pub fn is_error(&self) -> bool {
-        self.subtype != Subtype::Success || self.api_error.is_some()
+        self.subtype != ResultSubtype::Success || self.api_error.is_some()
     }
 }
 
 /// The subtypes of result messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Subtype {
+pub enum ResultSubtype {
     /// The model finished its reply, or its request failed.
     Success,
     /// The limit of turns was reached.
@@ -62,7 +62,7 @@ pub enum Subtype {
     DuringExecution,
 }
 
-impl Subtype {
+impl ResultSubtype {
     /// Returns the name in result messages.
     pub fn name(self) -> &'static str {
         match self {
@@ -129,7 +129,7 @@ impl EndReason {
 
 /// A call that was denied or deferred.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Denial {
+pub struct BlockedCall {
     /// The name of the tool.
     pub tool_name: String,
     /// The provider's id of the call.

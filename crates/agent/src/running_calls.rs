@@ -11,15 +11,15 @@ use haft_engine::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-use crate::{AgentEvent, Sink, transcript::Transcript};
+use crate::{AgentEvent, AgentEventSink, transcript::Transcript};
 
 /// The interval at which running calls are reported.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
 
 /// Observes calls for the transcript and tracks the running ones.
-pub(crate) struct Working {
+pub(crate) struct RunningCallTracker {
     transcript: Arc<Transcript>,
-    calls: Mutex<Vec<Call>>,
+    calls: Mutex<Vec<TrackedCall>>,
     /// Events of validated calls that were not reported yet.
     bound: Mutex<Vec<AgentEvent>>,
     /// Events of started calls that were not reported yet.
@@ -27,13 +27,13 @@ pub(crate) struct Working {
     wakes: Notify,
 }
 
-struct Call {
+struct TrackedCall {
     id: String,
     name: String,
     since: Instant,
 }
 
-impl Working {
+impl RunningCallTracker {
     pub(crate) fn new(transcript: &Arc<Transcript>) -> Self {
         Self {
             transcript: Arc::clone(transcript),
@@ -45,7 +45,7 @@ impl Working {
     }
 
     /// Reports all running calls.
-    pub(crate) fn report_running(&self, sink: &dyn Sink) {
+    pub(crate) fn report_running(&self, sink: &dyn AgentEventSink) {
         // The lock is released first, because the sink may be slow.
         let working: Vec<AgentEvent> = self
             .calls()
@@ -62,7 +62,7 @@ impl Working {
     }
 
     /// Reports calls that were validated since the last report.
-    pub(crate) fn report_bound(&self, sink: &dyn Sink) {
+    pub(crate) fn report_bound(&self, sink: &dyn AgentEventSink) {
         let bound = std::mem::take(&mut *self.bound_calls());
         for event in &bound {
             sink.on_event(event);
@@ -75,7 +75,7 @@ impl Working {
     }
 
     /// Reports calls that have started since the last report.
-    pub(crate) fn report_started(&self, sink: &dyn Sink) {
+    pub(crate) fn report_started(&self, sink: &dyn AgentEventSink) {
         let started = std::mem::take(&mut *self.started_calls());
         for event in &started {
             sink.on_event(event);
@@ -90,12 +90,12 @@ impl Working {
         self.bound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn calls(&self) -> MutexGuard<'_, Vec<Call>> {
+    fn calls(&self) -> MutexGuard<'_, Vec<TrackedCall>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl CallObserver for Working {
+impl CallObserver for RunningCallTracker {
     fn on_bound(&self, call: &Prepared) {
         let (id, tool_use_id) = call.ids();
         let event = AgentEvent::CallBound {
@@ -115,7 +115,7 @@ impl CallObserver for Working {
         };
         self.started_calls().push(event);
         self.wakes.notify_one();
-        self.calls().push(Call {
+        self.calls().push(TrackedCall {
             id,
             name: call.call().name().to_owned(),
             since: Instant::now(),

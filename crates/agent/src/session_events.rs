@@ -8,18 +8,18 @@ use haft_models::{ErrorKind, ModelError};
 use uuid::Uuid;
 
 use crate::{
-    Agent, Began, LoadedInstructions, NoticeLevel, PromptExpansion, Session, Sink, Trigger,
+    Agent, RunStart, LoadedInstructions, NoticeLevel, PromptExpansion, OpenTranscript, AgentEventSink, CompactionTrigger,
     background::background,
     hooks::RunContext,
     prompt::reminder,
-    run::Tally,
-    transcript::{Kind, Terms},
+    run::RunTotals,
+    transcript::{UserLineKind, SessionGrants},
 };
 
 impl Agent {
     /// Starts the session before the first run. Returns the initial prompt that hooks provide, if
     /// any.
-    pub async fn start_session(&mut self, sink: &dyn Sink) -> Option<String> {
+    pub async fn start_session(&mut self, sink: &dyn AgentEventSink) -> Option<String> {
         let never = CancellationToken::new();
         self.start_session_once(RunContext::new(sink, &never)).await
     }
@@ -41,7 +41,7 @@ impl Agent {
     }
 
     /// Fires the Setup hooks, which prepare (`init`) or maintain (`maintenance`) the project.
-    pub async fn setup(&mut self, trigger: &str, sink: &dyn Sink) {
+    pub async fn setup(&mut self, trigger: &str, sink: &dyn AgentEventSink) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         let word = self.hooks.setup(trigger, to).await;
@@ -51,7 +51,7 @@ impl Agent {
 
     /// Adds a working directory and notifies hooks with the source: `slash_command` or
     /// `register_repo_root`.
-    pub async fn add_directory(&mut self, path: PathBuf, source: &str, sink: &dyn Sink) {
+    pub async fn add_directory(&mut self, path: PathBuf, source: &str, sink: &dyn AgentEventSink) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         let added = path.clone();
@@ -60,7 +60,7 @@ impl Agent {
     }
 
     /// Notifies hooks of an instruction file that was loaded.
-    pub async fn instructions_loaded(&self, loaded: &LoadedInstructions, sink: &dyn Sink) {
+    pub async fn instructions_loaded(&self, loaded: &LoadedInstructions, sink: &dyn AgentEventSink) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         self.hooks.instructions(loaded, to).await;
@@ -71,7 +71,7 @@ impl Agent {
     pub async fn fire_prompt_expansion(
         &self,
         what: &PromptExpansion<'_>,
-        sink: &dyn Sink,
+        sink: &dyn AgentEventSink,
     ) -> Result<Vec<String>, String> {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
@@ -118,7 +118,7 @@ impl Agent {
     pub async fn compact(
         &mut self,
         instructions: &str,
-        sink: &dyn Sink,
+        sink: &dyn AgentEventSink,
     ) -> Result<bool, ModelError> {
         if self.dialogue.is_empty() {
             return Ok(false);
@@ -126,16 +126,16 @@ impl Agent {
         let running = self.control.start_run();
         let to = RunContext::new(sink, &running.cancel);
         self.record_cwd();
-        let mut tally = Tally::default();
+        let mut tally = RunTotals::default();
         let mut compaction = self.compaction(to);
         compaction
-            .compact(Trigger::Manual, instructions, &[], &mut tally)
+            .compact(CompactionTrigger::Manual, instructions, &[], &mut tally)
             .await
     }
 
     /// Ends the conversation and begins a new one. The usage, the files, the permissions and the
     /// background tasks remain.
-    pub async fn clear(&mut self, session: Session, sink: &dyn Sink) {
+    pub async fn clear(&mut self, session: OpenTranscript, sink: &dyn AgentEventSink) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         self.hooks.conversation_end("clear", to).await;
@@ -153,7 +153,7 @@ impl Agent {
 
     /// Resumes another conversation instead of this one. The usage, the files, the permissions and
     /// the background tasks remain.
-    pub async fn resume_conversation(&mut self, session: Session, sink: &dyn Sink) {
+    pub async fn resume_conversation(&mut self, session: OpenTranscript, sink: &dyn AgentEventSink) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         self.hooks.conversation_end("resume", to).await;
@@ -187,12 +187,12 @@ impl Agent {
         &mut self,
         prompt: &str,
         before: Option<&str>,
-        sink: &dyn Sink,
+        sink: &dyn AgentEventSink,
     ) -> Result<Option<Uuid>, String> {
         let running = self.control.start_run();
         let to = RunContext::new(sink, &running.cancel);
         let about = format!("Sum up only what was said from this message of mine on: {prompt}");
-        let mut tally = Tally::default();
+        let mut tally = RunTotals::default();
         let summary = self.compaction(to).summary(&about, &mut tally).await;
         let summary = match summary {
             Err(error) if error.kind == ErrorKind::Cancelled => return Ok(None),
@@ -202,28 +202,28 @@ impl Agent {
         let last = self.rewind_to(before)?;
         let text = format!("What was said from here on, in a summary:\n\n{summary}");
         let content = vec![Content::text(reminder(&text))];
-        self.dialogue.add(content, Kind::Meta, None);
+        self.dialogue.add(content, UserLineKind::Meta, None);
         Ok(last)
     }
 
     /// Adds a message in the user's name that is sent with the next request, without starting a
     /// run.
     pub fn add_user_note(&mut self, content: Vec<Content>) -> Uuid {
-        self.dialogue.add(content, Kind::Prompt, None)
+        self.dialogue.add(content, UserLineKind::Prompt, None)
     }
 
     /// Notifies hooks that the session ends, with the reason: `clear`, `logout`,
     /// `prompt_input_exit`, `other`.
-    pub async fn end_session(&mut self, reason: &str, sink: &dyn Sink) {
+    pub async fn end_session(&mut self, reason: &str, sink: &dyn AgentEventSink) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         self.hooks.session_end(reason, to).await;
     }
 
-    pub(crate) fn run_start(&self) -> Began {
+    pub(crate) fn run_start(&self) -> RunStart {
         let context = self.scheduler.context();
         let pool = self.scheduler.engine().pool();
-        Began {
+        RunStart {
             session: self.session.id,
             cwd: context.cwd.to_path_buf(),
             model: self.client.settings.name.clone(),
@@ -240,7 +240,7 @@ impl Agent {
     /// empty.
     pub(crate) fn record_grants(&self) {
         if !self.dialogue.is_empty() {
-            let terms = Terms::since_start(&self.session.start, &self.scheduler.context());
+            let terms = SessionGrants::since_start(&self.session.start, &self.scheduler.context());
             let terms = terms.with_tools(&self.scheduler);
             self.dialogue.transcript.set_grants(&terms);
         }

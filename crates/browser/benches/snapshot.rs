@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_browser::{Chromium, ChromiumOptions, PassAll, SnapshotPart};
+use haft_browser::{Chromium, ChromiumOptions, AllowAllRequests, SnapshotPart};
 use haft_testkit::PageServer;
 use tokio::process::Command;
 
@@ -56,7 +56,7 @@ async fn main() {
         .spawn()
         .unwrap();
     let options = ChromiumOptions {
-        judge: Arc::new(PassAll),
+        judge: Arc::new(AllowAllRequests),
         downloads: None,
     };
     let (reader, writer) = (

@@ -10,7 +10,7 @@ use crate::{
     keys,
     scripts::READY,
     tab::Tab,
-    wire::Nothing,
+    wire::IgnoredResult,
 };
 
 /// An action on a page.
@@ -65,7 +65,7 @@ pub enum PageAction {
 
 /// The result of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Acted {
+pub struct ActionOutcome {
     /// True if the tab shows another page.
     pub navigated: bool,
     /// Remarks for the reader, for example that a field contains another text than was typed.
@@ -78,7 +78,7 @@ impl Tab {
     /// # Errors
     /// The element no longer exists, is covered or disabled; a dialog opened; or a navigation was
     /// refused.
-    pub async fn act(&self, action: &PageAction) -> Result<Acted> {
+    pub async fn act(&self, action: &PageAction) -> Result<ActionOutcome> {
         let before = self.before()?;
         let mut remarks = Vec::new();
         match action {
@@ -111,7 +111,7 @@ impl Tab {
             PageAction::Upload { to, files } => {
                 let element = self.element(*to).await?;
                 let params = json!({"files": files, "backendNodeId": element.entry.node});
-                let set = self.call::<Nothing>("DOM.setFileInputFiles", params).await;
+                let set = self.call::<IgnoredResult>("DOM.setFileInputFiles", params).await;
                 if let Err(ChromiumError::Protocol { .. }) = set {
                     return Err(unusable(format!(
                         "e{to} takes no files: it is no field for them."
@@ -124,7 +124,7 @@ impl Tab {
             PageAction::Scroll(on) => self.scroll(*on).await?,
         }
         let navigated = self.settle(before).await?;
-        Ok(Acted { navigated, remarks })
+        Ok(ActionOutcome { navigated, remarks })
     }
 
     pub(crate) async fn press(&self, name: &str) -> Result<()> {
@@ -140,13 +140,13 @@ impl Tab {
         if key.modifiers == 2 && key.key.eq_ignore_ascii_case("a") {
             down["commands"] = json!(["selectAll"]);
         }
-        self.call_within::<Nothing>(Duration::from_secs(10), "Input.dispatchKeyEvent", down)
+        self.call_within::<IgnoredResult>(Duration::from_secs(10), "Input.dispatchKeyEvent", down)
             .await?;
         let up = json!({
             "type": "keyUp", "key": key.key, "code": key.code, "modifiers": key.modifiers,
             "windowsVirtualKeyCode": key.number, "nativeVirtualKeyCode": key.number,
         });
-        self.call_within::<Nothing>(Duration::from_secs(10), "Input.dispatchKeyEvent", up)
+        self.call_within::<IgnoredResult>(Duration::from_secs(10), "Input.dispatchKeyEvent", up)
             .await
             .map(drop)
     }

@@ -16,10 +16,10 @@ use tokio::{
 use crate::{
     error::{ChromiumError, Result, unusable},
     events,
-    judge::RequestJudge,
-    state::{Download, PageDialog, State},
+    judge::RequestInterceptor,
+    state::{Download, PageDialog, BrowserState},
     tab::Tab,
-    wire::{Messages, Nothing, Wire, within},
+    wire::{Messages, IgnoredResult, CdpConnection, within},
 };
 
 /// The time limit of a command that involves no page.
@@ -31,7 +31,7 @@ const VIEWPORT: (u32, u32) = (1280, 800);
 /// The options of a browser besides its pipe.
 pub struct ChromiumOptions {
     /// Decides about requests of pages.
-    pub judge: Arc<dyn RequestJudge>,
+    pub judge: Arc<dyn RequestInterceptor>,
     /// The folder for downloads, as a path that the browser process sees. Without it, downloads are
     /// refused.
     pub downloads: Option<String>,
@@ -40,14 +40,14 @@ pub struct ChromiumOptions {
 /// A browser. When the last handle is dropped, its pipe closes and the process exits.
 #[derive(Clone)]
 pub struct Chromium {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ChromiumShared>,
 }
 
-pub(crate) struct Shared {
-    pub(crate) wire: Wire,
-    state: Mutex<State>,
+pub(crate) struct ChromiumShared {
+    pub(crate) wire: CdpConnection,
+    state: Mutex<BrowserState>,
     changes: watch::Sender<u64>,
-    pub(crate) judge: Arc<dyn RequestJudge>,
+    pub(crate) judge: Arc<dyn RequestInterceptor>,
 }
 
 /// A tab, as shown in a list.
@@ -81,8 +81,8 @@ impl Chromium {
         writer: impl AsyncWrite + Send + Unpin + 'static,
         options: ChromiumOptions,
     ) -> Result<Self> {
-        let shared = Arc::new(Shared {
-            wire: Wire::new(writer),
+        let shared = Arc::new(ChromiumShared {
+            wire: CdpConnection::new(writer),
             state: Mutex::default(),
             changes: watch::Sender::new(0),
             judge: options.judge,
@@ -111,7 +111,7 @@ impl Chromium {
     }
 
     async fn call(&self, method: &str, params: Value) -> Result<()> {
-        let answer = self.shared.wire.call::<Nothing>(None, method, params);
+        let answer = self.shared.wire.call::<IgnoredResult>(None, method, params);
         within(ANSWERS, method, answer).await.map(drop)
     }
 
@@ -126,7 +126,7 @@ impl Chromium {
         let answer = self
             .shared
             .wire
-            .call::<Nothing>(None, "Browser.close", json!({}));
+            .call::<IgnoredResult>(None, "Browser.close", json!({}));
         drop(within(Duration::from_secs(2), "close", answer).await);
     }
 
@@ -313,7 +313,7 @@ fn no_tab(number: u32) -> ChromiumError {
     ))
 }
 
-async fn read(mut messages: Messages<impl AsyncRead + Unpin>, shared: Weak<Shared>) {
+async fn read(mut messages: Messages<impl AsyncRead + Unpin>, shared: Weak<ChromiumShared>) {
     while let Some(message) = messages.next().await {
         let Some(shared) = shared.upgrade() else {
             return;
@@ -328,8 +328,8 @@ async fn read(mut messages: Messages<impl AsyncRead + Unpin>, shared: Weak<Share
     }
 }
 
-impl Shared {
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+impl ChromiumShared {
+    pub(crate) fn state(&self) -> MutexGuard<'_, BrowserState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -342,7 +342,7 @@ impl Shared {
     pub(crate) async fn until<T>(
         &self,
         deadline: Instant,
-        mut find: impl FnMut(&mut State) -> Option<T>,
+        mut find: impl FnMut(&mut BrowserState) -> Option<T>,
     ) -> Result<Option<T>> {
         let mut changes = self.changes.subscribe();
         loop {
@@ -371,7 +371,7 @@ impl Shared {
         tokio::spawn(async move {
             let answer = shared
                 .wire
-                .call::<Nothing>(session.as_deref(), method, params);
+                .call::<IgnoredResult>(session.as_deref(), method, params);
             drop(within(ANSWERS, method, answer).await);
         });
     }
@@ -465,7 +465,7 @@ impl Shared {
                 .note("a dialog that waited for 60 s was dismissed".to_owned());
             let answer =
                 self.wire
-                    .call::<Nothing>(Some(&session), "Page.handleJavaScriptDialog", no);
+                    .call::<IgnoredResult>(Some(&session), "Page.handleJavaScriptDialog", no);
             drop(within(ANSWERS, "the dialog", answer).await);
         }
     }

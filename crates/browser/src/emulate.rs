@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{error::Result, tab::Tab, wire::Nothing};
+use crate::{error::Result, tab::Tab, wire::IgnoredResult};
 
 /// The emulated properties of a tab. Fields that are `None` stay unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,9 +45,9 @@ impl Tab {
             "width": all.width.unwrap_or(width), "height": all.height.unwrap_or(height),
             "deviceScaleFactor": 1, "mobile": mobile,
         });
-        self.call::<Nothing>("Emulation.setDeviceMetricsOverride", screen)
+        self.call::<IgnoredResult>("Emulation.setDeviceMetricsOverride", screen)
             .await?;
-        self.call::<Nothing>(
+        self.call::<IgnoredResult>(
             "Emulation.setTouchEmulationEnabled",
             json!({"enabled": mobile}),
         )
@@ -58,12 +58,12 @@ impl Tab {
             None => "",
         };
         let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
-        self.call::<Nothing>("Emulation.setEmulatedMedia", media)
+        self.call::<IgnoredResult>("Emulation.setEmulatedMedia", media)
             .await?;
         let network = json!({
             "offline": all.offline == Some(true), "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1,
         });
-        self.call::<Nothing>("Network.emulateNetworkConditions", network)
+        self.call::<IgnoredResult>("Network.emulateNetworkConditions", network)
             .await?;
         self.with(|tab| tab.emulated = Some(all.clone()))?;
         Ok(all)

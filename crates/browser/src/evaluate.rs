@@ -8,7 +8,7 @@ use crate::{
     error::{ChromiumError, Result, unusable},
     logs,
     tab::Tab,
-    wire::Nothing,
+    wire::IgnoredResult,
 };
 
 /// The time limit for a script to end after it was terminated.
@@ -84,7 +84,7 @@ impl Tab {
     /// an error is returned.
     pub(crate) async fn is_awake(&self) -> Result<()> {
         let params = json!({"expression": "0", "returnByValue": true});
-        let asked = self.call_within::<Nothing>(WAKES, "Runtime.evaluate", params);
+        let asked = self.call_within::<IgnoredResult>(WAKES, "Runtime.evaluate", params);
         match asked.await {
             Err(ChromiumError::Timeout { .. }) => {
                 self.stop_script().await;
@@ -100,7 +100,7 @@ impl Tab {
     }
 
     pub(crate) async fn stop_script(&self) {
-        let stop = self.call_within::<Nothing>(STOPS, "Runtime.terminateExecution", json!({}));
+        let stop = self.call_within::<IgnoredResult>(STOPS, "Runtime.terminateExecution", json!({}));
         drop(stop.await);
     }
 

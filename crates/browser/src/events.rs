@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Instant};
 use serde_json::{Value, json};
 
 use crate::{
-    chromium::{ANSWERS, Shared},
-    judge::{BrowserRequest, Verdict},
-    state::{Download, DownloadState, Frame, PageDialog, State, TabState},
+    chromium::{ANSWERS, ChromiumShared},
+    judge::{BrowserRequest, RequestVerdict},
+    state::{Download, DownloadState, Frame, PageDialog, BrowserState, TabState},
     text::one_line,
-    wire::{Happening, Nothing},
+    wire::{CdpEvent, IgnoredResult},
 };
 
 /// The maximum number of tabs. Further tabs are closed as they open.
@@ -20,7 +20,7 @@ const MOST_FRAMES: usize = 500;
 /// The maximum number of alerts of one action that are reported individually.
 const MOST_ALERTS: u32 = 50;
 
-pub(crate) fn apply(shared: &Arc<Shared>, event: Happening) {
+pub(crate) fn apply(shared: &Arc<ChromiumShared>, event: CdpEvent) {
     let params = &event.params;
     let mut state = shared.state();
     let tab = event
@@ -66,7 +66,7 @@ pub(crate) fn apply(shared: &Arc<Shared>, event: Happening) {
     shared.changed();
 }
 
-fn attached(shared: &Arc<Shared>, state: &mut State, params: &Value) {
+fn attached(shared: &Arc<ChromiumShared>, state: &mut BrowserState, params: &Value) {
     let info = &params["targetInfo"];
     let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
     let target = info["targetId"].as_str().unwrap_or_default().to_owned();
@@ -76,11 +76,11 @@ fn attached(shared: &Arc<Shared>, state: &mut State, params: &Value) {
         tokio::spawn(async move {
             let wire = &shared.wire;
             drop(
-                wire.call::<Nothing>(Some(&session), "Runtime.runIfWaitingForDebugger", json!({}))
+                wire.call::<IgnoredResult>(Some(&session), "Runtime.runIfWaitingForDebugger", json!({}))
                     .await,
             );
             drop(
-                wire.call::<Nothing>(
+                wire.call::<IgnoredResult>(
                     None,
                     "Target.detachFromTarget",
                     json!({"sessionId": session}),
@@ -129,7 +129,7 @@ fn attached(shared: &Arc<Shared>, state: &mut State, params: &Value) {
     tokio::spawn(async move { shared.prepare_tab(number).await });
 }
 
-fn download_begins(state: &mut State, params: &Value) {
+fn download_begins(state: &mut BrowserState, params: &Value) {
     let text = |name: &str| params[name].as_str().unwrap_or_default();
     let of = |tab: &&mut TabState| tab.main == text("frameId");
     if let Some(tab) = state.tabs.values_mut().find(of) {
@@ -147,7 +147,7 @@ fn download_begins(state: &mut State, params: &Value) {
     });
 }
 
-fn download_goes_on(shared: &Arc<Shared>, state: &mut State, params: &Value) {
+fn download_goes_on(shared: &Arc<ChromiumShared>, state: &mut BrowserState, params: &Value) {
     let guid = params["guid"].as_str().unwrap_or_default();
     let Some(download) = state
         .downloads
@@ -178,7 +178,7 @@ fn download_goes_on(shared: &Arc<Shared>, state: &mut State, params: &Value) {
     }
 }
 
-fn of_tab(shared: &Arc<Shared>, state: &mut State, number: u32, method: &str, params: &Value) {
+fn of_tab(shared: &Arc<ChromiumShared>, state: &mut BrowserState, number: u32, method: &str, params: &Value) {
     if method == "Page.javascriptDialogOpening" {
         return dialog(shared, state, number, params);
     }
@@ -295,7 +295,7 @@ fn frame_navigated(tab: &mut TabState, frame: &Value) {
 
 /// Called when a page is restored from the back-forward cache: no event reports its frames or that
 /// it is ready, so they are queried.
-async fn kept_page(shared: Arc<Shared>, number: u32, session: String, committed: u64) {
+async fn kept_page(shared: Arc<ChromiumShared>, number: u32, session: String, committed: u64) {
     let call = shared
         .wire
         .call::<Value>(Some(&session), "Page.getFrameTree", json!({}));
@@ -319,7 +319,7 @@ async fn kept_page(shared: Arc<Shared>, number: u32, session: String, committed:
 
 /// Handles a dialog. Alerts and leave confirmations are accepted immediately; other kinds wait for
 /// an answer.
-fn dialog(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) {
+fn dialog(shared: &Arc<ChromiumShared>, state: &mut BrowserState, number: u32, params: &Value) {
     let kind = params["type"].as_str().unwrap_or_default().to_owned();
     let message = one_line(params["message"].as_str().unwrap_or_default(), 500);
     let Some(tab) = state.tabs.get_mut(&number) else {
@@ -351,7 +351,7 @@ fn dialog(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) 
 }
 
 /// Handles a paused request: another task gets the verdict.
-fn paused(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) {
+fn paused(shared: &Arc<ChromiumShared>, state: &mut BrowserState, number: u32, params: &Value) {
     let Some(tab) = state.tabs.get_mut(&number) else {
         return;
     };
@@ -382,10 +382,10 @@ fn paused(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) 
     tokio::spawn(async move {
         let verdict = shared.judge.intercept(&request).await;
         let (method, answer) = match &verdict {
-            Verdict::Pass => {
+            RequestVerdict::Pass => {
                 if is_page {
                     let ignore = json!({"ignore": is_loopback_url(&request.url)});
-                    let call = shared.wire.call::<Nothing>(
+                    let call = shared.wire.call::<IgnoredResult>(
                         Some(&session),
                         "Security.setIgnoreCertificateErrors",
                         ignore,
@@ -395,11 +395,11 @@ fn paused(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) 
                 ("Fetch.continueRequest", json!({"requestId": id}))
             }
             // `Aborted` keeps the current page in the tab.
-            Verdict::Refuse(_) => (
+            RequestVerdict::Refuse(_) => (
                 "Fetch.failRequest",
                 json!({"requestId": id, "errorReason": if is_page { "Aborted" } else { "BlockedByClient" }}),
             ),
-            Verdict::Serve(file) => (
+            RequestVerdict::Serve(file) => (
                 "Fetch.fulfillRequest",
                 json!({
                     "requestId": id,
@@ -416,7 +416,7 @@ fn paused(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) 
         if let Some(tab) = shared.state().tabs.get_mut(&number) {
             tab.judging = tab.judging.saturating_sub(1);
             tab.last_request = Instant::now();
-            if let Verdict::Refuse(why) = verdict
+            if let RequestVerdict::Refuse(why) = verdict
                 && is_page
                 && tab.refusals.len() < 10
             {
@@ -427,7 +427,7 @@ fn paused(shared: &Arc<Shared>, state: &mut State, number: u32, params: &Value) 
         drop(
             shared
                 .wire
-                .call::<Nothing>(Some(&session), method, answer)
+                .call::<IgnoredResult>(Some(&session), method, answer)
                 .await,
         );
     });

@@ -7,7 +7,7 @@ use crate::{
     scripts::{CONCEAL, FIELD_KIND, HOLDS, SELECT, SET_VALUE, TAKE_FIELD},
     tab::{Element, Tab},
     text::one_line,
-    wire::Nothing,
+    wire::IgnoredResult,
 };
 
 impl Tab {
@@ -66,7 +66,7 @@ impl Tab {
         if text.is_empty() {
             self.press("Delete").await?;
         } else {
-            self.call::<Nothing>("Input.insertText", json!({"text": text}))
+            self.call::<IgnoredResult>("Input.insertText", json!({"text": text}))
                 .await?;
         }
         let holds = self.call_on_element(element, HOLDS, json!([])).await?;

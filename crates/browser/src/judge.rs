@@ -17,7 +17,7 @@ pub struct BrowserRequest {
 
 /// The decision about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RequestVerdict {
     /// Send the request.
     Pass,
     /// Do not send the request; the tab keeps its page. The reason is for the reader.
@@ -38,13 +38,13 @@ pub struct ServedFile {
 }
 
 /// A future verdict. It may wait for an answer of the user.
-pub type Judging<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+pub type VerdictFuture<'a> = Pin<Box<dyn Future<Output = RequestVerdict> + Send + 'a>>;
 
 /// Receives every document request before any of it is sent, and every request of a page to this
 /// machine, which includes [`SERVED_HOST`].
-pub trait RequestJudge: Send + Sync {
+pub trait RequestInterceptor: Send + Sync {
     /// Returns the verdict on `request`.
-    fn intercept<'a>(&'a self, request: &'a BrowserRequest) -> Judging<'a>;
+    fn intercept<'a>(&'a self, request: &'a BrowserRequest) -> VerdictFuture<'a>;
 }
 
 /// The host whose requests are answered by the [`RequestJudge`]; it exists in no DNS.
@@ -52,16 +52,16 @@ pub const SERVED_HOST: &str = "haft.localhost";
 
 /// Passes all requests and serves nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PassAll;
+pub struct AllowAllRequests;
 
-impl RequestJudge for PassAll {
-    fn intercept<'a>(&'a self, _: &'a BrowserRequest) -> Judging<'a> {
-        Box::pin(std::future::ready(Verdict::Pass))
+impl RequestInterceptor for AllowAllRequests {
+    fn intercept<'a>(&'a self, _: &'a BrowserRequest) -> VerdictFuture<'a> {
+        Box::pin(std::future::ready(RequestVerdict::Pass))
     }
 }
 
-impl<J: RequestJudge + ?Sized> RequestJudge for Arc<J> {
-    fn intercept<'a>(&'a self, request: &'a BrowserRequest) -> Judging<'a> {
+impl<J: RequestInterceptor + ?Sized> RequestInterceptor for Arc<J> {
+    fn intercept<'a>(&'a self, request: &'a BrowserRequest) -> VerdictFuture<'a> {
         (**self).intercept(request)
     }
 }

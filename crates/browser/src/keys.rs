@@ -4,7 +4,7 @@ use crate::error::{Result, unusable};
 
 /// A key with its modifiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct KeyPress {
     pub(crate) key: String,
     pub(crate) code: String,
     pub(crate) number: u32,
@@ -46,7 +46,7 @@ const NAMED: [(&str, u32, Option<&str>); 29] = [
 ];
 
 /// Parses a key such as `Enter`, `a` or `Control+Shift+ArrowLeft`.
-pub(crate) fn parse(text: &str) -> Result<Key> {
+pub(crate) fn parse(text: &str) -> Result<KeyPress> {
     let wrong = || {
         unusable(format!(
             "\"{}\" is no key. Use one character, or Enter, Tab, Escape, Backspace, Delete, ArrowDown, Home, End, \
@@ -83,7 +83,7 @@ pub(crate) fn parse(text: &str) -> Result<Key> {
     let named = NAMED.iter().find(|(name, ..)| same(name) || *name == alias);
     if let Some(&(name, number, types)) = named {
         let key = if name == "Space" { " " } else { name };
-        return Ok(Key {
+        return Ok(KeyPress {
             key: key.to_owned(),
             code: name.to_owned(),
             number,
@@ -110,7 +110,7 @@ pub(crate) fn parse(text: &str) -> Result<Key> {
         '0'..='9' => (format!("Digit{upper}"), u32::from(upper)),
         _ => (String::new(), 0),
     };
-    Ok(Key {
+    Ok(KeyPress {
         key: typed.to_string(),
         code,
         number,

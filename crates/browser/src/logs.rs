@@ -199,7 +199,7 @@ pub struct NetworkEntry {
 
 /// The requests of a tab.
 #[derive(Default)]
-pub(crate) struct Requests {
+pub(crate) struct RequestLog {
     entries: VecDeque<NetworkEntry>,
     next: u32,
     /// Maps Chromium's request id to the number of the newest entry.
@@ -209,7 +209,7 @@ pub(crate) struct Requests {
     pub(crate) dropped: u64,
 }
 
-impl Requests {
+impl RequestLog {
     /// Removes all requests except `keep`, the one that loads the new document.
     pub(crate) fn clear(&mut self, keep: Option<&str>) {
         let open = std::mem::take(&mut self.open);
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn requests_are_bounded_and_secrets_masked() {
-        let mut requests = Requests::default();
+        let mut requests = RequestLog::default();
         for number in 0..3_000 {
             requests.sent(&json!({
                 "requestId": number.to_string(), "type": "Fetch",

@@ -17,7 +17,7 @@ const LARGEST_PNG: usize = 500 << 10;
 
 /// A screenshot of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Picture {
+pub struct Screenshot {
     /// The image file.
     pub bytes: Vec<u8>,
     /// `image/png` or `image/jpeg`.
@@ -30,7 +30,7 @@ pub struct Picture {
 
 /// The area to capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PictureOf {
+pub enum ScreenshotArea {
     /// The visible viewport.
     View,
     /// The whole page.
@@ -56,23 +56,23 @@ impl Tab {
     ///
     /// # Errors
     /// The page does not answer, or the element no longer exists.
-    pub async fn picture(&self, of: PictureOf) -> Result<Picture> {
+    pub async fn picture(&self, of: ScreenshotArea) -> Result<Screenshot> {
         let metrics: PageMetrics = self.call("Page.getLayoutMetrics", json!({})).await?;
         let number = |value: &Value, name: &str| value[name].as_f64().unwrap_or(0.0);
         let view = &metrics.css_visual_viewport;
         let (page_x, page_y) = (number(view, "pageX"), number(view, "pageY"));
         let (x, y, width, height) = match of {
-            PictureOf::View => (
+            ScreenshotArea::View => (
                 page_x,
                 page_y,
                 number(view, "clientWidth"),
                 number(view, "clientHeight"),
             ),
-            PictureOf::Page => {
+            ScreenshotArea::Page => {
                 let size = &metrics.css_content_size;
                 (0.0, 0.0, number(size, "width"), number(size, "height"))
             }
-            PictureOf::Element(number) => {
+            ScreenshotArea::Element(number) => {
                 let element = self.element(number).await?;
                 self.call_on_element(&element, "function() { this.scrollIntoView({block: 'nearest', inline: 'nearest', behavior: 'instant'}) }", json!([]))
                     .await?;
@@ -100,7 +100,7 @@ impl Tab {
         }
         let shown = (width.min(LONGEST_PAGE), height.min(LONGEST_PAGE));
         let scale = (LONGEST_EDGE / shown.0.max(shown.1)).min(1.0);
-        let beyond = of != PictureOf::View;
+        let beyond = of != ScreenshotArea::View;
         let take = |format: &'static str| {
             let mut params = json!({
                 "format": format, "captureBeyondViewport": beyond, "optimizeForSpeed": false,
@@ -123,7 +123,7 @@ impl Tab {
             reason = "sizes of a page"
         )]
         let whole = |width: f64, height: f64| (width.round() as u32, height.round() as u32);
-        Ok(Picture {
+        Ok(Screenshot {
             bytes,
             media_type,
             shows: whole(shown.0, shown.1),

@@ -12,7 +12,7 @@ use crate::{
     scripts::{IN_LINE, NEXT_FRAME, READY},
     tab::{Element, Tab},
     text::one_line,
-    wire::Nothing,
+    wire::IgnoredResult,
 };
 
 /// The time an element may take to stop moving.
@@ -25,7 +25,7 @@ struct Quads {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Hit {
+struct HitTest {
     backend_node_id: i64,
     frame_id: String,
 }
@@ -70,7 +70,7 @@ impl Tab {
             "button": if pressed { "left" } else { "none" },
             "buttons": u32::from(kind == "mousePressed"),
         });
-        self.call_within::<Nothing>(Duration::from_secs(10), "Input.dispatchMouseEvent", params)
+        self.call_within::<IgnoredResult>(Duration::from_secs(10), "Input.dispatchMouseEvent", params)
             .await
             .map(drop)
     }
@@ -152,7 +152,7 @@ impl Tab {
             (point.y + view.page_y) as i64,
         );
         let params = json!({"x": x, "y": y, "includeUserAgentShadowDOM": false});
-        let hit = self.call::<Hit>("DOM.getNodeForLocation", params).await;
+        let hit = self.call::<HitTest>("DOM.getNodeForLocation", params).await;
         let hit = match hit {
             Ok(hit) => hit,
             Err(ChromiumError::Protocol { .. }) => return Ok(()),
@@ -191,7 +191,7 @@ impl Tab {
 
     /// Returns the snapshot line of the covering element, or of its nearest ancestor that has a
     /// line.
-    async fn cover_line(&self, hit: &Hit) -> Result<String> {
+    async fn cover_line(&self, hit: &HitTest) -> Result<String> {
         let Ok(mut object) = self.object(hit.backend_node_id, &hit.frame_id).await else {
             return Ok("another element".to_owned());
         };
@@ -250,10 +250,10 @@ impl Tab {
     pub(crate) async fn drag(&self, from: u32, to: u32) -> Result<()> {
         let (from, to) = (self.element(from).await?, self.element(to).await?);
         let start = self.reach(&from, true).await?;
-        self.call::<Nothing>("Input.setInterceptDrags", json!({"enabled": true}))
+        self.call::<IgnoredResult>("Input.setInterceptDrags", json!({"enabled": true}))
             .await?;
         let dragged = self.drag_between(&to, start).await;
-        self.call::<Nothing>("Input.setInterceptDrags", json!({"enabled": false}))
+        self.call::<IgnoredResult>("Input.setInterceptDrags", json!({"enabled": false}))
             .await?;
         dragged
     }
@@ -271,7 +271,7 @@ impl Tab {
         };
         for part in [0.1, 0.5, 1.0] {
             // A move that starts a native drag is answered only when the drag has started.
-            let call = self.shared.wire.call::<Nothing>(
+            let call = self.shared.wire.call::<IgnoredResult>(
                 Some(&self.session),
                 "Input.dispatchMouseEvent",
                 moved(part),
@@ -293,7 +293,7 @@ impl Tab {
         if let Some(data) = self.with(|tab| tab.drag.take())? {
             for kind in ["dragEnter", "dragOver", "drop"] {
                 let params = json!({"type": kind, "x": end.x, "y": end.y, "data": data});
-                self.call::<Nothing>("Input.dispatchDragEvent", params)
+                self.call::<IgnoredResult>("Input.dispatchDragEvent", params)
                     .await?;
             }
         }

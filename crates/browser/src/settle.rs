@@ -20,7 +20,7 @@ const NO_CHANGES_MS: u64 = 200;
 
 /// The counters of a tab before an action.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Before {
+pub(crate) struct SettleBaseline {
     pub(crate) begun: u64,
     pub(crate) committed: u64,
     downloads: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Before {
 
 /// The effect of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Came {
+enum SettleOutcome {
     /// The tab shows the same page, perhaps changed.
     Nothing,
     /// The tab shows another page.
@@ -78,11 +78,11 @@ impl Tab {
         }
     }
 
-    pub(crate) fn before(&self) -> Result<Before> {
+    pub(crate) fn before(&self) -> Result<SettleBaseline> {
         self.with(|tab| {
             tab.refusals.clear();
             tab.alerts = 0;
-            Before {
+            SettleBaseline {
                 begun: tab.begun,
                 committed: tab.committed,
                 downloads: tab.downloads,
@@ -92,23 +92,23 @@ impl Tab {
 
     /// Waits until the effects of an action have finished. Returns true if the tab shows another
     /// page.
-    pub(crate) async fn settle(&self, before: Before) -> Result<bool> {
+    pub(crate) async fn settle(&self, before: SettleBaseline) -> Result<bool> {
         let mut came = self.outcome_since(before).await?;
-        if came == Came::File {
+        if came == SettleOutcome::File {
             self.downloaded().await?;
             // Besides the download, the page may react like after any action. This is checked only
             // once, because a page may start downloads indefinitely.
-            let since = self.with(|tab| Before {
+            let since = self.with(|tab| SettleBaseline {
                 begun: tab.begun,
                 downloads: tab.downloads,
                 ..before
             })?;
             came = self.outcome_since(since).await?;
         }
-        Ok(came == Came::Page)
+        Ok(came == SettleOutcome::Page)
     }
 
-    async fn outcome_since(&self, before: Before) -> Result<Came> {
+    async fn outcome_since(&self, before: SettleBaseline) -> Result<SettleOutcome> {
         let deadline = Instant::now() + CHANGES;
         let quiet = self.no_changes();
         let begun = self.shared.until(deadline, |state| {
@@ -127,7 +127,7 @@ impl Tab {
             },
         };
         if !navigates {
-            return Ok(Came::Nothing);
+            return Ok(SettleOutcome::Nothing);
         }
         let arrived = self.unless_judging(LOADS, "the navigation", async {
             let far = Instant::now() + LOADS;
@@ -147,10 +147,10 @@ impl Tab {
             return Err(ChromiumError::Refused(why));
         }
         if !committed && self.with(|tab| tab.downloads > before.downloads)? {
-            return Ok(Came::File);
+            return Ok(SettleOutcome::File);
         }
         self.loaded(LOADS).await?;
-        Ok(if committed { Came::Page } else { Came::Nothing })
+        Ok(if committed { SettleOutcome::Page } else { SettleOutcome::Nothing })
     }
 
     /// Waits up to two seconds for running downloads, so that small ones finish.

@@ -7,16 +7,16 @@ use std::{
 };
 
 use crate::{
-    logs::{Console, Requests},
+    logs::{Console, RequestLog},
     refs::Refs,
-    snapshot::Seen,
+    snapshot::LastSnapshot,
 };
 
 /// The maximum number of notes that were not reported yet; the oldest are dropped.
 const MOST_NOTES: usize = 40;
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct BrowserState {
     pub(crate) tabs: BTreeMap<u32, TabState>,
     pub(crate) sessions: HashMap<String, u32>,
     pub(crate) last_tab: u32,
@@ -58,7 +58,7 @@ pub(crate) struct TabState {
     crashes: CrashReports,
     pub(crate) ready: bool,
     pub(crate) console: Console,
-    pub(crate) requests: Requests,
+    pub(crate) requests: RequestLog,
     /// The number of documents that the main frame started to load, and of those it has shown.
     pub(crate) begun: u64,
     pub(crate) committed: u64,
@@ -71,7 +71,7 @@ pub(crate) struct TabState {
     pub(crate) refusals: Vec<String>,
     pub(crate) status: Option<u16>,
     pub(crate) document_request: Option<String>,
-    pub(crate) seen: Option<Seen>,
+    pub(crate) seen: Option<LastSnapshot>,
     pub(crate) drag: Option<serde_json::Value>,
     pub(crate) emulated: Option<crate::emulate::Emulation>,
     pub(crate) alerts: u32,
@@ -128,7 +128,7 @@ impl TabState {
             crashes: CrashReports::default(),
             ready: false,
             console: Console::default(),
-            requests: Requests::default(),
+            requests: RequestLog::default(),
             begun: 0,
             committed: 0,
             downloads: 0,
@@ -163,7 +163,7 @@ impl TabState {
     }
 }
 
-impl State {
+impl BrowserState {
     /// Selects the first tab without an owner.
     pub(crate) fn select_first(&mut self) {
         let mut tabs = self.tabs.iter();

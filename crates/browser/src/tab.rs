@@ -7,26 +7,26 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::{
-    chromium::{ANSWERS, Shared},
+    chromium::{ANSWERS, ChromiumShared},
     error::{ChromiumError, Result, unusable},
     logs::{ConsoleLevel, ConsoleLine, NetworkEntry},
     refs::RefEntry,
-    settle::{Before, LOADS},
+    settle::{SettleBaseline, LOADS},
     state::{PageDialog, TabState},
-    wire::{Nothing, within},
+    wire::{IgnoredResult, within},
 };
 
 /// A handle on a tab.
 #[derive(Clone)]
 pub struct Tab {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ChromiumShared>,
     pub(crate) number: u32,
     pub(crate) session: String,
 }
 
 /// The result of a navigation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrival {
+pub struct NavigationResult {
     /// The address.
     pub url: String,
     /// The page's title.
@@ -161,7 +161,7 @@ impl Tab {
     }
 
     pub(crate) async fn bring_to_front(&self) -> Result<()> {
-        self.call::<Nothing>("Page.bringToFront", json!({}))
+        self.call::<IgnoredResult>("Page.bringToFront", json!({}))
             .await
             .map(drop)
     }
@@ -179,7 +179,7 @@ impl Tab {
             params["promptText"] = json!(text);
         }
         let before = self.before()?;
-        let call = self.shared.wire.call::<Nothing>(
+        let call = self.shared.wire.call::<IgnoredResult>(
             Some(&self.session),
             "Page.handleJavaScriptDialog",
             params,
@@ -202,7 +202,7 @@ impl Tab {
     ///
     /// # Errors
     /// The navigation was refused, failed, or took longer than `limit`.
-    pub async fn navigate(&self, url: &str, limit: Duration) -> Result<Arrival> {
+    pub async fn navigate(&self, url: &str, limit: Duration) -> Result<NavigationResult> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Navigated {
@@ -242,7 +242,7 @@ impl Tab {
     ///
     /// # Errors
     /// There is no such entry, or as for [`Tab::navigate`].
-    pub async fn go_history(&self, by: i64, limit: Duration) -> Result<Arrival> {
+    pub async fn go_history(&self, by: i64, limit: Duration) -> Result<NavigationResult> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct History {
@@ -265,7 +265,7 @@ impl Tab {
                 })
             })?;
         let before = self.before()?;
-        self.call::<Nothing>("Page.navigateToHistoryEntry", json!({"entryId": entry.id}))
+        self.call::<IgnoredResult>("Page.navigateToHistoryEntry", json!({"entryId": entry.id}))
             .await?;
         self.arrive(before, limit).await
     }
@@ -274,10 +274,10 @@ impl Tab {
     ///
     /// # Errors
     /// As for [`Tab::navigate`].
-    pub async fn reload(&self, limit: Duration) -> Result<Arrival> {
+    pub async fn reload(&self, limit: Duration) -> Result<NavigationResult> {
         let before = self.before()?;
         self.with(|tab| tab.crashed = false)?;
-        self.call::<Nothing>("Page.reload", json!({})).await?;
+        self.call::<IgnoredResult>("Page.reload", json!({})).await?;
         self.arrive(before, limit).await
     }
 
@@ -315,11 +315,11 @@ impl Tab {
     async fn give_way(&self) {
         self.stop_script().await;
         let stop =
-            self.call_within::<Nothing>(Duration::from_secs(3), "Page.stopLoading", json!({}));
+            self.call_within::<IgnoredResult>(Duration::from_secs(3), "Page.stopLoading", json!({}));
         drop(stop.await);
     }
 
-    async fn arrive(&self, before: Before, limit: Duration) -> Result<Arrival> {
+    async fn arrive(&self, before: SettleBaseline, limit: Duration) -> Result<NavigationResult> {
         let committed = self.unless_judging(limit, "the navigation", async {
             let far = Instant::now() + Duration::from_secs(3600);
             let arrived = self.shared.until(far, |state| {
@@ -345,7 +345,7 @@ impl Tab {
             let title = info["targetInfo"]["title"].as_str().unwrap_or_default();
             self.with(|tab| tab.title = crate::text::one_line(title, 200))?;
         }
-        self.with(|tab| Arrival {
+        self.with(|tab| NavigationResult {
             url: tab.url(),
             title: tab.title.clone(),
             status: tab.status,

@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use crate::{
     error::Result,
-    tab::{Arrival, Tab},
-    wire::Nothing,
+    tab::{NavigationResult, Tab},
+    wire::IgnoredResult,
 };
 
 /// The measurements of a page load, in milliseconds since the navigation started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageTrace {
     /// The result of the navigation.
-    pub arrival: Arrival,
+    pub arrival: NavigationResult,
     /// Time to first byte.
     pub ttfb: Option<f64>,
     /// First contentful paint.
@@ -63,10 +63,10 @@ impl Tab {
             Some(at) => Some((at, self.lcp_ref(&main).await?)),
             None => None,
         };
-        self.call::<Nothing>("Performance.enable", json!({}))
+        self.call::<IgnoredResult>("Performance.enable", json!({}))
             .await?;
         let metrics: Value = self.call("Performance.getMetrics", json!({})).await?;
-        self.call::<Nothing>("Performance.disable", json!({}))
+        self.call::<IgnoredResult>("Performance.disable", json!({}))
             .await?;
         let metric = |name: &str| {
             let all = metrics["metrics"].as_array();

@@ -31,14 +31,14 @@ const MOST_MESSAGE: usize = 48 << 20;
 const HEAD: usize = 64;
 
 /// Sends calls and assigns answers to them.
-pub(crate) struct Wire {
+pub(crate) struct CdpConnection {
     next: AtomicU64,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingCalls>,
     out: mpsc::Sender<Vec<u8>>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingCalls {
     calls: HashMap<u64, oneshot::Sender<Result<Vec<u8>>>>,
     ended: bool,
 }
@@ -53,13 +53,13 @@ struct Head {
 }
 
 #[derive(Deserialize)]
-struct Answer<T> {
+struct CdpResponse<T> {
     result: Option<T>,
-    error: Option<Failure>,
+    error: Option<CdpError>,
 }
 
 #[derive(Deserialize)]
-struct Failure {
+struct CdpError {
     message: String,
 }
 
@@ -70,13 +70,13 @@ struct Event {
 }
 
 /// An event of a session or of the whole browser.
-pub(crate) struct Happening {
+pub(crate) struct CdpEvent {
     pub(crate) session: Option<String>,
     pub(crate) method: String,
     pub(crate) params: Value,
 }
 
-impl Wire {
+impl CdpConnection {
     /// Starts the task that writes the calls. When the wire is dropped, the task ends and the pipe
     /// closes.
     pub(crate) fn new(mut writer: impl AsyncWrite + Send + Unpin + 'static) -> Self {
@@ -115,7 +115,7 @@ impl Wire {
             }
             waiting.calls.insert(id, done);
         }
-        let _forget = Forget { wire: self, id };
+        let _forget = CdpCallGuard { wire: self, id };
         if self.out.send(cbor::write(&message)).await.is_err() {
             return Err(ChromiumError::Ended);
         }
@@ -124,7 +124,7 @@ impl Wire {
             method: method.to_owned(),
             message,
         };
-        let answer: Answer<T> = cbor::read(&bytes)
+        let answer: CdpResponse<T> = cbor::read(&bytes)
             .map_err(|error| refused(format!("an answer that cannot be read: {error}")))?;
         match (answer.result, answer.error) {
             (_, Some(failure)) => Err(refused(failure.message)),
@@ -142,14 +142,14 @@ impl Wire {
         drop(self.out.send(cbor::write(&message)).await);
     }
 
-    fn waiting(&self) -> std::sync::MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> std::sync::MutexGuard<'_, PendingCalls> {
         self.waiting
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Processes one message: an answer is passed to its call, an event is returned.
-    pub(crate) fn take(&self, message: Incoming) -> Option<Happening> {
+    pub(crate) fn take(&self, message: Incoming) -> Option<CdpEvent> {
         match message {
             Incoming::Whole(bytes) => {
                 let head: Head = cbor::read(&bytes).ok()?;
@@ -158,7 +158,7 @@ impl Wire {
                     return None;
                 }
                 let event: Event = cbor::read(&bytes).ok()?;
-                Some(Happening {
+                Some(CdpEvent {
                     session: head.session_id,
                     method: head.method?,
                     params: event.params,
@@ -200,12 +200,12 @@ impl Wire {
 }
 
 /// Removes a call from the pending ones when its future is dropped.
-struct Forget<'a> {
-    wire: &'a Wire,
+struct CdpCallGuard<'a> {
+    wire: &'a CdpConnection,
     id: u64,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for CdpCallGuard<'_> {
     fn drop(&mut self) {
         self.wire.waiting().calls.remove(&self.id);
     }
@@ -274,7 +274,7 @@ pub(crate) async fn within<T>(
 }
 
 /// An answer whose content is ignored.
-pub(crate) type Nothing = IgnoredAny;
+pub(crate) type IgnoredResult = IgnoredAny;
 
 #[cfg(test)]
 mod tests {
@@ -308,7 +308,7 @@ mod tests {
     async fn an_answer_goes_to_its_call_and_the_end_to_all() {
         let (ours, theirs) = tokio::io::duplex(4096);
         let mut theirs = Messages::new(theirs);
-        let wire = Wire::new(ours);
+        let wire = CdpConnection::new(ours);
         let call = wire.call::<Value>(Some("s"), "A.b", json!({"x": 1}));
         let other = async {
             let Some(Incoming::Whole(sent)) = theirs.next().await else {

@@ -18,7 +18,7 @@ use std::{
 };
 
 use haft_testkit::{
-    ModelLine,
+    StepwiseModelServer,
     measure::{self, median, memory, millis, row},
     model_line::call_block,
 };
@@ -158,7 +158,7 @@ fn starts(dir: &Path) {
 fn prompts(dir: &Path) {
     let (mut first, mut later) = (Vec::new(), Vec::new());
     for _ in 0..PROMPTS {
-        let mut line = ModelLine::open();
+        let mut line = StepwiseModelServer::open();
         let mut editor = Editor::begun(dir, line.url());
         let session = editor.session(dir);
         for samples in [&mut first, &mut later] {
@@ -186,7 +186,7 @@ fn prompts(dir: &Path) {
 fn stops(dir: &Path) {
     let (mut cancels, mut ends) = (Vec::new(), Vec::new());
     for at in 0..STOPS * 2 {
-        let mut line = ModelLine::open();
+        let mut line = StepwiseModelServer::open();
         let mut editor = Editor::begun(dir, line.url());
         let session = editor.session(dir);
         let id = editor.prompt(&session);
@@ -223,7 +223,7 @@ fn stops(dir: &Path) {
 
 /// Each has a prompt behind it: a session that was never asked anything is no session yet.
 fn sessions(dir: &Path) {
-    let mut line = ModelLine::open();
+    let mut line = StepwiseModelServer::open();
     let mut editor = Editor::begun(dir, line.url());
     let folders: Vec<PathBuf> = (0..=SESSIONS)
         .map(|number| {

@@ -22,7 +22,7 @@ use haft::{CallContext, Effects, Haft, PermissionMode, Tool, ToolError, ToolOutp
 use haft_agent::{Agent, AgentEvent, ModelSettings};
 use haft_models::{Anthropic, Http, HttpOptions, anthropic::AnthropicOptions};
 use haft_testkit::{
-    ModelLine,
+    StepwiseModelServer,
     measure::{self, median, memory, millis, row},
     model_line::{call_block, text_block},
 };
@@ -79,7 +79,7 @@ fn start(dir: &Path) {
     let mut samples = Vec::new();
     let mut first = Vec::new();
     for _ in 0..STARTS {
-        let mut line = ModelLine::open();
+        let mut line = StepwiseModelServer::open();
         let started = Instant::now();
         let mut child = haft(dir, line.url());
         let (body, at) = line.request();
@@ -111,7 +111,7 @@ fn turns(dir: &Path) {
     let (mut all, mut early, mut late) = (Vec::new(), Vec::new(), Vec::new());
     let (mut peak, mut growth, mut connections) = (0, 0, 0);
     for _ in 0..SESSIONS {
-        let mut line = ModelLine::open();
+        let mut line = StepwiseModelServer::open();
         let mut child = haft(dir, line.url());
         line.request();
         let mut at_20 = 0;
@@ -203,7 +203,7 @@ impl Tool for Mark {
 
 /// From the end of a call's block to the start of its tool, while the reply goes on.
 fn overlap(dir: &Path) {
-    let mut line = ModelLine::open();
+    let mut line = StepwiseModelServer::open();
     let url = line.url().to_owned();
     let called = Arc::new(Mutex::new(None));
     let seen = Arc::clone(&called);

@@ -18,10 +18,10 @@ use std::{
 
 use haft::{
     Haft, PermissionMode,
-    engine::permissions::{Bases, List, RuleSource, Rules, Scope},
+    engine::permissions::{PatternBases, List, RuleSource, Rules, SettingsScope},
     tools::ShellProgram,
 };
-use haft_sandbox::{ExitKind, Line, Mechanism, ResourceLimits, Sandbox, SandboxProfile, Setup};
+use haft_sandbox::{ExitKind, ShellCommand, Mechanism, ResourceLimits, Sandbox, SandboxProfile, SandboxSetup};
 use haft_testkit::measure::{self, median, row};
 use serde_json::json;
 
@@ -71,7 +71,7 @@ async fn bash(haft: &mut Haft, command: &str) -> Duration {
 
 /// Shells as Bash uses them, without anything around.
 fn shells(dir: &Path) -> Sandbox {
-    Sandbox::new(Setup {
+    Sandbox::new(SandboxSetup {
         program: BINARY.into(),
         shell: haft_sandbox::system_shell().unwrap(),
         environment: Arc::new(|_| Vec::new()),
@@ -84,7 +84,7 @@ fn shells(dir: &Path) -> Sandbox {
 }
 
 async fn warm(sandbox: &Sandbox, dir: &Path) -> Duration {
-    let line = Line {
+    let line = ShellCommand {
         text: "true".to_owned(),
         cwd: dir.to_path_buf(),
         sourced: None,
@@ -229,13 +229,13 @@ async fn build(dir: &Path) {
     }
     let line = BUILD.replace("$BASH", "/bin/bash");
     let program = ShellProgram::new(BINARY.into());
-    let bases = Bases {
+    let bases = PatternBases {
         home: dir.to_path_buf(),
         slash: dir.to_path_buf(),
         cwd: dir.to_path_buf(),
     };
     let mut rules = Rules::default();
-    let source = RuleSource::of(Scope::User);
+    let source = RuleSource::of(SettingsScope::User);
     rules.add(List::Allow, "Bash", source, &bases).unwrap();
     let mut haft = Haft::builder(&folders[0])
         .rules(rules)

@@ -18,7 +18,7 @@ use std::{
 };
 
 use haft_testkit::{
-    ModelLine,
+    StepwiseModelServer,
     measure::{self, median, millis},
 };
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ fn servers() -> Value {
 
 /// How long a session takes to its first request.
 fn first_request(home: &Path) -> Duration {
-    let mut line = ModelLine::open();
+    let mut line = StepwiseModelServer::open();
     let began = Instant::now();
     let mut child = Command::new(binary())
         .current_dir(home)

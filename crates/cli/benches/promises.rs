@@ -21,7 +21,7 @@ use std::{
 use haft::{CallContext, Effects, Haft, Tool, ToolError, ToolOutput};
 use haft_journal::{
     Journal, PageRequest, Patch,
-    edit::{self, Change},
+    edit::{self, EditRequest},
 };
 use haft_testkit::measure::{self, median, row};
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ const LINES: [&str; 12] = [
 ];
 
 fn classifier() {
-    let place = haft_shell::LinePlace {
+    let place = haft_shell::LineLocation {
         cwd: PathBuf::from("/work"),
         home: Some(PathBuf::from("/home/user")),
     };
@@ -119,9 +119,9 @@ fn classifier() {
 
 fn decision() {
     use haft::engine::permissions::{
-        Bases, Facts, List, PathContext, Policy, RuleSource, Rules, Scope, decide,
+        PatternBases, CallFacts, List, PathContext, Policy, RuleSource, Rules, SettingsScope, decide,
     };
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: "/p".into(),
         home: "/h".into(),
         slash: "/p".into(),
@@ -135,7 +135,7 @@ fn decision() {
             (List::Allow, format!("Bash(npm run task{number} *)")),
         ] {
             rules
-                .add(list, &text, RuleSource::of(Scope::Project), &bases)
+                .add(list, &text, RuleSource::of(SettingsScope::Project), &bases)
                 .unwrap();
         }
     }
@@ -161,12 +161,12 @@ fn decision() {
         ),
     ];
     let tools = haft::tools::all();
-    let facts: Vec<Facts> = calls
+    let facts: Vec<CallFacts> = calls
         .into_iter()
         .map(|(name, input)| {
             let tool = tools.iter().find(|tool| tool.spec().name == name).unwrap();
             let bound = std::sync::Arc::clone(tool).bind(input).unwrap();
-            let mut facts = Facts::from_bound_call(&*bound);
+            let mut facts = CallFacts::from_bound_call(&*bound);
             facts.read_command(&setting);
             facts
         })
@@ -367,7 +367,7 @@ fn edit_a_megabyte() {
         .map(|n| format!("line {n} of a file that is a megabyte long in all\n"))
         .collect();
     let old = "line 15000 of a file that is a megabyte long in all\n";
-    let change = Change {
+    let change = EditRequest {
         old,
         new: "another line\n",
         replace_all: false,

@@ -1,22 +1,22 @@
 //! Asks the user at the terminal.
 
 use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture};
-use haft_host::{Questions, UserQuestions};
+use haft_host::{QuestionHandler, UserQuestions};
 use tokio::sync::Mutex;
 
 use crate::{
-    line_input::{AnswerSource, Heard, read_answer},
+    line_input::{AnswerSource, LineInput, read_answer},
     questions,
     show::{self, Style},
 };
 
 /// Asks approval questions on stderr, one at a time.
-pub(crate) struct Terminal {
+pub(crate) struct TerminalApprover {
     source: AnswerSource,
     one_at_a_time: Mutex<()>,
 }
 
-impl Terminal {
+impl TerminalApprover {
     /// Returns an approver for stdin and stderr, or `None` unless both are terminals.
     pub(crate) fn of_this_process() -> Option<Self> {
         Self::with(AnswerSource::of_stdin()?)
@@ -36,7 +36,7 @@ impl Terminal {
     }
 }
 
-impl Terminal {
+impl TerminalApprover {
     /// Asks a question as soon as no other one is open, and waits for the answer.
     fn put(
         &self,
@@ -52,7 +52,7 @@ impl Terminal {
     }
 }
 
-impl Questions for Terminal {
+impl QuestionHandler for TerminalApprover {
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         self.put(move |source| put(source, &request, "Allow it?", "say what to do instead"))
     }
@@ -82,7 +82,7 @@ fn put(
     };
     let prompt = format!("  {question} {choices}, or {otherwise}: ");
     loop {
-        let Heard::Line(said) = read_answer(source, &prompt, None) else {
+        let LineInput::Line(said) = read_answer(source, &prompt, None) else {
             return ApprovalAnswer::Unavailable;
         };
         match parse_answer(said.trim(), always) {

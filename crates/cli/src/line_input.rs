@@ -63,7 +63,7 @@ impl AsFd for AnswerSource {
 
 /// The outcome of reading a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum LineInput {
     Line(String),
     /// The end of the input.
     Ended,
@@ -73,7 +73,7 @@ pub(crate) enum Heard {
 
 /// The outcome of waiting for input.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Waited {
+pub(crate) enum InputWait {
     Ready,
     Nothing,
     /// The terminal was closed.
@@ -81,7 +81,7 @@ pub(crate) enum Waited {
 }
 
 /// Asks for a line and waits for it at most for `patience` (no limit if `None`).
-pub(crate) fn read_answer(source: &AnswerSource, prompt: &str, patience: Option<Duration>) -> Heard {
+pub(crate) fn read_answer(source: &AnswerSource, prompt: &str, patience: Option<Duration>) -> LineInput {
     let stdin = source.as_fd();
     let is_terminal = stdin.is_terminal();
     loop {
@@ -89,12 +89,12 @@ pub(crate) fn read_answer(source: &AnswerSource, prompt: &str, patience: Option<
             discard(&stdin);
         }
         show::prompt(prompt);
-        if patience.is_some() && wait(&stdin, patience) == Waited::Nothing {
-            return Heard::TooLate;
+        if patience.is_some() && wait(&stdin, patience) == InputWait::Nothing {
+            return LineInput::TooLate;
         }
         let heard = read_line(&stdin);
-        let is_line = matches!(heard, Heard::Line(_));
-        if is_terminal && is_line && wait(&stdin, Some(TOGETHER)) == Waited::Ready {
+        let is_line = matches!(heard, LineInput::Line(_));
+        if is_terminal && is_line && wait(&stdin, Some(TOGETHER)) == InputWait::Ready {
             show::warn("  several lines came at once, so none is taken as the answer");
             continue;
         }
@@ -107,7 +107,7 @@ fn discard(stdin: &impl AsFd) {
     loop {
         // Also discards a line that was begun but not ended.
         let _ = tcflush(stdin, QueueSelector::IFlush);
-        if wait(stdin, Some(PAUSE)) != Waited::Ready {
+        if wait(stdin, Some(PAUSE)) != InputWait::Ready {
             break;
         }
     }
@@ -115,27 +115,27 @@ fn discard(stdin: &impl AsFd) {
 }
 
 /// Waits until input is available. Without a `limit`, waits indefinitely.
-pub(crate) fn wait(stdin: &impl AsFd, limit: Option<Duration>) -> Waited {
+pub(crate) fn wait(stdin: &impl AsFd, limit: Option<Duration>) -> InputWait {
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     loop {
         let mut waiting = [PollFd::new(stdin, PollFlags::IN)];
         match poll(&mut waiting, limit.as_ref()) {
             Err(Errno::INTR) => {}
-            Ok(0) => return Waited::Nothing,
+            Ok(0) => return InputWait::Nothing,
             Ok(_) if waiting[0].revents().contains(PollFlags::IN) => {
                 let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
                 return match waiting[0].revents().intersects(gone) {
-                    true => Waited::Gone,
-                    false => Waited::Ready,
+                    true => InputWait::Gone,
+                    false => InputWait::Ready,
                 };
             }
             // The next read reports the error.
-            Ok(_) | Err(_) => return Waited::Gone,
+            Ok(_) | Err(_) => return InputWait::Gone,
         }
     }
 }
 
-fn read_line(stdin: &impl AsFd) -> Heard {
+fn read_line(stdin: &impl AsFd) -> LineInput {
     let mut line = Vec::new();
     let mut byte = [0_u8];
     loop {
@@ -144,8 +144,8 @@ fn read_line(stdin: &impl AsFd) -> Heard {
             Ok(1) if byte == *b"\n" => break,
             Ok(1) => line.push(byte[0]),
             Ok(_) if !line.is_empty() => break,
-            Ok(_) | Err(_) => return Heard::Ended,
+            Ok(_) | Err(_) => return LineInput::Ended,
         }
     }
-    Heard::Line(String::from_utf8_lossy(&line).into_owned())
+    LineInput::Line(String::from_utf8_lossy(&line).into_owned())
 }

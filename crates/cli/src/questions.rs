@@ -7,13 +7,13 @@ use haft_host::{UserQuestion, UserQuestions};
 use serde_json::{Map, json};
 
 use crate::{
-    line_input::{AnswerSource, Heard, read_answer},
+    line_input::{AnswerSource, LineInput, read_answer},
     show::{self, Style},
 };
 
 /// The meaning of the user's input.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum PersonReply {
+pub(crate) enum ParsedReply {
     Answer(String),
     /// The user wants to enter a free-text answer.
     Other,
@@ -33,7 +33,7 @@ pub(crate) fn put(source: &AnswerSource, asked: &UserQuestions) -> ApprovalAnswe
                 answers.insert(question.question.clone(), json!(said));
             }
             Ok(None) => {}
-            Err(Heard::TooLate) => {
+            Err(LineInput::TooLate) => {
                 show::warn("\n  no answer: the model goes on without one");
                 return asked.unanswered();
             }
@@ -48,9 +48,9 @@ fn answer(
     source: &AnswerSource,
     asked: &UserQuestion,
     patience: Option<Duration>,
-) -> Result<Option<String>, Heard> {
+) -> Result<Option<String>, LineInput> {
     let ask = |prompt: &str| match read_answer(source, prompt, patience) {
-        Heard::Line(line) => Ok(line),
+        LineInput::Line(line) => Ok(line),
         ended => Err(ended),
     };
     loop {
@@ -59,10 +59,10 @@ fn answer(
             false => "A number, or your own words",
         };
         match parse_reply(ask(&format!("  {what} (- for no answer): "))?.trim(), asked) {
-            PersonReply::Answer(answer) => return Ok(Some(answer)),
-            PersonReply::Nothing => return Ok(None),
-            PersonReply::Again(hint) => show::warn(&format!("  {hint}")),
-            PersonReply::Other => {
+            ParsedReply::Answer(answer) => return Ok(Some(answer)),
+            ParsedReply::Nothing => return Ok(None),
+            ParsedReply::Again(hint) => show::warn(&format!("  {hint}")),
+            ParsedReply::Other => {
                 let words = ask("  In your own words: ")?.trim().to_owned();
                 if !words.is_empty() {
                     return Ok(Some(words));
@@ -101,7 +101,7 @@ fn drawn(asked: &UserQuestion, style: Style) -> String {
     text
 }
 
-pub(crate) fn parse_reply(said: &str, asked: &UserQuestion) -> PersonReply {
+pub(crate) fn parse_reply(said: &str, asked: &UserQuestion) -> ParsedReply {
     let most = asked.options.len();
     let numbers: Option<Vec<usize>> = said
         .split([',', ' '])
@@ -109,22 +109,22 @@ pub(crate) fn parse_reply(said: &str, asked: &UserQuestion) -> PersonReply {
         .map(|word| word.parse().ok())
         .collect();
     match numbers.as_deref() {
-        _ if said == "-" => PersonReply::Nothing,
-        None => PersonReply::Answer(said.to_owned()),
-        Some([]) => PersonReply::Again(format!("type a number from 1 to {}", most + 1)),
-        Some([only]) if *only == most + 1 => PersonReply::Other,
+        _ if said == "-" => ParsedReply::Nothing,
+        None => ParsedReply::Answer(said.to_owned()),
+        Some([]) => ParsedReply::Again(format!("type a number from 1 to {}", most + 1)),
+        Some([only]) if *only == most + 1 => ParsedReply::Other,
         Some(numbers) if numbers.iter().any(|number| !(1..=most).contains(number)) => {
-            PersonReply::Again(format!("type a number from 1 to {}", most + 1))
+            ParsedReply::Again(format!("type a number from 1 to {}", most + 1))
         }
         Some([_, _, ..]) if !asked.multi_select => {
-            PersonReply::Again("only one can be chosen".to_owned())
+            ParsedReply::Again("only one can be chosen".to_owned())
         }
         Some(numbers) => {
             // In display order, without duplicates.
             let chosen = (1..).zip(&asked.options);
             let chosen = chosen.filter(|(number, _)| numbers.contains(number));
             let labels: Vec<&str> = chosen.map(|(_, choice)| choice.label.as_str()).collect();
-            PersonReply::Answer(labels.join(", "))
+            ParsedReply::Answer(labels.join(", "))
         }
     }
 }
@@ -155,14 +155,14 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_number_or_words() {
-        let answer = |text: &str| PersonReply::Answer(text.to_owned());
+        let answer = |text: &str| ParsedReply::Answer(text.to_owned());
         for (said, one, several) in [
             ("1", answer("Left"), answer("Left")),
             (" 2 ", answer("Right"), answer("Right")),
             ("up", answer("up"), answer("up")),
             ("1 or 2", answer("1 or 2"), answer("1 or 2")),
-            ("3", PersonReply::Other, PersonReply::Other),
-            ("-", PersonReply::Nothing, PersonReply::Nothing),
+            ("3", ParsedReply::Other, ParsedReply::Other),
+            ("-", ParsedReply::Nothing, ParsedReply::Nothing),
         ] {
             assert_eq!(parse_reply(said.trim(), &asked(false)), one, "{said}");
             assert_eq!(parse_reply(said.trim(), &asked(true)), several, "{said}");
@@ -176,7 +176,7 @@ mod tests {
             ("1,3", true),
         ] {
             let heard = parse_reply(said, &asked(multi));
-            assert!(matches!(heard, PersonReply::Again(_)), "{said}: {heard:?}");
+            assert!(matches!(heard, ParsedReply::Again(_)), "{said}: {heard:?}");
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::{env, path::PathBuf};
 
 use anyhow::Context;
-use haft::{Haft, Progress, engine::permissions::Scope, engine::settings::Problem};
+use haft::{Haft, ProgressSender, engine::permissions::SettingsScope, engine::settings::SettingsProblem};
 use haft_host::{
-    Questions, SessionConfig, SessionEvent, SessionParts, ToolTelemetry, open_agent_tools,
+    QuestionHandler, SessionConfig, SessionEvent, SessionParts, ToolTelemetry, open_agent_tools,
     open_tools,
 };
 
 use crate::{
-    approver::Terminal,
+    approver::TerminalApprover,
     args::{Mode, SessionArgs},
     show,
 };
@@ -37,7 +37,7 @@ pub(crate) fn config(session: &SessionArgs) -> anyhow::Result<SessionConfig> {
         config.permission_mode = Some(haft::PermissionMode::BypassPermissions);
     }
     if session.permission_mode == Some(Mode::Auto) {
-        config.problems.push(Problem {
+        config.problems.push(SettingsProblem {
             place: "--permission-mode".to_owned(),
             what: "mode auto is not known here; default is used".to_owned(),
         });
@@ -63,7 +63,7 @@ pub(crate) async fn tools(
     if let Some(telemetry) = telemetry {
         parts = parts.telemetry(telemetry.clone());
     }
-    if let Some(terminal) = Terminal::of_this_process() {
+    if let Some(terminal) = TerminalApprover::of_this_process() {
         parts = parts.questions(terminal);
     }
     Ok(open_tools(&config(session)?, parts).await?)
@@ -72,8 +72,8 @@ pub(crate) async fn tools(
 /// Like [`tools`], but with the given handlers for questions and progress.
 pub(crate) async fn asking(
     session: &SessionArgs,
-    questions: impl Questions + 'static,
-    progress: Progress,
+    questions: impl QuestionHandler + 'static,
+    progress: ProgressSender,
     telemetry: &ToolTelemetry,
 ) -> anyhow::Result<Haft> {
     let parts = SessionParts::new(warn)
@@ -124,16 +124,16 @@ fn given(settings: &str) -> anyhow::Result<String> {
         .map_err(|_| anyhow::anyhow!("--settings: the path is not UTF-8"))
 }
 
-fn scopes(list: &str) -> anyhow::Result<Vec<Scope>> {
+fn scopes(list: &str) -> anyhow::Result<Vec<SettingsScope>> {
     let names = list
         .split(',')
         .map(str::trim)
         .filter(|name| !name.is_empty());
     names
         .map(|name| match name {
-            "user" => Ok(Scope::User),
-            "project" => Ok(Scope::Project),
-            "local" => Ok(Scope::Local),
+            "user" => Ok(SettingsScope::User),
+            "project" => Ok(SettingsScope::Project),
+            "local" => Ok(SettingsScope::Local),
             other => anyhow::bail!("--setting-sources {other}: expected user, project or local"),
         })
         .collect()

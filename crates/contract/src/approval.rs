@@ -41,7 +41,7 @@ impl PermissionMode {
 
 /// The outcome of [`Tool::check`](crate::Tool::check) for a call that can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Check {
+pub enum CheckOutcome {
     /// No objection.
     Pass,
     /// The user must decide, in any mode; the text is the reason.
@@ -50,7 +50,7 @@ pub enum Check {
 
 /// A tool's opinion on the permission of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Permission {
+pub enum ToolPermission {
     /// Decided by the effects: read-only calls run, the rest asks.
     ByEffects,
     /// Runs regardless of its effects, because it changes nothing that needs the user's approval.
@@ -110,7 +110,7 @@ pub struct ApprovalRequest {
     pub confinement: Option<String>,
     /// The destinations where rules can be saved, the usual one first; empty if rules can only
     /// apply to the session.
-    pub destinations: Vec<RulePlace>,
+    pub destinations: Vec<RuleDestination>,
 }
 
 /// A part of a command line in an approval request.
@@ -155,7 +155,7 @@ impl RuleScope {
 
 /// A destination where a rule can be saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RulePlace {
+pub struct RuleDestination {
     /// The lifetime and audience of the rule.
     pub scope: RuleScope,
     /// The file; `None` for the session.
@@ -239,9 +239,9 @@ pub trait Approver: Send + Sync {
 
 /// The approver of sessions without a user.
 #[derive(Debug, Clone, Copy)]
-pub struct NobodyToAsk;
+pub struct NoApprover;
 
-impl Approver for NobodyToAsk {
+impl Approver for NoApprover {
     fn ask(&self, _: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async { ApprovalAnswer::Unavailable })
     }

@@ -20,19 +20,19 @@ use tokio_util::sync::CancellationToken;
 /// The background tasks of one session: a service, stored in [`Services`](crate::Services).
 #[derive(Default)]
 pub struct BackgroundTasks {
-    kept: Mutex<TaskBoard>,
+    kept: Mutex<BackgroundState>,
     changes: watch::Sender<()>,
 }
 
 #[derive(Default)]
-struct TaskBoard {
+struct BackgroundState {
     running: Vec<BackgroundTask>,
-    waiting: VecDeque<WaitingNotice>,
-    listener: Option<Arc<Listener>>,
+    waiting: VecDeque<PendingNotice>,
+    listener: Option<Arc<TaskListener>>,
 }
 
 /// A notice that the model has not read yet.
-struct WaitingNotice {
+struct PendingNotice {
     notice: TaskNotice,
     /// The number of earlier lines that were dropped because too much was waiting.
     dropped: u64,
@@ -41,7 +41,7 @@ struct WaitingNotice {
 /// The most bytes of unread reports per running task; older lines are dropped.
 const MOST_REPORTED: usize = 16 << 10;
 
-type Listener = dyn Fn(&TaskEvent) + Send + Sync;
+type TaskListener = dyn Fn(&TaskEvent) + Send + Sync;
 
 /// The kind of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -215,12 +215,12 @@ impl BackgroundTasks {
     /// one notice. If it exceeds the limit, the oldest lines are dropped.
     pub fn report(&self, notice: TaskNotice) {
         let mut kept = self.state();
-        let same = |one: &&mut WaitingNotice| {
+        let same = |one: &&mut PendingNotice| {
             one.notice.id == notice.id && one.notice.status == TaskStatus::Running
         };
         match kept.waiting.iter_mut().find(same) {
             Some(waiting) => waiting.join(&notice),
-            None => kept.waiting.push_back(WaitingNotice {
+            None => kept.waiting.push_back(PendingNotice {
                 notice: notice.clone(),
                 dropped: 0,
             }),
@@ -232,7 +232,7 @@ impl BackgroundTasks {
     pub fn push(&self, notice: TaskNotice) {
         let mut kept = self.state();
         kept.running.retain(|task| task.id != notice.id);
-        kept.waiting.push_back(WaitingNotice {
+        kept.waiting.push_back(PendingNotice {
             notice: notice.clone(),
             dropped: 0,
         });
@@ -254,7 +254,7 @@ impl BackgroundTasks {
     /// Takes the notices that the model should read now, the oldest first. Each is returned once.
     pub fn take_notices(&self) -> Vec<TaskNotice> {
         let mut kept = self.state();
-        kept.waiting.drain(..).map(WaitingNotice::taken).collect()
+        kept.waiting.drain(..).map(PendingNotice::taken).collect()
     }
 
     /// Returns whether there is a notice to take.
@@ -294,8 +294,8 @@ impl BackgroundTasks {
     /// Waits for a notice of a task of this kind. Returns `true` if one is queued, and `false` if
     /// none is queued and no such task is running.
     pub async fn wait_for_notice(&self, kind: TaskKind) -> bool {
-        let has_news = |kept: &TaskBoard| kept.waiting.iter().any(|one| one.notice.kind == kind);
-        let none_runs = |kept: &TaskBoard| kept.running.iter().all(|task| task.kind != kind);
+        let has_news = |kept: &BackgroundState| kept.waiting.iter().any(|one| one.notice.kind == kind);
+        let none_runs = |kept: &BackgroundState| kept.running.iter().all(|task| task.kind != kind);
         self.wait_until(|kept| has_news(kept) || none_runs(kept)).await;
         has_news(&self.state())
     }
@@ -306,7 +306,7 @@ impl BackgroundTasks {
         self.state().listener = Some(Arc::new(listener));
     }
 
-    async fn wait_until(&self, holds: impl Fn(&TaskBoard) -> bool) {
+    async fn wait_until(&self, holds: impl Fn(&BackgroundState) -> bool) {
         let mut changes = self.changes.subscribe();
         loop {
             if holds(&self.state()) {
@@ -318,7 +318,7 @@ impl BackgroundTasks {
     }
 
     /// Notifies the listener under the lock, so that steps arrive in order.
-    fn notify_listener(&self, kept: MutexGuard<'_, TaskBoard>, event: &TaskEvent) {
+    fn notify_listener(&self, kept: MutexGuard<'_, BackgroundState>, event: &TaskEvent) {
         if let Some(listener) = &kept.listener {
             listener(event);
         }
@@ -326,12 +326,12 @@ impl BackgroundTasks {
         self.changes.send_replace(());
     }
 
-    fn state(&self) -> MutexGuard<'_, TaskBoard> {
+    fn state(&self) -> MutexGuard<'_, BackgroundState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl WaitingNotice {
+impl PendingNotice {
     /// Appends more output of the same task.
     fn join(&mut self, more: &TaskNotice) {
         let text = &mut self.notice.result;

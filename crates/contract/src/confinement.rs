@@ -8,13 +8,13 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BoxFuture, ControlFiles, Hosts, shared};
+use crate::{BoxFuture, ControlFiles, HostPolicy, shared};
 
 /// The confinement of a command. Cheap to clone. Paths are absolute, with symlinks resolved.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Confinement {
     /// The profile: how much of the machine the command may use.
-    pub profile: Confined,
+    pub profile: ConfinementProfile,
     /// With [`Confined::Workspace`]: the paths that the command may change, with everything below.
     /// With [`Confined::ReadOnly`] and a network: the sockets of the services it connects to. A
     /// path that this call was permitted to create may not exist yet.
@@ -81,7 +81,7 @@ impl Confinement {
     /// Returns no confinement: the command can do what the user can.
     pub fn none() -> Self {
         Self {
-            profile: Confined::Full,
+            profile: ConfinementProfile::Full,
             network: NetworkAccess::Anybody,
             ..Self::default()
         }
@@ -117,7 +117,7 @@ pub type OnWeakSandbox = Arc<dyn Fn(&str) + Send + Sync>;
 /// The profile of a command: how much of the machine it may use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Confined {
+pub enum ConfinementProfile {
     /// It changes no file and has no network.
     #[default]
     ReadOnly,
@@ -127,7 +127,7 @@ pub enum Confined {
     Full,
 }
 
-impl Confined {
+impl ConfinementProfile {
     /// Returns the name used in settings and messages.
     pub fn name(self) -> &'static str {
         match self {
@@ -146,7 +146,7 @@ pub enum NetworkAccess {
     #[default]
     Nobody,
     /// The hosts that rules allow, through a proxy.
-    ByRule(Hosts),
+    ByRule(HostPolicy),
     /// Every host that the user can reach.
     Anybody,
 }
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn without_a_word_a_command_may_change_nothing_and_reach_nobody() {
         let strictest = Confinement::default();
-        assert_eq!(strictest.profile, Confined::ReadOnly);
+        assert_eq!(strictest.profile, ConfinementProfile::ReadOnly);
         assert!(matches!(strictest.network, NetworkAccess::Nobody));
         assert!(strictest.writable.is_empty());
         assert!(!strictest.may_be_lifted);

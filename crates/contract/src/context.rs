@@ -8,8 +8,8 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallId, Confinement, Hidden, Hosts, NestedCalls, PermissionMode, Progress, Services, SessionId,
-    Updates, progress,
+    CallId, Confinement, HiddenFilter, HostPolicy, NestedCalls, PermissionMode, ProgressSender, Services, SessionId,
+    ProgressUpdates, progress,
 };
 
 /// The environment of a call. A snapshot: it does not change while the call runs.
@@ -27,7 +27,7 @@ pub struct CallContext {
     /// session's.
     pub cancel: CancellationToken,
     /// The sender for progress updates of the call.
-    pub progress: Progress,
+    pub progress: ProgressSender,
     /// The permissions of the call.
     pub permissions: PermissionSnapshot,
     /// The model that requested the call, if known.
@@ -49,22 +49,22 @@ pub struct PermissionSnapshot {
     pub granted: Arc<[PathBuf]>,
     /// The authorized paths: a tool opens only the files that these paths resolved to when the call
     /// was decided.
-    pub judged: JudgedPaths,
+    pub judged: AuthorizedPaths,
     /// Key stores, devices and the like, as real paths. A tool that finds its files itself leaves
     /// them out, unless it was permitted to start inside one.
     pub stores: Arc<[PathBuf]>,
     /// Files that may not be read, so that a search leaves them out.
-    pub hidden: Hidden,
+    pub hidden: HiddenFilter,
     /// Files that may not be changed, including the hidden ones, so that a bulk edit leaves them
     /// out.
-    pub locked: Hidden,
+    pub locked: HiddenFilter,
     /// Control files, which decide what other programs run. A bulk edit leaves them out too, unless
     /// it was permitted to start inside one.
-    pub control: Hidden,
+    pub control: HiddenFilter,
     /// The confinement of a command that the call starts.
     pub confinement: Confinement,
     /// The host rules, for a call that makes requests itself.
-    pub hosts: Hosts,
+    pub hosts: HostPolicy,
     /// The plan file: the only file that may be changed in plan mode.
     pub plan_file: Option<Arc<Path>>,
 }
@@ -75,11 +75,11 @@ pub struct PermissionSnapshot {
 /// with these paths. The default is for calls without a decision: tests, and calls that the user
 /// makes directly.
 #[derive(Debug, Clone, Default)]
-pub struct JudgedPaths(Option<Arc<[JudgedPath]>>);
+pub struct AuthorizedPaths(Option<Arc<[AuthorizedPath]>>);
 
 /// A path of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JudgedPath {
+pub struct AuthorizedPath {
     /// The absolute path as the call names it.
     pub given: PathBuf,
     /// The path it resolved to, with all symlinks followed.
@@ -88,7 +88,7 @@ pub struct JudgedPath {
 
 /// The constraint on what a path may resolve to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MustLead {
+pub enum PathConstraint {
     /// No constraint: nothing was decided.
     Anywhere,
     /// It must resolve to exactly this real path.
@@ -97,9 +97,9 @@ pub enum MustLead {
     Nowhere,
 }
 
-impl JudgedPaths {
+impl AuthorizedPaths {
     /// Creates the authorized paths of a call.
-    pub fn new(paths: impl IntoIterator<Item = JudgedPath>) -> Self {
+    pub fn new(paths: impl IntoIterator<Item = AuthorizedPath>) -> Self {
         Self(Some(paths.into_iter().collect()))
     }
 
@@ -110,16 +110,16 @@ impl JudgedPaths {
 
     /// Returns the constraint for a path that was authorized itself or through a directory above
     /// it. Below such a directory no symlink is followed.
-    pub fn constraint_for(&self, path: &Path) -> MustLead {
+    pub fn constraint_for(&self, path: &Path) -> PathConstraint {
         let Some(judged) = &self.0 else {
-            return MustLead::Anywhere;
+            return PathConstraint::Anywhere;
         };
         // The usual case: one path, named as it was authorized, without dots.
         if let [only] = &**judged
             && only.given.as_os_str() == path.as_os_str()
             && is_without_dots(path)
         {
-            return MustLead::To(only.real.clone());
+            return PathConstraint::To(only.real.clone());
         }
         let path = without_dots(path);
         let mut found = None;
@@ -136,14 +136,14 @@ impl JudgedPaths {
                 Some((nearest, _)) if *nearest < length => {}
                 // The same name resolved to two places: it is ambiguous which one was meant.
                 Some((nearest, other)) if *nearest == length && *other != real => {
-                    return MustLead::Nowhere;
+                    return PathConstraint::Nowhere;
                 }
                 found => *found = Some((length, real)),
             }
         }
         match found {
-            Some((_, real)) => MustLead::To(real),
-            None => MustLead::Nowhere,
+            Some((_, real)) => PathConstraint::To(real),
+            None => PathConstraint::Nowhere,
         }
     }
 }
@@ -171,7 +171,7 @@ fn without_dots(path: &Path) -> PathBuf {
 impl CallContext {
     /// Returns a context for testing a tool. It works in `dir`, everything is permitted, and no
     /// user can be asked. The second value receives the tool's progress.
-    pub fn for_test(dir: &Path) -> (Self, Updates) {
+    pub fn for_test(dir: &Path) -> (Self, ProgressUpdates) {
         let call = CallId::new();
         let (progress, updates) = progress::channel(call);
         let context = Self {
@@ -185,13 +185,13 @@ impl CallContext {
                 mode: PermissionMode::BypassPermissions,
                 directories: Arc::from([dir.to_path_buf()]),
                 granted: Arc::from([]),
-                judged: JudgedPaths::default(),
+                judged: AuthorizedPaths::default(),
                 stores: Arc::from([]),
-                hidden: Hidden::default(),
-                locked: Hidden::default(),
-                control: Hidden::default(),
+                hidden: HiddenFilter::default(),
+                locked: HiddenFilter::default(),
+                control: HiddenFilter::default(),
                 confinement: Confinement::none(),
-                hosts: Hosts::ask_all(),
+                hosts: HostPolicy::ask_all(),
                 plan_file: None,
             },
             model: None,
@@ -209,12 +209,12 @@ mod tests {
     #[test]
     fn a_path_must_lead_where_it_led_when_it_was_judged() {
         let judged = |pairs: &[(&str, &str)]| {
-            JudgedPaths::new(pairs.iter().map(|(given, real)| JudgedPath {
+            AuthorizedPaths::new(pairs.iter().map(|(given, real)| AuthorizedPath {
                 given: given.into(),
                 real: real.into(),
             }))
         };
-        let to = |real: &str| MustLead::To(real.into());
+        let to = |real: &str| PathConstraint::To(real.into());
         let some = judged(&[("/w/a", "/w/a"), ("/w/link", "/w/dir"), ("/w", "/w")]);
         let cases = [
             ("/w/a", to("/w/a")),
@@ -222,19 +222,19 @@ mod tests {
             ("/w/link", to("/w/dir")),
             ("/w/link/deep/file", to("/w/dir/deep/file")),
             ("/w/other/file", to("/w/other/file")),
-            ("/elsewhere", MustLead::Nowhere),
-            ("/wide", MustLead::Nowhere),
+            ("/elsewhere", PathConstraint::Nowhere),
+            ("/wide", PathConstraint::Nowhere),
         ];
         for (path, expected) in cases {
             assert_eq!(some.constraint_for(Path::new(path)), expected, "{path}");
         }
         let two = judged(&[("/w/a", "/w/a"), ("/w/a", "/w/b")]);
-        assert_eq!(two.constraint_for(Path::new("/w/a")), MustLead::Nowhere);
+        assert_eq!(two.constraint_for(Path::new("/w/a")), PathConstraint::Nowhere);
         let twice = judged(&[("/w/a", "/w/b"), ("/w/a", "/w/b")]);
         assert_eq!(twice.constraint_for(Path::new("/w/a")), to("/w/b"));
         let none = judged(&[]);
-        assert_eq!(none.constraint_for(Path::new("/w")), MustLead::Nowhere);
-        let unjudged = JudgedPaths::default();
-        assert_eq!(unjudged.constraint_for(Path::new("/w")), MustLead::Anywhere);
+        assert_eq!(none.constraint_for(Path::new("/w")), PathConstraint::Nowhere);
+        let unjudged = AuthorizedPaths::default();
+        assert_eq!(unjudged.constraint_for(Path::new("/w")), PathConstraint::Anywhere);
     }
 }

@@ -26,7 +26,7 @@ pub trait ControlRules: Send + Sync {
     fn names(&self) -> ControlNames;
 
     /// Returns whether a command may do this. The command waits for the answer.
-    fn permits(&self, used: &ControlUse<'_>) -> bool;
+    fn permits(&self, used: &ControlAccess<'_>) -> bool;
 
     /// Returns whether a file that a command has created is a control file. The file exists and may
     /// be read. Used on machines where its creation cannot be prevented.
@@ -99,7 +99,7 @@ pub struct ControlNames {
 
 /// A planned operation of a command on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ControlUse<'a> {
+pub struct ControlAccess<'a> {
     /// The file.
     pub path: &'a Path,
     /// The operation.
@@ -149,7 +149,7 @@ impl ControlFiles {
     /// below them.
     #[must_use]
     pub fn except(&self, granted: Vec<PathBuf>) -> Self {
-        Self::from_rules(Except {
+        Self::from_rules(ControlFilesExcept {
             control: self.clone(),
             granted,
         })
@@ -166,7 +166,7 @@ impl ControlFiles {
     }
 
     /// Returns whether a command may do this.
-    pub fn permits(&self, used: &ControlUse<'_>) -> bool {
+    pub fn permits(&self, used: &ControlAccess<'_>) -> bool {
         self.0.as_ref().is_none_or(|rules| rules.permits(used))
     }
 
@@ -206,7 +206,7 @@ impl ControlRules for ControlledFiles {
         }
     }
 
-    fn permits(&self, _: &ControlUse<'_>) -> bool {
+    fn permits(&self, _: &ControlAccess<'_>) -> bool {
         false
     }
 
@@ -220,23 +220,23 @@ impl ControlRules for ControlledFiles {
 }
 
 /// Control files with exceptions for granted paths.
-struct Except {
+struct ControlFilesExcept {
     control: ControlFiles,
     granted: Vec<PathBuf>,
 }
 
-impl Except {
+impl ControlFilesExcept {
     fn grants(&self, path: &Path) -> bool {
         self.granted.iter().any(|granted| path.starts_with(granted))
     }
 }
 
-impl ControlRules for Except {
+impl ControlRules for ControlFilesExcept {
     fn names(&self) -> ControlNames {
         self.control.names().unwrap_or_default()
     }
 
-    fn permits(&self, used: &ControlUse<'_>) -> bool {
+    fn permits(&self, used: &ControlAccess<'_>) -> bool {
         self.grants(used.path) || self.control.permits(used)
     }
 

@@ -9,7 +9,7 @@ use std::{any::Any, fmt, path::Path, pin::Pin, sync::Arc};
 use serde_json::Value;
 
 use crate::{
-    CallContext, Card, Check, Content, Effects, Permission, Profile, Services, ToolError,
+    CallContext, Card, CheckOutcome, Content, Effects, ToolPermission, Profile, Services, ToolError,
     ToolOutput, view::plain,
 };
 
@@ -98,9 +98,9 @@ pub trait BoundCall: Send + Sync {
     }
 
     /// Checks whether the call can succeed.
-    fn check<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<Check, ToolError>> {
+    fn check<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<CheckOutcome, ToolError>> {
         let _ = cx;
-        Box::pin(async { Ok(Check::Pass) })
+        Box::pin(async { Ok(CheckOutcome::Pass) })
     }
 
     /// Returns a preview of the changes, for the user to decide.
@@ -110,9 +110,9 @@ pub trait BoundCall: Send + Sync {
     }
 
     /// Returns the tool's opinion on permission.
-    fn permission(&self, cx: &CallContext) -> Permission {
+    fn permission(&self, cx: &CallContext) -> ToolPermission {
         let _ = cx;
-        Permission::ByEffects
+        ToolPermission::ByEffects
     }
 
     /// Returns the text that could be dangerous, such as a command line.

@@ -5,7 +5,7 @@ use std::{any::Any, path::Path, sync::Arc};
 use serde_json::Value;
 
 use crate::{
-    BoundCall, BoxFuture, CallContext, Card, Check, Content, DynTool, Effects, Permission,
+    BoundCall, BoxFuture, CallContext, Card, CheckOutcome, Content, DynTool, Effects, ToolPermission,
     Services, Tool, ToolError, ToolInput, ToolOutput, ToolSpec, view::plain,
 };
 
@@ -94,7 +94,7 @@ impl<T: Tool> BoundCall for Bound<T> {
         Box::pin(self.tool().complete_input(&self.typed, cx))
     }
 
-    fn check<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<Check, ToolError>> {
+    fn check<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<CheckOutcome, ToolError>> {
         Box::pin(self.tool().check(&self.typed, cx))
     }
 
@@ -102,7 +102,7 @@ impl<T: Tool> BoundCall for Bound<T> {
         Box::pin(self.tool().preview(&self.typed, cx))
     }
 
-    fn permission(&self, cx: &CallContext) -> Permission {
+    fn permission(&self, cx: &CallContext) -> ToolPermission {
         self.tool().permission(&self.typed, cx)
     }
 

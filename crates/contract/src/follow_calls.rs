@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 use crate::{BoxFuture, Services};
 
 /// Produces a report after the calls of a session.
-pub trait FollowCalls: Send + Sync {
+pub trait CallFollowUp: Send + Sync {
     /// Returns the report that the model should read along with the results of the calls that have
     /// just finished, if any. `services` are those of the agent that made the calls.
     fn report_after_calls<'a>(&'a self, services: &'a Services) -> BoxFuture<'a, Option<String>>;
@@ -14,9 +14,9 @@ pub trait FollowCalls: Send + Sync {
 
 /// The service through which the agent loop reaches the implementation.
 #[derive(Clone)]
-pub struct CallFollower(pub Arc<dyn FollowCalls>);
+pub struct CallFollowUpService(pub Arc<dyn CallFollowUp>);
 
-impl fmt::Debug for CallFollower {
+impl fmt::Debug for CallFollowUpService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("CallFollower")
     }

@@ -16,7 +16,7 @@ use crate::HomeControl;
 
 /// The filter for files that a call which finds its files itself must leave out. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Hidden(Option<Arc<dyn HiddenRules>>);
+pub struct HiddenFilter(Option<Arc<dyn HiddenRules>>);
 
 /// Identifies hidden files.
 pub trait HiddenRules: Send + Sync {
@@ -55,7 +55,7 @@ pub struct GlobStart {
     pub pattern: String,
 }
 
-impl Hidden {
+impl HiddenFilter {
     /// Creates a filter from rules.
     pub fn from_rules(rules: impl HiddenRules + 'static) -> Self {
         Self(Some(Arc::new(rules)))
@@ -67,7 +67,7 @@ impl Hidden {
         match (self.is_empty(), others.is_empty()) {
             (_, true) => self.clone(),
             (true, false) => others.clone(),
-            (false, false) => Self::from_rules(Both(self.clone(), others.clone())),
+            (false, false) => Self::from_rules(HiddenUnion(self.clone(), others.clone())),
         }
     }
 
@@ -90,19 +90,19 @@ impl Hidden {
     }
 }
 
-impl fmt::Debug for Hidden {
+impl fmt::Debug for HiddenFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Hidden").field(&self.files()).finish()
     }
 }
 
-impl Serialize for Hidden {
+impl Serialize for HiddenFilter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.files().serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Hidden {
+impl<'de> Deserialize<'de> for HiddenFilter {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let files = HiddenFiles::deserialize(deserializer)?;
         Ok(match files == HiddenFiles::default() {
@@ -123,9 +123,9 @@ impl HiddenRules for HiddenFiles {
     }
 }
 
-struct Both(Hidden, Hidden);
+struct HiddenUnion(HiddenFilter, HiddenFilter);
 
-impl HiddenRules for Both {
+impl HiddenRules for HiddenUnion {
     fn hides(&self, path: &Path) -> bool {
         self.0.hides(path) || self.1.hides(path)
     }
@@ -156,12 +156,12 @@ mod tests {
             control: true,
             home: HomeControl::default(),
         };
-        let written = serde_json::to_string(&Hidden::from_rules(files.clone())).unwrap();
-        let read: Hidden = serde_json::from_str(&written).unwrap();
+        let written = serde_json::to_string(&HiddenFilter::from_rules(files.clone())).unwrap();
+        let read: HiddenFilter = serde_json::from_str(&written).unwrap();
         assert_eq!(read.files(), files);
         assert!(read.hides(Path::new("/p/a.rs")));
-        let none = serde_json::to_string(&Hidden::default()).unwrap();
-        let none: Hidden = serde_json::from_str(&none).unwrap();
+        let none = serde_json::to_string(&HiddenFilter::default()).unwrap();
+        let none: HiddenFilter = serde_json::from_str(&none).unwrap();
         assert!(none.is_empty() && !none.hides(Path::new("/p/a.rs")));
         assert_eq!(none.union(&read).files(), files);
     }

@@ -58,13 +58,13 @@ impl HookVerdict {
     }
 }
 
-type Fire = dyn Fn(HookEvent, &CallContext) -> BoxFuture<'static, HookVerdict> + Send + Sync;
+type FireHook = dyn Fn(HookEvent, &CallContext) -> BoxFuture<'static, HookVerdict> + Send + Sync;
 
 /// The service that fires hook events. The engine provides it; without it, nothing is blocked.
 #[derive(Clone)]
-pub struct HookFire(Arc<Fire>);
+pub struct HookService(Arc<FireHook>);
 
-impl HookFire {
+impl HookService {
     /// Creates the service from a function.
     pub fn from_fn(
         fire: impl Fn(HookEvent, &CallContext) -> BoxFuture<'static, HookVerdict>
@@ -84,7 +84,7 @@ impl HookFire {
     }
 }
 
-impl fmt::Debug for HookFire {
+impl fmt::Debug for HookService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HookFire")
     }

@@ -10,10 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The host policy. Cheap to clone.
 #[derive(Clone)]
-pub struct Hosts(Arc<dyn JudgeHosts>);
+pub struct HostPolicy(Arc<dyn HostEvaluator>);
 
 /// Evaluates hosts.
-pub trait JudgeHosts: Send + Sync {
+pub trait HostEvaluator: Send + Sync {
     /// Evaluates a host and a port. The host is unchanged from the request, but without brackets.
     fn evaluate(&self, host: &str, port: u16) -> HostVerdict;
 
@@ -22,7 +22,7 @@ pub trait JudgeHosts: Send + Sync {
 
     /// Returns the policy with the rules that name hosts for this tool only, such as
     /// `Browser(domain:HOST)`. `None`: no such rules exist.
-    fn for_tool(&self, _tool: &str) -> Option<Hosts> {
+    fn for_tool(&self, _tool: &str) -> Option<HostPolicy> {
         None
     }
 }
@@ -61,9 +61,9 @@ pub struct HostGlob {
     pub port: Option<u16>,
 }
 
-impl Hosts {
+impl HostPolicy {
     /// Creates a policy from an evaluator.
-    pub fn from_evaluator(rules: impl JudgeHosts + 'static) -> Self {
+    pub fn from_evaluator(rules: impl HostEvaluator + 'static) -> Self {
         Self(Arc::new(rules))
     }
 
@@ -89,26 +89,26 @@ impl Hosts {
     }
 }
 
-impl fmt::Debug for Hosts {
+impl fmt::Debug for HostPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Hosts").field(&self.lists()).finish()
     }
 }
 
-impl Serialize for Hosts {
+impl Serialize for HostPolicy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.lists().serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Hosts {
+impl<'de> Deserialize<'de> for HostPolicy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         HostLists::deserialize(deserializer).map(Self::from_evaluator)
     }
 }
 
 /// Data that cannot match its patterns: unless it is empty, every host is denied.
-impl JudgeHosts for HostLists {
+impl HostEvaluator for HostLists {
     fn evaluate(&self, _: &str, _: u16) -> HostVerdict {
         let asks = Self::default() == *self;
         if asks {
@@ -136,12 +136,12 @@ mod tests {
             }],
             ..HostLists::default()
         };
-        let written = serde_json::to_string(&Hosts::from_evaluator(lists.clone())).unwrap();
-        let read: Hosts = serde_json::from_str(&written).unwrap();
+        let written = serde_json::to_string(&HostPolicy::from_evaluator(lists.clone())).unwrap();
+        let read: HostPolicy = serde_json::from_str(&written).unwrap();
         assert_eq!(read.lists(), lists);
         assert_eq!(read.evaluate("a.example.com", 443), HostVerdict::Denied);
         assert_eq!(
-            Hosts::ask_all().evaluate("a.example.com", 443),
+            HostPolicy::ask_all().evaluate("a.example.com", 443),
             HostVerdict::Ask
         );
     }

@@ -20,7 +20,7 @@ pub struct HttpPost {
 
 /// The response, with any status.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HttpAnswer {
+pub struct HttpTextResponse {
     /// The status code.
     pub status: u16,
     /// The target of a redirect, if the response is one.
@@ -33,12 +33,12 @@ pub struct HttpAnswer {
 pub trait HttpClient: Send + Sync {
     /// Sends JSON. The error is a human-readable text that contains no header. It has no timeout:
     /// the caller must set one.
-    fn post(&self, request: HttpPost) -> BoxFuture<'_, Result<HttpAnswer, String>>;
+    fn post(&self, request: HttpPost) -> BoxFuture<'_, Result<HttpTextResponse, String>>;
 }
 
 /// Resolves host names, and refuses addresses that requests must not reach, such as those of a
 /// private network.
-pub trait ResolveHosts: Send + Sync {
+pub trait HostResolver: Send + Sync {
     /// Returns the addresses of a host, or a human-readable error. With `is_named`, the settings
     /// name the host, so that internal addresses are accepted too.
     fn resolve<'a>(
@@ -113,7 +113,7 @@ pub struct HttpEvent {
 }
 
 /// Sends requests whose responses may be streams. Redirects are not followed.
-pub trait HttpStreams: Send + Sync {
+pub trait HttpTransport: Send + Sync {
     /// Sends a request and waits for the head of the response. It has no timeout.
     fn open(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, HttpFailure>>;
 }

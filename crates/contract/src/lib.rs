@@ -80,19 +80,19 @@ pub mod websocket;
 pub mod worktrees;
 
 pub use approval::{
-    ApprovalAnswer, ApprovalKind, ApprovalPart, ApprovalRequest, Approver, Check, Permission,
-    PermissionMode, RulePlace, RuleScope,
+    ApprovalAnswer, ApprovalKind, ApprovalPart, ApprovalRequest, Approver, CheckOutcome, ToolPermission,
+    PermissionMode, RuleDestination, RuleScope,
 };
 pub use background_tasks::{
     BackgroundTask, BackgroundTasks, TaskEvent, TaskKind, TaskNotice, TaskStatus, TaskUsage,
 };
 pub use calendar::CalendarTime;
 pub use confinement::{
-    Confined, Confinement, ConfinementStrength, NetworkAccess, OnWeakSandbox, ProbeConfinement,
+    ConfinementProfile, Confinement, ConfinementStrength, NetworkAccess, OnWeakSandbox, ProbeConfinement,
 };
-pub use context::{CallContext, JudgedPath, JudgedPaths, MustLead, PermissionSnapshot};
+pub use context::{CallContext, AuthorizedPath, AuthorizedPaths, PathConstraint, PermissionSnapshot};
 pub use control_files::{
-    ControlAction, ControlFiles, ControlNames, ControlRules, ControlUse, ControlledFiles,
+    ControlAction, ControlFiles, ControlNames, ControlRules, ControlAccess, ControlledFiles,
     HomeControl, PermittedPath,
 };
 pub use deferred_tools::DeferredTools;
@@ -101,41 +101,41 @@ pub use editor_files::EditorFiles;
 pub use effects::{Effects, Idempotency, Reach};
 pub use erase::erase;
 pub use error::ToolError;
-pub use follow_calls::{CallFollower, FollowCalls};
-pub use hidden::{GlobStart, Hidden, HiddenFiles, HiddenRules, PathGlob};
-pub use hooks::{HookEvent, HookFire, HookVerdict};
-pub use hosts::{HostGlob, HostLists, HostVerdict, Hosts, JudgeHosts};
+pub use follow_calls::{CallFollowUpService, CallFollowUp};
+pub use hidden::{GlobStart, HiddenFilter, HiddenFiles, HiddenRules, PathGlob};
+pub use hooks::{HookEvent, HookService, HookVerdict};
+pub use hosts::{HostGlob, HostLists, HostVerdict, HostPolicy, HostEvaluator};
 pub use http::{
-    HttpAnswer, HttpBody, HttpClient, HttpEvent, HttpFailure, HttpMethod, HttpPost, HttpRequest,
-    HttpResponse, HttpStreams, ResolveHosts,
+    HttpTextResponse, HttpBody, HttpClient, HttpEvent, HttpFailure, HttpMethod, HttpPost, HttpRequest,
+    HttpResponse, HttpTransport, HostResolver,
 };
 pub use ids::{CallId, SessionId};
-pub use nested_calls::{NestedCalls, NestedResult, RunNested};
-pub use notifier::{PersonNotifier, PushedNotification};
+pub use nested_calls::{NestedCalls, NestedResult, NestedCallRunner};
+pub use notifier::{UserNotifier, PushedNotification};
 pub use output::{Content, ContextPatch, InjectedMessage, Role, RuleList, ToolOutput, ToolUse};
 pub use pending_input::PendingInput;
 pub use pending_servers::PendingServers;
 pub use profile::{
     Access, AgentAccess, Profile, Rate, RuleMatch, ServiceNeed, ToolOrigin, ToolRole,
 };
-pub use progress::{Progress, Update, Updates};
-pub use schedules::{KeepSchedules, NewSchedule, NewWakeup, ScheduleInfo, Schedules, WakeupInfo};
+pub use progress::{ProgressSender, ProgressUpdate, ProgressUpdates};
+pub use schedules::{ScheduleStore, NewSchedule, NewWakeup, ScheduleInfo, Schedules, WakeupInfo};
 pub use secret_files::{PRIVATE_DIRECTORY, SecretFile, SecretPath};
 pub use services::Services;
 pub use session_state::{SessionState, StateSlot};
 pub use settings_access::{SettingChange, SettingRisk, SettingsAccess};
 pub use subagents::{
     AgentKind, AgentMessage, AgentReport, AgentStatus, BackgroundHandle, LaunchOutcome,
-    LaunchRequest, MessageDelivery, SpawnAgents, Subagents, TokenCount,
+    LaunchRequest, MessageDelivery, SubagentSpawner, Subagents, TokenCount,
 };
 pub use task::spawn_boxed;
 pub use tool::{Tool, ToolInput};
-pub use view::{Card, CardPiece, DiffHunk};
+pub use view::{Card, CardSection, DiffHunk};
 pub use web::{
-    FetchWeb, SearchWeb, SmallModel, WebHit, WebHits, WebQuery, WebRequest, WebSearcher,
+    WebFetcher, WebSearchBackend, SmallModel, WebSearchResult, WebSearchResults, WebQuery, WebRequest, WebSearcher,
 };
-pub use websocket::{OpenWebSockets, WebSocketMessage, WebSocketMessages, WebSocketRequest};
-pub use worktrees::{AgentWorktree, MakeWorktrees, WorktreeOutcome, Worktrees};
+pub use websocket::{WebSocketConnector, WebSocketMessage, WebSocketMessages, WebSocketRequest};
+pub use worktrees::{AgentWorktree, WorktreeProvider, WorktreeOutcome, Worktrees};
 
 // The input type of a tool derives these traits. They are re-exported so that an author needs no
 // dependency on a matching version.

@@ -10,7 +10,7 @@ use crate::{BoxFuture, CancellationToken, HookVerdict, ToolError, ToolUse};
 /// Runs a call by the same rules as the model's calls, but without asking: a call that needs the
 /// user is denied. Its messages and patches do not reach the conversation or the session; values
 /// that hooks store do.
-pub trait RunNested: Send + Sync {
+pub trait NestedCallRunner: Send + Sync {
     /// Runs the call. `allowed` are allow rules for this call only, in addition to those of the
     /// session.
     fn run<'a>(
@@ -39,11 +39,11 @@ pub struct NestedResult {
 
 /// Access to nested calls, if the session has any. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct NestedCalls(Option<Arc<dyn RunNested>>);
+pub struct NestedCalls(Option<Arc<dyn NestedCallRunner>>);
 
 impl NestedCalls {
     /// Creates access to this runner.
-    pub fn from_runner(run: Arc<dyn RunNested>) -> Self {
+    pub fn from_runner(run: Arc<dyn NestedCallRunner>) -> Self {
         Self(Some(run))
     }
 

@@ -1,7 +1,7 @@
 //! Notifications for a user whose attention may be elsewhere.
 
 /// Shows notifications to the user. A service, as `Arc<dyn PersonNotifier>`.
-pub trait PersonNotifier: Send + Sync {
+pub trait UserNotifier: Send + Sync {
     /// Shows a notification. The error is the reason why it is not shown, for example that the user
     /// has turned notifications off.
     fn notify(&self, notification: &PushedNotification) -> Result<(), String>;

@@ -103,7 +103,7 @@ pub enum MediaSource {
 
 /// The pixels of a small copy of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PicturePixels {
+pub struct ImagePixels {
     /// The width and height of the image.
     pub original: (u32, u32),
     /// The width and height of the copy.

@@ -14,7 +14,7 @@ const WAITING: usize = 256;
 /// A progress update.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
-pub enum Update {
+pub enum ProgressUpdate {
     /// `done` of `total` steps are finished.
     Step {
         /// The number of finished steps.
@@ -36,31 +36,31 @@ pub enum Update {
 
 /// The sending half, part of every [`CallContext`](crate::CallContext).
 #[derive(Debug, Clone)]
-pub struct Progress {
+pub struct ProgressSender {
     call: CallId,
-    listener: Option<mpsc::Sender<(CallId, Update)>>,
+    listener: Option<mpsc::Sender<(CallId, ProgressUpdate)>>,
     /// The listener distinguishes calls of subagents from those of the main agent.
     tells_calls_apart: bool,
 }
 
 /// The receiving half.
 #[derive(Debug)]
-pub struct Updates(mpsc::Receiver<(CallId, Update)>);
+pub struct ProgressUpdates(mpsc::Receiver<(CallId, ProgressUpdate)>);
 
 /// Creates both halves of a progress channel; [`Progress::of`] creates senders for further calls.
-pub fn channel(call: CallId) -> (Progress, Updates) {
+pub fn channel(call: CallId) -> (ProgressSender, ProgressUpdates) {
     let (sender, receiver) = mpsc::channel(WAITING);
     (
-        Progress {
+        ProgressSender {
             call,
             listener: Some(sender),
             tells_calls_apart: false,
         },
-        Updates(receiver),
+        ProgressUpdates(receiver),
     )
 }
 
-impl Progress {
+impl ProgressSender {
     /// Creates a sender without a listener.
     pub fn disabled(call: CallId) -> Self {
         Self {
@@ -98,16 +98,16 @@ impl Progress {
     }
 
     /// Sends an update if there is a listener with free capacity. Never blocks.
-    pub fn report(&self, update: Update) {
+    pub fn report(&self, update: ProgressUpdate) {
         if let Some(listener) = &self.listener {
             let _ = listener.try_send((self.call, update));
         }
     }
 }
 
-impl Updates {
+impl ProgressUpdates {
     /// Receives the next update; `None` once every sender is dropped.
-    pub async fn recv(&mut self) -> Option<(CallId, Update)> {
+    pub async fn recv(&mut self) -> Option<(CallId, ProgressUpdate)> {
         self.0.recv().await
     }
 }
@@ -120,7 +120,7 @@ mod tests {
     fn a_slow_listener_loses_news_and_never_blocks() {
         let (progress, mut updates) = channel(CallId::new());
         for done in 0..2 * WAITING as u64 {
-            progress.report(Update::Step { done, total: None });
+            progress.report(ProgressUpdate::Step { done, total: None });
         }
         drop(progress);
         let mut kept = 0;

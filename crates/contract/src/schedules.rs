@@ -7,7 +7,7 @@ use crate::ToolError;
 
 /// Stores the schedules of one session. Its methods may block on disk I/O: do not call them on an
 /// async task that others wait for.
-pub trait KeepSchedules: Send + Sync {
+pub trait ScheduleStore: Send + Sync {
     /// Checks a cron expression. The error is text for the model.
     fn check(&self, cron: &str) -> Result<(), ToolError>;
 
@@ -32,7 +32,7 @@ pub trait KeepSchedules: Send + Sync {
 
 /// The service through which calls use schedules.
 #[derive(Clone)]
-pub struct Schedules(pub Arc<dyn KeepSchedules>);
+pub struct Schedules(pub Arc<dyn ScheduleStore>);
 
 impl fmt::Debug for Schedules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     ToolError,
-    approval::{Approver, NobodyToAsk},
+    approval::{Approver, NoApprover},
 };
 
 /// The services of one session or subagent. Cheap to clone.
@@ -27,7 +27,7 @@ impl Services {
     /// Creates an empty set of services without a user to ask.
     pub fn none() -> Self {
         Self {
-            approver: Arc::new(NobodyToAsk),
+            approver: Arc::new(NoApprover),
             others: Arc::default(),
         }
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::{BoxFuture, CallContext, TaskStatus, ToolError, WorktreeOutcome};
 
 /// Runs subagents for the calls of one session or subagent.
-pub trait SpawnAgents: Send + Sync {
+pub trait SubagentSpawner: Send + Sync {
     /// Returns the available agent kinds.
     fn kinds(&self) -> Vec<AgentKind>;
 
@@ -43,7 +43,7 @@ pub trait SpawnAgents: Send + Sync {
 
 /// The service through which calls use subagents.
 #[derive(Clone)]
-pub struct Subagents(pub Arc<dyn SpawnAgents>);
+pub struct Subagents(pub Arc<dyn SubagentSpawner>);
 
 impl fmt::Debug for Subagents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

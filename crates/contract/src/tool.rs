@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    CallContext, Card, Check, Content, Effects, Permission, Profile, Services, ToolError,
+    CallContext, Card, CheckOutcome, Content, Effects, ToolPermission, Profile, Services, ToolError,
     ToolOutput, schema,
 };
 
@@ -163,9 +163,9 @@ pub trait Tool: Send + Sync + 'static {
         &self,
         input: &Self::Input,
         cx: &CallContext,
-    ) -> impl Future<Output = Result<Check, ToolError>> + Send {
+    ) -> impl Future<Output = Result<CheckOutcome, ToolError>> + Send {
         let _ = (input, cx);
-        async { Ok(Check::Pass) }
+        async { Ok(CheckOutcome::Pass) }
     }
 
     /// Returns a preview of the changes based on the current files, such as the lines that would
@@ -182,9 +182,9 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Returns the tool's opinion on permission. `admit` combines it with the rules and the mode.
     /// Default: ask, unless the effects are read-only.
-    fn permission(&self, input: &Self::Input, cx: &CallContext) -> Permission {
+    fn permission(&self, input: &Self::Input, cx: &CallContext) -> ToolPermission {
         let _ = (input, cx);
-        Permission::ByEffects
+        ToolPermission::ByEffects
     }
 
     /// Returns the text that could be dangerous, such as a command line. Called by `admit`, for the

@@ -15,13 +15,13 @@ pub struct Card {
     /// One line with the result, such as `12 lines`.
     pub summary: String,
     /// The sections of the body.
-    pub body: Vec<CardPiece>,
+    pub body: Vec<CardSection>,
 }
 
 /// A section of a card's body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CardPiece {
+pub enum CardSection {
     /// Plain text, any number of lines.
     Text(String),
     /// Less important text.
@@ -67,7 +67,7 @@ impl Card {
 
     /// Adds a section to the body.
     #[must_use]
-    pub fn with(mut self, piece: CardPiece) -> Self {
+    pub fn with(mut self, piece: CardSection) -> Self {
         self.body.push(piece);
         self
     }
@@ -84,10 +84,10 @@ impl fmt::Display for Card {
         writeln!(f, "{}", heading.join(" · "))?;
         for piece in &self.body {
             match piece {
-                CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) => {
+                CardSection::Text(text) | CardSection::Muted(text) | CardSection::Alarm(text) => {
                     writeln!(f, "{text}")?
                 }
-                CardPiece::Diff(hunks) => {
+                CardSection::Diff(hunks) => {
                     for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
                         writeln!(f, "{line}")?;
                     }
@@ -102,7 +102,7 @@ impl fmt::Display for Card {
 pub mod plain {
     use serde_json::Value;
 
-    use super::{Card, CardPiece};
+    use super::{Card, CardSection};
     use crate::{Content, ToolError, ToolOutput, ToolSpec};
 
     /// Returns the card of a call, with its first argument as the subject.
@@ -119,19 +119,19 @@ pub mod plain {
     pub fn result(call: Card, output: &ToolOutput) -> Card {
         let texts = output.content.iter().filter_map(Content::as_text);
         texts.fold(call, |card, text| {
-            card.with(CardPiece::Text(text.to_owned()))
+            card.with(CardSection::Text(text.to_owned()))
         })
     }
 
     /// Adds an error to the card of a call.
     pub fn error(call: Card, error: &ToolError) -> Card {
         call.with_summary("failed")
-            .with(CardPiece::Alarm(error.to_string()))
+            .with(CardSection::Alarm(error.to_string()))
     }
 
     /// Adds the reason of a denial to the card of a call.
     pub fn rejected(call: Card, reason: &str) -> Card {
         call.with_summary("not permitted")
-            .with(CardPiece::Alarm(reason.to_owned()))
+            .with(CardSection::Alarm(reason.to_owned()))
     }
 }

@@ -19,7 +19,7 @@ pub struct WebRequest {
 /// Fetches pages. A service, as `Arc<dyn FetchWeb>`. Redirects are not followed, no cookies are
 /// stored, and no connection is reused, because the address of the next request may not have been
 /// checked.
-pub trait FetchWeb: Send + Sync {
+pub trait WebFetcher: Send + Sync {
     /// Sends a request and waits for the head of the response. It has no timeout: the caller must
     /// set one. Dropping the future cancels the request.
     fn get(&self, request: WebRequest) -> BoxFuture<'_, Result<HttpResponse, HttpFailure>>;
@@ -41,7 +41,7 @@ pub struct WebQuery {
 
 /// A result of a web search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WebHit {
+pub struct WebSearchResult {
     /// The title of the page.
     pub title: String,
     /// Its URL.
@@ -52,9 +52,9 @@ pub struct WebHit {
 
 /// The results of a web search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WebHits {
+pub struct WebSearchResults {
     /// The results, best first.
-    pub hits: Vec<WebHit>,
+    pub hits: Vec<WebSearchResult>,
     /// Additional text from the search backend; may be empty.
     pub text: String,
     /// The number of searches that the backend made, if known.
@@ -62,19 +62,19 @@ pub struct WebHits {
 }
 
 /// Searches the web.
-pub trait SearchWeb: Send + Sync {
+pub trait WebSearchBackend: Send + Sync {
     /// Runs a search. The error is text for the model.
     fn search<'a>(
         &'a self,
         query: &'a WebQuery,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<WebHits, String>>;
+    ) -> BoxFuture<'a, Result<WebSearchResults, String>>;
 }
 
 /// The search backend of a session. A service.
 pub enum WebSearcher {
     /// A built-in backend.
-    Service(Box<dyn SearchWeb>),
+    Service(Box<dyn WebSearchBackend>),
     /// A tool of an MCP server, by its name in rules.
     Tool(String),
 }

@@ -24,7 +24,7 @@ pub struct WebSocketRequest {
 }
 
 /// Opens WebSockets.
-pub trait OpenWebSockets: Send + Sync {
+pub trait WebSocketConnector: Send + Sync {
     /// Opens a connection. The error is a sentence without a full stop, for users and models.
     fn open(
         &self,

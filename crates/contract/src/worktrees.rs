@@ -10,7 +10,7 @@ use std::{
 use crate::{BoxFuture, CallContext, ToolError};
 
 /// Creates worktrees, and manages those of one session.
-pub trait MakeWorktrees: Send + Sync {
+pub trait WorktreeProvider: Send + Sync {
     /// Returns a worktree for one agent, with a unique name. If work under this name has already
     /// come back as a branch, the worktree continues from that branch.
     fn for_agent<'a>(
@@ -29,7 +29,7 @@ pub trait MakeWorktrees: Send + Sync {
 
 /// The service through which worktrees are created.
 #[derive(Clone)]
-pub struct Worktrees(pub Arc<dyn MakeWorktrees>);
+pub struct Worktrees(pub Arc<dyn WorktreeProvider>);
 
 impl fmt::Debug for Worktrees {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,31 +10,31 @@ use haft_contract::ToolSpec;
 use serde_json::Value;
 
 use crate::{
-    hooks::{self, Condition, Handler},
+    hooks::{self, HookCondition, HookHandler},
     permissions::{
-        Bases, Facts, List, PermissionSettings, RuleSource, Rules, Scope,
+        PatternBases, CallFacts, List, PermissionSettings, RuleSource, Rules, SettingsScope,
         rules::{Rule, RuleClass},
     },
-    settings::{Problem, Settings},
+    settings::{SettingsProblem, Settings},
 };
 
 /// Reads the `hooks` of one settings file.
 pub fn read(
-    scope: Scope,
+    scope: SettingsScope,
     file: Option<&PathBuf>,
     value: &Value,
-    bases: &Bases,
-) -> (Vec<Handler>, Vec<Problem>) {
+    bases: &PatternBases,
+) -> (Vec<HookHandler>, Vec<SettingsProblem>) {
     hooks::read(scope, file, value, bases, &check)
 }
 
 /// Checks whether a condition is valid. The error is the reason if it is not.
-fn check(condition: &Condition) -> Result<(), String> {
+fn check(condition: &HookCondition) -> Result<(), String> {
     rule(condition).map(|_| ())
 }
 
 /// Returns whether a condition holds for this call.
-pub(crate) fn condition_matches(condition: &Condition, facts: &Facts) -> bool {
+pub(crate) fn condition_matches(condition: &HookCondition, facts: &CallFacts) -> bool {
     // Handlers with an invalid condition were dropped when the settings were read.
     let Ok(Some(rule)) = rule(condition) else {
         return false;
@@ -53,7 +53,7 @@ pub(crate) fn condition_matches(condition: &Condition, facts: &Facts) -> bool {
     says_more && shell.line.contains(['$', '`'])
 }
 
-fn rule(condition: &Condition) -> Result<Option<Rule>, String> {
+fn rule(condition: &HookCondition) -> Result<Option<Rule>, String> {
     let mut rules = Rules::default();
     let name = condition.rule.split('(').next().unwrap_or_default().trim();
     let list = match RuleClass::of(name) {
@@ -61,7 +61,7 @@ fn rule(condition: &Condition) -> Result<Option<Rule>, String> {
         // A relative path starts at the working directory, as in an allow rule.
         RuleClass::Reads | RuleClass::Edits | RuleClass::Hosts => List::Allow,
     };
-    let source = RuleSource::of(Scope::Session);
+    let source = RuleSource::of(SettingsScope::Session);
     let added = rules.add(list, &condition.rule, source, &condition.bases);
     added.map_err(|problem| format!("if {:?}: {}", problem.rule, problem.problem))?;
     Ok(rules.iter().next().cloned())
@@ -70,7 +70,7 @@ fn rule(condition: &Condition) -> Result<Option<Rule>, String> {
 /// Collects all problems in settings that a session start would warn of: in rules that do not fit
 /// these tools, in the sandbox settings and in hooks.
 pub fn check_settings(settings: &mut Settings, tools: &[ToolSpec]) {
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: settings.places.cwd.clone(),
         home: settings.places.home.clone(),
         slash: settings.places.cwd.clone(),

@@ -7,20 +7,20 @@ use std::{
 };
 
 use haft_contract::{
-    BoxFuture, CallContext, DynTool, HookEvent, HookFire, HookVerdict, Progress, Services,
+    BoxFuture, CallContext, DynTool, HookEvent, HookService, HookVerdict, ProgressSender, Services,
     SessionId, ToolUse,
 };
 use serde_json::{Map, Value};
 
 use crate::{
-    CallListener, DefinitionError, Filters, Pool, Registry, ResultStore, Scheduler, SessionContext,
-    hooks::{Common, Handler, Heard, HookMoment, Hooks, Identity, Occasion, merge_outputs},
+    CallListener, DefinitionError, ToolFilters, Pool, Registry, ResultStore, Scheduler, SessionContext,
+    hooks::{HookCommonFields, HookHandler, HandlerOutput, HookEventKind, Hooks, AgentIdentity, HookInvocation, merge_outputs},
     layers::{Layer, LayerSettings, Layers},
-    permissions::{Facts, Policy, RuleStore},
+    permissions::{CallFacts, Policy, RuleStore},
     pipeline,
     pool::{PoolView, live::LivePool},
-    results::Budget,
-    settings::Watch,
+    results::ResultBudget,
+    settings::SettingsWatch,
 };
 
 /// The default timeout of a call whose tool sets none. It is longer than any useful call, so that
@@ -32,16 +32,16 @@ pub const DEFAULT_CONCURRENCY: usize = 10;
 
 /// The state that all calls of a session share. Calls do not change it.
 pub struct Engine {
-    conversation: Arc<RwLock<ConversationPlace>>,
+    conversation: Arc<RwLock<ConversationLocation>>,
     pub(crate) pool: LivePool,
     pub(crate) services: Services,
     pub(crate) layers: Arc<Layers>,
     pub(crate) results: Arc<ResultStore>,
-    pub(crate) progress: Option<Progress>,
+    pub(crate) progress: Option<ProgressSender>,
     pub(crate) model: Option<Arc<str>>,
     pub(crate) concurrency: usize,
     pub(crate) keeper: Option<Arc<dyn RuleStore>>,
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Option<SettingsWatch>,
     pub(crate) hooks: Hooks,
     /// Receives measurements of calls.
     pub(crate) listener: Option<Arc<dyn CallListener>>,
@@ -51,14 +51,14 @@ pub struct Engine {
     names_flags: bool,
     /// Cards of results are drawn, because a front end may show them.
     pub(crate) draws: bool,
-    agent: Arc<RwLock<Identity>>,
+    agent: Arc<RwLock<AgentIdentity>>,
     folder: PathBuf,
 }
 
 /// The current conversation: its id, and the folder next to its transcript. Shared by all agents of
 /// a session.
 #[derive(Debug, Clone)]
-struct ConversationPlace {
+struct ConversationLocation {
     id: SessionId,
     folder: PathBuf,
 }
@@ -68,7 +68,7 @@ impl Engine {
     pub fn builder(registry: Registry, session_folder: impl Into<PathBuf>) -> EngineBuilder {
         EngineBuilder {
             registry,
-            filters: Filters::default(),
+            filters: ToolFilters::default(),
             session: SessionId::new(),
             session_folder: session_folder.into(),
             services: Services::none(),
@@ -77,7 +77,7 @@ impl Engine {
                 ..LayerSettings::default()
             },
             more_layers: Vec::new(),
-            budget: Budget::default(),
+            budget: ResultBudget::default(),
             progress: None,
             model: None,
             concurrency: DEFAULT_CONCURRENCY,
@@ -88,12 +88,12 @@ impl Engine {
             defers: false,
             names_flags: false,
             draws: true,
-            agent: Identity::default(),
+            agent: AgentIdentity::default(),
         }
     }
 
     /// Returns the fields that hooks receive with every event.
-    pub(crate) fn hook_common_fields(&self) -> Common {
+    pub(crate) fn hook_common_fields(&self) -> HookCommonFields {
         common(&self.conversation, self.agent())
     }
 
@@ -147,29 +147,29 @@ impl Engine {
             .conversation
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        *place = ConversationPlace { id, folder };
+        *place = ConversationLocation { id, folder };
     }
 
     /// Runs the hooks of an event that does not belong to a call. `matched` is the text that
     /// matchers are compared with. The permission mode is passed if the event includes it.
     pub async fn fire(
         &self,
-        event: HookMoment,
+        event: HookEventKind,
         matched: &str,
         fields: Map<String, Value>,
         context: &SessionContext,
-    ) -> Vec<Heard> {
+    ) -> Vec<HandlerOutput> {
         if self.hooks.has_no_handlers(event) {
             return Vec::new();
         }
-        let occasion = Occasion {
+        let occasion = HookInvocation {
             event,
             names: &[matched],
             fields,
             call: None,
             cwd: &context.cwd,
         };
-        let common = Common {
+        let common = HookCommonFields {
             permission_mode: event.includes_mode().then(|| context.mode.name()),
             ..self.hook_common_fields()
         };
@@ -223,7 +223,7 @@ impl Engine {
         &self,
         tool_use: ToolUse,
         context: &SessionContext,
-    ) -> Result<Facts, String> {
+    ) -> Result<CallFacts, String> {
         pipeline::facts(self, tool_use, context).await
     }
 
@@ -234,7 +234,7 @@ impl Engine {
 
     /// Returns whether the user has configured hooks that can change the results of calls.
     pub fn may_change_results(&self) -> bool {
-        !self.hooks.has_no_handlers(HookMoment::POST_TOOL_USE)
+        !self.hooks.has_no_handlers(HookEventKind::POST_TOOL_USE)
     }
 
     /// Returns the model that makes the calls, if known.
@@ -243,7 +243,7 @@ impl Engine {
     }
 
     /// Returns the identity of the agent, as hooks receive it.
-    pub fn agent(&self) -> Identity {
+    pub fn agent(&self) -> AgentIdentity {
         identity(&self.agent)
     }
 
@@ -261,7 +261,7 @@ impl Engine {
 
     /// Creates the engine of a subagent. It shares the session's rules, hooks, layers and stored
     /// results, but has the tools, services and identity in `part`.
-    pub fn for_subagent(&self, part: EnginePart) -> Arc<Self> {
+    pub fn for_subagent(&self, part: SubagentEngineParts) -> Arc<Self> {
         let hooks = self.hooks.clone().with_handlers(part.handlers);
         let conversation = Arc::clone(&self.conversation);
         let agent = Arc::new(RwLock::new(part.agent));
@@ -276,7 +276,7 @@ impl Engine {
             results: Arc::clone(&self.results),
             // A listener that does not distinguish subagents would take their progress for the main
             // agent's.
-            progress: self.progress.clone().filter(Progress::includes_subagents),
+            progress: self.progress.clone().filter(ProgressSender::includes_subagents),
             model: Some(part.model),
             concurrency: self.concurrency,
             keeper: self.keeper.clone(),
@@ -300,7 +300,7 @@ impl Engine {
 
 /// The parts of an engine that are specific to a subagent.
 #[derive(Debug)]
-pub struct EnginePart {
+pub struct SubagentEngineParts {
     /// Its tools: [`Pool::narrowed`].
     pub pool: Pool,
     /// The services that its calls may use.
@@ -308,32 +308,32 @@ pub struct EnginePart {
     /// The model that makes the calls.
     pub model: Arc<str>,
     /// Its identity.
-    pub agent: Identity,
+    pub agent: AgentIdentity,
     /// Hook handlers that apply to it only.
-    pub handlers: Vec<Handler>,
+    pub handlers: Vec<HookHandler>,
 }
 
 /// Configures an engine.
 pub struct EngineBuilder {
     registry: Registry,
-    filters: Filters,
+    filters: ToolFilters,
     session: SessionId,
     session_folder: PathBuf,
     services: Services,
     settings: LayerSettings,
     more_layers: Vec<Arc<dyn Layer>>,
-    budget: Budget,
-    progress: Option<Progress>,
+    budget: ResultBudget,
+    progress: Option<ProgressSender>,
     model: Option<Arc<str>>,
     concurrency: usize,
     keeper: Option<Arc<dyn RuleStore>>,
-    watch: Option<Watch>,
+    watch: Option<SettingsWatch>,
     hooks: Hooks,
     listener: Option<Arc<dyn CallListener>>,
     defers: bool,
     names_flags: bool,
     draws: bool,
-    agent: Identity,
+    agent: AgentIdentity,
 }
 
 impl EngineBuilder {
@@ -345,7 +345,7 @@ impl EngineBuilder {
 
     /// Sets the filters for the offered tools.
     #[must_use]
-    pub fn filters(mut self, filters: Filters) -> Self {
+    pub fn filters(mut self, filters: ToolFilters) -> Self {
         self.filters = filters;
         self
     }
@@ -380,14 +380,14 @@ impl EngineBuilder {
 
     /// Sets the budget for long results.
     #[must_use]
-    pub fn budget(mut self, budget: Budget) -> Self {
+    pub fn budget(mut self, budget: ResultBudget) -> Self {
         self.budget = budget;
         self
     }
 
     /// Sets the receiver of progress updates.
     #[must_use]
-    pub fn progress(mut self, progress: Progress) -> Self {
+    pub fn progress(mut self, progress: ProgressSender) -> Self {
         self.progress = Some(progress);
         self
     }
@@ -415,7 +415,7 @@ impl EngineBuilder {
 
     /// Sets the watch on settings files that may tighten the rules while the session runs.
     #[must_use]
-    pub fn settings_watch(mut self, watch: Watch) -> Self {
+    pub fn settings_watch(mut self, watch: SettingsWatch) -> Self {
         self.watch = Some(watch);
         self
     }
@@ -445,7 +445,7 @@ impl EngineBuilder {
 
     /// Sets the identity of the agent, as hooks receive it.
     #[must_use]
-    pub fn agent(mut self, agent: Identity) -> Self {
+    pub fn agent(mut self, agent: AgentIdentity) -> Self {
         self.agent = agent;
         self
     }
@@ -481,7 +481,7 @@ impl EngineBuilder {
         let results = Arc::new(results);
         let env_file = self.session_folder.join("hook-env.sh");
         let hooks = self.hooks.with_text_store(results.clone(), env_file);
-        let conversation = Arc::new(RwLock::new(ConversationPlace {
+        let conversation = Arc::new(RwLock::new(ConversationLocation {
             id: self.session,
             folder: self.session_folder.clone(),
         }));
@@ -511,43 +511,43 @@ impl EngineBuilder {
     }
 }
 
-fn place(conversation: &RwLock<ConversationPlace>) -> ConversationPlace {
+fn place(conversation: &RwLock<ConversationLocation>) -> ConversationLocation {
     let place = conversation.read().unwrap_or_else(PoisonError::into_inner);
     place.clone()
 }
 
-fn identity(agent: &RwLock<Identity>) -> Identity {
+fn identity(agent: &RwLock<AgentIdentity>) -> AgentIdentity {
     let agent = agent.read().unwrap_or_else(PoisonError::into_inner);
     agent.clone()
 }
 
-fn common(conversation: &RwLock<ConversationPlace>, agent: Identity) -> Common {
+fn common(conversation: &RwLock<ConversationLocation>, agent: AgentIdentity) -> HookCommonFields {
     let place = place(conversation);
-    Common {
+    HookCommonFields {
         agent,
-        ..Common::of(place.id, &place.folder)
+        ..HookCommonFields::of(place.id, &place.folder)
     }
 }
 
 /// Creates the service through which tools fire hook events.
 fn by_tools(
     hooks: Hooks,
-    agent: Arc<RwLock<Identity>>,
-    conversation: Arc<RwLock<ConversationPlace>>,
-) -> HookFire {
-    HookFire::from_fn(move |fired: HookEvent, cx: &CallContext| {
-        let event = HookMoment::from_name(&fired.name).filter(|event| !hooks.has_no_handlers(*event));
+    agent: Arc<RwLock<AgentIdentity>>,
+    conversation: Arc<RwLock<ConversationLocation>>,
+) -> HookService {
+    HookService::from_fn(move |fired: HookEvent, cx: &CallContext| {
+        let event = HookEventKind::from_name(&fired.name).filter(|event| !hooks.has_no_handlers(*event));
         let Some(event) = event else {
             return Box::pin(async { HookVerdict::default() }) as BoxFuture<'static, _>;
         };
         let hooks = hooks.clone();
-        let common = Common {
+        let common = HookCommonFields {
             permission_mode: event.includes_mode().then(|| cx.permissions.mode.name()),
             ..common(&conversation, identity(&agent))
         };
         let cwd = Arc::clone(&cx.cwd);
         Box::pin(async move {
-            let occasion = Occasion {
+            let occasion = HookInvocation {
                 event,
                 names: &[&fired.matched],
                 fields: fired.fields,

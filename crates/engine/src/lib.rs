@@ -30,13 +30,13 @@ pub mod session;
 mod tighten;
 
 pub use conditions::check_settings;
-pub use engine::{Engine, EngineBuilder, EnginePart};
+pub use engine::{Engine, EngineBuilder, SubagentEngineParts};
 pub use haft_hooks as hooks;
 pub use haft_permissions as permissions;
 pub use haft_permissions::settings;
-pub use pipeline::{ArgumentRepair, CallResult, Denied, Metadata};
-pub use pool::{DefinitionError, Filters, Format, Pool, PoolView, Registry};
+pub use pipeline::{ArgumentRepair, CallResult, DenialSource, Metadata};
+pub use pool::{DefinitionError, ToolFilters, ToolFormat, Pool, PoolView, Registry};
 pub use results::ResultStore;
 pub use scheduler::{CallBatch, CallListener, CallObserver, ContextView, EndedCall, Scheduler};
 pub use schema::{SchemaError, SchemaProblem, SchemaProblemKind, SchemaValidator};
-pub use session::{SessionContext, WorktreePlace};
+pub use session::{SessionContext, ActiveWorktree};

@@ -6,14 +6,14 @@ use std::{
 };
 
 use haft_contract::{
-    Confinement, ContextPatch, Hidden, Hosts, JudgedPaths, PermissionMode, PermissionSnapshot,
+    Confinement, ContextPatch, HiddenFilter, HostPolicy, AuthorizedPaths, PermissionMode, PermissionSnapshot,
     RuleList,
 };
 
 use crate::{
     permissions::{
-        Bases, Facts, HostsByPolicy, PathContext, Policy, RuleSource, Rules, SandboxSettings,
-        Scope, StorePlaces, control_names,
+        PatternBases, CallFacts, HostsByPolicy, PathContext, Policy, RuleSource, Rules, SandboxSettings,
+        SettingsScope, StorePlaces, control_names,
         rules::{Rule, RuleClass},
         stores,
     },
@@ -43,7 +43,7 @@ pub struct SessionContext {
     /// The sandbox settings for commands.
     pub sandbox: Arc<SandboxSettings>,
     /// The worktree that calls work in.
-    pub worktree: Option<WorktreePlace>,
+    pub worktree: Option<ActiveWorktree>,
     /// The model that is used until the next user message, if it differs.
     pub turn_model: Option<String>,
     /// The effort that is used until the next user message, if it differs.
@@ -52,7 +52,7 @@ pub struct SessionContext {
 
 /// A worktree: a copy of a checkout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorktreePlace {
+pub struct ActiveWorktree {
     /// The checkout.
     pub main: PathBuf,
     /// The copy.
@@ -111,9 +111,9 @@ impl SessionContext {
     }
 
     /// Returns the base directories for the patterns of rules that are created in this session.
-    pub fn bases(&self) -> Bases {
+    pub fn bases(&self) -> PatternBases {
         let start = self.directories.first().cloned().unwrap_or_default();
-        Bases {
+        PatternBases {
             home: self.home.clone().unwrap_or_else(|| start.clone()),
             slash: start.clone(),
             cwd: start,
@@ -165,7 +165,7 @@ impl SessionContext {
 
     /// Returns whether a call might touch the plan file. Used to skip the many file system accesses
     /// that resolving its real path takes, since almost no call touches it.
-    pub(crate) fn may_be_plan(&self, facts: &Facts) -> bool {
+    pub(crate) fn may_be_plan(&self, facts: &CallFacts) -> bool {
         let Some(plan) = self.plan_file.as_deref() else {
             return false;
         };
@@ -185,12 +185,12 @@ impl SessionContext {
             directories: Arc::clone(&self.directories),
             granted: Arc::default(),
             // No path has been authorized yet, so none may be opened.
-            judged: JudgedPaths::none(),
+            judged: AuthorizedPaths::none(),
             stores: self.stores(),
             hidden: self.rules.hidden_by_classes(&[RuleClass::Reads]),
             locked: self.rules.hidden_by_classes(&[RuleClass::Reads, RuleClass::Edits]),
             control: match self.mode {
-                PermissionMode::BypassPermissions => Hidden::default(),
+                PermissionMode::BypassPermissions => HiddenFilter::default(),
                 _ => control_names(&self.directories, self.home.as_deref()),
             },
             // Set when a call that starts a command is admitted.
@@ -201,8 +201,8 @@ impl SessionContext {
     }
 
     /// Returns the host policy. It evaluates the rules lazily.
-    fn hosts(&self) -> Hosts {
-        Hosts::from_evaluator(HostsByPolicy {
+    fn hosts(&self) -> HostPolicy {
+        HostPolicy::from_evaluator(HostsByPolicy {
             rules: Arc::clone(&self.rules),
             sandbox: Arc::clone(&self.sandbox),
             tool: None,
@@ -266,15 +266,15 @@ impl SessionContext {
                 }
                 self.cwd = Arc::from(cwd.as_path());
             }
-            ContextPatch::AddRule { list, rule } => self.add_rule(*list, rule, Scope::Session),
-            ContextPatch::AddRuleForTurn { list, rule } => self.add_rule(*list, rule, Scope::Turn),
+            ContextPatch::AddRule { list, rule } => self.add_rule(*list, rule, SettingsScope::Session),
+            ContextPatch::AddRuleForTurn { list, rule } => self.add_rule(*list, rule, SettingsScope::Turn),
             ContextPatch::AskForTurn { model, effort } => {
                 self.turn_model = model.clone().or(self.turn_model.take());
                 self.turn_effort = effort.clone().or(self.turn_effort.take());
             }
             ContextPatch::EndRulesOfTurn => {
                 (self.turn_model, self.turn_effort) = (None, None);
-                let of_turn = |rule: &Rule| rule.source.scope == Scope::Turn;
+                let of_turn = |rule: &Rule| rule.source.scope == SettingsScope::Turn;
                 if self.rules.iter().any(of_turn) {
                     Arc::make_mut(&mut self.rules).retain(|rule| !of_turn(rule));
                 }
@@ -299,7 +299,7 @@ impl SessionContext {
             });
         }
         self.cwd = Arc::from(path);
-        self.worktree = Some(WorktreePlace {
+        self.worktree = Some(ActiveWorktree {
             main: main.to_path_buf(),
             path: path.to_path_buf(),
             added: !inside,
@@ -333,7 +333,7 @@ impl SessionContext {
         }
         self.cwd = Arc::from(cwd);
         self.directories = directories.into();
-        self.worktree = Some(WorktreePlace {
+        self.worktree = Some(ActiveWorktree {
             main: main.to_path_buf(),
             path: path.to_path_buf(),
             added: false,
@@ -344,14 +344,14 @@ impl SessionContext {
 
     /// Extends rules for files of the checkout to the corresponding files of the worktree.
     pub(crate) fn extend_rules_to_worktree(&mut self) {
-        let Some(WorktreePlace { main, path, .. }) = &self.worktree else {
+        let Some(ActiveWorktree { main, path, .. }) = &self.worktree else {
             return;
         };
         Arc::make_mut(&mut self.rules).extend_to_worktree(main, path);
         Arc::make_mut(&mut self.sandbox).follow(main, path);
     }
 
-    fn add_rule(&mut self, list: RuleList, rule: &str, scope: Scope) {
+    fn add_rule(&mut self, list: RuleList, rule: &str, scope: SettingsScope) {
         let bases = self.bases();
         let rules = Arc::make_mut(&mut self.rules);
         if let Err(problem) = rules.add(list, rule, RuleSource::of(scope), &bases) {

@@ -21,7 +21,7 @@ pub(crate) fn tighten(context: &mut SessionContext, mut settings: Settings) {
     let mut read = settings.rules(&[], &[]);
     let rules = Arc::make_mut(&mut context.rules);
     // Whether an allow rule still exists is checked in untrusted files too, since none is added.
-    let standing = Standing::of(&settings);
+    let standing = CurrentAllowRules::of(&settings);
     rules.retain(|rule| rule.list != List::Allow || standing.has(rule));
     read.retain(|rule| rule.list != List::Allow);
     rules.extend(read);
@@ -36,12 +36,12 @@ pub(crate) fn tighten(context: &mut SessionContext, mut settings: Settings) {
 }
 
 /// The allow rules in the current settings files.
-struct Standing<'a> {
+struct CurrentAllowRules<'a> {
     files: HashSet<&'a Path>,
     rules: HashSet<(&'a Path, &'a str)>,
 }
 
-impl<'a> Standing<'a> {
+impl<'a> CurrentAllowRules<'a> {
     fn of(settings: &'a Settings) -> Self {
         let mut standing = Self {
             files: HashSet::new(),

@@ -9,7 +9,7 @@ use std::{collections::HashSet, path::Path};
 use serde_json::{Map, Value};
 use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 
-use crate::Warning;
+use crate::ExtensionWarning;
 
 /// The maximum length of front matter, in bytes.
 const LONGEST: usize = 64 * 1024;
@@ -18,7 +18,7 @@ const LONGEST: usize = 64 * 1024;
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrontMatter<'a> {
     /// The values of the front matter; empty if the file has no front matter.
-    pub head: Head,
+    pub head: FrontMatterFields,
     /// The text after the front matter.
     pub body: &'a str,
     /// The error in the front matter, which is then empty.
@@ -29,9 +29,9 @@ pub struct FrontMatter<'a> {
 
 impl FrontMatter<'_> {
     /// Adds a warning about a duplicate key.
-    pub(crate) fn warn_of_doubled(&self, file: &Path, warnings: &mut Vec<Warning>) {
+    pub(crate) fn warn_of_doubled(&self, file: &Path, warnings: &mut Vec<ExtensionWarning>) {
         if let Some(doubled) = &self.doubled {
-            warnings.push(Warning::of(file, doubled.what.clone()).at(doubled.line));
+            warnings.push(ExtensionWarning::of(file, doubled.what.clone()).at(doubled.line));
         }
     }
 }
@@ -47,9 +47,9 @@ pub struct FrontMatterError {
 
 /// The values of front matter.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Head(Map<String, Value>);
+pub struct FrontMatterFields(Map<String, Value>);
 
-impl From<Map<String, Value>> for Head {
+impl From<Map<String, Value>> for FrontMatterFields {
     fn from(map: Map<String, Value>) -> Self {
         Self(map)
     }
@@ -59,7 +59,7 @@ impl From<Map<String, Value>> for Head {
 pub fn parse(text: &str) -> FrontMatter<'_> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let nothing = |body, fault| FrontMatter {
-        head: Head::default(),
+        head: FrontMatterFields::default(),
         body,
         fault,
         doubled: None,
@@ -82,7 +82,7 @@ pub fn parse(text: &str) -> FrontMatter<'_> {
     let read = yaml(head).or_else(|fault| yaml(&quoted(head)).map_err(|_| fault));
     match read {
         Ok(Value::Object(map)) => FrontMatter {
-            head: Head(map),
+            head: FrontMatterFields(map),
             body,
             fault: None,
             doubled: doubled(head),
@@ -209,7 +209,7 @@ fn plain_value(line: &str) -> Option<(&str, &str)> {
     (!is_meant).then_some((key, value))
 }
 
-impl Head {
+impl FrontMatterFields {
     /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.get(key).filter(|value| !value.is_null())
@@ -312,7 +312,7 @@ mod tests {
 
     use super::*;
 
-    fn head(text: &str) -> Head {
+    fn head(text: &str) -> FrontMatterFields {
         let file = format!("---\n{text}\n---\nbody\n");
         let parsed = parse(&file);
         assert_eq!(parsed.fault, None, "{text}");
@@ -391,7 +391,7 @@ mod tests {
         .map(|text| {
             let parsed = parse(text);
             let fault = parsed.fault.unwrap();
-            assert_eq!(parsed.head, Head::default());
+            assert_eq!(parsed.head, FrontMatterFields::default());
             format!("{:?} {}", fault.line, fault.what)
         })
         .to_vec();
@@ -427,7 +427,7 @@ mod tests {
         let Value::Object(map) = json!({"tools": ["Read"], "background": true}) else {
             panic!()
         };
-        let head = Head::from(map);
+        let head = FrontMatterFields::from(map);
         assert_eq!(head.list("tools").unwrap(), ["Read"]);
         assert_eq!(head.boolean("background"), Some(true));
     }

@@ -29,7 +29,7 @@ pub mod styles;
 mod warning;
 
 pub use agents::{AgentDefinition, Agents};
-pub use places::{ExtensionOrigin, ExtensionPlaces, ExtensionPlugin, Sources};
+pub use places::{ExtensionOrigin, ExtensionPlaces, ExtensionPlugin, EnabledSources};
 pub use skills::{Skill, Skills};
-pub use slash::{Slash, slash};
-pub use warning::Warning;
+pub use slash::{SlashCall, slash};
+pub use warning::ExtensionWarning;

@@ -23,7 +23,7 @@ pub enum ExtensionOrigin {
 
 /// The settings sources that are used (`--setting-sources`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sources {
+pub struct EnabledSources {
     /// The user's own folder.
     pub user: bool,
     /// Shared files in the project.
@@ -32,7 +32,7 @@ pub struct Sources {
     pub local: bool,
 }
 
-impl Default for Sources {
+impl Default for EnabledSources {
     fn default() -> Self {
         Self {
             user: true,
@@ -69,7 +69,7 @@ pub struct ExtensionPlaces {
     /// Plugins.
     pub plugins: Vec<ExtensionPlugin>,
     /// The sources that are used.
-    pub sources: Sources,
+    pub sources: EnabledSources,
 }
 
 impl ExtensionPlaces {
@@ -84,9 +84,9 @@ impl ExtensionPlaces {
             managed: nowhere,
             directories: Vec::new(),
             plugins: Vec::new(),
-            sources: Sources {
+            sources: EnabledSources {
                 user: false,
-                ..Sources::default()
+                ..EnabledSources::default()
             },
         }
     }
@@ -152,7 +152,7 @@ pub(crate) mod tests {
             managed: root.join("managed"),
             directories: Vec::new(),
             plugins: Vec::new(),
-            sources: Sources::default(),
+            sources: EnabledSources::default(),
         }
     }
 

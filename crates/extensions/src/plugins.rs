@@ -4,20 +4,20 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::{ExtensionPlugin, Warning, reading};
+use crate::{ExtensionPlugin, ExtensionWarning, reading};
 
 /// The maximum size of a manifest, in bytes.
 const LONGEST: usize = 256 * 1024;
 
 /// Reads the plugin in a folder. Its name is in the manifest; without a manifest it is the name of
 /// the folder.
-pub fn read(root: &Path) -> Result<ExtensionPlugin, Warning> {
+pub fn read(root: &Path) -> Result<ExtensionPlugin, ExtensionWarning> {
     if !root.is_dir() {
-        return Err(Warning::of(root, "it is no folder: the plugin is left out"));
+        return Err(ExtensionWarning::of(root, "it is no folder: the plugin is left out"));
     }
     let manifest = root.join(".claude-plugin/plugin.json");
     let text = reading::read(&manifest, LONGEST)
-        .map_err(|error| Warning::of(&manifest, format!("{error}: the plugin is left out")))?;
+        .map_err(|error| ExtensionWarning::of(&manifest, format!("{error}: the plugin is left out")))?;
     let of_folder = || {
         let name = root.file_name()?;
         Some(name.to_string_lossy().into_owned())
@@ -28,7 +28,7 @@ pub fn read(root: &Path) -> Result<ExtensionPlugin, Warning> {
             let manifest_of = |text: &str| serde_json::from_str::<Value>(text);
             let value = manifest_of(&text.text).map_err(|error| {
                 let line = u64::try_from(error.line()).ok();
-                Warning::of(&manifest, format!("{error}: the plugin is left out")).at(line)
+                ExtensionWarning::of(&manifest, format!("{error}: the plugin is left out")).at(line)
             })?;
             let text = |key: &str| value[key].as_str().map(str::to_owned);
             (text("name"), text("version"))
@@ -44,7 +44,7 @@ pub fn read(root: &Path) -> Result<ExtensionPlugin, Warning> {
             version,
             root: root.to_path_buf(),
         }),
-        None => Err(Warning::of(
+        None => Err(ExtensionWarning::of(
             manifest,
             "the plugin has no `name` of letters, digits, `-`, `_` and `.`: it is left out",
         )),
@@ -65,7 +65,7 @@ pub struct PluginParts {
 }
 
 /// Reads the parts of a plugin. Files that cannot be read become warnings; the others are used.
-pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<Warning>) {
+pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<ExtensionWarning>) {
     let mut warnings = Vec::new();
     let mut parts = PluginParts::default();
     let manifest = plugin.root.join(".claude-plugin/plugin.json");
@@ -81,7 +81,7 @@ pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<Warning>) {
         let servers = value.get("mcpServers").unwrap_or(&value);
         match servers.as_object() {
             Some(servers) => parts.servers.extend(servers.clone()),
-            None => warnings.push(Warning::of(file, "it holds no servers: it is left out")),
+            None => warnings.push(ExtensionWarning::of(file, "it holds no servers: it is left out")),
         }
     }
     for server in parts.servers.values_mut() {
@@ -91,7 +91,7 @@ pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<Warning>) {
         let servers = value.get("lspServers").unwrap_or(&value);
         match servers.as_object() {
             Some(servers) => parts.language_servers.extend(servers.clone()),
-            None => warnings.push(Warning::of(file, "it holds no servers: it is left out")),
+            None => warnings.push(ExtensionWarning::of(file, "it holds no servers: it is left out")),
         }
     }
     for server in parts.language_servers.values_mut() {
@@ -100,7 +100,7 @@ pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<Warning>) {
     let settings = plugin.root.join("settings.json");
     match read_json(&settings, &mut warnings) {
         Some(Value::Object(read)) => parts.settings = read,
-        Some(_) => warnings.push(Warning::of(settings, "it is no object: it is left out")),
+        Some(_) => warnings.push(ExtensionWarning::of(settings, "it is no object: it is left out")),
         None => {}
     }
     (parts, warnings)
@@ -111,7 +111,7 @@ fn component(
     plugin: &ExtensionPlugin,
     told: &Value,
     usual: &str,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<ExtensionWarning>,
 ) -> Vec<(PathBuf, Value)> {
     let mut files = vec![plugin.root.join(usual)];
     let mut found = Vec::new();
@@ -124,7 +124,7 @@ fn component(
             Value::String(path) => match inside(&plugin.root, path) {
                 Some(file) if !files.contains(&file) => files.push(file),
                 Some(_) => {}
-                None => warnings.push(Warning::of(
+                None => warnings.push(ExtensionWarning::of(
                     plugin.root.join(path),
                     "it is not inside of the plugin: it is left out",
                 )),
@@ -157,11 +157,11 @@ fn inside(root: &Path, path: &str) -> Option<PathBuf> {
     })
 }
 
-fn read_json(file: &Path, warnings: &mut Vec<Warning>) -> Option<Value> {
+fn read_json(file: &Path, warnings: &mut Vec<ExtensionWarning>) -> Option<Value> {
     let text = match reading::read(file, LONGEST) {
         Ok(text) => text?,
         Err(error) => {
-            warnings.push(Warning::of(file, format!("{error}: it is left out")));
+            warnings.push(ExtensionWarning::of(file, format!("{error}: it is left out")));
             return None;
         }
     };
@@ -169,7 +169,7 @@ fn read_json(file: &Path, warnings: &mut Vec<Warning>) -> Option<Value> {
         Ok(value) => Some(value),
         Err(error) => {
             let line = u64::try_from(error.line()).ok();
-            warnings.push(Warning::of(file, format!("{error}: it is left out")).at(line));
+            warnings.push(ExtensionWarning::of(file, format!("{error}: it is left out")).at(line));
             None
         }
     }

@@ -10,7 +10,7 @@ use std::{
 
 use rustix::fs::{Mode, OFlags, openat};
 
-use crate::Warning;
+use crate::ExtensionWarning;
 
 /// The maximum size that is read of one file, in bytes.
 pub(crate) const LONGEST: usize = 256 * 1024;
@@ -23,7 +23,7 @@ const MOST_ENTRIES: usize = 10_000;
 
 /// The text of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Text {
+pub(crate) struct BoundedText {
     /// The text. Invalid UTF-8 is replaced; line breaks are `\n`.
     pub(crate) text: String,
     /// The file is longer than the limit.
@@ -33,7 +33,7 @@ pub(crate) struct Text {
 /// Reads a file up to a length; `None` if it does not exist. A pipe or device is an error, and so
 /// is a link to a file with another extension: otherwise a project could have a key file read as
 /// instructions.
-pub(crate) fn read(path: &Path, longest: usize) -> io::Result<Option<Text>> {
+pub(crate) fn read(path: &Path, longest: usize) -> io::Result<Option<BoundedText>> {
     match fs::canonicalize(path) {
         Ok(real) if !is_same_kind(path, &real) => {
             Err(io::Error::other("it is a link to a file of another kind"))
@@ -50,7 +50,7 @@ fn is_same_kind(path: &Path, real: &Path) -> bool {
     }
 }
 
-fn none_if_missing(error: io::Error) -> io::Result<Option<Text>> {
+fn none_if_missing(error: io::Error) -> io::Result<Option<BoundedText>> {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(None),
         _ => Err(error),
@@ -59,7 +59,7 @@ fn none_if_missing(error: io::Error) -> io::Result<Option<Text>> {
 
 /// Like [`read`], but for a file whose real path was checked. If a link was put into the path
 /// since, that is an error.
-pub(crate) fn read_real(real: &Path, longest: usize) -> io::Result<Option<Text>> {
+pub(crate) fn read_real(real: &Path, longest: usize) -> io::Result<Option<BoundedText>> {
     let file = match open_real(real) {
         Ok(file) => File::from(file),
         Err(error) => return none_if_missing(error),
@@ -81,7 +81,7 @@ pub(crate) fn read_real(real: &Path, longest: usize) -> io::Result<Option<Text>>
     }
     let text = String::from_utf8_lossy(&bytes);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    Ok(Some(Text {
+    Ok(Some(BoundedText {
         text: text.replace("\r\n", "\n"),
         is_cut,
     }))
@@ -118,11 +118,11 @@ pub(crate) fn real(path: &Path) -> Option<PathBuf> {
 
 /// Returns the Markdown files below a folder, sorted by name; links are followed, but each target
 /// is visited once.
-pub(crate) fn markdown_below(folder: &Path, warnings: &mut Vec<Warning>) -> Vec<PathBuf> {
+pub(crate) fn markdown_below(folder: &Path, warnings: &mut Vec<ExtensionWarning>) -> Vec<PathBuf> {
     let mut walk = Walk::default();
     walk.enter(folder, 0);
     if walk.is_cut {
-        warnings.push(Warning::of(
+        warnings.push(ExtensionWarning::of(
             folder,
             format!(
                 "it holds more than {MOST_ENTRIES} entries, or folders nested deeper than {DEEPEST}: \

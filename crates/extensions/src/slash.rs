@@ -5,7 +5,7 @@ const MOST: usize = 6;
 
 /// The skills and commands that a prompt calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Slash<'a> {
+pub struct SlashCall<'a> {
     /// The names without slashes; the first one may be unknown.
     pub names: Vec<&'a str>,
     /// The arguments for all of them.
@@ -14,7 +14,7 @@ pub struct Slash<'a> {
 
 /// Parses a prompt that begins with a slash and a name. A path like `/etc/hosts` is not a name,
 /// unless something has this name. `/a /b text` calls both, if they are known.
-pub fn slash(prompt: &str, is_known: impl Fn(&str) -> bool) -> Option<Slash<'_>> {
+pub fn slash(prompt: &str, is_known: impl Fn(&str) -> bool) -> Option<SlashCall<'_>> {
     let prompt = prompt.trim();
     let (first, mut arguments) = called(prompt)?;
     let may_be_name = |c: char| c.is_alphanumeric() || "_-:.".contains(c);
@@ -32,7 +32,7 @@ pub fn slash(prompt: &str, is_known: impl Fn(&str) -> bool) -> Option<Slash<'_>>
             None => break,
         }
     }
-    Some(Slash { names, arguments })
+    Some(SlashCall { names, arguments })
 }
 
 fn called(text: &str) -> Option<(&str, &str)> {
@@ -65,7 +65,7 @@ mod tests {
             ("/** comment */", None),
             ("", None),
         ] {
-            let expected = expected.map(|(names, arguments)| Slash { names, arguments });
+            let expected = expected.map(|(names, arguments)| SlashCall { names, arguments });
             assert_eq!(slash(prompt, known), expected, "{prompt:?}");
         }
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    ExtensionOrigin, ExtensionPlaces, Warning, front_matter,
+    ExtensionOrigin, ExtensionPlaces, ExtensionWarning, front_matter,
     reading::{self, LONGEST},
 };
 
@@ -53,7 +53,7 @@ fn built_in() -> [OutputStyle; 2] {
 
 /// Loads all output styles, sorted by name; if several have the same name, the one with the highest
 /// priority is used.
-pub fn load(places: &ExtensionPlaces) -> (Vec<OutputStyle>, Vec<Warning>) {
+pub fn load(places: &ExtensionPlaces) -> (Vec<OutputStyle>, Vec<ExtensionWarning>) {
     let mut styles: Vec<OutputStyle> = Vec::new();
     let mut warnings = Vec::new();
     let mut folders = vec![(places.managed.join(".claude"), ExtensionOrigin::Managed)];
@@ -80,18 +80,18 @@ pub fn load(places: &ExtensionPlaces) -> (Vec<OutputStyle>, Vec<Warning>) {
     (styles, warnings)
 }
 
-fn read(file: &Path, origin: ExtensionOrigin, warnings: &mut Vec<Warning>) -> Option<OutputStyle> {
+fn read(file: &Path, origin: ExtensionOrigin, warnings: &mut Vec<ExtensionWarning>) -> Option<OutputStyle> {
     let text = match reading::read(file, LONGEST) {
         Ok(text) => text?,
         Err(error) => {
-            warnings.push(Warning::of(file, error.to_string()));
+            warnings.push(ExtensionWarning::of(file, error.to_string()));
             return None;
         }
     };
     let parsed = front_matter::parse(&text.text);
     if let Some(fault) = &parsed.fault {
         let what = format!("{}: only the text below it is used", fault.what);
-        warnings.push(Warning::of(file, what).at(fault.line));
+        warnings.push(ExtensionWarning::of(file, what).at(fault.line));
     }
     parsed.warn_of_doubled(file, warnings);
     let head = &parsed.head;

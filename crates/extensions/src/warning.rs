@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf};
 
 /// A warning about an extension; everything else is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
+pub struct ExtensionWarning {
     /// The file; `None` for definitions that are not in a file.
     pub file: Option<PathBuf>,
     /// The line, from 1.
@@ -13,7 +13,7 @@ pub struct Warning {
     pub what: String,
 }
 
-impl Warning {
+impl ExtensionWarning {
     /// Creates a warning about a file.
     pub fn of(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl Warning {
     }
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for ExtensionWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
             write!(f, "{}", file.display())?;

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --example embed`
 
-use haft::{Format, Haft};
+use haft::{ToolFormat, Haft};
 use serde_json::{Value, json};
 
 /// A model's reply, hard-coded here. A real agent sends `definitions` to the provider and gets the
@@ -22,7 +22,7 @@ fn reply_of_a_model(_definitions: &[Value]) -> Value {
 
 pub(crate) async fn run(dir: &std::path::Path) -> Result<Value, Box<dyn std::error::Error>> {
     let mut haft = Haft::builder(dir).build().await?;
-    let reply = reply_of_a_model(&haft.definitions(Format::Anthropic));
+    let reply = reply_of_a_model(&haft.definitions(ToolFormat::Anthropic));
     // Both calls are read-only, so they run concurrently; the results are in the order of the
     // calls.
     Ok(haft.answer(&reply).await?)

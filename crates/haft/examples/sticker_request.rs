@@ -13,9 +13,9 @@ use std::{
 };
 
 use haft::{
-    Access, ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, Card, CardPiece,
-    Check, Content, Effects, Haft, Permission, Profile, Rate, RuleMatch, ServiceNeed, Services,
-    Tool, ToolError, ToolOutput, Update,
+    Access, ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, Card, CardSection,
+    CheckOutcome, Content, Effects, Haft, ToolPermission, Profile, Rate, RuleMatch, ServiceNeed, Services,
+    Tool, ToolError, ToolOutput, ProgressUpdate,
 };
 use serde_json::{Value, json};
 
@@ -142,7 +142,7 @@ impl Tool for StickerRequest {
 
     /// Validates the input. The model reads the error, so it must explain how to fix the input. The
     /// user is not asked about an invalid call.
-    async fn check(&self, input: &Order, _: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Order, _: &CallContext) -> Result<CheckOutcome, ToolError> {
         if !self.designs.contains(&input.design) {
             let designs = self.designs.join(", ");
             return Err(ToolError::Refused(format!(
@@ -151,15 +151,15 @@ impl Tool for StickerRequest {
             )));
         }
         Ok(match input.count > 20 {
-            true => Check::Ask(format!("{} stickers are a lot", input.count)),
-            false => Check::Pass,
+            true => CheckOutcome::Ask(format!("{} stickers are a lot", input.count)),
+            false => CheckOutcome::Pass,
         })
     }
 
     /// Returns the tool's own opinion on permission, in addition to rules and mode. An order always
     /// asks, even if all other calls are allowed.
-    fn permission(&self, input: &Order, _: &CallContext) -> Permission {
-        Permission::Ask(format!("{} stickers are ordered", input.count))
+    fn permission(&self, input: &Order, _: &CallContext) -> ToolPermission {
+        ToolPermission::Ask(format!("{} stickers are ordered", input.count))
     }
 
     /// Returns the text that a classifier and the user should check for dangerous content.
@@ -173,7 +173,7 @@ impl Tool for StickerRequest {
         let address = std::fs::read_to_string(&input.address_file).ok()?;
         let customer = input.customer.as_deref().unwrap_or("?");
         let form = format!("For {customer}\nTo  {}", address.trim().replace('\n', ", "));
-        Some(self.render_use(input)?.with(CardPiece::Text(form)))
+        Some(self.render_use(input)?.with(CardSection::Text(form)))
     }
 
     /// Runs the call. Only permitted calls get here.
@@ -186,7 +186,7 @@ impl Tool for StickerRequest {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled); // nothing is ordered yet
         }
-        cx.progress.report(Update::Step {
+        cx.progress.report(ProgressUpdate::Step {
             done: 1,
             total: Some(1),
         });
@@ -228,13 +228,13 @@ impl Tool for StickerRequest {
     /// Returns the card of a failed call.
     fn render_error(&self, input: &Order, error: &ToolError) -> Option<Card> {
         let card = self.render_use(input)?.with_summary("nothing was ordered");
-        Some(card.with(CardPiece::Alarm(error.to_string())))
+        Some(card.with(CardSection::Alarm(error.to_string())))
     }
 
     /// Returns the card of a denied call.
     fn render_rejected(&self, input: &Order, reason: &str) -> Option<Card> {
         let card = self.render_use(input)?.with_summary("not ordered");
-        Some(card.with(CardPiece::Muted(reason.to_owned())))
+        Some(card.with(CardSection::Muted(reason.to_owned())))
     }
 }
 

@@ -159,12 +159,12 @@
 
 pub use haft_contract::{self as contract, *};
 pub use haft_engine::{
-    self as engine, ArgumentRepair, CallResult, DefinitionError, Denied, Engine, Filters, Format,
-    Metadata, Pool, Scheduler, SessionContext, pool::Selection,
+    self as engine, ArgumentRepair, CallResult, DefinitionError, DenialSource, Engine, ToolFilters, ToolFormat,
+    Metadata, Pool, Scheduler, SessionContext, pool::ToolSelection,
 };
 pub use haft_host::{
     self as host, AgentSession, BuildError, Environment, EventSink, Haft, HaftBuilder,
-    MessageError, Messages, OpenError, Questions, SessionConfig, SessionEnd, SessionEvent,
+    MessageError, ProviderMessage, OpenError, QuestionHandler, SessionConfig, SessionEnd, SessionEvent,
     SessionEvents, SessionInput, SessionParts, StopKind, UserQuestions, agent, memory_folder,
     messages, models, project_folder, session_folder,
 };

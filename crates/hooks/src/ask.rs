@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use haft_contract::BoxFuture;
 
-use super::config::Asked;
+use super::config::ModelHandlerConfig;
 
 /// A question that a handler asks a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,13 +22,13 @@ pub struct ModelQuestion {
 
 /// Provides a model for handlers. The program that sets up a session supplies it, because this
 /// crate has no model client.
-pub trait AskModel: Send + Sync {
+pub trait HookModelProvider: Send + Sync {
     /// Returns the text of the model's answer. The error is a message for users. Dropping the
     /// future cancels the request.
     fn ask(&self, question: ModelQuestion) -> BoxFuture<'_, Result<String, String>>;
 }
 
-impl Asked {
+impl ModelHandlerConfig {
     /// Builds the question about an event.
     pub(super) fn question(&self, input: &str, cwd: PathBuf) -> ModelQuestion {
         ModelQuestion {

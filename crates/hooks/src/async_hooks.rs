@@ -11,11 +11,11 @@ use std::{
 
 use tokio::{sync::Notify, task::JoinSet};
 
-use super::job::{Done, Job, cut};
+use super::job::{HookJobResult, HookJob, cut};
 
 /// The output of a background handler after its event. It can no longer change a decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Late {
+pub struct AsyncHookOutput {
     /// Text for the model.
     pub context: Option<String>,
     /// Text for the user.
@@ -26,35 +26,35 @@ pub struct Late {
 
 /// Outputs of background handlers that were not fetched yet.
 #[derive(Debug, Default)]
-struct Queue {
-    said: Mutex<VecDeque<Late>>,
+struct AsyncOutputQueue {
+    said: Mutex<VecDeque<AsyncHookOutput>>,
     came: Notify,
 }
 
-impl Queue {
-    fn said(&self) -> MutexGuard<'_, VecDeque<Late>> {
+impl AsyncOutputQueue {
+    fn said(&self) -> MutexGuard<'_, VecDeque<AsyncHookOutput>> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The background handlers of a session. They are killed when the session ends.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct AsyncHooks {
     // The tasks share only the queue, so that this value can be dropped while they run.
-    queue: Arc<Queue>,
+    queue: Arc<AsyncOutputQueue>,
     tasks: Mutex<JoinSet<()>>,
 }
 
-impl Beside {
+impl AsyncHooks {
     /// Starts a handler in the background. Its output is delivered later if it was configured as a
     /// background handler. The handler has been started when this returns, even if the session ends
     /// right after that.
-    pub(super) async fn start(&self, job: Job) {
+    pub(super) async fn start(&self, job: HookJob) {
         let queue = Arc::clone(&self.queue);
         let (delivers, wakes) = (job.handler.in_background, job.handler.wakes);
         let mut run = Box::pin(async move {
             let late = to_async_output(job.run().await, wakes);
-            if delivers && late != Late::default() {
+            if delivers && late != AsyncHookOutput::default() {
                 queue.said().push_back(late);
                 queue.came.notify_one();
             }
@@ -68,7 +68,7 @@ impl Beside {
     }
 
     /// Takes the outputs since the last call.
-    pub(super) fn take_outputs(&self) -> Vec<Late> {
+    pub(super) fn take_outputs(&self) -> Vec<AsyncHookOutput> {
         mem::take(&mut *self.queue.said()).into()
     }
 
@@ -95,7 +95,7 @@ impl Beside {
     }
 }
 
-fn to_async_output(done: Done, wakes: bool) -> Late {
+fn to_async_output(done: HookJobResult, wakes: bool) -> AsyncHookOutput {
     if let Some(failure) = &done.said.failure {
         tracing::debug!(failure, "a hook beside the session failed");
     }
@@ -107,13 +107,13 @@ fn to_async_output(done: Done, wakes: bool) -> Late {
             .unwrap_or("A hook objects and does not say why.")
             .to_owned();
         cut(&mut said);
-        return Late {
+        return AsyncHookOutput {
             context: Some(said),
             message: done.said.message,
             wakes: true,
         };
     }
-    Late {
+    AsyncHookOutput {
         context: done.said.context,
         message: done.said.message,
         wakes: false,

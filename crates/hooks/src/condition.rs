@@ -1,29 +1,29 @@
 //! The `if` of a handler: a permission rule as text. The caller that fires the event evaluates it.
 
-use haft_settings::Bases;
+use haft_settings::PatternBases;
 
-use super::HookMoment;
+use super::HookEventKind;
 
 /// A condition on calls: the handler runs only for calls that match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition {
+pub struct HookCondition {
     /// The permission rule.
     pub rule: String,
     /// The base directories of relative paths in the rule.
-    pub bases: Bases,
+    pub bases: PatternBases,
 }
 
 /// Checks that a rule can be used as a condition. The error is the reason why not.
-pub type CheckCondition = dyn Fn(&Condition) -> Result<(), String>;
+pub type CheckCondition = dyn Fn(&HookCondition) -> Result<(), String>;
 
 /// Returns whether a condition holds for the call that an event is about.
-pub type JudgeCondition<'a> = dyn Fn(&Condition) -> bool + Sync + 'a;
+pub type JudgeCondition<'a> = dyn Fn(&HookCondition) -> bool + Sync + 'a;
 
-impl Condition {
+impl HookCondition {
     pub(super) fn new(
-        event: HookMoment,
+        event: HookEventKind,
         text: &str,
-        bases: &Bases,
+        bases: &PatternBases,
         check: &CheckCondition,
     ) -> Result<Self, String> {
         let condition = Self {

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use haft_contract::BoxFuture;
-use haft_settings::{Bases, Problem, Scope};
+use haft_settings::{PatternBases, SettingsProblem, SettingsScope};
 use serde_json::{Map, Value};
 
 use super::{
-    HookMoment, Matcher,
-    condition::{CheckCondition, Condition},
+    HookEventKind, HookMatcher,
+    condition::{CheckCondition, HookCondition},
 };
 
 /// The default timeout of a handler.
@@ -16,19 +16,19 @@ const USUAL: Duration = Duration::from_secs(600);
 
 /// A handler of an event.
 #[derive(Debug, Clone)]
-pub struct Handler {
+pub struct HookHandler {
     /// The event that runs it.
-    pub event: HookMoment,
+    pub event: HookEventKind,
     /// The matcher for the event's values.
-    pub matcher: Matcher,
+    pub matcher: HookMatcher,
     /// If set, it runs only for calls that match this rule.
-    pub condition: Option<Condition>,
+    pub condition: Option<HookCondition>,
     /// The settings scope that it comes from.
-    pub scope: Scope,
+    pub scope: SettingsScope,
     /// The source of its configuration.
     pub origin: HookOrigin,
     /// The action to run.
-    pub action: Action,
+    pub action: HookAction,
     /// The timeout.
     pub timeout: Duration,
     /// Whether the configuration sets the timeout.
@@ -76,15 +76,15 @@ pub struct HookPlugin {
 
 /// The action of a handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum HookAction {
     /// Runs a shell command.
     Shell(String),
     /// Runs a program with arguments.
     Program(String, Vec<String>),
     /// Sends the event to an HTTP server.
-    Http(Post),
+    Http(HttpHandlerConfig),
     /// Asks a model.
-    Model(Asked),
+    Model(ModelHandlerConfig),
     /// Calls a tool of an MCP server.
     Server(ServerToolCall),
     /// Calls a function of a connected program.
@@ -95,7 +95,7 @@ pub enum Action {
 
 /// The HTTP request of a handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Post {
+pub struct HttpHandlerConfig {
     /// The URL.
     pub url: String,
     /// Names and values of headers; values may contain `$VARIABLE`.
@@ -117,7 +117,7 @@ pub struct ServerToolCall {
 
 /// The question of a handler to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct ModelHandlerConfig {
     /// The prompt; `$ARGUMENTS` is replaced by the event.
     pub prompt: String,
     /// The model to ask instead of the default one.
@@ -150,14 +150,14 @@ impl PartialEq for Callback {
 
 impl Eq for Callback {}
 
-impl Handler {
+impl HookHandler {
     /// Creates a handler with default values for everything else.
-    pub fn new(event: HookMoment, matcher: Matcher, action: Action) -> Self {
+    pub fn new(event: HookEventKind, matcher: HookMatcher, action: HookAction) -> Self {
         Self {
             event,
             matcher,
             condition: None,
-            scope: Scope::Session,
+            scope: SettingsScope::Session,
             origin: HookOrigin::Host,
             action,
             timeout: USUAL,
@@ -175,10 +175,10 @@ impl Handler {
     #[must_use]
     pub fn of_plugin(mut self, plugin: &Arc<HookPlugin>) -> Self {
         self.origin = HookOrigin::Plugin(Arc::clone(plugin));
-        if let Action::Shell(text) = &self.action
+        if let HookAction::Shell(text) = &self.action
             && text.contains("${user_config.")
         {
-            self.action = Action::Unavailable(
+            self.action = HookAction::Unavailable(
                 "${user_config…} is for the form with args: a shell would run what is in it"
                     .to_owned(),
             );
@@ -204,10 +204,10 @@ impl Handler {
         match (&self.origin, self.scope) {
             (HookOrigin::Plugin(_), _) => "Plugin",
             (HookOrigin::Skill(_), _) => "Skill",
-            (_, Scope::Project) => "Project",
-            (_, Scope::Local) => "Local",
-            (_, Scope::Managed) => "Managed",
-            (_, Scope::User | Scope::CommandLine | Scope::Session | Scope::Turn) => "User",
+            (_, SettingsScope::Project) => "Project",
+            (_, SettingsScope::Local) => "Local",
+            (_, SettingsScope::Managed) => "Managed",
+            (_, SettingsScope::User | SettingsScope::CommandLine | SettingsScope::Session | SettingsScope::Turn) => "User",
         }
     }
 
@@ -223,12 +223,12 @@ impl Handler {
 
 /// Reads the `hooks` of one settings file; `check` validates each `if`.
 pub fn read(
-    scope: Scope,
+    scope: SettingsScope,
     file: Option<&PathBuf>,
     value: &Value,
-    bases: &Bases,
+    bases: &PatternBases,
     check: &CheckCondition,
-) -> (Vec<Handler>, Vec<Problem>) {
+) -> (Vec<HookHandler>, Vec<SettingsProblem>) {
     let mut handlers = Vec::new();
     let mut problems = Vec::new();
     let place = file.map_or_else(
@@ -236,7 +236,7 @@ pub fn read(
         |file| file.display().to_string(),
     );
     let mut complain = |what: String| {
-        problems.push(Problem {
+        problems.push(SettingsProblem {
             place: place.clone(),
             what,
         });
@@ -246,7 +246,7 @@ pub fn read(
         return (handlers, problems);
     };
     for (name, groups) in events {
-        let Some(event) = HookMoment::from_name(name) else {
+        let Some(event) = HookEventKind::from_name(name) else {
             complain(format!("hooks.{name}: no such event; it is left out"));
             continue;
         };
@@ -256,7 +256,7 @@ pub fn read(
         };
         for group in groups {
             let text = group.get("matcher").and_then(Value::as_str).unwrap_or("");
-            let (matcher, broken) = Matcher::new(event, text);
+            let (matcher, broken) = HookMatcher::new(event, text);
             if let Some(what) = broken {
                 complain(format!("hooks.{name}: {what}; it never fires"));
             }
@@ -278,12 +278,12 @@ pub fn read(
 }
 
 fn handler(
-    event: HookMoment,
-    matcher: &Matcher,
-    scope: Scope,
+    event: HookEventKind,
+    matcher: &HookMatcher,
+    scope: SettingsScope,
     entry: &Value,
-    (bases, check): (&Bases, &CheckCondition),
-) -> Result<Handler, String> {
+    (bases, check): (&PatternBases, &CheckCondition),
+) -> Result<HookHandler, String> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str);
     let is = |name: &str| entry.get(name) == Some(&Value::Bool(true));
     let kind = text("type").ok_or("a hook has no type")?;
@@ -293,13 +293,13 @@ fn handler(
     }
     let condition = match text("if") {
         None => None,
-        Some(rule) => Some(Condition::new(event, rule, bases, check)?),
+        Some(rule) => Some(HookCondition::new(event, rule, bases, check)?),
     };
     let seconds = entry.get("timeout").and_then(Value::as_f64);
     let seconds = seconds.filter(|seconds| *seconds > 0.0);
     let said = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let is_command = kind == "command";
-    Ok(Handler {
+    Ok(HookHandler {
         condition,
         scope,
         origin: HookOrigin::Settings,
@@ -310,12 +310,12 @@ fn handler(
         wakes: is_command && is("asyncRewake"),
         status: text("statusMessage").map(str::to_owned),
         written: entry.clone(),
-        ..Handler::new(event, matcher.clone(), action)
+        ..HookHandler::new(event, matcher.clone(), action)
     })
 }
 
 /// Returns the default timeout of a handler.
-fn usual(kind: &str, event: HookMoment) -> Duration {
+fn usual(kind: &str, event: HookEventKind) -> Duration {
     match (kind, event.name()) {
         (_, "UserPromptSubmit") | ("prompt", _) => Duration::from_secs(30),
         (_, "MessageDisplay") => Duration::from_secs(10),
@@ -324,7 +324,7 @@ fn usual(kind: &str, event: HookMoment) -> Duration {
     }
 }
 
-fn action(kind: &str, entry: &Value) -> Result<Action, String> {
+fn action(kind: &str, entry: &Value) -> Result<HookAction, String> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str);
     let need = |name: &str| text(name).ok_or(format!("a hook of type {kind} has no {name}"));
     Ok(match kind {
@@ -332,10 +332,10 @@ fn action(kind: &str, entry: &Value) -> Result<Action, String> {
             let command = need("command")?.to_owned();
             match entry.get("args") {
                 None if text("shell").is_some_and(|shell| shell != "bash") => {
-                    Action::Unavailable("only bash runs hooks here".to_owned())
+                    HookAction::Unavailable("only bash runs hooks here".to_owned())
                 }
-                None => Action::Shell(command),
-                Some(args) => Action::Program(command, texts(args, "args")?),
+                None => HookAction::Shell(command),
+                Some(args) => HookAction::Program(command, texts(args, "args")?),
             }
         }
         "http" => {
@@ -351,19 +351,19 @@ fn action(kind: &str, entry: &Value) -> Result<Action, String> {
                 Some(_) => return Err("headers is no object".to_owned()),
             }
             let env = entry.get("allowedEnvVars");
-            Action::Http(Post {
+            HookAction::Http(HttpHandlerConfig {
                 url: need("url")?.to_owned(),
                 headers,
                 env: env.map_or(Ok(Vec::new()), |env| texts(env, "allowedEnvVars"))?,
             })
         }
-        "prompt" | "agent" => Action::Model(Asked {
+        "prompt" | "agent" => HookAction::Model(ModelHandlerConfig {
             prompt: need("prompt")?.to_owned(),
             model: text("model").map(str::to_owned),
             with_tools: kind == "agent",
             goes_on: kind == "agent" || entry.get("continueOnBlock") == Some(&Value::Bool(true)),
         }),
-        "mcp_tool" => Action::Server(ServerToolCall {
+        "mcp_tool" => HookAction::Server(ServerToolCall {
             server: need("server")?.to_owned(),
             tool: need("tool")?.to_owned(),
             input: entry

@@ -2,11 +2,11 @@
 
 /// A kind of hook event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct HookMoment(&'static str);
+pub struct HookEventKind(&'static str);
 
 /// The effect of a handler that objects with exit code 2 or `decision: "block"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Objection {
+pub enum BlockBehavior {
     /// The objection blocks the event.
     Blocks,
     /// Blocking is no longer possible: the model gets the reason.
@@ -19,7 +19,7 @@ pub enum Objection {
 
 /// The handler types that an event supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kinds {
+enum HandlerKinds {
     All,
     /// All types except those that ask a model.
     NoModel,
@@ -27,11 +27,11 @@ enum Kinds {
     AtStart,
 }
 
-use Kinds::{All, AtStart, NoModel};
-use Objection::{Blocks, ForModel, ForUser, Ignored};
+use HandlerKinds::{All, AtStart, NoModel};
+use BlockBehavior::{Blocks, ForModel, ForUser, Ignored};
 
 /// All events that a settings file may name.
-const EVENTS: [(&str, Objection, Kinds); 33] = [
+const EVENTS: [(&str, BlockBehavior, HandlerKinds); 33] = [
     ("ConfigChange", Blocks, NoModel),
     ("CwdChanged", ForUser, NoModel),
     ("DirectoryAdded", Ignored, NoModel),
@@ -67,7 +67,7 @@ const EVENTS: [(&str, Objection, Kinds); 33] = [
     ("WorktreeRemove", Ignored, NoModel),
 ];
 
-impl HookMoment {
+impl HookEventKind {
     /// A settings file has changed.
     pub const CONFIG_CHANGE: Self = Self("ConfigChange");
     /// The working directory has changed.
@@ -146,7 +146,7 @@ impl HookMoment {
     }
 
     /// Returns the effect of an objection.
-    pub fn block_behavior(self) -> Objection {
+    pub fn block_behavior(self) -> BlockBehavior {
         let row = EVENTS.iter().find(|(name, ..)| *name == self.0);
         row.map_or(Ignored, |(_, objection, _)| *objection)
     }
@@ -274,38 +274,38 @@ mod tests {
     fn every_name_in_a_list_is_an_event() {
         assert!(EVENTS.is_sorted_by_key(|(name, ..)| *name));
         for event in [
-            HookMoment::CONFIG_CHANGE,
-            HookMoment::CWD_CHANGED,
-            HookMoment::DIRECTORY_ADDED,
-            HookMoment::ELICITATION,
-            HookMoment::ELICITATION_RESULT,
-            HookMoment::FILE_CHANGED,
-            HookMoment::INSTRUCTIONS_LOADED,
-            HookMoment::MESSAGE_DISPLAY,
-            HookMoment::NOTIFICATION,
-            HookMoment::PERMISSION_DENIED,
-            HookMoment::PERMISSION_REQUEST,
-            HookMoment::POST_COMPACT,
-            HookMoment::POST_TOOL_BATCH,
-            HookMoment::POST_TOOL_USE,
-            HookMoment::POST_TOOL_USE_FAILURE,
-            HookMoment::PRE_COMPACT,
-            HookMoment::PRE_TOOL_USE,
-            HookMoment::SESSION_END,
-            HookMoment::SESSION_START,
-            HookMoment::SETUP,
-            HookMoment::STOP,
-            HookMoment::STOP_FAILURE,
-            HookMoment::SUBAGENT_START,
-            HookMoment::SUBAGENT_STOP,
-            HookMoment::TASK_COMPLETED,
-            HookMoment::TASK_CREATED,
-            HookMoment::USER_PROMPT_EXPANSION,
-            HookMoment::USER_PROMPT_SUBMIT,
-            HookMoment::WORKTREE_CREATE,
-            HookMoment::WORKTREE_REMOVE,
+            HookEventKind::CONFIG_CHANGE,
+            HookEventKind::CWD_CHANGED,
+            HookEventKind::DIRECTORY_ADDED,
+            HookEventKind::ELICITATION,
+            HookEventKind::ELICITATION_RESULT,
+            HookEventKind::FILE_CHANGED,
+            HookEventKind::INSTRUCTIONS_LOADED,
+            HookEventKind::MESSAGE_DISPLAY,
+            HookEventKind::NOTIFICATION,
+            HookEventKind::PERMISSION_DENIED,
+            HookEventKind::PERMISSION_REQUEST,
+            HookEventKind::POST_COMPACT,
+            HookEventKind::POST_TOOL_BATCH,
+            HookEventKind::POST_TOOL_USE,
+            HookEventKind::POST_TOOL_USE_FAILURE,
+            HookEventKind::PRE_COMPACT,
+            HookEventKind::PRE_TOOL_USE,
+            HookEventKind::SESSION_END,
+            HookEventKind::SESSION_START,
+            HookEventKind::SETUP,
+            HookEventKind::STOP,
+            HookEventKind::STOP_FAILURE,
+            HookEventKind::SUBAGENT_START,
+            HookEventKind::SUBAGENT_STOP,
+            HookEventKind::TASK_COMPLETED,
+            HookEventKind::TASK_CREATED,
+            HookEventKind::USER_PROMPT_EXPANSION,
+            HookEventKind::USER_PROMPT_SUBMIT,
+            HookEventKind::WORKTREE_CREATE,
+            HookEventKind::WORKTREE_REMOVE,
         ] {
-            assert_eq!(HookMoment::from_name(event.name()), Some(event));
+            assert_eq!(HookEventKind::from_name(event.name()), Some(event));
         }
     }
 
@@ -321,7 +321,7 @@ mod tests {
             ("SubagentStart", "prompt", false),
         ];
         for (event, kind, expected) in cases {
-            let event = HookMoment::from_name(event).unwrap();
+            let event = HookEventKind::from_name(event).unwrap();
             assert_eq!(event.accepts_handler(kind), expected, "{} {kind}", event.name());
         }
     }

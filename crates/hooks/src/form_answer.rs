@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::Heard;
+use crate::HandlerOutput;
 
 /// The answer to an elicitation.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +38,7 @@ impl HookFormAction {
 impl HookFormAnswer {
     /// Combines the answers of all handlers: an objection declines, otherwise the strictest answer
     /// is used; of equally strict ones the last. `None` if no handler answers.
-    pub fn of(heard: &[Heard]) -> Option<Self> {
+    pub fn of(heard: &[HandlerOutput]) -> Option<Self> {
         if heard.iter().any(|heard| heard.output.block.is_some()) {
             return Some(Self {
                 action: HookFormAction::Decline,
@@ -75,18 +75,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{HookMoment, HookOutput, output::HookExit};
+    use crate::{HookEventKind, HookOutput, output::HookExit};
 
-    fn heard(code: i32, output: &Value) -> Heard {
+    fn heard(code: i32, output: &Value) -> HandlerOutput {
         let ended = HookExit {
             code: Some(code),
             stdout: output.to_string(),
             stderr: "no".to_owned(),
         };
-        Heard {
+        HandlerOutput {
             label: "h".to_owned(),
             owner: "User",
-            output: HookOutput::read(HookMoment::ELICITATION, &ended),
+            output: HookOutput::read(HookEventKind::ELICITATION, &ended),
         }
     }
 
@@ -98,7 +98,7 @@ mod tests {
     fn the_strictest_answer_counts_and_of_several_the_last() {
         let yes = |name: &str| heard(0, &answer("accept", &json!({"name": name})));
         let silent = || heard(0, &json!({}));
-        let action = |all: &[Heard]| HookFormAnswer::of(all).map(|answer| answer.action.as_str());
+        let action = |all: &[HandlerOutput]| HookFormAnswer::of(all).map(|answer| answer.action.as_str());
         assert_eq!(HookFormAnswer::of(&[silent()]), None);
         let both = HookFormAnswer::of(&[yes("a"), silent(), yes("b")]).unwrap();
         assert_eq!(both.content.unwrap()["name"], "b");

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use haft_contract::CallId;
 
-use super::HookMoment;
+use super::HookEventKind;
 
 /// Receives events when handlers start, print and end.
-pub trait HearHooks: Send + Sync {
+pub trait HookEventSink: Send + Sync {
     /// Handles an event. Called synchronously while the handler runs, so it must return quickly.
-    fn on_event(&self, news: &HookNews);
+    fn on_event(&self, news: &HookRunEvent);
 }
 
 /// An event of a running handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookNews {
+pub struct HookRunEvent {
     /// The id of this run.
     pub id: String,
     /// The event and the matched value, such as `PreToolUse:Bash`.
     pub name: String,
     /// The hook event.
-    pub event: HookMoment,
+    pub event: HookEventKind,
     /// A status message for the user while it runs.
     pub status: Option<String>,
     /// The stage of the run.
@@ -75,22 +75,22 @@ impl HookOutcome {
 }
 
 /// Reports one run of a handler. If it is dropped before the end, the run is reported as cancelled.
-pub(super) struct Teller {
-    ear: Option<Arc<dyn HearHooks>>,
-    news: HookNews,
+pub(super) struct HookReporter {
+    ear: Option<Arc<dyn HookEventSink>>,
+    news: HookRunEvent,
 }
 
-impl Teller {
+impl HookReporter {
     /// Reports the start of a run, if there is an observer.
     pub(super) fn start(
-        ear: Option<Arc<dyn HearHooks>>,
-        event: HookMoment,
+        ear: Option<Arc<dyn HookEventSink>>,
+        event: HookEventKind,
         name: &str,
         status: Option<&str>,
     ) -> Self {
         let teller = Self {
             ear,
-            news: HookNews {
+            news: HookRunEvent {
                 id: CallId::new().to_string(),
                 name: name.to_owned(),
                 event,
@@ -109,7 +109,7 @@ impl Teller {
 
     pub(super) fn report(&self, stage: HookStage) {
         if let Some(ear) = &self.ear {
-            let news = HookNews {
+            let news = HookRunEvent {
                 stage,
                 ..self.news.clone()
             };
@@ -124,7 +124,7 @@ impl Teller {
     }
 }
 
-impl Drop for Teller {
+impl Drop for HookReporter {
     fn drop(&mut self) {
         self.report(HookStage::Ended {
             stdout: String::new(),

@@ -6,23 +6,23 @@
 
 use std::collections::BTreeMap;
 
-use haft_contract::{HttpClient, HttpPost, ResolveHosts, secrets};
-use haft_settings::HttpLimits;
+use haft_contract::{HttpClient, HttpPost, HostResolver, secrets};
+use haft_settings::HttpHookLimits;
 use serde_json::Value;
 
-use super::{config::Post, output::HookExit, run::RunError};
+use super::{config::HttpHandlerConfig, output::HookExit, run::RunError};
 
 /// Posts the event.
 pub(super) async fn post(
-    post: &Post,
+    post: &HttpHandlerConfig,
     input: &str,
-    (client, hosts): (&dyn HttpClient, Option<&dyn ResolveHosts>),
-    limits: &HttpLimits,
+    (client, hosts): (&dyn HttpClient, Option<&dyn HostResolver>),
+    limits: &HttpHookLimits,
     env: &BTreeMap<String, String>,
 ) -> Result<HookExit, RunError> {
     let failed = |why: String| RunError::Unavailable(why);
     let named = check(limits, &post.url).map_err(failed)?;
-    let addresses = match (hosts, Address::read(&post.url)) {
+    let addresses = match (hosts, UrlParts::read(&post.url)) {
         (Some(hosts), Some(address)) => {
             let found = hosts.resolve(address.host_name(), named);
             found.await.map_err(failed)?
@@ -73,8 +73,8 @@ pub(super) async fn post(
 
 /// Checks whether requests to this URL are allowed; the error is the reason why not. `true`: the
 /// settings name its host.
-fn check(limits: &HttpLimits, url: &str) -> Result<bool, String> {
-    let address = Address::read(url).ok_or_else(|| {
+fn check(limits: &HttpHookLimits, url: &str) -> Result<bool, String> {
+    let address = UrlParts::read(url).ok_or_else(|| {
         format!("{url:?} is no address to post to: it must be plain http:// or https://")
     })?;
     match &limits.urls {
@@ -83,7 +83,7 @@ fn check(limits: &HttpLimits, url: &str) -> Result<bool, String> {
             let mut fitting = patterns.iter().filter(|pattern| address.fits(pattern));
             Ok(fitting.any(|pattern| {
                 // A pattern with a star in the host does not name a host.
-                Address::split(pattern).is_some_and(|one| !one.host_name().contains('*'))
+                UrlParts::split(pattern).is_some_and(|one| !one.host_name().contains('*'))
             }))
         }
         Some(_) => Err(format!(
@@ -94,14 +94,14 @@ fn check(limits: &HttpLimits, url: &str) -> Result<bool, String> {
 }
 
 /// A URL split into parts, so that a `*` in a pattern matches only within one part.
-struct Address<'a> {
+struct UrlParts<'a> {
     scheme: &'a str,
     /// The host with the port.
     host: &'a str,
     rest: &'a str,
 }
 
-impl<'a> Address<'a> {
+impl<'a> UrlParts<'a> {
     /// Parses a URL. `None` if it is invalid or could be parsed differently by other software.
     fn read(url: &'a str) -> Option<Self> {
         let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
@@ -131,7 +131,7 @@ impl<'a> Address<'a> {
         if pattern == "*" {
             return true;
         }
-        let Some(pattern) = Address::split(pattern) else {
+        let Some(pattern) = UrlParts::split(pattern) else {
             return false;
         };
         let or_root = |rest: &str| {
@@ -219,7 +219,7 @@ mod tests {
         ];
         for (pattern, url, expected) in cases {
             assert_eq!(
-                Address::read(url).unwrap().fits(pattern),
+                UrlParts::read(url).unwrap().fits(pattern),
                 expected,
                 "{pattern} {url}"
             );
@@ -239,8 +239,8 @@ mod tests {
             "a.org",
             "",
         ] {
-            assert!(Address::read(url).is_none(), "{url}");
-            assert!(check(&HttpLimits::default(), url).is_err(), "{url}");
+            assert!(UrlParts::read(url).is_none(), "{url}");
+            assert!(check(&HttpHookLimits::default(), url).is_err(), "{url}");
         }
     }
 
@@ -252,10 +252,10 @@ mod tests {
             ("http://[::1]:80/x", "[::1]"),
             ("http://[::1]", "[::1]"),
         ] {
-            assert_eq!(Address::read(url).unwrap().host_name(), host, "{url}");
+            assert_eq!(UrlParts::read(url).unwrap().host_name(), host, "{url}");
         }
         let named = |pattern: &str| {
-            let limits = HttpLimits {
+            let limits = HttpHookLimits {
                 urls: Some(vec![pattern.to_owned()]),
                 env: None,
             };
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn an_empty_list_lets_nothing_out() {
-        let limits = HttpLimits {
+        let limits = HttpHookLimits {
             urls: Some(Vec::new()),
             env: None,
         };
@@ -297,7 +297,7 @@ mod tests {
         fn no_text_is_too_odd(text in ".*", pattern in ".*") {
             let _ = filled(&text, |name| name.to_owned());
             let _ = glob(&pattern, &text);
-            if let Some(address) = Address::read(&text) {
+            if let Some(address) = UrlParts::read(&text) {
                 address.fits(&pattern);
             }
         }

@@ -11,52 +11,52 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{HttpClient, ResolveHosts, secrets};
-use haft_settings::HttpLimits;
+use haft_contract::{HttpClient, HostResolver, secrets};
+use haft_settings::HttpHookLimits;
 use tokio::time::timeout;
 
 use super::{
-    ask::AskModel,
-    config::{Action, Callback, Handler},
-    hook_events::{HearHooks, HookOutcome, HookStage, Teller},
+    ask::HookModelProvider,
+    config::{HookAction, Callback, HookHandler},
+    hook_events::{HookEventSink, HookOutcome, HookStage, HookReporter},
     http,
     output::{HookExit, HookOutput},
     reaper::Reaper,
-    run::{self, RunError, Surroundings},
-    server_tool::CallServers,
+    run::{self, RunError, ProcessContext},
+    server_tool::McpToolCaller,
 };
 
 /// Longer texts of a handler are stored in a file, and only a part of them is used.
 const LONGEST: usize = 10_000;
 
 /// Stores long texts.
-pub trait KeepText: Send + Sync {
+pub trait LongTextStore: Send + Sync {
     /// Stores a text that is longer than `longest` characters; returns the text to use instead.
     fn store(&self, text: &str, longest: usize) -> Option<String>;
 }
 
 /// The resources of handlers. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Means {
+pub(super) struct HookResources {
     /// The project's root when the session started.
     pub(super) project: PathBuf,
     /// Environment variables from the settings.
     pub(super) env: Arc<BTreeMap<String, String>>,
     pub(super) http: Option<Arc<dyn HttpClient>>,
-    pub(super) limits: Arc<HttpLimits>,
-    pub(super) hosts: Option<Arc<dyn ResolveHosts>>,
-    pub(super) model: Option<Arc<dyn AskModel>>,
-    pub(super) servers: Option<Arc<dyn CallServers>>,
-    pub(super) ear: Option<Arc<dyn HearHooks>>,
+    pub(super) limits: Arc<HttpHookLimits>,
+    pub(super) hosts: Option<Arc<dyn HostResolver>>,
+    pub(super) model: Option<Arc<dyn HookModelProvider>>,
+    pub(super) servers: Option<Arc<dyn McpToolCaller>>,
+    pub(super) ear: Option<Arc<dyn HookEventSink>>,
     /// The store for long texts.
-    pub(super) results: Option<Arc<dyn KeepText>>,
+    pub(super) results: Option<Arc<dyn LongTextStore>>,
     /// The file for environment variables of later commands.
     pub(super) env_file: Option<PathBuf>,
     /// Kills handlers if our process dies.
     pub(super) reaper: Arc<Reaper>,
 }
 
-impl fmt::Debug for Means {
+impl fmt::Debug for HookResources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Means")
             .field("project", &self.project)
@@ -64,7 +64,7 @@ impl fmt::Debug for Means {
     }
 }
 
-impl Means {
+impl HookResources {
     /// Returns a variable from the settings, otherwise from our environment.
     pub(super) fn variable(&self, name: &str) -> Option<String> {
         let set = self.env.get(name).cloned();
@@ -130,8 +130,8 @@ pub(super) fn cut(text: &mut String) {
 }
 
 /// A run of one handler.
-pub(super) struct Job {
-    pub(super) handler: Arc<Handler>,
+pub(super) struct HookJob {
+    pub(super) handler: Arc<HookHandler>,
     /// The event as JSON, for stdin.
     pub(super) input: Arc<str>,
     /// The event and the matched value.
@@ -139,36 +139,36 @@ pub(super) struct Job {
     pub(super) cwd: PathBuf,
     pub(super) limit: Duration,
     pub(super) effort: Option<String>,
-    pub(super) means: Means,
+    pub(super) means: HookResources,
 }
 
 /// The result of a run.
-pub(super) struct Done {
+pub(super) struct HookJobResult {
     pub(super) said: HookOutput,
     /// The exit of a program, if the handler is one.
     pub(super) ended: Option<HookExit>,
 }
 
 /// The raw answer of a handler.
-enum Answer {
+enum HandlerAnswer {
     Ended(HookExit),
     Model { text: String, said: Box<HookOutput> },
 }
 
-impl Job {
+impl HookJob {
     /// Runs the handler until it ends or times out.
-    pub(super) async fn run(self) -> Done {
+    pub(super) async fn run(self) -> HookJobResult {
         let handler = &self.handler;
         // The connected program knows what it runs itself.
-        let is_callback = matches!(handler.action, Action::Callback(_));
+        let is_callback = matches!(handler.action, HookAction::Callback(_));
         let ear = self.means.ear.clone().filter(|_| !is_callback);
         let status = handler.status.as_deref();
-        let teller = Teller::start(ear, handler.event, &self.name, status);
+        let teller = HookReporter::start(ear, handler.event, &self.name, status);
         let answer = self.answer(&teller).await;
         let (mut said, stage) = match &answer {
-            Ok(Answer::Ended(ended)) => {
+            Ok(HandlerAnswer::Ended(ended)) => {
                 let said = HookOutput::read(handler.event, ended);
-                let is_program = matches!(handler.action, Action::Shell(_) | Action::Program(..));
+                let is_program = matches!(handler.action, HookAction::Shell(_) | HookAction::Program(..));
                 let well = ended.code == Some(0) && said.failure.is_none();
                 let stage = HookStage::Ended {
                     stdout: ended.stdout.clone(),
@@ -182,7 +182,7 @@ impl Job {
                 };
                 (said, stage)
             }
-            Ok(Answer::Model { text, said }) => {
+            Ok(HandlerAnswer::Model { text, said }) => {
                 let stage = HookStage::Ended {
                     stdout: text.clone(),
                     stderr: String::new(),
@@ -212,33 +212,33 @@ impl Job {
         let mut said = said.restrict_to_event(handler.event);
         self.means.shorten(&mut said);
         tracing::debug!(event = handler.event.name(), ?said, "hook");
-        Done {
+        HookJobResult {
             said,
             ended: match answer {
-                Ok(Answer::Ended(ended)) => Some(ended),
+                Ok(HandlerAnswer::Ended(ended)) => Some(ended),
                 _ => None,
             },
         }
     }
 
-    async fn answer(&self, teller: &Teller) -> Result<Answer, RunError> {
+    async fn answer(&self, teller: &HookReporter) -> Result<HandlerAnswer, RunError> {
         let means = &self.means;
         let unavailable = |what: &str| RunError::Unavailable(what.to_owned());
         let in_time = |late| move |_| RunError::TimedOut(late);
         match &self.handler.action {
-            Action::Callback(callback) => {
+            HookAction::Callback(callback) => {
                 let ended = ask(callback, &self.input, self.limit).await?;
-                Ok(Answer::Ended(ended))
+                Ok(HandlerAnswer::Ended(ended))
             }
-            Action::Http(post) => {
+            HookAction::Http(post) => {
                 let client = means.http.as_deref();
                 let client = client.ok_or_else(|| unavailable("nothing here can send HTTP"))?;
                 let way = (client, means.hosts.as_deref());
                 let sent = http::post(post, &self.input, way, &means.limits, &means.env);
                 let sent = timeout(self.limit, sent).await;
-                Ok(Answer::Ended(sent.map_err(in_time(self.limit))??))
+                Ok(HandlerAnswer::Ended(sent.map_err(in_time(self.limit))??))
             }
-            Action::Server(tool) => {
+            HookAction::Server(tool) => {
                 let servers = means.servers.as_deref();
                 let servers = servers.ok_or_else(|| unavailable("there is no MCP server here"))?;
                 let event = serde_json::from_str(&self.input).unwrap_or_default();
@@ -247,13 +247,13 @@ impl Job {
                 let text = called
                     .map_err(in_time(self.limit))?
                     .map_err(RunError::Unavailable)?;
-                Ok(Answer::Ended(HookExit {
+                Ok(HandlerAnswer::Ended(HookExit {
                     code: Some(0),
                     stdout: text,
                     stderr: String::new(),
                 }))
             }
-            Action::Model(asked) => {
+            HookAction::Model(asked) => {
                 let model = means.model.as_deref();
                 let model = model.ok_or_else(|| unavailable("there is no model to ask here"))?;
                 let question = asked.question(&self.input, self.cwd.clone());
@@ -263,11 +263,11 @@ impl Job {
                     .map_err(RunError::Unavailable)?;
                 let said = HookOutput::of_model(self.handler.event, &text, asked);
                 let said = Box::new(said.map_err(RunError::Unavailable)?);
-                Ok(Answer::Model { text, said })
+                Ok(HandlerAnswer::Model { text, said })
             }
-            Action::Shell(_) | Action::Program(..) | Action::Unavailable(_) => {
+            HookAction::Shell(_) | HookAction::Program(..) | HookAction::Unavailable(_) => {
                 let sets = self.handler.event.sets_variables();
-                let surroundings = Surroundings {
+                let surroundings = ProcessContext {
                     cwd: &self.cwd,
                     project: &means.project,
                     env: &means.env,
@@ -276,7 +276,7 @@ impl Job {
                     reaper: &means.reaper,
                 };
                 let ran = run::run(&self.handler, &self.input, self.limit, surroundings, teller);
-                Ok(Answer::Ended(ran.await?))
+                Ok(HandlerAnswer::Ended(ran.await?))
             }
         }
     }

@@ -48,29 +48,29 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use haft_contract::{BoxFuture, HookVerdict, HttpClient, ResolveHosts, SessionId};
-pub use haft_settings::HttpLimits;
+use haft_contract::{BoxFuture, HookVerdict, HttpClient, HostResolver, SessionId};
+pub use haft_settings::HttpHookLimits;
 use serde_json::{Map, Value, json};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
 };
 
-pub use ask::{AskModel, ModelQuestion};
-use async_hooks::Beside;
-pub use async_hooks::Late;
-pub use condition::{CheckCondition, Condition, JudgeCondition};
-pub use config::{Action, Asked, Callback, Handler, HookOrigin, HookPlugin, Post, read};
-pub use event::{HookMoment, Objection};
+pub use ask::{HookModelProvider, ModelQuestion};
+use async_hooks::AsyncHooks;
+pub use async_hooks::AsyncHookOutput;
+pub use condition::{CheckCondition, HookCondition, JudgeCondition};
+pub use config::{HookAction, ModelHandlerConfig, Callback, HookHandler, HookOrigin, HookPlugin, HttpHandlerConfig, read};
+pub use event::{HookEventKind, BlockBehavior};
 use file_watch::FileWatch;
 pub use file_watch::WatchedChange;
 pub use form_answer::{HookFormAction, HookFormAnswer};
-pub use hook_events::{HearHooks, HookNews, HookOutcome, HookStage};
-pub use job::KeepText;
-use job::{Job, Means};
-pub use matcher::Matcher;
+pub use hook_events::{HookEventSink, HookRunEvent, HookOutcome, HookStage};
+pub use job::LongTextStore;
+use job::{HookJob, HookResources};
+pub use matcher::HookMatcher;
 pub use output::{HookDecision, HookOutput};
-pub use server_tool::CallServers;
+pub use server_tool::McpToolCaller;
 
 /// The default time limit for all SessionEnd handlers together; a handler's own timeout can raise
 /// it.
@@ -85,16 +85,16 @@ const BETWEEN_CHANGES: Duration = Duration::from_millis(400);
 /// session.
 #[derive(Debug, Clone, Default)]
 pub struct Hooks {
-    handlers: Vec<Arc<Handler>>,
-    means: Means,
-    live: Arc<Live>,
+    handlers: Vec<Arc<HookHandler>>,
+    means: HookResources,
+    live: Arc<LiveHooks>,
 }
 
 /// The state that changes during a session.
 #[derive(Debug, Default)]
-struct Live {
+struct LiveHooks {
     state: Mutex<HookState>,
-    async_hooks: Beside,
+    async_hooks: AsyncHooks,
     /// Signals that the set of watched paths may have changed.
     watch_changed: Notify,
     /// Whether skills are to be reloaded.
@@ -104,19 +104,19 @@ struct Live {
 #[derive(Debug, Default)]
 struct HookState {
     /// Handlers that were added during the session.
-    added: Vec<Arc<Handler>>,
+    added: Vec<Arc<HookHandler>>,
     /// The handlers of plugins, if they were replaced since the start.
-    of_plugins: Option<Vec<Arc<Handler>>>,
+    of_plugins: Option<Vec<Arc<HookHandler>>>,
     /// Keys of `once` handlers that have run.
     spent: HashSet<String>,
-    situation: Situation,
+    situation: PromptContext,
     /// Paths that handlers asked to watch, in addition to those in matchers.
     watched: Vec<PathBuf>,
 }
 
 /// Facts about the session that handlers receive with each event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Situation {
+pub struct PromptContext {
     /// The id of the prompt that is being answered.
     pub prompt_id: Option<String>,
     /// The effort level of the model.
@@ -124,9 +124,9 @@ pub struct Situation {
 }
 
 /// An occurrence of an event.
-pub struct Occasion<'a> {
+pub struct HookInvocation<'a> {
     /// The kind of event.
-    pub event: HookMoment,
+    pub event: HookEventKind,
     /// The values that matchers are compared with: the tool's name and its aliases, or another
     /// value.
     pub names: &'a [&'a str],
@@ -141,7 +141,7 @@ pub struct Occasion<'a> {
 
 /// The fields that all events have.
 #[derive(Debug, Clone)]
-pub struct Common {
+pub struct HookCommonFields {
     /// The session id.
     pub session_id: String,
     /// The path of its transcript.
@@ -149,12 +149,12 @@ pub struct Common {
     /// The permission mode, if the event includes it.
     pub permission_mode: Option<&'static str>,
     /// The agent that acts.
-    pub agent: Identity,
+    pub agent: AgentIdentity,
 }
 
 /// The agent that acts in a session: the main agent (with or without an agent kind), or a subagent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct AgentIdentity {
     /// The id of a subagent.
     pub id: Option<String>,
     /// The agent kind.
@@ -163,7 +163,7 @@ pub struct Identity {
 
 /// The output of one handler, with its source.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Heard {
+pub struct HandlerOutput {
     /// The short description of the handler for users.
     pub label: String,
     /// The name of the handler's source.
@@ -174,12 +174,12 @@ pub struct Heard {
 
 impl Hooks {
     /// Creates the handlers of a session in this project.
-    pub fn new(handlers: Vec<Handler>, project: &Path) -> Self {
+    pub fn new(handlers: Vec<HookHandler>, project: &Path) -> Self {
         Self {
             handlers: handlers.into_iter().map(Arc::new).collect(),
-            means: Means {
+            means: HookResources {
                 project: project.to_path_buf(),
-                ..Means::default()
+                ..HookResources::default()
             },
             live: Arc::default(),
         }
@@ -194,14 +194,14 @@ impl Hooks {
 
     /// Adds handlers.
     #[must_use]
-    pub fn with_handlers(mut self, handlers: Vec<Handler>) -> Self {
+    pub fn with_handlers(mut self, handlers: Vec<HookHandler>) -> Self {
         self.handlers.extend(handlers.into_iter().map(Arc::new));
         self
     }
 
     /// Sets the HTTP client and the limits from the settings.
     #[must_use]
-    pub fn with_http(mut self, client: Arc<dyn HttpClient>, limits: HttpLimits) -> Self {
+    pub fn with_http(mut self, client: Arc<dyn HttpClient>, limits: HttpHookLimits) -> Self {
         self.means.http = Some(client);
         self.means.limits = Arc::new(limits);
         self
@@ -209,57 +209,57 @@ impl Hooks {
 
     /// Sets a resolver for hosts; requests go only to the addresses that it returns.
     #[must_use]
-    pub fn with_hosts(mut self, hosts: Arc<dyn ResolveHosts>) -> Self {
+    pub fn with_hosts(mut self, hosts: Arc<dyn HostResolver>) -> Self {
         self.means.hosts = Some(hosts);
         self
     }
 
     /// Sets the provider for model handlers.
     #[must_use]
-    pub fn with_model(mut self, model: Arc<dyn AskModel>) -> Self {
+    pub fn with_model(mut self, model: Arc<dyn HookModelProvider>) -> Self {
         self.means.model = Some(model);
         self
     }
 
     /// Sets the caller for tools of MCP servers.
     #[must_use]
-    pub fn with_servers(mut self, servers: Arc<dyn CallServers>) -> Self {
+    pub fn with_servers(mut self, servers: Arc<dyn McpToolCaller>) -> Self {
         self.means.servers = Some(servers);
         self
     }
 
     /// Sets the observer of running handlers.
     #[must_use]
-    pub fn with_event_sink(mut self, ear: Arc<dyn HearHooks>) -> Self {
+    pub fn with_event_sink(mut self, ear: Arc<dyn HookEventSink>) -> Self {
         self.means.ear = Some(ear);
         self
     }
 
     /// Sets the store for long texts, and the file for environment variables of later commands.
     #[must_use]
-    pub fn with_text_store(mut self, results: Arc<dyn KeepText>, env_file: PathBuf) -> Self {
+    pub fn with_text_store(mut self, results: Arc<dyn LongTextStore>, env_file: PathBuf) -> Self {
         self.means.results = Some(results);
         self.means.env_file = Some(env_file);
         self
     }
 
     /// Adds handlers to a running session, for example those of a skill.
-    pub fn add(&self, handlers: Vec<Handler>) {
+    pub fn add(&self, handlers: Vec<HookHandler>) {
         let handlers = handlers.into_iter().map(Arc::new);
         self.state().added.extend(handlers);
         self.live.watch_changed.notify_one();
     }
 
     /// Replaces the handlers of plugins.
-    pub fn set_plugin_handlers(&self, handlers: Vec<Handler>) {
+    pub fn set_plugin_handlers(&self, handlers: Vec<HookHandler>) {
         let handlers = handlers.into_iter().map(Arc::new).collect();
         self.state().of_plugins = Some(handlers);
     }
 
     /// Returns all handlers in effect, in the order of their configuration.
-    fn current(&self) -> Vec<Arc<Handler>> {
+    fn current(&self) -> Vec<Arc<HookHandler>> {
         let state = self.state();
-        let is_past = |handler: &&Arc<Handler>| {
+        let is_past = |handler: &&Arc<HookHandler>| {
             state.of_plugins.is_some() && matches!(handler.origin, HookOrigin::Plugin(_))
         };
         let first = self.handlers.iter().filter(|handler| !is_past(handler));
@@ -272,29 +272,29 @@ impl Hooks {
     }
 
     /// Changes the facts about the session that handlers receive.
-    pub fn set_situation(&self, change: impl FnOnce(&mut Situation)) {
+    pub fn set_situation(&self, change: impl FnOnce(&mut PromptContext)) {
         change(&mut self.state().situation);
     }
 
     /// Returns the facts about the session that handlers receive.
-    pub fn situation(&self) -> Situation {
+    pub fn situation(&self) -> PromptContext {
         self.state().situation.clone()
     }
 
     /// Returns the file with variables for later commands, if any handler may have written to it.
     pub fn env_file(&self) -> Option<&Path> {
-        let sets = |handler: &Arc<Handler>| handler.event.sets_variables();
+        let sets = |handler: &Arc<HookHandler>| handler.event.sets_variables();
         let any = self.handlers.iter().any(sets) || self.current().iter().any(sets);
         self.means.env_file.as_deref().filter(|_| any)
     }
 
     /// Returns whether no handler exists for this event, so that its fields need not be gathered.
-    pub fn has_no_handlers(&self, event: HookMoment) -> bool {
+    pub fn has_no_handlers(&self, event: HookEventKind) -> bool {
         !self.current().iter().any(|handler| handler.event == event)
     }
 
     /// Takes the outputs of background handlers since the last call.
-    pub fn take_async_outputs(&self) -> Vec<Late> {
+    pub fn take_async_outputs(&self) -> Vec<AsyncHookOutput> {
         self.live.async_hooks.take_outputs()
     }
 
@@ -319,15 +319,15 @@ impl Hooks {
     /// Boxed, so that its code is generated only once, here, and not in every crate that awaits it.
     pub fn fire<'a>(
         &'a self,
-        occasion: &'a Occasion<'a>,
-        common: &'a Common,
-    ) -> BoxFuture<'a, Vec<Heard>> {
+        occasion: &'a HookInvocation<'a>,
+        common: &'a HookCommonFields,
+    ) -> BoxFuture<'a, Vec<HandlerOutput>> {
         Box::pin(self.run_matching(occasion, common))
     }
 
-    async fn run_matching(&self, occasion: &Occasion<'_>, common: &Common) -> Vec<Heard> {
+    async fn run_matching(&self, occasion: &HookInvocation<'_>, common: &HookCommonFields) -> Vec<HandlerOutput> {
         let jobs = self.jobs(occasion, common);
-        let (beside, waited_for): (Vec<Job>, Vec<Job>) =
+        let (beside, waited_for): (Vec<HookJob>, Vec<HookJob>) =
             jobs.into_iter().partition(|job| job.handler.in_background);
         for job in beside {
             self.live.async_hooks.start(job).await;
@@ -335,7 +335,7 @@ impl Hooks {
         let heard = waited_for.into_iter().map(|job| async move {
             let (label, owner) = (job.handler.label(), job.handler.owner());
             let said = job.run().await.said;
-            Heard { label, owner, output: said }
+            HandlerOutput { label, owner, output: said }
         });
         let heard = join_all(heard).await;
         for one in &heard {
@@ -402,13 +402,13 @@ impl Hooks {
     }
 
     fn watch_list(&self, cwd: &Path) -> Vec<PathBuf> {
-        if self.has_no_handlers(HookMoment::FILE_CHANGED) {
+        if self.has_no_handlers(HookEventKind::FILE_CHANGED) {
             return Vec::new();
         }
         let current = self.current();
         let of_event = current
             .iter()
-            .filter(|handler| handler.event == HookMoment::FILE_CHANGED);
+            .filter(|handler| handler.event == HookEventKind::FILE_CHANGED);
         let names = of_event.flat_map(|handler| handler.matcher.written_names());
         let plain = |name: &String| !name.is_empty() && !name.contains('/') && !name.contains("..");
         let mut paths: Vec<PathBuf> = names.filter(plain).map(|name| cwd.join(name)).collect();
@@ -417,13 +417,13 @@ impl Hooks {
     }
 
     /// Starts all matching handlers without waiting for them; their outputs are ignored.
-    pub async fn fire_and_forget(&self, occasion: &Occasion<'_>, common: &Common) {
+    pub async fn fire_and_forget(&self, occasion: &HookInvocation<'_>, common: &HookCommonFields) {
         for job in self.jobs(occasion, common) {
             self.live.async_hooks.start(job).await;
         }
     }
 
-    fn jobs(&self, occasion: &Occasion<'_>, common: &Common) -> Vec<Job> {
+    fn jobs(&self, occasion: &HookInvocation<'_>, common: &HookCommonFields) -> Vec<HookJob> {
         let fitting = self.matching_handlers(occasion);
         if fitting.is_empty() {
             return Vec::new();
@@ -435,7 +435,7 @@ impl Hooks {
             Some(matched) if !matched.is_empty() => format!("{event}:{matched}"),
             _ => event.to_owned(),
         };
-        let jobs = fitting.into_iter().map(|handler| Job {
+        let jobs = fitting.into_iter().map(|handler| HookJob {
             input: Arc::clone(&input),
             name: name.clone(),
             cwd: occasion.cwd.to_path_buf(),
@@ -447,7 +447,7 @@ impl Hooks {
         jobs.collect()
     }
 
-    fn matching_handlers(&self, occasion: &Occasion<'_>) -> Vec<Arc<Handler>> {
+    fn matching_handlers(&self, occasion: &HookInvocation<'_>) -> Vec<Arc<HookHandler>> {
         // Evaluating conditions may take long, so the state is not locked meanwhile.
         let current = self.current();
         let mut seen = HashSet::new();
@@ -461,15 +461,15 @@ impl Hooks {
                 (Some(_), None) => false,
             })
             .filter(|handler| seen.insert(handler.key()));
-        let mut fitting: Vec<Arc<Handler>> = fitting.cloned().collect();
+        let mut fitting: Vec<Arc<HookHandler>> = fitting.cloned().collect();
         let mut state = self.state();
         fitting.retain(|handler| !handler.once || state.spent.insert(handler.key()));
         fitting
     }
 
     /// Returns the timeout of a handler. SessionEnd handlers are also limited by a common timeout.
-    fn limit(&self, handler: &Handler) -> Duration {
-        if handler.event != HookMoment::SESSION_END {
+    fn limit(&self, handler: &HookHandler) -> Duration {
+        if handler.event != HookEventKind::SESSION_END {
             return handler.timeout;
         }
         let by_variable = self
@@ -481,8 +481,8 @@ impl Hooks {
     }
 
     fn raised_end(&self) -> Duration {
-        let raises = |handler: &&Arc<Handler>| {
-            handler.event == HookMoment::SESSION_END
+        let raises = |handler: &&Arc<HookHandler>| {
+            handler.event == HookEventKind::SESSION_END
                 && handler.has_own_timeout
                 && matches!(handler.origin, HookOrigin::Settings)
         };
@@ -499,22 +499,22 @@ impl Hooks {
     }
 }
 
-impl Common {
+impl HookCommonFields {
     /// Returns the common fields of a session that keeps its state in this folder.
     pub fn of(session: SessionId, folder: &Path) -> Self {
         Self {
             session_id: session.to_string(),
             transcript_path: folder.with_extension("jsonl"),
             permission_mode: None,
-            agent: Identity::default(),
+            agent: AgentIdentity::default(),
         }
     }
 }
 
 /// Merges the outputs of several handlers.
-pub fn merge_outputs(heard: Vec<Heard>) -> HookVerdict {
+pub fn merge_outputs(heard: Vec<HandlerOutput>) -> HookVerdict {
     let mut verdict = HookVerdict::default();
-    for Heard { label, output: said, .. } in heard {
+    for HandlerOutput { label, output: said, .. } in heard {
         verdict.context.extend(said.context);
         verdict.messages.extend(said.message);
         let failure = said.failure;
@@ -528,7 +528,7 @@ pub fn merge_outputs(heard: Vec<Heard>) -> HookVerdict {
 }
 
 /// Builds the JSON that handlers read on stdin.
-fn message(occasion: &Occasion<'_>, common: &Common, situation: &Situation) -> String {
+fn message(occasion: &HookInvocation<'_>, common: &HookCommonFields, situation: &PromptContext) -> String {
     let mut object = Map::new();
     let mut put = |name: &str, value: Value| {
         object.insert(name.to_owned(), value);
@@ -553,7 +553,7 @@ fn message(occasion: &Occasion<'_>, common: &Common, situation: &Situation) -> S
         put("effort", json!({ "level": level }));
     }
     put("hook_event_name", occasion.event.name().into());
-    let Identity { id, kind } = &common.agent;
+    let AgentIdentity { id, kind } = &common.agent;
     for (name, value) in [("agent_id", id), ("agent_type", kind)] {
         if let Some(value) = value {
             put(name, value.as_str().into());

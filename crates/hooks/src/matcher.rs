@@ -2,11 +2,11 @@
 
 use fancy_regex::Regex;
 
-use super::HookMoment;
+use super::HookEventKind;
 
 /// The matcher of a handler.
 #[derive(Debug, Clone)]
-pub enum Matcher {
+pub enum HookMatcher {
     /// Matches everything.
     All,
     /// Matches exactly these names.
@@ -17,9 +17,9 @@ pub enum Matcher {
     Nothing,
 }
 
-impl Matcher {
+impl HookMatcher {
     /// Parses a matcher. The error is for the user who wrote it; the handler then never runs.
-    pub fn new(event: HookMoment, text: &str) -> (Self, Option<String>) {
+    pub fn new(event: HookEventKind, text: &str) -> (Self, Option<String>) {
         if text.is_empty() || text == "*" || !event.has_matcher() {
             return (Self::All, None);
         }
@@ -90,9 +90,9 @@ mod tests {
             ("[", "[", false),
         ];
         for (pattern, value, expected) in cases {
-            let (matcher, _) = Matcher::new(HookMoment::PRE_TOOL_USE, pattern);
+            let (matcher, _) = HookMatcher::new(HookEventKind::PRE_TOOL_USE, pattern);
             assert_eq!(matcher.fits(&[value]), expected, "{pattern} {value}");
         }
-        assert!(Matcher::new(HookMoment::PRE_TOOL_USE, "[").1.is_some());
+        assert!(HookMatcher::new(HookEventKind::PRE_TOOL_USE, "[").1.is_some());
     }
 }

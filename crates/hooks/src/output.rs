@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{Asked, HookFormAnswer, HookMoment, event::Objection, file_watch::MOST_PATHS};
+use super::{ModelHandlerConfig, HookFormAnswer, HookEventKind, event::BlockBehavior, file_watch::MOST_PATHS};
 
 /// The exit of a handler's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl HookOutput {
     }
 
     /// Parses the output of a process.
-    pub fn read(event: HookMoment, ended: &HookExit) -> Self {
+    pub fn read(event: HookEventKind, ended: &HookExit) -> Self {
         let stdout = ended.stdout.trim();
         let json = stdout
             .starts_with('{')
@@ -97,7 +97,7 @@ impl HookOutput {
                 (line, _) => line.to_owned(),
             }
         };
-        if event == HookMoment::WORKTREE_CREATE {
+        if event == HookEventKind::WORKTREE_CREATE {
             return Self::of_worktree(ended, read, first_line());
         }
         match (ended.code, read) {
@@ -157,7 +157,7 @@ impl HookOutput {
     }
 
     /// Parses the answer of a model handler.
-    pub(super) fn of_model(event: HookMoment, answer: &str, asked: &Asked) -> Result<Self, String> {
+    pub(super) fn of_model(event: HookEventKind, answer: &str, asked: &ModelHandlerConfig) -> Result<Self, String> {
         let unclear = || {
             format!(
                 "the model did not answer with {{\"ok\": …}}: {}",
@@ -199,7 +199,7 @@ impl HookOutput {
 
     /// Removes parts without effect at this event, and moves an objection that cannot block to the
     /// message for the user, or drops it.
-    pub(super) fn restrict_to_event(mut self, event: HookMoment) -> Self {
+    pub(super) fn restrict_to_event(mut self, event: HookEventKind) -> Self {
         if !event.can_stop() {
             self.stop = None;
         }
@@ -207,13 +207,13 @@ impl HookOutput {
             self.message = None;
         }
         match event.block_behavior() {
-            Objection::Blocks | Objection::ForModel => {}
-            Objection::ForUser => {
+            BlockBehavior::Blocks | BlockBehavior::ForModel => {}
+            BlockBehavior::ForUser => {
                 let texts = [self.message.take(), self.block.take()];
                 let texts: Vec<String> = texts.into_iter().flatten().collect();
                 self.message = (!texts.is_empty()).then(|| texts.join("\n"));
             }
-            Objection::Ignored => self.block = None,
+            BlockBehavior::Ignored => self.block = None,
         }
         self
     }
@@ -232,7 +232,7 @@ impl HookOutput {
         .flatten()
     }
 
-    fn of_json(event: HookMoment, value: &Value) -> Result<Self, String> {
+    fn of_json(event: HookEventKind, value: &Value) -> Result<Self, String> {
         // The output of a background handler comes later and has no effect here.
         if value.get("async") == Some(&Value::Bool(true)) {
             return Ok(Self::default());
@@ -256,10 +256,10 @@ impl HookOutput {
         }
         match text(value, "decision")?.as_deref() {
             None => {}
-            Some("block") if event == HookMoment::PRE_TOOL_USE => {
+            Some("block") if event == HookEventKind::PRE_TOOL_USE => {
                 said.decision = Some(HookDecision::Deny)
             }
-            Some("approve") if event == HookMoment::PRE_TOOL_USE => {
+            Some("approve") if event == HookEventKind::PRE_TOOL_USE => {
                 said.decision = Some(HookDecision::Allow)
             }
             Some("block") => said.block = Some(said.reason.clone().unwrap_or_default()),
@@ -280,25 +280,25 @@ impl HookOutput {
         }
         said.context = text(specific, "additionalContext")?;
         said.title = text(specific, "sessionTitle")?;
-        if event == HookMoment::PRE_TOOL_USE {
+        if event == HookEventKind::PRE_TOOL_USE {
             said.of_pre_tool_use(specific)?;
-        } else if event == HookMoment::PERMISSION_REQUEST {
+        } else if event == HookEventKind::PERMISSION_REQUEST {
             said.of_permission_request(specific)?;
-        } else if event == HookMoment::SESSION_START {
+        } else if event == HookEventKind::SESSION_START {
             said.first_words = text(specific, "initialUserMessage")?;
             said.reload_skills = specific.get("reloadSkills") == Some(&Value::Bool(true));
-        } else if event == HookMoment::PERMISSION_DENIED {
+        } else if event == HookEventKind::PERMISSION_DENIED {
             said.retry = specific.get("retry") == Some(&Value::Bool(true));
-        } else if event == HookMoment::MESSAGE_DISPLAY {
+        } else if event == HookEventKind::MESSAGE_DISPLAY {
             said.display = text(specific, "displayContent")?;
-        } else if event == HookMoment::WORKTREE_CREATE {
+        } else if event == HookEventKind::WORKTREE_CREATE {
             said.worktree = text(specific, "worktreePath")?.map(PathBuf::from);
-        } else if event == HookMoment::POST_TOOL_USE {
+        } else if event == HookEventKind::POST_TOOL_USE {
             let output = specific
                 .get("updatedToolOutput")
                 .or_else(|| specific.get("updatedMCPToolOutput"));
             said.updated_output = output.cloned();
-        } else if [HookMoment::ELICITATION, HookMoment::ELICITATION_RESULT].contains(&event) {
+        } else if [HookEventKind::ELICITATION, HookEventKind::ELICITATION_RESULT].contains(&event) {
             said.form = HookFormAnswer::read(specific)?;
         }
         if event.can_watch_paths() {
@@ -391,8 +391,8 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn asked(goes_on: bool) -> Asked {
-        Asked {
+    fn asked(goes_on: bool) -> ModelHandlerConfig {
+        ModelHandlerConfig {
             prompt: String::new(),
             model: None,
             with_tools: false,
@@ -422,7 +422,7 @@ mod tests {
             ("PermissionDenied", false, (false, false, false)),
         ];
         for (name, goes_on, expected) in cases {
-            let event = HookMoment::from_name(name).unwrap();
+            let event = HookEventKind::from_name(name).unwrap();
             let said = HookOutput::of_model(event, no, &asked(goes_on))
                 .unwrap()
                 .restrict_to_event(event);
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_models_yes_and_its_impossible_hold_nothing_up() {
-        let stop = HookMoment::STOP;
+        let stop = HookEventKind::STOP;
         let yes =
             HookOutput::of_model(stop, "```json\n{\"ok\": true}\n```", &asked(false)).unwrap();
         assert_eq!(yes, HookOutput::default());
@@ -451,7 +451,7 @@ mod tests {
     }
 
     fn said(event: &str, code: i32, stdout: &str, stderr: &str) -> HookOutput {
-        let event = HookMoment::from_name(event).unwrap();
+        let event = HookEventKind::from_name(event).unwrap();
         let ended = HookExit {
             code: Some(code),
             stdout: stdout.to_owned(),
@@ -468,10 +468,10 @@ mod tests {
             }
             let said = said(event, 2, "", "why");
             let found = (said.block.as_deref(), said.message.as_deref());
-            let expected = match HookMoment::from_name(event).unwrap().block_behavior() {
-                Objection::Blocks | Objection::ForModel => (Some("why"), None),
-                Objection::ForUser => (None, Some("why")),
-                Objection::Ignored => (None, None),
+            let expected = match HookEventKind::from_name(event).unwrap().block_behavior() {
+                BlockBehavior::Blocks | BlockBehavior::ForModel => (Some("why"), None),
+                BlockBehavior::ForUser => (None, Some("why")),
+                BlockBehavior::Ignored => (None, None),
             };
             assert_eq!(found, expected, "{event}");
         }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{HookMoment, HookOutput, Matcher, output::HookExit};
+use super::{HookEventKind, HookOutput, HookMatcher, output::HookExit};
 
 fn all() -> BTreeSet<&'static str> {
-    HookMoment::all().map(HookMoment::name).collect()
+    HookEventKind::all().map(HookEventKind::name).collect()
 }
 
 fn set(names: &'static str) -> BTreeSet<&'static str> {
@@ -14,12 +14,12 @@ fn set(names: &'static str) -> BTreeSet<&'static str> {
     names
 }
 
-fn those(holds: impl Fn(HookMoment) -> bool) -> BTreeSet<&'static str> {
-    let events = HookMoment::all().filter(|event| holds(*event));
-    events.map(HookMoment::name).collect()
+fn those(holds: impl Fn(HookEventKind) -> bool) -> BTreeSet<&'static str> {
+    let events = HookEventKind::all().filter(|event| holds(*event));
+    events.map(HookEventKind::name).collect()
 }
 
-fn said(event: HookMoment, code: i32, stdout: &str, stderr: &str) -> HookOutput {
+fn said(event: HookEventKind, code: i32, stdout: &str, stderr: &str) -> HookOutput {
     let ended = HookExit {
         code: Some(code),
         stdout: stdout.to_owned(),
@@ -64,11 +64,11 @@ fn what_matchers_tell_apart() {
         ("StopFailure", "rate_limit|overloaded", "overloaded", true),
         ("StopFailure", "rate_limit, overloaded", "overloaded", false),
     ] {
-        let (found, _) = Matcher::new(HookMoment::from_name(event).unwrap(), matcher);
+        let (found, _) = HookMatcher::new(HookEventKind::from_name(event).unwrap(), matcher);
         assert_eq!(found.fits(&[value]), fits, "{event} {matcher} {value}");
     }
     // §0.1 of tools.md: a name that a tool has beside its own counts.
-    let (task, _) = Matcher::new(HookMoment::PRE_TOOL_USE, "Task");
+    let (task, _) = HookMatcher::new(HookEventKind::PRE_TOOL_USE, "Task");
     assert!(task.fits(&["Agent", "Task"]));
 }
 
@@ -80,7 +80,7 @@ fn who_receives_the_mode() {
          PostToolUseFailure PostToolBatch SubagentStop TaskCreated TaskCompleted Stop TeammateIdle \
          Elicitation ElicitationResult",
     );
-    assert_eq!(those(HookMoment::includes_mode), marked);
+    assert_eq!(those(HookEventKind::includes_mode), marked);
 }
 
 /// §4.2: exit code 2.
@@ -128,7 +128,7 @@ fn what_plain_text_on_stdout_becomes() {
         assert_eq!(told, context, "{text}");
     }
     // An exit code that is neither 0 nor 2: an error that holds nothing up, unless JSON decides.
-    for event in HookMoment::all().filter(|event| event.name() != "WorktreeCreate") {
+    for event in HookEventKind::all().filter(|event| event.name() != "WorktreeCreate") {
         let failed = said(event, 3, "", "first\nsecond");
         assert!(failed.failure.is_some(), "{}", event.name());
         assert!(
@@ -139,7 +139,7 @@ fn what_plain_text_on_stdout_becomes() {
     }
     let block = r#"{"decision": "block", "reason": "r"}"#;
     assert_eq!(
-        said(HookMoment::STOP, 3, block, "").block.as_deref(),
+        said(HookEventKind::STOP, 3, block, "").block.as_deref(),
         Some("r")
     );
 }

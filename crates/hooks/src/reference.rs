@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::{HookMoment, Objection};
+use crate::{HookEventKind, BlockBehavior};
 
 /// The name of each event, when it fires, and what its matcher is compared with. Events that haft
 /// accepts but does not fire share the last row.
@@ -101,11 +101,11 @@ const EVENTS: [(&str, &str, &str); 31] = [
 pub fn markdown() -> String {
     let mut text = "| Event | When | Matcher | Exit code 2 |\n|---|---|---|---|\n".to_owned();
     for (name, when, matcher) in EVENTS {
-        let objection = match HookMoment::from_name(name).map(HookMoment::block_behavior) {
-            Some(Objection::Blocks) => "blocks",
-            Some(Objection::ForModel) => "sent to the model",
-            Some(Objection::ForUser) => "shown to the user",
-            Some(Objection::Ignored) => "ignored",
+        let objection = match HookEventKind::from_name(name).map(HookEventKind::block_behavior) {
+            Some(BlockBehavior::Blocks) => "blocks",
+            Some(BlockBehavior::ForModel) => "sent to the model",
+            Some(BlockBehavior::ForUser) => "shown to the user",
+            Some(BlockBehavior::Ignored) => "ignored",
             None => "",
         };
         let names: Vec<String> = name.split(", ").map(|name| format!("`{name}`")).collect();
@@ -147,12 +147,12 @@ mod tests {
             .flat_map(|(name, ..)| name.split(", "))
             .collect();
         for name in &named {
-            assert!(HookMoment::from_name(name).is_some(), "{name}");
+            assert!(HookEventKind::from_name(name).is_some(), "{name}");
         }
         let mut different = named.clone();
         different.sort_unstable();
         different.dedup();
         assert_eq!(different.len(), named.len());
-        assert_eq!(named.len(), HookMoment::all().count());
+        assert_eq!(named.len(), HookEventKind::all().count());
     }
 }

@@ -18,8 +18,8 @@ use tokio::{
 };
 
 use super::{
-    config::{Action, Handler, HookOrigin},
-    hook_events::{HookStage, Teller},
+    config::{HookAction, HookHandler, HookOrigin},
+    hook_events::{HookStage, HookReporter},
     output::HookExit,
     reaper::{self, ReapedGroup, Reaper},
 };
@@ -60,7 +60,7 @@ pub(super) enum RunError {
 
 /// The process context of a handler: directories, environment and reaper.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct ProcessContext<'a> {
     /// The working directory.
     pub(super) cwd: &'a Path,
     /// The project's root.
@@ -77,11 +77,11 @@ pub(super) struct Surroundings<'a> {
 
 /// Runs a program, with the input as one line on its stdin.
 pub(super) async fn run(
-    handler: &Handler,
+    handler: &HookHandler,
     input: &str,
     limit: Duration,
-    surroundings: Surroundings<'_>,
-    teller: &Teller,
+    surroundings: ProcessContext<'_>,
+    teller: &HookReporter,
 ) -> Result<HookExit, RunError> {
     let mut command = command(handler, surroundings)?;
     // The program inherits the environment with which we were started.
@@ -125,7 +125,7 @@ pub(super) async fn run(
     let mut child = command
         .spawn()
         .map_err(|error| RunError::NotStarted(error.to_string()))?;
-    let group = Group::of(&child, surroundings.reaper);
+    let group = ProcessGroup::of(&child, surroundings.reaper);
     let ended = timeout(limit, exchange(&mut child, input, teller)).await;
     match ended {
         Ok(Ok(ended)) => {
@@ -146,16 +146,16 @@ fn is_telemetry(name: &OsStr) -> bool {
     name.to_string_lossy().starts_with("OTEL_")
 }
 
-fn command(handler: &Handler, surroundings: Surroundings<'_>) -> Result<Command, RunError> {
+fn command(handler: &HookHandler, surroundings: ProcessContext<'_>) -> Result<Command, RunError> {
     let filled = |text: &str| filled(text, handler, surroundings);
     let (program, args) = match &handler.action {
         // The shell expands the variables itself, so the text is not changed.
-        Action::Shell(text) => ("bash".to_owned(), vec!["-c".to_owned(), text.clone()]),
-        Action::Program(program, args) => {
+        HookAction::Shell(text) => ("bash".to_owned(), vec!["-c".to_owned(), text.clone()]),
+        HookAction::Program(program, args) => {
             let args = args.iter().map(|arg| filled(arg)).collect();
             (filled(program), args)
         }
-        Action::Unavailable(why) => return Err(RunError::Unavailable(why.clone())),
+        HookAction::Unavailable(why) => return Err(RunError::Unavailable(why.clone())),
         _ => return Err(RunError::Unavailable("it is no program".to_owned())),
     };
     // In its own session the program has no terminal to ask the user on, and all its child
@@ -177,7 +177,7 @@ fn command(handler: &Handler, surroundings: Surroundings<'_>) -> Result<Command,
     Ok(command)
 }
 
-fn filled(text: &str, handler: &Handler, surroundings: Surroundings<'_>) -> String {
+fn filled(text: &str, handler: &HookHandler, surroundings: ProcessContext<'_>) -> String {
     let project = surroundings.project.to_string_lossy();
     let mut text = text.replace("${CLAUDE_PROJECT_DIR}", &project);
     if let HookOrigin::Plugin(plugin) = &handler.origin {
@@ -193,12 +193,12 @@ fn filled(text: &str, handler: &Handler, surroundings: Surroundings<'_>) -> Stri
 
 /// The output of a process so far.
 #[derive(Default)]
-struct Printed {
+struct ProcessOutput {
     stdout: Mutex<Vec<u8>>,
     stderr: Mutex<Vec<u8>>,
 }
 
-impl Printed {
+impl ProcessOutput {
     fn texts(&self) -> (String, String) {
         let text = |bytes: &Mutex<Vec<u8>>| String::from_utf8_lossy(&lock(bytes)).into_owned();
         (text(&self.stdout), text(&self.stderr))
@@ -215,7 +215,7 @@ fn lock(bytes: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
 
 /// Writes the input to the process and reads its output until it exits. Its child processes may
 /// keep the pipes open; they are read only for [`DRAIN`] longer.
-async fn exchange(child: &mut Child, input: &str, teller: &Teller) -> std::io::Result<HookExit> {
+async fn exchange(child: &mut Child, input: &str, teller: &HookReporter) -> std::io::Result<HookExit> {
     let stdin = child.stdin.take();
     let write = async move {
         if let Some(mut stdin) = stdin {
@@ -228,7 +228,7 @@ async fn exchange(child: &mut Child, input: &str, teller: &Teller) -> std::io::R
             let _ = stdin.shutdown().await;
         }
     };
-    let printed = Printed::default();
+    let printed = ProcessOutput::default();
     let pipes = (child.stdout.take(), child.stderr.take());
     let read = async {
         tokio::join!(all(pipes.0, &printed.stdout), all(pipes.1, &printed.stderr));
@@ -284,13 +284,13 @@ async fn all(pipe: Option<impl tokio::io::AsyncRead + Unpin>, bytes: &Mutex<Vec<
 }
 
 /// The process group of a handler. Remaining processes are killed on drop.
-struct Group {
+struct ProcessGroup {
     id: Option<Pid>,
     /// Kills the group even if our process dies.
     _reaped: Option<ReapedGroup>,
 }
 
-impl Group {
+impl ProcessGroup {
     fn of(child: &Child, reaper: &Arc<Reaper>) -> Self {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let id = id.and_then(Pid::from_raw);
@@ -312,7 +312,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
     }

@@ -7,7 +7,7 @@ use super::config::ServerToolCall;
 
 /// Calls tools of MCP servers. The program that sets up a session supplies it, because this crate
 /// has no MCP client.
-pub trait CallServers: Send + Sync {
+pub trait McpToolCaller: Send + Sync {
     /// Returns the texts of the result. The error is a message for users: unknown server, not
     /// connected, or the call failed.
     fn call<'a>(

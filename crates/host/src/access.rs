@@ -16,7 +16,7 @@ use haft_contract::{BackgroundTasks, Content, Services, SessionId};
 use haft_engine::{ContextView, Engine, SessionContext};
 use haft_models::{Block, Conversation};
 #[cfg(feature = "shell")]
-use haft_tools::Shell;
+use haft_tools::ShellService;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -152,7 +152,7 @@ impl SessionAccess {
     /// Returns the number of moved commands.
     pub(crate) fn background(&self, tool_use_id: Option<&str>) -> usize {
         #[cfg(feature = "shell")]
-        if let Some(Ok(shell)) = self.services.get().map(|services| services.get::<Shell>()) {
+        if let Some(Ok(shell)) = self.services.get().map(|services| services.get::<ShellService>()) {
             return shell.background_named(tool_use_id);
         }
         let _ = tool_use_id; // a build without commands moves none

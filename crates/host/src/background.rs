@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use haft_contract::{BackgroundTasks, TaskKind};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::{Environment, SessionEvent, event::Events};
+use crate::{Environment, SessionEvent, event::EventEmitter};
 
 /// The variable with the maximum time in milliseconds to wait for subagents when no more input
 /// comes; 0: unlimited.
@@ -17,7 +17,7 @@ const LONGEST_SHELLS: Duration = Duration::from_secs(5);
 const WIND_DOWN: Duration = Duration::from_secs(5);
 
 /// Watches the background tasks of a session.
-pub(crate) struct Background {
+pub(crate) struct BackgroundWatcher {
     notices: Arc<BackgroundTasks>,
     /// The maximum time to wait for subagents.
     ceiling: Option<Duration>,
@@ -25,11 +25,11 @@ pub(crate) struct Background {
     until: Option<Instant>,
 }
 
-impl Background {
+impl BackgroundWatcher {
     /// Starts to report each step of the tasks as an event.
     pub(crate) fn watch(
         notices: Arc<BackgroundTasks>,
-        events: &Arc<Events>,
+        events: &Arc<EventEmitter>,
         environment: &Environment,
     ) -> anyhow::Result<Self> {
         let ceiling = environment.number(CEILING)?.unwrap_or(LONGEST_AGENTS);
@@ -118,8 +118,8 @@ mod tests {
         stop
     }
 
-    fn background(ceiling: Option<Duration>) -> Background {
-        Background {
+    fn background(ceiling: Option<Duration>) -> BackgroundWatcher {
+        BackgroundWatcher {
             notices: Arc::default(),
             ceiling,
             until: None,

@@ -7,23 +7,23 @@ use std::{
 
 use haft_models::Prices;
 
-use crate::{SessionConfig, event::Events, model::Chosen};
+use crate::{SessionConfig, event::EventEmitter, model::SelectedModel};
 
 /// Warns once about each model that the budget does not cover. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Budget(Option<Arc<Limited>>);
+pub(crate) struct UnpricedModelWarning(Option<Arc<UnpricedModelState>>);
 
-struct Limited {
+struct UnpricedModelState {
     prices: Prices,
-    events: Arc<Events>,
+    events: Arc<EventEmitter>,
     reported: Mutex<BTreeSet<String>>,
 }
 
-impl Budget {
+impl UnpricedModelWarning {
     /// Creates the warning for a session; without a budget it does nothing.
-    pub(crate) fn of(config: &SessionConfig, chosen: &Chosen, events: &Arc<Events>) -> Self {
+    pub(crate) fn of(config: &SessionConfig, chosen: &SelectedModel, events: &Arc<EventEmitter>) -> Self {
         let limited = config.max_budget_usd.map(|_| {
-            Arc::new(Limited {
+            Arc::new(UnpricedModelState {
                 prices: chosen.prices.clone(),
                 events: Arc::clone(events),
                 reported: Mutex::default(),

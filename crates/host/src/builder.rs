@@ -7,14 +7,14 @@ use std::{
 };
 
 use haft_contract::{
-    Approver, BoxFuture, DynTool, PermissionMode, Progress, Services, SessionId, Tool, erase,
+    Approver, BoxFuture, DynTool, PermissionMode, ProgressSender, Services, SessionId, Tool, erase,
 };
 use haft_engine::{
-    CallListener, DefinitionError, Engine, Filters, Registry, SessionContext,
+    CallListener, DefinitionError, Engine, ToolFilters, Registry, SessionContext,
     hooks::Hooks,
     layers::{Layer, LayerSettings},
     permissions::{RuleStore, Rules, SandboxSettings},
-    settings::Watch,
+    settings::SettingsWatch,
 };
 
 use crate::{Environment, Haft};
@@ -51,7 +51,7 @@ pub struct HaftBuilder {
     built_ins: bool,
     tools: Vec<Arc<dyn DynTool>>,
     external: Vec<Arc<dyn DynTool>>,
-    filters: Filters,
+    filters: ToolFilters,
     services: Services,
     layers: Vec<Arc<dyn Layer>>,
     listener: Option<Arc<dyn CallListener>>,
@@ -60,13 +60,13 @@ pub struct HaftBuilder {
     session: SessionId,
     environment: Environment,
     folder: Option<PathBuf>,
-    progress: Option<Progress>,
+    progress: Option<ProgressSender>,
     names_flags: bool,
     model: Option<String>,
     rules: Rules,
     home: Option<PathBuf>,
     keeper: Option<Arc<dyn RuleStore>>,
-    watch: Option<Watch>,
+    watch: Option<SettingsWatch>,
     hooks: Hooks,
     defers: bool,
     without_cards: bool,
@@ -83,7 +83,7 @@ impl HaftBuilder {
             built_ins: true,
             tools: Vec::new(),
             external: Vec::new(),
-            filters: Filters::default(),
+            filters: ToolFilters::default(),
             services: Services::none(),
             layers: Vec::new(),
             listener: None,
@@ -147,7 +147,7 @@ impl HaftBuilder {
     }
 
     /// Sets the watch on settings files that may tighten the rules while the session runs.
-    pub fn watch(mut self, watch: Watch) -> Self {
+    pub fn watch(mut self, watch: SettingsWatch) -> Self {
         self.watch = Some(watch);
         self
     }
@@ -211,7 +211,7 @@ impl HaftBuilder {
     }
 
     /// Sets the filters for the offered tools.
-    pub fn filters(mut self, filters: Filters) -> Self {
+    pub fn filters(mut self, filters: ToolFilters) -> Self {
         self.filters = filters;
         self
     }
@@ -267,7 +267,7 @@ impl HaftBuilder {
     }
 
     /// Sets the receiver of progress updates.
-    pub fn progress(mut self, progress: Progress) -> Self {
+    pub fn progress(mut self, progress: ProgressSender) -> Self {
         self.progress = Some(progress);
         self
     }
@@ -296,7 +296,7 @@ impl HaftBuilder {
         if let Some(missing) = self.sandbox.missing().filter(|_| self.sandbox.required) {
             return Err(BuildError::Unconfined { missing });
         }
-        let filters = Filters {
+        let filters = ToolFilters {
             rules: Arc::new(self.rules.clone()),
             ..self.filters
         };

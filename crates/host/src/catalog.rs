@@ -16,7 +16,7 @@ use std::{
 };
 
 use futures_util::StreamExt;
-use haft_agent::Control;
+use haft_agent::AgentHandle;
 use haft_contract::CancellationToken;
 use haft_models::{
     Anthropic, ErrorKind, EventStream, Model, ModelError, ModelEvent, ModelInfo, ModelRequest,
@@ -48,7 +48,7 @@ pub(crate) enum ListSource {
 
 /// The models of one provider, for one key.
 #[derive(Debug)]
-pub(crate) struct Catalog {
+pub(crate) struct ModelCatalog {
     source: ListSource,
     /// The origin of the list, as human-readable text.
     pub(crate) place: String,
@@ -66,13 +66,13 @@ pub(crate) struct ListFailure {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct CachedModelList {
     /// The time of the request, in seconds since 1970.
     asked: u64,
     models: Vec<ModelInfo>,
 }
 
-impl Catalog {
+impl ModelCatalog {
     /// Creates a catalog. `identity` is what the list depends on, such as the address and key; only
     /// a hash of it is stored.
     pub(crate) fn new(
@@ -132,7 +132,7 @@ impl Catalog {
 
     fn read_cache(&self) -> Option<Vec<ModelInfo>> {
         let text = fs::read_to_string(self.cache.as_ref()?).ok()?;
-        let kept: Kept = serde_json::from_str(&text).ok()?;
+        let kept: CachedModelList = serde_json::from_str(&text).ok()?;
         let is_young = (kept.asked..kept.asked + DAY.as_secs()).contains(&now());
         (is_young && !kept.models.is_empty()).then_some(kept.models)
     }
@@ -162,7 +162,7 @@ impl Catalog {
             }
         };
         if let Some(cache) = self.cache.as_deref().filter(|_| !models.is_empty()) {
-            let kept = Kept {
+            let kept = CachedModelList {
                 asked: now(),
                 models: models.clone(),
             };
@@ -176,7 +176,7 @@ impl Catalog {
 }
 
 /// Replaces the file atomically, because another process may be reading it.
-fn write_cache(file: &Path, kept: &Kept) -> io::Result<()> {
+fn write_cache(file: &Path, kept: &CachedModelList) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
@@ -194,16 +194,16 @@ fn now() -> u64 {
 
 /// Fetches the size of the model's window in the background, once it matters.
 #[derive(Debug)]
-pub(crate) struct LearnsWindow {
+pub(crate) struct WindowProbe {
     inner: Arc<dyn Model>,
-    catalog: Arc<Catalog>,
-    control: Control,
+    catalog: Arc<ModelCatalog>,
+    control: AgentHandle,
     from: u64,
     has_asked: Arc<AtomicBool>,
 }
 
-impl LearnsWindow {
-    pub(crate) fn new(inner: Arc<dyn Model>, catalog: &Arc<Catalog>, control: &Control) -> Self {
+impl WindowProbe {
+    pub(crate) fn new(inner: Arc<dyn Model>, catalog: &Arc<ModelCatalog>, control: &AgentHandle) -> Self {
         let from = match &catalog.source {
             ListSource::Anthropic(_) => MATTERS_AT_PROVIDER,
             ListSource::OpenAi(_) => MATTERS,
@@ -218,7 +218,7 @@ impl LearnsWindow {
     }
 }
 
-impl Model for LearnsWindow {
+impl Model for WindowProbe {
     fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream {
         let name = request.model.clone();
         let stream = self.inner.stream(request, cancel);

@@ -4,51 +4,51 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use haft_contract::{
-    Approver, BoxFuture, DynTool, EditorFiles, OnWeakSandbox, OpenWebSockets, PendingServers,
-    PersonNotifier, Progress, Schedules, SessionId, SettingsAccess, Subagents,
+    Approver, BoxFuture, DynTool, EditorFiles, OnWeakSandbox, WebSocketConnector, PendingServers,
+    UserNotifier, ProgressSender, Schedules, SessionId, SettingsAccess, Subagents,
 };
 use haft_engine::{
-    CallListener, Filters,
-    hooks::{AskModel, Handler, HearHooks},
-    pool::{Deferral, Selection},
-    settings::{LocalRules, SettingsFiles, Watch},
+    CallListener, ToolFilters,
+    hooks::{HookModelProvider, HookHandler, HookEventSink},
+    pool::{Deferral, ToolSelection},
+    settings::{LocalRules, SettingsFiles, SettingsWatch},
 };
 use haft_mcp::client::Servers;
 use haft_models::{Http, HttpOptions, WebSockets};
-use haft_tools::SkillBook;
+use haft_tools::SkillService;
 
 use crate::{
     Haft, HaftBuilder, OpenError, SessionConfig, SessionParts,
-    budget::Budget,
-    event::Events,
-    extensions::Extensions,
+    budget::UnpricedModelWarning,
+    event::EventEmitter,
+    extensions::SessionExtensions,
     mcp::HookServers,
     model,
-    notifications::Notifications,
+    notifications::EventNotifier,
     questions::{self, EventQuestions},
-    schedules::ScheduleBook,
-    settings::{self, LocalRuleStore, Permitted},
+    schedules::SessionSchedules,
+    settings::{self, LocalRuleStore, ResolvedSettings},
     structured_output::AnswerTool,
-    subagents::Kinds,
+    subagents::AgentKinds,
 };
 
 /// The parts that a session with a model adds to a session of tools.
 #[derive(Default)]
-pub(crate) struct Additions {
+pub(crate) struct AgentAdditions {
     /// The session id. Default: a new one.
     pub(crate) id: Option<SessionId>,
     /// Additional hook handlers.
-    pub(crate) handlers: Vec<Handler>,
+    pub(crate) handlers: Vec<HookHandler>,
     /// The model that makes the calls.
     pub(crate) model: Option<String>,
     /// The size of its context window in tokens.
     pub(crate) window: Option<u64>,
     /// The model that hooks may ask.
-    pub(crate) judge: Option<Arc<dyn AskModel>>,
+    pub(crate) judge: Option<Arc<dyn HookModelProvider>>,
     /// The servers whose tools hooks may call.
     pub(crate) servers: Option<Arc<Servers>>,
     /// The receiver of hook events.
-    pub(crate) ear: Option<Arc<dyn HearHooks>>,
+    pub(crate) ear: Option<Arc<dyn HookEventSink>>,
     /// Hooks may defer calls.
     pub(crate) defers: bool,
     /// The embedder's tools.
@@ -58,17 +58,17 @@ pub(crate) struct Additions {
     /// The tool for an answer with an output schema.
     pub(crate) answer: Option<AnswerTool>,
     /// The receiver of progress updates.
-    pub(crate) progress: Option<Progress>,
+    pub(crate) progress: Option<ProgressSender>,
     /// The service that launches subagents.
     pub(crate) subagents: Option<Arc<Subagents>>,
     /// The service for schedules.
     pub(crate) schedules: Option<Arc<Schedules>>,
     /// The skills.
-    pub(crate) skills: Option<Arc<SkillBook>>,
+    pub(crate) skills: Option<Arc<SkillService>>,
     /// The servers that are still connecting.
     pub(crate) pending_servers: Option<Arc<dyn PendingServers>>,
     /// The notifier through which the model notifies the user.
-    pub(crate) notifier: Option<Arc<dyn PersonNotifier>>,
+    pub(crate) notifier: Option<Arc<dyn UserNotifier>>,
     /// The editor whose files the session sees.
     pub(crate) editor: Option<Arc<dyn EditorFiles>>,
     /// The receiver of measurements of calls.
@@ -88,14 +88,14 @@ pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<H
         not(feature = "code"),
         expect(unused_mut, reason = "plugins bring servers")
     )]
-    let mut permitted = Permitted::load(config)?;
+    let mut permitted = ResolvedSettings::load(config)?;
     let config = &SessionConfig {
         environment: permitted.environment.clone(),
         ..config.clone()
     };
     #[cfg(feature = "code")]
     crate::language_servers::take_plugins(config, &mut permitted);
-    let events = Arc::new(Events::new(parts.events));
+    let events = Arc::new(EventEmitter::new(parts.events));
     let questions = Arc::new(EventQuestions::new(Arc::clone(&events)));
     let approver = questions::approver(&parts.asked, &questions, permitted.patience);
     let telemetry = parts.telemetry.as_ref();
@@ -103,12 +103,12 @@ pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<H
     if let Some(telemetry) = &telemetry {
         events.recorded_by(Arc::clone(telemetry));
     }
-    let additions = Additions {
+    let additions = AgentAdditions {
         own: parts.tools,
         progress: parts.progress,
         ear: telemetry.as_ref().map(|_| Arc::clone(&events) as _),
         listener: telemetry.as_ref().map(|one| one.listener()),
-        ..Additions::default()
+        ..AgentAdditions::default()
     };
     let haft = build(config, permitted, approver, &events, additions).await?;
     if let Some(telemetry) = telemetry {
@@ -121,16 +121,16 @@ pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<H
 pub(crate) async fn open_served_tools(
     config: &SessionConfig,
     parts: SessionParts,
-) -> Result<(Haft, Option<SkillBook>), OpenError> {
-    let permitted = Permitted::load(config)?;
+) -> Result<(Haft, Option<SkillService>), OpenError> {
+    let permitted = ResolvedSettings::load(config)?;
     let own = SessionConfig {
         environment: permitted.environment.clone(),
         ..config.clone()
     };
-    let extensions = Extensions::load(&own, &permitted);
+    let extensions = SessionExtensions::load(&own, &permitted);
     let book = extensions.skill_service(SessionId::new(), None);
     // The session has no model whose use of skills could be counted.
-    let book = book.map(|book| SkillBook {
+    let book = book.map(|book| SkillService {
         counts: false,
         ..book
     });
@@ -142,28 +142,28 @@ pub async fn open_agent_tools(
     config: &SessionConfig,
     parts: SessionParts,
 ) -> Result<Haft, OpenError> {
-    let permitted = Permitted::load(config)?;
+    let permitted = ResolvedSettings::load(config)?;
     let config = &SessionConfig {
         environment: permitted.environment.clone(),
         ..config.clone()
     };
-    let events = Arc::new(Events::new(parts.events));
-    let extensions = Extensions::load(config, &permitted);
+    let events = Arc::new(EventEmitter::new(parts.events));
+    let extensions = SessionExtensions::load(config, &permitted);
     let trusted = permitted.settings.trust.runs;
-    let kinds = Kinds::find(config, &extensions, trusted, &events);
+    let kinds = AgentKinds::find(config, &extensions, trusted, &events);
     let chosen = model::select_model(config, &permitted.settings, None)?;
-    let subagents = kinds.build_pool(config, None, &chosen, Budget::default(), None)?;
+    let subagents = kinds.build_pool(config, None, &chosen, UnpricedModelWarning::default(), None)?;
     let user_folder = &permitted.settings.places.user;
-    let schedules = ScheduleBook::open(config, user_folder, parts.clock, &events);
+    let schedules = SessionSchedules::open(config, user_folder, parts.clock, &events);
     let id = SessionId::new();
-    let additions = Additions {
+    let additions = AgentAdditions {
         id: Some(id),
         own: parts.tools,
         subagents: Some(subagents.service()),
         schedules: schedules.map(|schedules| schedules.service()),
         skills: extensions.skill_service(id, None).map(Arc::new),
-        notifier: Some(Notifications::of(&permitted.settings.merged(), &events)),
-        ..Additions::default()
+        notifier: Some(EventNotifier::of(&permitted.settings.merged(), &events)),
+        ..AgentAdditions::default()
     };
     let questions = Arc::new(EventQuestions::new(Arc::clone(&events)));
     let approver = questions::approver(&parts.asked, &questions, permitted.patience);
@@ -188,20 +188,20 @@ fn goes_through_proxy(environment: &crate::Environment) -> bool {
 /// Boxed, so that its code is compiled once, here, and not in each crate that awaits it.
 pub(crate) fn build<'a>(
     config: &'a SessionConfig,
-    permitted: Permitted,
+    permitted: ResolvedSettings,
     approver: Arc<dyn Approver>,
-    events: &'a Arc<Events>,
-    additions: Additions,
+    events: &'a Arc<EventEmitter>,
+    additions: AgentAdditions,
 ) -> BoxFuture<'a, anyhow::Result<Haft>> {
     Box::pin(build_tools(config, permitted, approver, events, additions))
 }
 
 async fn build_tools(
     config: &SessionConfig,
-    permitted: Permitted,
+    permitted: ResolvedSettings,
     approver: Arc<dyn Approver>,
-    events: &Arc<Events>,
-    additions: Additions,
+    events: &Arc<EventEmitter>,
+    additions: AgentAdditions,
 ) -> anyhow::Result<Haft> {
     for warning in permitted.warnings() {
         events.warn(warning);
@@ -260,7 +260,7 @@ async fn build_tools(
     }
     let mut offered = filters(config, additions.window)?;
     // The user does not select this tool, but the model cannot answer without it.
-    if let (Some(answer), Selection::Only(names)) = (&additions.answer, &mut offered.tools) {
+    if let (Some(answer), ToolSelection::Only(names)) = (&additions.answer, &mut offered.tools) {
         names.push(answer.name().to_owned());
     }
     let mut builder = Haft::builder(&config.cwd)
@@ -278,7 +278,7 @@ async fn build_tools(
             rules,
             events: Arc::clone(events),
         }))
-        .watch(Watch::new(permitted.settings.places, permitted.flags))
+        .watch(SettingsWatch::new(permitted.settings.places, permitted.flags))
         .filters(offered)
         .approver(approver);
     #[cfg(feature = "web")]
@@ -336,7 +336,7 @@ async fn build_tools(
     if let Some(folder) = &config.state_folder {
         builder = builder.session_folder(folder);
     }
-    let sockets: Arc<dyn OpenWebSockets> = Arc::new(WebSockets);
+    let sockets: Arc<dyn WebSocketConnector> = Arc::new(WebSockets);
     builder = builder.service(Arc::new(sockets));
     if let Some(subagents) = additions.subagents {
         builder = builder.service(subagents);
@@ -355,7 +355,7 @@ async fn build_tools(
     }
     if config.for_programs {
         builder = builder
-            .service(Arc::new(haft_tools::WholeAnswers))
+            .service(Arc::new(haft_tools::AlwaysFullResults))
             .without_cards();
     }
     if let Some(listener) = additions.listener {
@@ -410,7 +410,7 @@ const LEAST_BUDGET: usize = 8_000;
 /// The assumed window of an unknown model.
 const USUAL_WINDOW: u64 = 200_000;
 
-fn filters(config: &SessionConfig, window: Option<u64>) -> anyhow::Result<Filters> {
+fn filters(config: &SessionConfig, window: Option<u64>) -> anyhow::Result<ToolFilters> {
     let share = |percent: u64| -> usize {
         let window = window.unwrap_or(USUAL_WINDOW);
         usize::try_from(window.saturating_mul(percent) / 100).unwrap_or(usize::MAX)
@@ -432,15 +432,15 @@ fn filters(config: &SessionConfig, window: Option<u64>) -> anyhow::Result<Filter
     };
     let usual = share(USUAL_SHARE).max(LEAST_BUDGET);
     let budget = config.tool_budget.unwrap_or(usual);
-    Ok(Filters {
+    Ok(ToolFilters {
         tools: config
             .tools
             .as_deref()
-            .map_or(Selection::All, Selection::parse),
+            .map_or(ToolSelection::All, ToolSelection::parse),
         simple: config.bare,
         deferral,
         budget: Some(budget),
-        ..Filters::default()
+        ..ToolFilters::default()
     })
 }
 

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use haft_contract::{PermissionMode, SessionId};
-use haft_engine::settings::{Flags, Problem};
+use haft_engine::settings::{SettingsFlags, SettingsProblem};
 use serde_json::{Map, Value};
 
 use crate::Environment;
@@ -21,9 +21,9 @@ pub struct SessionConfig {
     /// no command can run.
     pub program: Option<PathBuf>,
     /// Additional settings, and which settings files are read.
-    pub settings: Flags,
+    pub settings: SettingsFlags,
     /// Problems with these settings, reported with the problems of settings files.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
     /// The permission mode.
     pub permission_mode: Option<PermissionMode>,
     /// The mode may be switched to `bypassPermissions` later.

@@ -7,25 +7,25 @@ use std::{
 };
 
 use anyhow::Context;
-use haft_agent::{Session, SessionError, Sessions, transcript::Listed};
+use haft_agent::{OpenTranscript, SessionError, ProjectSessions, transcript::SessionListing};
 use haft_contract::{ContextPatch, PermissionMode, SessionId};
 
 use crate::{
     ConversationChoice, EarlierConversation, Environment, SessionConfig, SessionEvent,
-    event::Events,
+    event::EventEmitter,
 };
 
 /// Returns the conversations of a directory.
-pub fn conversations(environment: &Environment, cwd: &Path) -> Sessions {
+pub fn conversations(environment: &Environment, cwd: &Path) -> ProjectSessions {
     let folder = environment.project_folder(cwd);
-    Sessions::new(folder.unwrap_or_else(|| environment.sessions_without_home()))
+    ProjectSessions::new(folder.unwrap_or_else(|| environment.sessions_without_home()))
 }
 
 /// Returns the conversations of all directories, grouped by directory.
-pub fn all_conversations(environment: &Environment, cwd: &Path) -> io::Result<Vec<Sessions>> {
+pub fn all_conversations(environment: &Environment, cwd: &Path) -> io::Result<Vec<ProjectSessions>> {
     let folder = environment.project_folder(cwd);
     match folder.as_deref().and_then(Path::parent) {
-        Some(projects) => Sessions::all_projects(projects),
+        Some(projects) => ProjectSessions::all_projects(projects),
         None => Ok(vec![conversations(environment, cwd)]),
     }
 }
@@ -35,7 +35,7 @@ pub(crate) fn choose(
     choice: &ConversationChoice,
     environment: &Environment,
     cwd: &Path,
-) -> anyhow::Result<Session> {
+) -> anyhow::Result<OpenTranscript> {
     let new = choice.id.unwrap_or_else(SessionId::new);
     let here = conversations(environment, cwd);
     let until = choice.until.as_deref();
@@ -43,7 +43,7 @@ pub(crate) fn choose(
         Some(EarlierConversation::Named(name)) => Some(find(&here, name, environment, cwd)?),
         // If the directory has no conversation yet, a new one is started.
         Some(EarlierConversation::Newest) => {
-            here.newest()?.map(|Listed { id, .. }| (here.clone(), id))
+            here.newest()?.map(|SessionListing { id, .. }| (here.clone(), id))
         }
         None => None,
     };
@@ -96,9 +96,9 @@ pub(crate) fn find_resumable(config: &mut SessionConfig) -> Option<PathBuf> {
     })
 }
 
-fn another(choice: &ConversationChoice, here: &Sessions, id: SessionId) -> anyhow::Result<Session> {
+fn another(choice: &ConversationChoice, here: &ProjectSessions, id: SessionId) -> anyhow::Result<OpenTranscript> {
     Ok(match choice.forget {
-        true => Session::in_memory(id),
+        true => OpenTranscript::in_memory(id),
         false => here.create(id).with_context(|| {
             "the session cannot be kept; set CLAUDE_CONFIG_DIR to a folder that can be written, or begin a \
              session that is not kept"
@@ -107,7 +107,7 @@ fn another(choice: &ConversationChoice, here: &Sessions, id: SessionId) -> anyho
 }
 
 /// Starts a new conversation that replaces the current one, stored in the same way.
-pub(crate) fn successor(config: &SessionConfig, events: &Arc<Events>) -> anyhow::Result<Session> {
+pub(crate) fn successor(config: &SessionConfig, events: &Arc<EventEmitter>) -> anyhow::Result<OpenTranscript> {
     let here = conversations(&config.environment, &config.cwd);
     let session = another(&config.conversation, &here, SessionId::new())?;
     match config.conversation.mirror {
@@ -120,8 +120,8 @@ pub(crate) fn successor(config: &SessionConfig, events: &Arc<Events>) -> anyhow:
 pub(crate) fn resume(
     config: &SessionConfig,
     name: &str,
-    events: &Arc<Events>,
-) -> anyhow::Result<Session> {
+    events: &Arc<EventEmitter>,
+) -> anyhow::Result<OpenTranscript> {
     let here = conversations(&config.environment, &config.cwd);
     let (sessions, id) = find(&here, name, &config.environment, &config.cwd)?;
     let session = sessions.resume(id, None)?;
@@ -133,11 +133,11 @@ pub(crate) fn resume(
 
 /// Finds a conversation in this project, or otherwise in all projects.
 fn find(
-    here: &Sessions,
+    here: &ProjectSessions,
     name: &str,
     environment: &Environment,
     cwd: &Path,
-) -> anyhow::Result<(Sessions, SessionId)> {
+) -> anyhow::Result<(ProjectSessions, SessionId)> {
     let unknown = match here.find(name) {
         Ok(id) => return Ok((here.clone(), id)),
         Err(error @ SessionError::Unknown(_)) => error,
@@ -146,7 +146,7 @@ fn find(
     let all = environment.project_folder(cwd);
     let projects = all.as_deref().and_then(Path::parent);
     for project in projects.map(fs::read_dir).into_iter().flatten().flatten() {
-        let sessions = Sessions::new(project?.path());
+        let sessions = ProjectSessions::new(project?.path());
         match sessions.find(name) {
             Ok(id) => return Ok((sessions, id)),
             Err(SessionError::Unknown(_)) => {}
@@ -157,7 +157,7 @@ fn find(
 }
 
 /// Returns a callback that reports transcript lines as events.
-pub(crate) fn mirror(events: &Arc<Events>) -> impl Fn(&Path, &str) + Send + Sync + 'static {
+pub(crate) fn mirror(events: &Arc<EventEmitter>) -> impl Fn(&Path, &str) + Send + Sync + 'static {
     let events = Arc::clone(events);
     move |path, line| {
         events.emit(&SessionEvent::TranscriptLine {
@@ -169,10 +169,10 @@ pub(crate) fn mirror(events: &Arc<Events>) -> impl Fn(&Path, &str) + Send + Sync
 
 /// Reports the lines of a conversation as they are written.
 pub(crate) fn mirrored(
-    session: Session,
+    session: OpenTranscript,
     config: &SessionConfig,
-    events: &Arc<Events>,
-) -> anyhow::Result<Session> {
+    events: &Arc<EventEmitter>,
+) -> anyhow::Result<OpenTranscript> {
     let environment = &config.environment;
     let folder = environment.project_folder(&config.cwd);
     let folder = folder.unwrap_or_else(|| environment.sessions_without_home());
@@ -184,7 +184,7 @@ pub(crate) fn mirrored(
 /// Returns the permission state to restore from the last run of the conversation. Values in the
 /// configuration override it, deny and ask rules still apply, and if the start directory differs,
 /// only activated tools are restored.
-pub(crate) fn restored_patches(session: &Session, config: &SessionConfig) -> Vec<ContextPatch> {
+pub(crate) fn restored_patches(session: &OpenTranscript, config: &SessionConfig) -> Vec<ContextPatch> {
     let cwd = config.cwd.as_path();
     let loaded = session.loaded();
     let terms = &loaded.terms;
@@ -243,7 +243,7 @@ fn worktree_of(path: &Path) -> Option<ContextPatch> {
 }
 
 /// Removes the data of a session that must not be stored.
-pub(crate) fn delete_unsaved(config: &SessionConfig, id: SessionId, events: &Events) {
+pub(crate) fn delete_unsaved(config: &SessionConfig, id: SessionId, events: &EventEmitter) {
     let folder = config.environment.session_folder(&config.cwd, id);
     if folder.exists()
         && let Err(error) = fs::remove_dir_all(&folder)

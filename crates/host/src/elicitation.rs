@@ -7,7 +7,7 @@ use haft_mcp::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{Questions, UserQuestion, UserQuestions};
+use crate::{QuestionHandler, UserQuestion, UserQuestions};
 
 /// The maximum number of characters of a request that are shown.
 const LONGEST: usize = 4_000;
@@ -33,7 +33,7 @@ impl ElicitedQuestions {
     }
 }
 
-impl Questions for ElicitedQuestions {
+impl QuestionHandler for ElicitedQuestions {
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let Some(cx) = self.client(&request) else {

@@ -5,11 +5,11 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
 };
 
-use haft_agent::{AgentEvent, NoticeLevel, RunResult, Sink, transcript::HookRun};
+use haft_agent::{AgentEvent, NoticeLevel, RunResult, AgentEventSink, transcript::HookRun};
 use haft_contract::{ApprovalRequest, SessionId, TaskEvent};
 use haft_engine::{
     CallResult,
-    hooks::{HearHooks, HookNews, HookStage},
+    hooks::{HookEventSink, HookRunEvent, HookStage},
 };
 use haft_models::ModelEvent;
 use serde_json::Value;
@@ -61,7 +61,7 @@ pub enum SessionEvent {
     /// An event of a background task.
     Task(TaskEvent),
     /// An event of a hook.
-    Hook(HookNews),
+    Hook(HookRunEvent),
     /// A line of the transcript was written. Only if a mirror was requested.
     TranscriptLine {
         /// The transcript.
@@ -216,23 +216,23 @@ impl SessionEvents {
 }
 
 /// Emits the end of the session when it is dropped.
-pub(crate) struct TellsEnd(pub(crate) Arc<Events>);
+pub(crate) struct SessionEndGuard(pub(crate) Arc<EventEmitter>);
 
-impl Drop for TellsEnd {
+impl Drop for SessionEndGuard {
     fn drop(&mut self) {
         self.0.emit(&SessionEvent::Ended);
     }
 }
 
 /// Puts the events of all tasks of a session into one order.
-pub(crate) struct Events {
+pub(crate) struct EventEmitter {
     sink: Arc<dyn EventSink>,
     one_at_a_time: Mutex<()>,
     pub(crate) open_calls: OpenCalls,
     telemetry: OnceLock<Arc<SessionTelemetry>>,
 }
 
-impl Events {
+impl EventEmitter {
     pub(crate) fn new(sink: Arc<dyn EventSink>) -> Self {
         Self {
             sink,
@@ -273,28 +273,28 @@ impl Events {
     }
 }
 
-impl Sink for Events {
+impl AgentEventSink for EventEmitter {
     fn on_event(&self, event: &AgentEvent) {
         self.open_calls.record_event(event);
         self.emit(&SessionEvent::Agent(event.clone()));
     }
 }
 
-impl HearHooks for Events {
-    fn on_event(&self, news: &HookNews) {
+impl HookEventSink for EventEmitter {
+    fn on_event(&self, news: &HookRunEvent) {
         self.emit(&SessionEvent::Hook(news.clone()));
     }
 }
 
 /// Forwards hook events to the front end and the transcript.
-pub(crate) struct HookEar {
-    pub(crate) events: Arc<Events>,
+pub(crate) struct HookEventForwarder {
+    pub(crate) events: Arc<EventEmitter>,
     /// Weak, because the shared state owns the engine that reports to this.
     pub(crate) shared: Weak<SharedState>,
 }
 
-impl HearHooks for HookEar {
-    fn on_event(&self, news: &HookNews) {
+impl HookEventSink for HookEventForwarder {
+    fn on_event(&self, news: &HookRunEvent) {
         self.events.on_event(news);
         let HookStage::Ended {
             stdout,

@@ -6,28 +6,28 @@ use std::{
     sync::{Arc, Mutex, OnceLock, RwLock},
 };
 
-use haft_agent::prompt::Knowledge;
+use haft_agent::prompt::InstructionSources;
 use haft_contract::SessionId;
 use haft_engine::{
-    permissions::{Bases, List, RuleSource, Rules, Scope, rules::RuleClass},
+    permissions::{PatternBases, List, RuleSource, Rules, SettingsScope, rules::RuleClass},
     settings::TrustFile,
 };
 use haft_extensions::{
-    ExtensionPlaces, ExtensionPlugin, Skills, Sources, Warning,
+    ExtensionPlaces, ExtensionPlugin, Skills, EnabledSources, ExtensionWarning,
     memory::{self, Memory},
     plugins, skills,
     styles::{self, OutputStyle},
 };
-use haft_tools::{SkillBook, SkillEffects};
+use haft_tools::{SkillService, SkillEffects};
 use serde_json::Value;
 
 use crate::{
     Environment, SessionConfig, commands::BUILT_IN, live_changes::ExtensionReload, main_agent,
-    settings::Permitted,
+    settings::ResolvedSettings,
 };
 
 /// The extensions of a session.
-pub(crate) struct Extensions {
+pub(crate) struct SessionExtensions {
     /// None if they are disabled.
     pub(crate) skills: Option<Arc<Skills>>,
     /// The folders of extensions.
@@ -38,12 +38,12 @@ pub(crate) struct Extensions {
     trusts_project: bool,
     /// The name of an output style that was requested but does not exist.
     unknown_style: Option<String>,
-    warnings: Vec<Warning>,
+    warnings: Vec<ExtensionWarning>,
 }
 
-impl Extensions {
+impl SessionExtensions {
     /// Loads the extensions. A bare session has none.
-    pub(crate) fn load(config: &SessionConfig, permitted: &Permitted) -> Self {
+    pub(crate) fn load(config: &SessionConfig, permitted: &ResolvedSettings) -> Self {
         let environment = &config.environment;
         let settings = permitted.settings.merged();
         let mut warnings = Vec::new();
@@ -111,8 +111,8 @@ impl Extensions {
     }
 
     /// Returns the service through which skills are called.
-    pub(crate) fn skill_service(&self, session: SessionId, effort: Option<String>) -> Option<SkillBook> {
-        Some(SkillBook {
+    pub(crate) fn skill_service(&self, session: SessionId, effort: Option<String>) -> Option<SkillService> {
+        Some(SkillService {
             skills: Arc::clone(self.skills.as_ref()?),
             trusts_project: self.trusts_project,
             session: Arc::new(RwLock::new(session.to_string())),
@@ -123,7 +123,7 @@ impl Extensions {
     }
 
     /// Allows reading the folders of the user's own skills without asking.
-    pub(crate) fn open_folders(&self, rules: &mut Rules, bases: &Bases) {
+    pub(crate) fn open_folders(&self, rules: &mut Rules, bases: &PatternBases) {
         let folders = self
             .skills
             .iter()
@@ -136,7 +136,7 @@ impl Extensions {
             }
             let rule = format!("Read(/{path}/**)");
             if let Err(problem) =
-                rules.add(List::Allow, &rule, RuleSource::of(Scope::Session), bases)
+                rules.add(List::Allow, &rule, RuleSource::of(SettingsScope::Session), bases)
             {
                 tracing::warn!(%problem, "the folder of a skill is not opened");
             }
@@ -145,9 +145,9 @@ impl Extensions {
 
     /// Returns the knowledge that the model reads before the first message; `None` if there is
     /// nothing. Skills are included only if the model has the tool to call them.
-    pub(crate) fn knowledge(&mut self, has_skill_tool: bool) -> Option<Knowledge> {
+    pub(crate) fn knowledge(&mut self, has_skill_tool: bool) -> Option<InstructionSources> {
         let options = self.memory.take()?;
-        let knowledge = Knowledge::new(Memory::new(self.places.clone(), options));
+        let knowledge = InstructionSources::new(Memory::new(self.places.clone(), options));
         Some(match &self.skills {
             Some(skills) if has_skill_tool => knowledge.with_skills(Arc::clone(skills)),
             _ => knowledge,
@@ -197,7 +197,7 @@ impl Extensions {
     pub(crate) fn reload(
         &self,
         config: &SessionConfig,
-        permitted: &Permitted,
+        permitted: &ResolvedSettings,
         main_of_plugins: Option<&str>,
     ) -> ExtensionReload {
         ExtensionReload {
@@ -306,21 +306,21 @@ pub struct CommandDetails {
 
 pub(crate) fn places(
     config: &SessionConfig,
-    permitted: &Permitted,
-    warnings: &mut Vec<Warning>,
+    permitted: &ResolvedSettings,
+    warnings: &mut Vec<ExtensionWarning>,
 ) -> ExtensionPlaces {
     let known = &permitted.settings.places;
     let sources = match &permitted.flags.sources {
-        _ if config.bare => Sources {
+        _ if config.bare => EnabledSources {
             user: false,
             project: false,
             local: false,
         },
-        None => Sources::default(),
-        Some(named) => Sources {
-            user: named.contains(&Scope::User),
-            project: named.contains(&Scope::Project),
-            local: named.contains(&Scope::Local),
+        None => EnabledSources::default(),
+        Some(named) => EnabledSources {
+            user: named.contains(&SettingsScope::User),
+            project: named.contains(&SettingsScope::Project),
+            local: named.contains(&SettingsScope::Local),
         },
     };
     let mut plugins = Vec::new();
@@ -347,12 +347,12 @@ pub(crate) fn places(
 
 fn memory_options(
     environment: &Environment,
-    permitted: &Permitted,
+    permitted: &ResolvedSettings,
     settings: &Value,
     places: &ExtensionPlaces,
 ) -> memory::MemoryOptions {
     let managed = permitted.settings.layers.iter();
-    let managed = managed.filter(|layer| layer.scope == Scope::Managed);
+    let managed = managed.filter(|layer| layer.scope == SettingsScope::Managed);
     let managed_text = managed
         .filter_map(|layer| layer.document.value["claudeMd"].as_str())
         .next();
@@ -370,7 +370,7 @@ fn memory_options(
 }
 
 /// Returns the memory file that the model maintains, unless it is disabled.
-fn kept(permitted: &Permitted, places: &ExtensionPlaces) -> Option<PathBuf> {
+fn kept(permitted: &ResolvedSettings, places: &ExtensionPlaces) -> Option<PathBuf> {
     let folder = permitted.memory.as_ref().filter(|_| places.sources.user)?;
     Some(folder.join("MEMORY.md"))
 }

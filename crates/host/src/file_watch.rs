@@ -8,17 +8,17 @@ use std::{
 use haft_agent::NoticeLevel;
 use haft_engine::{
     ContextView, Engine,
-    hooks::{HookMoment, WatchedChange},
+    hooks::{HookEventKind, WatchedChange},
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::event::Events;
+use crate::event::EventEmitter;
 
 /// Watches until it is dropped.
-pub(crate) struct WatchesFiles(JoinHandle<()>);
+pub(crate) struct FileWatchGuard(JoinHandle<()>);
 
-impl WatchesFiles {
+impl FileWatchGuard {
     /// Stops watching, and waits until hooks that it started have ended.
     pub(crate) async fn end(mut self) {
         self.0.abort();
@@ -26,21 +26,21 @@ impl WatchesFiles {
     }
 }
 
-impl Drop for WatchesFiles {
+impl Drop for FileWatchGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 /// Notifies the hooks of changed files.
-pub(crate) fn watch(engine: &Arc<Engine>, view: ContextView, events: &Arc<Events>) -> WatchesFiles {
+pub(crate) fn watch(engine: &Arc<Engine>, view: ContextView, events: &Arc<EventEmitter>) -> FileWatchGuard {
     let hooks = engine.hooks().clone();
-    let teller = ChangeTeller {
+    let teller = FileChangeReporter {
         engine: Arc::downgrade(engine),
         view: view.clone(),
         events: Arc::clone(events),
     };
-    WatchesFiles(haft_contract::spawn_boxed(async move {
+    FileWatchGuard(haft_contract::spawn_boxed(async move {
         let cwd = move || {
             let context = view.get();
             context.map_or_else(PathBuf::new, |context| context.cwd.to_path_buf())
@@ -52,13 +52,13 @@ pub(crate) fn watch(engine: &Arc<Engine>, view: ContextView, events: &Arc<Events
 
 /// Reports changed files to the hooks.
 #[derive(Clone)]
-struct ChangeTeller {
+struct FileChangeReporter {
     engine: Weak<Engine>,
     view: ContextView,
-    events: Arc<Events>,
+    events: Arc<EventEmitter>,
 }
 
-impl ChangeTeller {
+impl FileChangeReporter {
     async fn tell(self, change: WatchedChange) {
         let Self {
             engine,
@@ -73,7 +73,7 @@ impl ChangeTeller {
         let name = name.to_string_lossy();
         let fields = json!({"file_path": path, "event": change.event});
         let fields = fields.as_object().cloned().unwrap_or_default();
-        let heard = engine.fire(HookMoment::FILE_CHANGED, &name, fields, &context);
+        let heard = engine.fire(HookEventKind::FILE_CHANGED, &name, fields, &context);
         for one in heard.await {
             if let Some(message) = one.output.message {
                 events.notice(NoticeLevel::Info, message);

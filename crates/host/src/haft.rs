@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use haft_contract::{CancellationToken, Services, ToolUse};
 use haft_engine::{
-    CallBatch, CallResult, DefinitionError, Engine, Format, Pool, Scheduler, SessionContext,
+    CallBatch, CallResult, DefinitionError, Engine, ToolFormat, Pool, Scheduler, SessionContext,
 };
 use serde_json::Value;
 
 use crate::{
     builder::HaftBuilder,
-    messages::{MessageError, Messages},
+    messages::{MessageError, ProviderMessage},
 };
 
 /// A session of tools, and the context that its calls inherit from each other.
@@ -35,7 +35,7 @@ impl Haft {
 
     /// Returns the definitions of the tools for the model, in a provider's format. Those that were
     /// sent before come first, unchanged.
-    pub fn definitions(&self, format: Format) -> Vec<Value> {
+    pub fn definitions(&self, format: ToolFormat) -> Vec<Value> {
         self.scheduler.offer().definitions(format)
     }
 
@@ -114,7 +114,7 @@ impl Haft {
     /// Runs the tool calls of an assistant message, in the format of any known provider, and
     /// returns the message or messages that answer it.
     pub async fn answer(&mut self, message: &Value) -> Result<Value, MessageError> {
-        let messages = Messages::read(message)?;
+        let messages = ProviderMessage::read(message)?;
         let results = self.run(messages.calls().iter().cloned()).await;
         Ok(messages.answer(&results))
     }

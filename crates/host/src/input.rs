@@ -8,29 +8,29 @@ use std::{
     },
 };
 
-use haft_agent::{Control, ModelSettings, Prompt, random_id};
+use haft_agent::{AgentHandle, ModelSettings, Prompt, random_id};
 use haft_contract::{ApprovalAnswer, Content, PermissionMode};
-use haft_engine::hooks::HookMoment;
+use haft_engine::hooks::HookEventKind;
 use haft_mcp::client::Servers;
 use haft_models::Thinking;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{
-    AgentDetails, ContextUsage, Delivery, Environment, ExtensionDetails, ModelOption, Permitted,
+    AgentDetails, ContextUsage, Delivery, Environment, ExtensionDetails, ModelOption, ResolvedSettings,
     QueuedKind, QueuedMessage, RewoundFiles, ServerChanges, ServerList, SessionClock,
     SessionConfig, StartOptions, StopKind,
     access::SessionAccess,
-    budget::Budget,
+    budget::UnpricedModelWarning,
     live_changes::ExtensionReload,
-    names::Names,
+    names::ModelNames,
     parts::DoctorReport,
     questions::EventQuestions,
-    queue::{Initial, NextMessage, Queue},
-    schedules::ScheduleBook,
-    stop::Stop,
-    structured_output::Shape,
-    subagents::Kinds,
+    queue::{CheckedStartOptions, NextMessage, PromptQueue},
+    schedules::SessionSchedules,
+    stop::StopSignal,
+    structured_output::OutputSchema,
+    subagents::AgentKinds,
 };
 
 /// The input of a session, usable from any task at any time. Cheap to clone; all clones control the
@@ -40,35 +40,35 @@ pub struct SessionInput(pub(crate) Arc<SharedState>);
 
 /// The state that a session shares with its clients.
 pub(crate) struct SharedState {
-    pub(crate) queue: Queue,
-    pub(crate) control: Control,
-    pub(crate) stop: Stop,
+    pub(crate) queue: PromptQueue,
+    pub(crate) control: AgentHandle,
+    pub(crate) stop: StopSignal,
     pub(crate) servers: Arc<Servers>,
     /// The working directories, as reported to servers.
     pub(crate) roots: Arc<Mutex<Vec<PathBuf>>>,
     pub(crate) access: SessionAccess,
     pub(crate) questions: Arc<EventQuestions>,
     /// The agent kinds.
-    pub(crate) kinds: Mutex<Kinds>,
+    pub(crate) kinds: Mutex<AgentKinds>,
     /// The details of the extensions.
     pub(crate) extensions: ExtensionDetails,
     pub(crate) reload: ExtensionReload,
     /// The initial model and the size of its window.
     pub(crate) current: Mutex<(String, u64)>,
-    pub(crate) names: Names,
-    pub(crate) budget: Budget,
+    pub(crate) names: ModelNames,
+    pub(crate) budget: UnpricedModelWarning,
     /// Whether the mode may become bypassPermissions. The error is the reason if not.
     pub(crate) bypass: Result<(), String>,
     pub(crate) environment: Environment,
     /// The configuration of the session.
     pub(crate) config: SessionConfig,
-    pub(crate) permitted: Permitted,
+    pub(crate) permitted: ResolvedSettings,
     /// The model answers the output of command lines that the user types.
     pub(crate) answers_shell: bool,
     /// The report for `/doctor`, if the front end provides one.
     pub(crate) doctor: Option<DoctorReport>,
     /// The schedules; `None` if they are disabled.
-    pub(crate) schedules: Option<Arc<ScheduleBook>>,
+    pub(crate) schedules: Option<Arc<SessionSchedules>>,
     pub(crate) clock: Arc<dyn SessionClock>,
     /// No client follows the session any longer.
     pub(crate) is_abandoned: AtomicBool,
@@ -92,7 +92,7 @@ impl SharedState {
     /// Returns whether any hook handles notifications.
     pub(crate) fn has_idle_hooks(&self) -> bool {
         let engine = self.access.engine();
-        engine.is_some_and(|(engine, _)| !engine.hooks().has_no_handlers(HookMoment::NOTIFICATION))
+        engine.is_some_and(|(engine, _)| !engine.hooks().has_no_handlers(HookEventKind::NOTIFICATION))
     }
 
     /// Notifies the hooks that the session waits for the next message.
@@ -133,7 +133,7 @@ impl SharedState {
     }
 
     /// Returns the agent kinds.
-    pub(crate) fn kinds(&self) -> MutexGuard<'_, Kinds> {
+    pub(crate) fn kinds(&self) -> MutexGuard<'_, AgentKinds> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -316,11 +316,11 @@ impl SessionInput {
         let shape = match &options.output_schema {
             None => None,
             Some(schema) => {
-                Some(Shape::parse(&schema.to_string()).map_err(|error| error.to_string())?)
+                Some(OutputSchema::parse(&schema.to_string()).map_err(|error| error.to_string())?)
             }
         };
         let servers = &self.0.servers;
-        let initial = Initial { options, shape };
+        let initial = CheckedStartOptions { options, shape };
         self.0.queue.configure(initial, |options| {
             servers.add_sdk(&options.servers);
             Ok(())

@@ -3,17 +3,17 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use haft_agent::{Agent, AgentEvent, Control, ModelSettings, RunLimits, prompt::SystemPrompt};
+use haft_agent::{Agent, AgentEvent, AgentHandle, ModelSettings, RunLimits, prompt::SystemPrompt};
 use haft_contract::{BoxFuture, Content, PermissionMode, SessionId};
 use haft_engine::{
-    Filters,
-    hooks::{AskModel, ModelQuestion},
+    ToolFilters,
+    hooks::{HookModelProvider, ModelQuestion},
     permissions::Rules,
-    pool::Selection,
+    pool::ToolSelection,
 };
 use haft_models::{Conversation, Model, ModelRequest, Prefix, SystemBlock};
 
-use crate::{Environment, Haft, names::Names};
+use crate::{Environment, Haft, names::ModelNames};
 
 /// The instructions of a model that is asked.
 const JUDGE: &str = "You decide one question for a program that watches an AI agent at work. The \
@@ -35,20 +35,20 @@ const MOST_TURNS: u32 = 50;
 const MOST_TOKENS: u32 = 4096;
 
 /// Asks the session's model, or another of the same provider.
-pub(crate) struct Judge {
+pub(crate) struct SessionHookModel {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) settings: ModelSettings,
     /// Receives the usage, which counts towards the session.
-    pub(crate) control: Control,
+    pub(crate) control: AgentHandle,
     pub(crate) session: SessionId,
     pub(crate) environment: Environment,
-    pub(crate) names: Names,
+    pub(crate) names: ModelNames,
     /// The rules that restrict the agent's reads.
     pub(crate) rules: Rules,
     pub(crate) directories: Vec<PathBuf>,
 }
 
-impl AskModel for Judge {
+impl HookModelProvider for SessionHookModel {
     fn ask(&self, question: ModelQuestion) -> BoxFuture<'_, Result<String, String>> {
         Box::pin(async move {
             let mut settings = self.settings.clone();
@@ -65,7 +65,7 @@ impl AskModel for Judge {
     }
 }
 
-impl Judge {
+impl SessionHookModel {
     async fn ask_once(
         &self,
         question: ModelQuestion,
@@ -96,9 +96,9 @@ impl Judge {
             .permission_mode(PermissionMode::DontAsk)
             .rules(self.rules.clone())
             .session_folder(folder)
-            .filters(Filters {
-                tools: Selection::parse(TOOLS),
-                ..Filters::default()
+            .filters(ToolFilters {
+                tools: ToolSelection::parse(TOOLS),
+                ..ToolFilters::default()
             });
         for directory in &self.directories {
             builder = builder.directory(directory);

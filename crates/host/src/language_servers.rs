@@ -2,18 +2,18 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use haft_contract::{Confined, NetworkAccess};
+use haft_contract::{ConfinementProfile, NetworkAccess};
 use haft_engine::{permissions::confine_program, settings::trust};
-use haft_tools::CodeSetup;
+use haft_tools::LanguageServerSetup;
 use serde_json::{Value, json};
 
-use crate::{SessionConfig, extensions, plugins, settings::Permitted};
+use crate::{SessionConfig, extensions, plugins, settings::ResolvedSettings};
 
 /// The timeout of a request to a server.
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// Returns the setup of language servers for a session with this configuration.
-pub(crate) fn setup(config: &SessionConfig, permitted: &Permitted) -> CodeSetup {
+pub(crate) fn setup(config: &SessionConfig, permitted: &ResolvedSettings) -> LanguageServerSetup {
     let policy = permitted.policy();
     let environment = &config.environment;
     let cache = environment.cache_folder();
@@ -21,7 +21,7 @@ pub(crate) fn setup(config: &SessionConfig, permitted: &Permitted) -> CodeSetup 
     let workspace = workspace.unwrap_or_else(|_| config.cwd.clone());
     // The same folder that trust applies to.
     let top = trust::directory(&permitted.settings.places);
-    CodeSetup {
+    LanguageServerSetup {
         top: match workspace.starts_with(&top) {
             true => top,
             false => workspace.clone(),
@@ -34,7 +34,7 @@ pub(crate) fn setup(config: &SessionConfig, permitted: &Permitted) -> CodeSetup 
             .map(|folder| folder.join("lsp"))
             .unwrap_or_else(|| PathBuf::from("/nonexistent")),
         confinement: Arc::new(move || {
-            confine_program(&policy, Confined::Workspace, NetworkAccess::Nobody)
+            confine_program(&policy, ConfinementProfile::Workspace, NetworkAccess::Nobody)
         }),
         path: environment.variable("PATH").map(Into::into),
         answer_within: ANSWER,
@@ -56,7 +56,7 @@ pub struct FoundLanguageServers {
 /// would start them.
 pub fn found_language_servers(
     config: &SessionConfig,
-    permitted: &Permitted,
+    permitted: &ResolvedSettings,
 ) -> FoundLanguageServers {
     let mut permitted = permitted.clone();
     take_plugins(config, &mut permitted);
@@ -69,7 +69,7 @@ pub fn found_language_servers(
 }
 
 /// Adds the language servers of plugins to a session of tools. Tools need no other part of plugins.
-pub(crate) fn take_plugins(config: &SessionConfig, permitted: &mut Permitted) {
+pub(crate) fn take_plugins(config: &SessionConfig, permitted: &mut ResolvedSettings) {
     if config.bare {
         return;
     }
@@ -81,7 +81,7 @@ pub(crate) fn take_plugins(config: &SessionConfig, permitted: &mut Permitted) {
 /// Returns the merged `lsp` settings. A project's servers are used only if the project is trusted.
 /// Settings that give servers more access, or let them run unconfined, are only read from the
 /// user's files.
-fn settings(permitted: &Permitted) -> Value {
+fn settings(permitted: &ResolvedSettings) -> Value {
     let mut merged = json!({});
     // The layer with the highest rank comes first, and its values are not overwritten.
     for layer in &permitted.settings.layers {

@@ -125,7 +125,7 @@ pub use conversation::{all_conversations, conversations};
 pub use data::{
     ChangedFile, CostLine, CostReport, Exchange, ExchangePart, Exchanges, FileChangeKind, KeyPlace,
     KeyReport, MemoryPlace, MemoryScope, RewindKind, RewindPoint, RuleInfo, RunningTask,
-    SessionEntry, TodoBoard, TodoEntry, TodoStatus, TrustReport, TrustedThing, UndoEntry,
+    SessionEntry, TodoBoard, TodoEntry, TodoStatus, TrustReport, TrustItem, UndoEntry,
     UndoReport, UndoWhich, accept_trust, exchanges, key_report, outside_imports, remove_key,
     session_entries, store_key, trust_changes, trust_report,
 };
@@ -134,7 +134,7 @@ pub use error::{OpenError, error_chain};
 pub use event::{
     EventSink, SessionActivity, SessionEvent, SessionEvents, SessionFacts, TurnResult,
 };
-pub use explain::{CallJudge, CallQuestion, ExplainedCall, ExplainedConfinement, explain_call};
+pub use explain::{CallExplainer, CallQuestion, ExplainedCall, ExplainedConfinement, explain_call};
 pub use export::{ExistingFile, ExportError, ExportFormat};
 pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames, PluginDetails};
 pub use folder::{memory_folder, project_folder, session_folder};
@@ -156,7 +156,7 @@ pub fn image_content(_: &[u8]) -> Result<haft_contract::Content, String> {
 pub fn image_pixels(
     _: &haft_contract::Content,
     _: (u32, u32),
-) -> Option<haft_contract::output::PicturePixels> {
+) -> Option<haft_contract::output::ImagePixels> {
     None
 }
 
@@ -172,16 +172,16 @@ pub use mcp::{
     ElicitationHost, add_server, approve_server, check_servers, forget_approvals, login_server,
     logout_server, named_servers, remove_server,
 };
-pub use messages::{MessageError, Messages};
+pub use messages::{MessageError, ProviderMessage};
 pub use model_list::{AvailableModels, available_models, save_model};
 pub use names::ModelOption;
-pub use pace::SpeakingPace;
+pub use pace::StreamPace;
 pub use parts::SessionParts;
-pub use questions::{AnswerOption, Questions, UserQuestion, UserQuestions};
+pub use questions::{AnswerOption, QuestionHandler, UserQuestion, UserQuestions};
 pub use queue::{Delivery, QueuedKind, QueuedMessage, StartOptions};
 pub use scheduled_prompt::ScheduledPrompt;
 pub use session::{AgentSession, SessionEnd};
-pub use settings::{Permitted, settings_warnings};
+pub use settings::{ResolvedSettings, settings_warnings};
 pub use signed_in::notify_login;
 pub use stop::StopKind;
 pub use subagents::AgentDetails;

@@ -14,7 +14,7 @@ use haft_engine::{
     hooks::Hooks,
     permissions::{Behavior, decide},
 };
-use haft_extensions::{ExtensionPlaces, Skills, Warning, styles};
+use haft_extensions::{ExtensionPlaces, Skills, ExtensionWarning, styles};
 use haft_mcp::client::Servers;
 use haft_models::Thinking;
 use serde_json::{Map, Value, json};
@@ -25,8 +25,8 @@ use crate::{
     extensions,
     main_agent::{self, MainAgent},
     mcp, plugins,
-    settings::Permitted,
-    subagents::Kinds,
+    settings::ResolvedSettings,
+    subagents::AgentKinds,
 };
 
 /// The maximum number of bytes of a file that are returned.
@@ -74,12 +74,12 @@ pub(crate) struct ExtensionReload {
     /// The folders, as determined last.
     pub(crate) places: Mutex<ExtensionPlaces>,
     /// Set once the session has its subagents.
-    pub(crate) subagents: OnceLock<(Kinds, SubagentPool)>,
+    pub(crate) subagents: OnceLock<(AgentKinds, SubagentPool)>,
 }
 
 impl ExtensionReload {
     /// Stores the subagents when the session starts.
-    pub(crate) fn attach_session(&self, kinds: &Kinds, pool: &SubagentPool) {
+    pub(crate) fn attach_session(&self, kinds: &AgentKinds, pool: &SubagentPool) {
         let _ = self.subagents.set((kinds.clone(), pool.clone()));
     }
 
@@ -114,7 +114,7 @@ impl ExtensionReload {
         self.found(warnings.unwrap_or_default())
     }
 
-    fn found(&self, mut warnings: Vec<Warning>) -> ReloadedExtensions {
+    fn found(&self, mut warnings: Vec<ExtensionWarning>) -> ReloadedExtensions {
         let places = self.places().clone();
         let (found, more) = styles::load(&places);
         warnings.extend(more);
@@ -138,13 +138,13 @@ impl ExtensionReload {
     /// Reloads the plugins and all of their parts. Also returns the new agent kinds.
     async fn plugins_again(
         &self,
-        kinds: &Kinds,
+        kinds: &AgentKinds,
         servers: &Servers,
-    ) -> Result<(ReloadedExtensions, Kinds), String> {
+    ) -> Result<(ReloadedExtensions, AgentKinds), String> {
         if self.config.bare {
             return Ok((ReloadedExtensions::default(), kinds.clone()));
         }
-        let permitted = Permitted::load(&self.config).map_err(|error| error.to_string())?;
+        let permitted = ResolvedSettings::load(&self.config).map_err(|error| error.to_string())?;
         let mut warnings = Vec::new();
         let places = extensions::places(&self.config, &permitted, &mut warnings);
         *self.places() = places.clone();
@@ -200,12 +200,12 @@ impl SessionInput {
         settings: &Map<String, Value>,
     ) -> Result<Vec<String>, String> {
         let mut unused = Vec::new();
-        let mut changes: Vec<Change> = Vec::new();
+        let mut changes: Vec<LiveChange> = Vec::new();
         for (key, value) in settings {
             match key.as_str() {
-                "model" => changes.push(Change::Model(text_or_null(key, value)?)),
-                "effortLevel" => changes.push(Change::Effort(text_or_null(key, value)?)),
-                "alwaysThinkingEnabled" => changes.push(Change::Thinking(match value {
+                "model" => changes.push(LiveChange::Model(text_or_null(key, value)?)),
+                "effortLevel" => changes.push(LiveChange::Effort(text_or_null(key, value)?)),
+                "alwaysThinkingEnabled" => changes.push(LiveChange::Thinking(match value {
                     Value::Bool(true) => Thinking::Adaptive,
                     Value::Bool(false) | Value::Null => Thinking::Off,
                     other => return Err(format!("{key}: expected true or false, not {other}")),
@@ -220,15 +220,15 @@ impl SessionInput {
             }
         }
         // Changes that may be refused come first, so that none is applied if one is.
-        changes.sort_by_key(|change| !matches!(change, Change::Mode(_) | Change::Model(_)));
+        changes.sort_by_key(|change| !matches!(change, LiveChange::Mode(_) | LiveChange::Model(_)));
         for change in changes {
             match change {
-                Change::Model(name) => self.set_model(name.as_deref()).await?,
-                Change::Effort(effort) => self.0.control.set_effort(effort),
-                Change::Thinking(thinking) => self.0.control.set_thinking(thinking),
-                Change::Mode(mode) => self.set_permission_mode(mode)?,
-                Change::Rule(list, rule) => self.0.control.add_rule(list, rule),
-                Change::Directory(path) => self.0.control.add_directory(path),
+                LiveChange::Model(name) => self.set_model(name.as_deref()).await?,
+                LiveChange::Effort(effort) => self.0.control.set_effort(effort),
+                LiveChange::Thinking(thinking) => self.0.control.set_thinking(thinking),
+                LiveChange::Mode(mode) => self.set_permission_mode(mode)?,
+                LiveChange::Rule(list, rule) => self.0.control.add_rule(list, rule),
+                LiveChange::Directory(path) => self.0.control.add_directory(path),
             }
         }
         Ok(unused)
@@ -321,7 +321,7 @@ const LOOKS: [&str; 9] = [
     "tui",
 ];
 
-enum Change {
+enum LiveChange {
     Model(Option<String>),
     Effort(Option<String>),
     Thinking(Thinking),
@@ -338,7 +338,7 @@ fn text_or_null(key: &str, value: &Value) -> Result<Option<String>, String> {
     }
 }
 
-fn permissions(value: &Value, changes: &mut Vec<Change>) -> Result<(), String> {
+fn permissions(value: &Value, changes: &mut Vec<LiveChange>) -> Result<(), String> {
     let Some(map) = value.as_object() else {
         return Err("permissions: expected an object".to_owned());
     };
@@ -351,9 +351,9 @@ fn permissions(value: &Value, changes: &mut Vec<Change>) -> Result<(), String> {
                 .filter(|_| value.is_array())
                 .ok_or_else(|| format!("permissions.{key}: expected a list of texts"))
         };
-        let rules = |list: RuleList| -> Result<Vec<Change>, String> {
+        let rules = |list: RuleList| -> Result<Vec<LiveChange>, String> {
             let rules = texts()?.into_iter();
-            Ok(rules.map(|rule| Change::Rule(list, rule)).collect())
+            Ok(rules.map(|rule| LiveChange::Rule(list, rule)).collect())
         };
         match key.as_str() {
             "allow" => changes.extend(rules(RuleList::Allow)?),
@@ -362,7 +362,7 @@ fn permissions(value: &Value, changes: &mut Vec<Change>) -> Result<(), String> {
             "defaultMode" => {
                 let mode = serde_json::from_value(value.clone());
                 let mode = mode.map_err(|_| format!("no permission mode is called {value}"))?;
-                changes.push(Change::Mode(mode));
+                changes.push(LiveChange::Mode(mode));
             }
             "additionalDirectories" => {
                 for text in texts()? {
@@ -370,7 +370,7 @@ fn permissions(value: &Value, changes: &mut Vec<Change>) -> Result<(), String> {
                     if !path.is_absolute() || !path.is_dir() {
                         return Err(format!("{} is no directory", path.display()));
                     }
-                    changes.push(Change::Directory(path));
+                    changes.push(LiveChange::Directory(path));
                 }
             }
             other => {

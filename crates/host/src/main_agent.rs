@@ -11,15 +11,15 @@ use haft_agent::{
 use haft_extensions::{AgentDefinition, styles::OutputStyle};
 
 use crate::{
-    SessionConfig, SessionInput, mcp::AgentServers, names::Names, settings::Permitted,
-    subagents::Kinds,
+    SessionConfig, SessionInput, mcp::AgentServers, names::ModelNames, settings::ResolvedSettings,
+    subagents::AgentKinds,
 };
 
 /// Returns the name of its kind: from the configuration, otherwise the settings, otherwise a
 /// plugin.
 pub(crate) fn name(
     config: &SessionConfig,
-    permitted: &Permitted,
+    permitted: &ResolvedSettings,
     of_plugins: Option<&str>,
 ) -> Option<String> {
     let of_settings = || {
@@ -35,7 +35,7 @@ pub(crate) fn name(
 pub(crate) async fn model_settings(
     kind: Option<&AgentDefinition>,
     config: &SessionConfig,
-    names: &Names,
+    names: &ModelNames,
     of_session: &ModelSettings,
 ) -> ModelSettings {
     let mut settings = of_session.clone();
@@ -112,7 +112,7 @@ impl SessionInput {
     pub(crate) async fn update_main_agent(
         &self,
         name: Option<String>,
-        kinds: &Kinds,
+        kinds: &AgentKinds,
     ) -> Result<(), String> {
         let state = &self.0;
         let kind = kinds.find_kind(name.as_deref());

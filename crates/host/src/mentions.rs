@@ -7,14 +7,14 @@ use std::{
 };
 
 use data_encoding::BASE64;
-use haft_agent::{Attach, Prompt};
+use haft_agent::{MentionExpander, Prompt};
 use haft_contract::{
     CancellationToken, Content, NestedCalls, NestedResult, ToolUse, output::MediaSource,
 };
 use haft_mcp::client::Servers;
 use serde_json::{Value, json};
 
-use crate::event::Events;
+use crate::event::EventEmitter;
 
 /// The maximum number of attachments per prompt.
 const MOST: usize = 20;
@@ -23,7 +23,7 @@ const LONGEST_RESOURCE: usize = 100_000;
 
 /// The target of a mention.
 #[derive(Debug, PartialEq, Eq)]
-struct Mentioned {
+struct ResolvedMention {
     path: PathBuf,
     /// Only these lines, from 1; without an end, up to the last line.
     lines: Option<(u64, Option<u64>)>,
@@ -38,7 +38,7 @@ pub(crate) async fn attach(
     cwd: &Path,
     home: Option<&Path>,
     servers: &Servers,
-    events: &Events,
+    events: &EventEmitter,
 ) -> Prompt {
     let mentions = std::mem::take(&mut prompt.mentions);
     for mention in mentions.iter().take(MOST) {
@@ -57,8 +57,8 @@ pub(crate) async fn attach(
 pub(crate) fn mention_expander(
     home: Option<PathBuf>,
     servers: Arc<Servers>,
-    events: Arc<Events>,
-) -> Box<Attach> {
+    events: Arc<EventEmitter>,
+) -> Box<MentionExpander> {
     Box::new(move |prompt, nested, cwd| {
         let (home, servers, events) = (home.clone(), Arc::clone(&servers), Arc::clone(&events));
         Box::pin(
@@ -68,7 +68,7 @@ pub(crate) fn mention_expander(
 }
 
 /// Reads a resource of a server, `@server:uri`.
-async fn resource(mention: &str, servers: &Servers, events: &Events) -> Option<Content> {
+async fn resource(mention: &str, servers: &Servers, events: &EventEmitter) -> Option<Content> {
     let (server, uri) = mention.split_once(':')?;
     if uri.is_empty() || !servers.has(server) {
         return None;
@@ -107,7 +107,7 @@ fn short(text: &str) -> String {
     }
 }
 
-fn find(mention: &str, cwd: &Path, home: Option<&Path>) -> Option<Mentioned> {
+fn find(mention: &str, cwd: &Path, home: Option<&Path>) -> Option<ResolvedMention> {
     let place = |path: &str| match (path.strip_prefix("~/"), home) {
         (Some(below), Some(home)) => home.join(below),
         _ => cwd.join(path),
@@ -115,7 +115,7 @@ fn find(mention: &str, cwd: &Path, home: Option<&Path>) -> Option<Mentioned> {
     let there = |path: &str, lines| {
         let path = place(path);
         let found = path.metadata().ok()?;
-        Some(Mentioned {
+        Some(ResolvedMention {
             is_folder: found.is_dir(),
             path,
             lines,
@@ -133,7 +133,7 @@ fn find(mention: &str, cwd: &Path, home: Option<&Path>) -> Option<Mentioned> {
     })
 }
 
-async fn read(mentioned: &Mentioned, nested: &NestedCalls, events: &Events) -> Vec<Content> {
+async fn read(mentioned: &ResolvedMention, nested: &NestedCalls, events: &EventEmitter) -> Vec<Content> {
     let path = &mentioned.path;
     let (name, input) = match (mentioned.is_folder, mentioned.lines) {
         (true, _) => ("LS", json!({"path": path})),

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
-use haft_agent::{AutoCompact, Control, ModelSettings};
+use haft_agent::{AutoCompact, AgentHandle, ModelSettings};
 use haft_engine::settings::Settings;
 use haft_models::{
     Anthropic, Fallback, Http, HttpOptions, Model, OpenAi, Price, Prices, Recorder, Replay, Retry,
-    RetryPolicy, Scripted, Thinking,
+    RetryPolicy, ScriptedModel, Thinking,
     anthropic::{self, AnthropicOptions},
     listing::split_window,
     openai::{self, OpenAiOptions},
@@ -16,24 +16,24 @@ use serde_json::Value;
 
 use crate::{
     Environment, ModelChoice, ModelProvider, SessionConfig, ThinkingChoice,
-    catalog::{Catalog, LearnsWindow, ListSource},
+    catalog::{ModelCatalog, WindowProbe, ListSource},
     data::stored_key,
     key_helper::{self, KeyCommand},
-    names::{self, Names},
+    names::{self, ModelNames},
 };
 
 /// The number of retries of an overloaded model before a fallback is used.
 const PATIENCE: u32 = 3;
 
 /// The selected model.
-pub(crate) struct Chosen {
+pub(crate) struct SelectedModel {
     pub(crate) model: Arc<dyn Model>,
     /// Its name is the provider's once it is [resolved](Self::resolve).
     pub(crate) settings: ModelSettings,
     pub(crate) prices: Prices,
     /// The fallback models, by the provider's names once they are resolved.
     pub(crate) fallbacks: Vec<String>,
-    pub(crate) names: Names,
+    pub(crate) names: ModelNames,
     /// The origin of the key, as named in messages.
     pub(crate) key_source: &'static str,
     /// A provider that can search the web, and whether it is known to support it.
@@ -56,11 +56,11 @@ pub(crate) fn select_model(
     config: &SessionConfig,
     settings: &Settings,
     given: Option<Arc<dyn Model>>,
-) -> anyhow::Result<Chosen> {
+) -> anyhow::Result<SelectedModel> {
     let (choice, environment) = (&config.model, &config.environment);
     let prices = prices(choice, settings)?;
     let (loaded, settings) = (settings, &settings.merged());
-    let mut names = Names::of(settings, environment);
+    let mut names = ModelNames::of(settings, environment);
     names.names_flags = config.names_flags;
     let is_given = given.is_some();
     let is_offline = choice.script.is_some() || choice.replay.is_some() || is_given;
@@ -74,7 +74,7 @@ pub(crate) fn select_model(
             replay = Some(opened.clone());
             Arc::new(opened)
         }
-        (_, Some(path), None) => Arc::new(Scripted::open(path)?),
+        (_, Some(path), None) => Arc::new(ScriptedModel::open(path)?),
         (Some(given), None, None) => given,
         (None, None, None) => {
             let (provider, source) = provider_client(choice, loaded, environment);
@@ -99,7 +99,7 @@ pub(crate) fn select_model(
     if let Some(most) = environment.number("CLAUDE_CODE_MAX_OUTPUT_TOKENS")? {
         chosen.max_tokens = most;
     }
-    Ok(Chosen {
+    Ok(SelectedModel {
         model,
         settings: chosen,
         prices,
@@ -116,10 +116,10 @@ pub(crate) fn select_model(
     })
 }
 
-impl Chosen {
+impl SelectedModel {
     /// Resolves the names of the models, which may require a request to the provider, and assembles
     /// the model with its retries and fallbacks.
-    pub(crate) async fn resolve(&mut self, control: &Control) -> anyhow::Result<()> {
+    pub(crate) async fn resolve(&mut self, control: &AgentHandle) -> anyhow::Result<()> {
         if !self.is_given {
             let wanted = self.settings.name.clone();
             let resolved = self.names.resolve(&wanted).await;
@@ -147,7 +147,7 @@ impl Chosen {
             model = Arc::new(Retry::new(model, self.retries.clone()));
         }
         if let Some(catalog) = self.names.catalog.as_ref().filter(|_| !is_known) {
-            model = Arc::new(LearnsWindow::new(model, catalog, control));
+            model = Arc::new(WindowProbe::new(model, catalog, control));
         }
         if let Some(path) = &self.record {
             model = Arc::new(Recorder::create(model, path)?);
@@ -206,7 +206,7 @@ impl ProviderClient {
     }
 
     /// Returns its model catalog.
-    pub(crate) fn catalog(&self, environment: &Environment) -> Catalog {
+    pub(crate) fn catalog(&self, environment: &Environment) -> ModelCatalog {
         let (kind, base, key) = match self {
             Self::Anthropic(_, options) => {
                 let key = options.auth_token.as_ref().or(options.api_key.as_ref());
@@ -227,7 +227,7 @@ impl ProviderClient {
         };
         let key = key.map_or("", String::as_str);
         let identity = format!("{kind}\n{base}\n{key}");
-        Catalog::new(source, host_of_url(base), &identity, environment)
+        ModelCatalog::new(source, host_of_url(base), &identity, environment)
     }
 }
 

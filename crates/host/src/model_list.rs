@@ -8,9 +8,9 @@ use haft_models::{ModelInfo, Prices};
 use serde_json::json;
 
 use crate::{
-    ModelProvider, OpenError, Permitted, SessionConfig,
+    ModelProvider, OpenError, ResolvedSettings, SessionConfig,
     model::{self, ProviderClient},
-    names::{self, Names},
+    names::{self, ModelNames},
     settings::known_tools,
 };
 
@@ -34,7 +34,7 @@ pub struct AvailableModels {
 
 /// Fetches the provider's list of models, and determines the model that a session would use.
 pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels, OpenError> {
-    let permitted = Permitted::load(config)?;
+    let permitted = ResolvedSettings::load(config)?;
     let environment = &permitted.environment;
     let (provider, key_source) = model::provider_client(&config.model, &permitted.settings, environment);
     let kind = match provider {
@@ -44,7 +44,7 @@ pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels,
     let catalog = std::sync::Arc::new(provider.catalog(environment));
     let listed = catalog.refresh().await.map(<[ModelInfo]>::to_vec);
     let merged = permitted.settings.merged();
-    let mut names = Names::of(&merged, environment);
+    let mut names = ModelNames::of(&merged, environment);
     names.catalog = Some(std::sync::Arc::clone(&catalog));
     names.names_flags = config.names_flags;
     let named = model::name(&config.model, &merged, environment);
@@ -93,7 +93,7 @@ fn name_source(
 
 /// Saves a model as `model` in the user's settings. Returns the path of the file.
 pub fn save_model(config: &SessionConfig, name: &str) -> Result<PathBuf, OpenError> {
-    let permitted = Permitted::load(config)?;
+    let permitted = ResolvedSettings::load(config)?;
     let files = SettingsFiles {
         places: permitted.settings.places,
         flags: permitted.flags,

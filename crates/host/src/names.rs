@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{
     Environment,
-    catalog::{Catalog, ListFailure},
+    catalog::{ModelCatalog, ListFailure},
 };
 
 /// The model families that have short names.
@@ -31,14 +31,14 @@ const MOST_LISTED: usize = 20;
 
 /// The names of models.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Names {
+pub(crate) struct ModelNames {
     /// The meanings of short names.
     short: BTreeMap<&'static str, String>,
     overrides: BTreeMap<String, String>,
     /// The only models that may be chosen, by short name or the provider's name.
     available: Option<Vec<String>>,
     /// The catalog for other names. None: the session has no provider, and any name is accepted.
-    pub(crate) catalog: Option<Arc<Catalog>>,
+    pub(crate) catalog: Option<Arc<ModelCatalog>>,
     /// Errors may name command-line flags.
     pub(crate) names_flags: bool,
 }
@@ -55,7 +55,7 @@ pub struct ModelOption {
 }
 
 /// The meaning of a name.
-enum Meaning<'a> {
+enum ModelAlias<'a> {
     /// This name, from the variables and the settings.
     Name(&'a str),
     /// The newest model of a family.
@@ -64,7 +64,7 @@ enum Meaning<'a> {
     Default,
 }
 
-impl Names {
+impl ModelNames {
     /// Creates the names from the environment and the settings.
     pub(crate) fn of(settings: &Value, environment: &Environment) -> Self {
         let short = FAMILIES.into_iter().filter_map(|name| {
@@ -178,12 +178,12 @@ impl Names {
 
     async fn resolve_alias(&self, name: &str) -> Result<String, String> {
         let long = match self.parse_alias(name) {
-            Meaning::Name(long) => long.to_owned(),
-            Meaning::Newest(family) => match &self.catalog {
+            ModelAlias::Name(long) => long.to_owned(),
+            ModelAlias::Newest(family) => match &self.catalog {
                 None => name.to_owned(),
                 Some(catalog) => self.newest(catalog, name, family).await?,
             },
-            Meaning::Default => match &self.catalog {
+            ModelAlias::Default => match &self.catalog {
                 None => name.to_owned(),
                 Some(catalog) => self.default_model(catalog).await?,
             },
@@ -195,29 +195,29 @@ impl Names {
         Ok(overridden.cloned().unwrap_or(long))
     }
 
-    fn parse_alias<'a>(&'a self, name: &'a str) -> Meaning<'a> {
+    fn parse_alias<'a>(&'a self, name: &'a str) -> ModelAlias<'a> {
         if let Some(meant) = self.overrides.get(name) {
-            return Meaning::Name(meant);
+            return ModelAlias::Name(meant);
         }
         let is = |word: &str| name.eq_ignore_ascii_case(word);
         // The default model is of this family, if a variable sets it.
-        let usual = || self.short.get("sonnet").map(|meant| Meaning::Name(meant));
+        let usual = || self.short.get("sonnet").map(|meant| ModelAlias::Name(meant));
         if is(DEFAULT) {
-            return usual().unwrap_or(Meaning::Default);
+            return usual().unwrap_or(ModelAlias::Default);
         }
         if is(OPUS_PLAN) {
-            return usual().unwrap_or(Meaning::Newest("sonnet"));
+            return usual().unwrap_or(ModelAlias::Newest("sonnet"));
         }
         match FAMILIES.into_iter().find(|family| is(family)) {
-            None => Meaning::Name(name),
+            None => ModelAlias::Name(name),
             Some(family) => match self.short.get(family) {
-                Some(meant) => Meaning::Name(meant),
-                None => Meaning::Newest(family),
+                Some(meant) => ModelAlias::Name(meant),
+                None => ModelAlias::Newest(family),
             },
         }
     }
 
-    async fn newest(&self, catalog: &Catalog, name: &str, family: &str) -> Result<String, String> {
+    async fn newest(&self, catalog: &ModelCatalog, name: &str, family: &str) -> Result<String, String> {
         let variable = variable_of(family);
         let place = &catalog.place;
         let listed = catalog.list().await.map_err(|failure| match failure {
@@ -237,7 +237,7 @@ impl Names {
         }
     }
 
-    async fn default_model(&self, catalog: &Catalog) -> Result<String, String> {
+    async fn default_model(&self, catalog: &ModelCatalog) -> Result<String, String> {
         let place = &catalog.place;
         let choose = match self.names_flags {
             true => {
@@ -292,10 +292,10 @@ mod tests {
 
     use super::*;
 
-    fn names(settings: &Value) -> Names {
-        Names {
+    fn names(settings: &Value) -> ModelNames {
+        ModelNames {
             short: BTreeMap::from([("opus", "big-1".to_owned())]),
-            ..Names::of(settings, &Environment::from_variables([("HOME", "/home/me")]))
+            ..ModelNames::of(settings, &Environment::from_variables([("HOME", "/home/me")]))
         }
     }
 

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use haft_contract::{PersonNotifier, PushedNotification};
+use haft_contract::{UserNotifier, PushedNotification};
 use serde_json::Value;
 
-use crate::{SessionEvent, event::Events};
+use crate::{SessionEvent, event::EventEmitter};
 
 /// The value of the setting if the user has disabled notifications.
 const OFF: &str = "notifications_disabled";
 
-pub(crate) struct Notifications {
-    events: Arc<Events>,
+pub(crate) struct EventNotifier {
+    events: Arc<EventEmitter>,
     are_off: bool,
 }
 
-impl Notifications {
+impl EventNotifier {
     /// Creates a notifier with these settings.
-    pub(crate) fn of(settings: &Value, events: &Arc<Events>) -> Arc<dyn PersonNotifier> {
+    pub(crate) fn of(settings: &Value, events: &Arc<EventEmitter>) -> Arc<dyn UserNotifier> {
         Arc::new(Self {
             events: Arc::clone(events),
             are_off: settings["preferredNotifChannel"] == OFF,
@@ -25,7 +25,7 @@ impl Notifications {
     }
 }
 
-impl PersonNotifier for Notifications {
+impl UserNotifier for EventNotifier {
     fn notify(&self, notification: &PushedNotification) -> Result<(), String> {
         if self.are_off {
             return Err("the person has switched notifications off".to_owned());

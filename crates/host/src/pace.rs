@@ -8,17 +8,17 @@ use haft_models::{EventStream, Model, ModelEvent, ModelRequest};
 
 /// The pace of a model's replies.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SpeakingPace {
+pub struct StreamPace {
     /// The delay before a reply.
     pub thought: Duration,
     /// The delay for each word.
     pub word: Duration,
 }
 
-impl SpeakingPace {
+impl StreamPace {
     /// Wraps a model so that it replies at this pace.
     pub(crate) fn around(self, model: impl Model + 'static) -> Arc<dyn Model> {
-        Arc::new(Paced {
+        Arc::new(PacedModel {
             model: Arc::new(model),
             pace: self,
         })
@@ -26,12 +26,12 @@ impl SpeakingPace {
 }
 
 #[derive(Debug)]
-struct Paced {
+struct PacedModel {
     model: Arc<dyn Model>,
-    pace: SpeakingPace,
+    pace: StreamPace,
 }
 
-impl Model for Paced {
+impl Model for PacedModel {
     fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream {
         let pace = self.pace;
         let events = self.model.stream(request, cancel).flat_map(|event| {

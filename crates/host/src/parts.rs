@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use haft_contract::{BoxFuture, DynTool, EditorFiles, Progress, Tool, erase};
+use haft_contract::{BoxFuture, DynTool, EditorFiles, ProgressSender, Tool, erase};
 use haft_mcp::client::ServerLink;
-use haft_models::{Model, Scripted, scripted::ModelScript};
+use haft_models::{Model, ScriptedModel, scripted::ModelScript};
 
 use crate::{
-    ElicitationHost, EventSink, Questions, SessionClock, SessionEvents, SpeakingPace,
+    ElicitationHost, EventSink, QuestionHandler, SessionClock, SessionEvents, StreamPace,
     ToolTelemetry, clock,
 };
 
@@ -16,13 +16,13 @@ use crate::{
 #[must_use]
 pub struct SessionParts {
     pub(crate) events: Arc<dyn EventSink>,
-    pub(crate) asked: Asked,
+    pub(crate) asked: QuestionTarget,
     pub(crate) servers: Option<Arc<dyn ServerLink>>,
     pub(crate) elicitations: Option<Arc<dyn ElicitationHost>>,
     pub(crate) editor: Option<Arc<dyn EditorFiles>>,
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
-    pub(crate) progress: Option<Progress>,
+    pub(crate) progress: Option<ProgressSender>,
     pub(crate) doctor: Option<DoctorReport>,
     pub(crate) clock: Arc<dyn SessionClock>,
     pub(crate) telemetry: Option<ToolTelemetry>,
@@ -32,10 +32,10 @@ pub struct SessionParts {
 pub(crate) type DoctorReport = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
 
 /// The target of approval requests.
-pub(crate) enum Asked {
+pub(crate) enum QuestionTarget {
     /// None: calls that need approval are denied.
     None,
-    Handler(Arc<dyn Questions>),
+    Handler(Arc<dyn QuestionHandler>),
     /// Events, which any client can answer.
     Events,
 }
@@ -50,7 +50,7 @@ impl SessionParts {
     pub fn shared(events: Arc<dyn EventSink>) -> Self {
         Self {
             events,
-            asked: Asked::None,
+            asked: QuestionTarget::None,
             servers: None,
             elicitations: None,
             editor: None,
@@ -70,15 +70,15 @@ impl SessionParts {
     }
 
     /// Sets the handler of approval requests, questions and plans.
-    pub fn questions(mut self, questions: impl Questions + 'static) -> Self {
-        self.asked = Asked::Handler(Arc::new(questions));
+    pub fn questions(mut self, questions: impl QuestionHandler + 'static) -> Self {
+        self.asked = QuestionTarget::Handler(Arc::new(questions));
         self
     }
 
     /// Reports questions as events, answered by
     /// [`SessionInput::answer`](crate::SessionInput::answer).
     pub fn questions_as_events(mut self) -> Self {
-        self.asked = Asked::Events;
+        self.asked = QuestionTarget::Events;
         self
     }
 
@@ -108,12 +108,12 @@ impl SessionParts {
     }
 
     /// Replaces the model with a script, at a pace that viewers can follow.
-    pub fn scripted(self, script: ModelScript, pace: SpeakingPace) -> Self {
-        self.model(pace.around(Scripted::new(script)))
+    pub fn scripted(self, script: ModelScript, pace: StreamPace) -> Self {
+        self.model(pace.around(ScriptedModel::new(script)))
     }
 
     /// Sets the receiver of progress updates from tool calls.
-    pub fn progress(mut self, progress: Progress) -> Self {
+    pub fn progress(mut self, progress: ProgressSender) -> Self {
         self.progress = Some(progress);
         self
     }

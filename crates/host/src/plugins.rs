@@ -8,19 +8,19 @@ use std::{
 };
 
 use haft_engine::{
-    hooks::{Handler, HookOrigin, HookPlugin},
-    permissions::{Bases, Scope},
+    hooks::{HookHandler, HookOrigin, HookPlugin},
+    permissions::{PatternBases, SettingsScope},
 };
-use haft_extensions::{ExtensionPlaces, Warning, plugins};
+use haft_extensions::{ExtensionPlaces, ExtensionWarning, plugins};
 use haft_mcp::client::OF_PLUGINS;
 use serde_json::{Map, Value};
 
-use crate::{SessionConfig, settings::Permitted};
+use crate::{SessionConfig, settings::ResolvedSettings};
 
 /// The parts of a session's plugins.
 #[derive(Default)]
 pub(crate) struct PluginAdditions {
-    pub(crate) handlers: Vec<Handler>,
+    pub(crate) handlers: Vec<HookHandler>,
     /// MCP servers, by their full names.
     pub(crate) servers: Map<String, Value>,
     /// Language servers, by their full names.
@@ -33,8 +33,8 @@ pub(crate) struct PluginAdditions {
 /// Returns the folders of plugins: those that were named, and those that are installed and enabled.
 pub(crate) fn folders(
     config: &SessionConfig,
-    permitted: &Permitted,
-    warnings: &mut Vec<Warning>,
+    permitted: &ResolvedSettings,
+    warnings: &mut Vec<ExtensionWarning>,
 ) -> Vec<PathBuf> {
     let mut folders = config.plugins.clone();
     let settings = &permitted.settings;
@@ -50,7 +50,7 @@ pub(crate) fn folders(
                 let file = layer.file.as_deref().unwrap_or(Path::new(""));
                 let what = "its enabledPlugins wait until the directory is trusted \
                             (`haft permissions trust`)";
-                warnings.push(Warning::of(file, what));
+                warnings.push(ExtensionWarning::of(file, what));
             }
             continue;
         }
@@ -59,7 +59,7 @@ pub(crate) fn folders(
     for (name, _) in enabled.iter().filter(|(_, on)| **on) {
         match plugins::installed(user, name) {
             Some(folder) => folders.push(folder),
-            None => warnings.push(Warning::of(
+            None => warnings.push(ExtensionWarning::of(
                 user.join("plugins/installed_plugins.json"),
                 format!("the plugin {name} is enabled and not installed; install it, or load it from its folder"),
             )),
@@ -69,7 +69,7 @@ pub(crate) fn folders(
 }
 
 /// Reads the parts of the plugins.
-pub(crate) fn additions(places: &ExtensionPlaces, permitted: &Permitted) -> PluginAdditions {
+pub(crate) fn additions(places: &ExtensionPlaces, permitted: &ResolvedSettings) -> PluginAdditions {
     let mut found = PluginAdditions::default();
     let hooks_are_off = permitted.settings.hooks_are_off();
     for plugin in &places.plugins {
@@ -83,7 +83,7 @@ pub(crate) fn additions(places: &ExtensionPlaces, permitted: &Permitted) -> Plug
             data: places.user.join("plugins/data").join(&plugin.name),
             options: BTreeMap::new(),
         });
-        let bases = Bases {
+        let bases = PatternBases {
             cwd: places.cwd.clone(),
             home: places.home.clone(),
             slash: places.cwd.clone(),
@@ -97,14 +97,14 @@ pub(crate) fn additions(places: &ExtensionPlaces, permitted: &Permitted) -> Plug
                 found.warnings.push(what);
                 continue;
             }
-            let read = haft_engine::conditions::read(Scope::User, Some(&file), &value, &bases);
+            let read = haft_engine::conditions::read(SettingsScope::User, Some(&file), &value, &bases);
             let (handlers, problems) = read;
             found
                 .warnings
                 .extend(problems.iter().map(ToString::to_string));
             found
                 .handlers
-                .extend(handlers.into_iter().map(|handler| Handler {
+                .extend(handlers.into_iter().map(|handler| HookHandler {
                     origin: HookOrigin::Plugin(Arc::clone(&origin)),
                     ..handler
                 }));

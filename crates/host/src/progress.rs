@@ -6,11 +6,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use haft_agent::{AgentEvent, Tag};
-use haft_contract::{CallId, Progress, Update, progress};
+use haft_agent::{AgentEvent, SubagentInfo};
+use haft_contract::{CallId, ProgressSender, ProgressUpdate, progress};
 use tokio::task::JoinHandle;
 
-use crate::{SessionEvent, event::Events};
+use crate::{SessionEvent, event::EventEmitter};
 
 /// Calls that have started and are not answered.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(crate) struct OpenCalls(Mutex<HashMap<CallId, OpenCall>>);
 #[derive(Clone)]
 struct OpenCall {
     tool_use_id: String,
-    agent: Option<Arc<Tag>>,
+    agent: Option<Arc<SubagentInfo>>,
 }
 
 impl OpenCalls {
@@ -28,7 +28,7 @@ impl OpenCalls {
         self.note_of(event, None);
     }
 
-    fn note_of(&self, event: &AgentEvent, by: Option<&Arc<Tag>>) {
+    fn note_of(&self, event: &AgentEvent, by: Option<&Arc<SubagentInfo>>) {
         match event {
             AgentEvent::CallBound {
                 call, tool_use_id, ..
@@ -48,7 +48,7 @@ impl OpenCalls {
     }
 
     /// Returns the event for a progress update. `None`: the call is not open.
-    fn event(&self, call: CallId, update: Update) -> Option<AgentEvent> {
+    fn event(&self, call: CallId, update: ProgressUpdate) -> Option<AgentEvent> {
         let OpenCall { tool_use_id, agent } = self.calls().get(&call).cloned()?;
         let event = AgentEvent::Progress {
             call,
@@ -70,9 +70,9 @@ impl OpenCalls {
 }
 
 /// Forwards updates until it is dropped.
-pub(crate) struct PassesProgress(JoinHandle<()>);
+pub(crate) struct ProgressForwarder(JoinHandle<()>);
 
-impl Drop for PassesProgress {
+impl Drop for ProgressForwarder {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -80,7 +80,7 @@ impl Drop for PassesProgress {
 
 /// Returns a sender for the progress of calls, and the guard of the task that forwards it: as
 /// events, and to the embedder's receiver, which gets only updates of the main agent.
-pub(crate) fn forward_progress(events: &Arc<Events>, given: Option<Progress>) -> (Progress, PassesProgress) {
+pub(crate) fn forward_progress(events: &Arc<EventEmitter>, given: Option<ProgressSender>) -> (ProgressSender, ProgressForwarder) {
     let (progress, mut updates) = progress::channel(CallId::new());
     let events = Arc::clone(events);
     let task = haft_contract::spawn_boxed(async move {
@@ -96,5 +96,5 @@ pub(crate) fn forward_progress(events: &Arc<Events>, given: Option<Progress>) ->
             }
         }
     });
-    (progress.including_subagents(), PassesProgress(task))
+    (progress.including_subagents(), ProgressForwarder(task))
 }

@@ -10,17 +10,17 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, approval::NobodyToAsk,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, approval::NoApprover,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
-use crate::{SessionEvent, event::Events, parts::Asked};
+use crate::{SessionEvent, event::EventEmitter, parts::QuestionTarget};
 
 /// Answers the questions of a session. The session may drop any of these futures while it waits, if
 /// the answer is not needed any longer.
-pub trait Questions: Send + Sync {
+pub trait QuestionHandler: Send + Sync {
     /// Asks whether a call may run.
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer>;
 
@@ -43,7 +43,7 @@ pub trait Questions: Send + Sync {
 }
 
 /// A function that decides immediately.
-impl<F: Fn(&ApprovalRequest) -> ApprovalAnswer + Send + Sync> Questions for F {
+impl<F: Fn(&ApprovalRequest) -> ApprovalAnswer + Send + Sync> QuestionHandler for F {
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         let answer = self(&request);
         Box::pin(async { answer })
@@ -126,14 +126,14 @@ impl UserQuestions {
 
 /// Returns the approver of the session.
 pub(crate) fn approver(
-    asked: &Asked,
+    asked: &QuestionTarget,
     events: &Arc<EventQuestions>,
     patience: Option<Duration>,
 ) -> Arc<dyn Approver> {
     match asked {
-        Asked::None => Arc::new(NobodyToAsk),
-        Asked::Events => Arc::clone(events) as _,
-        Asked::Handler(questions) => Arc::new(FaceApprover {
+        QuestionTarget::None => Arc::new(NoApprover),
+        QuestionTarget::Events => Arc::clone(events) as _,
+        QuestionTarget::Handler(questions) => Arc::new(HandlerApprover {
             questions: Arc::clone(questions),
             patience,
         }),
@@ -141,12 +141,12 @@ pub(crate) fn approver(
 }
 
 /// Passes each request to the question handler, by its kind.
-pub(crate) struct FaceApprover {
-    pub(crate) questions: Arc<dyn Questions>,
+pub(crate) struct HandlerApprover {
+    pub(crate) questions: Arc<dyn QuestionHandler>,
     pub(crate) patience: Option<Duration>,
 }
 
-impl Approver for FaceApprover {
+impl Approver for HandlerApprover {
     fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         match request.kind {
             ApprovalKind::Permission => self.questions.permission(request),
@@ -165,13 +165,13 @@ impl Approver for FaceApprover {
 
 /// Reports questions as events, which are answered by their ids.
 pub(crate) struct EventQuestions {
-    events: Arc<Events>,
+    events: Arc<EventEmitter>,
     next: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<ApprovalAnswer>>>,
 }
 
 impl EventQuestions {
-    pub(crate) fn new(events: Arc<Events>) -> Self {
+    pub(crate) fn new(events: Arc<EventEmitter>) -> Self {
         Self {
             events,
             next: AtomicU64::new(1),

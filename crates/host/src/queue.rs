@@ -6,25 +6,25 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use haft_agent::{Control, Prompt};
+use haft_agent::{AgentHandle, Prompt};
 use haft_contract::{CancellationToken, Content};
-use haft_engine::hooks::Handler;
+use haft_engine::hooks::HookHandler;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::{ScheduledPrompt, structured_output::Shape};
+use crate::{ScheduledPrompt, structured_output::OutputSchema};
 
 /// The queue of messages.
 #[derive(Default)]
-pub(crate) struct Queue {
+pub(crate) struct PromptQueue {
     state: Mutex<QueueState>,
     changed: Notify,
 }
 
 #[derive(Default)]
 struct QueueState {
-    messages: VecDeque<WaitingMessage>,
+    messages: VecDeque<QueueEntry>,
     /// The ids of tracked messages, in the order of their arrival; some may already be delivered.
     given: Vec<Uuid>,
     /// Content that gets no answer itself and is sent with the next message.
@@ -34,7 +34,7 @@ struct QueueState {
     /// The error if the input cannot be read.
     broken: Option<String>,
     /// The start options.
-    initial: Initial,
+    initial: CheckedStartOptions,
     /// The session is set up.
     begun: bool,
     /// Interrupts the setup of the session for its first message.
@@ -75,7 +75,7 @@ pub struct QueuedMessage {
 }
 
 /// An entry of the queue.
-struct WaitingMessage {
+struct QueueEntry {
     prompt: Prompt,
     delivery: Delivery,
     kind: QueuedKind,
@@ -85,7 +85,7 @@ struct WaitingMessage {
     scheduled: Option<Box<ScheduledPrompt>>,
 }
 
-impl WaitingMessage {
+impl QueueEntry {
     fn described(&self) -> Option<QueuedMessage> {
         Some(QueuedMessage {
             uuid: self.prompt.uuid?,
@@ -102,7 +102,7 @@ impl WaitingMessage {
     }
 }
 
-impl From<Prompt> for WaitingMessage {
+impl From<Prompt> for QueueEntry {
     fn from(prompt: Prompt) -> Self {
         Self {
             prompt,
@@ -149,7 +149,7 @@ impl From<Prompt> for NextMessage {
 #[derive(Default)]
 pub struct StartOptions {
     /// Hooks that the client runs.
-    pub hooks: Vec<Handler>,
+    pub hooks: Vec<HookHandler>,
     /// Replaces our own system prompt, unless the configuration has one.
     pub system_prompt: Option<String>,
     /// A text appended to the system prompt, unless the configuration has one.
@@ -168,12 +168,12 @@ pub struct StartOptions {
 
 /// The start options, checked.
 #[derive(Default)]
-pub(crate) struct Initial {
+pub(crate) struct CheckedStartOptions {
     pub(crate) options: StartOptions,
-    pub(crate) shape: Option<Shape>,
+    pub(crate) shape: Option<OutputSchema>,
 }
 
-impl Queue {
+impl PromptQueue {
     pub(crate) fn push(&self, prompt: Prompt) {
         self.state().messages.push_back(prompt.into());
         self.changed.notify_one();
@@ -185,14 +185,14 @@ impl Queue {
         prompt: Prompt,
         delivery: Delivery,
         kind: QueuedKind,
-        control: &Control,
+        control: &AgentHandle,
     ) {
         let mut state = self.state();
         state.remember(prompt.uuid, control);
         if delivery == Delivery::Steer && state.running {
             control.steer(prompt);
         } else {
-            let message = WaitingMessage {
+            let message = QueueEntry {
                 prompt,
                 delivery,
                 kind,
@@ -205,15 +205,15 @@ impl Queue {
     }
 
     /// Returns the undelivered messages, in the order of their delivery.
-    pub(crate) fn queued(&self, control: &Control) -> Vec<QueuedMessage> {
+    pub(crate) fn queued(&self, control: &AgentHandle) -> Vec<QueuedMessage> {
         let state = self.state();
         let steered = control.queued_prompts().into_iter().filter_map(steered);
-        let waiting = state.messages.iter().filter_map(WaitingMessage::described);
+        let waiting = state.messages.iter().filter_map(QueueEntry::described);
         steered.chain(waiting).collect()
     }
 
     /// Withdraws an undelivered message.
-    pub(crate) fn withdraw(&self, uuid: Uuid, control: &Control) -> Option<QueuedMessage> {
+    pub(crate) fn withdraw(&self, uuid: Uuid, control: &AgentHandle) -> Option<QueuedMessage> {
         let mut state = self.state();
         if let Some(prompt) = control.withdraw(uuid) {
             return steered(prompt);
@@ -224,7 +224,7 @@ impl Queue {
     }
 
     /// Withdraws all undelivered messages, the oldest first.
-    pub(crate) fn take_back_all(&self, control: &Control) -> Vec<QueuedMessage> {
+    pub(crate) fn take_back_all(&self, control: &AgentHandle) -> Vec<QueuedMessage> {
         let mut state = self.state();
         let mut taken: Vec<QueuedMessage> = control
             .take_queued()
@@ -232,14 +232,14 @@ impl Queue {
             .filter_map(steered)
             .collect();
         let messages = mem::take(&mut state.messages);
-        taken.extend(messages.iter().filter_map(WaitingMessage::described));
+        taken.extend(messages.iter().filter_map(QueueEntry::described));
         let given = mem::take(&mut state.given);
         taken.sort_by_key(|one| given.iter().position(|uuid| *uuid == one.uuid));
         taken
     }
 
     /// Withdraws the newest undelivered message.
-    pub(crate) fn take_back_newest(&self, control: &Control) -> Option<QueuedMessage> {
+    pub(crate) fn take_back_newest(&self, control: &AgentHandle) -> Option<QueuedMessage> {
         loop {
             let newest = self.state().given.pop()?;
             if let Some(taken) = self.withdraw(newest, control) {
@@ -250,7 +250,7 @@ impl Queue {
 
     /// Returns a message that was already taken to the front of the queue.
     pub(crate) fn push_front(&self, next: NextMessage) {
-        let message = WaitingMessage {
+        let message = QueueEntry {
             kind: next.kind,
             is_followed: !next.delivered.is_empty(),
             scheduled: next.scheduled,
@@ -261,7 +261,7 @@ impl Queue {
     }
 
     /// Sends a prompt to the current run; without one, it comes next.
-    pub(crate) fn push_now(&self, prompt: Prompt, control: &Control) {
+    pub(crate) fn push_now(&self, prompt: Prompt, control: &AgentHandle) {
         let mut state = self.state();
         if state.running {
             control.steer(prompt.content);
@@ -290,7 +290,7 @@ impl Queue {
 
     /// Waits for the next message; `None` when the input is closed and the queue is empty. From
     /// then on, an interrupt applies to the run that the message starts.
-    pub(crate) async fn next(&self, control: &Control) -> anyhow::Result<Option<NextMessage>> {
+    pub(crate) async fn next(&self, control: &AgentHandle) -> anyhow::Result<Option<NextMessage>> {
         loop {
             {
                 let mut state = self.state();
@@ -357,7 +357,7 @@ impl Queue {
     }
 
     /// Marks the end of a run: messages that reached it too late come next.
-    pub(crate) fn run_ended(&self, control: &Control) {
+    pub(crate) fn run_ended(&self, control: &AgentHandle) {
         let mut state = self.state();
         state.running = false;
         control.cancel_expected_run();
@@ -366,7 +366,7 @@ impl Queue {
             .into_iter()
             .partition(|one| one.uuid.is_some());
         for prompt in followed.into_iter().rev() {
-            state.messages.push_front(WaitingMessage {
+            state.messages.push_front(QueueEntry {
                 scheduled: None,
                 prompt,
                 delivery: Delivery::Steer,
@@ -393,7 +393,7 @@ impl Queue {
     /// Stores the start options. `more` processes them further, and may refuse them.
     pub(crate) fn configure(
         &self,
-        initial: Initial,
+        initial: CheckedStartOptions,
         more: impl FnOnce(&StartOptions) -> Result<(), String>,
     ) -> Result<(), String> {
         let mut state = self.state();
@@ -406,7 +406,7 @@ impl Queue {
     }
 
     /// Takes the start options when the session starts; they cannot be changed after that.
-    pub(crate) fn take_start_options(&self) -> Initial {
+    pub(crate) fn take_start_options(&self) -> CheckedStartOptions {
         let mut state = self.state();
         state.begun = true;
         mem::take(&mut state.initial)
@@ -429,7 +429,7 @@ fn steered(prompt: Prompt) -> Option<QueuedMessage> {
 
 impl QueueState {
     /// Adds the id of a new message, and removes the ids of delivered ones.
-    fn remember(&mut self, uuid: Option<Uuid>, control: &Control) {
+    fn remember(&mut self, uuid: Option<Uuid>, control: &AgentHandle) {
         let steering = control.queued_prompts();
         let messages = &self.messages;
         self.given.retain(|one| {
@@ -450,7 +450,7 @@ impl QueueState {
             parts.push(next);
         }
         let delivered = parts.iter().filter(|one| one.is_followed);
-        let delivered = delivered.filter_map(WaitingMessage::described).collect();
+        let delivered = delivered.filter_map(QueueEntry::described).collect();
         let kind = parts[0].kind;
         let scheduled = parts[0].scheduled.take();
         let mut prompts = parts.into_iter().map(|one| one.prompt);

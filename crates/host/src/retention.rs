@@ -5,8 +5,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use haft_agent::Sessions;
-use haft_engine::settings::{Problem, Settings};
+use haft_agent::ProjectSessions;
+use haft_engine::settings::{SettingsProblem, Settings};
 
 use crate::Environment;
 
@@ -27,7 +27,7 @@ pub(crate) fn period(settings: &mut Settings) -> Option<Duration> {
     match value.as_u64() {
         Some(days) if days > 0 => Some(DAY.saturating_mul(u32::try_from(days).unwrap_or(u32::MAX))),
         _ => {
-            settings.problems.push(Problem {
+            settings.problems.push(SettingsProblem {
                 place: SETTING.to_owned(),
                 what: format!("{value}: expected a number of days above 0; nothing is removed"),
             });
@@ -45,7 +45,7 @@ pub(crate) fn remove_old(period: Option<Duration>, environment: &Environment, cw
     let project = environment.project_folder(cwd);
     if let Some(aside) = project
         .as_deref()
-        .map(|project| Sessions::new(project).archived())
+        .map(|project| ProjectSessions::new(project).archived())
     {
         let before = SystemTime::now().checked_sub(period.unwrap_or(DELETED));
         tokio::task::spawn_blocking(move || before.map(|before| remove_of(&aside, before)));
@@ -68,11 +68,11 @@ pub(crate) fn remove_old(period: Option<Duration>, environment: &Environment, cw
 
 /// Removes sessions of all projects. Sessions that are in use, or cannot be removed, stay.
 fn remove_before(projects: &Path, before: SystemTime) -> usize {
-    let all = Sessions::all_projects(projects).unwrap_or_default();
+    let all = ProjectSessions::all_projects(projects).unwrap_or_default();
     all.iter().map(|sessions| remove_of(sessions, before)).sum()
 }
 
-fn remove_of(sessions: &Sessions, before: SystemTime) -> usize {
+fn remove_of(sessions: &ProjectSessions, before: SystemTime) -> usize {
     let mut removed = 0;
     let old = sessions.list().unwrap_or_default().into_iter();
     for one in old.filter(|one| one.changed < before) {

@@ -3,7 +3,7 @@
 use haft_contract::{BoxFuture, NestedCalls};
 use haft_extensions::Skill;
 use haft_mcp::server::{PromptDefinition, PromptSource, RequestContext};
-use haft_tools::{Caller, SkillBook};
+use haft_tools::{SkillCaller, SkillService};
 use serde_json::{Map, Value};
 
 /// The name of the argument, for a skill that names none.
@@ -12,7 +12,7 @@ const ALL: &str = "arguments";
 /// The skills that the client's user may call. Commands in their texts run as calls of the session,
 /// under its rules.
 pub(crate) struct ServedPrompts {
-    pub(crate) book: SkillBook,
+    pub(crate) book: SkillService,
     pub(crate) calls: NestedCalls,
 }
 
@@ -37,11 +37,11 @@ impl PromptSource for ServedPrompts {
         cx: &'a RequestContext,
     ) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
-            let skill = self.book.find(name, Caller::Person)?;
+            let skill = self.book.find(name, SkillCaller::Person)?;
             let line = line(&skill, given);
             let invoked = self
                 .book
-                .invoke(name, &line, Caller::Person, &self.calls, &cx.cancel)
+                .invoke(name, &line, SkillCaller::Person, &self.calls, &cx.cancel)
                 .await?;
             if let Some(why) = invoked.hooks.stop {
                 return Err(format!("a hook stopped it: {why}"));

@@ -2,35 +2,35 @@
 
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
-use haft_agent::{Agent, Control, Prompt, RunLimits};
-use haft_contract::{BoxFuture, Content, DynTool, PermissionMode, Progress};
-use haft_engine::hooks::HookMoment;
+use haft_agent::{Agent, AgentHandle, Prompt, RunLimits};
+use haft_contract::{BoxFuture, Content, DynTool, PermissionMode, ProgressSender};
+use haft_engine::hooks::HookEventKind;
 use serde_json::{Map, Value};
 
 use crate::{
     OpenError, SessionActivity, SessionConfig, SessionEvent, SessionInput, SessionParts, StopKind,
-    background::Background,
-    budget::Budget,
+    background::BackgroundWatcher,
+    budget::UnpricedModelWarning,
     conversation,
-    event::{Events, TellsEnd},
-    extensions::Extensions,
+    event::{EventEmitter, SessionEndGuard},
+    extensions::SessionExtensions,
     input::SharedState,
     mcp, mentions,
-    model::{self, Chosen},
-    parts::Asked,
+    model::{self, SelectedModel},
+    parts::QuestionTarget,
     plugins,
-    progress::PassesProgress,
+    progress::ProgressForwarder,
     questions::EventQuestions,
-    queue::{NextMessage, Queue},
-    schedules::ScheduleBook,
-    settings::{self, Permitted},
-    setup::{Doubts, Plan},
-    slash::{Commands, OpensSession, Successor},
-    stop::Stop,
-    structured_output::Shape,
-    subagents::Kinds,
+    queue::{NextMessage, PromptQueue},
+    schedules::SessionSchedules,
+    settings::{self, ResolvedSettings},
+    setup::{SandboxProbe, SessionPlan},
+    slash::{SlashCommands, ResumeConversation, StartConversation},
+    stop::StopSignal,
+    structured_output::OutputSchema,
+    subagents::AgentKinds,
     telemetry::SessionTelemetry,
-    turns::Turns,
+    turns::TurnLoop,
 };
 
 /// A session without a front end. [`open`](Self::open) reads the settings, chooses the model and
@@ -38,20 +38,20 @@ use crate::{
 /// and answers messages until the input is closed.
 pub struct AgentSession {
     pub(crate) config: SessionConfig,
-    pub(crate) settings: Permitted,
-    pub(crate) model: Chosen,
-    pub(crate) output_schema: Option<Shape>,
-    pub(crate) extensions: Extensions,
-    pub(crate) events: Arc<Events>,
-    pub(crate) question_target: Asked,
+    pub(crate) settings: ResolvedSettings,
+    pub(crate) model: SelectedModel,
+    pub(crate) output_schema: Option<OutputSchema>,
+    pub(crate) extensions: SessionExtensions,
+    pub(crate) events: Arc<EventEmitter>,
+    pub(crate) question_target: QuestionTarget,
     pub(crate) link: Option<Arc<dyn crate::ServerLink>>,
     pub(crate) elicitations: Option<Arc<dyn crate::ElicitationHost>>,
     pub(crate) editor: Option<Arc<dyn haft_contract::EditorFiles>>,
     pub(crate) tools: Vec<Arc<dyn DynTool>>,
-    pub(crate) progress: Option<Progress>,
-    pub(crate) progress_forwarder: Option<PassesProgress>,
+    pub(crate) progress: Option<ProgressSender>,
+    pub(crate) progress_forwarder: Option<ProgressForwarder>,
     pub(crate) shared: Arc<SharedState>,
-    pub(crate) sandbox_probe: Doubts,
+    pub(crate) sandbox_probe: SandboxProbe,
 }
 
 /// The end of a session.
@@ -82,7 +82,7 @@ impl AgentSession {
     /// Returns whether the session can start without a message: hooks may provide the first prompt,
     /// or the session only has to run the setup hooks.
     pub fn can_start_without_message(&self) -> bool {
-        let silent = self.settings.hooks.has_no_handlers(HookMoment::SESSION_START);
+        let silent = self.settings.hooks.has_no_handlers(HookEventKind::SESSION_START);
         // A resumed session may run a deferred call without another message.
         let resumes = self.config.conversation.from.is_some();
         self.config.setup.init_only || !silent || resumes
@@ -92,7 +92,7 @@ impl AgentSession {
     /// stopped.
     pub async fn run(self) -> Result<SessionEnd, OpenError> {
         let events = Arc::clone(&self.events);
-        let _over = TellsEnd(Arc::clone(&events));
+        let _over = SessionEndGuard(Arc::clone(&events));
         let shared = Arc::clone(&self.shared);
         let end = self.boxed_run().await;
         if let Some(telemetry) = events.telemetry() {
@@ -116,7 +116,7 @@ impl AgentSession {
 
     /// Runs the lifecycle of the session, step by step.
     async fn run_session(mut self) -> anyhow::Result<SessionEnd> {
-        let _servers = EndsServers(Arc::clone(&self.shared));
+        let _servers = ServerShutdownGuard(Arc::clone(&self.shared));
         let Some(first) = self.first_message().await? else {
             return Ok(self.end_state());
         };
@@ -151,18 +151,18 @@ impl AgentSession {
         let first = first.map(|first| plan.with_context(first, environment));
         let tasks = ready.agent.background_tasks().unwrap_or_default();
         let environment = &self.config.environment;
-        let background = Background::watch(tasks, &self.events, environment)?;
+        let background = BackgroundWatcher::watch(tasks, &self.events, environment)?;
         if setting_up.is_cancelled() {
             self.shared.control.interrupt_next();
         }
-        let mut turns = Turns {
+        let mut turns = TurnLoop {
             agent: &mut ready.agent,
             shared: &self.shared,
             background,
             events: &self.events,
             shape: plan.shape.as_ref(),
             one_result: self.config.one_result,
-            commands: Commands {
+            commands: SlashCommands {
                 book: ready.skills,
                 launches: ready.launches,
                 servers: Some(Arc::clone(&self.shared.servers)),
@@ -194,13 +194,13 @@ impl AgentSession {
     }
 
     /// Returns the function that starts a new conversation when the current one is cleared.
-    fn conversation_starter(&self) -> Box<Successor> {
+    fn conversation_starter(&self) -> Box<StartConversation> {
         let (config, events) = (self.config.clone(), Arc::clone(&self.events));
         Box::new(move || conversation::successor(&config, &events))
     }
 
     /// Returns the function that resumes another conversation instead of the current one.
-    fn conversation_resumer(&self) -> Box<OpensSession> {
+    fn conversation_resumer(&self) -> Box<ResumeConversation> {
         let (config, events) = (self.config.clone(), Arc::clone(&self.events));
         Box::new(move |name| conversation::resume(&config, name, &events))
     }
@@ -237,7 +237,7 @@ impl AgentSession {
     async fn opening_message(
         &self,
         first: Option<NextMessage>,
-        plan: &Plan,
+        plan: &SessionPlan,
         agent: &mut Agent,
     ) -> Option<NextMessage> {
         if let Some(title) = self.config.conversation.title.as_ref().or(plan.title()) {
@@ -253,19 +253,19 @@ impl AgentSession {
                 agent.setup("maintenance", events).await;
             }
             match setup.init_only {
-                true => FirstWords::Over,
+                true => SessionOpening::Over,
                 false => agent
                     .start_session(events)
                     .await
-                    .map_or(FirstWords::NoPrompt, FirstWords::HookPrompt),
+                    .map_or(SessionOpening::NoPrompt, SessionOpening::HookPrompt),
             }
         });
         // If the session was stopped here, the first run still starts, ends immediately and reports
         // the stop.
-        match begun.await.unwrap_or(FirstWords::NoPrompt) {
-            FirstWords::Over => None,
-            FirstWords::NoPrompt => first,
-            FirstWords::HookPrompt(words) => {
+        match begun.await.unwrap_or(SessionOpening::NoPrompt) {
+            SessionOpening::Over => None,
+            SessionOpening::NoPrompt => first,
+            SessionOpening::HookPrompt(words) => {
                 if let Some(given) = first {
                     self.shared.queue.push_front(given);
                 }
@@ -286,7 +286,7 @@ impl AgentSession {
     }
 
     /// Runs the SessionEnd hooks, and reports the remaining warnings.
-    async fn finish(&mut self, plan: &Plan, agent: &mut Agent) {
+    async fn finish(&mut self, plan: &SessionPlan, agent: &mut Agent) {
         agent.end_session("other", &*self.events).await;
         let replay = self.model.replay.iter();
         for divergence in replay.flat_map(haft_models::Replay::divergences) {
@@ -311,20 +311,20 @@ impl AgentSession {
 }
 
 /// Shuts down the MCP servers and removes unused caches, however the session ends.
-struct EndsServers(Arc<SharedState>);
+struct ServerShutdownGuard(Arc<SharedState>);
 
-impl Drop for EndsServers {
+impl Drop for ServerShutdownGuard {
     fn drop(&mut self) {
         self.0.servers.close_now();
         #[cfg(feature = "shell")]
-        if let Some(shell) = self.0.access.service::<haft_tools::Shell>() {
+        if let Some(shell) = self.0.access.service::<haft_tools::ShellService>() {
             shell.remove_unused_caches();
         }
     }
 }
 
 /// The opening of a session.
-enum FirstWords {
+enum SessionOpening {
     /// The session ends here.
     Over,
     /// A prompt by hooks comes first.
@@ -333,9 +333,9 @@ enum FirstWords {
 }
 
 fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSession> {
-    let doubts = Doubts::start(&config);
-    let events = Arc::new(Events::new(parts.events));
-    let mut permitted = Permitted::load(&config).map_err(OpenError::into_inner)?;
+    let doubts = SandboxProbe::start(&config);
+    let events = Arc::new(EventEmitter::new(parts.events));
+    let mut permitted = ResolvedSettings::load(&config).map_err(OpenError::into_inner)?;
     // Set this first: the settings may set variables that determine the provider.
     config.environment = permitted.environment.clone();
     let environment = config.environment.clone();
@@ -345,8 +345,8 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     let chosen = model::select_model(&config, &permitted.settings, parts.model)?;
     limits(&config)?;
     let shape = config.output_schema.as_deref();
-    let shape = shape.map(Shape::parse).transpose()?;
-    let extensions = Extensions::load(&config, &permitted);
+    let shape = shape.map(OutputSchema::parse).transpose()?;
+    let extensions = SessionExtensions::load(&config, &permitted);
     for warning in extensions.warnings() {
         events.warn(warning);
     }
@@ -357,10 +357,10 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     let (of_plugins, main_of_plugins) = take_plugins(&mut permitted, &extensions, &events);
     let servers = Arc::new(mcp::collect_servers(&config, &permitted, &of_plugins)?);
     let trusted = permitted.settings.trust.runs;
-    let kinds = Kinds::find(&config, &extensions, trusted, &events);
+    let kinds = AgentKinds::find(&config, &extensions, trusted, &events);
     let user_folder = &permitted.settings.places.user;
     let clock = Arc::clone(&parts.clock);
-    let schedules = ScheduleBook::open(&config, user_folder, parts.clock, &events);
+    let schedules = SessionSchedules::open(&config, user_folder, parts.clock, &events);
     // Restore the schedules of the conversation now, because the first message may come much later.
     let earlier = conversation::find_resumable(&mut config);
     if let (Some(schedules), Some(folder)) = (&schedules, earlier) {
@@ -369,9 +369,9 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
     let shared = Arc::new(SharedState {
         schedules,
         clock,
-        queue: Queue::default(),
-        control: Control::default(),
-        stop: Stop::default(),
+        queue: PromptQueue::default(),
+        control: AgentHandle::default(),
+        stop: StopSignal::default(),
         servers,
         roots: Arc::default(),
         access: crate::access::SessionAccess::default(),
@@ -381,7 +381,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         reload: extensions.reload(&config, &permitted, main_of_plugins.as_deref()),
         current: Mutex::new((chosen.settings.name.clone(), chosen.settings.window)),
         names: chosen.names.clone(),
-        budget: Budget::of(&config, &chosen, &events),
+        budget: UnpricedModelWarning::of(&config, &chosen, &events),
         bypass: bypass(&config, &permitted),
         environment,
         answers_shell: permitted.settings.merged()["respondToBashCommands"] != false,
@@ -412,9 +412,9 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
 /// Applies the plugins' hooks and language servers. Returns their MCP servers, and the agent kind
 /// that they set for the main agent.
 fn take_plugins(
-    permitted: &mut Permitted,
-    extensions: &Extensions,
-    events: &Events,
+    permitted: &mut ResolvedSettings,
+    extensions: &SessionExtensions,
+    events: &EventEmitter,
 ) -> (Map<String, Value>, Option<String>) {
     let brought = plugins::additions(&extensions.places, permitted);
     for warning in brought.warnings {
@@ -427,7 +427,7 @@ fn take_plugins(
 
 /// Checks whether the mode may be switched to bypassPermissions later. The error is the reason if
 /// not.
-fn bypass(config: &SessionConfig, permitted: &Permitted) -> Result<(), String> {
+fn bypass(config: &SessionConfig, permitted: &ResolvedSettings) -> Result<(), String> {
     if permitted.mode == PermissionMode::BypassPermissions {
         return Ok(());
     }
@@ -465,7 +465,7 @@ pub(crate) fn limits(config: &SessionConfig) -> anyhow::Result<RunLimits> {
     Ok(limits)
 }
 
-impl Plan {
+impl SessionPlan {
     /// Inserts the main agent's initial prompt and the environment before the first message.
     fn with_context(&mut self, mut next: NextMessage, environment: Option<String>) -> NextMessage {
         let first = &mut next.prompt;

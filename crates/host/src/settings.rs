@@ -6,22 +6,22 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{PermissionMode, RuleList, RulePlace, RuleScope, ToolSpec};
+use haft_contract::{PermissionMode, RuleList, RuleDestination, RuleScope, ToolSpec};
 use haft_engine::{
-    hooks::{Hooks, HttpLimits},
-    permissions::{Bases, PermissionSettings, Policy, RuleStore, Rules, SandboxSettings},
-    settings::{AutoMemory, Flags, LocalRules, Problem, Settings, Trust, files},
+    hooks::{Hooks, HttpHookLimits},
+    permissions::{PatternBases, PermissionSettings, Policy, RuleStore, Rules, SandboxSettings},
+    settings::{AutoMemory, SettingsFlags, LocalRules, SettingsProblem, Settings, TrustState, files},
 };
 
-use crate::{Environment, OpenError, SessionConfig, SessionEvent, event::Events, retention};
+use crate::{Environment, OpenError, SessionConfig, SessionEvent, event::EventEmitter, retention};
 
 /// The resolved settings of a session.
 #[derive(Clone)]
-pub struct Permitted {
+pub struct ResolvedSettings {
     /// The settings files.
     pub settings: Settings,
     /// The additional settings.
-    pub flags: Flags,
+    pub flags: SettingsFlags,
     /// All permission rules.
     pub rules: Rules,
     /// The additional working directories.
@@ -31,7 +31,7 @@ pub struct Permitted {
     /// The user's hooks.
     pub hooks: Hooks,
     /// The hosts to which hooks may send requests.
-    pub http_hooks: HttpLimits,
+    pub http_hooks: HttpHookLimits,
     /// The sandbox settings for commands.
     pub sandbox: SandboxSettings,
     /// The directory of plan files.
@@ -51,7 +51,7 @@ pub struct Permitted {
     pub(crate) plugin_servers: serde_json::Map<String, serde_json::Value>,
 }
 
-impl Permitted {
+impl ResolvedSettings {
     /// Loads the settings for a session with this configuration.
     pub fn load(config: &SessionConfig) -> Result<Self, OpenError> {
         Ok(load(config)?)
@@ -82,7 +82,7 @@ pub(crate) fn known_tools() -> Vec<ToolSpec> {
 }
 
 /// Loads the settings.
-fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
+fn load(config: &SessionConfig) -> anyhow::Result<ResolvedSettings> {
     let (cwd, environment) = (&config.cwd, &config.environment);
     anyhow::ensure!(
         cwd.is_absolute(),
@@ -96,8 +96,8 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
         // more.
         files::of_flag(&places, given).map_err(|problem| anyhow::anyhow!("{problem}"))?;
     }
-    let mut settings = Settings::load(places, &flags, Trust::default());
-    settings.trust = Trust::evaluate(&settings.places, &flags, &settings.executable_items());
+    let mut settings = Settings::load(places, &flags, TrustState::default());
+    settings.trust = TrustState::evaluate(&settings.places, &flags, &settings.executable_items());
     let mut rules = settings.rules(&config.allow, &config.deny);
     settings.understand(&mut rules, &known_tools());
     let mut directories = config.directories.clone();
@@ -106,7 +106,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
         if directory.is_dir() {
             directories.push(directory);
         } else {
-            settings.problems.push(Problem {
+            settings.problems.push(SettingsProblem {
                 place: "additionalDirectories".to_owned(),
                 what: format!("{} is no directory; it is left out", directory.display()),
             });
@@ -138,7 +138,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<Permitted> {
     if mode == PermissionMode::BypassPermissions {
         may_bypass(&settings, environment)?;
     }
-    Ok(Permitted {
+    Ok(ResolvedSettings {
         settings,
         flags,
         rules,
@@ -198,7 +198,7 @@ fn search_index(settings: &Settings, environment: &Environment) -> haft_tools::I
 }
 
 fn hooks(settings: &mut Settings) -> Hooks {
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: settings.places.cwd.clone(),
         home: settings.places.home.clone(),
         slash: settings.places.cwd.clone(),
@@ -238,7 +238,7 @@ fn is_root() -> bool {
 /// Saves rules that the user approved in the settings file of the chosen scope.
 pub(crate) struct LocalRuleStore {
     pub(crate) rules: LocalRules,
-    pub(crate) events: Arc<Events>,
+    pub(crate) events: Arc<EventEmitter>,
 }
 
 impl RuleStore for LocalRuleStore {
@@ -253,7 +253,7 @@ impl RuleStore for LocalRuleStore {
         });
     }
 
-    fn destinations(&self) -> Vec<RulePlace> {
+    fn destinations(&self) -> Vec<RuleDestination> {
         self.rules.rule_places()
     }
 }

@@ -8,39 +8,39 @@ use std::{
 };
 
 use haft_agent::{
-    Agent, ModelSettings, NoticeLevel, RunLimits, Session, SubagentPool,
+    Agent, ModelSettings, NoticeLevel, RunLimits, OpenTranscript, SubagentPool,
     prompt::{PromptEnvironment, SystemPrompt},
     subagents::{check_main_agent, set_main_agent},
 };
 use haft_contract::{CancellationToken, DynTool, OnWeakSandbox, SessionId, Subagents};
-use haft_engine::{SessionContext, hooks::HookMoment, permissions::Bases};
+use haft_engine::{SessionContext, hooks::HookEventKind, permissions::PatternBases};
 use haft_extensions::AgentDefinition;
-use haft_mcp::client::{SeenTools, ServerEntry, ServerScope, is_waited_for, resource_tools};
+use haft_mcp::client::{ToolVersions, ServerEntry, ServerScope, is_waited_for, resource_tools};
 use haft_models::Model;
-use haft_tools::SkillBook;
+use haft_tools::SkillService;
 use tokio::task::JoinHandle;
 
 use crate::{
     AgentSession, ExtensionNames, Haft, SessionConfig, SessionEvent, SessionFacts,
-    compose::{self, Additions},
+    compose::{self, AgentAdditions},
     conversation,
-    event::HookEar,
-    file_watch::{self, WatchesFiles},
-    judge::Judge,
+    event::HookEventForwarder,
+    file_watch::{self, FileWatchGuard},
+    judge::SessionHookModel,
     main_agent::{self, MainAgent, PromptParts},
-    mcp::{self, AgentServers, PendingOf, SessionHost},
-    notifications::Notifications,
+    mcp::{self, AgentServers, SessionPendingServers, SessionHost},
+    notifications::EventNotifier,
     progress, prompt_settings, questions,
     queue::StartOptions,
     retention, session, skill_effects,
-    structured_output::Shape,
+    structured_output::OutputSchema,
 };
 
 /// The plan of a session's start: everything that can be decided before anything is started.
-pub(crate) struct Plan {
+pub(crate) struct SessionPlan {
     /// The options that were set before the first message.
     pub(crate) options: StartOptions,
-    pub(crate) shape: Option<Shape>,
+    pub(crate) shape: Option<OutputSchema>,
     /// The kind of the main agent, if it has one.
     pub(crate) main: Option<AgentDefinition>,
     pub(crate) limits: RunLimits,
@@ -52,21 +52,21 @@ pub(crate) struct Plan {
     /// agent kind. Taken when the agent is created.
     plain: Option<(ModelSettings, RunLimits, AgentServers)>,
     /// Taken when the agent is created.
-    conversation: Option<Session>,
+    conversation: Option<OpenTranscript>,
     /// The model that hooks ask, without the output schema.
     judges: Arc<dyn Model>,
     sandbox_warning: Option<String>,
 }
 
 /// The tools of MCP servers, and a record of the tools that were included.
-type ServerTools = (Vec<Arc<dyn DynTool>>, SeenTools);
+type ServerTools = (Vec<Arc<dyn DynTool>>, ToolVersions);
 
 /// An agent that is ready for its first message.
 pub(crate) struct ReadyAgent {
     /// The watch on files that hooks request.
-    pub(crate) watches: WatchesFiles,
+    pub(crate) watches: FileWatchGuard,
     pub(crate) agent: Agent,
-    pub(crate) skills: Option<Arc<SkillBook>>,
+    pub(crate) skills: Option<Arc<SkillService>>,
     /// Subagents can be launched.
     pub(crate) launches: bool,
     /// The folder for results of servers.
@@ -75,7 +75,7 @@ pub(crate) struct ReadyAgent {
     pub(crate) environment: Option<String>,
 }
 
-impl Plan {
+impl SessionPlan {
     pub(crate) fn title(&self) -> Option<&String> {
         self.options.title.as_ref()
     }
@@ -83,7 +83,7 @@ impl Plan {
 
 impl AgentSession {
     /// Decides on the models, limits, agent kinds and the conversation.
-    pub(crate) async fn plan_session(&mut self) -> anyhow::Result<Plan> {
+    pub(crate) async fn plan_session(&mut self) -> anyhow::Result<SessionPlan> {
         let config = &self.config;
         let mut initial = self.shared.queue.take_start_options();
         let judges = Arc::clone(&self.model.model);
@@ -124,7 +124,7 @@ impl AgentSession {
         for repair in conversation.repairs() {
             self.events.warn(repair.to_string());
         }
-        Ok(Plan {
+        Ok(SessionPlan {
             options: initial.options,
             shape,
             main,
@@ -140,7 +140,7 @@ impl AgentSession {
     }
 
     /// Reports the session's id and properties.
-    pub(crate) async fn announce(&mut self, plan: &mut Plan) -> anyhow::Result<()> {
+    pub(crate) async fn announce(&mut self, plan: &mut SessionPlan) -> anyhow::Result<()> {
         plan.sandbox_warning = mem::take(&mut self.sandbox_probe).finish().await?;
         if let Some(warning) = &plan.sandbox_warning {
             self.events.warn(warning);
@@ -168,7 +168,7 @@ impl AgentSession {
     /// meantime.
     pub(crate) async fn connect(
         &self,
-        plan: &Plan,
+        plan: &SessionPlan,
         setting_up: &CancellationToken,
     ) -> anyhow::Result<Option<ServerTools>> {
         let config = &self.config;
@@ -185,14 +185,14 @@ impl AgentSession {
             questions::approver(&self.question_target, &self.shared.questions, self.settings.patience);
         let warns = Arc::clone(&self.events);
         let warn: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(move |text| warns.warn(text));
-        let decides = mcp::Decides::User(Arc::clone(&approver), warn);
+        let decides = mcp::PinDecider::User(Arc::clone(&approver), warn);
         let options = mcp::options(config, &self.settings, &results, decides)?;
         let (waits, limit) = self.first_wait(options.connect)?;
         for directory in [&config.cwd].into_iter().chain(&self.settings.directories) {
             self.shared.add_root(directory);
         }
         let mut given = plan.options.hooks.iter();
-        let has_hooks = given.any(|handler| handler.event == HookMoment::ELICITATION);
+        let has_hooks = given.any(|handler| handler.event == HookEventKind::ELICITATION);
         let host = SessionHost {
             events: Arc::clone(&self.events),
             approver,
@@ -252,7 +252,7 @@ impl AgentSession {
     }
 
     /// Adds tools that servers offer later, from the next turn on.
-    fn follow_servers(&self, haft: &Haft, mut seen: SeenTools) {
+    fn follow_servers(&self, haft: &Haft, mut seen: ToolVersions) {
         let (shared, engine) = (Arc::downgrade(&self.shared), Arc::downgrade(haft.engine()));
         let permits = self.config.permission_tool.clone();
         let events = Arc::clone(&self.events);
@@ -288,15 +288,15 @@ impl AgentSession {
     /// Combines the model, tools, rules, hooks and extensions into an agent.
     pub(crate) async fn assemble(
         &mut self,
-        plan: &mut Plan,
+        plan: &mut SessionPlan,
         (servers, seen): ServerTools,
     ) -> anyhow::Result<ReadyAgent> {
         let settings = self.model.settings.clone();
         let skills = self.extensions.skill_service(plan.id, settings.effort.clone());
         let effects = skill_effects::of(self);
-        let skills = skills.map(|book| Arc::new(SkillBook { effects, ..book }));
+        let skills = skills.map(|book| Arc::new(SkillService { effects, ..book }));
         let cwd = self.config.cwd.clone();
-        let bases = Bases {
+        let bases = PatternBases {
             home: self.settings.settings.places.home.clone(),
             slash: cwd.clone(),
             cwd,
@@ -308,7 +308,7 @@ impl AgentSession {
             .open_folders(&mut self.settings.rules, &bases);
         #[cfg(feature = "web")]
         let web = self.web(plan);
-        let additions = Additions {
+        let additions = AgentAdditions {
             #[cfg(feature = "web")]
             web,
             id: Some(plan.id),
@@ -317,7 +317,7 @@ impl AgentSession {
             window: Some(settings.window),
             judge: Some(Arc::new(judge)),
             servers: Some(Arc::clone(&self.shared.servers)),
-            ear: Some(Arc::new(HookEar {
+            ear: Some(Arc::new(HookEventForwarder {
                 events: Arc::clone(&self.events),
                 shared: Arc::downgrade(&self.shared),
             })),
@@ -333,8 +333,8 @@ impl AgentSession {
                 .as_ref()
                 .map(|schedules| schedules.service()),
             skills: skills.clone(),
-            pending_servers: PendingOf::servers(&self.shared),
-            notifier: Some(Notifications::of(
+            pending_servers: SessionPendingServers::servers(&self.shared),
+            notifier: Some(EventNotifier::of(
                 &self.settings.settings.merged(),
                 &self.events,
             )),
@@ -369,7 +369,7 @@ impl AgentSession {
         let watches = file_watch::watch(&engine, scheduler.view(), &self.events);
         let start = scheduler.context();
         let conversation = plan.conversation.take();
-        let conversation = conversation.unwrap_or_else(|| Session::in_memory(plan.id));
+        let conversation = conversation.unwrap_or_else(|| OpenTranscript::in_memory(plan.id));
         for patch in conversation::restored_patches(&conversation, config) {
             scheduler.apply(&patch);
         }
@@ -417,8 +417,8 @@ impl AgentSession {
     }
 
     /// Returns the model that answers questions of hooks.
-    fn judge(&self, plan: &Plan) -> Judge {
-        Judge {
+    fn judge(&self, plan: &SessionPlan) -> SessionHookModel {
+        SessionHookModel {
             model: Arc::clone(&plan.judges),
             settings: self.model.settings.clone(),
             control: self.shared.control.clone(),
@@ -432,8 +432,8 @@ impl AgentSession {
 
     /// Returns the small model that reads pages, and the provider's search if it has one.
     #[cfg(feature = "web")]
-    fn web(&self, plan: &Plan) -> crate::web::WebParts {
-        use crate::web::{PageReader, ProviderSearch, WebParts, small_model_name};
+    fn web(&self, plan: &SessionPlan) -> crate::web::WebParts {
+        use crate::web::{PageSummarizer, ProviderSearch, WebParts, small_model_name};
         let small = small_model_name(&self.config.environment);
         let (names, control) = (&self.model.names, &self.shared.control);
         let searches = self.model.searches.as_ref();
@@ -448,7 +448,7 @@ impl AgentSession {
                 is_known: *is_known,
             }),
             small: small.map(|name| {
-                Arc::new(PageReader {
+                Arc::new(PageSummarizer {
                     model: Arc::clone(&plan.judges),
                     settings: self.model.settings.clone(),
                     name,
@@ -461,7 +461,7 @@ impl AgentSession {
 
     /// Returns the callback that reports weak confinement of commands, unless it was already
     /// reported at the start.
-    fn on_weak_sandbox(&self, plan: &Plan) -> OnWeakSandbox {
+    fn on_weak_sandbox(&self, plan: &SessionPlan) -> OnWeakSandbox {
         let (events, is_known) = (Arc::clone(&self.events), plan.sandbox_warning.is_some());
         Arc::new(move |warning: &str| {
             if !is_known {
@@ -472,7 +472,7 @@ impl AgentSession {
     }
 
     /// Returns the system prompt, without the prompt of the main agent's kind.
-    fn system_prompt(&self, plan: &Plan, context: &SessionContext) -> SystemPrompt {
+    fn system_prompt(&self, plan: &SessionPlan, context: &SessionContext) -> SystemPrompt {
         let (given, options) = (&self.config.prompts, &plan.options);
         let base = given.system.clone();
         let base = base.or_else(|| options.system_prompt.clone());
@@ -497,9 +497,9 @@ impl AgentSession {
 /// Probes the sandbox in the background while the session starts. Runs only on machines where
 /// confinement may not work; elsewhere the first command reports a failure.
 #[derive(Default)]
-pub(crate) struct Doubts(Option<JoinHandle<Option<String>>>);
+pub(crate) struct SandboxProbe(Option<JoinHandle<Option<String>>>);
 
-impl Doubts {
+impl SandboxProbe {
     pub(crate) fn start(config: &SessionConfig) -> Self {
         #[cfg(feature = "shell")]
         if let Some(program) = config.program.clone()

@@ -5,7 +5,7 @@ use haft_agent::{Agent, AgentEvent, Prompt, random_id};
 use haft_contract::{Content, ToolUse};
 use serde_json::json;
 
-use crate::{event::Events, slash::PromptMeaning};
+use crate::{event::EventEmitter, slash::PromptOutcome};
 
 /// The tool for commands.
 const TOOL: &str = "Bash";
@@ -16,8 +16,8 @@ pub(crate) async fn run(
     mut prompt: Prompt,
     answers: bool,
     agent: &mut Agent,
-    events: &Events,
-) -> PromptMeaning {
+    events: &EventEmitter,
+) -> PromptOutcome {
     let typed = prompt.content.iter_mut().rev();
     let typed = typed
         .filter_map(|content| match content {
@@ -26,7 +26,7 @@ pub(crate) async fn run(
         })
         .next();
     let Some(typed) = typed else {
-        return PromptMeaning::Prompt(prompt);
+        return PromptOutcome::Prompt(prompt);
     };
     let command = typed.trim().to_owned();
     agent.announce_run(events);
@@ -39,7 +39,7 @@ pub(crate) async fn run(
     *typed = what_the_model_reads(&command, &finished.text(), finished.is_error);
     let uuid = prompt.uuid.unwrap_or_else(random_id);
     prompt.uuid = Some(uuid);
-    haft_agent::Sink::on_event(
+    haft_agent::AgentEventSink::on_event(
         events,
         &AgentEvent::CallFinished {
             uuid,
@@ -47,10 +47,10 @@ pub(crate) async fn run(
         },
     );
     if answers {
-        return PromptMeaning::Prompt(prompt);
+        return PromptOutcome::Prompt(prompt);
     }
     agent.add_user_note(prompt.content);
-    PromptMeaning::Answered(Box::new(agent.answer_without_model(Ok(String::new()))))
+    PromptOutcome::Answered(Box::new(agent.answer_without_model(Ok(String::new()))))
 }
 
 /// Formats the output like other transcripts do, so that their readers understand it.

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use haft_contract::SessionId;
-use haft_engine::hooks::{Common, HookMoment, Occasion};
+use haft_engine::hooks::{HookCommonFields, HookEventKind, HookInvocation};
 use haft_models::{Http, HttpOptions};
 use serde_json::{Map, json};
 
-use crate::{SessionConfig, settings::Permitted};
+use crate::{SessionConfig, settings::ResolvedSettings};
 
 /// Runs the notification hooks in the settings, and waits for them. They cannot undo the login:
 /// their output, and settings that cannot be read, are only traced.
 pub async fn notify_login(config: &SessionConfig, message: &str) {
-    let permitted = match Permitted::load(config) {
+    let permitted = match ResolvedSettings::load(config) {
         Ok(permitted) => permitted,
         Err(error) => {
             tracing::debug!(%error, "no hooks learn of the login");
@@ -24,7 +24,7 @@ pub async fn notify_login(config: &SessionConfig, message: &str) {
     let hooks = permitted
         .hooks
         .with_http(Arc::new(Http::new(http)), permitted.http_hooks);
-    let event = HookMoment::NOTIFICATION;
+    let event = HookEventKind::NOTIFICATION;
     if hooks.has_no_handlers(event) {
         return;
     }
@@ -33,7 +33,7 @@ pub async fn notify_login(config: &SessionConfig, message: &str) {
     fields.insert("message".to_owned(), json!(message));
     fields.insert("title".to_owned(), json!("Logged in"));
     fields.insert("notification_type".to_owned(), json!(kind));
-    let occasion = Occasion {
+    let occasion = HookInvocation {
         event,
         names: &[kind],
         fields,
@@ -41,7 +41,7 @@ pub async fn notify_login(config: &SessionConfig, message: &str) {
         cwd: &config.cwd,
     };
     // Outside of a session no transcript exists.
-    let mut common = Common::of(SessionId::new(), &config.cwd);
+    let mut common = HookCommonFields::of(SessionId::new(), &config.cwd);
     common.transcript_path.clear();
     for heard in hooks.fire(&occasion, &common).await {
         if let Some(failure) = heard.output.failure {

@@ -7,7 +7,7 @@ use std::{
 
 use haft_engine::{
     conditions,
-    permissions::{Bases, Scope},
+    permissions::{PatternBases, SettingsScope},
 };
 use haft_extensions::{ExtensionOrigin, ExtensionPlaces, Skill};
 use haft_tools::SkillEffects;
@@ -34,7 +34,7 @@ pub(crate) fn of(session: &AgentSession) -> SkillEffects {
     let known: Mutex<HashSet<String>> = Mutex::default();
     let register = move |skill: &Skill| {
         let scope = match scope(skill, &places, trusted) {
-            Some(scope) if scope == Scope::Managed || !managed_only => scope,
+            Some(scope) if scope == SettingsScope::Managed || !managed_only => scope,
             Some(_) => {
                 return vec![format!(
                     "hooks of the skill {} are switched off",
@@ -56,7 +56,7 @@ pub(crate) fn of(session: &AgentSession) -> SkillEffects {
         if !is_new {
             return Vec::new();
         }
-        let bases = Bases {
+        let bases = PatternBases {
             cwd: places.cwd.clone(),
             home: places.home.clone(),
             slash: places.cwd.clone(),
@@ -73,12 +73,12 @@ pub(crate) fn of(session: &AgentSession) -> SkillEffects {
 }
 
 /// Returns the scope of a skill's hooks; `None` if they are not trusted.
-fn scope(skill: &Skill, places: &ExtensionPlaces, trusted: bool) -> Option<Scope> {
+fn scope(skill: &Skill, places: &ExtensionPlaces, trusted: bool) -> Option<SettingsScope> {
     match skill.origin {
-        ExtensionOrigin::Managed => Some(Scope::Managed),
-        ExtensionOrigin::User | ExtensionOrigin::Plugin => Some(Scope::User),
+        ExtensionOrigin::Managed => Some(SettingsScope::Managed),
+        ExtensionOrigin::User | ExtensionOrigin::Plugin => Some(SettingsScope::User),
         ExtensionOrigin::Project if trusted && places.is_of_project(&skill.file) => {
-            Some(Scope::Project)
+            Some(SettingsScope::Project)
         }
         _ => None,
     }

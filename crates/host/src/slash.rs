@@ -2,35 +2,35 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use haft_agent::{Agent, Prompt, PromptExpansion, RunResult, Session};
+use haft_agent::{Agent, Prompt, PromptExpansion, RunResult, OpenTranscript};
 use haft_contract::{CancellationToken, Content, SessionId};
-use haft_extensions::{ExtensionOrigin, Skill, Slash, slash};
+use haft_extensions::{ExtensionOrigin, Skill, SlashCall, slash};
 use haft_mcp::client::Servers;
-use haft_tools::{Caller, SkillBook};
+use haft_tools::{SkillCaller, SkillService};
 
 use crate::{
     SessionEvent, SessionInput,
-    commands::{Acts, CommandContext, THEIRS, built_in},
-    event::Events,
-    stop::Stop,
+    commands::{CommandAction, CommandContext, THEIRS, built_in},
+    event::EventEmitter,
+    stop::StopSignal,
 };
 
 /// The outcome of parsing a prompt for commands.
-pub(crate) enum PromptMeaning {
+pub(crate) enum PromptOutcome {
     /// A prompt for the model.
     Prompt(Prompt),
     /// Answered without the model.
     Answered(Box<RunResult>),
 }
 
-pub(crate) type Successor = dyn Fn() -> anyhow::Result<Session> + Send + Sync;
-pub(crate) type OpensSession = dyn Fn(&str) -> anyhow::Result<Session> + Send + Sync;
+pub(crate) type StartConversation = dyn Fn() -> anyhow::Result<OpenTranscript> + Send + Sync;
+pub(crate) type ResumeConversation = dyn Fn(&str) -> anyhow::Result<OpenTranscript> + Send + Sync;
 
 /// The slash commands of a session.
 #[derive(Default)]
-pub(crate) struct Commands {
+pub(crate) struct SlashCommands {
     /// None: prompts are not parsed for commands.
-    pub(crate) book: Option<Arc<SkillBook>>,
+    pub(crate) book: Option<Arc<SkillService>>,
     /// Subagents can be launched.
     pub(crate) launches: bool,
     /// The servers whose prompts are commands.
@@ -38,24 +38,24 @@ pub(crate) struct Commands {
     /// The folder for the results of servers.
     pub(crate) folder: PathBuf,
     /// Starts the conversation that replaces a cleared one.
-    pub(crate) successor: Option<Box<Successor>>,
+    pub(crate) successor: Option<Box<StartConversation>>,
     /// Resumes another conversation by its id or title.
-    pub(crate) opens: Option<Box<OpensSession>>,
+    pub(crate) opens: Option<Box<ResumeConversation>>,
     /// The session that built-in commands control.
     pub(crate) input: Option<SessionInput>,
 }
 
-impl Commands {
+impl SlashCommands {
     /// Parses a prompt for commands. The last text in it is the one that was typed.
     pub(crate) async fn read(
         &self,
         mut prompt: Prompt,
         agent: &mut Agent,
-        events: &Events,
-        stop: &Stop,
-    ) -> PromptMeaning {
+        events: &EventEmitter,
+        stop: &StopSignal,
+    ) -> PromptOutcome {
         let Some(book) = &self.book else {
-            return PromptMeaning::Prompt(prompt);
+            return PromptOutcome::Prompt(prompt);
         };
         let typed = prompt
             .content
@@ -66,21 +66,21 @@ impl Commands {
                 _ => None,
             });
         let Some(typed) = typed else {
-            return PromptMeaning::Prompt(prompt);
+            return PromptOutcome::Prompt(prompt);
         };
         let is_known = |name: &str| {
             let name = name.strip_prefix(THEIRS).unwrap_or(name);
             book.skills.get(name).is_some()
         };
         let Some(called) = slash(typed, is_known) else {
-            return PromptMeaning::Prompt(prompt);
+            return PromptOutcome::Prompt(prompt);
         };
         let name = called.names[0];
         let (command, arguments) = (built_in(name), called.arguments.to_owned());
         if let (Some(command), Some(input)) = (command, &self.input) {
-            if let Acts::Prompt(words) = command.acts {
+            if let CommandAction::Prompt(words) = command.acts {
                 *typed = words(&arguments);
-                return PromptMeaning::Prompt(prompt);
+                return PromptOutcome::Prompt(prompt);
             }
             let line = typed.trim().to_owned();
             // A command that calls the model is announced before it runs, the others after they
@@ -105,7 +105,7 @@ impl Commands {
                 line,
                 answer: answer.clone(),
             });
-            return PromptMeaning::Answered(Box::new(agent.answer_without_model(answer)));
+            return PromptOutcome::Answered(Box::new(agent.answer_without_model(answer)));
         }
         let answer = match name {
             name if name.starts_with("mcp__") => {
@@ -135,7 +135,7 @@ impl Commands {
                             .rposition(|one| matches!(one, Content::Text { .. }));
                         let at = at.unwrap_or_default();
                         prompt.content.splice(at..=at, contents);
-                        return PromptMeaning::Prompt(prompt);
+                        return PromptOutcome::Prompt(prompt);
                     }
                     Err(why) => announced(agent, events, Err(why)),
                 }
@@ -143,12 +143,12 @@ impl Commands {
             _ => match skills(book, &called, agent, self.launches, events).await {
                 Ok(text) => {
                     *typed = text;
-                    return PromptMeaning::Prompt(prompt);
+                    return PromptOutcome::Prompt(prompt);
                 }
                 Err(why) => announced(agent, events, Err(why)),
             },
         };
-        PromptMeaning::Answered(Box::new(answer))
+        PromptOutcome::Answered(Box::new(answer))
     }
 
     /// Assigns the skills to a conversation.
@@ -186,18 +186,18 @@ fn source(skill: &Skill) -> &'static str {
     }
 }
 
-fn announced(agent: &Agent, events: &Events, answer: Result<String, String>) -> RunResult {
+fn announced(agent: &Agent, events: &EventEmitter, answer: Result<String, String>) -> RunResult {
     agent.announce_run(events);
     agent.answer_without_model(answer)
 }
 
 /// Returns the texts of the called skills. Their permissions apply to the following run.
 async fn skills(
-    book: &SkillBook,
-    called: &Slash<'_>,
+    book: &SkillService,
+    called: &SlashCall<'_>,
     agent: &mut Agent,
     launches: bool,
-    events: &Events,
+    events: &EventEmitter,
 ) -> Result<String, String> {
     let (aside, cancel) = (agent.nested_calls(), CancellationToken::new());
     let mut said = Vec::new();
@@ -208,7 +208,7 @@ async fn skills(
             Some(_) => *name,
             None => name.strip_prefix(THEIRS).unwrap_or(name),
         };
-        let found = book.find(name, Caller::Person);
+        let found = book.find(name, SkillCaller::Person);
         let skill = found.map_err(|why| format!("/{name}: {why}"))?;
         if skill.fork.is_some() && !launches {
             return Err(format!(
@@ -228,7 +228,7 @@ async fn skills(
         let known = agent.fire_prompt_expansion(&what, events).await;
         let known = known.map_err(|why| format!("/{name}: a hook stopped it: {why}"))?;
         let invoked = book
-            .invoke(name, called.arguments, Caller::Person, &aside, &cancel)
+            .invoke(name, called.arguments, SkillCaller::Person, &aside, &cancel)
             .await?;
         patches.extend(invoked.patches());
         for message in invoked.hooks.messages.iter().chain(&invoked.warnings) {

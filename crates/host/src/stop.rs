@@ -18,12 +18,12 @@ pub enum StopKind {
 
 /// The signal that stops a session. Cheap to clone; all clones share the signal.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stop {
+pub(crate) struct StopSignal {
     token: CancellationToken,
     kind: Arc<AtomicU8>,
 }
 
-impl Stop {
+impl StopSignal {
     /// Requests a stop. The last requested kind wins.
     pub(crate) fn request(&self, kind: StopKind) {
         self.kind.store(kind as u8, Ordering::Relaxed);

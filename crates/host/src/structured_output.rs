@@ -10,7 +10,7 @@ use anyhow::Context;
 use haft_agent::{FinalAnswer, RunResult};
 use haft_contract::{
     Access, AgentAccess, BoundCall, BoxFuture, CallContext, CancellationToken, DynTool, Effects,
-    Permission, Profile, ToolError, ToolOutput, ToolSpec,
+    ToolPermission, Profile, ToolError, ToolOutput, ToolSpec,
 };
 use haft_engine::{Registry, SchemaValidator};
 use haft_models::{EventStream, Model, ModelRequest, ToolChoice, Usage};
@@ -28,7 +28,7 @@ const DESCRIPTION: &str = "Gives your final answer, as the one who asked wants i
     once, alone, when everything else is done; nothing is read after it. What you say in words does not count.";
 
 /// The output schema.
-pub(crate) struct Shape {
+pub(crate) struct OutputSchema {
     schema: Value,
     validator: Arc<SchemaValidator>,
     /// The tool for the answer, if the schema can be that of a tool.
@@ -42,7 +42,7 @@ pub(crate) struct AnswerTool {
     pub(crate) answer: Arc<FinalAnswer>,
 }
 
-impl Shape {
+impl OutputSchema {
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let schema: Value = serde_json::from_str(text).context("the JSON schema is not JSON")?;
         let validator = SchemaValidator::new(&schema).context("the JSON schema is none")?;
@@ -58,7 +58,7 @@ impl Shape {
     pub(crate) fn wrap_model(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
         match &self.tool {
             Some(_) => model,
-            None => Arc::new(Shaped {
+            None => Arc::new(OutputSchemaModel {
                 model,
                 schema: self.schema.clone(),
             }),
@@ -198,9 +198,9 @@ impl BoundCall for AnswerCall {
         }
     }
 
-    fn permission(&self, _: &CallContext) -> Permission {
+    fn permission(&self, _: &CallContext) -> ToolPermission {
         // An answer changes nothing.
-        Permission::Allow
+        ToolPermission::Allow
     }
 
     fn call<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
@@ -211,12 +211,12 @@ impl BoundCall for AnswerCall {
 }
 
 #[derive(Debug)]
-struct Shaped {
+struct OutputSchemaModel {
     model: Arc<dyn Model>,
     schema: Value,
 }
 
-impl Model for Shaped {
+impl Model for OutputSchemaModel {
     fn stream(&self, mut request: ModelRequest, cancel: CancellationToken) -> EventStream {
         // A request without tools is a compaction, not an answer.
         if request.tool_choice != ToolChoice::None {
@@ -259,7 +259,7 @@ mod tests {
             "properties": {"n": {"type": "integer"}},
             "required": ["n"],
         });
-        let shape = Shape::parse(&schema.to_string()).unwrap();
+        let shape = OutputSchema::parse(&schema.to_string()).unwrap();
         assert_eq!(shape.validate_text(" {\"n\": 1}\n"), Ok(json!({"n": 1})));
         let told = ["hello", "{}", "{\"n\": \"x\"}"].map(|text| shape.validate_text(text).unwrap_err());
         insta::assert_snapshot!(told.join("\n"));

@@ -5,12 +5,12 @@ use std::{fs, sync::Arc};
 use anyhow::Context;
 use haft_agent::{
     SubagentLimits, SubagentPool,
-    subagents::{Own, launchable},
+    subagents::{AgentKindExtras, launchable},
 };
 use haft_engine::{
     conditions,
-    hooks::Handler,
-    permissions::{Bases, Scope},
+    hooks::HookHandler,
+    permissions::{PatternBases, SettingsScope},
 };
 use haft_extensions::{
     AgentDefinition, Agents, ExtensionOrigin, ExtensionPlaces, agents::AgentOptions,
@@ -18,20 +18,20 @@ use haft_extensions::{
 use serde_json::{Map, Value};
 
 use crate::{
-    SessionConfig, budget::Budget, event::Events, extensions::Extensions, mcp::AgentServers,
-    model::Chosen, settings::known_tools,
+    SessionConfig, budget::UnpricedModelWarning, event::EventEmitter, extensions::SessionExtensions, mcp::AgentServers,
+    model::SelectedModel, settings::known_tools,
 };
 
 /// The agent kinds of a session.
 #[derive(Clone)]
-pub(crate) struct Kinds {
+pub(crate) struct AgentKinds {
     places: ExtensionPlaces,
     options: AgentOptions,
     found: Agents,
     /// Hooks of the project's agent kinds may run.
     trusted: bool,
     /// Receives warnings about invalid kinds.
-    pub(crate) events: Arc<Events>,
+    pub(crate) events: Arc<EventEmitter>,
 }
 
 /// An agent kind.
@@ -48,13 +48,13 @@ pub struct AgentDetails {
 /// The maximum number of lines of an agent's memory that are sent to it.
 const MEMORY_LINES: usize = 200;
 
-impl Kinds {
+impl AgentKinds {
     /// Finds the kinds in folders, in the configuration, and the built-in ones.
     pub(crate) fn find(
         config: &SessionConfig,
-        extensions: &Extensions,
+        extensions: &SessionExtensions,
         trusted: bool,
-        events: &Arc<Events>,
+        events: &Arc<EventEmitter>,
     ) -> Self {
         let environment = &config.environment;
         let mut options = AgentOptions::of_environment(|name| environment.variable(name));
@@ -135,10 +135,10 @@ impl Kinds {
 
     /// Returns the function that provides the specific parts of a kind: its hooks, if they may run,
     /// and its memory.
-    fn own(&self) -> impl Fn(&AgentDefinition) -> Own + Send + Sync + use<> {
+    fn own(&self) -> impl Fn(&AgentDefinition) -> AgentKindExtras + Send + Sync + use<> {
         let (places, trusted) = (self.places.clone(), self.trusted);
         let events = Arc::clone(&self.events);
-        move |kind| Own {
+        move |kind| AgentKindExtras {
             handlers: handlers(kind, &places, trusted, &events),
             prompt: memory(kind, &places),
         }
@@ -149,8 +149,8 @@ impl Kinds {
         &self,
         config: &SessionConfig,
         main: Option<&AgentDefinition>,
-        chosen: &Chosen,
-        budget: Budget,
+        chosen: &SelectedModel,
+        budget: UnpricedModelWarning,
         servers: Option<AgentServers>,
     ) -> anyhow::Result<SubagentPool> {
         let usual = SubagentLimits::default();
@@ -164,7 +164,7 @@ impl Kinds {
         };
         let pool = SubagentPool::builder(self.found.list().iter().cloned())
             .limits(SubagentLimits { depth, at_once })
-            .sink(Arc::<Events>::clone(&self.events))
+            .sink(Arc::<EventEmitter>::clone(&self.events))
             .services(haft_tools::for_subagent)
             .model_names({
                 let names = chosen.names.clone();
@@ -203,19 +203,19 @@ fn handlers(
     kind: &AgentDefinition,
     places: &ExtensionPlaces,
     trusted: bool,
-    events: &Events,
-) -> Vec<Handler> {
+    events: &EventEmitter,
+) -> Vec<HookHandler> {
     let scope = match kind.origin {
-        ExtensionOrigin::Managed => Scope::Managed,
-        ExtensionOrigin::Given => Scope::CommandLine,
-        ExtensionOrigin::User => Scope::User,
-        ExtensionOrigin::Project if trusted && is_of_project(kind, places) => Scope::Project,
+        ExtensionOrigin::Managed => SettingsScope::Managed,
+        ExtensionOrigin::Given => SettingsScope::CommandLine,
+        ExtensionOrigin::User => SettingsScope::User,
+        ExtensionOrigin::Project if trusted && is_of_project(kind, places) => SettingsScope::Project,
         _ => return Vec::new(),
     };
     let Some(hooks) = &kind.hooks else {
         return Vec::new();
     };
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: places.cwd.clone(),
         home: places.home.clone(),
         slash: places.cwd.clone(),

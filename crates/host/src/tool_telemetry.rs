@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::{Environment, StopKind, event::Events, telemetry::SessionTelemetry};
+use crate::{Environment, StopKind, event::EventEmitter, telemetry::SessionTelemetry};
 
 /// Exports telemetry of sessions of tools, if the variables request it. All clones share one
 /// exporter.
@@ -15,7 +15,7 @@ impl ToolTelemetry {
     pub(crate) fn of(
         &self,
         environment: &Environment,
-        events: &Arc<Events>,
+        events: &Arc<EventEmitter>,
     ) -> Option<Arc<SessionTelemetry>> {
         let all = self
             .0

@@ -7,26 +7,26 @@ use serde_json::{Value, json};
 
 use crate::{
     QueuedKind, SessionActivity, SessionEnd, SessionEvent, StopKind, TurnResult,
-    background::Background,
-    event::Events,
+    background::BackgroundWatcher,
+    event::EventEmitter,
     input::SharedState,
     mentions,
     queue::NextMessage,
     shell_line,
-    slash::{Commands, PromptMeaning},
-    structured_output::{self, Shape},
+    slash::{SlashCommands, PromptOutcome},
+    structured_output::{self, OutputSchema},
 };
 
 /// The loop over the turns of a session.
-pub(crate) struct Turns<'a> {
+pub(crate) struct TurnLoop<'a> {
     pub(crate) agent: &'a mut Agent,
     pub(crate) shared: &'a SharedState,
-    pub(crate) background: Background,
-    pub(crate) events: &'a Events,
-    pub(crate) shape: Option<&'a Shape>,
+    pub(crate) background: BackgroundWatcher,
+    pub(crate) events: &'a EventEmitter,
+    pub(crate) shape: Option<&'a OutputSchema>,
     /// The session reports only one result.
     pub(crate) one_result: bool,
-    pub(crate) commands: Commands,
+    pub(crate) commands: SlashCommands,
     /// Hooks are notified when no message arrives for a minute.
     pub(crate) reports_idle: bool,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Turns<'a> {
 const IDLE: Duration = Duration::from_secs(60);
 
 /// The input of a turn: the reason why the model is called.
-pub(crate) enum Turn {
+pub(crate) enum TurnInput {
     /// A message.
     Message(Prompt),
     /// A command line that the user typed.
@@ -46,7 +46,7 @@ pub(crate) enum Turn {
     BackgroundNotice,
 }
 
-impl Turn {
+impl TurnInput {
     fn origin(&self) -> Option<Value> {
         match self {
             Self::Message(prompt) | Self::Shell(prompt) | Self::Scheduled(prompt) => {
@@ -57,11 +57,11 @@ impl Turn {
     }
 }
 
-impl Turns<'_> {
+impl TurnLoop<'_> {
     /// Runs turns until no more input comes or the session is stopped.
     pub(crate) async fn run(&mut self, first: Option<NextMessage>) -> anyhow::Result<SessionEnd> {
         let (shared, events) = (self.shared, self.events);
-        let mut next = Some(first.map_or(Turn::BackgroundNotice, |first| self.to_turn_input(first)));
+        let mut next = Some(first.map_or(TurnInput::BackgroundNotice, |first| self.to_turn_input(first)));
         let mut end = SessionEnd::default();
         while let Some(turn) = next {
             events.emit(&SessionEvent::Activity(SessionActivity::Running));
@@ -101,18 +101,18 @@ impl Turns<'_> {
     }
 
     /// Converts a delivered message into the input of a turn, and reports its delivery.
-    fn to_turn_input(&self, message: NextMessage) -> Turn {
+    fn to_turn_input(&self, message: NextMessage) -> TurnInput {
         for one in message.delivered {
             self.events.emit(&SessionEvent::Delivered(Box::new(one)));
         }
         if let Some(prompt) = message.scheduled {
             let uuid = message.prompt.uuid.unwrap_or_else(random_id);
             self.events.emit(&SessionEvent::Scheduled { prompt, uuid });
-            return Turn::Scheduled(message.prompt);
+            return TurnInput::Scheduled(message.prompt);
         }
         match message.kind {
-            QueuedKind::Prompt => Turn::Message(message.prompt),
-            QueuedKind::Shell => Turn::Shell(message.prompt),
+            QueuedKind::Prompt => TurnInput::Message(message.prompt),
+            QueuedKind::Shell => TurnInput::Shell(message.prompt),
         }
     }
 
@@ -121,7 +121,7 @@ impl Turns<'_> {
     }
 
     /// Waits for the input of the next turn; `None`: no more input comes.
-    async fn next(&mut self) -> anyhow::Result<Option<Turn>> {
+    async fn next(&mut self) -> anyhow::Result<Option<TurnInput>> {
         let (queue, stop) = (&self.shared.queue, &self.shared.stop);
         let mut idle = false;
         let mut reports_idle = self.reports_idle && self.shared.has_idle_hooks();
@@ -136,10 +136,10 @@ impl Turns<'_> {
                 biased;
                 coming = queue.next(&self.shared.control) => coming?,
                 () = self.background.wait_for_notice(), if !queue.is_closed() => {
-                    return Ok(Some(Turn::BackgroundNotice));
+                    return Ok(Some(TurnInput::BackgroundNotice));
                 }
                 () = self.agent.wait_for_hook_wake(), if !queue.is_closed() => {
-                    return Ok(Some(Turn::BackgroundNotice));
+                    return Ok(Some(TurnInput::BackgroundNotice));
                 }
                 () = self.shared.wait_until_due(), if !queue.is_closed() => {
                     match self.shared.take_due() {
@@ -161,21 +161,21 @@ impl Turns<'_> {
                 return Ok(Some(self.to_turn_input(message)));
             }
             let news = stop.run_until_stopped(self.background.wait_for_agent_notice());
-            return Ok((news.await == Some(true)).then_some(Turn::BackgroundNotice));
+            return Ok((news.await == Some(true)).then_some(TurnInput::BackgroundNotice));
         }
     }
 
     /// Answers one message. If the session has an output schema, the model is asked again until its
     /// answer matches it; the second value is the parsed answer, or the reason why it does not
     /// match.
-    async fn run_turn(&mut self, turn: Turn) -> (RunResult, Option<Result<Value, String>>) {
+    async fn run_turn(&mut self, turn: TurnInput) -> (RunResult, Option<Result<Value, String>>) {
         let turn = match turn {
-            Turn::Message(prompt) => {
+            TurnInput::Message(prompt) => {
                 let meant = self
                     .commands
                     .read(prompt, self.agent, self.events, &self.shared.stop);
                 match meant.await {
-                    PromptMeaning::Prompt(prompt) => {
+                    PromptOutcome::Prompt(prompt) => {
                         let home = self.shared.environment.home();
                         let (nested, cwd) = (self.agent.nested_calls(), self.agent.context().cwd);
                         let prompt = mentions::attach(
@@ -186,20 +186,20 @@ impl Turns<'_> {
                             &self.shared.servers,
                             self.events,
                         );
-                        Turn::Message(prompt.await)
+                        TurnInput::Message(prompt.await)
                     }
-                    PromptMeaning::Answered(ended) => return (*ended, None),
+                    PromptOutcome::Answered(ended) => return (*ended, None),
                 }
             }
-            Turn::Shell(prompt) => {
+            TurnInput::Shell(prompt) => {
                 let answers = self.shared.answers_shell;
                 match shell_line::run(prompt, answers, self.agent, self.events).await {
-                    PromptMeaning::Prompt(prompt) => Turn::Message(prompt),
-                    PromptMeaning::Answered(ended) => return (*ended, None),
+                    PromptOutcome::Prompt(prompt) => TurnInput::Message(prompt),
+                    PromptOutcome::Answered(ended) => return (*ended, None),
                 }
             }
             // These prompts were not typed by the user, so they are not parsed for commands.
-            other @ (Turn::Scheduled(_) | Turn::BackgroundNotice) => other,
+            other @ (TurnInput::Scheduled(_) | TurnInput::BackgroundNotice) => other,
         };
         if let Some(shape) = self.shape {
             shape.begin();
@@ -222,14 +222,14 @@ impl Turns<'_> {
             }
             retries += 1;
             self.events.emit(&SessionEvent::Continues);
-            let again = self.run_with_background(Turn::Message(why.into())).await;
+            let again = self.run_with_background(TurnInput::Message(why.into())).await;
             ended = structured_output::merge_results(ended, again);
         }
     }
 
     /// Runs a turn. If the session reports only one result, the results of background subagents are
     /// included in it.
-    async fn run_with_background(&mut self, turn: Turn) -> RunResult {
+    async fn run_with_background(&mut self, turn: TurnInput) -> RunResult {
         let mut ended = self.once(turn).await;
         while self.one_result && !ended.is_error() {
             let news = self.shared.stop.run_until_stopped(self.background.wait_for_agent_notice());
@@ -237,24 +237,24 @@ impl Turns<'_> {
                 break;
             }
             self.events.emit(&SessionEvent::Continues);
-            let again = self.once(Turn::BackgroundNotice).await;
+            let again = self.once(TurnInput::BackgroundNotice).await;
             ended = structured_output::merge_results(ended, again);
         }
         ended
     }
 
-    async fn once(&mut self, turn: Turn) -> RunResult {
+    async fn once(&mut self, turn: TurnInput) -> RunResult {
         let shared = self.shared;
         let (agent, events) = (&mut *self.agent, self.events);
-        if let (Turn::Message(prompt), Some(telemetry)) = (&turn, events.telemetry()) {
+        if let (TurnInput::Message(prompt), Some(telemetry)) = (&turn, events.telemetry()) {
             telemetry.on_prompt(&prompt.content);
         }
         let run = async move {
             match turn {
-                Turn::Message(prompt) | Turn::Shell(prompt) | Turn::Scheduled(prompt) => {
+                TurnInput::Message(prompt) | TurnInput::Shell(prompt) | TurnInput::Scheduled(prompt) => {
                     agent.run(prompt, events).await
                 }
-                Turn::BackgroundNotice => agent.run_background_notices(events).await,
+                TurnInput::BackgroundNotice => agent.run_background_notices(events).await,
             }
         };
         tokio::pin!(run);

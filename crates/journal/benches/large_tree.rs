@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_journal::{Journal, Sweep, SweepLimits, WriteGrant};
+use haft_journal::{Journal, SnapshotScope, SnapshotLimits, WriteGrant};
 
 const DIRECTORIES: usize = 15_000;
 const LINKED: usize = 5_000;
@@ -55,9 +55,9 @@ fn make(
 
 /// With the limits that sessions have, but for the time of the first look.
 fn measure(what: &str, root: &Path, undo: &Path) -> std::io::Result<()> {
-    let limits = SweepLimits {
+    let limits = SnapshotLimits {
         look: Duration::from_secs(60),
-        ..SweepLimits::default()
+        ..SnapshotLimits::default()
     };
     let journal = Journal::new(None).with_undo(undo).with_sweep_limits(limits);
     let whole = command(&journal, root, 0)?;
@@ -101,9 +101,9 @@ impl Cost {
 
 /// What is added to a command that writes a file and makes another.
 fn command(journal: &Journal, root: &Path, round: usize) -> std::io::Result<Cost> {
-    let sweep = Sweep {
+    let sweep = SnapshotScope {
         roots: vec![root.to_path_buf()],
-        ..Sweep::default()
+        ..SnapshotScope::default()
     };
     let mut cost = Cost::default();
     let before = cost.of(|| journal.before_command(&sweep))?;

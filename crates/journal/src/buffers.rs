@@ -13,8 +13,8 @@ use std::sync::{Arc, PoisonError};
 
 use crate::error::JournalError;
 use crate::journal::{Journal, preserve_form};
-use crate::ledger::SeenBy;
-use crate::open::Snapshot;
+use crate::ledger::ReadSource;
+use crate::open::FileSnapshot;
 use crate::stamp::{ContentHash, Stamp};
 use crate::target::FileTarget;
 use crate::text::{self, UTF8_BOM, readable_text};
@@ -40,8 +40,8 @@ pub struct UnsavedText {
 
 impl UnsavedText {
     /// Returns the text as a snapshot, as if it were on disk.
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        Snapshot {
+    pub(crate) fn snapshot(&self) -> FileSnapshot {
+        FileSnapshot {
             stamp: Stamp {
                 size: self.content.len() as u64,
                 // A time that no file has, so that this stamp never equals one from the disk.
@@ -73,7 +73,7 @@ impl Journal {
     ) -> Result<Option<UnsavedText>, JournalError> {
         let resolved = target.resolve()?;
         let real = resolved.real;
-        let disk = match Snapshot::take(&real, BUFFER_LIMIT) {
+        let disk = match FileSnapshot::take(&real, BUFFER_LIMIT) {
             Ok(Some(disk)) => disk,
             Ok(None) | Err(_) => return Ok(None),
         };
@@ -85,7 +85,7 @@ impl Journal {
         let seen = self.ledger().seen(&real);
         let by_editor = seen
             .as_ref()
-            .is_some_and(|seen| seen.sight.by == SeenBy::Editor);
+            .is_some_and(|seen| seen.sight.by == ReadSource::Editor);
         if is_same(&disk.bytes, text.as_bytes()) {
             // The text that was shown is saved now, so the ledger records it as content on disk.
             if by_editor {
@@ -125,7 +125,7 @@ impl Journal {
     /// session saw of the text is then recorded as seen on disk.
     pub fn saved(&self, unsaved: &UnsavedText) -> Result<(), JournalError> {
         let path = || unsaved.real.clone();
-        let Some(disk) = Snapshot::take(&unsaved.real, u64::MAX)? else {
+        let Some(disk) = FileSnapshot::take(&unsaved.real, u64::MAX)? else {
             return Err(JournalError::NotSaved { path: path() });
         };
         if ContentHash::of(&disk.bytes) == unsaved.disk {
@@ -133,7 +133,7 @@ impl Journal {
         }
         let seen = self.ledger().seen(&unsaved.real);
         let is_seen = seen.is_some_and(|seen| {
-            seen.sight.by == SeenBy::Editor
+            seen.sight.by == ReadSource::Editor
                 && seen.sight.hash == Some(ContentHash::of(&unsaved.content))
         });
         if is_seen && is_same(&disk.bytes, unsaved.text.as_bytes()) {
@@ -153,12 +153,12 @@ impl Journal {
     }
 
     /// Records text that was seen in an editor as seen on disk.
-    fn settle(&self, real: &Path, disk: Snapshot) {
+    fn settle(&self, real: &Path, disk: FileSnapshot) {
         let Some(seen) = self.ledger().seen(real) else {
             return;
         };
         let mut sight = seen.sight;
-        sight.by = SeenBy::Read;
+        sight.by = ReadSource::Read;
         sight.hash = Some(ContentHash::of(&disk.bytes));
         sight.settled = disk.stamp.is_settled();
         sight.stamp = disk.stamp;
@@ -221,7 +221,7 @@ impl FileTarget {
         &self,
         real: &Path,
         limit: u64,
-    ) -> Result<Option<Snapshot>, JournalError> {
+    ) -> Result<Option<FileSnapshot>, JournalError> {
         match &self.unsaved {
             Some(unsaved) if unsaved.real == real && unsaved.has_drifted => {
                 Err(JournalError::ModifiedSince {
@@ -230,7 +230,7 @@ impl FileTarget {
                 })
             }
             Some(unsaved) if unsaved.real == real => Ok(Some(unsaved.snapshot())),
-            _ => Snapshot::take(real, limit),
+            _ => FileSnapshot::take(real, limit),
         }
     }
 }

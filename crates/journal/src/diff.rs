@@ -8,7 +8,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 /// A range of old lines that became a range of new lines. Both are the same if `equal`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct LineRun {
     pub(crate) old: Range<usize>,
     pub(crate) new: Range<usize>,
     pub(crate) equal: bool,
@@ -16,8 +16,8 @@ pub(crate) struct Run {
 
 /// Compares all lines of both sides in order; runs that are equal and runs that are not alternate.
 /// If the deadline passes, the diff may not be minimal.
-pub(crate) fn runs<L: Hash + Ord>(old: &[L], new: &[L], deadline: Option<Instant>) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+pub(crate) fn runs<L: Hash + Ord>(old: &[L], new: &[L], deadline: Option<Instant>) -> Vec<LineRun> {
+    let mut runs: Vec<LineRun> = Vec::new();
     let (mut old_at, mut new_at) = (0, 0);
     for operation in capture_diff_slices_deadline(Algorithm::Myers, old, new, deadline) {
         // Only the lengths are used: if one side is empty, the offset that similar 2.7 reports for
@@ -30,7 +30,7 @@ pub(crate) fn runs<L: Hash + Ord>(old: &[L], new: &[L], deadline: Option<Instant
                 last.old.end = old_end;
                 last.new.end = new_end;
             }
-            _ => runs.push(Run {
+            _ => runs.push(LineRun {
                 old: old_at..old_end,
                 new: new_at..new_end,
                 equal,
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn what_comes_and_goes_has_its_place() {
-        let run = |old, new, equal| Run { old, new, equal };
+        let run = |old, new, equal| LineRun { old, new, equal };
         assert_eq!(
             runs(b"ba", b"aaac", None),
             [

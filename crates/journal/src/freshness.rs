@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use crate::edit::{self, Change, EditPlan, LineRange, Tier};
-use crate::ledger::LedgerSight;
-use crate::open::Snapshot;
+use crate::edit::{self, EditRequest, EditPlan, LineRange, Tier};
+use crate::ledger::LedgerRecord;
+use crate::open::FileSnapshot;
 use crate::patch::{self, Difference};
 use crate::stamp::ContentHash;
 
@@ -26,8 +26,8 @@ pub(crate) enum Freshness {
     },
 }
 
-pub(crate) fn evaluate(seen: Option<LedgerSight>, now: &Snapshot) -> Freshness {
-    let Some(LedgerSight { sight, content }) = seen else {
+pub(crate) fn evaluate(seen: Option<LedgerRecord>, now: &FileSnapshot) -> Freshness {
+    let Some(LedgerRecord { sight, content }) = seen else {
         return Freshness::Unseen;
     };
     let unchanged = match sight.hash {
@@ -52,7 +52,7 @@ pub(crate) fn evaluate(seen: Option<LedgerSight>, now: &Snapshot) -> Freshness {
 pub(crate) fn merges_cleanly(
     seen: &[u8],
     now: &[u8],
-    change: &Change<'_>,
+    change: &EditRequest<'_>,
     plan: &EditPlan,
 ) -> bool {
     let Ok(earlier) = edit::find(seen, change) else {
@@ -99,7 +99,7 @@ mod tests {
                 .into_bytes()
         };
         let seen = numbered(0, "");
-        let change = Change {
+        let change = EditRequest {
             old: "line 10\n",
             new: "ten\n",
             replace_all: false,

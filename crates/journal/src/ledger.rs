@@ -18,7 +18,7 @@ const KEPT_TOTAL: usize = 32 << 20;
 
 /// The way in which the session got to know the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SeenBy {
+pub enum ReadSource {
     /// A read showed it.
     Read,
     /// The session wrote it.
@@ -29,7 +29,7 @@ pub enum SeenBy {
 
 /// The lines that a read showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownLines {
     /// The first line, 1-based.
     pub first: u64,
     /// The last line.
@@ -40,25 +40,25 @@ pub struct Shown {
 
 /// The record of one read or write: the state of the file then, and how much of it was shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sight {
+pub struct ReadRecord {
     /// The stamp of the file at that time.
     pub stamp: Stamp,
     /// The hash of the whole content; `None` for files above 64 MB, which are not hashed.
     pub hash: Option<ContentHash>,
     /// The lines that were shown; `None` after a write, and for an empty file.
-    pub shown: Option<Shown>,
+    pub shown: Option<ShownLines>,
     /// A read without offset and limit could not show everything.
     pub partial: bool,
     /// The way in which the session got to know the content.
-    pub by: SeenBy,
+    pub by: ReadSource,
     /// The stamp alone proves that the file is unchanged (see `Stamp::is_settled`).
     pub settled: bool,
 }
 
 /// A record together with the content, if it is still cached.
 #[derive(Debug, Clone)]
-pub(crate) struct LedgerSight {
-    pub(crate) sight: Sight,
+pub(crate) struct LedgerRecord {
+    pub(crate) sight: ReadRecord,
     pub(crate) content: Option<Arc<Vec<u8>>>,
 }
 
@@ -77,14 +77,14 @@ struct LedgerState {
 
 #[derive(Debug)]
 struct LedgerEntry {
-    seen: LedgerSight,
+    seen: LedgerRecord,
     /// The parts of this content that were shown, with the form in which each was shown last.
-    told: HashMap<String, LedgerNews>,
+    told: HashMap<String, ShownForm>,
     recorded: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LedgerNews {
+enum ShownForm {
     InFull,
     /// By a reference to an earlier result.
     ByPointing,
@@ -92,7 +92,7 @@ enum LedgerNews {
 
 impl ReadLedger {
     /// Records a read or write of the file at `real`; `content` is cached if it is small enough.
-    pub(crate) fn record(&self, real: &Path, mut sight: Sight, content: Option<Vec<u8>>) {
+    pub(crate) fn record(&self, real: &Path, mut sight: ReadRecord, content: Option<Vec<u8>>) {
         let content = content
             .filter(|bytes| bytes.len() <= KEPT_EACH)
             .map(Arc::new);
@@ -109,7 +109,7 @@ impl ReadLedger {
         state.clock += 1;
         state.kept_bytes += content.as_ref().map_or(0, |bytes| bytes.len());
         let entry = LedgerEntry {
-            seen: LedgerSight { sight, content },
+            seen: LedgerRecord { sight, content },
             told,
             recorded: state.clock,
         };
@@ -118,7 +118,7 @@ impl ReadLedger {
     }
 
     /// Returns the last record for the file at `real`.
-    pub fn lookup(&self, real: &Path) -> Option<Sight> {
+    pub fn lookup(&self, real: &Path) -> Option<ReadRecord> {
         self.seen(real).map(|seen| seen.sight)
     }
 
@@ -141,11 +141,11 @@ impl ReadLedger {
             return false;
         }
         let told = match entry.told.get(part) {
-            Some(LedgerNews::InFull) => LedgerNews::ByPointing,
-            Some(LedgerNews::ByPointing) | None => LedgerNews::InFull,
+            Some(ShownForm::InFull) => ShownForm::ByPointing,
+            Some(ShownForm::ByPointing) | None => ShownForm::InFull,
         };
         entry.told.insert(part.to_owned(), told);
-        told == LedgerNews::ByPointing
+        told == ShownForm::ByPointing
     }
 
     /// Returns all known files, sorted.
@@ -155,7 +155,7 @@ impl ReadLedger {
         paths
     }
 
-    pub(crate) fn seen(&self, real: &Path) -> Option<LedgerSight> {
+    pub(crate) fn seen(&self, real: &Path) -> Option<LedgerRecord> {
         self.lock()
             .entries
             .get(real)
@@ -217,8 +217,8 @@ impl LedgerState {
 mod tests {
     use super::*;
 
-    fn sight(content: &[u8], partial: bool) -> Sight {
-        Sight {
+    fn sight(content: &[u8], partial: bool) -> ReadRecord {
+        ReadRecord {
             stamp: Stamp {
                 device: 1,
                 inode: 1,
@@ -233,7 +233,7 @@ mod tests {
             hash: Some(ContentHash::of(content)),
             shown: None,
             partial,
-            by: SeenBy::Read,
+            by: ReadSource::Read,
             settled: false,
         }
     }
@@ -265,7 +265,7 @@ mod tests {
         ledger.record(path, sight(b"changed", false), None);
         ledger.record(path, sight(b"x", false), None);
         assert!(!ask("lines 1–1"), "changed in between");
-        let unhashed = Sight {
+        let unhashed = ReadRecord {
             hash: None,
             ..sight(b"x", false)
         };

@@ -55,23 +55,23 @@ pub use buffers::{BUFFER_LIMIT, UnsavedText, WriteThrough};
 pub use encoding::CodePage;
 pub use error::JournalError;
 pub use journal::{
-    Applied, AppliedFile, CheckedEdit, Edited, Extent, FileChange, Journal, NOTEBOOK_LIMIT,
-    NotebookEdited, PlannedChange, Raw, WriteOutcome, WriteReport,
+    AppliedChanges, AppliedFile, CheckedEdit, EditReport, ShownExtent, FileChange, Journal, NOTEBOOK_LIMIT,
+    NotebookEdited, PlannedChange, RawFile, WriteOutcome, WriteReport,
 };
-pub use ledger::{ReadLedger, SeenBy, Shown, Sight};
+pub use ledger::{ReadLedger, ReadSource, ShownLines, ReadRecord};
 pub use lines::BreakStyle;
 pub use nearby::nearby;
-pub use open::{Resolved, resolve};
+pub use open::{ResolvedPath, resolve};
 pub use page::{PageLine, PageRequest, TextPage, estimate_tokens};
 pub use patch::{Patch, PatchHunk};
-pub use snapshot::{Before, CommandChanges, Sweep, SweepLimits};
+pub use snapshot::{CommandBaseline, CommandChanges, SnapshotScope, SnapshotLimits};
 pub use spelling::{looks_like, respelt};
 pub use stamp::{ContentHash, Stamp};
 pub use target::FileTarget;
 pub use text::{DecodedText, Encoding, TextFacts, readable_text};
 pub use undo::{
-    ChangeKind, FileSummary, HistoryMark, Mode, RecordedChange, Recovered, RecoveryVerdict,
-    UndoError, UndoHistory, UndoLimits, Undone, UndoneFile, UnitState, UnitSummary, Which,
+    ChangeKind, FileSummary, HistoryMark, UndoMode, RecordedChange, RecoveredUnit, RecoveryVerdict,
+    UndoError, UndoHistory, UndoLimits, UndoOutcome, UndoneFile, UnitState, UnitSummary, UndoSelection,
     settle_crashed,
 };
 pub use write_grant::WriteGrant;

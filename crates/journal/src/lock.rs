@@ -38,13 +38,13 @@ const LOCKED_ACROSS: usize = 256;
 pub(crate) struct FileLock {
     // Dropped in this order: first the locks that other processes see, then those of this one.
     _objects: Objects,
-    _paths: Vec<Held>,
+    _paths: Vec<KeyLock>,
 }
 
 #[derive(Debug, Default)]
 struct Objects {
     across_processes: Vec<File>,
-    held: Vec<Held>,
+    held: Vec<KeyLock>,
 }
 
 impl FileLock {
@@ -57,9 +57,9 @@ impl FileLock {
     /// files, and files beyond the first [`LOCKED_ACROSS`], are locked only in this process.
     pub(crate) fn hold_many(reals: &[&Path]) -> Result<Self, JournalError> {
         let sorted: BTreeSet<&Path> = reals.iter().copied().collect();
-        let paths: Vec<Held> = sorted
+        let paths: Vec<KeyLock> = sorted
             .iter()
-            .map(|real| Held::acquire(Key::Path(real.to_path_buf())))
+            .map(|real| KeyLock::acquire(Key::Path(real.to_path_buf())))
             .collect();
         let is_file = |real: &&&Path| {
             fs::symlink_metadata(real).is_ok_and(|found| found.is_file()) && !is_behind_link(real)
@@ -77,14 +77,14 @@ impl FileLock {
     /// order, so that no two holders can wait for each other.
     pub(crate) fn hold_all(reals: &[&Path]) -> Result<Self, JournalError> {
         let sorted: BTreeSet<&Path> = reals.iter().copied().collect();
-        let paths: Vec<Held> = sorted
+        let paths: Vec<KeyLock> = sorted
             .iter()
-            .map(|real| Held::acquire(Key::Path(real.to_path_buf())))
+            .map(|real| KeyLock::acquire(Key::Path(real.to_path_buf())))
             .collect();
         Self::hold_objects(&sorted, paths)
     }
 
-    fn hold_objects(reals: &BTreeSet<&Path>, paths: Vec<Held>) -> Result<Self, JournalError> {
+    fn hold_objects(reals: &BTreeSet<&Path>, paths: Vec<KeyLock>) -> Result<Self, JournalError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(objects) = Objects::hold(reals, deadline)? {
@@ -117,7 +117,7 @@ impl Objects {
         for &(device, inode) in found.keys() {
             objects
                 .held
-                .push(Held::acquire(Key::Object { device, inode }));
+                .push(KeyLock::acquire(Key::Object { device, inode }));
         }
         for (key, (real, file)) in found {
             if let Some(file) = file {
@@ -149,9 +149,9 @@ fn wait_for_flock(file: File, deadline: Instant) -> Option<File> {
 }
 
 #[derive(Debug)]
-struct Held(Key);
+struct KeyLock(Key);
 
-impl Held {
+impl KeyLock {
     fn acquire(key: Key) -> Self {
         let mut held = lock_table();
         while held.contains(&key) {
@@ -162,7 +162,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for KeyLock {
     fn drop(&mut self) {
         lock_table().remove(&self.0);
         FREED.notify_all();

@@ -15,7 +15,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, FileType as Kind, Mode, OFlags, openat, statat};
 
 use crate::error::JournalError;
-use crate::special::{Special, read_special};
+use crate::special::{SpecialRead, read_special};
 use crate::stamp::Stamp;
 
 /// The maximum number of links; the kernel has the same limit.
@@ -23,7 +23,7 @@ const MAX_HOPS: usize = 40;
 
 /// A path with all symbolic links resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedPath {
     /// The path as the caller named it.
     pub given: PathBuf,
     /// The absolute path without links. For a dangling link: the target that would be created.
@@ -33,17 +33,17 @@ pub struct Resolved {
 }
 
 /// Resolves all links of `path`; the file itself and its directories may be missing.
-pub fn resolve(path: &Path) -> Result<Resolved, JournalError> {
+pub fn resolve(path: &Path) -> Result<ResolvedPath, JournalError> {
     let given = path.to_path_buf();
     match fs::canonicalize(path) {
-        Ok(real) => Ok(Resolved {
+        Ok(real) => Ok(ResolvedPath {
             given,
             real,
             exists: true,
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let (real, exists) = resolve_missing(path)?;
-            Ok(Resolved {
+            Ok(ResolvedPath {
                 given,
                 real,
                 exists,
@@ -104,13 +104,13 @@ fn existing_part(path: &Path) -> io::Result<(PathBuf, Vec<OsString>)> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedFile {
     pub(crate) file: File,
     pub(crate) stamp: Stamp,
 }
 
 /// Opens the regular file at a resolved path for reading.
-pub(crate) fn open_regular(real: &Path) -> Result<Opened, JournalError> {
+pub(crate) fn open_regular(real: &Path) -> Result<OpenedFile, JournalError> {
     let failed = |error: io::Error| JournalError::io("open", real, error);
     // Opening a device may have effects, so its kind is checked first.
     require_regular(
@@ -121,13 +121,13 @@ pub(crate) fn open_regular(real: &Path) -> Result<Opened, JournalError> {
 }
 
 /// Like [`open_regular`], but for a path that the caller has just found to be a regular file.
-pub(crate) fn open_seen(real: &Path) -> Result<Opened, JournalError> {
+pub(crate) fn open_seen(real: &Path) -> Result<OpenedFile, JournalError> {
     let failed = |error: io::Error| JournalError::io("open", real, error);
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(open_real(real, flags).map_err(|error| opening_failed(real, error))?);
     let metadata = file.metadata().map_err(failed)?;
     require_regular(real, metadata.file_type())?;
-    Ok(Opened {
+    Ok(OpenedFile {
         stamp: Stamp::of(&metadata),
         file,
     })
@@ -138,7 +138,7 @@ pub(crate) fn open_regular_in(
     directory: BorrowedFd<'_>,
     name: &OsStr,
     real: &Path,
-) -> Result<Opened, JournalError> {
+) -> Result<OpenedFile, JournalError> {
     let failed = |error: io::Error| JournalError::io("open", real, error);
     let found =
         statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed(error.into()))?;
@@ -164,7 +164,7 @@ pub(crate) fn open_regular_in(
     );
     let metadata = file.metadata().map_err(failed)?;
     require_regular(real, metadata.file_type())?;
-    Ok(Opened {
+    Ok(OpenedFile {
         stamp: Stamp::of(&metadata),
         file,
     })
@@ -245,12 +245,12 @@ fn open_stepwise(real: &Path, flags: OFlags) -> io::Result<OwnedFd> {
 
 /// The whole content of a file at one time, with its stamp.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
+pub(crate) struct FileSnapshot {
     pub(crate) stamp: Stamp,
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Snapshot {
+impl FileSnapshot {
     /// Reads the whole file at a resolved path; `None` if it does not exist.
     pub(crate) fn take(real: &Path, limit: u64) -> Result<Option<Self>, JournalError> {
         Self::of(open_regular(real), real, limit)
@@ -258,7 +258,7 @@ impl Snapshot {
 
     /// Reads the whole file from the result of opening it; `real` is its path.
     pub(crate) fn of(
-        opened: Result<Opened, JournalError>,
+        opened: Result<OpenedFile, JournalError>,
         real: &Path,
         limit: u64,
     ) -> Result<Option<Self>, JournalError> {
@@ -275,7 +275,7 @@ impl Snapshot {
                 limit,
             });
         }
-        let Special { bytes, ended } =
+        let SpecialRead { bytes, ended } =
             read_all(&opened).map_err(|error| JournalError::io("read", real, error))?;
         if !ended {
             return Err(JournalError::Endless {
@@ -290,12 +290,12 @@ impl Snapshot {
 }
 
 /// Reads to the end, usually with one system call. Only a file of size 0 may have no known end.
-pub(crate) fn read_all(opened: &Opened) -> io::Result<Special> {
+pub(crate) fn read_all(opened: &OpenedFile) -> io::Result<SpecialRead> {
     let size = opened.stamp.size;
     if size == 0 {
         return read_special(&opened.file);
     }
-    let whole = |bytes| Special { bytes, ended: true };
+    let whole = |bytes| SpecialRead { bytes, ended: true };
     // One byte more than expected: a short read then proves the end.
     let mut bytes = vec![0; size as usize + 1];
     let mut filled = 0;

@@ -17,14 +17,14 @@ const PIECE: usize = 64 << 10;
 
 /// The content that was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Special {
+pub(crate) struct SpecialRead {
     pub(crate) bytes: Vec<u8>,
     /// The file was read to its end.
     pub(crate) ended: bool,
 }
 
 /// Reads an open file whose size is not known.
-pub(crate) fn read_special(file: &File) -> io::Result<Special> {
+pub(crate) fn read_special(file: &File) -> io::Result<SpecialRead> {
     read_within(file.try_clone()?, CAP, PATIENCE)
 }
 
@@ -32,7 +32,7 @@ fn read_within(
     mut source: impl Read + Send + 'static,
     cap: usize,
     patience: Duration,
-) -> io::Result<Special> {
+) -> io::Result<SpecialRead> {
     let (sender, pieces) = mpsc::channel();
     thread::Builder::new().spawn(move || {
         let mut buffer = vec![0; PIECE];
@@ -70,7 +70,7 @@ fn read_within(
             break false;
         }
     };
-    Ok(Special { bytes, ended })
+    Ok(SpecialRead { bytes, ended })
 }
 
 #[cfg(test)]
@@ -84,11 +84,11 @@ mod tests {
 
     #[test]
     fn what_ends_is_read_to_its_end() {
-        let special = |bytes: &[u8], ended| Special {
+        let special = |bytes: &[u8], ended| SpecialRead {
             bytes: bytes.to_vec(),
             ended,
         };
-        let cases: [(&[u8], Special); 4] = [
+        let cases: [(&[u8], SpecialRead); 4] = [
             (b"", special(b"", true)),
             (b"abc", special(b"abc", true)),
             (b"abcd", special(b"abcd", true)),

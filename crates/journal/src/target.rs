@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::buffers::UnsavedText;
 use crate::error::JournalError;
-use crate::open::{Resolved, resolve};
+use crate::open::{ResolvedPath, resolve};
 
 /// A path, with the real path that it resolved to when access was permitted.
 ///
@@ -53,7 +53,7 @@ impl FileTarget {
     }
 
     /// Resolves the path. Fails if the result is not the real path that was checked.
-    pub fn resolve(&self) -> Result<Resolved, JournalError> {
+    pub fn resolve(&self) -> Result<ResolvedPath, JournalError> {
         let resolved = resolve(&self.given)?;
         match &self.judged {
             Some(judged) if *judged != resolved.real => Err(JournalError::LeadsElsewhere {

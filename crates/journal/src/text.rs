@@ -14,7 +14,7 @@ use std::fmt;
 
 use memchr::memchr;
 
-use crate::encoding::{self, CodePage, Guess, View};
+use crate::encoding::{self, CodePage, CodePageGuess, DecodedView};
 use crate::lines::BreakStyle;
 use crate::magic;
 
@@ -149,8 +149,8 @@ pub(crate) fn detect(content: &[u8]) -> ContentKind {
         Encoding::BrokenUtf8
     } else {
         match encoding::guess(content) {
-            Guess::Certain(page) => Encoding::CodePage(page),
-            Guess::Unsure(page) => Encoding::Legacy {
+            CodePageGuess::Certain(page) => Encoding::CodePage(page),
+            CodePageGuess::Unsure(page) => Encoding::Legacy {
                 likely: page.name(),
             },
         }
@@ -170,7 +170,7 @@ pub(crate) fn readable<'a>(old: &'a [u8], new: &'a [u8]) -> (Cow<'a, [u8]>, Cow<
                 let mark_length = byte_order_mark(content)
                     .filter(|(found, _)| *found == encoding)
                     .map_or(0, |(_, length)| length);
-                let view = View::with(content, encoding, mark_length);
+                let view = DecodedView::with(content, encoding, mark_length);
                 match view.text {
                     Cow::Owned(text) => Cow::Owned(text[view.mark_length..].to_vec()),
                     raw => raw,
@@ -193,7 +193,7 @@ fn is_shown_raw(encoding: Encoding) -> bool {
 /// Returns the text of a whole content in its own encoding, without byte order mark; undecodable
 /// parts become U+FFFD. For display only.
 pub fn readable_text(content: &[u8]) -> String {
-    match View::of(content) {
+    match DecodedView::of(content) {
         Some(view) => String::from_utf8_lossy(&view.text[view.mark_length..]).into_owned(),
         None => String::from_utf8_lossy(content).into_owned(),
     }
@@ -219,7 +219,7 @@ impl DecodedText {
         else {
             return None;
         };
-        let view = View::with(content, encoding, mark_length);
+        let view = DecodedView::with(content, encoding, mark_length);
         let text = std::str::from_utf8(&view.text[view.mark_length..]).ok()?;
         let decoded = Self {
             text: text.to_owned(),

@@ -26,16 +26,16 @@ pub struct WriteGrant {
     real: OnceLock<Vec<PathBuf>>,
     /// The editor that writes single text files instead of the journal.
     pub(crate) through: Option<Arc<dyn WriteThrough>>,
-    follower: Option<Follower>,
+    follower: Option<WriteListener>,
 }
 
 /// A callback that receives what was written.
 #[derive(Clone)]
-struct Follower(Arc<Follow>);
+struct WriteListener(Arc<Follow>);
 
 type Follow = dyn Fn(&Path, &[u8], &Stamp) + Send + Sync;
 
-impl fmt::Debug for Follower {
+impl fmt::Debug for WriteListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Follower")
     }
@@ -66,13 +66,13 @@ impl WriteGrant {
         mut self,
         follow: impl Fn(&Path, &[u8], &Stamp) + Send + Sync + 'static,
     ) -> Self {
-        self.follower = Some(Follower(Arc::new(follow)));
+        self.follower = Some(WriteListener(Arc::new(follow)));
         self
     }
 
     /// Calls the callback for a written file.
     pub(crate) fn notify_written(&self, real: &Path, content: &[u8], stamp: &Stamp) {
-        if let Some(Follower(follow)) = &self.follower {
+        if let Some(WriteListener(follow)) = &self.follower {
             follow(real, content, stamp);
         }
     }

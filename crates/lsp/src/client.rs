@@ -21,7 +21,7 @@ use crate::{
     LspConnection, LspError, LspEvents, PositionEncoding, TextPosition,
     capabilities::capabilities,
     pull::{PullMethod, PullRounds},
-    report::{DocumentReport, KnownProblems},
+    report::{DocumentReport, DiagnosticSources},
     types::{Diagnostic, Position, diagnostics},
     uri,
 };
@@ -59,7 +59,7 @@ pub struct LspDocument {
     pub version: i64,
     /// The diagnostics of the server.
     pub report: DocumentReport,
-    pub(crate) known: KnownProblems,
+    pub(crate) known: DiagnosticSources,
     /// The time of the last use, as a counter; the least recently used document is closed first.
     used: u64,
 }
@@ -68,13 +68,13 @@ pub struct LspDocument {
 #[derive(Clone)]
 pub struct LspClient {
     connection: LspConnection,
-    pub(crate) state: Arc<State>,
+    pub(crate) state: Arc<LspState>,
     encoding: PositionEncoding,
     capabilities: Arc<Value>,
 }
 
-pub(crate) struct State {
-    documents: Mutex<Documents>,
+pub(crate) struct LspState {
+    documents: Mutex<DocumentTable>,
     pub(crate) settings: Value,
     root: String,
     /// Notified when a message arrives.
@@ -94,7 +94,7 @@ pub(crate) struct State {
 }
 
 #[derive(Default)]
-pub(crate) struct Documents {
+pub(crate) struct DocumentTable {
     pub(crate) open: HashMap<PathBuf, LspDocument>,
     clock: u64,
     /// The time of the last message about diagnostics.
@@ -109,8 +109,8 @@ pub(crate) struct Documents {
     tells_more: bool,
 }
 
-impl State {
-    pub(crate) fn documents(&self) -> MutexGuard<'_, Documents> {
+impl LspState {
+    pub(crate) fn documents(&self) -> MutexGuard<'_, DocumentTable> {
         self.documents
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -162,7 +162,7 @@ impl State {
         let version = params.get("version").and_then(Value::as_i64);
         let mut documents = self.documents();
         documents.last = Some(Instant::now());
-        let Documents {
+        let DocumentTable {
             open,
             pulled_sources,
             tells_more,
@@ -239,7 +239,7 @@ impl State {
     }
 }
 
-impl LspEvents for State {
+impl LspEvents for LspState {
     fn on_notification(&self, method: &str, params: &Value) {
         self.documents().last_message = Some(Instant::now());
         match method {
@@ -299,7 +299,7 @@ impl LspClient {
         options: LspOptions,
     ) -> Result<Self, LspError> {
         let root = uri::of(&options.root);
-        let state = Arc::new(State {
+        let state = Arc::new(LspState {
             documents: Mutex::default(),
             settings: options.settings.clone(),
             root: root.clone(),
@@ -311,7 +311,7 @@ impl LspClient {
             refreshes: AtomicU64::new(0),
             tells_nothing: AtomicBool::new(false),
         });
-        let events: Arc<dyn LspEvents> = Arc::<State>::clone(&state);
+        let events: Arc<dyn LspEvents> = Arc::<LspState>::clone(&state);
         let connection = LspConnection::new(input, output, events);
         let params = json!({
             "processId": Value::Null, // ours may be invisible to it; its starter ends it
@@ -428,7 +428,7 @@ impl LspClient {
                 text: text.into(),
                 version: 1,
                 report: DocumentReport::default(),
-                known: KnownProblems::default(),
+                known: DiagnosticSources::default(),
                 used,
             },
         );

@@ -69,19 +69,19 @@ pub struct LspConnection(Arc<Inner>);
 struct Inner {
     unsent: mpsc::Sender<Vec<u8>>,
     unsent_bytes: Arc<AtomicUsize>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<LspPendingRequests>,
     next: AtomicI64,
     closed: watch::Sender<bool>,
     why_closed: Arc<OnceLock<String>>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct LspPendingRequests {
     answers: Mutex<HashMap<i64, oneshot::Sender<Result<Value, LspError>>>>,
     ended: AtomicBool,
 }
 
-impl Waiting {
+impl LspPendingRequests {
     fn answers(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Value, LspError>>>> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,7 +103,7 @@ impl LspConnection {
     ) -> Self {
         let (unsent, queue) = mpsc::channel(MOST_UNSENT);
         let unsent_bytes = Arc::<AtomicUsize>::default();
-        let waiting = Arc::<Waiting>::default();
+        let waiting = Arc::<LspPendingRequests>::default();
         let closed = watch::Sender::new(false);
         tokio::spawn(write(output, queue, Arc::clone(&unsent_bytes)));
         let close = closed.clone();
@@ -148,7 +148,7 @@ impl LspConnection {
             }
             answers.insert(id, answer);
         }
-        let mut given_up = GivenUp {
+        let mut given_up = CancelGuard {
             connection: self,
             id,
             over: false,
@@ -202,13 +202,13 @@ impl LspConnection {
 }
 
 /// Cancels a request on the server when the caller stops waiting for its answer.
-struct GivenUp<'a> {
+struct CancelGuard<'a> {
     connection: &'a LspConnection,
     id: i64,
     over: bool,
 }
 
-impl Drop for GivenUp<'_> {
+impl Drop for CancelGuard<'_> {
     fn drop(&mut self) {
         let waited = self.connection.0.waiting.answers().remove(&self.id);
         if !self.over && waited.is_some() {
@@ -242,13 +242,13 @@ async fn write(
 }
 
 /// The recent unsolicited messages.
-struct Unasked {
+struct NotificationFlood {
     since: Instant,
     messages: usize,
     bytes: usize,
 }
 
-impl Default for Unasked {
+impl Default for NotificationFlood {
     fn default() -> Self {
         Self {
             since: Instant::now(),
@@ -258,7 +258,7 @@ impl Default for Unasked {
     }
 }
 
-impl Unasked {
+impl NotificationFlood {
     /// Counts a message. Returns whether the limit is exceeded.
     fn is_flood(&mut self, length: usize) -> bool {
         if self.since.elapsed() > UNASKED_WITHIN {
@@ -272,12 +272,12 @@ impl Unasked {
 
 async fn read(
     input: impl AsyncRead + Unpin,
-    waiting: &Waiting,
+    waiting: &LspPendingRequests,
     answers: &mpsc::WeakSender<Vec<u8>>,
     events: &dyn LspEvents,
 ) -> io::Result<()> {
     let mut input = BufReader::new(input);
-    let mut unasked = Unasked::default();
+    let mut unasked = NotificationFlood::default();
     while let Some((message, length)) = wire::read_sized(&mut input).await? {
         let method = message.get("method").and_then(Value::as_str);
         let id = message.get("id").filter(|id| !id.is_null());

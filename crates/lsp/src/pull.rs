@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     LspClient, LspDocument,
-    client::{Documents, SILENCE},
+    client::{DocumentTable, SILENCE},
     report::DocumentReport,
     types::{Diagnostic, diagnostics},
     uri,
@@ -187,7 +187,7 @@ impl LspClient {
                 return false;
             };
             let mut documents = self.state.documents();
-            let Documents {
+            let DocumentTable {
                 open,
                 pulled_sources,
                 ..

@@ -18,12 +18,12 @@ pub struct DocumentReport {
 
 /// The diagnostics of a document by how they arrived.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct KnownProblems {
+pub(crate) struct DiagnosticSources {
     pushed: Vec<Diagnostic>,
     pulled: Vec<Diagnostic>,
 }
 
-impl KnownProblems {
+impl DiagnosticSources {
     pub(crate) fn push(&mut self, mut found: Vec<Diagnostic>) {
         found.truncate(MOST_PROBLEMS);
         self.pushed = found;

@@ -12,14 +12,14 @@
 
 use std::{env, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
-use haft_contract::{BoxFuture, HttpMethod, HttpRequest, HttpStreams, SecretFile};
+use haft_contract::{BoxFuture, HttpMethod, HttpRequest, HttpTransport, SecretFile};
 use haft_mcp::{
     client::{
         ClientHost, ClientOptions, Connection, Elicitation, ElicitationAnswer, ServerScope,
         Servers, entries,
         oauth::{LoginRequest, OAuthClient, TokenStore, login},
     },
-    peer::{Patience, PeerError},
+    peer::{RequestTimeout, PeerError},
 };
 use haft_models::{Http, HttpOptions};
 use serde_json::{Map, Value, json};
@@ -66,7 +66,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(url: &str, context: &Value) -> Result<(), String> {
-    let http: Arc<dyn HttpStreams> = Arc::new(Http::new(HttpOptions {
+    let http: Arc<dyn HttpTransport> = Arc::new(Http::new(HttpOptions {
         proxies: false,
         ..HttpOptions::default()
     }));
@@ -85,7 +85,7 @@ async fn session(
     url: &str,
     context: &Value,
     named: &Value,
-    http: &Arc<dyn HttpStreams>,
+    http: &Arc<dyn HttpTransport>,
     store: &Arc<TokenStore>,
 ) -> Result<(), String> {
     let empty = Map::new();
@@ -147,7 +147,7 @@ async fn session(
 /// Calls every tool and reads every resource and prompt. Returns the challenge if a call was
 /// refused with one.
 async fn use_everything(connection: &Connection, context: &Value) -> Option<String> {
-    let patience = Patience::default();
+    let patience = RequestTimeout::default();
     let tools = connection.list_tools(patience).await.unwrap_or_default();
     let mut calls: Vec<(String, Value)> = Vec::new();
     match context["toolCalls"].as_array() {
@@ -187,7 +187,7 @@ async fn use_everything(connection: &Connection, context: &Value) -> Option<Stri
 }
 
 /// Plays the browser: follows redirects.
-async fn browse(http: &dyn HttpStreams, mut address: String) {
+async fn browse(http: &dyn HttpTransport, mut address: String) {
     for _ in 0..5 {
         let request = HttpRequest {
             method: HttpMethod::Get,

@@ -81,14 +81,14 @@ pub enum PeerError {
 
 /// The time limits of a request.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Patience {
+pub struct RequestTimeout {
     /// The overall limit.
     pub whole: Option<Duration>,
     /// The limit without a progress report.
     pub idle: Option<Duration>,
 }
 
-impl Patience {
+impl RequestTimeout {
     /// Creates an overall limit.
     pub fn of(whole: Duration) -> Self {
         Self {
@@ -108,21 +108,21 @@ struct PeerState {
     sink: Arc<dyn MessageSink>,
     handler: Arc<dyn PeerHandler>,
     next: AtomicI64,
-    tables: Mutex<Tables>,
+    tables: Mutex<PeerTables>,
     closed: CancellationToken,
 }
 
 #[derive(Default)]
-struct Tables {
+struct PeerTables {
     /// Outgoing requests without an answer.
-    pending: HashMap<RpcId, Pending>,
+    pending: HashMap<RpcId, PendingRequest>,
     /// Incoming requests.
     incoming: HashMap<RpcId, CancellationToken>,
     /// The reason for the close.
     closed: Option<PeerError>,
 }
 
-struct Pending {
+struct PendingRequest {
     answer: oneshot::Sender<Result<Value, PeerError>>,
     progress: Option<mpsc::Sender<Value>>,
 }
@@ -150,7 +150,7 @@ impl Peer {
     /// Sends a request and waits for the answer without a time limit. If the future is dropped, the
     /// request is cancelled.
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, PeerError> {
-        self.request_within(method, params, Patience::default(), |_| {})
+        self.request_within(method, params, RequestTimeout::default(), |_| {})
             .await
     }
 
@@ -160,7 +160,7 @@ impl Peer {
         &self,
         method: &str,
         mut params: Value,
-        patience: Patience,
+        patience: RequestTimeout,
         mut on_progress: impl FnMut(Value) + Send,
     ) -> Result<Value, PeerError> {
         let id = RpcId::Number(self.inner.next.fetch_add(1, Ordering::Relaxed));
@@ -169,7 +169,7 @@ impl Peer {
         }
         let (answer, mut answered) = oneshot::channel();
         let (progress, mut reports) = mpsc::channel(WAITING_PROGRESS);
-        let pending = Pending {
+        let pending = PendingRequest {
             answer,
             progress: Some(progress),
         };
@@ -180,7 +180,7 @@ impl Peer {
             }
             tables.pending.insert(id.clone(), pending);
         }
-        let mut unanswered = Unanswered {
+        let mut unanswered = RpcRequestGuard {
             peer: &self.inner,
             id: id.clone(),
             // The protocol forbids cancelling `initialize`.
@@ -281,7 +281,7 @@ impl Peer {
             .cloned()
             .collect();
         let failed = if known.is_empty() { all } else { known };
-        let failed: Vec<Pending> = failed
+        let failed: Vec<PendingRequest> = failed
             .iter()
             .filter_map(|id| tables.pending.remove(id))
             .collect();
@@ -442,7 +442,7 @@ impl WeakPeer {
 }
 
 impl PeerState {
-    fn tables(&self) -> MutexGuard<'_, Tables> {
+    fn tables(&self) -> MutexGuard<'_, PeerTables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -468,13 +468,13 @@ impl PeerState {
 }
 
 /// Cancels a request on drop if it has no answer yet.
-struct Unanswered<'a> {
+struct RpcRequestGuard<'a> {
     peer: &'a PeerState,
     id: RpcId,
     is_told: bool,
 }
 
-impl Drop for Unanswered<'_> {
+impl Drop for RpcRequestGuard<'_> {
     fn drop(&mut self) {
         let was_pending = self.peer.tables().pending.remove(&self.id).is_some();
         if was_pending && self.is_told && !self.peer.closed.is_cancelled() {

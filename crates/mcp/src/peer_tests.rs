@@ -102,7 +102,7 @@ async fn requests_are_answered_and_errors_are_errors() {
 #[tokio::test]
 async fn a_request_that_no_one_waits_for_is_called_off() {
     let (ends, other) = ends();
-    let limit = Patience::of(Duration::from_millis(20));
+    let limit = RequestTimeout::of(Duration::from_millis(20));
     let slow = ends
         .left
         .request_within("hang", Value::Null, limit, |_| {})
@@ -128,7 +128,7 @@ async fn progress_is_reported_and_keeps_a_call_alive() {
     let seen = Arc::clone(&reports);
     let calling = tokio::spawn(async move {
         let params = json!({"_meta": {"progressToken": null}});
-        let limit = Patience {
+        let limit = RequestTimeout {
             whole: None,
             idle: Some(Duration::from_secs(30)),
         };

@@ -26,7 +26,7 @@ pub struct Assembler {
     asked: String,
     id: Option<String>,
     model: Option<String>,
-    blocks: Vec<Building>,
+    blocks: Vec<BlockBuilder>,
     /// The block that each index currently refers to.
     by_index: HashMap<usize, usize>,
     /// A call with an empty input that has not been returned yet: the model may turn out to have
@@ -80,13 +80,13 @@ pub struct Reply {
 }
 
 #[derive(Debug)]
-struct Building {
-    block: Part,
+struct BlockBuilder {
+    block: PartialBlock,
     complete: bool,
 }
 
 #[derive(Debug)]
-enum Part {
+enum PartialBlock {
     Text(String),
     Thinking {
         thinking: String,
@@ -109,7 +109,7 @@ enum Part {
     },
 }
 
-impl Part {
+impl PartialBlock {
     fn as_block(&self) -> Block {
         match self {
             Self::Text(text) => Block::text(text),
@@ -171,33 +171,33 @@ impl Assembler {
                 return self.release_held_call(None);
             }
             ModelEvent::Text { index, text } => {
-                if let Some(Part::Text(so_far)) = self.open(*index) {
+                if let Some(PartialBlock::Text(so_far)) = self.open(*index) {
                     so_far.push_str(text);
                 }
             }
             ModelEvent::Thinking { index, text } => {
-                if let Some(Part::Thinking { thinking, .. }) = self.open(*index) {
+                if let Some(PartialBlock::Thinking { thinking, .. }) = self.open(*index) {
                     thinking.push_str(text);
                 }
             }
             ModelEvent::Signature { index, signature } => {
-                if let Some(Part::Thinking { signature: own, .. }) = self.open(*index) {
+                if let Some(PartialBlock::Thinking { signature: own, .. }) = self.open(*index) {
                     own.push_str(signature);
                 }
             }
             ModelEvent::ThinkingDetail { index, detail } => {
-                if let Some(Part::Thinking { details, .. }) = self.open(*index) {
+                if let Some(PartialBlock::Thinking { details, .. }) = self.open(*index) {
                     details.push(detail.clone());
                 }
             }
             ModelEvent::Input { index, json: more } => match self.open(*index) {
-                Some(Part::Tool { json, length, .. }) => {
+                Some(PartialBlock::Tool { json, length, .. }) => {
                     *length += more.len();
                     if *length <= LONGEST_INPUT {
                         json.push_str(more);
                     }
                 }
-                Some(Part::Other { json, .. }) => json.push_str(more),
+                Some(PartialBlock::Other { json, .. }) => json.push_str(more),
                 _ => {}
             },
             ModelEvent::BlockStop { index } => return self.complete(*index),
@@ -236,7 +236,7 @@ impl Assembler {
                 reply.incomplete = true;
                 continue;
             }
-            if let Part::Tool {
+            if let PartialBlock::Tool {
                 id, name, input, ..
             } = &building.block
             {
@@ -254,14 +254,14 @@ impl Assembler {
 
     fn start(&mut self, index: usize, block: &BlockStart) {
         let block = match block {
-            BlockStart::Text => Part::Text(String::new()),
-            BlockStart::Thinking => Part::Thinking {
+            BlockStart::Text => PartialBlock::Text(String::new()),
+            BlockStart::Thinking => PartialBlock::Thinking {
                 thinking: String::new(),
                 signature: String::new(),
                 details: Vec::new(),
             },
-            BlockStart::RedactedThinking { data } => Part::Redacted(data.clone()),
-            BlockStart::ToolUse { id, name, extra } => Part::Tool {
+            BlockStart::RedactedThinking { data } => PartialBlock::Redacted(data.clone()),
+            BlockStart::ToolUse { id, name, extra } => PartialBlock::Tool {
                 id: self.unused(id),
                 name: name.clone(),
                 extra: extra.clone(),
@@ -269,13 +269,13 @@ impl Assembler {
                 length: 0,
                 input: None,
             },
-            BlockStart::Other { block } => Part::Other {
+            BlockStart::Other { block } => PartialBlock::Other {
                 block: block.clone(),
                 json: String::new(),
             },
         };
         self.by_index.insert(index, self.blocks.len());
-        self.blocks.push(Building {
+        self.blocks.push(BlockBuilder {
             block,
             complete: false,
         });
@@ -287,7 +287,7 @@ impl Assembler {
         let taken = |wanted: &str| {
             self.blocks
                 .iter()
-                .any(|building| matches!(&building.block, Part::Tool { id, .. } if id == wanted))
+                .any(|building| matches!(&building.block, PartialBlock::Tool { id, .. } if id == wanted))
         };
         let mut unused = id.to_owned();
         let mut count = 2;
@@ -298,7 +298,7 @@ impl Assembler {
         unused
     }
 
-    fn open(&mut self, index: usize) -> Option<&mut Part> {
+    fn open(&mut self, index: usize) -> Option<&mut PartialBlock> {
         let building = self.blocks.get_mut(*self.by_index.get(&index)?)?;
         (!building.complete).then_some(&mut building.block)
     }
@@ -310,7 +310,7 @@ impl Assembler {
             return None;
         }
         match &mut building.block {
-            Part::Tool {
+            PartialBlock::Tool {
                 json,
                 length,
                 input,
@@ -329,7 +329,7 @@ impl Assembler {
                 }
                 self.call(position)
             }
-            Part::Other { block, json } => {
+            PartialBlock::Other { block, json } => {
                 if let Ok(input) = serde_json::from_str::<Value>(json) {
                     block["input"] = input;
                 }
@@ -344,7 +344,7 @@ impl Assembler {
     fn release_held_call(&mut self, end: Option<&StopReason>) -> Option<ToolCall> {
         let position = self.held.take()?;
         if matches!(end, Some(StopReason::MaxTokens | StopReason::Refusal))
-            && let Part::Tool { input, .. } = &mut self.blocks[position].block
+            && let PartialBlock::Tool { input, .. } = &mut self.blocks[position].block
         {
             *input = Some(Err(BadInput::new("the reply was cut off before it", "")));
         }
@@ -353,7 +353,7 @@ impl Assembler {
 
     fn call(&self, position: usize) -> Option<ToolCall> {
         match &self.blocks.get(position)?.block {
-            Part::Tool {
+            PartialBlock::Tool {
                 id,
                 name,
                 input: Some(input),

@@ -15,8 +15,8 @@ use haft_contract::CancellationToken;
 
 use crate::{
     ErrorKind, EventStream, Model, ModelError, ModelEvent, ModelRequest,
-    generate::{Out, generate},
-    handed_out::HandedOut,
+    generate::{StreamSender, generate},
+    handed_out::ReplyProgress,
 };
 
 /// Models in the order in which they are tried.
@@ -54,7 +54,7 @@ impl Fallback {
         self,
         mut request: ModelRequest,
         cancel: CancellationToken,
-        out: Out,
+        out: StreamSender,
     ) -> Result<(), ModelError> {
         let first = request.model.clone();
         let mut current = self.failed.load(Ordering::Relaxed).min(self.others.len());
@@ -67,7 +67,7 @@ impl Fallback {
                     model
                 }
             };
-            let mut handed_out = HandedOut::default();
+            let mut handed_out = ReplyProgress::default();
             let mut events = model.stream(request.clone(), cancel.clone());
             let error = loop {
                 match events.next().await {

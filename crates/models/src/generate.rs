@@ -17,11 +17,11 @@ use crate::{EventStream, ModelError, ModelEvent};
 
 /// The sending side: the slot into which the block puts its items.
 #[derive(Clone)]
-pub(crate) struct Out {
+pub(crate) struct StreamSender {
     slot: Arc<Mutex<Option<ModelEvent>>>,
 }
 
-impl Out {
+impl StreamSender {
     /// Hands the event to the stream's reader. Returns after the reader has received it.
     pub(crate) async fn send(&self, event: ModelEvent) {
         *self.slot() = Some(event);
@@ -41,26 +41,26 @@ impl Out {
 
 /// Returns a stream of the events that the block sends. If the block ends with an error, the error
 /// is the last item.
-pub(crate) fn generate<F>(block: impl FnOnce(Out) -> F) -> EventStream
+pub(crate) fn generate<F>(block: impl FnOnce(StreamSender) -> F) -> EventStream
 where
     F: Future<Output = Result<(), ModelError>> + Send + 'static,
 {
-    let out = Out {
+    let out = StreamSender {
         slot: Arc::default(),
     };
-    Generated {
+    GeneratedStream {
         future: Some(Box::pin(block(out.clone()))),
         out,
     }
     .boxed()
 }
 
-struct Generated {
-    out: Out,
+struct GeneratedStream {
+    out: StreamSender,
     future: Option<BoxFuture<'static, Result<(), ModelError>>>,
 }
 
-impl Stream for Generated {
+impl Stream for GeneratedStream {
     type Item = Result<ModelEvent, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

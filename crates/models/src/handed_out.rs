@@ -9,7 +9,7 @@ use crate::{BlockStart, ModelEvent};
 
 /// The events that the reader of a stream has received.
 #[derive(Debug, Default)]
-pub(crate) struct HandedOut {
+pub(crate) struct ReplyProgress {
     /// Whether the reader has received content that a second attempt would repeat.
     pub(crate) anything: bool,
     /// Whether the reader has received a complete tool call.
@@ -17,7 +17,7 @@ pub(crate) struct HandedOut {
     open_calls: HashSet<usize>,
 }
 
-impl HandedOut {
+impl ReplyProgress {
     pub(crate) fn note(&mut self, event: &ModelEvent) {
         match event {
             ModelEvent::BlockStart { index, block } => {

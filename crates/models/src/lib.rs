@@ -42,7 +42,7 @@ pub mod sse;
 pub use anthropic::Anthropic;
 pub use assemble::{Assembler, BadInput, Reply, ToolCall};
 pub use conversation::{
-    Block, Conversation, ConversationError, History, HistoryRepair, Message, ToolResult,
+    Block, Conversation, ConversationError, RequestHistory, HistoryRepair, Message, ToolResult,
 };
 pub use error::{ErrorKind, ModelError};
 pub use event::{BlockStart, ModelEvent, StopReason, Usage};
@@ -56,5 +56,5 @@ pub use openai::OpenAi;
 pub use price::{Price, Prices};
 pub use record::{Recorder, Replay};
 pub use request::{ModelRequest, Prefix, SystemBlock, Thinking, ToolChoice, ToolDefinition};
-pub use retry::{Clock, Retry, RetryPolicy};
-pub use scripted::Scripted;
+pub use retry::{RetryClock, Retry, RetryPolicy};
+pub use scripted::ScriptedModel;

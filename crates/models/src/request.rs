@@ -6,7 +6,7 @@ use haft_contract::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{History, fragments::Fragments};
+use crate::{RequestHistory, fragments::Fragments};
 
 /// One request. Cloning it is cheap: its large parts are shared.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub struct ModelRequest {
     /// The tools and the system prompt, which stay the same from turn to turn.
     pub prefix: Arc<Prefix>,
     /// The messages so far.
-    pub history: History,
+    pub history: RequestHistory,
     /// The maximum number of tokens in the reply.
     pub max_tokens: u32,
     /// Whether and how the model thinks before it answers.
@@ -99,7 +99,7 @@ pub enum ToolChoice {
 
 impl ModelRequest {
     /// Creates a request with default values for everything else.
-    pub fn new(model: impl Into<String>, prefix: Arc<Prefix>, history: History) -> Self {
+    pub fn new(model: impl Into<String>, prefix: Arc<Prefix>, history: RequestHistory) -> Self {
         Self {
             model: model.into(),
             prefix,

@@ -23,8 +23,8 @@ use haft_contract::{BoxFuture, CancellationToken};
 
 use crate::{
     ErrorKind, EventStream, Model, ModelError, ModelEvent, ModelRequest,
-    generate::{Out, generate},
-    handed_out::HandedOut,
+    generate::{StreamSender, generate},
+    handed_out::ReplyProgress,
     http::until_cancelled,
 };
 
@@ -68,7 +68,7 @@ impl Default for RetryPolicy {
 }
 
 /// The source of time and randomness, replaceable in tests.
-pub trait Clock: Send + Sync + Debug {
+pub trait RetryClock: Send + Sync + Debug {
     /// Returns after this duration.
     fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()>;
     /// Returns a random number in `0.0..1.0`.
@@ -79,7 +79,7 @@ pub trait Clock: Send + Sync + Debug {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
-impl Clock for SystemClock {
+impl RetryClock for SystemClock {
     fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {
         Box::pin(tokio::time::sleep(duration))
     }
@@ -140,7 +140,7 @@ impl RetryPolicy {
 pub struct Retry {
     model: Arc<dyn Model>,
     policy: RetryPolicy,
-    clock: Arc<dyn Clock>,
+    clock: Arc<dyn RetryClock>,
     /// Whether the server has ever answered.
     has_answered: Arc<AtomicBool>,
 }
@@ -152,7 +152,7 @@ impl Retry {
     }
 
     /// Like [`new`](Self::new), but with another source of time and randomness.
-    pub fn with_clock(model: Arc<dyn Model>, policy: RetryPolicy, clock: Arc<dyn Clock>) -> Self {
+    pub fn with_clock(model: Arc<dyn Model>, policy: RetryPolicy, clock: Arc<dyn RetryClock>) -> Self {
         Self {
             model,
             policy,
@@ -176,13 +176,13 @@ impl Retry {
         self,
         mut request: ModelRequest,
         cancel: CancellationToken,
-        out: Out,
+        out: StreamSender,
     ) -> Result<(), ModelError> {
         let mut retries = 0;
         let mut overloaded = 0;
         let mut has_dropped = false;
         loop {
-            let mut handed_out = HandedOut::default();
+            let mut handed_out = ReplyProgress::default();
             let mut events = self.model.stream(request.clone(), cancel.clone());
             let error = loop {
                 match events.next().await {

@@ -49,7 +49,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Block, BlockStart, EventStream, Model, ModelError, ModelEvent, ModelRequest, StopReason, Usage,
-    generate::{Out, generate},
+    generate::{StreamSender, generate},
 };
 
 /// The script of a model, turn by turn.
@@ -127,7 +127,7 @@ pub enum ScriptedPart {
 
 /// A model that replays a script.
 #[derive(Debug, Clone)]
-pub struct Scripted {
+pub struct ScriptedModel {
     script: Arc<ModelScript>,
     state: Arc<Mutex<ScriptState>>,
     /// Whether requests are stored. Each contains all earlier messages, so storing them needs
@@ -142,7 +142,7 @@ struct ScriptState {
     requests: Vec<ModelRequest>,
 }
 
-impl Scripted {
+impl ScriptedModel {
     /// Creates a model that starts with the first turn.
     pub fn new(script: ModelScript) -> Self {
         Self {
@@ -225,7 +225,7 @@ impl Scripted {
         self,
         request: ModelRequest,
         cancel: CancellationToken,
-        out: Out,
+        out: StreamSender,
     ) -> Result<(), ModelError> {
         let model = request.model.clone();
         let (turn, name) = self.take(request)?;
@@ -325,7 +325,7 @@ impl ScriptedReply {
     }
 }
 
-impl Model for Scripted {
+impl Model for ScriptedModel {
     fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> EventStream {
         let scripted = self.clone();
         generate(move |out| scripted.run(request, cancel, out))
@@ -340,7 +340,7 @@ mod tests {
     use super::*;
     use crate::{Conversation, Message, Prefix};
 
-    async fn said(model: &Scripted, conversation: &Conversation) -> Result<String, ModelError> {
+    async fn said(model: &ScriptedModel, conversation: &Conversation) -> Result<String, ModelError> {
         let request = ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history());
         let events: Vec<ModelEvent> = model
             .stream(request, CancellationToken::new())
@@ -360,7 +360,7 @@ mod tests {
             "turns": [text("main 1"), text("main 2")],
             "conversations": [{"when": "errand", "turns": [text("aside 1"), text("aside 2")]}],
         });
-        let model = Scripted::parse(&script.to_string()).unwrap();
+        let model = ScriptedModel::parse(&script.to_string()).unwrap();
         let begun = |words: &str| {
             let mut conversation = Conversation::new();
             conversation.user([Content::text("project notes"), Content::text(words)]);

@@ -30,7 +30,7 @@ pub enum SseError {
 
 /// Parses events from chunks of bytes.
 #[derive(Debug)]
-pub struct Parser {
+pub struct SseParser {
     /// Bytes of lines that have not been parsed.
     buffer: Vec<u8>,
     /// The offset of the next line, followed by the offset up to which no line end was found.
@@ -45,7 +45,7 @@ pub struct Parser {
     longest: usize,
 }
 
-impl Parser {
+impl SseParser {
     /// Creates a parser for events of at most `longest` bytes.
     pub fn new(longest: usize) -> Self {
         Self {
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn parse(chunks: &[&[u8]]) -> Result<Vec<(String, String)>, SseError> {
-        let mut parser = Parser::new(1000);
+        let mut parser = SseParser::new(1000);
         let mut events = Vec::new();
         for chunk in chunks {
             parser.push(chunk);

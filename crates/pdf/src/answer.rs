@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, Heading, Pages, PdfPage, PdfReading, PdfRequest};
+use crate::{PageFailure, OutlineEntry, Pages, PdfPage, PdfReading, PdfRequest};
 
 /// The line before the answer. Anything before it was not written by us.
 const GREETING: &[u8] = b"%haft-pdf 2\n";
@@ -24,7 +24,7 @@ const BYTES_A_CHAR: usize = 4;
 
 /// The reason why a document cannot be read at all. Worded to follow the name of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub enum Refusal {
+pub enum UnreadableReason {
     /// A part of the file is lost or corrupt.
     #[error("is damaged: {0}")]
     Damaged(String),
@@ -44,11 +44,11 @@ pub enum PdfAnswer {
     /// An answer that does not match the request.
     Nonsense,
     /// A valid answer.
-    Answer(Result<PdfReading, Refusal>),
+    Answer(Result<PdfReading, UnreadableReason>),
 }
 
 /// Writes the answer; called in the child.
-pub fn give(answer: &Result<PdfReading, Refusal>, mut output: impl Write) -> io::Result<()> {
+pub fn give(answer: &Result<PdfReading, UnreadableReason>, mut output: impl Write) -> io::Result<()> {
     output.write_all(GREETING)?;
     serde_json::to_writer(&mut output, answer)?;
     output.flush()
@@ -67,10 +67,10 @@ pub fn understand(output: &[u8], request: &PdfRequest) -> PdfAnswer {
     }
 }
 
-fn is_fair(refusal: &Refusal) -> bool {
+fn is_fair(refusal: &UnreadableReason) -> bool {
     match refusal {
-        Refusal::Damaged(reason) | Refusal::Unreadable(reason) => is_reason(reason),
-        Refusal::Encrypted => true,
+        UnreadableReason::Damaged(reason) | UnreadableReason::Unreadable(reason) => is_reason(reason),
+        UnreadableReason::Encrypted => true,
     }
 }
 
@@ -88,7 +88,7 @@ fn answers(document: &PdfReading, request: &PdfRequest) -> bool {
                 && page.text.len() <= request.max_page_bytes
                 && is_clean(&page.text)
                 && page.failure.as_ref().is_none_or(|failure| match failure {
-                    Failure::Damaged(reason) | Failure::Unreadable(reason) => is_reason(reason),
+                    PageFailure::Damaged(reason) | PageFailure::Unreadable(reason) => is_reason(reason),
                 })
         })
         && document.damage.as_deref().is_none_or(is_reason)
@@ -96,7 +96,7 @@ fn answers(document: &PdfReading, request: &PdfRequest) -> bool {
         && document.outline.iter().all(is_heading)
 }
 
-fn is_heading(heading: &Heading) -> bool {
+fn is_heading(heading: &OutlineEntry) -> bool {
     heading.level <= LEVELS && is_line(&heading.title, TITLE_CHARS)
 }
 
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    fn said(answer: &Result<PdfReading, Refusal>, request: &PdfRequest) -> PdfAnswer {
+    fn said(answer: &Result<PdfReading, UnreadableReason>, request: &PdfRequest) -> PdfAnswer {
         let mut output = b"running 1 test\n".to_vec();
         give(answer, &mut output).unwrap();
         understand(&output, request)
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn an_answer_arrives_as_it_was_given() {
-        for answer in [Ok(document()), Err(Refusal::Damaged("why".to_owned()))] {
+        for answer in [Ok(document()), Err(UnreadableReason::Damaged("why".to_owned()))] {
             match said(&answer, &request(Some("1,3,9"))) {
                 PdfAnswer::Answer(understood) => assert_eq!(understood, answer),
                 said => panic!("{said:?}"),
@@ -162,12 +162,12 @@ mod tests {
 
     #[test]
     fn what_was_not_asked_for_is_nonsense() {
-        let heading = Heading {
+        let heading = OutlineEntry {
             title: "title".to_owned(),
             level: 0,
             page: None,
         };
-        type Lie = fn(&mut PdfReading, Heading);
+        type Lie = fn(&mut PdfReading, OutlineEntry);
         let lies: [(&str, Lie); 11] = [
             ("order", |document, _| document.pages.reverse()),
             ("twice", |document, _| document.pages.push(page(3))),

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     PdfReading, PdfRequest,
-    answer::{self, PdfAnswer, Refusal},
+    answer::{self, PdfAnswer, UnreadableReason},
     read,
 };
 
@@ -66,10 +66,10 @@ impl Default for PdfLimits {
 /// The reason why reading or drawing failed. Worded to follow the name of the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum AskError {
+pub enum PdfReadError {
     /// The document cannot be read.
     #[error("{0}")]
-    Refused(Refusal),
+    Refused(UnreadableReason),
     /// The time limit was exceeded.
     #[error("took longer than {} s, so it was stopped", .0.as_secs())]
     TimedOut(Duration),
@@ -93,14 +93,14 @@ pub enum AskError {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Task {
+struct ChildTask {
     limits: PdfLimits,
     size: u64,
-    work: Work,
+    work: ChildWork,
 }
 
 #[derive(Serialize, Deserialize)]
-enum Work {
+enum ChildWork {
     Read(PdfRequest),
     /// Execute this program.
     Become {
@@ -117,16 +117,16 @@ pub fn ask(
     request: &PdfRequest,
     limits: &PdfLimits,
     is_cancelled: &dyn Fn() -> bool,
-) -> Result<PdfReading, AskError> {
-    let work = Work::Read(request.clone());
+) -> Result<PdfReading, PdfReadError> {
+    let work = ChildWork::Read(request.clone());
     let (status, output) = run(program, pdf, work, limits, is_cancelled)?;
     match answer::understand(&output, request) {
-        PdfAnswer::Answer(answer) => answer.map_err(AskError::Refused),
-        PdfAnswer::Nothing if status.success() => Err(AskError::NotAReader(program.to_path_buf())),
+        PdfAnswer::Answer(answer) => answer.map_err(PdfReadError::Refused),
+        PdfAnswer::Nothing if status.success() => Err(PdfReadError::NotAReader(program.to_path_buf())),
         PdfAnswer::Nonsense if status.success() => {
-            Err(AskError::Crashed("its answer makes no sense".to_owned()))
+            Err(PdfReadError::Crashed("its answer makes no sense".to_owned()))
         }
-        PdfAnswer::Nothing | PdfAnswer::Nonsense => Err(AskError::Crashed(end_of(status))),
+        PdfAnswer::Nothing | PdfAnswer::Nonsense => Err(PdfReadError::Crashed(end_of(status))),
     }
 }
 
@@ -140,17 +140,17 @@ pub fn draw(
     pixels: u32,
     limits: &PdfLimits,
     is_cancelled: &dyn Fn() -> bool,
-) -> Result<Vec<u8>, AskError> {
+) -> Result<Vec<u8>, PdfReadError> {
     let (page, pixels) = (page.to_string(), pixels.to_string());
     let arguments = ["-png", "-f", &page, "-l", &page, "-scale-to", &pixels, "-"];
-    let work = Work::Become {
+    let work = ChildWork::Become {
         program: drawer.to_path_buf(),
         arguments: arguments.map(str::to_owned).to_vec(),
     };
     let (status, output) = run(program, pdf, work, limits, is_cancelled)?;
     match memmem::find(&output, b"\x89PNG\r\n\x1a\n") {
         Some(start) if status.success() => Ok(output[start..].to_vec()),
-        _ => Err(AskError::Crashed(end_of(status))),
+        _ => Err(PdfReadError::Crashed(end_of(status))),
     }
 }
 
@@ -159,11 +159,11 @@ pub fn draw(
 fn run(
     program: &Path,
     pdf: &[u8],
-    work: Work,
+    work: ChildWork,
     limits: &PdfLimits,
     is_cancelled: &dyn Fn() -> bool,
-) -> Result<(ExitStatus, Vec<u8>), AskError> {
-    let task = Task {
+) -> Result<(ExitStatus, Vec<u8>), PdfReadError> {
+    let task = ChildTask {
         limits: limits.clone(),
         size: pdf.len() as u64,
         work,
@@ -174,7 +174,7 @@ fn run(
     thread::scope(|scope| {
         // The child is owned inside the scope: on return it is killed first, which closes both
         // pipes, so that the threads end as well.
-        let mut child = Running::start(program)?;
+        let mut child = ChildProcess::start(program)?;
         let (mut input, output) = (child.child.stdin.take(), child.child.stdout.take());
         let task = &task;
         scope.spawn(move || {
@@ -204,13 +204,13 @@ fn run(
                 .as_ref()
                 .is_some_and(|bytes| bytes.len() as u64 == limit)
             {
-                return Err(AskError::TooMuch(limits.output));
+                return Err(PdfReadError::TooMuch(limits.output));
             }
             if is_cancelled() {
-                return Err(AskError::Cancelled);
+                return Err(PdfReadError::Cancelled);
             }
             if Instant::now() > deadline {
-                return Err(AskError::TimedOut(limits.time));
+                return Err(PdfReadError::TimedOut(limits.time));
             }
             if let (true, Some(status)) = (bytes.is_some(), child.poll()?) {
                 return Ok((status, bytes.unwrap_or_default()));
@@ -220,12 +220,12 @@ fn run(
 }
 
 /// A child process that is killed when this is dropped.
-struct Running {
+struct ChildProcess {
     child: Child,
     ended: Option<ExitStatus>,
 }
 
-impl Running {
+impl ChildProcess {
     fn start(program: &Path) -> io::Result<Self> {
         let child = Command::new(program)
             .arg(ARGUMENT)
@@ -247,7 +247,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         // After the child was waited for, its PID may belong to another process.
         if self.ended.is_none() {
@@ -288,11 +288,11 @@ pub fn main() -> ! {
 }
 
 fn serve() -> io::Result<()> {
-    let task: Task = serde_json::from_slice(&first_line()?)?;
+    let task: ChildTask = serde_json::from_slice(&first_line()?)?;
     confine(&task)?;
     let request = match task.work {
-        Work::Read(request) => request,
-        Work::Become { program, arguments } => {
+        ChildWork::Read(request) => request,
+        ChildWork::Become { program, arguments } => {
             return Err(Command::new(program).args(arguments).exec());
         }
     };
@@ -318,7 +318,7 @@ fn first_line() -> io::Result<Vec<u8>> {
 }
 
 /// Limits the resources of this process, prevents writing files, and kills it when its parent dies.
-fn confine(task: &Task) -> io::Result<()> {
+fn confine(task: &ChildTask) -> io::Result<()> {
     let limit = |resource, soft: u64, hard: u64| {
         let limit = Rlimit {
             current: Some(soft),

@@ -55,7 +55,7 @@ pub struct PdfReading {
     pub page_count: u32,
     /// The outline, in the order of the document; truncated if it is very long. It is set only if
     /// no page was read.
-    pub outline: Vec<Heading>,
+    pub outline: Vec<OutlineEntry>,
     /// The requested pages that exist.
     pub pages: Vec<PdfPage>,
     /// Evidence that a part of the file is lost, worded to follow "it is damaged:".
@@ -64,7 +64,7 @@ pub struct PdfReading {
 
 /// An entry of the outline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Heading {
+pub struct OutlineEntry {
     /// The title, one line.
     pub title: String,
     /// The nesting level; 0 is the outermost.
@@ -83,12 +83,12 @@ pub struct PdfPage {
     /// Whether the text was cut.
     pub is_cut: bool,
     /// The failure, if any. A page with a failure may have text too.
-    pub failure: Option<Failure>,
+    pub failure: Option<PageFailure>,
 }
 
 /// The reason why the text of a page is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Failure {
+pub enum PageFailure {
     /// A part of the page is lost. Worded to follow "the page is damaged:".
     Damaged(String),
     /// The library could not read the page. Another program might.

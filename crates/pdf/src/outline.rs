@@ -8,7 +8,7 @@ use hayro_syntax::{
 };
 
 use crate::{
-    Heading,
+    OutlineEntry,
     answer::{HEADINGS, LEVELS, TITLE_CHARS},
     read::one_line,
     text::string_text,
@@ -19,7 +19,7 @@ use crate::{
 const NAMES: usize = 100_000;
 
 /// Returns the entries of the outline, up to the limits; empty if the outline contains a cycle.
-pub(crate) fn headings(document: &Pdf, pages: &[ListedPage<'_>]) -> Vec<Heading> {
+pub(crate) fn headings(document: &Pdf, pages: &[ListedPage<'_>]) -> Vec<OutlineEntry> {
     let Some(catalog) = tree::catalog(document) else {
         return Vec::new();
     };
@@ -52,7 +52,7 @@ pub(crate) fn headings(document: &Pdf, pages: &[ListedPage<'_>]) -> Vec<Heading>
         if headings.len() < HEADINGS && level <= LEVELS {
             let title = item.get::<PdfString<'_>>("Title");
             let title = title.map(|title| string_text(title.as_bytes()));
-            headings.push(Heading {
+            headings.push(OutlineEntry {
                 title: one_line(&title.unwrap_or_default(), TITLE_CHARS),
                 level,
                 page: places.page_of(&item),

@@ -8,34 +8,34 @@ use hayro_syntax::{
 };
 
 use crate::{
-    Failure, PdfPage, PdfReading, PdfRequest,
-    answer::{REASON_CHARS, Refusal},
+    PageFailure, PdfPage, PdfReading, PdfRequest,
+    answer::{REASON_CHARS, UnreadableReason},
     damage, outline,
     text::{self, FontCache},
     tree::{self, ListedPage},
 };
 
 /// Reads the requested parts, or returns the reason why the document cannot be read.
-pub fn read(bytes: Vec<u8>, request: &PdfRequest) -> Result<PdfReading, Refusal> {
+pub fn read(bytes: Vec<u8>, request: &PdfRequest) -> Result<PdfReading, UnreadableReason> {
     let damaged_end = damage::of_end(&bytes);
     // Many files are encrypted only against changes, with an empty password. The library tries
     // that.
     let document = Pdf::new(bytes).map_err(|error| match (error, &damaged_end) {
-        (LoadPdfError::Decryption(DecryptionError::PasswordProtected), _) => Refusal::Encrypted,
+        (LoadPdfError::Decryption(DecryptionError::PasswordProtected), _) => UnreadableReason::Encrypted,
         (LoadPdfError::Decryption(DecryptionError::UnsupportedAlgorithm), _) => {
-            Refusal::Unreadable("it is encrypted in a way that is not supported".to_owned())
+            UnreadableReason::Unreadable("it is encrypted in a way that is not supported".to_owned())
         }
-        (_, Some(damage)) => Refusal::Damaged(damage.clone()),
+        (_, Some(damage)) => UnreadableReason::Damaged(damage.clone()),
         (LoadPdfError::Decryption(_), None) => {
-            Refusal::Damaged("how it is encrypted cannot be read".to_owned())
+            UnreadableReason::Damaged("how it is encrypted cannot be read".to_owned())
         }
         (LoadPdfError::Invalid, None) => {
-            Refusal::Damaged("its table of objects cannot be read".to_owned())
+            UnreadableReason::Damaged("its table of objects cannot be read".to_owned())
         }
     })?;
-    let listed = tree::pages(&document).map_err(Refusal::Damaged)?;
+    let listed = tree::pages(&document).map_err(UnreadableReason::Damaged)?;
     let page_count = u32::try_from(listed.len())
-        .map_err(|_| Refusal::Damaged("it claims too many pages".to_owned()))?;
+        .map_err(|_| UnreadableReason::Damaged("it claims too many pages".to_owned()))?;
     let numbers: Vec<u32> = match &request.pages {
         Some(pages) => pages.numbers().to_vec(),
         None if page_count <= request.whole_up_to => (1..=page_count).collect(),
@@ -76,12 +76,12 @@ fn read_page(
         Ok(text) => (clean(&text), None),
         Err(_) => {
             let why = "its content cannot be understood".to_owned();
-            (String::new(), Some(Failure::Unreadable(why)))
+            (String::new(), Some(PageFailure::Unreadable(why)))
         }
     };
     let evidence = || damage::of_page(document, page, &content, !text.is_empty());
     if let Ok(Some(why)) = catch_unwind(AssertUnwindSafe(evidence)) {
-        failure = Some(Failure::Damaged(one_line(&why, REASON_CHARS)));
+        failure = Some(PageFailure::Damaged(one_line(&why, REASON_CHARS)));
     }
     let kept = &text[..text.floor_char_boundary(max_bytes)];
     PdfPage {

@@ -1,12 +1,12 @@
 //! What lets a call through: every effect must be covered by something.
 
 use haft_contract::{PermissionMode, RuleMatch};
-use haft_shell::{Cover, Effect, EffectVerdict, LinePart, WriteKind, is_safe_variable};
+use haft_shell::{RuleCoverage, Effect, EffectVerdict, LinePart, WriteKind, is_safe_variable};
 
 use super::{
-    Because, Facts, Policy, Touched, matching,
-    rules::{List, Rule, RuleClass, RuleContent, Target, collapse},
-    shell_facts::{LONGEST, PathUse, ShellFacts, Where},
+    DecisionReason, CallFacts, Policy, TouchedPath, matching,
+    rules::{List, Rule, RuleClass, RuleContent, UrlTarget, collapse},
+    shell_facts::{LONGEST, PathUse, ShellFacts, PathLocation},
     words,
 };
 
@@ -19,18 +19,18 @@ const UNCONFINED: &str = "nothing confines commands on this machine, so that one
 
 /// What covers a part of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Covered {
+pub enum PartCoverage {
     /// It is harmless by itself.
     Harmless,
     /// A rule.
-    ByRule(Because),
+    ByRule(DecisionReason),
     /// Nothing: why it is not harmless.
     Uncovered(String),
 }
 
 /// A part that nothing covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Uncovered {
+pub(super) struct UncoveredPart {
     pub(super) part: String,
     pub(super) why: String,
 }
@@ -91,7 +91,7 @@ fn not_as_judged(
             return Some(problem.clone());
         }
     }
-    let wrapper = part.finding.cover != Cover::Transparent && !part.finding.starts.is_empty();
+    let wrapper = part.finding.cover != RuleCoverage::Transparent && !part.finding.starts.is_empty();
     if wrapper && !shell.starts_only(at, at_most) {
         return Some("it starts a command that is not harmless".to_owned());
     }
@@ -101,14 +101,14 @@ fn not_as_judged(
 /// What lets a whole line through.
 pub(super) fn line(
     policy: &Policy,
-    facts: &Facts,
+    facts: &CallFacts,
     shell: &ShellFacts,
-) -> Result<Because, Uncovered> {
+) -> Result<DecisionReason, UncoveredPart> {
     if let Some(because) = whole_line_rule(policy, facts, shell) {
         return Ok(because);
     }
     let refuse = |why: String| {
-        Err(Uncovered {
+        Err(UncoveredPart {
             part: String::new(),
             why,
         })
@@ -119,14 +119,14 @@ pub(super) fn line(
     if shell.line.len() > LONGEST {
         return refuse(format!("it is longer than {LONGEST} bytes"));
     }
-    let mut last = Because::ReadOnly;
+    let mut last = DecisionReason::ReadOnly;
     for (at, covered) in part_coverage(policy, facts, shell) {
         match covered {
-            Covered::Harmless => {}
-            Covered::ByRule(because) => last = because,
-            Covered::Uncovered(why) => {
+            PartCoverage::Harmless => {}
+            PartCoverage::ByRule(because) => last = because,
+            PartCoverage::Uncovered(why) => {
                 let part = shell.analysis.parts[at].text.clone();
-                return Err(Uncovered { part, why });
+                return Err(UncoveredPart { part, why });
             }
         }
     }
@@ -134,7 +134,7 @@ pub(super) fn line(
 }
 
 /// A rule for the line as a whole: the tool without more, or exactly this text.
-fn whole_line_rule(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Option<Because> {
+fn whole_line_rule(policy: &Policy, facts: &CallFacts, shell: &ShellFacts) -> Option<DecisionReason> {
     let line = shell.line.trim();
     let collapsed = collapse(line);
     let rule = allowing(policy, facts).find(|rule| match rule.resolve_content(facts).as_deref() {
@@ -144,32 +144,32 @@ fn whole_line_rule(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Option
         }
         _ => false,
     })?;
-    Some(Because::rule(rule, String::new()))
+    Some(DecisionReason::rule(rule, String::new()))
 }
 
 /// Allow rules for this tool.
-fn allowing<'a>(policy: &'a Policy, facts: &'a Facts) -> impl Iterator<Item = &'a Rule> {
+fn allowing<'a>(policy: &'a Policy, facts: &'a CallFacts) -> impl Iterator<Item = &'a Rule> {
     policy.rules.in_list(List::Allow).filter(|rule| {
         facts.is_called(&rule.tool) || (facts.has_command() && rule.class == RuleClass::Commands)
     })
 }
 
 /// What covers each part, in order.
-pub(super) fn part_coverage(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<(usize, Covered)> {
+pub(super) fn part_coverage(policy: &Policy, facts: &CallFacts, shell: &ShellFacts) -> Vec<(usize, PartCoverage)> {
     let mut exactly: Vec<bool> = Vec::new();
     let mut all = Vec::new();
     for (at, part, paths) in shell.parts() {
         let by_outer = part.outer.is_some_and(|outer| exactly[outer]);
         let (covered, exact) = if by_outer {
             (
-                Covered::ByRule(Because::Tool(
+                PartCoverage::ByRule(DecisionReason::Tool(
                     "the command that starts it is allowed as written".to_owned(),
                 )),
                 true,
             )
         } else if shell.is_launched(at) {
             let reason = "its launcher is evaluated instead".to_owned();
-            (Covered::ByRule(Because::Tool(reason)), false)
+            (PartCoverage::ByRule(DecisionReason::Tool(reason)), false)
         } else {
             cover_part(policy, facts, shell, at, part, paths)
         };
@@ -182,16 +182,16 @@ pub(super) fn part_coverage(policy: &Policy, facts: &Facts, shell: &ShellFacts) 
 /// What covers one part; and whether it is a rule that says exactly this.
 fn cover_part(
     policy: &Policy,
-    facts: &Facts,
+    facts: &CallFacts,
     shell: &ShellFacts,
     at: usize,
     part: &LinePart,
     paths: &[PathUse],
-) -> (Covered, bool) {
+) -> (PartCoverage, bool) {
     let why = match read_only_problem(policy, shell, at, part) {
         Some(why) => why,
         None if policy.sandbox.unconfined => UNCONFINED.to_owned(),
-        None => return (Covered::Harmless, false),
+        None => return (PartCoverage::Harmless, false),
     };
     if part.argv.is_empty() {
         return (by_edit_rules(policy, part, paths, why), false);
@@ -219,22 +219,22 @@ fn cover_part(
             pattern.matches(text) || quoted.as_ref().is_some_and(|quoted| quoted.matches(text))
         };
         if pattern.is_exact() && written.iter().any(matches) {
-            return (Covered::ByRule(Because::rule(rule, part.text.clone())), true);
+            return (PartCoverage::ByRule(DecisionReason::rule(rule, part.text.clone())), true);
         }
         let fits = texts.iter().any(matches);
         if fits && fits_a_prefix(policy, part, paths) {
-            return (Covered::ByRule(Because::rule(rule, part.text.clone())), false);
+            return (PartCoverage::ByRule(DecisionReason::rule(rule, part.text.clone())), false);
         }
     }
     if policy.mode == PermissionMode::AcceptEdits && edits_inside(policy, part, paths) {
-        return (Covered::ByRule(Because::Mode(policy.mode)), false);
+        return (PartCoverage::ByRule(DecisionReason::Mode(policy.mode)), false);
     }
-    (Covered::Uncovered(why), false)
+    (PartCoverage::Uncovered(why), false)
 }
 
 /// Only variables in front of it that change nothing of what it does.
 fn assigns_harmlessly(part: &LinePart) -> bool {
-    let harmless = |one: &haft_shell::Assigned| one.plain && is_safe_variable(&one.name);
+    let harmless = |one: &haft_shell::SetVariable| one.plain && is_safe_variable(&one.name);
     part.assignments.iter().all(harmless)
 }
 
@@ -284,10 +284,10 @@ fn git_without_harmless_options(policy: &Policy, part: &LinePart) -> Option<Stri
 
 /// May a rule by prefix or wildcard answer for this part? Not for what its words do not let expect.
 fn fits_a_prefix(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
-    let certain = part.called().is_some() && part.finding.cover != Cover::Exact;
+    let certain = part.called().is_some() && part.finding.cover != RuleCoverage::Exact;
     let hidden = part.finding.starts.iter().any(|start| match start {
-        haft_shell::Start::Script(text) => text.text().is_none(),
-        haft_shell::Start::Command { .. } => false,
+        haft_shell::StartedProgram::Script(text) => text.text().is_none(),
+        haft_shell::StartedProgram::Command { .. } => false,
     });
     let git_elsewhere = part.base_name() == Some("git") && part.moved;
     certain
@@ -302,22 +302,22 @@ fn fits_a_prefix(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
 fn is_inside(policy: &Policy, path: &PathUse) -> bool {
     match &path.place {
         // What is outside has been asked about already, or a rule of the user's own covers it.
-        Where::Known(_) | Where::Below(Some(_)) => true,
-        Where::Below(None) => policy.roots.is_empty(),
+        PathLocation::Known(_) | PathLocation::Below(Some(_)) => true,
+        PathLocation::Below(None) => policy.roots.is_empty(),
     }
 }
 
 /// An Edit rule covers every place this may be.
 fn may_edit(policy: &Policy, path: &PathUse) -> bool {
     match &path.place {
-        Where::Known(places) => places
+        PathLocation::Known(places) => places
             .iter()
             .all(|touched| edit_rule(policy, touched).is_some()),
-        Where::Below(_) => false,
+        PathLocation::Below(_) => false,
     }
 }
 
-fn edit_rule<'a>(policy: &'a Policy, touched: &Touched) -> Option<&'a Rule> {
+fn edit_rule<'a>(policy: &'a Policy, touched: &TouchedPath) -> Option<&'a Rule> {
     policy.rules.in_list(List::Allow).find(|rule| {
         rule.class == RuleClass::Edits
             && match &rule.content {
@@ -331,28 +331,28 @@ fn edit_rule<'a>(policy: &'a Policy, touched: &Touched) -> Option<&'a Rule> {
 }
 
 /// Redirections, which only a rule for the file covers.
-fn by_edit_rules(policy: &Policy, part: &LinePart, paths: &[PathUse], why: String) -> Covered {
+fn by_edit_rules(policy: &Policy, part: &LinePart, paths: &[PathUse], why: String) -> PartCoverage {
     let only_writes = part
         .finding
         .effects
         .iter()
         .all(|effect| matches!(effect, Effect::Write(_)));
     if !only_writes || part.finding.effects.is_empty() || part.moved {
-        return Covered::Uncovered(why);
+        return PartCoverage::Uncovered(why);
     }
     let mut because = None;
     for path in paths {
-        let Where::Known(places) = &path.place else {
-            return Covered::Uncovered(why);
+        let PathLocation::Known(places) = &path.place else {
+            return PartCoverage::Uncovered(why);
         };
         for touched in places {
             match edit_rule(policy, touched) {
-                Some(rule) => because = Some(Because::rule(rule, path.text.clone())),
-                None => return Covered::Uncovered(why),
+                Some(rule) => because = Some(DecisionReason::rule(rule, path.text.clone())),
+                None => return PartCoverage::Uncovered(why),
             }
         }
     }
-    because.map_or(Covered::Uncovered(why), Covered::ByRule)
+    because.map_or(PartCoverage::Uncovered(why), PartCoverage::ByRule)
 }
 
 /// One of the few commands that edit files, at its plain work inside the working directories.
@@ -362,19 +362,19 @@ fn edits_inside(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
         .is_some_and(|name| EDITING_COMMANDS.contains(&name));
     named
         && part.finding.verdict == EffectVerdict::Mutating
-        && part.finding.cover == Cover::Prefix
+        && part.finding.cover == RuleCoverage::Prefix
         && assigns_harmlessly(part)
         && matching::written(paths).next().is_some()
         && matching::written(paths).all(|(path, _)| match &path.place {
-            Where::Known(places) | Where::Below(Some(places)) => {
+            PathLocation::Known(places) | PathLocation::Below(Some(places)) => {
                 places.iter().all(|touched| policy.is_inside(&touched.real))
             }
-            Where::Below(None) => false,
+            PathLocation::Below(None) => false,
         })
 }
 
 /// What lets a call of another tool through.
-pub(super) fn call(policy: &Policy, facts: &Facts) -> Option<Because> {
+pub(super) fn call(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     let found = allowing(policy, facts).find_map(|rule| {
         let fits = match &*rule.resolve_content(facts)? {
             RuleContent::All => true,
@@ -387,29 +387,29 @@ pub(super) fn call(policy: &Policy, facts: &Facts) -> Option<Because> {
             RuleContent::Command { .. } | RuleContent::Parameter { .. } => false,
             RuleContent::Open(_) => false,
         };
-        fits.then(|| Because::rule(rule, facts.subject.clone().unwrap_or_default()))
+        fits.then(|| DecisionReason::rule(rule, facts.subject.clone().unwrap_or_default()))
     });
     found
         .or_else(|| fetched(policy, facts))
         .or_else(|| edited(policy, facts))
 }
 
-fn fetched(policy: &Policy, facts: &Facts) -> Option<Because> {
+fn fetched(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     let mut because = None;
     for target in &facts.fetches {
         let rule = fetch_rule(policy, facts, target)?;
-        because = Some(Because::rule(rule, target.host.clone()));
+        because = Some(DecisionReason::rule(rule, target.host.clone()));
     }
     because
 }
 
 /// The first address that no rule lets it fetch.
-pub(super) fn not_fetched<'a>(policy: &Policy, facts: &'a Facts) -> Option<&'a Target> {
+pub(super) fn not_fetched<'a>(policy: &Policy, facts: &'a CallFacts) -> Option<&'a UrlTarget> {
     let mut targets = facts.fetches.iter();
     targets.find(|target| fetch_rule(policy, facts, target).is_none())
 }
 
-fn fetch_rule<'a>(policy: &'a Policy, facts: &Facts, target: &Target) -> Option<&'a Rule> {
+fn fetch_rule<'a>(policy: &'a Policy, facts: &CallFacts, target: &UrlTarget) -> Option<&'a Rule> {
     policy
         .rules
         .in_list(List::Allow)
@@ -424,11 +424,11 @@ fn fetch_rule<'a>(policy: &'a Policy, facts: &Facts, target: &Target) -> Option<
 
 /// A rule for every path: that of `Edit` for what is written, or one with the tool's own name for all that
 /// the call touches.
-fn edited(policy: &Policy, facts: &Facts) -> Option<Because> {
+fn edited(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     if facts.opaque || facts.writes.is_empty() {
         return None;
     }
-    let touched: Vec<&Touched> = match facts.rules {
+    let touched: Vec<&TouchedPath> = match facts.rules {
         RuleMatch::Edits { .. } => facts.writes.iter().collect(),
         RuleMatch::Paths => facts.writes.iter().chain(&facts.reads).collect(),
         _ => return None,
@@ -439,12 +439,12 @@ fn edited(policy: &Policy, facts: &Facts) -> Option<Because> {
             RuleMatch::Paths => own_path_rule(policy, facts, touched)?,
             _ => edit_rule(policy, touched)?,
         };
-        because = Some(Because::rule(rule, touched.given.display().to_string()));
+        because = Some(DecisionReason::rule(rule, touched.given.display().to_string()));
     }
     because
 }
 
-fn own_path_rule<'a>(policy: &'a Policy, facts: &Facts, touched: &Touched) -> Option<&'a Rule> {
+fn own_path_rule<'a>(policy: &'a Policy, facts: &CallFacts, touched: &TouchedPath) -> Option<&'a Rule> {
     let mut rules = policy.rules.in_list(List::Allow);
     rules.find(|rule| {
         facts.is_called(&rule.tool)

@@ -26,16 +26,16 @@ const ROOTS_HOME: &str = "/root";
 const BELIEVED: Duration = Duration::from_secs(1);
 
 /// What holds for the whole process.
-static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::scan_stores);
+static MACHINE: LazyLock<HomeDirectories> = LazyLock::new(HomeDirectories::scan_stores);
 
-struct Machine {
+struct HomeDirectories {
     /// The home of root, and what the system says of the user's.
     homes: Vec<PathBuf>,
     /// Stores that variables name.
     named: Vec<PathBuf>,
 }
 
-impl Machine {
+impl HomeDirectories {
     fn scan_stores() -> Self {
         let mut homes = vec![PathBuf::from(ROOTS_HOME)];
         let user = rustix::process::getuid().as_raw();
@@ -250,21 +250,21 @@ fn first_name(path: &Path) -> Option<&OsStr> {
 
 /// The stores that exist in the homes of this machine, as real paths. Looked up at most once a second.
 pub(super) fn existing_stores(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
-    static KEPT: KeptLookup = KeptLookup::new();
+    static KEPT: CredentialCache = CredentialCache::new();
     KEPT.get(places, || find_stores(places))
 }
 
 /// What was found for a home, as long as it is believed.
-pub(super) struct KeptLookup(Mutex<Option<FoundStores>>);
+pub(super) struct CredentialCache(Mutex<Option<CachedStores>>);
 
-struct FoundStores {
+struct CachedStores {
     home: Option<PathBuf>,
     own_secrets: Vec<PathBuf>,
     at: Instant,
     paths: Arc<[PathBuf]>,
 }
 
-impl KeptLookup {
+impl CredentialCache {
     pub(super) const fn new() -> Self {
         Self(Mutex::new(None))
     }
@@ -283,7 +283,7 @@ impl KeptLookup {
             return Arc::clone(&found.paths);
         }
         let paths = look();
-        *kept = Some(FoundStores {
+        *kept = Some(CachedStores {
             home: places.home.map(Path::to_path_buf),
             own_secrets: places.own_secrets.to_vec(),
             at: Instant::now(),

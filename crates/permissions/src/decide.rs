@@ -10,23 +10,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_contract::{Permission, PermissionMode};
+use haft_contract::{ToolPermission, PermissionMode};
 use haft_shell::WriteKind;
 
 use super::{
-    Because, Behavior, Decision, Facts, Policy, Touched,
-    allow::{self, Covered},
+    DecisionReason, Behavior, Decision, CallFacts, Policy, TouchedPath,
+    allow::{self, PartCoverage},
     credentials, filled, matching,
     protected::sensitive,
-    rules::{List, RuleClass, RuleContent, Target, in_url},
+    rules::{List, RuleClass, RuleContent, UrlTarget, in_url},
     sandbox,
-    shell_facts::{PathAccess, PathUse, ShellFacts, Where},
+    shell_facts::{PathAccess, PathUse, ShellFacts, PathLocation},
     system_files,
 };
 use haft_settings::resolve;
 
 /// Decides. Total, without side effects, the same answer for the same arguments.
-pub fn decide(policy: &Policy, facts: &Facts) -> Decision {
+pub fn decide(policy: &Policy, facts: &CallFacts) -> Decision {
     let decision = decide_before_dont_ask(policy, facts);
     // Where no one may be asked, what would ask is refused.
     if decision.behavior == Behavior::Ask && policy.mode == PermissionMode::DontAsk {
@@ -38,7 +38,7 @@ pub fn decide(policy: &Policy, facts: &Facts) -> Decision {
     decision
 }
 
-fn decide_before_dont_ask(policy: &Policy, facts: &Facts) -> Decision {
+fn decide_before_dont_ask(policy: &Policy, facts: &CallFacts) -> Decision {
     let answer = |behavior, because| Decision { behavior, reason: because };
     if let Some(because) = deny_reason(policy, facts) {
         return answer(Behavior::Deny, because);
@@ -52,36 +52,36 @@ fn decide_before_dont_ask(policy: &Policy, facts: &Facts) -> Decision {
     }
 }
 
-fn deny_reason(policy: &Policy, facts: &Facts) -> Option<Because> {
-    if let Permission::Deny(reason) = &facts.tool_permission {
-        return Some(Because::Tool(reason.clone()));
+fn deny_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
+    if let ToolPermission::Deny(reason) = &facts.tool_permission {
+        return Some(DecisionReason::Tool(reason.clone()));
     }
     policy.rules.in_list(List::Deny).find_map(|rule| {
         let hit = matching::match_rule(rule, facts)?;
-        Some(Because::rule(rule, hit.what))
+        Some(DecisionReason::rule(rule, hit.what))
     })
 }
 
 /// What asks, whatever would allow it.
-fn ask_reason(policy: &Policy, facts: &Facts) -> Option<Because> {
+fn ask_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     if let Some(shell) = &facts.shell {
         // First, so that the one who agrees agrees to this.
         if sandbox::is_lifted(policy, facts) {
-            return Some(Because::Unconfined);
+            return Some(DecisionReason::Unconfined);
         }
         let open = sandbox::is_open(policy, facts);
         if let Some((_, why)) = matching::undecidable(policy, shell, open) {
-            return Some(Because::Undecidable(why));
+            return Some(DecisionReason::Undecidable(why));
         }
         if let Some(path) = critical(policy, shell) {
-            return Some(Because::Critical(path));
+            return Some(DecisionReason::Critical(path));
         }
         if let Some(why) = matching::denied_in_removed(policy, shell) {
-            return Some(Because::Undecidable(why));
+            return Some(DecisionReason::Undecidable(why));
         }
         // In a sandbox, what is denied cannot be written by any way.
         if open && let Some(why) = filled::denied_below(policy, shell) {
-            return Some(Because::Undecidable(why));
+            return Some(DecisionReason::Undecidable(why));
         }
     }
     if policy.mode != PermissionMode::BypassPermissions
@@ -93,7 +93,7 @@ fn ask_reason(policy: &Policy, facts: &Facts) -> Option<Because> {
         && let Some(address) = facts.resolved.iter().find(|address| is_private(address))
     {
         let why = format!("its host is at {address}, which is not on the public network");
-        return Some(Because::Address(why));
+        return Some(DecisionReason::Address(why));
     }
     let asked = policy.rules.in_list(List::Ask).find_map(|rule| {
         // A command in the sandbox needs no question that is put to all of them.
@@ -101,57 +101,57 @@ fn ask_reason(policy: &Policy, facts: &Facts) -> Option<Because> {
         if rule.is_bare() && sandbox::is_enough(policy, facts) {
             return None;
         }
-        Some(Because::rule(rule, hit.what))
+        Some(DecisionReason::rule(rule, hit.what))
     });
     if asked.is_some() {
         return asked;
     }
-    if facts.interactive && facts.hook != super::HookWord::Answer {
+    if facts.interactive && facts.hook != super::HookPermission::Answer {
         return Some(match &facts.tool_permission {
-            Permission::Ask(reason) => Because::Tool(reason.clone()),
-            _ => Because::Interactive,
+            ToolPermission::Ask(reason) => DecisionReason::Tool(reason.clone()),
+            _ => DecisionReason::Interactive,
         });
     }
     if facts.interactive {
         return None;
     }
-    if let Permission::Ask(reason) = &facts.tool_permission {
-        return Some(Because::Tool(reason.clone()));
+    if let ToolPermission::Ask(reason) = &facts.tool_permission {
+        return Some(DecisionReason::Tool(reason.clone()));
     }
-    (facts.hook == super::HookWord::Ask).then_some(Because::Hook)
+    (facts.hook == super::HookPermission::Ask).then_some(DecisionReason::Hook)
 }
 
 /// What allows it; or why nothing does.
-fn allow_reason(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
+fn allow_reason(policy: &Policy, facts: &CallFacts) -> Result<DecisionReason, DecisionReason> {
     use PermissionMode as Mode;
-    if matches!(facts.hook, super::HookWord::Allow | super::HookWord::Answer) {
-        return Ok(Because::Hook);
+    if matches!(facts.hook, super::HookPermission::Allow | super::HookPermission::Answer) {
+        return Ok(DecisionReason::Hook);
     }
     let harmless = match &facts.shell {
         Some(shell) => allow::is_harmless(policy, shell) && !policy.sandbox.unconfined,
         None => facts.is_read_only(),
     };
     if policy.mode == Mode::BypassPermissions {
-        return Ok(Because::Mode(policy.mode));
+        return Ok(DecisionReason::Mode(policy.mode));
     }
     if harmless && facts.subject.is_none() {
-        return Ok(Because::ReadOnly);
+        return Ok(DecisionReason::ReadOnly);
     }
     if policy.mode == Mode::Plan && writes_only_plan(policy, facts) {
-        return Ok(Because::Tool("it writes the plan".to_owned()));
+        return Ok(DecisionReason::Tool("it writes the plan".to_owned()));
     }
-    let needs_none = || Because::Tool("the tool needs no permission".to_owned());
-    if harmless && facts.tool_permission == Permission::Allow {
+    let needs_none = || DecisionReason::Tool("the tool needs no permission".to_owned());
+    if harmless && facts.tool_permission == ToolPermission::Allow {
         return Ok(needs_none());
     }
     if policy.mode == Mode::Plan {
-        return Err(Because::Mode(policy.mode));
+        return Err(DecisionReason::Mode(policy.mode));
     }
     if let Some(shell) = &facts.shell {
         if sandbox::is_enough(policy, facts) && !sandbox::uses_secret(policy, facts) {
-            return Ok(Because::Sandboxed);
+            return Ok(DecisionReason::Sandboxed);
         }
-        return allow::line(policy, facts, shell).map_err(|uncovered| Because::Command {
+        return allow::line(policy, facts, shell).map_err(|uncovered| DecisionReason::Command {
             part: uncovered.part,
             why: uncovered.why,
         });
@@ -161,25 +161,25 @@ fn allow_reason(policy: &Policy, facts: &Facts) -> Result<Because, Because> {
     }
     // The mode is about files: it opens no host.
     if policy.mode == Mode::AcceptEdits && !facts.opaque && facts.fetches.is_empty() {
-        return Ok(Because::Mode(policy.mode));
+        return Ok(DecisionReason::Mode(policy.mode));
     }
-    if facts.tool_permission == Permission::Allow {
+    if facts.tool_permission == ToolPermission::Allow {
         return Ok(needs_none());
     }
     match allow::not_fetched(policy, facts) {
-        Some(Target { odd: Some(odd), .. }) => Err(Because::Address((*odd).to_owned())),
-        Some(target) => Err(Because::Address(format!(
+        Some(UrlTarget { odd: Some(odd), .. }) => Err(DecisionReason::Address((*odd).to_owned())),
+        Some(target) => Err(DecisionReason::Address(format!(
             "it contacts {}",
             in_url(&target.host)
         ))),
-        None => Err(Because::Changes(
+        None => Err(DecisionReason::Changes(
             facts.writes.first().map(|touched| touched.real.clone()),
         )),
     }
 }
 
 /// Does it change the plan, and nothing else?
-fn writes_only_plan(policy: &Policy, facts: &Facts) -> bool {
+fn writes_only_plan(policy: &Policy, facts: &CallFacts) -> bool {
     let only_files = facts.shell.is_none() && !facts.opaque && facts.fetches.is_empty();
     let mut writes = facts.writes.iter();
     only_files && !facts.writes.is_empty() && writes.all(|touched| policy.is_plan(touched))
@@ -241,11 +241,11 @@ fn is_critical(policy: &Policy, path: &PathUse) -> bool {
             || policy.roots.iter().skip(1).any(|root| root == path)
     };
     match &path.place {
-        Where::Known(places) => places
+        PathLocation::Known(places) => places
             .iter()
             .any(|touched| touched.both().into_iter().any(itself)),
         // `*` right behind a directory that matters.
-        Where::Below(Some(places)) => {
+        PathLocation::Below(Some(places)) => {
             let whole =
                 path.text.trim_matches(['"', '\'']).ends_with("/*") || path.text.starts_with('*');
             whole
@@ -253,7 +253,7 @@ fn is_critical(policy: &Policy, path: &PathUse) -> bool {
                     .iter()
                     .any(|touched| touched.both().into_iter().any(all_below))
         }
-        Where::Below(None) => is_below_a_variable(&path.text),
+        PathLocation::Below(None) => is_below_a_variable(&path.text),
     }
 }
 
@@ -269,7 +269,7 @@ fn is_below_a_variable(text: &str) -> bool {
 }
 
 /// Files that decide what other programs run; keys, devices, processes.
-fn protected_reason(policy: &Policy, facts: &Facts) -> Option<Because> {
+fn protected_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     touched(facts).find_map(|(touched, written)| {
         let found = sensitive_reason(policy, touched, written)?;
         let expected = is_named(policy, touched, written) || policy.is_plan(touched);
@@ -278,14 +278,14 @@ fn protected_reason(policy: &Policy, facts: &Facts) -> Option<Because> {
 }
 
 /// Everything that a call touches as far as it is known, and whether it is written.
-fn touched(facts: &Facts) -> impl Iterator<Item = (&Touched, bool)> {
+fn touched(facts: &CallFacts) -> impl Iterator<Item = (&TouchedPath, bool)> {
     let written = facts.writes.iter().map(|touched| (touched, true));
     let read = facts.reads.iter().map(|touched| (touched, false));
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
     let shell = shell.flat_map(|(_, _, paths)| paths).flat_map(|path| {
         let places = match &path.place {
-            Where::Known(places) | Where::Below(Some(places)) => places.as_slice(),
-            Where::Below(None) => &[],
+            PathLocation::Known(places) | PathLocation::Below(Some(places)) => places.as_slice(),
+            PathLocation::Below(None) => &[],
         };
         let written = matches!(path.access, PathAccess::Write(_));
         places.iter().map(move |touched| (touched, written))
@@ -294,7 +294,7 @@ fn touched(facts: &Facts) -> impl Iterator<Item = (&Touched, bool)> {
 }
 
 /// What is delicate about a path: by where it really leads first, since that is what is touched.
-fn sensitive_reason(policy: &Policy, touched: &Touched, written: bool) -> Option<Because> {
+fn sensitive_reason(policy: &Policy, touched: &TouchedPath, written: bool) -> Option<DecisionReason> {
     let paths = [&touched.real, &touched.given];
     let several = usize::from(touched.given != touched.real);
     let paths = paths.into_iter().take(1 + several);
@@ -305,19 +305,19 @@ fn sensitive_reason(policy: &Policy, touched: &Touched, written: bool) -> Option
     };
     let protected = paths.clone().find(|path| controls(path));
     if let Some(path) = protected {
-        return Some(Because::Protected(path.clone()));
+        return Some(DecisionReason::Protected(path.clone()));
     }
     let mut paths = paths;
     paths.find_map(|path| {
         let what = sensitive(path, policy.store_places())?;
-        Some(Because::Sensitive(path.clone(), what))
+        Some(DecisionReason::Sensitive(path.clone(), what))
     })
 }
 
 /// Of the stores of keys that a call touches, those that it was allowed to: all that its line says
 /// plainly, since the one who agreed has read it, what a rule names, and of what is behind links the one that
 /// was asked about. For a call that may run.
-pub(super) fn stores_allowed(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
+pub(super) fn stores_allowed(policy: &Policy, facts: &CallFacts) -> Vec<PathBuf> {
     let home = policy.home.as_deref();
     let places = policy.store_places();
     let stores = credentials::existing_stores(places);
@@ -347,9 +347,9 @@ pub(super) fn stores_allowed(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
 }
 
 /// The path that a person is asked about, if they are asked about one.
-pub(super) fn path_to_ask_about(policy: &Policy, facts: &Facts) -> Option<PathBuf> {
+pub(super) fn path_to_ask_about(policy: &Policy, facts: &CallFacts) -> Option<PathBuf> {
     match decide_before_dont_ask(policy, facts).reason {
-        Because::Sensitive(path, _) | Because::Outside(path) => Some(path),
+        DecisionReason::Sensitive(path, _) | DecisionReason::Outside(path) => Some(path),
         _ => None,
     }
 }
@@ -371,7 +371,7 @@ fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBu
 }
 
 /// A rule of the user's own names exactly this path.
-fn is_named(policy: &Policy, touched: &Touched, written: bool) -> bool {
+fn is_named(policy: &Policy, touched: &TouchedPath, written: bool) -> bool {
     policy.rules.in_list(List::Allow).any(|rule| {
         let fits = rule.class == RuleClass::Edits || (!written && rule.class == RuleClass::Reads);
         match &rule.content {
@@ -385,9 +385,9 @@ fn is_named(policy: &Policy, touched: &Touched, written: bool) -> bool {
 }
 
 /// The first path that lies outside, judged by where it really leads; written ones first.
-fn outside_reason(policy: &Policy, facts: &Facts) -> Option<Because> {
-    let found = |touched: &Touched| Because::Outside(touched.real.clone());
-    let reaches = |touched: &Touched, written: bool| {
+fn outside_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
+    let found = |touched: &TouchedPath| DecisionReason::Outside(touched.real.clone());
+    let reaches = |touched: &TouchedPath, written: bool| {
         policy.is_plan(touched) || reaches_outside(policy, touched, written)
     };
     for touched in &facts.writes {
@@ -405,25 +405,25 @@ fn outside_reason(policy: &Policy, facts: &Facts) -> Option<Because> {
     for (_, part, paths) in shell {
         for path in paths {
             let (places, written) = match (&path.place, path.access) {
-                (Where::Known(places) | Where::Below(Some(places)), PathAccess::Write(_)) => {
+                (PathLocation::Known(places) | PathLocation::Below(Some(places)), PathAccess::Write(_)) => {
                     (places, true)
                 }
-                (Where::Known(places) | Where::Below(Some(places)), PathAccess::Read { .. }) => {
+                (PathLocation::Known(places) | PathLocation::Below(Some(places)), PathAccess::Read { .. }) => {
                     (places, false)
                 }
                 // Where a `cd` leads must be known; what a reader reads need not.
-                (Where::Below(None), PathAccess::Read { .. })
+                (PathLocation::Below(None), PathAccess::Read { .. })
                     if matches!(part.base_name(), Some("cd" | "pushd")) =>
                 {
-                    return Some(Because::Outside(PathBuf::from(&path.text)));
+                    return Some(DecisionReason::Outside(PathBuf::from(&path.text)));
                 }
-                (Where::Below(None), PathAccess::Write(WriteKind::Redirect)) => {
-                    return Some(Because::Command {
+                (PathLocation::Below(None), PathAccess::Write(WriteKind::Redirect)) => {
+                    return Some(DecisionReason::Command {
                         part: path.text.clone(),
                         why: "where it writes is not written in the line".to_owned(),
                     });
                 }
-                (Where::Below(None), _) => continue,
+                (PathLocation::Below(None), _) => continue,
             };
             for touched in places {
                 let inside = if written {
@@ -441,7 +441,7 @@ fn outside_reason(policy: &Policy, facts: &Facts) -> Option<Because> {
 }
 
 /// A rule of the user's own, written as an absolute path, covers it.
-fn reaches_outside(policy: &Policy, touched: &Touched, written: bool) -> bool {
+fn reaches_outside(policy: &Policy, touched: &TouchedPath, written: bool) -> bool {
     policy.rules.in_list(List::Allow).any(|rule| {
         let fits = rule.class == RuleClass::Edits || (!written && rule.class == RuleClass::Reads);
         match &rule.content {
@@ -456,7 +456,7 @@ fn reaches_outside(policy: &Policy, touched: &Touched, written: bool) -> bool {
 }
 
 /// Which parts of a line nothing lets through, for the one who wants to know all of them.
-pub fn uncovered_parts(policy: &Policy, facts: &Facts) -> Vec<(usize, Covered)> {
+pub fn uncovered_parts(policy: &Policy, facts: &CallFacts) -> Vec<(usize, PartCoverage)> {
     facts
         .shell
         .as_ref()
@@ -468,8 +468,8 @@ pub fn uncovered_parts(policy: &Policy, facts: &Facts) -> Vec<(usize, Covered)> 
 mod tests {
     use super::*;
 
-    fn touched(path: &str) -> Vec<Touched> {
-        vec![Touched {
+    fn touched(path: &str) -> Vec<TouchedPath> {
+        vec![TouchedPath {
             given: path.into(),
             real: path.into(),
             controls_repository: false,
@@ -481,62 +481,62 @@ mod tests {
     fn the_whole_table() {
         use PermissionMode as Mode;
         let rules = haft_contract::RuleMatch::default();
-        let nothing = Facts::without_effects("T", rules, serde_json::Value::Null);
+        let nothing = CallFacts::without_effects("T", rules, serde_json::Value::Null);
         let calls = [
             ("touches nothing", nothing.clone()),
             (
                 "reads inside",
-                Facts {
+                CallFacts {
                     reads: touched("/p/a"),
                     ..nothing.clone()
                 },
             ),
             (
                 "reads a kept result",
-                Facts {
+                CallFacts {
                     reads: touched("/s/r"),
                     ..nothing.clone()
                 },
             ),
             (
                 "reads outside",
-                Facts {
+                CallFacts {
                     reads: touched("/etc/passwd"),
                     ..nothing.clone()
                 },
             ),
             (
                 "reads a sibling",
-                Facts {
+                CallFacts {
                     reads: touched("/p2/a"),
                     ..nothing.clone()
                 },
             ),
             (
                 "writes inside",
-                Facts {
+                CallFacts {
                     writes: touched("/p/a"),
                     ..nothing.clone()
                 },
             ),
             (
                 "writes a kept result",
-                Facts {
+                CallFacts {
                     writes: touched("/s/r"),
                     ..nothing.clone()
                 },
             ),
             (
                 "writes outside",
-                Facts {
+                CallFacts {
                     writes: touched("/etc/passwd"),
                     ..nothing.clone()
                 },
             ),
             (
                 "writes by a link",
-                Facts {
-                    writes: vec![Touched {
+                CallFacts {
+                    writes: vec![TouchedPath {
                         given: "/p/link".into(),
                         real: "/etc/x".into(),
                         controls_repository: false,
@@ -546,37 +546,37 @@ mod tests {
             ),
             (
                 "writes a control file",
-                Facts {
+                CallFacts {
                     writes: touched("/p/.git/config"),
                     ..nothing.clone()
                 },
             ),
             (
                 "opaque",
-                Facts {
+                CallFacts {
                     opaque: true,
                     ..nothing.clone()
                 },
             ),
             (
                 "opaque, tool allows",
-                Facts {
+                CallFacts {
                     opaque: true,
-                    tool_permission: Permission::Allow,
+                    tool_permission: ToolPermission::Allow,
                     ..nothing.clone()
                 },
             ),
             (
                 "tool asks",
-                Facts {
-                    tool_permission: Permission::Ask("why".into()),
+                CallFacts {
+                    tool_permission: ToolPermission::Ask("why".into()),
                     ..nothing.clone()
                 },
             ),
             (
                 "tool denies",
-                Facts {
-                    tool_permission: Permission::Deny("why".into()),
+                CallFacts {
+                    tool_permission: ToolPermission::Deny("why".into()),
                     ..nothing
                 },
             ),

@@ -12,7 +12,7 @@ pub struct Decision {
     /// The behavior.
     pub behavior: Behavior,
     /// The reason.
-    pub reason: Because,
+    pub reason: DecisionReason,
 }
 
 impl Decision {
@@ -52,7 +52,7 @@ impl Behavior {
 
 /// The reason for a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Because {
+pub enum DecisionReason {
     /// The call changes nothing.
     ReadOnly,
     /// The tool gave this reason.
@@ -101,7 +101,7 @@ pub enum Because {
     Changes(Option<PathBuf>),
 }
 
-impl Because {
+impl DecisionReason {
     pub(super) fn rule(rule: &Rule, on: String) -> Self {
         Self::Rule {
             rule: rule.text.clone(),
@@ -134,7 +134,7 @@ impl Because {
     }
 }
 
-impl fmt::Display for Because {
+impl fmt::Display for DecisionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ReadOnly => f.write_str("it only reads"),

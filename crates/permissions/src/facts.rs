@@ -7,21 +7,21 @@ use std::{
 };
 
 use haft_contract::{
-    BoundCall, CallContext, Effects, JudgedPath, JudgedPaths, Permission, Reach, RuleMatch,
+    BoundCall, CallContext, Effects, AuthorizedPath, AuthorizedPaths, ToolPermission, Reach, RuleMatch,
 };
-use haft_shell::ReadLine;
+use haft_shell::AnalyzedLine;
 use serde_json::Value;
 
 use super::{
     repository_paths::controls_repository,
-    rules::{Target, ToolName, parameters, target},
+    rules::{UrlTarget, ToolSelector, parameters, target},
     shell_facts::ShellFacts,
 };
 use haft_settings::resolve;
 
 /// A path a call touches. Two are equal if their paths are.
 #[derive(Debug, Clone, Eq)]
-pub struct Touched {
+pub struct TouchedPath {
     /// As the call names it; absolute, without `..`.
     pub given: PathBuf,
     /// Where it really leads.
@@ -31,7 +31,7 @@ pub struct Touched {
     pub controls_repository: bool,
 }
 
-impl PartialEq for Touched {
+impl PartialEq for TouchedPath {
     fn eq(&self, other: &Self) -> bool {
         self.given == other.given && self.real == other.real
     }
@@ -40,7 +40,7 @@ impl PartialEq for Touched {
 /// The maximum length of a path in bytes: `PATH_MAX` of Linux.
 pub const MAX_PATH: usize = 4_096;
 
-impl Touched {
+impl TouchedPath {
     pub(super) fn new(given: &Path) -> Self {
         if given.as_os_str().len() > MAX_PATH {
             // The kernel opens no path of this length.
@@ -79,7 +79,7 @@ pub struct PathContext {
 
 /// What hooks said of a call, all of them taken together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum HookWord {
+pub enum HookPermission {
     /// Nothing.
     #[default]
     NoAnswer,
@@ -93,7 +93,7 @@ pub enum HookWord {
 
 /// What is known of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Facts {
+pub struct CallFacts {
     /// Which tool, by its own name.
     pub tool: String,
     /// What else rules may call it.
@@ -107,9 +107,9 @@ pub struct Facts {
     /// The call's input, for rules about a parameter.
     pub input: Value,
     /// Paths it reads.
-    pub reads: Vec<Touched>,
+    pub reads: Vec<TouchedPath>,
     /// Paths it writes.
-    pub writes: Vec<Touched>,
+    pub writes: Vec<TouchedPath>,
     /// It lists or looks at what is below what it reads.
     pub searches: bool,
     /// It may write more than these paths, or do something else altogether.
@@ -119,9 +119,9 @@ pub struct Facts {
     /// A command line, read.
     pub shell: Option<ShellFacts>,
     /// The same line as the tool has read it already, if it has.
-    pub read: Option<Arc<ReadLine>>,
+    pub read: Option<Arc<AnalyzedLine>>,
     /// Addresses it fetches: the one asked for, then where it is sent on to.
-    pub fetches: Vec<Target>,
+    pub fetches: Vec<UrlTarget>,
     /// What the host of the first address resolves to, where that was asked.
     pub resolved: Vec<String>,
     /// What a rule's text is compared with: the kind of agent, the skill with its arguments.
@@ -129,12 +129,12 @@ pub struct Facts {
     /// The text in which danger would hide.
     pub command: Option<String>,
     /// The tool's own word.
-    pub tool_permission: Permission,
+    pub tool_permission: ToolPermission,
     /// What hooks said.
-    pub hook: HookWord,
+    pub hook: HookPermission,
 }
 
-impl Facts {
+impl CallFacts {
     /// Gathers what is known of a call that is about to run, but for its command line
     /// ([`Self::read_command`]). Follows links, reads nothing else.
     pub fn from_call(bound: &dyn BoundCall, cx: &CallContext) -> Self {
@@ -169,8 +169,8 @@ impl Facts {
             resolved: Vec::new(),
             subject: None,
             command: None,
-            tool_permission: Permission::ByEffects,
-            hook: HookWord::NoAnswer,
+            tool_permission: ToolPermission::ByEffects,
+            hook: HookPermission::NoAnswer,
         }
     }
 
@@ -181,17 +181,17 @@ impl Facts {
 
     fn touching(bound: &dyn BoundCall, effects: Effects) -> Self {
         let paths = |reach: &Reach| match reach {
-            Reach::Paths(paths) => paths.iter().map(|path| Touched::new(path)).collect(),
+            Reach::Paths(paths) => paths.iter().map(|path| TouchedPath::new(path)).collect(),
             Reach::Nothing | Reach::Anything => Vec::new(),
         };
-        let mut writes: Vec<Touched> = paths(&effects.writes);
-        writes.iter_mut().for_each(Touched::mark_written);
-        let mut reads: Vec<Touched> = paths(&effects.reads);
+        let mut writes: Vec<TouchedPath> = paths(&effects.writes);
+        writes.iter_mut().for_each(TouchedPath::mark_written);
+        let mut reads: Vec<TouchedPath> = paths(&effects.reads);
         // A path parameter is at least looked at, whatever the effects say.
         for path in path_parameters(bound) {
-            let known = |touched: &Touched| touched.given == path;
+            let known = |touched: &TouchedPath| touched.given == path;
             if !reads.iter().any(known) && !writes.iter().any(known) {
-                reads.push(Touched::new(&path));
+                reads.push(TouchedPath::new(&path));
             }
         }
         let spec = bound.spec();
@@ -230,18 +230,18 @@ impl Facts {
             resolved: Vec::new(),
             subject,
             command: None,
-            tool_permission: Permission::ByEffects,
-            hook: HookWord::NoAnswer,
+            tool_permission: ToolPermission::ByEffects,
+            hook: HookPermission::NoAnswer,
         }
     }
 
     /// Does a rule's name mean this tool?
-    pub(super) fn is_called(&self, name: &ToolName) -> bool {
+    pub(super) fn is_called(&self, name: &ToolSelector) -> bool {
         match name {
-            ToolName::One(name) => {
+            ToolSelector::One(name) => {
                 *name == self.tool || self.aliases.iter().any(|alias| alias == name)
             }
-            ToolName::Server(_) | ToolName::Fitting(_) => name.is(&self.tool),
+            ToolSelector::Server(_) | ToolSelector::Fitting(_) => name.is(&self.tool),
         }
     }
 
@@ -273,9 +273,9 @@ impl Facts {
     }
 
     /// The paths it was judged by, for the tool to hold itself to.
-    pub fn authorized_paths(&self) -> JudgedPaths {
+    pub fn authorized_paths(&self) -> AuthorizedPaths {
         let touched = self.reads.iter().chain(&self.writes);
-        JudgedPaths::new(touched.map(|touched| JudgedPath {
+        AuthorizedPaths::new(touched.map(|touched| AuthorizedPath {
             given: touched.given.clone(),
             real: touched.real.clone(),
         }))
@@ -303,7 +303,7 @@ impl Facts {
 }
 
 /// The command line of a call as its tool has read it.
-fn read_line(bound: &dyn BoundCall) -> Option<Arc<ReadLine>> {
+fn read_line(bound: &dyn BoundCall) -> Option<Arc<AnalyzedLine>> {
     bound.parsed_input()?.downcast().ok()
 }
 
@@ -322,13 +322,13 @@ fn path_parameters(bound: &dyn BoundCall) -> Vec<PathBuf> {
 }
 
 /// What of an input rules look at: addresses, and a text.
-fn matched(rules: RuleMatch, input: &Value) -> (Vec<Target>, Option<String>) {
+fn matched(rules: RuleMatch, input: &Value) -> (Vec<UrlTarget>, Option<String>) {
     let text = |name: &str| input.get(name).and_then(Value::as_str).unwrap_or_default();
     match rules {
         RuleMatch::Address(parameter) => {
             // A call that names no address at all contacts no one by it.
             let given = input.get(parameter).filter(|given| !given.is_null());
-            let target = given.map(|_| target(text(parameter)).unwrap_or_else(Target::none));
+            let target = given.map(|_| target(text(parameter)).unwrap_or_else(UrlTarget::none));
             (target.into_iter().collect(), None)
         }
         RuleMatch::Text {

@@ -9,25 +9,25 @@ use std::{
 use haft_shell::{Effect, EffectVerdict, LinePart, WriteKind};
 
 use super::{
-    Policy, Touched,
+    Policy, TouchedPath,
     matching::denied_paths,
-    removals::Removed,
+    removals::RemovedTree,
     rules::RuleClass,
-    shell_facts::{PathAccess, PathUse, ShellFacts, Where},
+    shell_facts::{PathAccess, PathUse, ShellFacts, PathLocation},
 };
 
 /// The paths that a command line may write without naming them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Filled {
+pub(super) enum TreeWrite {
     /// Any path below this directory.
-    Below(Touched),
+    Below(TouchedPath),
     /// Any path.
     Anywhere,
     /// Only this path, known from the current contents of the copied or moved sources.
     Exactly(PathBuf),
 }
 
-impl Filled {
+impl TreeWrite {
     /// Returns the tree writes of the parts of a line. Reads the file system: nothing is below a
     /// file, and the targets of a copy or move depend on the contents of its sources.
     pub(super) fn from_parts(
@@ -44,9 +44,9 @@ impl Filled {
             let uses = paths[at].iter().chain(&stored[at]);
             for path in uses.filter(|path| path.access == PathAccess::Write(WriteKind::Tree)) {
                 let (places, names) = match &path.place {
-                    Where::Known(places) => (places.iter(), brought.as_ref()),
-                    Where::Below(Some(places)) => (places.iter(), None),
-                    Where::Below(None) => {
+                    PathLocation::Known(places) => (places.iter(), brought.as_ref()),
+                    PathLocation::Below(Some(places)) => (places.iter(), None),
+                    PathLocation::Below(None) => {
                         all.push(Self::Anywhere);
                         continue;
                     }
@@ -77,18 +77,18 @@ pub(super) fn denied_below(policy: &Policy, shell: &ShellFacts) -> Option<String
     let covers = |path: &Path| denied.iter().any(|pattern| pattern.covers(path));
     let why = "a file that may not be changed";
     shell.filled.iter().find_map(|filled| match filled {
-        Filled::Anywhere => Some(format!("it may write {why}")),
-        Filled::Below(touched) => {
+        TreeWrite::Anywhere => Some(format!("it may write {why}")),
+        TreeWrite::Below(touched) => {
             let reached = touched.both().into_iter().any(reaches);
             reached.then(|| format!("below {} it may write {why}", touched.given.display()))
         }
-        Filled::Exactly(path) => {
+        TreeWrite::Exactly(path) => {
             covers(path).then(|| format!("it writes {}, {why}", path.display()))
         }
     })
 }
 
-fn is_file(touched: &Touched) -> bool {
+fn is_file(touched: &TouchedPath) -> bool {
     let plain = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
     touched.both().into_iter().all(plain)
 }
@@ -115,12 +115,12 @@ fn copied_names(part: &LinePart, paths: &[PathUse]) -> Option<Vec<PathBuf>> {
         .iter()
         .filter(|path| matches!(path.access, PathAccess::Read { walks: true, .. }));
     for path in read {
-        let Where::Known(places) = &path.place else {
+        let PathLocation::Known(places) = &path.place else {
             return None;
         };
         for touched in places {
             if touched.real.is_dir() {
-                let removed = Removed::scan(&touched.real);
+                let removed = RemovedTree::scan(&touched.real);
                 let below = removed.whole()?.iter();
                 let below = below.filter_map(|path| path.strip_prefix(&touched.real).ok());
                 names.extend(below.map(Path::to_path_buf));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use haft_contract::ToolSpec;
-use haft_settings::{Bases, Problem, RuleSource, Scope, Settings, resolve};
+use haft_settings::{PatternBases, SettingsProblem, RuleSource, SettingsScope, Settings, resolve};
 
 use super::{
     SandboxSettings, is_protected,
@@ -32,16 +32,16 @@ pub trait PermissionSettings {
 impl PermissionSettings for Settings {
     fn rules(&mut self, allowed: &[String], denied: &[String]) -> Rules {
         let mut rules = Rules::default();
-        let flags = Bases {
+        let flags = PatternBases {
             cwd: self.places.cwd.clone(),
             home: self.places.home.clone(),
             slash: self.places.cwd.clone(),
         };
         for (list, texts) in [(List::Allow, allowed), (List::Deny, denied)] {
             for text in texts.iter().flat_map(|texts| split_list(texts)) {
-                let added = rules.add(list, &text, RuleSource::of(Scope::CommandLine), &flags);
+                let added = rules.add(list, &text, RuleSource::of(SettingsScope::CommandLine), &flags);
                 if let Err(problem) = added {
-                    self.problems.push(Problem {
+                    self.problems.push(SettingsProblem {
                         place: "command line".to_owned(),
                         what: format!("rule {:?}: {}", problem.rule, problem.problem),
                     });
@@ -88,7 +88,7 @@ impl PermissionSettings for Settings {
                         waiting.push((text.to_owned(), source));
                         continue;
                     }
-                    let bases = Bases {
+                    let bases = PatternBases {
                         slash: layer.slash.clone(),
                         ..flags.clone()
                     };
@@ -101,7 +101,7 @@ impl PermissionSettings for Settings {
                 }
             }
         }
-        if self.flag_of(Scope::Managed, "allowManagedPermissionRulesOnly") {
+        if self.flag_of(SettingsScope::Managed, "allowManagedPermissionRulesOnly") {
             rules.close();
         } else {
             self.report_skipped(waiting.len(), "allow rule");
@@ -111,7 +111,7 @@ impl PermissionSettings for Settings {
     }
 
     fn understand(&mut self, rules: &mut Rules, tools: &[ToolSpec]) {
-        let problems = rules.resolve_for_tools(tools).into_iter().map(|problem| Problem {
+        let problems = rules.resolve_for_tools(tools).into_iter().map(|problem| SettingsProblem {
             place: problem.source.to_string(),
             what: match problem.left_out && problem.source.file.is_some() {
                 true => format!("rule {:?} is left out: {}", problem.rule, problem.problem),

@@ -256,7 +256,7 @@ pub(super) fn in_file(file: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Facts, PathContext, Policy, decide};
+    use crate::{CallFacts, PathContext, Policy, decide};
 
     fn behavior(root: &Path, line: &str) -> &'static str {
         let setting = PathContext {
@@ -265,7 +265,7 @@ mod tests {
         };
         let input = serde_json::json!({ "command": line });
         let rules = haft_contract::RuleMatch::Command("command");
-        let mut facts = Facts::without_effects("Bash", rules, input);
+        let mut facts = CallFacts::without_effects("Bash", rules, input);
         facts.opaque = true;
         facts.read_command(&setting);
         let mode = haft_contract::PermissionMode::Default;

@@ -5,7 +5,7 @@
 
 use std::{ffi::OsStr, fs, path::PathBuf};
 
-use super::Touched;
+use super::TouchedPath;
 use haft_settings::resolve;
 
 /// More files than this are not judged one by one.
@@ -16,7 +16,7 @@ const MOST_SEEN: usize = 20_000;
 
 /// The files that a pattern stands for, from each of these directories; none where it fits no file.
 /// `None`: they are not known.
-pub(super) fn expand_on_disk(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<Touched>> {
+pub(super) fn expand_on_disk(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<TouchedPath>> {
     // With an option of the shell it goes through all directories.
     if pattern.contains("**") {
         return None;
@@ -26,7 +26,7 @@ pub(super) fn expand_on_disk(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<V
     } else {
         cwd?.to_vec()
     };
-    let mut found: Vec<Touched> = starts.iter().map(|start| Touched::new(start)).collect();
+    let mut found: Vec<TouchedPath> = starts.iter().map(|start| TouchedPath::new(start)).collect();
     let mut seen = 0;
     for part in pattern
         .split('/')
@@ -63,9 +63,9 @@ pub(super) fn expand_on_disk(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<V
     Some(found)
 }
 
-fn below(place: &Touched, name: &OsStr, is_link: bool) -> Touched {
+fn below(place: &TouchedPath, name: &OsStr, is_link: bool) -> TouchedPath {
     let real = place.real.join(name);
-    Touched {
+    TouchedPath {
         given: resolve::normalize(&place.given.join(name)),
         real: if is_link { resolve::resolve_links(&real) } else { real },
         controls_repository: false,
@@ -92,7 +92,7 @@ fn fits(pattern: &str, name: &OsStr) -> bool {
 }
 
 /// A piece of a pattern.
-enum Piece {
+enum GlobToken {
     /// Any text.
     Star,
     /// Any character.
@@ -106,7 +106,7 @@ enum Piece {
     },
 }
 
-impl Piece {
+impl GlobToken {
     fn fits(&self, letter: char) -> bool {
         match self {
             Self::Star => false,
@@ -133,7 +133,7 @@ impl Piece {
     }
 }
 
-fn pieces(pattern: &str, brackets: bool) -> Vec<Piece> {
+fn pieces(pattern: &str, brackets: bool) -> Vec<GlobToken> {
     let mut pieces = Vec::new();
     let mut rest = pattern;
     while let Some(letter) = rest.chars().next() {
@@ -147,16 +147,16 @@ fn pieces(pattern: &str, brackets: bool) -> Vec<Piece> {
         }
         rest = &rest[letter.len_utf8()..];
         pieces.push(match letter {
-            '*' => Piece::Star,
-            '?' => Piece::One,
-            letter => Piece::Plain(letter),
+            '*' => GlobToken::Star,
+            '?' => GlobToken::One,
+            letter => GlobToken::Plain(letter),
         });
     }
     pieces
 }
 
 /// What stands behind an opening bracket, and what follows the closing one.
-fn set(text: &str) -> Option<(Piece, &str)> {
+fn set(text: &str) -> Option<(GlobToken, &str)> {
     let inner = text.strip_prefix(['!', '^']);
     let (none, inner) = (inner.is_some(), inner.unwrap_or(text));
     // A closing bracket right at the beginning is one of the characters.
@@ -165,7 +165,7 @@ fn set(text: &str) -> Option<(Piece, &str)> {
     let behind = &inner[end + 1..];
     // Classes such as `[[:alpha:]]`: anything.
     if inner[..end].contains("[:") {
-        return Some((Piece::One, behind.strip_prefix(']').unwrap_or(behind)));
+        return Some((GlobToken::One, behind.strip_prefix(']').unwrap_or(behind)));
     }
     let letters: Vec<char> = inner[..end].chars().collect();
     let mut ranges = Vec::new();
@@ -179,15 +179,15 @@ fn set(text: &str) -> Option<(Piece, &str)> {
             at += 1;
         }
     }
-    Some((Piece::Set { ranges, none }, behind))
+    Some((GlobToken::Set { ranges, none }, behind))
 }
 
-fn matches(pattern: &[Piece], name: &[char]) -> bool {
+fn matches(pattern: &[GlobToken], name: &[char]) -> bool {
     // The last star is the only one that ever needs to give way.
     let (mut at, mut from, mut star) = (0, 0, None);
     while from < name.len() {
         match pattern.get(at) {
-            Some(Piece::Star) => {
+            Some(GlobToken::Star) => {
                 star = Some((at, from));
                 at += 1;
             }
@@ -207,7 +207,7 @@ fn matches(pattern: &[Piece], name: &[char]) -> bool {
     }
     pattern[at..]
         .iter()
-        .all(|piece| matches!(piece, Piece::Star))
+        .all(|piece| matches!(piece, GlobToken::Star))
 }
 
 #[cfg(test)]
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     /// As pairs of names below a directory.
-    fn names(found: Option<Vec<Touched>>, root: &Path) -> Option<Vec<(String, String)>> {
+    fn names(found: Option<Vec<TouchedPath>>, root: &Path) -> Option<Vec<(String, String)>> {
         let shown = |path: &Path| match path.strip_prefix(root) {
             Ok(inside) => inside.display().to_string(),
             Err(_) => path.display().to_string(),

@@ -8,8 +8,8 @@ use std::{fs, path::Path};
 use unicode_normalization::UnicodeNormalization;
 
 use super::{
-    Facts, Touched,
-    shell_facts::{ShellFacts, Where},
+    CallFacts, TouchedPath,
+    shell_facts::{ShellFacts, PathLocation},
 };
 
 /// The maximum number of paths that are checked for one call.
@@ -25,20 +25,20 @@ const CONFUSABLES: &str = "\
 
 /// Returns a sentence for each entry that looks like a path of the call and is in the same directory.
 /// Characters beyond ASCII are escaped.
-pub fn find_look_alikes(facts: &Facts) -> Vec<String> {
+pub fn find_look_alikes(facts: &CallFacts) -> Vec<String> {
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
     let places = shell
         .flat_map(|(_, _, paths)| paths)
         .map(|path| match &path.place {
-            Where::Known(places) => places.as_slice(),
-            Where::Below(_) => &[],
+            PathLocation::Known(places) => places.as_slice(),
+            PathLocation::Below(_) => &[],
         });
     let touched = facts
         .writes
         .iter()
         .chain(&facts.reads)
         .chain(places.flatten());
-    let mut checked: Vec<&Touched> = Vec::new();
+    let mut checked: Vec<&TouchedPath> = Vec::new();
     for one in touched {
         if checked.len() < MAX_PATHS && !checked.contains(&one) {
             checked.push(one);

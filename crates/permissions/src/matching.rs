@@ -8,22 +8,22 @@ use haft_shell::{Arg, Effect, LinePart, WriteKind, commands::is_known};
 use serde_json::Value;
 
 use super::{
-    Facts, Touched, named_operands,
-    removals::Removed,
-    rules::{Domain, PathPattern, Rule, RuleClass, RuleContent, Target, Wildcard},
-    shell_facts::{PathAccess, PathUse, ShellFacts, Where},
+    CallFacts, TouchedPath, named_operands,
+    removals::RemovedTree,
+    rules::{DomainPattern, PathPattern, Rule, RuleClass, RuleContent, UrlTarget, Wildcard},
+    shell_facts::{PathAccess, PathUse, ShellFacts, PathLocation},
 };
 
 /// What a rule hit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Hit {
+pub(super) struct RuleHit {
     /// The part of a command line, by its index.
     pub(super) part: Option<usize>,
     /// What it fitted, in the words of the call.
     pub(super) what: String,
 }
 
-impl Hit {
+impl RuleHit {
     fn call() -> Self {
         Self {
             part: None,
@@ -40,24 +40,24 @@ impl Hit {
 }
 
 /// What of the call a deny or ask rule speaks of, if anything.
-pub(super) fn match_rule(rule: &Rule, facts: &Facts) -> Option<Hit> {
+pub(super) fn match_rule(rule: &Rule, facts: &CallFacts) -> Option<RuleHit> {
     let own = facts.is_called(&rule.tool);
     // Whatever runs a command or touches a path is held by the rules about that, whichever tool it is.
     if !own && rule.class == RuleClass::Tool {
         return None;
     }
     match &*rule.resolve_content(facts)? {
-        RuleContent::All => own.then(Hit::call),
+        RuleContent::All => own.then(RuleHit::call),
         RuleContent::Command { pattern, .. } => match &facts.shell {
             Some(shell) => command_hit(pattern, shell),
             // A tool of this name that does not say where its command is: it may be any.
-            None => (own && !facts.has_command()).then(Hit::call),
+            None => (own && !facts.has_command()).then(RuleHit::call),
         },
         RuleContent::Path(pattern) => path_hit(rule, pattern, facts),
         RuleContent::Domain(domain) => domain_hit(domain, facts),
         RuleContent::Text(pattern) => {
             let subject = facts.subject.as_deref()?;
-            (own && pattern.matches(subject)).then(|| Hit::on(subject))
+            (own && pattern.matches(subject)).then(|| RuleHit::on(subject))
         }
         RuleContent::Parameter { name, value } => {
             if !own {
@@ -66,7 +66,7 @@ pub(super) fn match_rule(rule: &Rule, facts: &Facts) -> Option<Hit> {
             let given = scalar(facts.input.get(name)?)?;
             value
                 .matches(&given)
-                .then(|| Hit::on(format!("{name}: {given}")))
+                .then(|| RuleHit::on(format!("{name}: {given}")))
         }
         // Its meaning was just asked for.
         RuleContent::Open(_) => None,
@@ -82,10 +82,10 @@ fn scalar(value: &Value) -> Option<Cow<'_, str>> {
 }
 
 /// Tries a pattern on every part, in every spelling.
-fn command_hit(pattern: &Wildcard, shell: &ShellFacts) -> Option<Hit> {
+fn command_hit(pattern: &Wildcard, shell: &ShellFacts) -> Option<RuleHit> {
     let line = shell.line.trim();
     if pattern.matches(line) {
-        return Some(Hit::on(line));
+        return Some(RuleHit::on(line));
     }
     if line.len() > haft_shell::MAX_LINE {
         // Trying every word of it takes too long; the line is undecidable.
@@ -93,11 +93,11 @@ fn command_hit(pattern: &Wildcard, shell: &ShellFacts) -> Option<Hit> {
     }
     if shell.analysis.unreadable.is_some() {
         return guess_commands(line)
-            .find_map(|text| pattern.matches(&text).then(|| Hit::on(text.clone())));
+            .find_map(|text| pattern.matches(&text).then(|| RuleHit::on(text.clone())));
     }
     shell.spellings.iter().enumerate().find_map(|(at, texts)| {
         let text = texts.iter().find(|text| pattern.matches(text))?;
-        Some(Hit {
+        Some(RuleHit {
             part: Some(at),
             what: text.clone(),
         })
@@ -117,7 +117,7 @@ pub(super) fn spellings(part: &LinePart) -> Vec<String> {
     let named = part
         .argv
         .first()
-        .is_some_and(|first| matches!(first.value, haft_shell::Value::Literal(_)));
+        .is_some_and(|first| matches!(first.value, haft_shell::ArgValue::Literal(_)));
     if !named {
         return all;
     }
@@ -143,10 +143,10 @@ fn joined(name: &str, rest: &[&str]) -> String {
 /// An argument as text, as far as it is known.
 pub(super) fn shown(arg: &Arg) -> &str {
     match &arg.value {
-        haft_shell::Value::Literal(text)
-        | haft_shell::Value::Braced(text)
-        | haft_shell::Value::Glob(text) => text,
-        haft_shell::Value::Unknown { prefix, .. } => prefix,
+        haft_shell::ArgValue::Literal(text)
+        | haft_shell::ArgValue::Braced(text)
+        | haft_shell::ArgValue::Glob(text) => text,
+        haft_shell::ArgValue::Unknown { prefix, .. } => prefix,
     }
 }
 
@@ -185,10 +185,10 @@ fn guess_commands(line: &str) -> impl Iterator<Item = String> {
 }
 
 /// A path rule against the paths of any tool, also of a command line.
-fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &Facts) -> Option<Hit> {
+fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &CallFacts) -> Option<RuleHit> {
     // A rule with a tool's own name speaks of everything that it touches.
     let reading = rule.class != RuleClass::Edits;
-    let covers = |touched: &Touched| covers(pattern, touched);
+    let covers = |touched: &TouchedPath| covers(pattern, touched);
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
     let stored = facts.shell.iter().flat_map(|shell| &shell.stored);
     for ((at, _, paths), stored) in shell.zip(stored) {
@@ -198,7 +198,7 @@ fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &Facts) -> Option<Hit> {
                 PathAccess::Write(_) => true,
                 PathAccess::Read { .. } => reading,
             };
-            let Where::Known(places) = &path.place else {
+            let PathLocation::Known(places) = &path.place else {
                 continue;
             };
             // Anyone who lists or walks a directory reads what is below it.
@@ -210,7 +210,7 @@ fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &Facts) -> Option<Hit> {
                 .iter()
                 .find(|touched| covers(touched) || (below && covers_below(pattern, touched)));
             if concerns && let Some(touched) = found {
-                return Some(Hit {
+                return Some(RuleHit {
                     part: Some(at),
                     what: touched.given.display().to_string(),
                 });
@@ -227,27 +227,27 @@ fn path_hit(rule: &Rule, pattern: &PathPattern, facts: &Facts) -> Option<Hit> {
     let write = (!is_spared).then_some(&facts.writes).into_iter().flatten();
     read.chain(write)
         .find(|touched| covers(touched) || (facts.searches && covers_below(pattern, touched)))
-        .map(|touched| Hit::on(touched.given.display().to_string()))
+        .map(|touched| RuleHit::on(touched.given.display().to_string()))
 }
 
-fn covers(pattern: &PathPattern, touched: &Touched) -> bool {
+fn covers(pattern: &PathPattern, touched: &TouchedPath) -> bool {
     touched.both().into_iter().any(|path| pattern.covers(path))
 }
 
-fn covers_below(pattern: &PathPattern, touched: &Touched) -> bool {
+fn covers_below(pattern: &PathPattern, touched: &TouchedPath) -> bool {
     let below = |path: &Path| pattern.covers_all_below(path);
     touched.both().into_iter().any(below)
 }
 
-fn domain_hit(domain: &Domain, facts: &Facts) -> Option<Hit> {
-    let fetched = |target: &&Target| domain.matches(&target.host);
+fn domain_hit(domain: &DomainPattern, facts: &CallFacts) -> Option<RuleHit> {
+    let fetched = |target: &&UrlTarget| domain.matches(&target.host);
     if let Some(target) = facts.fetches.iter().find(fetched) {
-        return Some(Hit::on(target.host.clone()));
+        return Some(RuleHit::on(target.host.clone()));
     }
     let shell = facts.shell.as_ref()?;
     shell.parts().find_map(|(at, part, _)| {
         part.finding.effects.iter().find_map(|effect| match effect {
-            Effect::Net(Some(host)) if domain.matches(host) => Some(Hit {
+            Effect::Net(Some(host)) if domain.matches(host) => Some(RuleHit {
                 part: Some(at),
                 what: host.clone(),
             }),
@@ -322,7 +322,7 @@ pub(super) fn undecidable(
 /// Why a line must not pass that removes a directory: something denied goes with it.
 pub(super) fn denied_in_removed(policy: &super::Policy, shell: &ShellFacts) -> Option<String> {
     let denied = denied_paths(policy, |_| true);
-    let taken = |removed: &Removed| {
+    let taken = |removed: &RemovedTree| {
         let path = removed.first_denied(&denied)?;
         Some(format!("{} would go with its directory", path.display()))
     };
@@ -460,7 +460,7 @@ fn may_reach(unread: &[&PathPattern], unwritten: &[&PathPattern], path: &PathUse
     if denied.is_empty() {
         return false;
     }
-    let reaches = |touched: &Touched| {
+    let reaches = |touched: &TouchedPath| {
         denied.iter().any(|pattern| {
             touched
                 .both()
@@ -469,9 +469,9 @@ fn may_reach(unread: &[&PathPattern], unwritten: &[&PathPattern], path: &PathUse
         })
     };
     match &path.place {
-        Where::Known(places) => walks && places.iter().any(reaches),
-        Where::Below(Some(places)) => places.iter().any(reaches),
-        Where::Below(None) => true,
+        PathLocation::Known(places) => walks && places.iter().any(reaches),
+        PathLocation::Below(Some(places)) => places.iter().any(reaches),
+        PathLocation::Below(None) => true,
     }
 }
 

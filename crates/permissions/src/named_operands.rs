@@ -8,16 +8,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_shell::{Arg, EffectVerdict, LinePart, Start, Value, commands::is_known};
+use haft_shell::{Arg, EffectVerdict, LinePart, StartedProgram, ArgValue, commands::is_known};
 
 use super::{
-    Policy, Touched,
+    Policy, TouchedPath,
     facts::MAX_PATH,
     globs,
     matching::{MAY_START, denied_paths},
-    removals::Removed,
+    removals::RemovedTree,
     rules::{PathPattern, RuleClass},
-    shell_facts::{PathUse, Where, absolute},
+    shell_facts::{PathUse, PathLocation, absolute},
 };
 
 /// The maximum number of paths that are resolved for one part of a line.
@@ -105,9 +105,9 @@ const TAKES_VERBS: &[&str] = &[
 /// The paths that the arguments of one part name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct NamedOperands {
-    paths: Vec<Touched>,
+    paths: Vec<TouchedPath>,
     /// The directories among them, scanned.
-    directories: Vec<Removed>,
+    directories: Vec<RemovedTree>,
     /// There are more paths than [`MAX_PATHS`] or more directories than [`MAX_SCANS`], or a path is longer
     /// than [`MAX_PATH`].
     more: bool,
@@ -147,7 +147,7 @@ impl NamedOperands {
                     named.more = true;
                     return named;
                 }
-                let touched = Touched::new(&path);
+                let touched = TouchedPath::new(&path);
                 if is_described(&touched, described) {
                     continue;
                 }
@@ -160,7 +160,7 @@ impl NamedOperands {
         named
     }
 
-    fn scan(&mut self, touched: &Touched) {
+    fn scan(&mut self, touched: &TouchedPath) {
         if !touched.real.is_dir() {
             return;
         }
@@ -169,7 +169,7 @@ impl NamedOperands {
             return;
         }
         self.directories
-            .push(Removed::scan(&touched.real));
+            .push(RemovedTree::scan(&touched.real));
     }
 
     /// Returns why the part may access denied paths, if that is uncertain. `open` means that the
@@ -222,27 +222,27 @@ pub(super) fn undescribed(
 /// evaluated as its own part.
 fn is_started(part: &LinePart, arg: &Arg) -> bool {
     part.finding.starts.iter().any(|start| match start {
-        Start::Command { argv, .. } => argv.contains(arg),
-        Start::Script(text) => text == arg,
+        StartedProgram::Command { argv, .. } => argv.contains(arg),
+        StartedProgram::Script(text) => text == arg,
     })
 }
 
-fn is_described(touched: &Touched, described: &[PathUse]) -> bool {
+fn is_described(touched: &TouchedPath, described: &[PathUse]) -> bool {
     described.iter().any(|path| match &path.place {
-        Where::Known(places) => places.iter().any(|place| place.given == touched.given),
-        Where::Below(_) => false,
+        PathLocation::Known(places) => places.iter().any(|place| place.given == touched.given),
+        PathLocation::Below(_) => false,
     })
 }
 
 /// Returns every path that an argument may name. `runs_text`: the argument may contain a command.
 fn paths_of(arg: &Arg, runs_text: bool, cwd: Option<&[PathBuf]>) -> Vec<PathBuf> {
     let text = match &arg.value {
-        Value::Literal(text) | Value::Braced(text) => text,
-        Value::Glob(text) => {
+        ArgValue::Literal(text) | ArgValue::Braced(text) => text,
+        ArgValue::Glob(text) => {
             let files = globs::expand_on_disk(text, cwd).unwrap_or_default();
             return files.into_iter().map(|touched| touched.given).collect();
         }
-        Value::Unknown { .. } => return Vec::new(),
+        ArgValue::Unknown { .. } => return Vec::new(),
     };
     let mut paths = Vec::new();
     for piece in pieces(text) {

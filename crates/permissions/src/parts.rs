@@ -3,17 +3,17 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_contract::{ApprovalPart, Confined, NetworkAccess};
+use haft_contract::{ApprovalPart, ConfinementProfile, NetworkAccess};
 use haft_settings::resolve;
-use haft_shell::{Arg, Effect, LinePart, Value, WriteKind};
+use haft_shell::{Arg, Effect, LinePart, ArgValue, WriteKind};
 
-use super::{Because, Covered, Facts, Policy, Touched, profile, sandbox, uncovered_parts};
+use super::{DecisionReason, PartCoverage, CallFacts, Policy, TouchedPath, profile, sandbox, uncovered_parts};
 
 /// The maximum length of a meaning, in characters.
 const LONGEST: usize = 160;
 
 /// Returns the parts of a call's command line and what each does.
-pub fn parts(policy: &Policy, facts: &Facts) -> Vec<ApprovalPart> {
+pub fn parts(policy: &Policy, facts: &CallFacts) -> Vec<ApprovalPart> {
     let Some(shell) = &facts.shell else {
         return Vec::new();
     };
@@ -24,14 +24,14 @@ pub fn parts(policy: &Policy, facts: &Facts) -> Vec<ApprovalPart> {
             text: part_text(&all[at], &shell.line).to_owned(),
             meaning: meaning(&all[at], &covered),
             depth: part_depth(all, &all[at]),
-            asks: matches!(covered, Covered::Uncovered(_)),
+            asks: matches!(covered, PartCoverage::Uncovered(_)),
         })
         .collect()
 }
 
 /// Returns the paths of a call that resolve to other paths: as given, and resolved. Ignores a
 /// difference that exists only because the working directory is reached through a symlink.
-pub fn resolved_elsewhere(facts: &Facts, cwd: &Path) -> Vec<(PathBuf, PathBuf)> {
+pub fn resolved_elsewhere(facts: &CallFacts, cwd: &Path) -> Vec<(PathBuf, PathBuf)> {
     let mut home = None;
     let mut found = Vec::new();
     for touched in facts.writes.iter().chain(&facts.reads) {
@@ -53,9 +53,9 @@ pub fn resolved_elsewhere(facts: &Facts, cwd: &Path) -> Vec<(PathBuf, PathBuf)> 
 
 /// Returns why the user is asked about a call, one line each: the reason itself, then every part
 /// that nothing allows.
-pub fn ask_reasons(because: &Because, parts: &[ApprovalPart]) -> Vec<String> {
+pub fn ask_reasons(because: &DecisionReason, parts: &[ApprovalPart]) -> Vec<String> {
     let named = match because {
-        Because::Command { part, .. } => Some(part.as_str()),
+        DecisionReason::Command { part, .. } => Some(part.as_str()),
         _ => None,
     };
     let others = parts
@@ -67,7 +67,7 @@ pub fn ask_reasons(because: &Because, parts: &[ApprovalPart]) -> Vec<String> {
 
 /// Returns a short text about how a call's command would be confined; `None` if the call runs no
 /// command.
-pub fn confinement_text(policy: &Policy, facts: &Facts) -> Option<String> {
+pub fn confinement_text(policy: &Policy, facts: &CallFacts) -> Option<String> {
     let (confined, reason) = profile(policy, facts)?;
     let network = match sandbox::network(policy, confined, &reason) {
         NetworkAccess::Nobody => "none",
@@ -75,7 +75,7 @@ pub fn confinement_text(policy: &Policy, facts: &Facts) -> Option<String> {
         NetworkAccess::Anybody => "open",
     };
     Some(match confined {
-        Confined::Full => format!("not confined: {reason}"),
+        ConfinementProfile::Full => format!("not confined: {reason}"),
         _ => format!("profile {}, network {network}", confined.name()),
     })
 }
@@ -100,7 +100,7 @@ pub fn part_depth(parts: &[LinePart], part: &LinePart) -> usize {
     depth
 }
 
-fn meaning(part: &LinePart, covered: &Covered) -> String {
+fn meaning(part: &LinePart, covered: &PartCoverage) -> String {
     let does = || -> Option<String> {
         let effects = part.finding.effects.iter();
         // Reading is not mentioned if there are other effects.
@@ -109,12 +109,12 @@ fn meaning(part: &LinePart, covered: &Covered) -> String {
         (!texts.is_empty()).then(|| texts.join(", "))
     };
     let text = match covered {
-        Covered::Harmless => "harmless".to_owned(),
-        Covered::ByRule(because) => match does() {
+        PartCoverage::Harmless => "harmless".to_owned(),
+        PartCoverage::ByRule(because) => match does() {
             Some(does) => format!("{does}; {because}"),
             None => because.to_string(),
         },
-        Covered::Uncovered(why) => does().unwrap_or_else(|| why.clone()),
+        PartCoverage::Uncovered(why) => does().unwrap_or_else(|| why.clone()),
     };
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -148,13 +148,13 @@ pub fn effect_text(effect: &Effect) -> String {
 /// Returns the text of an argument, or its known beginning.
 pub fn arg_text(arg: &Arg) -> String {
     match &arg.value {
-        Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text.clone(),
-        Value::Unknown { prefix, .. } => format!("{prefix}…"),
+        ArgValue::Literal(text) | ArgValue::Braced(text) | ArgValue::Glob(text) => text.clone(),
+        ArgValue::Unknown { prefix, .. } => format!("{prefix}…"),
     }
 }
 
 /// Returns a path as given and, if it resolves to another path, that path.
-pub fn touched_text(touched: &Touched) -> String {
+pub fn touched_text(touched: &TouchedPath) -> String {
     let [given, real] = touched.both().map(|path| path.display().to_string());
     match given == real {
         true => given,

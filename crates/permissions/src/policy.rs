@@ -8,7 +8,7 @@ use std::{
 use haft_contract::{HomeControl, PermissionMode};
 
 use super::{
-    SandboxSettings, Touched,
+    SandboxSettings, TouchedPath,
     credentials::StorePlaces,
     home_control::{HomeRules, home_control},
     protected::is_protected,
@@ -95,7 +95,7 @@ impl Policy {
     }
 
     /// Is it the plan, while there is one to be made?
-    pub fn is_plan(&self, touched: &Touched) -> bool {
+    pub fn is_plan(&self, touched: &TouchedPath) -> bool {
         self.mode == PermissionMode::Plan && self.plan.as_ref() == Some(&touched.real)
     }
 

@@ -57,7 +57,7 @@ const VERSIONS: &[&str] = &[
 
 /// The programs that the names of a line lead to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Programs {
+pub(super) struct ResolvedPrograms {
     /// For each part: the files of that name in directories of `PATH` that are not the system's, as
     /// real paths.
     found: BTreeMap<usize, Vec<PathBuf>>,
@@ -66,7 +66,7 @@ pub(super) struct Programs {
     pinned: BTreeMap<usize, String>,
 }
 
-impl Programs {
+impl ResolvedPrograms {
     /// Finds the programs of the parts that are read-only according to their arguments.
     pub(super) fn of(parts: &[LinePart], path: Option<&OsStr>, home: Option<&Path>) -> Self {
         let mut programs = Self::default();

@@ -11,7 +11,7 @@ use haft_settings::resolve;
 
 use super::{
     control_tables::{self, DIRECTORIES, ENDINGS, FILES},
-    credentials::{self, KeptLookup, StorePlaces},
+    credentials::{self, CredentialCache, StorePlaces},
 };
 
 /// The names of control files, for comparing.
@@ -217,7 +217,7 @@ fn may_be_of_system(path: &Path) -> bool {
 
 /// All of these places, for a walk that is to leave them out. Looked up at most once a second.
 pub fn stores(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
-    static KEPT: KeptLookup = KeptLookup::new();
+    static KEPT: CredentialCache = CredentialCache::new();
     KEPT.get(places, || {
         let system = SYSTEM.iter().map(|(store, _)| PathBuf::from(store));
         let home = places.home.map(resolve::resolve_links);

@@ -10,7 +10,7 @@ use haft_shell::{LinePart, WriteKind};
 use super::{
     matching::written,
     rules::PathPattern,
-    shell_facts::{PathUse, Where},
+    shell_facts::{PathUse, PathLocation},
 };
 
 /// The maximum number of files that are scanned below one directory.
@@ -18,14 +18,14 @@ const MOST: usize = 2_000;
 
 /// A directory that is removed, with everything below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Removed {
+pub(super) struct RemovedTree {
     directory: PathBuf,
     below: Vec<PathBuf>,
     /// The scan ended at the maximum number of files.
     more: bool,
 }
 
-impl Removed {
+impl RemovedTree {
     /// Scans the directories that the parts of a line remove.
     pub(super) fn of(parts: &[LinePart], paths: &[Vec<PathUse>]) -> Vec<Self> {
         let mut all = Vec::new();
@@ -36,7 +36,7 @@ impl Removed {
                 *how == WriteKind::Removal || (deletes && *how == WriteKind::Tree)
             });
             for (path, _) in removed {
-                let (Where::Known(places) | Where::Below(Some(places))) = &path.place else {
+                let (PathLocation::Known(places) | PathLocation::Below(Some(places))) = &path.place else {
                     continue;
                 };
                 let directories = places.iter().filter(|touched| touched.real.is_dir());

@@ -8,8 +8,8 @@ use std::{
 };
 
 use haft_contract::{
-    Confinement, ControlFiles, ControlledFiles, Hidden, HiddenFiles, HiddenRules, HomeControl,
-    HostLists, Hosts, NetworkAccess,
+    Confinement, ControlFiles, ControlledFiles, HiddenFilter, HiddenFiles, HiddenRules, HomeControl,
+    HostLists, HostPolicy, NetworkAccess,
 };
 
 use super::{
@@ -30,23 +30,23 @@ pub fn restore_rules(confinement: &mut Confinement) {
 }
 
 /// Gives hidden files their rules again.
-pub fn revive_hidden(files: HiddenFiles) -> Hidden {
+pub fn revive_hidden(files: HiddenFiles) -> HiddenFilter {
     if files == HiddenFiles::default() {
-        return Hidden::default();
+        return HiddenFilter::default();
     }
     match patterns(&files.patterns) {
-        Ok(patterns) => Hidden::from_rules(HiddenPaths {
+        Ok(patterns) => HiddenFilter::from_rules(HiddenPaths {
             patterns,
             control: files.control,
             home: files.home,
         }),
-        Err(_) => Hidden::from_rules(files),
+        Err(_) => HiddenFilter::from_rules(files),
     }
 }
 
 /// Files that decide what other programs run, by their names, and by their places in a home that is worked in.
-pub fn control_names(roots: &[PathBuf], home: Option<&Path>) -> Hidden {
-    static BY_NAME: LazyLock<Hidden> = LazyLock::new(|| control_hidden(HomeControl::default()));
+pub fn control_names(roots: &[PathBuf], home: Option<&Path>) -> HiddenFilter {
+    static BY_NAME: LazyLock<HiddenFilter> = LazyLock::new(|| control_hidden(HomeControl::default()));
     let home = home_control(roots, home);
     match home.homes.is_empty() {
         true => BY_NAME.clone(),
@@ -54,16 +54,16 @@ pub fn control_names(roots: &[PathBuf], home: Option<&Path>) -> Hidden {
     }
 }
 
-fn control_hidden(home: HomeControl) -> Hidden {
-    Hidden::from_rules(HiddenPaths {
+fn control_hidden(home: HomeControl) -> HiddenFilter {
+    HiddenFilter::from_rules(HiddenPaths {
         patterns: Vec::new(),
         control: true,
         home,
     })
 }
 
-fn revive_hosts(lists: HostLists) -> Hosts {
-    Hosts::from_evaluator(SettingsHosts::of_lists(&lists))
+fn revive_hosts(lists: HostLists) -> HostPolicy {
+    HostPolicy::from_evaluator(SettingsHosts::of_lists(&lists))
 }
 
 fn control(files: ControlledFiles) -> ControlFiles {

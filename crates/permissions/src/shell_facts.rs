@@ -7,18 +7,18 @@ use std::{
 };
 
 use haft_shell::{
-    Analysis, Arg, Effect, EffectVerdict, LinePart, LinePlace, OwnService, ReadLine, Value,
+    Analysis, Arg, Effect, EffectVerdict, LinePart, LineLocation, OwnService, AnalyzedLine, ArgValue,
     WriteKind, analyze, commands::variables::has_known_charset, is_stream, keeps_nothing,
 };
 
 use super::{
-    facts::{MAX_PATH, PathContext, Touched},
-    filled::Filled,
+    facts::{MAX_PATH, PathContext, TouchedPath},
+    filled::TreeWrite,
     git_audit, globs,
     matching::spellings,
     named_operands::NamedOperands,
-    program_audit::Programs,
-    removals::Removed,
+    program_audit::ResolvedPrograms,
+    removals::RemovedTree,
 };
 
 /// A line longer than this is never let through by a wildcard or as harmless.
@@ -38,7 +38,7 @@ pub struct ShellFacts {
     /// Why git cannot be trusted here, if so: a setting of the repository that runs a program.
     pub git: Option<String>,
     /// What the names of its programs lead to.
-    pub(super) programs: Programs,
+    pub(super) programs: ResolvedPrograms,
     /// The environment's texts are in a character set that the line was not read in.
     pub(super) charset: Option<String>,
     /// What git's object store gives each part besides, from the top of the repository: deny rules
@@ -47,9 +47,9 @@ pub struct ShellFacts {
     /// Paths in the arguments of each part that no table describes.
     pub(super) named: Vec<NamedOperands>,
     /// Directories that it removes, with what goes with them.
-    pub(super) removed: Vec<Removed>,
+    pub(super) removed: Vec<RemovedTree>,
     /// Directories below which it may write any file.
-    pub(super) filled: Vec<Filled>,
+    pub(super) filled: Vec<TreeWrite>,
 }
 
 /// A path that a part touches.
@@ -58,7 +58,7 @@ pub struct PathUse {
     /// What is done to it.
     pub access: PathAccess,
     /// Where it leads.
-    pub place: Where,
+    pub place: PathLocation,
     /// As written in the line.
     pub text: String,
     /// All that the pattern or brace stands for is named by another one, as it is on disk.
@@ -81,16 +81,16 @@ pub enum PathAccess {
 
 /// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Where {
+pub enum PathLocation {
     /// Here; several where the directory is one of several.
-    Known(Vec<Touched>),
+    Known(Vec<TouchedPath>),
     /// A pattern or an expansion: somewhere below these directories, if anything is known.
-    Below(Option<Vec<Touched>>),
+    Below(Option<Vec<TouchedPath>>),
 }
 
 /// Where a call is made, as the reader of lines wants it.
-fn place(setting: &PathContext) -> LinePlace {
-    LinePlace {
+fn place(setting: &PathContext) -> LineLocation {
+    LineLocation {
         cwd: setting.cwd.clone(),
         home: setting.home.clone(),
     }
@@ -104,7 +104,7 @@ impl ShellFacts {
     }
 
     /// The same of a line that may have been read already.
-    pub(super) fn from_analyzed(line: &str, setting: &PathContext, read: Option<&ReadLine>) -> Self {
+    pub(super) fn from_analyzed(line: &str, setting: &PathContext, read: Option<&AnalyzedLine>) -> Self {
         let place = place(setting);
         let known = read.filter(|read| read.is_of(line, &place));
         let analysis = known.map_or_else(
@@ -136,16 +136,16 @@ impl ShellFacts {
         let spellings = analysis.parts.iter().map(spellings).collect();
         let git = git_audit::problem(&analysis.parts);
         let path = variable("PATH");
-        let programs = Programs::of(&analysis.parts, path.as_deref(), setting.home.as_deref());
+        let programs = ResolvedPrograms::of(&analysis.parts, path.as_deref(), setting.home.as_deref());
         let stored = analysis.parts.iter().map(|part| stored(part, source));
         let stored: Vec<Vec<PathUse>> = stored.collect();
         Self {
             programs,
             charset: charset(line, variable),
-            filled: Filled::from_parts(&analysis.parts, &paths, &stored),
+            filled: TreeWrite::from_parts(&analysis.parts, &paths, &stored),
             stored,
             named: named(&analysis.parts, &paths),
-            removed: Removed::of(&analysis.parts, &paths),
+            removed: RemovedTree::of(&analysis.parts, &paths),
             line: line.to_owned(),
             analysis,
             paths,
@@ -249,9 +249,9 @@ fn paths_of(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
         };
         let mut place = place_of(arg, part.cwd.as_deref());
         if matches!(access, PathAccess::Write(_))
-            && let Where::Known(places) = &mut place
+            && let PathLocation::Known(places) = &mut place
         {
-            places.iter_mut().for_each(Touched::mark_written);
+            places.iter_mut().for_each(TouchedPath::mark_written);
         }
         paths.push(PathUse {
             access,
@@ -262,7 +262,7 @@ fn paths_of(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
         if let Some(found) = found.filter(|found| !found.is_empty()) {
             paths.push(PathUse {
                 access,
-                place: Where::Known(found),
+                place: PathLocation::Known(found),
                 text: text.to_owned(),
                 resolved: true,
             });
@@ -314,16 +314,16 @@ fn stored(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
             Effect::Write(write) => &mut write.path,
             Effect::Net(_) | Effect::Service(_) | Effect::Env(_) | Effect::Opaque(_) => continue,
         };
-        if let Value::Literal(text) = &mut path.value
+        if let ArgValue::Literal(text) = &mut path.value
             && let Ok(rest) = Path::new(text.as_str()).strip_prefix(&moved)
         {
             *text = rest.to_string_lossy().into_owned();
         }
     }
     // What a branch holds is written from the top as well; a path that is named is not.
-    let whole = |place: &Where| match place {
-        Where::Known(places) => places.iter().all(|touched| tops.contains(&touched.given)),
-        Where::Below(_) => false,
+    let whole = |place: &PathLocation| match place {
+        PathLocation::Known(places) => places.iter().all(|touched| tops.contains(&touched.given)),
+        PathLocation::Below(_) => false,
     };
     paths_of(&again, source)
         .into_iter()
@@ -335,54 +335,54 @@ fn stored(part: &LinePart, source: LineSource<'_>) -> Vec<PathUse> {
 }
 
 /// What a pattern or brace stands for, as it is on disk.
-fn on_disk(arg: &Arg, cwd: Option<&[PathBuf]>) -> Option<Vec<Touched>> {
+fn on_disk(arg: &Arg, cwd: Option<&[PathBuf]>) -> Option<Vec<TouchedPath>> {
     match &arg.value {
-        Value::Glob(text) | Value::Braced(text) if text.len() > MAX_PATH => None,
-        Value::Glob(text) => globs::expand_on_disk(text, cwd),
-        Value::Braced(text) => {
+        ArgValue::Glob(text) | ArgValue::Braced(text) if text.len() > MAX_PATH => None,
+        ArgValue::Glob(text) => globs::expand_on_disk(text, cwd),
+        ArgValue::Braced(text) => {
             let paths = absolute(text, cwd)?;
-            Some(paths.iter().map(|path| Touched::new(path)).collect())
+            Some(paths.iter().map(|path| TouchedPath::new(path)).collect())
         }
-        Value::Literal(_) | Value::Unknown { .. } => None,
+        ArgValue::Literal(_) | ArgValue::Unknown { .. } => None,
     }
 }
 
-fn place_of(arg: &Arg, cwd: Option<&[PathBuf]>) -> Where {
+fn place_of(arg: &Arg, cwd: Option<&[PathBuf]>) -> PathLocation {
     let text = match &arg.value {
-        Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text,
-        Value::Unknown { prefix, .. } => prefix,
+        ArgValue::Literal(text) | ArgValue::Braced(text) | ArgValue::Glob(text) => text,
+        ArgValue::Unknown { prefix, .. } => prefix,
     };
     if text.len() > MAX_PATH {
         // A program can open it only in parts, or after it shortens it.
-        return Where::Below(None);
+        return PathLocation::Below(None);
     }
     match &arg.value {
-        Value::Literal(text) => match absolute(text, cwd) {
-            Some(paths) => Where::Known(paths.iter().map(|path| Touched::new(path)).collect()),
-            None => Where::Below(None),
+        ArgValue::Literal(text) => match absolute(text, cwd) {
+            Some(paths) => PathLocation::Known(paths.iter().map(|path| TouchedPath::new(path)).collect()),
+            None => PathLocation::Below(None),
         },
-        Value::Braced(text) => below(text, cwd),
-        Value::Glob(text) => {
+        ArgValue::Braced(text) => below(text, cwd),
+        ArgValue::Glob(text) => {
             let literal = text
                 .find(['*', '?', '['])
                 .map_or(text.as_str(), |at| &text[..at]);
             let climbs = text[literal.len()..].split('/').any(|part| part == "..");
             if climbs {
-                Where::Below(None)
+                PathLocation::Below(None)
             } else {
                 below(literal, cwd)
             }
         }
-        Value::Unknown { prefix, .. } if prefix.contains('/') => below(prefix, cwd),
-        Value::Unknown { .. } => Where::Below(None),
+        ArgValue::Unknown { prefix, .. } if prefix.contains('/') => below(prefix, cwd),
+        ArgValue::Unknown { .. } => PathLocation::Below(None),
     }
 }
 
 /// The directory that a beginning of a path names.
-fn below(prefix: &str, cwd: Option<&[PathBuf]>) -> Where {
+fn below(prefix: &str, cwd: Option<&[PathBuf]>) -> PathLocation {
     let directory = prefix.rfind('/').map_or(".", |at| &prefix[..=at]);
     let places = absolute(directory, cwd);
-    Where::Below(places.map(|paths| paths.iter().map(|path| Touched::new(path)).collect()))
+    PathLocation::Below(places.map(|paths| paths.iter().map(|path| TouchedPath::new(path)).collect()))
 }
 
 pub(super) fn absolute(text: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<PathBuf>> {

@@ -4,12 +4,12 @@
 
 use std::{path::Path, sync::Arc};
 
-use haft_contract::{ContextPatch, PermissionMode, RuleList, RuleMatch, RulePlace, RuleScope};
-use haft_shell::{Cover, LinePart, is_safe_variable};
+use haft_contract::{ContextPatch, PermissionMode, RuleList, RuleMatch, RuleDestination, RuleScope};
+use haft_shell::{RuleCoverage, LinePart, is_safe_variable};
 use serde_json::{Value, json};
 
 use super::{
-    Bases, Behavior, Covered, Facts, List, Policy, RuleSource, Scope, decide,
+    PatternBases, Behavior, PartCoverage, CallFacts, List, Policy, RuleSource, SettingsScope, decide,
     protected::is_systems_own,
     rules::{RuleClass, in_url},
     shell_facts::ShellFacts,
@@ -98,7 +98,7 @@ const NEVER: [&str; 66] = [
 ];
 
 /// Returns rules that allow exactly this call, after testing that they do; none if no rule does.
-pub fn suggest(policy: &Policy, facts: &Facts, bases: &Bases) -> Vec<String> {
+pub fn suggest(policy: &Policy, facts: &CallFacts, bases: &PatternBases) -> Vec<String> {
     let offers = match (&facts.shell, facts.rules) {
         // The parameter names the program. The code that it runs is in another parameter and
         // differs each time, so the rule applies to every use of the program and says so.
@@ -110,13 +110,13 @@ pub fn suggest(policy: &Policy, facts: &Facts, bases: &Bases) -> Vec<String> {
     };
     let mut offers = offers.into_iter();
     offers
-        .find(|rules| would_allow(policy, facts, bases, Scope::Session, rules))
+        .find(|rules| would_allow(policy, facts, bases, SettingsScope::Session, rules))
         .unwrap_or_default()
 }
 
 /// Returns the user rule that would allow a call with this path, after testing that it does.
 /// Returns `None` for kernel files, devices and services, for which no rule should be saved.
-pub fn path_rule(policy: &Policy, facts: &Facts, bases: &Bases, path: &Path) -> Option<String> {
+pub fn path_rule(policy: &Policy, facts: &CallFacts, bases: &PatternBases, path: &Path) -> Option<String> {
     let text = path.to_str()?;
     // A rule with pattern characters would match more than this path.
     let is_plain = !text.contains(|next: char| next.is_control() || r"*?[\()".contains(next));
@@ -127,16 +127,16 @@ pub fn path_rule(policy: &Policy, facts: &Facts, bases: &Bases, path: &Path) -> 
         .into_iter()
         .find_map(|class| {
             let rule = [format!("{}(/{text})", class.word())];
-            let works = would_allow(policy, facts, bases, Scope::User, &rule);
+            let works = would_allow(policy, facts, bases, SettingsScope::User, &rule);
             works.then(|| rule.concat())
         })
 }
 
 fn would_allow(
     policy: &Policy,
-    facts: &Facts,
-    bases: &Bases,
-    scope: Scope,
+    facts: &CallFacts,
+    bases: &PatternBases,
+    scope: SettingsScope,
     texts: &[String],
 ) -> bool {
     let short = |text: &String| text.chars().count() <= LONGEST_RULE;
@@ -154,10 +154,10 @@ fn would_allow(
 
 /// Returns the possible suggestions for a command line, the best first: a rule for each command
 /// that needs one, or a rule for the whole line, if a part alone could mean something else.
-fn commands(policy: &Policy, facts: &Facts, shell: &ShellFacts) -> Vec<Vec<String>> {
+fn commands(policy: &Policy, facts: &CallFacts, shell: &ShellFacts) -> Vec<Vec<String>> {
     let parts: Vec<&LinePart> = uncovered_parts(policy, facts)
         .into_iter()
-        .filter(|(_, covered)| matches!(covered, Covered::Uncovered(_)))
+        .filter(|(_, covered)| matches!(covered, PartCoverage::Uncovered(_)))
         .map(|(at, _)| &shell.analysis.parts[at])
         .collect();
     let is_readable = shell.analysis.unreadable.is_none();
@@ -205,7 +205,7 @@ fn may_be_kept(part: &LinePart) -> bool {
     });
     !NEVER.contains(&name)
         && !starts_another
-        && part.finding.cover != Cover::Exact
+        && part.finding.cover != RuleCoverage::Exact
         && part.argv.iter().all(|word| word.text().is_some())
         && part
             .assignments
@@ -231,7 +231,7 @@ fn exact_rule(tool: &str, text: &str) -> Option<String> {
     Some(format!("{tool}({content})"))
 }
 
-fn other(facts: &Facts) -> Vec<String> {
+fn other(facts: &CallFacts) -> Vec<String> {
     if let Some(target) = facts.fetches.first() {
         return match target.odd {
             Some(_) => Vec::new(),
@@ -324,7 +324,7 @@ pub trait RuleStore: Send + Sync {
     fn save(&self, rules: &[String], scope: RuleScope);
 
     /// Returns the places in which rules can be saved, the usual one first.
-    fn destinations(&self) -> Vec<RulePlace> {
+    fn destinations(&self) -> Vec<RuleDestination> {
         Vec::new()
     }
 }

@@ -9,9 +9,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_contract::Confined;
+use haft_contract::ConfinementProfile;
 
-use super::{Facts, Policy, Touched, allow, sandbox};
+use super::{CallFacts, Policy, TouchedPath, allow, sandbox};
 
 /// Directories with programs, libraries and configuration of the whole machine, and the databases of
 /// package managers. Credential stores in them stay hidden.
@@ -42,7 +42,7 @@ const SYSTEM_DIRECTORIES: &[&str] = &[
 const KERNEL_DIRECTORIES: &[&str] = &["/dev", "/proc", "/sys"];
 
 /// Returns whether the path belongs to the system, as written and with links followed.
-pub(super) fn has(touched: &Touched) -> bool {
+pub(super) fn has(touched: &TouchedPath) -> bool {
     let belongs = |path: &PathBuf| {
         let mut directories = SYSTEM_DIRECTORIES.iter();
         directories.any(|directory| path.starts_with(directory))
@@ -51,13 +51,13 @@ pub(super) fn has(touched: &Touched) -> bool {
 }
 
 /// Returns whether the command of a call may read files of the system: it only reads, in a sandbox.
-pub(super) fn are_readable(policy: &Policy, facts: &Facts) -> bool {
+pub(super) fn are_readable(policy: &Policy, facts: &CallFacts) -> bool {
     let Some(shell) = &facts.shell else {
         return false;
     };
     !policy.sandbox.unconfined
         && sandbox::profile(policy, facts)
-            .is_some_and(|(confined, _)| confined == Confined::ReadOnly)
+            .is_some_and(|(confined, _)| confined == ConfinementProfile::ReadOnly)
         && allow::is_harmless(policy, shell)
 }
 

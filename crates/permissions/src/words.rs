@@ -3,7 +3,7 @@
 //! A word of plain characters is unchanged, and any other word is in single quotes. Thus different
 //! words never have the same spelling, and two words never look like one.
 
-use haft_shell::{Arg, Value};
+use haft_shell::{Arg, ArgValue};
 
 use super::rules::Wildcard;
 
@@ -13,9 +13,9 @@ pub(super) fn canonical_command(argv: &[Arg]) -> Option<String> {
     let words: Option<Vec<String>> = argv
         .iter()
         .map(|arg| match &arg.value {
-            Value::Literal(text) => Some(spelt(text)),
-            Value::Glob(text) if !text.contains(['\'', '"', '\\', ' ']) => Some(text.clone()),
-            Value::Glob(_) | Value::Braced(_) | Value::Unknown { .. } => None,
+            ArgValue::Literal(text) => Some(spelt(text)),
+            ArgValue::Glob(text) if !text.contains(['\'', '"', '\\', ' ']) => Some(text.clone()),
+            ArgValue::Glob(_) | ArgValue::Braced(_) | ArgValue::Unknown { .. } => None,
         })
         .collect();
     words.map(|words| words.join(" "))
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn a_rule_and_a_command_meet_in_their_words() {
         let words = |line: &str| {
-            let place = haft_shell::LinePlace {
+            let place = haft_shell::LineLocation {
                 cwd: "/w".into(),
                 home: None,
             };

@@ -6,7 +6,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use crate::{AsWritten, NoFields, lenient};
+use crate::{RawOrParsed, NoFields, lenient};
 
 /// Defines [`ClientRequest`] from the name of each variant, its body and its subtype.
 macro_rules! client_requests {
@@ -171,7 +171,7 @@ pub struct CallbackMatcher {
     pub matcher: Option<String>,
     /// The client's ids of its hook functions.
     #[serde(deserialize_with = "lenient::or_default")]
-    pub hook_callback_ids: Vec<AsWritten<String>>,
+    pub hook_callback_ids: Vec<RawOrParsed<String>>,
     /// The timeout of an answer in seconds.
     #[serde(
         deserialize_with = "lenient::or_default",
@@ -270,7 +270,7 @@ bodies! {
     /// Changes the permission mode.
     SetModeRequest {
         /// The new mode.
-        mode: AsWritten<PermissionMode> = "lenient::never",
+        mode: RawOrParsed<PermissionMode> = "lenient::never",
     }
     /// Changes the model.
     SetModelRequest {

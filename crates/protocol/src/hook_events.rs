@@ -25,7 +25,7 @@ pub struct HookStartedMessage<'a> {
 
 /// A hook has printed output.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HookPrintedMessage<'a> {
+pub struct HookProgressMessage<'a> {
     /// The id of this run of the hook.
     pub hook_id: Cow<'a, str>,
     /// The event and the matched value.
@@ -48,7 +48,7 @@ pub struct HookPrintedMessage<'a> {
 
 /// A hook has ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HookEndMessage<'a> {
+pub struct HookResponseMessage<'a> {
     /// The id of this run of the hook.
     pub hook_id: Cow<'a, str>,
     /// The event and the matched value.

@@ -5,12 +5,12 @@ use serde_json::Value;
 
 /// A JSON value that is preserved unchanged, together with the parsed value if it is valid.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AsWritten<T> {
+pub struct RawOrParsed<T> {
     value: Value,
     meaning: Option<T>,
 }
 
-impl<T> AsWritten<T> {
+impl<T> RawOrParsed<T> {
     /// Returns the parsed value, if the JSON is valid.
     pub fn meaning(&self) -> Option<&T> {
         self.meaning.as_ref()
@@ -27,26 +27,26 @@ impl<T> AsWritten<T> {
     }
 }
 
-impl<T: DeserializeOwned> From<Value> for AsWritten<T> {
+impl<T: DeserializeOwned> From<Value> for RawOrParsed<T> {
     fn from(value: Value) -> Self {
         let meaning = T::deserialize(&value).ok();
         Self { value, meaning }
     }
 }
 
-impl<T: DeserializeOwned> Default for AsWritten<T> {
+impl<T: DeserializeOwned> Default for RawOrParsed<T> {
     fn default() -> Self {
         Value::Null.into()
     }
 }
 
-impl<T> Serialize for AsWritten<T> {
+impl<T> Serialize for RawOrParsed<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value.serialize(serializer)
     }
 }
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for AsWritten<T> {
+impl<'de, T: DeserializeOwned> Deserialize<'de> for RawOrParsed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Value::deserialize(deserializer).map(Self::from)
     }

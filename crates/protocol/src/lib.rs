@@ -57,9 +57,9 @@ pub use client_request::{
     SettingsRequest, StopTaskRequest, ToggleServerRequest, UpdateSettingsRequest,
 };
 pub use control::{ControlCancel, ControlOutcome, ControlRequest, ControlResponse};
-pub use hook_events::{HookEndMessage, HookPrintedMessage, HookStartedMessage};
+pub use hook_events::{HookResponseMessage, HookProgressMessage, HookStartedMessage};
 pub use ids::{RequestId, WireId};
-pub use lenient::AsWritten;
+pub use lenient::RawOrParsed;
 pub use mcp::{CallAnswer, DescribedTool, ToolAnnotations, ToolMeta};
 pub use permission::{
     DirectoryUpdate, PermissionBehavior, PermissionReply, PermissionRule, PermissionUpdate,
@@ -76,12 +76,12 @@ pub use session_request::{
 };
 pub use stream_event::{BlockDelta, StopDelta, StreamEvent};
 pub use system::{
-    ApiRetryMessage, CommandOutputMessage, CompactBoundaryMessage, CompactMetadata, InitMessage,
-    NoticeMessage, NotificationMessage, PermissionDeniedMessage, ServerProblem, ServerState,
+    ApiRetryMessage, LocalCommandOutputMessage, CompactBoundaryMessage, CompactMetadata, InitMessage,
+    InformationalMessage, NotificationMessage, PermissionDeniedMessage, ServerProblem, ServerState,
     SessionStateMessage, StatusMessage, SystemMessage,
 };
 pub use task_events::{
-    BackgroundTasksMessage, TaskOverMessage, TaskPatch, TaskProgressMessage, TaskStartedMessage,
+    BackgroundTasksMessage, TaskNotificationMessage, TaskPatch, TaskProgressMessage, TaskStartedMessage,
     TaskUpdatedMessage, TaskUsageReport,
 };
 pub use user::{

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{AsWritten, lenient};
+use crate::{RawOrParsed, lenient};
 
 /// The answer to `can_use_tool`, also of a permission prompt tool that answers instead of the
 /// client. Any behavior other than `allow` denies the call.
@@ -38,7 +38,7 @@ pub struct PermissionReply {
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub updated_permissions: Vec<AsWritten<PermissionUpdate<'static>>>,
+    pub updated_permissions: Vec<RawOrParsed<PermissionUpdate<'static>>>,
 }
 
 impl From<Value> for PermissionReply {

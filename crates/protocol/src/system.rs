@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BackgroundTasksMessage, HookEndMessage, HookPrintedMessage, HookStartedMessage, LoadedPlugin,
-    TaskOverMessage, TaskProgressMessage, TaskStartedMessage, TaskUpdatedMessage, WireId, lenient,
+    BackgroundTasksMessage, HookResponseMessage, HookProgressMessage, HookStartedMessage, LoadedPlugin,
+    TaskNotificationMessage, TaskProgressMessage, TaskStartedMessage, TaskUpdatedMessage, WireId, lenient,
 };
 
 /// A message of type `system`, by its subtype.
@@ -24,15 +24,15 @@ pub enum SystemMessage<'a> {
     /// A hook has started.
     HookStarted(HookStartedMessage<'a>),
     /// A hook has printed output.
-    HookProgress(HookPrintedMessage<'a>),
+    HookProgress(HookProgressMessage<'a>),
     /// A hook has ended.
-    HookResponse(HookEndMessage<'a>),
+    HookResponse(HookResponseMessage<'a>),
     /// A notice for the user.
-    Informational(NoticeMessage<'a>),
+    Informational(InformationalMessage<'a>),
     /// A message that the model sends to the user immediately.
     Notification(NotificationMessage<'a>),
     /// The output of a slash command.
-    LocalCommandOutput(CommandOutputMessage<'a>),
+    LocalCommandOutput(LocalCommandOutputMessage<'a>),
     /// A call was denied without asking.
     PermissionDenied(PermissionDeniedMessage<'a>),
     /// A task has started.
@@ -42,7 +42,7 @@ pub enum SystemMessage<'a> {
     /// A property of a task has changed.
     TaskUpdated(TaskUpdatedMessage<'a>),
     /// A task has ended.
-    TaskNotification(TaskOverMessage<'a>),
+    TaskNotification(TaskNotificationMessage<'a>),
     /// All background tasks.
     BackgroundTasksChanged(BackgroundTasksMessage),
     /// The session has started or stopped working.
@@ -195,7 +195,7 @@ pub struct ApiRetryMessage<'a> {
 
 /// A notice for the user: `informational`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NoticeMessage<'a> {
+pub struct InformationalMessage<'a> {
     /// The level: `info`, `notice`, `suggestion`, `warning`.
     pub level: Cow<'a, str>,
     /// The text.
@@ -213,7 +213,7 @@ pub struct NoticeMessage<'a> {
 
 /// The output of a slash command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommandOutputMessage<'a> {
+pub struct LocalCommandOutputMessage<'a> {
     /// The text.
     pub content: Cow<'a, str>,
     /// The id of the session.

@@ -113,7 +113,7 @@ pub struct TaskPatch<'a> {
 
 /// A task has ended: `task_notification`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskOverMessage<'a> {
+pub struct TaskNotificationMessage<'a> {
     /// The id of the task.
     pub task_id: Cow<'a, str>,
     /// The status: `completed`, `failed`, `stopped`.

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use crate::{
-    Mechanism, Reading, ResourceLimits, SandboxProfile, ScratchLease, instance, protocol::Plan,
+    Mechanism, ReadOnlyProfile, ResourceLimits, SandboxProfile, ScratchLease, instance, protocol::SandboxPlan,
     scratch,
 };
 
@@ -49,9 +49,9 @@ pub fn is_doubtful() -> bool {
 fn first(program: &Path, among: &Path, ways: &[(Mechanism, bool)]) -> Option<Mechanism> {
     let folder = ScratchLease::create(among).ok()?;
     let found = ways.iter().find(|(mechanism, own_processes)| {
-        let plan = Plan {
+        let plan = SandboxPlan {
             program: false,
-            profile: SandboxProfile::ReadOnly(Reading::default()),
+            profile: SandboxProfile::ReadOnly(ReadOnlyProfile::default()),
             mechanism: *mechanism,
             own_processes: *own_processes,
             mediates: true,

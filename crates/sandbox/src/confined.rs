@@ -46,12 +46,12 @@ use tokio::{
 };
 
 use crate::{
-    CommandEnd, CommandNetwork, CommandOutput, Mechanism, NameJudge, Process, Running, Sandbox,
+    CommandEnd, CommandNetwork, CommandOutput, Mechanism, NamePolicy, Process, CommandHandle, Sandbox,
     SandboxError, SandboxProfile,
-    network::Gate,
-    protocol::{FILES, Order},
+    network::NetworkGate,
+    protocol::{FILES, GuardOrder},
     sandbox::ProgramPurpose,
-    scratch::Scratch,
+    scratch::ScratchFolder,
     tree,
 };
 
@@ -78,9 +78,9 @@ pub struct ConfinedProgram {
     pub scratch: Option<PathBuf>,
     /// Decides about connections for [`Network::Proxy`](crate::Network::Proxy). With `None`, the
     /// gate of the session's commands decides.
-    pub gate: Option<Arc<dyn Gate>>,
+    pub gate: Option<Arc<dyn NetworkGate>>,
     /// Decides about the profile's guarded names. Without it, none may be used.
-    pub names: Option<NameJudge>,
+    pub names: Option<NamePolicy>,
 }
 
 impl ConfinedProgram {
@@ -148,8 +148,8 @@ impl Sandbox {
         weakest: Mechanism,
     ) -> Result<ConfinedProcess, SandboxError> {
         let scratch = program.scratch.clone();
-        let scratch = Arc::new(Scratch::new(scratch.unwrap_or_else(|| self.new_scratch())));
-        let pipes = Pipes::beside(&program.files).map_err(SandboxError::Program)?;
+        let scratch = Arc::new(ScratchFolder::new(scratch.unwrap_or_else(|| self.new_scratch())));
+        let pipes = ProgramPipes::beside(&program.files).map_err(SandboxError::Program)?;
         let order = order(&program, &pipes, scratch.path()).map_err(SandboxError::Program)?;
         let given = program.files.iter().map(|(_, file)| file.as_fd());
         let files: Vec<BorrowedFd<'_>> = given.chain(pipes.theirs()).collect();
@@ -182,7 +182,7 @@ impl Sandbox {
         // Bubblewrap writes its messages there; they are not output of the program.
         drop(shell.output);
         let unread = CommandOutput::of(None, None);
-        let running = Running::of(world, shell.guard, standing, unread, program.names);
+        let running = CommandHandle::of(world, shell.guard, standing, unread, program.names);
         let (orders, ordered) = mpsc::unbounded_channel();
         let (report, state) = watch::channel(ConfinedState::default());
         let (alive, unwanted) = oneshot::channel();
@@ -285,7 +285,7 @@ impl ConfinedControl {
 /// Forwards orders to the guard and publishes its events, until no process is left or the program
 /// is dropped.
 async fn attend(
-    mut running: Running,
+    mut running: CommandHandle,
     mut orders: mpsc::UnboundedReceiver<ControlOrder>,
     report: watch::Sender<ConfinedState>,
     mut unwanted: oneshot::Receiver<()>,
@@ -311,13 +311,13 @@ async fn attend(
 }
 
 /// The pipes for standard files that were not given, each with our end first.
-struct Pipes {
+struct ProgramPipes {
     stdin: Option<(OwnedFd, OwnedFd)>,
     stdout: Option<(OwnedFd, OwnedFd)>,
     stderr: Option<(OwnedFd, OwnedFd)>,
 }
 
-impl Pipes {
+impl ProgramPipes {
     fn beside(given: &[(RawFd, OwnedFd)]) -> io::Result<Self> {
         let missing = |number: RawFd| !given.iter().any(|(other, _)| *other == number);
         let pipe = |number| {
@@ -344,7 +344,7 @@ impl Pipes {
     }
 }
 
-fn order(program: &ConfinedProgram, pipes: &Pipes, scratch: &Path) -> io::Result<Order> {
+fn order(program: &ConfinedProgram, pipes: &ProgramPipes, scratch: &Path) -> io::Result<GuardOrder> {
     let given = program.files.iter().map(|(number, _)| *number);
     let numbers: Vec<RawFd> = given.chain(pipes.all().map(|(number, _)| number)).collect();
     let twice = |at: usize| numbers[..at].contains(&numbers[at]);
@@ -363,7 +363,7 @@ fn order(program: &ConfinedProgram, pipes: &Pipes, scratch: &Path) -> io::Result
         // Other processes that our process starts must not inherit it.
         fcntl_setfd(file, FdFlags::CLOEXEC)?;
     }
-    Ok(Order::Program {
+    Ok(GuardOrder::Program {
         program: program.program.clone().into(),
         arguments: program.arguments.iter().cloned().map(Into::into).collect(),
         env: env

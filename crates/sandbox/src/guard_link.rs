@@ -10,7 +10,7 @@ use std::{
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tokio::{io::Interest, net::UnixStream};
 
-use crate::protocol::{self, FILES, News, Order};
+use crate::protocol::{self, FILES, GuardEvent, GuardOrder};
 
 pub(crate) struct GuardLink {
     stream: UnixStream,
@@ -35,7 +35,7 @@ impl GuardLink {
     }
 
     /// Waits for the guard's next event; `None` when the guard has exited. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Option<News> {
+    pub(crate) async fn next(&mut self) -> Option<GuardEvent> {
         loop {
             if let Some(news) = self.next_frame() {
                 return Some(news);
@@ -68,7 +68,7 @@ impl GuardLink {
 
     /// Sends an order to the guard. Bytes that do not fit into the socket are sent by the following
     /// calls of [`next`](Self::next).
-    pub(crate) fn send(&mut self, order: &Order) -> io::Result<()> {
+    pub(crate) fn send(&mut self, order: &GuardOrder) -> io::Result<()> {
         self.unsent.extend(protocol::frame(order)?);
         self.flush()
     }
@@ -121,7 +121,7 @@ impl GuardLink {
         Ok(got)
     }
 
-    fn next_frame(&mut self) -> Option<News> {
+    fn next_frame(&mut self) -> Option<GuardEvent> {
         let head = *self.heard.first_chunk::<4>()?;
         let Ok(length) = protocol::length(head) else {
             self.closed = true;

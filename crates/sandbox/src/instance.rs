@@ -30,14 +30,14 @@ use tokio::{
 };
 
 use crate::{
-    Line, Mechanism, Running, SandboxError, SandboxProfile, Setup, SilenceLimits,
+    ShellCommand, Mechanism, CommandHandle, SandboxError, SandboxProfile, SandboxSetup, SilenceLimits,
     child::ARGUMENT,
     guard_link::GuardLink,
-    network::{Accepting, ByRules, GateLogEntry, Proxy, ProxyOptions},
-    protocol::{self, Keeper, News, Order, Plan},
+    network::{ListenerGuard, RuleGate, GateLogEntry, Proxy, ProxyOptions},
+    protocol::{self, KeeperReply, GuardEvent, GuardOrder, SandboxPlan},
     sandbox::{PAUSE, SILENT},
-    scratch::{self, Scratch},
-    waiting_shell::{Fallen, Standing, WaitingShell},
+    scratch::{self, ScratchFolder},
+    waiting_shell::{GuardStartError, ReadyGuard, WaitingShell},
 };
 
 /// The number of shells that wait for a command.
@@ -50,21 +50,21 @@ const PIPE: usize = 1 << 20;
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) struct SandboxInstance {
-    plan: Plan,
+    plan: SandboxPlan,
     pub(crate) limits: SilenceLimits,
     /// The identities of the hidden and protected files. When a process outside replaces such a
     /// file, as many programs do to write it, the kernel removes the mount over it.
     guarded: Vec<Option<FileIdentity>>,
     pid: u32,
     /// Dropping the link ends the sandbox.
-    link: Mutex<Option<Link>>,
+    link: Mutex<Option<KeeperLink>>,
     child: Mutex<Option<Child>>,
     waiting: Mutex<VecDeque<WaitingShell>>,
     /// The proxy, for commands that may use the network only through it.
     proxy: Option<Proxy>,
     /// Shells may wait for their command, because no other command can reach them.
     is_isolated: AtomicBool,
-    scratch: Arc<Scratch>,
+    scratch: Arc<ScratchFolder>,
 }
 
 /// The device, inode and birth time of a file. The time is needed because inode numbers are reused.
@@ -72,7 +72,7 @@ type FileIdentity = (u64, u64, Option<SystemTime>);
 
 /// The sockets to the keeper and the waiter. When they are closed, both exit, and so do all
 /// processes in the sandbox.
-struct Link {
+struct KeeperLink {
     keeper: OwnedFd,
     waiter: OwnedFd,
     /// No other instance uses the temporary files: the waiter removes them when no process is left,
@@ -80,7 +80,7 @@ struct Link {
     last: bool,
 }
 
-impl Drop for Link {
+impl Drop for KeeperLink {
     fn drop(&mut self) {
         if !self.last {
             let _ = protocol::send(&self.waiter, b"bye", &[]);
@@ -91,10 +91,10 @@ impl Drop for Link {
 impl SandboxInstance {
     /// Sets up a sandbox.
     pub(crate) async fn set_up(
-        setup: &Setup,
+        setup: &SandboxSetup,
         limits: SilenceLimits,
-        plan: Plan,
-        scratch: Arc<Scratch>,
+        plan: SandboxPlan,
+        scratch: Arc<ScratchFolder>,
     ) -> Result<Self, SandboxError> {
         let program = &setup.program;
         // Must come before the setup, so that the next command notices every later change.
@@ -120,11 +120,11 @@ impl SandboxInstance {
             });
         };
         match serde_json::from_slice(&answer) {
-            Ok(Keeper::Ready) => scratch.hold(),
-            Ok(Keeper::NoScratch { error }) => {
+            Ok(KeeperReply::Ready) => scratch.hold(),
+            Ok(KeeperReply::NoScratch { error }) => {
                 return Err(SandboxError::Scratch(io::Error::other(error)));
             }
-            Ok(Keeper::Failed {
+            Ok(KeeperReply::Failed {
                 step,
                 error,
                 passing,
@@ -144,7 +144,7 @@ impl SandboxInstance {
         let gate = setup
             .gate
             .clone()
-            .unwrap_or_else(|| Arc::new(ByRules::default()));
+            .unwrap_or_else(|| Arc::new(RuleGate::default()));
         let listener = files.into_iter().next().map(TcpListener::from);
         let proxy = match listener {
             Some(listener) => {
@@ -174,9 +174,9 @@ impl SandboxInstance {
     /// Starts the one program of this sandbox, and waits until it was executed.
     pub(crate) async fn start_program(
         &self,
-        order: &Order,
+        order: &GuardOrder,
         files: &[BorrowedFd<'_>],
-    ) -> Result<(WaitingShell, Standing), SandboxError> {
+    ) -> Result<(WaitingShell, ReadyGuard), SandboxError> {
         let mut shell = self.shell().map_err(SandboxError::Program)?;
         let sent = shell.guard.send_files(files);
         let sent = sent.and_then(|()| shell.guard.send(order));
@@ -194,13 +194,13 @@ impl SandboxInstance {
             Ok(Ok(standing)) if self.is_current() => Ok((shell, standing)),
             // A hidden or protected file was replaced in the meantime.
             Ok(Ok(_)) => Err(SandboxError::Shell(io::ErrorKind::BrokenPipe.into())),
-            Ok(Err(Fallen::Confinement { step, error })) => {
+            Ok(Err(GuardStartError::Confinement { step, error })) => {
                 Err(SandboxError::Unavailable { step, error })
             }
-            Ok(Err(Fallen::Shell(error))) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Ok(Err(GuardStartError::Shell(error))) if error.kind() == io::ErrorKind::BrokenPipe => {
                 Err(SandboxError::Shell(error))
             }
-            Ok(Err(Fallen::Shell(error))) => Err(SandboxError::Program(error)),
+            Ok(Err(GuardStartError::Shell(error))) => Err(SandboxError::Program(error)),
             Err(_) => Err(SandboxError::Program(silence())),
         }
     }
@@ -214,10 +214,10 @@ impl SandboxInstance {
         let mut shell = self.shell().map_err(SandboxError::Shell)?;
         let standing = match timeout(PATIENCE, shell.receive_ready(self)).await {
             Ok(Ok(standing)) => standing,
-            Ok(Err(Fallen::Confinement { step, error })) => {
+            Ok(Err(GuardStartError::Confinement { step, error })) => {
                 return Err(SandboxError::Unavailable { step, error });
             }
-            Ok(Err(Fallen::Shell(error))) => return Err(SandboxError::Shell(error)),
+            Ok(Err(GuardStartError::Shell(error))) => return Err(SandboxError::Shell(error)),
             Err(_) => return Err(SandboxError::Shell(silence())),
         };
         if self.may_wait() {
@@ -266,18 +266,18 @@ impl SandboxInstance {
     }
 
     /// Lets the proxy serve one more listener: that of a command with its own network.
-    pub(crate) fn accept_from(&self, listener: TcpListener) -> io::Result<Option<Accepting>> {
+    pub(crate) fn accept_from(&self, listener: TcpListener) -> io::Result<Option<ListenerGuard>> {
         let proxy = self.proxy.as_ref();
         proxy.map(|proxy| proxy.accept_from(listener)).transpose()
     }
 
     /// Sends a command to a waiting shell, and prepares another shell.
-    pub(crate) async fn start(self: &Arc<Self>, line: &Line) -> io::Result<Running> {
+    pub(crate) async fn start(self: &Arc<Self>, line: &ShellCommand) -> io::Result<CommandHandle> {
         if line.text.contains('\0') {
             let text = "the command holds a NUL byte, which no command line can: take it out";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let order = Order::Run {
+        let order = GuardOrder::Run {
             cwd: line.cwd.clone().into(),
             sourced: line.sourced.clone().map(Into::into),
             text: line.text.clone(),
@@ -292,7 +292,7 @@ impl SandboxInstance {
                 None => self.shell()?,
             };
             let names = line.names.clone();
-            let starting = Running::start(Arc::clone(self), shell, &order, names);
+            let starting = CommandHandle::start(Arc::clone(self), shell, &order, names);
             let started = match timeout(self.limits.start, starting).await {
                 Ok(started) => started,
                 // The guard seems to be stopped. It may still run the command, so no other guard
@@ -404,7 +404,7 @@ fn guarded(profile: &SandboxProfile) -> Vec<Option<FileIdentity>> {
 }
 
 /// Starts the keeper and sends it the plan.
-fn start(program: &Path, plan: &Plan) -> io::Result<(Link, Child)> {
+fn start(program: &Path, plan: &SandboxPlan) -> io::Result<(KeeperLink, Child)> {
     let (link, command) = call(program, plan)?;
     // Our process may have inherited an ignored SIGCHLD. The keeper would inherit that, too, and
     // lose the exit status of its children. A signal handler here becomes the default action there.
@@ -413,7 +413,7 @@ fn start(program: &Path, plan: &Plan) -> io::Result<(Link, Child)> {
 }
 
 /// Returns the command that starts the keeper, with the plan already sent to its socket.
-fn call(program: &Path, plan: &Plan) -> io::Result<(Link, std::process::Command)> {
+fn call(program: &Path, plan: &SandboxPlan) -> io::Result<(KeeperLink, std::process::Command)> {
     let pair = || {
         socketpair(
             AddressFamily::UNIX,
@@ -439,7 +439,7 @@ fn call(program: &Path, plan: &Plan) -> io::Result<(Link, std::process::Command)
         .stdin(Stdio::from(waiters))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let link = Link {
+    let link = KeeperLink {
         keeper,
         waiter,
         last: false,
@@ -472,7 +472,7 @@ fn answer(channel: &OwnedFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
 }
 
 /// Returns whether a sandbox with this plan can be set up. Sets it up and removes it again.
-pub(crate) fn can_set_up(program: &Path, plan: &Plan) -> bool {
+pub(crate) fn can_set_up(program: &Path, plan: &SandboxPlan) -> bool {
     let Ok((link, mut command)) = call(program, plan) else {
         return false;
     };
@@ -491,7 +491,7 @@ fn guard_is_ready(keeper: &OwnedFd) -> io::Result<bool> {
     let Some((ready, _)) = answer(keeper)? else {
         return Ok(false);
     };
-    if !matches!(serde_json::from_slice(&ready)?, Keeper::Ready) {
+    if !matches!(serde_json::from_slice(&ready)?, KeeperReply::Ready) {
         return Ok(false);
     }
     let (mut ours, theirs) = BlockingStream::pair()?;
@@ -499,8 +499,8 @@ fn guard_is_ready(keeper: &OwnedFd) -> io::Result<bool> {
     protocol::send(keeper, b"guard", &[theirs.as_fd(), write.as_fd()])?;
     drop(theirs);
     ours.set_read_timeout(Some(PATIENCE))?;
-    let news: Option<News> = protocol::read(&mut ours)?;
-    Ok(matches!(news, Some(News::Standing { .. })))
+    let news: Option<GuardEvent> = protocol::read(&mut ours)?;
+    Ok(matches!(news, Some(GuardEvent::Standing { .. })))
 }
 
 fn silence() -> io::Error {

@@ -62,13 +62,13 @@ pub use fork::take_variables;
 pub use guarded::{end_group, end_guarded, guarded};
 pub use limits::{ExceededLimit, ResourceLimits};
 pub use memory::trim_freed_buffers;
-pub use names::{DirectorySettings, GuardedNames, HomeNames, NameAction, NameJudge, NameUse};
+pub use names::{DirectorySettings, GuardedNames, HomeNames, NameAction, NamePolicy, NameUse};
 pub use output::CommandOutput;
 pub use probe::{ProbeFinding, ProbeReport, probe};
-pub use profile::{ClosedDirectories, Network, Reading, SandboxProfile, Workspace};
-pub use running::{CommandEnd, ExitKind, RefusedWrite, Running};
+pub use profile::{ClosedDirectories, SandboxNetwork, ReadOnlyProfile, SandboxProfile, WorkspaceProfile};
+pub use running::{CommandEnd, ExitKind, RefusedWrite, CommandHandle};
 pub use sandbox::{
-    Line, Mechanism, ProfileEnvironment, Sandbox, Setup, SilenceLimits, system_shell,
+    ShellCommand, Mechanism, ProfileEnvironment, Sandbox, SandboxSetup, SilenceLimits, system_shell,
 };
 pub use scratch_lease::ScratchLease;
 pub use tree::{PinnedProcess, Process};

@@ -145,9 +145,9 @@ pub enum NameAction {
 /// Decides what a command may do with guarded names. Asked while the command waits, so it should answer
 /// at once.
 #[derive(Clone)]
-pub struct NameJudge(Arc<dyn Fn(&NameUse) -> bool + Send + Sync>);
+pub struct NamePolicy(Arc<dyn Fn(&NameUse) -> bool + Send + Sync>);
 
-impl NameJudge {
+impl NamePolicy {
     /// Decides like this: may it?
     pub fn from_fn(judge: impl Fn(&NameUse) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(judge))
@@ -158,7 +158,7 @@ impl NameJudge {
     }
 }
 
-impl fmt::Debug for NameJudge {
+impl fmt::Debug for NamePolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("NameJudge")
     }

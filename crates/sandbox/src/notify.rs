@@ -13,7 +13,7 @@ use seccompiler::sock_filter;
 
 /// A system call that waits for its answer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Call {
+pub(crate) struct NotifiedCall {
     /// The ID that the answer must contain.
     pub(crate) id: u64,
     /// The thread that made the call, as an ID in the receiver's PID namespace.
@@ -89,7 +89,7 @@ fn hand_the_processor_over(listener: &OwnedFd) {
 
 /// Waits for the next call and returns it. `NotFound` if the call was cancelled in the meantime.
 #[expect(unsafe_code, reason = "ioctl has no safe form")]
-pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Call> {
+pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<NotifiedCall> {
     // SAFETY: the structure contains only numbers; the kernel requires them to be zero.
     let mut call: libc::seccomp_notif = unsafe { mem::zeroed() };
     // SAFETY: the kernel fills a structure of its own type that lives until the call returns.
@@ -101,7 +101,7 @@ pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Call> {
         )
     };
     checked(got)?;
-    Ok(Call {
+    Ok(NotifiedCall {
         id: call.id,
         thread: call.pid,
         number: i64::from(call.data.nr),
@@ -112,7 +112,7 @@ pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Call> {
 /// Returns whether the call still waits. Only then does its thread ID certainly refer to the thread
 /// that made it.
 #[expect(unsafe_code, reason = "ioctl has no safe form")]
-pub(crate) fn waits(listener: BorrowedFd<'_>, call: &Call) -> bool {
+pub(crate) fn waits(listener: BorrowedFd<'_>, call: &NotifiedCall) -> bool {
     let id = call.id;
     // SAFETY: the kernel reads a number that lives until the call returns.
     let got = unsafe {
@@ -129,7 +129,7 @@ pub(crate) fn waits(listener: BorrowedFd<'_>, call: &Call) -> bool {
 #[expect(unsafe_code, reason = "ioctl has no safe form")]
 pub(crate) fn answer(
     listener: BorrowedFd<'_>,
-    call: &Call,
+    call: &NotifiedCall,
     answer: &NotifyReply,
 ) -> io::Result<()> {
     let (error, flags) = match answer {
@@ -158,7 +158,7 @@ pub(crate) fn answer(
 #[expect(unsafe_code, reason = "ioctl has no safe form")]
 pub(crate) fn hand_over(
     listener: BorrowedFd<'_>,
-    call: &Call,
+    call: &NotifiedCall,
     file: BorrowedFd<'_>,
     close_on_exec: bool,
 ) -> io::Result<()> {

@@ -23,7 +23,7 @@ const PIECE: usize = 256 << 10;
 /// became readable: reading fails with [`PermissionDenied`](io::ErrorKind::PermissionDenied) then.
 pub struct CommandOutput {
     pipe: Option<pipe::Receiver>,
-    fence: Option<Fence>,
+    fence: Option<OutputFence>,
 }
 
 impl CommandOutput {
@@ -35,7 +35,7 @@ impl CommandOutput {
     pub(crate) fn of(pipe: Option<pipe::Receiver>, fence: Option<UnixStream>) -> Self {
         Self {
             pipe,
-            fence: fence.map(Fence::new),
+            fence: fence.map(OutputFence::new),
         }
     }
 
@@ -68,7 +68,7 @@ impl AsyncRead for CommandOutput {
 }
 
 /// Withholds output until the guard has confirmed that no hidden file was readable.
-struct Fence {
+struct OutputFence {
     guard: UnixStream,
     /// The buffer for output; empty before the first read.
     room: Vec<u8>,
@@ -91,7 +91,7 @@ enum FenceState {
     Shut,
 }
 
-impl Fence {
+impl OutputFence {
     fn new(guard: UnixStream) -> Self {
         Self {
             guard,

@@ -13,8 +13,8 @@ use std::{
 use tokio::io::AsyncReadExt;
 
 use crate::{
-    ClosedDirectories, GuardedNames, Line, Mechanism, Network, Reading, Sandbox, SandboxError,
-    SandboxProfile, Workspace,
+    ClosedDirectories, GuardedNames, ShellCommand, Mechanism, SandboxNetwork, ReadOnlyProfile, Sandbox, SandboxError,
+    SandboxProfile, WorkspaceProfile,
 };
 
 /// The result for one promise.
@@ -42,14 +42,14 @@ pub struct ProbeReport {
 /// Tests every promise of the profiles `readonly` and `workspace` with real files, sockets and
 /// processes, in a new folder below `among`.
 pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<ProbeReport, SandboxError> {
-    let ground = Ground::new(among, sandbox.shell()).map_err(SandboxError::Scratch)?;
+    let ground = ProbeFixture::new(among, sandbox.shell()).map_err(SandboxError::Scratch)?;
     let mut findings = Vec::new();
     let mut mechanism = Mechanism::Namespaces;
-    let readonly = SandboxProfile::ReadOnly(Reading {
+    let readonly = SandboxProfile::ReadOnly(ReadOnlyProfile {
         hidden: vec![ground.secret()],
         closed: ClosedDirectories::default(),
     });
-    let workspace = SandboxProfile::Workspace(Workspace {
+    let workspace = SandboxProfile::Workspace(WorkspaceProfile {
         writable: vec![ground.inside()],
         protected: vec![ground.control()],
         hidden: vec![ground.secret()],
@@ -58,7 +58,7 @@ pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<ProbeReport, Sandb
             ..GuardedNames::default()
         }),
         closed: ClosedDirectories::default(),
-        network: Network::None,
+        network: SandboxNetwork::None,
     });
     for profile in [readonly, workspace] {
         let (way, said) = ground.attempt(sandbox, &profile).await?;
@@ -74,7 +74,7 @@ pub async fn probe(sandbox: &Sandbox, among: &Path) -> Result<ProbeReport, Sandb
 }
 
 /// Files, sockets and a process that a command must not touch.
-struct Ground {
+struct ProbeFixture {
     folder: PathBuf,
     listener: TcpListener,
     datagrams: UdpSocket,
@@ -88,7 +88,7 @@ const OLD: &str = "old";
 const SECRET: &str = "what no one may read";
 const MODE: u32 = 0o640;
 
-impl Ground {
+impl ProbeFixture {
     fn new(among: &Path, shell: &Path) -> io::Result<Self> {
         let folder = fs::canonicalize(among)?.join(format!("haft-probe-{}", std::process::id()));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -156,7 +156,7 @@ impl Ground {
              kill -9 {}; true",
             self.bystander.id(),
         );
-        let line = Line {
+        let line = ShellCommand {
             text,
             cwd: self.inside(),
             sourced: None,
@@ -235,7 +235,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for ProbeFixture {
     fn drop(&mut self) {
         let _ = self.bystander.kill();
         let _ = self.bystander.wait();

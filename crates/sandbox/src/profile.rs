@@ -11,16 +11,16 @@ use crate::GuardedNames;
 pub enum SandboxProfile {
     /// All files can be read, none can be changed. No network and no sockets. Temporary files are
     /// private and removed at the end.
-    ReadOnly(Reading),
+    ReadOnly(ReadOnlyProfile),
     /// Files below the working directories can be changed, except those that control programs.
-    Workspace(Workspace),
+    Workspace(WorkspaceProfile),
     /// Everything that the user may do. Only by an explicit decision.
     Full,
 }
 
 /// The restrictions of a command that only reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct ReadOnlyProfile {
     /// Files and directories that must not be read; absolute paths.
     pub hidden: Vec<PathBuf>,
     /// Directories of which only selected paths are visible.
@@ -41,7 +41,7 @@ pub struct ClosedDirectories {
 
 /// The paths that a command may change. All paths are absolute; missing ones are skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Workspace {
+pub struct WorkspaceProfile {
     /// Paths that may be changed, with everything below.
     pub writable: Vec<PathBuf>,
     /// Paths below a writable one that must not be changed.
@@ -55,10 +55,10 @@ pub struct Workspace {
     /// Directories of which only selected paths are visible.
     pub closed: ClosedDirectories,
     /// The hosts that the command may connect to.
-    pub network: Network,
+    pub network: SandboxNetwork,
 }
 
-impl Workspace {
+impl WorkspaceProfile {
     /// Splits the protected paths into those that always stay unchanged, and those that may be
     /// replaced with permission, if `judges` is set.
     pub(crate) fn kept_and_judged(&self, judges: bool) -> (Vec<PathBuf>, Vec<PathBuf>) {
@@ -76,7 +76,7 @@ impl Workspace {
 
 /// The network access of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Network {
+pub enum SandboxNetwork {
     /// The user's network.
     Open,
     /// Only through our proxy, which decides by rules.

@@ -32,7 +32,7 @@ pub(crate) const FILES: usize = 16;
 
 /// The description of a sandbox, which the keeper receives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Plan {
+pub(crate) struct SandboxPlan {
     pub(crate) profile: SandboxProfile,
     pub(crate) mechanism: Mechanism,
     /// Whether the sandbox has its own PID namespace.
@@ -57,7 +57,7 @@ pub(crate) struct Plan {
     pub(crate) resources: ResourceLimits,
 }
 
-impl Plan {
+impl SandboxPlan {
     /// Returns whether the guard of a command opens files for it.
     pub(crate) fn is_mediated(&self) -> bool {
         self.mediates
@@ -67,7 +67,7 @@ impl Plan {
 
 /// The keeper's only answer.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Keeper {
+pub(crate) enum KeeperReply {
     /// The sandbox is set up. With [`Network::Proxy`](crate::Network::Proxy), a listening socket is
     /// attached.
     Ready,
@@ -87,7 +87,7 @@ pub(crate) enum Keeper {
 
 /// The messages to the guard of a command.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Order {
+pub(crate) enum GuardOrder {
     Run {
         cwd: Bytes,
         sourced: Option<Bytes>,
@@ -122,7 +122,7 @@ pub(crate) enum Order {
 
 /// The messages from the guard of a command.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum News {
+pub(crate) enum GuardEvent {
     /// The guard is ready. Attached are a pidfd of the guard, the fences, the link on which it
     /// creates sockets, and, if it has its own network with a proxy, a listening socket.
     Standing {

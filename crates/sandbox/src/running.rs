@@ -5,40 +5,40 @@ use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    CommandNetwork, CommandOutput, ExceededLimit, Mechanism, NameJudge, Process,
+    CommandNetwork, CommandOutput, ExceededLimit, Mechanism, NamePolicy, Process,
     guard_link::GuardLink,
     instance::SandboxInstance,
-    protocol::{News, Order},
+    protocol::{GuardEvent, GuardOrder},
     tree,
-    waiting_shell::{Standing, WaitingShell},
+    waiting_shell::{ReadyGuard, WaitingShell},
 };
 
 /// A running command. Dropping this ends all its processes.
-pub struct Running {
+pub struct CommandHandle {
     /// The output of the command.
     pub output: CommandOutput,
     guard: GuardLink,
-    guard_state: Standing,
+    guard_state: ReadyGuard,
     /// Decides about guarded names.
-    names: Option<NameJudge>,
+    names: Option<NamePolicy>,
     ended: Option<CommandEnd>,
     exceeded: Option<ExceededLimit>,
     gone: bool,
     /// The time by which all its processes must have ended.
-    due: Option<Due>,
+    due: Option<KillDeadline>,
     instance: Arc<SandboxInstance>,
 }
 
 /// The deadline of a command that is being ended, and the process to kill after it: a command can
 /// stop its own guard.
 #[derive(Clone, Copy)]
-struct Due {
+struct KillDeadline {
     at: Instant,
-    ends: Culprit,
+    ends: KillTarget,
 }
 
 #[derive(Clone, Copy)]
-enum Culprit {
+enum KillTarget {
     Guard,
     /// The guard was killed, but processes are left.
     Keeper,
@@ -99,13 +99,13 @@ pub enum ExitKind {
     Lost,
 }
 
-impl Running {
+impl CommandHandle {
     /// Sends a command to a shell, which may still be starting.
     pub(crate) async fn start(
         world: Arc<SandboxInstance>,
         mut shell: WaitingShell,
-        order: &Order,
-        names: Option<NameJudge>,
+        order: &GuardOrder,
+        names: Option<NamePolicy>,
     ) -> io::Result<Self> {
         // Either the shell and its guard are running, or both have exited, which is known
         // immediately. A guard that has exited may have reported the reason.
@@ -125,9 +125,9 @@ impl Running {
     pub(crate) fn of(
         instance: Arc<SandboxInstance>,
         guard: GuardLink,
-        guard_state: Standing,
+        guard_state: ReadyGuard,
         output: CommandOutput,
-        names: Option<NameJudge>,
+        names: Option<NamePolicy>,
     ) -> Self {
         Self {
             output,
@@ -145,7 +145,7 @@ impl Running {
     /// Interrupts the program, if it is still running. For programs that were started without a
     /// shell.
     pub(crate) fn interrupt(&mut self) {
-        if let Err(error) = self.guard.send(&Order::Interrupt) {
+        if let Err(error) = self.guard.send(&GuardOrder::Interrupt) {
             tracing::debug!(%error, "the guard does not listen");
         }
     }
@@ -203,7 +203,7 @@ impl Running {
     /// Asks all its processes to exit, and kills them after `grace`. [`gone`](Self::gone) waits for
     /// the end.
     pub fn kill(&mut self, grace: Duration) {
-        let order = Order::Kill {
+        let order = GuardOrder::Kill {
             grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
         };
         // If the link is closed, no process runs any longer.
@@ -211,8 +211,8 @@ impl Running {
             tracing::debug!(%error, "the guard does not listen");
         }
         let at = Instant::now().checked_add(grace.saturating_add(self.instance.limits.end));
-        let ends = Culprit::Guard;
-        self.due = at.map(|at| Due { at, ends });
+        let ends = KillTarget::Guard;
+        self.due = at.map(|at| KillDeadline { at, ends });
     }
 
     /// Returns its processes, with their process IDs outside the sandbox.
@@ -230,18 +230,18 @@ impl Running {
             },
         };
         match news {
-            None | Some(News::Gone) => self.gone = true,
-            Some(News::Asks { id, used }) => {
+            None | Some(GuardEvent::Gone) => self.gone = true,
+            Some(GuardEvent::Asks { id, used }) => {
                 let names = self.names.as_ref();
                 let permitted = names.is_some_and(|names| names.allows(&used));
-                let judged = Order::Judged {
+                let judged = GuardOrder::Judged {
                     id,
                     used,
                     permitted,
                 };
                 let _ = self.guard.send(&judged);
             }
-            Some(News::Ended {
+            Some(GuardEvent::Ended {
                 code,
                 signal,
                 cwd,
@@ -270,31 +270,31 @@ impl Running {
                     exceeded: self.exceeded,
                 });
             }
-            Some(News::Exceeded(exceeded)) => {
+            Some(GuardEvent::Exceeded(exceeded)) => {
                 self.exceeded = Some(exceeded);
                 if let Some(ended) = &mut self.ended {
                     ended.exceeded = Some(exceeded);
                 }
             }
-            Some(News::Standing { .. } | News::Unable { .. }) => {}
+            Some(GuardEvent::Standing { .. } | GuardEvent::Unable { .. }) => {}
         }
     }
 
     /// Kills processes from outside that have not ended in time.
-    fn kill_overdue(&mut self, due: Due) {
+    fn kill_overdue(&mut self, due: KillDeadline) {
         self.due = match due.ends {
-            Culprit::Guard => {
+            KillTarget::Guard => {
                 tracing::warn!("the guard of a command does not end it, and is ended");
                 if let Some(guard) = self.guard_state.pid() {
                     tree::kill_below(guard, &[], || true);
                 }
                 self.guard_state.kill();
-                let ends = Culprit::Keeper;
+                let ends = KillTarget::Keeper;
                 Instant::now()
                     .checked_add(self.instance.limits.end)
-                    .map(|at| Due { at, ends })
+                    .map(|at| KillDeadline { at, ends })
             }
-            Culprit::Keeper => {
+            KillTarget::Keeper => {
                 tracing::warn!("the keeper of a sandbox does not answer, and is ended");
                 tree::kill_below(self.instance.pid(), &[], || true);
                 None

@@ -16,18 +16,18 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use crate::{
-    NameJudge, ResourceLimits, Running, SandboxError, SandboxProfile,
+    NamePolicy, ResourceLimits, CommandHandle, SandboxError, SandboxProfile,
     instance::SandboxInstance,
-    network::{Gate, GateLogEntry},
-    protocol::{Order, Plan},
-    scratch::{self, Scratch},
+    network::{NetworkGate, GateLogEntry},
+    protocol::{GuardOrder, SandboxPlan},
+    scratch::{self, ScratchFolder},
     sockets,
-    waiting_shell::{Standing, WaitingShell},
+    waiting_shell::{ReadyGuard, WaitingShell},
 };
 
 /// The settings for a session's commands.
 #[derive(Clone)]
-pub struct Setup {
+pub struct SandboxSetup {
     /// The program that becomes the keeper of a sandbox. Its `main` must begin with
     /// [`child::run_if_asked`](crate::child::run_if_asked).
     pub program: PathBuf,
@@ -42,7 +42,7 @@ pub struct Setup {
     pub snapshot: Option<PathBuf>,
     /// Decides about connections for [`Network::Proxy`](crate::Network::Proxy). With `None`, all
     /// are refused.
-    pub gate: Option<Arc<dyn Gate>>,
+    pub gate: Option<Arc<dyn NetworkGate>>,
     /// The best mechanism that may be used; better ones are not tried. For tests, and for users who
     /// know that a mechanism does not work for them.
     pub best: Mechanism,
@@ -172,7 +172,7 @@ impl Mechanism {
 
 /// A command and its working directory.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct ShellCommand {
     /// The text for bash to run.
     pub text: String,
     /// The working directory; absolute.
@@ -182,25 +182,25 @@ pub struct Line {
     /// Decides about the profile's guarded names; without it, none may be used. It is called only
     /// while the caller waits for the command to end ([`Running::exited`], [`Running::gone`]). A
     /// caller that waits only for the output therefore blocks the command.
-    pub names: Option<NameJudge>,
+    pub names: Option<NamePolicy>,
 }
 
 /// Starts a session's commands. Cheap to clone. The first command starts the first process. When
 /// the last clone is dropped or our process ends, everything that was started ends.
 #[derive(Clone)]
-pub struct Sandbox(Arc<Inner>);
+pub struct Sandbox(Arc<SandboxInner>);
 
-struct Inner {
-    setup: Setup,
+struct SandboxInner {
+    setup: SandboxSetup,
     limits: SilenceLimits,
     /// Declared before `worlds` so that it is dropped first, and the last instance knows that it is
     /// the last holder.
-    scratch: Arc<Scratch>,
-    worlds: Mutex<Worlds>,
+    scratch: Arc<ScratchFolder>,
+    worlds: Mutex<Instances>,
 }
 
 /// The purpose of a sandbox.
-enum Purpose<'a> {
+enum SandboxPurpose<'a> {
     Commands(&'a SandboxProfile),
     Program(&'a ProgramPurpose<'a>),
 }
@@ -210,14 +210,14 @@ pub(crate) struct ProgramPurpose<'a> {
     pub(crate) profile: &'a SandboxProfile,
     /// The program is not started if only a weaker mechanism than this one works.
     pub(crate) weakest: Mechanism,
-    pub(crate) scratch: Arc<Scratch>,
-    pub(crate) gate: Option<Arc<dyn Gate>>,
-    pub(crate) order: Order,
+    pub(crate) scratch: Arc<ScratchFolder>,
+    pub(crate) gate: Option<Arc<dyn NetworkGate>>,
+    pub(crate) order: GuardOrder,
     pub(crate) files: Vec<BorrowedFd<'a>>,
 }
 
 #[derive(Default)]
-struct Worlds {
+struct Instances {
     standing: Vec<Arc<SandboxInstance>>,
     /// The instances of programs, which own them.
     programs: Vec<Weak<SandboxInstance>>,
@@ -234,14 +234,14 @@ struct Worlds {
 
 impl Sandbox {
     /// Creates the sandbox of a session without starting any process.
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: SandboxSetup) -> Self {
         Self::with_limits(setup, SilenceLimits::default())
     }
 
     /// Like [`Sandbox::new`], but with these limits.
-    pub fn with_limits(setup: Setup, limits: SilenceLimits) -> Self {
-        Self(Arc::new(Inner {
-            scratch: Arc::new(Scratch::new(setup.scratch.clone())),
+    pub fn with_limits(setup: SandboxSetup, limits: SilenceLimits) -> Self {
+        Self(Arc::new(SandboxInner {
+            scratch: Arc::new(ScratchFolder::new(setup.scratch.clone())),
             setup,
             limits,
             worlds: Mutex::default(),
@@ -253,8 +253,8 @@ impl Sandbox {
     pub async fn start(
         &self,
         profile: &SandboxProfile,
-        line: Line,
-    ) -> Result<Running, SandboxError> {
+        line: ShellCommand,
+    ) -> Result<CommandHandle, SandboxError> {
         self.start_no_weaker(profile, line, Mechanism::None).await
     }
 
@@ -264,9 +264,9 @@ impl Sandbox {
     pub async fn start_no_weaker(
         &self,
         profile: &SandboxProfile,
-        line: Line,
+        line: ShellCommand,
         weakest: Mechanism,
-    ) -> Result<Running, SandboxError> {
+    ) -> Result<CommandHandle, SandboxError> {
         // A sandbox whose processes were killed from outside is replaced, at most twice.
         for _ in 0..2 {
             let world = self.world_no_weaker(profile, weakest).await?;
@@ -348,7 +348,7 @@ impl Sandbox {
         worlds
             .standing
             .retain(|world| world.profile().name() != profile.name());
-        let purpose = Purpose::Commands(profile);
+        let purpose = SandboxPurpose::Commands(profile);
         let (world, _) = self.0.set_up_strongest(&mut worlds, &purpose, sockets).await?;
         worlds.standing.push(Arc::clone(&world));
         Ok(world)
@@ -363,10 +363,10 @@ impl Sandbox {
     pub(crate) async fn start_program_in_own(
         &self,
         program: &ProgramPurpose<'_>,
-    ) -> Result<(Arc<SandboxInstance>, WaitingShell, Standing), SandboxError> {
+    ) -> Result<(Arc<SandboxInstance>, WaitingShell, ReadyGuard), SandboxError> {
         let mut worlds = self.0.worlds.lock().await;
         let sockets = sockets_to_hide(program.profile, program.scratch.path());
-        let purpose = Purpose::Program(program);
+        let purpose = SandboxPurpose::Program(program);
         let (world, begun) = self.0.set_up_strongest(&mut worlds, &purpose, sockets).await?;
         worlds.programs.retain(|world| world.strong_count() > 0);
         worlds.programs.push(Arc::downgrade(&world));
@@ -391,29 +391,29 @@ impl Sandbox {
     }
 }
 
-impl Inner {
+impl SandboxInner {
     /// Tries the mechanisms from the best one down. A mechanism that failed is not tried again.
     async fn set_up_strongest(
         &self,
-        worlds: &mut Worlds,
-        purpose: &Purpose<'_>,
+        worlds: &mut Instances,
+        purpose: &SandboxPurpose<'_>,
         mut sockets: Vec<PathBuf>,
-    ) -> Result<(Arc<SandboxInstance>, Option<(WaitingShell, Standing)>), SandboxError> {
+    ) -> Result<(Arc<SandboxInstance>, Option<(WaitingShell, ReadyGuard)>), SandboxError> {
         let (profile, scratch) = match purpose {
-            Purpose::Commands(profile) => (*profile, &self.scratch),
-            Purpose::Program(program) => (program.profile, &program.scratch),
+            SandboxPurpose::Commands(profile) => (*profile, &self.scratch),
+            SandboxPurpose::Program(program) => (program.profile, &program.scratch),
         };
         let mut mechanism = worlds.best.unwrap_or(self.setup.best);
         let mut silent = 0;
         loop {
-            if let Purpose::Program(program) = purpose
+            if let SandboxPurpose::Program(program) = purpose
                 && *profile != SandboxProfile::Full
                 && mechanism > program.weakest
             {
                 return Err(SandboxError::TooWeak { found: mechanism });
             }
             let mut plan = self.plan(profile, mechanism, sockets.clone(), scratch.path());
-            plan.program = matches!(purpose, Purpose::Program(_));
+            plan.program = matches!(purpose, SandboxPurpose::Program(_));
             plan.own_processes = !worlds.shared_processes && mechanism < Mechanism::Reduced;
             plan.mediates = !worlds.unmediated;
             let failed = match self.raise_once(purpose, plan, Arc::clone(scratch)).await {
@@ -476,18 +476,18 @@ impl Inner {
     /// Sets up a sandbox with its first shell or its program.
     async fn raise_once(
         &self,
-        purpose: &Purpose<'_>,
-        plan: Plan,
-        scratch: Arc<Scratch>,
-    ) -> Result<(Arc<SandboxInstance>, Option<(WaitingShell, Standing)>), SandboxError> {
+        purpose: &SandboxPurpose<'_>,
+        plan: SandboxPlan,
+        scratch: Arc<ScratchFolder>,
+    ) -> Result<(Arc<SandboxInstance>, Option<(WaitingShell, ReadyGuard)>), SandboxError> {
         match purpose {
-            Purpose::Commands(_) => {
+            SandboxPurpose::Commands(_) => {
                 let raised = SandboxInstance::set_up(&self.setup, self.limits, plan, scratch);
                 let world = raised.await?;
                 world.first_shell().await?;
                 Ok((Arc::new(world), None))
             }
-            Purpose::Program(program) => {
+            SandboxPurpose::Program(program) => {
                 let mut setup = self.setup.clone();
                 setup.gate = program.gate.clone().or(setup.gate);
                 let raised = SandboxInstance::set_up(&setup, self.limits, plan, scratch);
@@ -504,7 +504,7 @@ impl Inner {
         mechanism: Mechanism,
         sockets: Vec<PathBuf>,
         scratch: &Path,
-    ) -> Plan {
+    ) -> SandboxPlan {
         let full = *profile == SandboxProfile::Full;
         let mut env: Vec<_> = (self.setup.environment)(profile)
             .into_iter()
@@ -519,7 +519,7 @@ impl Inner {
             SandboxProfile::Workspace(workspace) => workspace.writable.iter(),
             SandboxProfile::ReadOnly(_) | SandboxProfile::Full => [].iter(),
         };
-        Plan {
+        SandboxPlan {
             there: there.filter(|path| path.exists()).cloned().collect(),
             profile: profile.clone(),
             mechanism,

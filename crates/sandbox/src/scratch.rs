@@ -20,13 +20,13 @@ const MAX_DEPTH: u32 = 500;
 
 /// The folder, which is removed with its last holder. Processes that may still write there must
 /// have ended by then; see [`is_last`].
-pub(crate) struct Scratch {
+pub(crate) struct ScratchFolder {
     path: PathBuf,
     /// The lock that marks the folder as in use by our process.
     lock: Mutex<Option<File>>,
 }
 
-impl Scratch {
+impl ScratchFolder {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self {
             path,
@@ -46,14 +46,14 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         remove(&self.path);
     }
 }
 
 /// Returns whether this is the only holder.
-pub(crate) fn is_last(scratch: &Arc<Scratch>) -> bool {
+pub(crate) fn is_last(scratch: &Arc<ScratchFolder>) -> bool {
     Arc::strong_count(scratch) == 1
 }
 
@@ -114,7 +114,7 @@ mod tests {
         for closed in ["a/b", "a"] {
             fs::set_permissions(scratch.join(closed), fs::Permissions::from_mode(0o000)).unwrap();
         }
-        drop(Scratch::new(scratch.clone()));
+        drop(ScratchFolder::new(scratch.clone()));
         assert!(!scratch.exists());
         let mode = fs::metadata(&outside).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o500);

@@ -11,18 +11,18 @@ use tokio::net::{UnixStream, unix::pipe};
 
 use crate::{
     CommandNetwork, Mechanism, guard_link::GuardLink, instance::SandboxInstance,
-    network::Accepting, protocol::News, tree,
+    network::ListenerGuard, protocol::GuardEvent, tree,
 };
 
 /// A shell that waits for its command.
 pub(crate) struct WaitingShell {
     pub(crate) guard: GuardLink,
     pub(crate) output: pipe::Receiver,
-    pub(crate) standing: Option<Standing>,
+    pub(crate) standing: Option<ReadyGuard>,
 }
 
 /// A guard that is ready, with its shell.
-pub(crate) struct Standing {
+pub(crate) struct ReadyGuard {
     /// The pidfd of the guard.
     handle: OwnedFd,
     pub(crate) mediated: bool,
@@ -32,10 +32,10 @@ pub(crate) struct Standing {
     /// The command's own network, if processes can listen there.
     pub(crate) network: Option<CommandNetwork>,
     /// Keeps the proxy listening in that network.
-    _accepting: Option<Accepting>,
+    _accepting: Option<ListenerGuard>,
 }
 
-impl Standing {
+impl ReadyGuard {
     /// Returns the process ID of the guard; `None` when it has exited.
     pub(crate) fn pid(&self) -> Option<u32> {
         tree::number(&self.handle)
@@ -49,16 +49,16 @@ impl Standing {
 
 impl WaitingShell {
     /// Waits until the guard is ready and has its shell.
-    pub(crate) async fn wait_ready(&mut self, world: &SandboxInstance) -> io::Result<Standing> {
+    pub(crate) async fn wait_ready(&mut self, world: &SandboxInstance) -> io::Result<ReadyGuard> {
         match self.standing.take() {
             Some(standing) => Ok(standing),
-            None => self.receive_ready(world).await.map_err(Fallen::into),
+            None => self.receive_ready(world).await.map_err(GuardStartError::into),
         }
     }
 
-    pub(crate) async fn receive_ready(&mut self, world: &SandboxInstance) -> Result<Standing, Fallen> {
+    pub(crate) async fn receive_ready(&mut self, world: &SandboxInstance) -> Result<ReadyGuard, GuardStartError> {
         match self.guard.next().await {
-            Some(News::Standing {
+            Some(GuardEvent::Standing {
                 apart,
                 mediated,
                 fences,
@@ -75,38 +75,38 @@ impl WaitingShell {
                 });
                 let listener = self.guard.file().map(TcpListener::from);
                 let accepting = listener.map(|listener| world.accept_from(listener));
-                Ok(Standing {
-                    handle: handle.map_err(|kind| Fallen::Shell(kind.into()))?,
+                Ok(ReadyGuard {
+                    handle: handle.map_err(|kind| GuardStartError::Shell(kind.into()))?,
                     mediated,
-                    fences: fences.map_err(Fallen::Shell)?,
-                    network: network.transpose().map_err(Fallen::Shell)?,
-                    _accepting: accepting.transpose().map_err(Fallen::Shell)?.flatten(),
+                    fences: fences.map_err(GuardStartError::Shell)?,
+                    network: network.transpose().map_err(GuardStartError::Shell)?,
+                    _accepting: accepting.transpose().map_err(GuardStartError::Shell)?.flatten(),
                 })
             }
-            Some(News::Unable {
+            Some(GuardEvent::Unable {
                 step,
                 error,
                 passing,
             }) if passing && step.starts_with('/') => {
                 // A path was moved during the setup: another sandbox may succeed.
                 let text = format!("{step}: {error}");
-                Err(Fallen::Shell(io::Error::new(
+                Err(GuardStartError::Shell(io::Error::new(
                     io::ErrorKind::BrokenPipe,
                     text,
                 )))
             }
-            Some(News::Unable {
+            Some(GuardEvent::Unable {
                 step,
                 error,
                 passing,
-            }) if passing || step.is_empty() => Err(Fallen::Shell(io::Error::other(error))),
-            Some(News::Unable { step, error, .. }) => Err(Fallen::Confinement { step, error }),
+            }) if passing || step.is_empty() => Err(GuardStartError::Shell(io::Error::other(error))),
+            Some(GuardEvent::Unable { step, error, .. }) => Err(GuardStartError::Confinement { step, error }),
             // Bubblewrap exits without a message if it cannot work here.
-            None if world.mechanism() == Mechanism::Bubblewrap => Err(Fallen::Confinement {
+            None if world.mechanism() == Mechanism::Bubblewrap => Err(GuardStartError::Confinement {
                 step: world.mechanism().name().to_owned(),
                 error: "it ended without a word".to_owned(),
             }),
-            _ => Err(Fallen::Shell(io::Error::new(
+            _ => Err(GuardStartError::Shell(io::Error::new(
                 io::ErrorKind::BrokenPipe,
                 "what was to confine it ended without a word",
             ))),
@@ -121,22 +121,22 @@ fn stream(file: OwnedFd) -> io::Result<UnixStream> {
 }
 
 /// The reason why a guard did not start.
-pub(crate) enum Fallen {
+pub(crate) enum GuardStartError {
     /// The command cannot be confined with this mechanism.
     Confinement { step: String, error: String },
     /// The failure does not show that the mechanism fails here.
     Shell(io::Error),
 }
 
-impl From<Fallen> for io::Error {
-    fn from(fallen: Fallen) -> Self {
+impl From<GuardStartError> for io::Error {
+    fn from(fallen: GuardStartError) -> Self {
         match fallen {
             // The mechanism worked before, so the paths must have changed in the meantime. The
             // error makes the caller try again.
-            Fallen::Confinement { step, error } => {
+            GuardStartError::Confinement { step, error } => {
                 Self::new(io::ErrorKind::BrokenPipe, format!("{step}: {error}"))
             }
-            Fallen::Shell(error) => error,
+            GuardStartError::Shell(error) => error,
         }
     }
 }

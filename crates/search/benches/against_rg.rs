@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use haft_search::{Found, GrepMode, GrepQuery, IndexSettings, RowKind, SearchEngine, Stop};
+use haft_search::{GrepMatches, GrepMode, GrepQuery, IndexSettings, RowKind, SearchEngine, StopCondition};
 
 const CONTENT: GrepMode = GrepMode::Content {
     before: 0,
@@ -125,18 +125,18 @@ fn rg_time(query: &GrepQuery) -> (Duration, Vec<u8>) {
 
 /// Paths with line numbers or counts, as both say them.
 fn ours(engine: &SearchEngine, query: &GrepQuery) -> BTreeSet<String> {
-    let report = engine.grep(query, &Stop::never()).expect("a sound query");
+    let report = engine.grep(query, &StopCondition::never()).expect("a sound query");
     match report.found {
-        Found::Rows(rows) => rows
+        GrepMatches::Rows(rows) => rows
             .iter()
             .filter(|row| row.kind == RowKind::Match)
             .map(|row| format!("{}:{}", row.path.display(), row.line.unwrap_or(0)))
             .collect(),
-        Found::Files(files) => files
+        GrepMatches::Files(files) => files
             .iter()
             .map(|path| path.display().to_string())
             .collect(),
-        Found::Counts(counts) => counts
+        GrepMatches::Counts(counts) => counts
             .iter()
             .map(|it| format!("{}:{}", it.path.display(), it.count))
             .collect(),
@@ -164,7 +164,7 @@ fn theirs(output: &[u8], mode: GrepMode) -> BTreeSet<String> {
 
 fn timed(engine: &SearchEngine, query: &GrepQuery) -> Duration {
     let started = Instant::now();
-    engine.grep(query, &Stop::never()).expect("a sound query");
+    engine.grep(query, &StopCondition::never()).expect("a sound query");
     started.elapsed()
 }
 

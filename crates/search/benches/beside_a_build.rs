@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use haft_search::{GrepQuery, IndexSettings, IndexStatus, SearchEngine, Stop};
+use haft_search::{GrepQuery, IndexSettings, IndexStatus, SearchEngine, StopCondition};
 use rustix::time::{ClockId, clock_gettime};
 
 const SOURCES: usize = 5000;
@@ -149,7 +149,7 @@ fn session(root: &Path) -> SearchEngine {
 
 fn search(engine: &SearchEngine, root: &Path) {
     let query = GrepQuery::new("name_77_7\\(", root);
-    let report = engine.grep(&query, &Stop::never());
+    let report = engine.grep(&query, &StopCondition::never());
     assert_eq!(report.expect("a sound query").tally.files, 1);
 }
 

@@ -8,7 +8,7 @@ use std::thread;
 use crate::glob::{self, GlobQuery, GlobReport};
 use crate::grep::{self, GrepQuery, GrepReport, MatcherCache};
 use crate::index::TreeStore;
-use crate::{IndexSettings, IndexStatus, SearchError, Stop};
+use crate::{IndexSettings, IndexStatus, SearchError, StopCondition};
 
 /// More threads than this contend for the kernel's directory locks instead of searching faster;
 /// ripgrep has the same limit.
@@ -41,7 +41,7 @@ impl SearchEngine {
     }
 
     /// Searches file contents. Blocks; call it on a thread that may block.
-    pub fn grep(&self, query: &GrepQuery, stop: &Stop) -> Result<GrepReport, SearchError> {
+    pub fn grep(&self, query: &GrepQuery, stop: &StopCondition) -> Result<GrepReport, SearchError> {
         grep::run(
             query,
             stop,
@@ -62,7 +62,7 @@ impl SearchEngine {
     }
 
     /// Lists files by name. Blocks; call it on a thread that may block.
-    pub fn glob(&self, query: &GlobQuery, stop: &Stop) -> Result<GlobReport, SearchError> {
+    pub fn glob(&self, query: &GlobQuery, stop: &StopCondition) -> Result<GlobReport, SearchError> {
         glob::run(query, stop, self.threads, self.trees.as_ref())
     }
 }

@@ -4,11 +4,11 @@ use std::{fmt, path::Path, sync::Arc};
 
 /// The files and directories to exclude; none by default.
 #[derive(Clone, Default)]
-pub struct LeaveOut(Option<Arc<Asked>>);
+pub struct Exclusions(Option<Arc<ExcludeFn>>);
 
-type Asked = dyn Fn(&Path) -> bool + Send + Sync;
+type ExcludeFn = dyn Fn(&Path) -> bool + Send + Sync;
 
-impl LeaveOut {
+impl Exclusions {
     /// Excludes the paths for which the function returns true. It is called with absolute paths.
     pub fn from_fn(is_left_out: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(is_left_out)))
@@ -24,7 +24,7 @@ impl LeaveOut {
     }
 }
 
-impl fmt::Debug for LeaveOut {
+impl fmt::Debug for Exclusions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("LeaveOut").field(&self.0.is_some()).finish()
     }

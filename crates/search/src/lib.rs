@@ -44,12 +44,12 @@ pub use engine::{FileIdentity, SearchEngine, SharedEngine};
 pub use error::SearchError;
 pub use glob::{GlobQuery, GlobReport, split_pattern};
 pub use grep::{
-    FileCount, Found, GrepMode, GrepQuery, GrepReport, MAX_COLUMNS, MatchGroups, Row, RowKind,
-    Tally, TemplatePart, TextMatcher, split_globs,
+    FileCount, GrepMatches, GrepMode, GrepQuery, GrepReport, MAX_COLUMNS, MatchGroups, GrepRow, RowKind,
+    GrepCounts, TemplatePart, TextMatcher, split_globs,
 };
 pub use handle::EntryKind;
-pub use leave_out::LeaveOut;
+pub use leave_out::Exclusions;
 pub use settings::{IndexFile, IndexSettings, IndexStatus};
 pub use skip::{Skip, SkipReason, Skipped};
-pub use stop::{Completion, SearchStop, Stop};
+pub use stop::{Completion, SearchStop, StopCondition};
 pub use walk::{DirectoryList, ListedEntry, list_directory};

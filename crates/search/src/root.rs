@@ -9,21 +9,21 @@ use crate::handle::Directory;
 
 /// The open root: exactly this directory or file is searched.
 #[derive(Debug)]
-pub(crate) struct Root {
+pub(crate) struct SearchRoot {
     /// The path with all links resolved.
     pub(crate) real: PathBuf,
-    pub(crate) opened: Opened,
+    pub(crate) opened: OpenedRoot,
 }
 
 #[derive(Debug)]
-pub(crate) enum Opened {
+pub(crate) enum OpenedRoot {
     Directory(Directory),
     File(File),
 }
 
 /// Opens the target of a path, following links. If `judged` is set, it is the real path that the
 /// permission check resolved, and the path must still resolve to it.
-pub(crate) fn open(path: &Path, judged: Option<&Path>) -> Result<Root, SearchError> {
+pub(crate) fn open(path: &Path, judged: Option<&Path>) -> Result<SearchRoot, SearchError> {
     if path.as_os_str().as_encoded_bytes().contains(&0) {
         return Err(SearchError::NulByte { field: "path" });
     }
@@ -34,9 +34,9 @@ pub(crate) fn open(path: &Path, judged: Option<&Path>) -> Result<Root, SearchErr
         if judged.is_some_and(|judged| judged != path) {
             return Err(SearchError::LeadsElsewhere { path: owned() });
         }
-        return Ok(Root {
+        return Ok(SearchRoot {
             real: owned(),
-            opened: Opened::Directory(directory),
+            opened: OpenedRoot::Directory(directory),
         });
     }
     if !path.is_absolute() {
@@ -58,7 +58,7 @@ pub(crate) fn open(path: &Path, judged: Option<&Path>) -> Result<Root, SearchErr
     }
     let kind = fs::symlink_metadata(&real).map_err(failed)?.file_type();
     let opened = if kind.is_dir() {
-        Opened::Directory(Directory::at(&real).map_err(failed)?)
+        OpenedRoot::Directory(Directory::at(&real).map_err(failed)?)
     } else {
         let not_searchable = || SearchError::NotSearchable { path: owned() };
         let (Some(above), Some(name)) = (real.parent(), real.file_name()) else {
@@ -69,7 +69,7 @@ pub(crate) fn open(path: &Path, judged: Option<&Path>) -> Result<Root, SearchErr
         }
         let above = Directory::through(above).map_err(failed)?;
         let file = above.open(name).map_err(failed)?;
-        Opened::File(file.ok_or_else(not_searchable)?)
+        OpenedRoot::File(file.ok_or_else(not_searchable)?)
     };
-    Ok(Root { real, opened })
+    Ok(SearchRoot { real, opened })
 }

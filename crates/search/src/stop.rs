@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 /// The conditions under which a search must end before it has finished.
 #[derive(Clone)]
-pub struct Stop {
+pub struct StopCondition {
     deadline: Option<Instant>,
     cancelled: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
-impl Stop {
+impl StopCondition {
     /// Never ends the search early.
     pub fn never() -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Stop {
     }
 }
 
-impl fmt::Debug for Stop {
+impl fmt::Debug for StopCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stop")
             .field("deadline", &self.deadline)
@@ -79,13 +79,13 @@ pub enum SearchStop {
 /// A [`Stop`] shared by the threads of one search. It records the first reason that took effect in
 /// any of them.
 #[derive(Clone, Debug)]
-pub(crate) struct Watch {
-    stop: Stop,
+pub(crate) struct StopFlag {
+    stop: StopCondition,
     met: Arc<OnceLock<SearchStop>>,
 }
 
-impl Watch {
-    pub(crate) fn new(stop: &Stop) -> Self {
+impl StopFlag {
+    pub(crate) fn new(stop: &StopCondition) -> Self {
         Self {
             stop: stop.clone(),
             met: Arc::default(),
@@ -130,7 +130,7 @@ mod tests {
     fn the_first_reason_met_stays() {
         let flag = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&flag);
-        let watch = Watch::new(&Stop::never().or_if(move || seen.load(Ordering::Relaxed)));
+        let watch = StopFlag::new(&StopCondition::never().or_if(move || seen.load(Ordering::Relaxed)));
         assert!(!watch.must_stop());
         assert_eq!(watch.completion(), Completion::Complete);
         flag.store(true, Ordering::Relaxed);
@@ -145,13 +145,13 @@ mod tests {
 
     #[test]
     fn a_passed_deadline_is_a_timeout() {
-        let watch = Watch::new(&Stop::after(Duration::ZERO));
+        let watch = StopFlag::new(&StopCondition::after(Duration::ZERO));
         assert!(watch.must_stop());
         assert_eq!(watch.completion(), Completion::Stopped(SearchStop::Timeout));
     }
 
     #[test]
     fn an_endless_timeout_never_stops() {
-        assert!(!Watch::new(&Stop::after(Duration::MAX)).must_stop());
+        assert!(!StopFlag::new(&StopCondition::after(Duration::MAX)).must_stop());
     }
 }

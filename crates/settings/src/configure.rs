@@ -13,17 +13,17 @@ use haft_contract::{SettingChange, SettingRisk, SettingsAccess, ToolSpec};
 use serde_json::Value;
 
 use super::{
-    Flags, Problem, Settings, SettingsDocument, SettingsFile, SettingsPlaces, Trust, document,
+    SettingsFlags, SettingsProblem, Settings, SettingsDocument, SettingsFile, SettingsPlaces, TrustState, document,
     files::local_root,
     keep,
-    reference::{self, CountsIn, SettingKey, Takes},
+    reference::{self, AllowedScopes, SettingKey, SettingType},
     written,
 };
-use crate::{Scope, nearby};
+use crate::{SettingsScope, nearby};
 
 /// Returns the settings that the tool may access: all except those only for administrators.
 fn known() -> impl Iterator<Item = &'static SettingKey> {
-    reference::keys().filter(|key| key.counts_in != CountsIn::Managed)
+    reference::keys().filter(|key| key.counts_in != AllowedScopes::Managed)
 }
 
 /// Returns the setting with this name, if it is a preference that needs no permission.
@@ -36,16 +36,16 @@ fn first_part(setting: &str) -> &str {
 }
 
 /// Returns whether the value has the right type for the setting.
-fn fits(takes: Takes, value: &Value) -> bool {
+fn fits(takes: SettingType, value: &Value) -> bool {
     let texts = value.as_array();
     let is_list = texts.is_some_and(|texts| texts.iter().all(Value::is_string));
     match takes {
-        Takes::Text => value.is_string(),
-        Takes::Texts => value.is_string() || is_list,
-        Takes::List => is_list,
-        Takes::Flag => value.is_boolean(),
-        Takes::Number => value.is_number(),
-        Takes::Object => value.is_object(),
+        SettingType::Text => value.is_string(),
+        SettingType::Texts => value.is_string() || is_list,
+        SettingType::List => is_list,
+        SettingType::Flag => value.is_boolean(),
+        SettingType::Number => value.is_number(),
+        SettingType::Object => value.is_object(),
     }
 }
 
@@ -55,7 +55,7 @@ pub struct SettingsFiles {
     /// The paths of settings files.
     pub places: SettingsPlaces,
     /// The command line flags for settings.
-    pub flags: Flags,
+    pub flags: SettingsFlags,
     /// The tools that rules may refer to.
     pub tools: Vec<ToolSpec>,
     /// Adds the problems that other crates find at startup: in rules, sandbox settings and hooks.
@@ -88,7 +88,7 @@ impl SettingsAccess for SettingsFiles {
     }
 
     fn read(&self, setting: &str) -> Result<Value, String> {
-        let settings = Settings::load(self.places.clone(), &self.flags, Trust::default());
+        let settings = Settings::load(self.places.clone(), &self.flags, TrustState::default());
         let merged = settings.merged();
         Ok(merged
             .pointer(&pointer(setting))
@@ -109,7 +109,7 @@ impl SettingsAccess for SettingsFiles {
 impl SettingsFiles {
     fn write_into(
         &self,
-        (scope, file): (Scope, PathBuf),
+        (scope, file): (SettingsScope, PathBuf),
         setting: &str,
         value: &Value,
     ) -> Result<SettingChange, String> {
@@ -120,7 +120,7 @@ impl SettingsFiles {
         }
         let before = self.read(setting)?;
         match scope {
-            Scope::Local => {
+            SettingsScope::Local => {
                 let directory = local_root(&self.places);
                 written::change_local(&self.places, &directory, &[], |old| {
                     let new = self.changed(scope, &file, old, setting, value)?;
@@ -144,7 +144,7 @@ impl SettingsFiles {
     /// Returns the text of a file with one value changed. Fails if the change adds a problem.
     fn changed(
         &self,
-        scope: Scope,
+        scope: SettingsScope,
         file: &Path,
         old: &str,
         setting: &str,
@@ -162,26 +162,26 @@ impl SettingsFiles {
         }
     }
 
-    fn file(&self, setting: &str) -> (Scope, PathBuf) {
-        let is_users = |key: &SettingKey| key.name == setting && key.counts_in == CountsIn::Users;
+    fn file(&self, setting: &str) -> (SettingsScope, PathBuf) {
+        let is_users = |key: &SettingKey| key.name == setting && key.counts_in == AllowedScopes::Users;
         if known().any(is_users) {
             return self.user_file();
         }
         let local = local_root(&self.places).join(super::files::LOCAL);
-        (Scope::Local, local)
+        (SettingsScope::Local, local)
     }
 
-    fn user_file(&self) -> (Scope, PathBuf) {
-        (Scope::User, self.places.user.join("settings.json"))
+    fn user_file(&self) -> (SettingsScope, PathBuf) {
+        (SettingsScope::User, self.places.user.join("settings.json"))
     }
 
     /// Checks that the next session would apply what a new text of the local file adds; the error
     /// is the reason why not. Writing it must not put anything into effect that the file contained
     /// before.
     fn would_count(&self, new: &str) -> Result<(), String> {
-        let mut settings = Settings::load(self.places.clone(), &self.flags, Trust::default());
+        let mut settings = Settings::load(self.places.clone(), &self.flags, TrustState::default());
         let things = settings.executable_items();
-        settings.trust = Trust::evaluate(&self.places, &self.flags, &things);
+        settings.trust = TrustState::evaluate(&self.places, &self.flags, &things);
         let local = self.file("").1;
         let is_local = |layer: &&SettingsFile| layer.file.as_deref() == Some(local.as_path());
         let Some(layer) = settings.layers.iter().find(is_local) else {
@@ -211,7 +211,7 @@ impl SettingsFiles {
     }
 
     /// Returns all problems that a start would report if only this text were in the file.
-    fn problems(&self, scope: Scope, file: &Path, text: &str) -> Result<Vec<Problem>, String> {
+    fn problems(&self, scope: SettingsScope, file: &Path, text: &str) -> Result<Vec<SettingsProblem>, String> {
         let document = SettingsDocument::parse(text).map_err(|broken| broken.to_string())?;
         let layer = SettingsFile {
             scope,
@@ -221,7 +221,7 @@ impl SettingsFiles {
             from_workspace: false,
             agreed: BTreeSet::new(),
         };
-        let trust = Trust {
+        let trust = TrustState {
             allows: true,
             runs: true,
         };

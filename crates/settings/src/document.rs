@@ -25,14 +25,14 @@ const BOM: &str = "\u{feff}";
 
 /// A problem with a settings file or one of its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct SettingsProblem {
     /// The file with the line, or the flag.
     pub place: String,
     /// The problem and its consequence.
     pub what: String,
 }
 
-impl std::fmt::Display for Problem {
+impl std::fmt::Display for SettingsProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.place, self.what)
     }
@@ -40,14 +40,14 @@ impl std::fmt::Display for Problem {
 
 /// A syntax error in settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
+pub struct SettingsParseError {
     /// The line, from 1, if known.
     pub line: Option<usize>,
     /// The description of the error.
     pub what: String,
 }
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for SettingsParseError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.line {
             Some(line) => write!(f, "line {line}: {}", self.what),
@@ -68,23 +68,23 @@ pub struct SettingsDocument {
 
 impl SettingsDocument {
     /// Parses a text.
-    pub fn parse(text: &str) -> Result<Self, Broken> {
+    pub fn parse(text: &str) -> Result<Self, SettingsParseError> {
         let text = text.strip_prefix(BOM).unwrap_or(text);
         if text.trim().is_empty() {
             return Ok(Self::of(Value::Object(Map::new())));
         }
         let parsed = parse_to_ast(text, &CollectOptions::default(), &options());
-        let parsed = parsed.map_err(|error| Broken {
+        let parsed = parsed.map_err(|error| SettingsParseError {
             line: Some(error.line_display()),
             what: format!("{}, in column {}", error.kind(), error.column_display()),
         })?;
         let Some(root @ ast::Value::Object(_)) = parsed.value else {
-            return Err(Broken {
+            return Err(SettingsParseError {
                 line: None,
                 what: "a settings file is one JSON object".to_owned(),
             });
         };
-        let mut reader = Reader {
+        let mut reader = DocumentReader {
             ends: text.match_indices('\n').map(|(at, _)| at).collect(),
             document: Self::default(),
         };
@@ -126,13 +126,13 @@ fn options() -> ParseOptions {
 }
 
 /// Converts a syntax tree to a value and records the line of each value.
-struct Reader {
+struct DocumentReader {
     /// The offsets of line breaks.
     ends: Vec<usize>,
     document: SettingsDocument,
 }
 
-impl Reader {
+impl DocumentReader {
     fn convert(&mut self, value: &ast::Value<'_>, pointer: &str) -> Value {
         let line = self.ends.partition_point(|end| *end < value.start()) + 1;
         self.document.lines.insert(pointer.to_owned(), line);

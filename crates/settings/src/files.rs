@@ -9,11 +9,11 @@ use std::{
 };
 
 use super::{
-    document::{self, Broken, Problem, SettingsDocument},
+    document::{self, SettingsParseError, SettingsProblem, SettingsDocument},
     git_index, git_repository,
-    written::{self, WrittenFile},
+    written::{self, OwnWritesFile},
 };
-use crate::{Scope, resolve};
+use crate::{SettingsScope, resolve};
 
 /// The name of settings given as text on the command line, for problem reports.
 pub const GIVEN: &str = "given settings";
@@ -56,18 +56,18 @@ impl SettingsPlaces {
 
 /// The command line flags for settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Flags {
+pub struct SettingsFlags {
     /// `--settings`: a file, or JSON text.
     pub settings: Option<String>,
     /// `--setting-sources`: which of user, project and local settings are used; all if absent.
-    pub sources: Option<Vec<Scope>>,
+    pub sources: Option<Vec<SettingsScope>>,
 }
 
 /// A settings file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SettingsFile {
     /// Its scope.
-    pub scope: Scope,
+    pub scope: SettingsScope,
     /// Its path; `None` for JSON on the command line.
     pub file: Option<Arc<Path>>,
     /// Its content.
@@ -83,27 +83,27 @@ pub struct SettingsFile {
 
 /// The result of searching for settings files.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundSettings {
     /// The files, by descending rank.
     pub(super) layers: Vec<SettingsFile>,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<SettingsProblem>,
     /// Whether a file exists but could not be read.
     pub(super) broken: bool,
 }
 
 /// Reads all settings files that apply.
-pub(super) fn load(places: &SettingsPlaces, flags: &Flags) -> Found {
+pub(super) fn load(places: &SettingsPlaces, flags: &SettingsFlags) -> FoundSettings {
     let mut read = Vec::new();
     // Of two files of the same rank the later one wins.
     for path in managed(places).iter().rev() {
-        read.extend(read_layer(Scope::Managed, path, &places.managed));
+        read.extend(read_layer(SettingsScope::Managed, path, &places.managed));
     }
     read.extend(flags.settings.as_ref().map(|given| of_flag(places, given)));
-    let counts = |scope: Scope| {
+    let counts = |scope: SettingsScope| {
         let sources = flags.sources.as_ref();
         sources.is_none_or(|sources| sources.contains(&scope))
     };
-    if counts(Scope::Local) {
+    if counts(SettingsScope::Local) {
         let root = local_root(places);
         let mut directories = vec![root.as_path()];
         if root != places.cwd {
@@ -116,19 +116,19 @@ pub(super) fn load(places: &SettingsPlaces, flags: &Flags) -> Found {
     }
     // In the home directory both are the same file, which is the user's own.
     let own = resolve::resolve_links(&places.cwd.join(".claude")) == resolve::resolve_links(&places.user);
-    if counts(Scope::Project) && !own {
+    if counts(SettingsScope::Project) && !own {
         let path = places.cwd.join(".claude/settings.json");
-        let mut project = read_layer(Scope::Project, &path, &places.cwd);
+        let mut project = read_layer(SettingsScope::Project, &path, &places.cwd);
         if let Some(Ok(layer)) = &mut project {
             layer.from_workspace = true;
         }
         read.extend(project);
     }
-    if counts(Scope::User) {
+    if counts(SettingsScope::User) {
         let path = places.user.join("settings.json");
-        read.extend(read_layer(Scope::User, &path, &places.user));
+        read.extend(read_layer(SettingsScope::User, &path, &places.user));
     }
-    let mut found = Found::default();
+    let mut found = FoundSettings::default();
     for layer in read {
         match layer {
             Ok(layer) => {
@@ -145,14 +145,14 @@ pub(super) fn load(places: &SettingsPlaces, flags: &Flags) -> Found {
 }
 
 /// Reads the argument of `--settings`: a file, or JSON text.
-pub fn of_flag(places: &SettingsPlaces, given: &str) -> Result<SettingsFile, Problem> {
-    let problem = |what: String| Problem {
+pub fn of_flag(places: &SettingsPlaces, given: &str) -> Result<SettingsFile, SettingsProblem> {
+    let problem = |what: String| SettingsProblem {
         place: GIVEN.to_owned(),
         what,
     };
     if given.trim_start().starts_with('{') {
         return Ok(SettingsFile {
-            scope: Scope::CommandLine,
+            scope: SettingsScope::CommandLine,
             file: None,
             document: SettingsDocument::parse(given)
                 .map_err(|broken| problem(broken.to_string()))?,
@@ -163,7 +163,7 @@ pub fn of_flag(places: &SettingsPlaces, given: &str) -> Result<SettingsFile, Pro
     }
     let path = places.cwd.join(given);
     let slash = path.parent().unwrap_or(&places.cwd).to_path_buf();
-    match read_layer(Scope::CommandLine, &path, &slash) {
+    match read_layer(SettingsScope::CommandLine, &path, &slash) {
         Some(read) => read,
         None => Err(problem(format!("{} is no file", path.display()))),
     }
@@ -174,14 +174,14 @@ pub fn of_flag(places: &SettingsPlaces, given: &str) -> Result<SettingsFile, Pro
 fn read_local(
     places: &SettingsPlaces,
     directory: &Path,
-    record: &mut Option<WrittenFile>,
-) -> Option<Result<SettingsFile, Problem>> {
+    record: &mut Option<OwnWritesFile>,
+) -> Option<Result<SettingsFile, SettingsProblem>> {
     let path = directory.join(LOCAL);
     let text = document::read(&path).transpose()?;
     // The check uses the same text that is parsed below, so replacing the file in between has no
     // effect.
     let ours = text.as_ref().ok().map(|text| {
-        let record = record.get_or_insert_with(|| WrittenFile::read(places));
+        let record = record.get_or_insert_with(|| OwnWritesFile::read(places));
         let ours = record.of(directory);
         let linked = written::is_linked(directory);
         let is_ours = ours.is_all_of(text) && !linked && !git_index::tracks(&path);
@@ -192,7 +192,7 @@ fn read_local(
         };
         (is_ours, agreed)
     });
-    let mut local = layer_of(Scope::Local, &path, &places.cwd, text);
+    let mut local = layer_of(SettingsScope::Local, &path, &places.cwd, text);
     if let (Ok(layer), Some((is_ours, agreed))) = (&mut local, ours) {
         layer.from_workspace = !is_ours;
         layer.agreed = agreed;
@@ -201,20 +201,20 @@ fn read_local(
 }
 
 /// Reads a file; `None` if it does not exist.
-fn read_layer(scope: Scope, path: &Path, slash: &Path) -> Option<Result<SettingsFile, Problem>> {
+fn read_layer(scope: SettingsScope, path: &Path, slash: &Path) -> Option<Result<SettingsFile, SettingsProblem>> {
     let text = document::read(path).transpose()?;
     Some(layer_of(scope, path, slash, text))
 }
 
 fn layer_of(
-    scope: Scope,
+    scope: SettingsScope,
     path: &Path,
     slash: &Path,
     text: Result<String, String>,
-) -> Result<SettingsFile, Problem> {
+) -> Result<SettingsFile, SettingsProblem> {
     let document = match text {
         Ok(text) => SettingsDocument::parse(&text),
-        Err(what) => Err(Broken { line: None, what }),
+        Err(what) => Err(SettingsParseError { line: None, what }),
     };
     match document {
         Ok(document) => Ok(SettingsFile {
@@ -225,7 +225,7 @@ fn layer_of(
             from_workspace: false,
             agreed: BTreeSet::new(),
         }),
-        Err(Broken { line, what }) => Err(Problem {
+        Err(SettingsParseError { line, what }) => Err(SettingsProblem {
             place: place(path, line),
             what: format!("{what}; the file is left out"),
         }),
@@ -243,13 +243,13 @@ impl SettingsFile {
     /// Returns whether the file is in the workspace, regardless of its author: settings that run
     /// code then need trust.
     pub fn is_in_workspace(&self) -> bool {
-        matches!(self.scope, Scope::Local | Scope::Project)
+        matches!(self.scope, SettingsScope::Local | SettingsScope::Project)
     }
 
     /// Creates a problem report for one value of the file.
-    pub fn problem(&self, pointer: &str, what: &str) -> Problem {
+    pub fn problem(&self, pointer: &str, what: &str) -> SettingsProblem {
         let line = self.document.line(pointer);
-        Problem {
+        SettingsProblem {
             place: match &self.file {
                 Some(file) => place(file, line),
                 None => GIVEN.to_owned(),
@@ -260,7 +260,7 @@ impl SettingsFile {
 
     /// Reports names that occur twice in one object. Only the last one is used, so a list of rules
     /// may get lost.
-    fn repeated(&self) -> impl Iterator<Item = Problem> {
+    fn repeated(&self) -> impl Iterator<Item = SettingsProblem> {
         self.document.repeated.iter().map(|pointer| {
             let name = pointer.trim_start_matches('/').replace('/', ".");
             let what = format!("{name} is given twice; only what this line says counts");

@@ -78,7 +78,7 @@ fn each(index: &[u8], mut show: impl FnMut(u32, &[u8])) -> Option<()> {
 fn each_with(index: &[u8], hash: usize, mut show: impl FnMut(u32, &[u8])) -> Option<()> {
     const BEFORE_MODE: usize = 24;
     const BEHIND_MODE: usize = 12;
-    let mut rest = Bytes(index);
+    let mut rest = IndexReader(index);
     if rest.take(4)? != b"DIRC" {
         return None;
     }
@@ -129,9 +129,9 @@ fn each_with(index: &[u8], hash: usize, mut show: impl FnMut(u32, &[u8])) -> Opt
 }
 
 /// The unread rest of the index.
-struct Bytes<'a>(&'a [u8]);
+struct IndexReader<'a>(&'a [u8]);
 
-impl<'a> Bytes<'a> {
+impl<'a> IndexReader<'a> {
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;

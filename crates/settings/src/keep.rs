@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_contract::{CallId, RuleList, RulePlace, RuleScope};
+use haft_contract::{CallId, RuleList, RuleDestination, RuleScope};
 use serde_json::Value;
 
 use super::{
@@ -48,7 +48,7 @@ impl LocalRules {
     }
 
     /// Returns the destinations for rules, the default first.
-    pub fn rule_places(&self) -> Vec<RulePlace> {
+    pub fn rule_places(&self) -> Vec<RuleDestination> {
         let scopes = [
             RuleScope::Local,
             RuleScope::Project,
@@ -56,7 +56,7 @@ impl LocalRules {
             RuleScope::Session,
         ];
         let file = |scope| self.file_of(scope);
-        let places = scopes.map(|scope| RulePlace {
+        let places = scopes.map(|scope| RuleDestination {
             scope,
             file: file(scope),
         });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Problem, SettingsFile, nearby, reference};
+use super::{SettingsProblem, SettingsFile, nearby, reference};
 
 /// Settings of Claude Code that have no effect here, by the first part of their names. Those that
 /// begin with `spinner` are also accepted.
@@ -32,7 +32,7 @@ const ELSEWHERE: [&str; 22] = [
 ];
 
 /// Returns one problem that names all unknown settings of a file.
-pub(super) fn unknown(layer: &SettingsFile) -> Option<Problem> {
+pub(super) fn unknown(layer: &SettingsFile) -> Option<SettingsProblem> {
     let map = layer.document.value.as_object()?;
     let known: BTreeSet<&str> = reference::keys()
         .map(|key| key.name.split('.').next().unwrap_or_default())

@@ -9,12 +9,12 @@ use haft_contract::PermissionMode;
 use serde_json::{Map, Value};
 
 use super::{
-    Flags, Problem, SettingsFile, SettingsPlaces, Trust,
+    SettingsFlags, SettingsProblem, SettingsFile, SettingsPlaces, TrustState,
     agent_things::agent_things,
     env,
     files::{self, LOCAL, local_root},
     known, resolve, sandbox,
-    source::{RuleSource, Scope},
+    source::{RuleSource, SettingsScope},
     trust,
 };
 
@@ -26,7 +26,7 @@ pub struct Settings {
     /// The files, by descending rank.
     pub layers: Vec<SettingsFile>,
     /// Problems in the files.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
     /// Whether a file exists that could not be read, so that some settings are unknown.
     pub broken: bool,
     /// Descriptions of settings that are ignored because the workspace is not trusted.
@@ -34,12 +34,12 @@ pub struct Settings {
     /// Allow rules among them, with their sources.
     pub waiting_rules: Vec<(String, RuleSource)>,
     /// The trust in the workspace.
-    pub trust: Trust,
+    pub trust: TrustState,
 }
 
 /// The settings for HTTP hooks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HttpLimits {
+pub struct HttpHookLimits {
     /// URL patterns of servers that may receive events, with `*` for any text; `None` allows all.
     pub urls: Option<Vec<String>>,
     /// Variables that headers may contain, if the handler lists them, too; `None` allows all that
@@ -59,7 +59,7 @@ const RUNNING: [&str; 6] = [
 
 impl Settings {
     /// Loads all files that apply.
-    pub fn load(places: SettingsPlaces, flags: &Flags, trust: Trust) -> Self {
+    pub fn load(places: SettingsPlaces, flags: &SettingsFlags, trust: TrustState) -> Self {
         let found = files::load(&places, flags);
         let mut problems = found.problems;
         problems.extend(found.layers.iter().filter_map(known::unknown));
@@ -194,16 +194,16 @@ impl Settings {
 
     /// Returns whether all hooks except those of the administrator are disabled.
     pub fn hooks_are_off(&self) -> bool {
-        let managed_only = self.flag_of(Scope::Managed, "allowManagedHooksOnly");
+        let managed_only = self.flag_of(SettingsScope::Managed, "allowManagedHooksOnly");
         let counts = self.layers.iter().filter(|layer| self.may_run(layer));
         let mut switches = counts.filter_map(|layer| layer.document.value.get("disableAllHooks"));
         managed_only || switches.next().is_some_and(|switch| *switch == true)
     }
 
     /// Returns the hooks of all files that may run them, with scope and file.
-    pub fn hooks(&mut self) -> Vec<(Scope, Option<PathBuf>, Value)> {
-        let managed_only = self.flag_of(Scope::Managed, "allowManagedHooksOnly");
-        let managed_too = self.flag_of(Scope::Managed, "disableAllHooks");
+    pub fn hooks(&mut self) -> Vec<(SettingsScope, Option<PathBuf>, Value)> {
+        let managed_only = self.flag_of(SettingsScope::Managed, "allowManagedHooksOnly");
+        let managed_too = self.flag_of(SettingsScope::Managed, "disableAllHooks");
         let waits = |layer: &SettingsFile| !self.may_run(layer);
         // The user's hooks may be guards, so an untrusted file cannot disable them.
         let (later, now): (Vec<_>, Vec<_>) = self
@@ -219,7 +219,7 @@ impl Settings {
             let Some(value) = layer.document.value.get("hooks") else {
                 continue;
             };
-            let managed = layer.scope == Scope::Managed;
+            let managed = layer.scope == SettingsScope::Managed;
             if (disabled && (!managed || managed_too)) || (managed_only && !managed) {
                 continue;
             }
@@ -241,7 +241,7 @@ impl Settings {
 
     /// Returns the limits for HTTP hooks. The existence of a list has an effect immediately; its
     /// entries only loosen the limit, so they need trust.
-    pub fn http_hooks(&self) -> HttpLimits {
+    pub fn http_hooks(&self) -> HttpHookLimits {
         let list = |key: &str| {
             let mut all: Option<Vec<String>> = None;
             for layer in &self.layers {
@@ -257,7 +257,7 @@ impl Settings {
             }
             all
         };
-        HttpLimits {
+        HttpHookLimits {
             urls: list("allowedHttpHookUrls"),
             env: list("httpHookAllowedEnvVars"),
         }
@@ -267,7 +267,7 @@ impl Settings {
     /// sufficient for the project's files, whose content the user can know, but not for a local
     /// file of unknown origin.
     pub fn may_run(&self, layer: &SettingsFile) -> bool {
-        let planted = layer.scope == Scope::Local && layer.from_workspace;
+        let planted = layer.scope == SettingsScope::Local && layer.from_workspace;
         !layer.is_in_workspace() || (self.trust.runs && (!planted || self.trust.allows))
     }
 
@@ -387,7 +387,7 @@ impl Settings {
         let managed = self
             .layers
             .iter()
-            .filter(|layer| layer.scope == Scope::Managed);
+            .filter(|layer| layer.scope == SettingsScope::Managed);
         let models = managed.filter_map(|layer| layer.document.value.get("availableModels"));
         if let Some(models) = models.take(1).next() {
             merged["availableModels"] = models.clone();
@@ -423,7 +423,7 @@ impl Settings {
     }
 
     /// Returns whether a file of this scope sets the flag.
-    pub fn flag_of(&self, scope: Scope, key: &str) -> bool {
+    pub fn flag_of(&self, scope: SettingsScope, key: &str) -> bool {
         self.layers.iter().any(|layer| {
             layer.scope == scope && layer.document.value.get(key) == Some(&Value::Bool(true))
         })

@@ -9,9 +9,9 @@ pub struct SettingKey {
     /// Its name, with dots between the parts.
     pub name: &'static str,
     /// Its type.
-    pub takes: Takes,
+    pub takes: SettingType,
     /// The files in which it has an effect.
-    pub counts_in: CountsIn,
+    pub counts_in: AllowedScopes,
     /// Whether it is a preference. Other settings may change permissions, run code or hold secrets.
     pub is_light: bool,
     /// Its meaning for users; `None` if it is accepted for other programs but has no effect here.
@@ -20,7 +20,7 @@ pub struct SettingKey {
 
 /// The type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
+pub enum SettingType {
     /// A text.
     Text,
     /// A text or a list of texts.
@@ -35,7 +35,7 @@ pub enum Takes {
     Object,
 }
 
-impl Takes {
+impl SettingType {
     /// Returns its name in the documentation.
     pub fn name(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Takes {
 
 /// The files in which a setting has an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CountsIn {
+pub enum AllowedScopes {
     /// All files. In files of the workspace, loosening values need trust.
     All,
     /// All files except the project's and the local one.
@@ -60,7 +60,7 @@ pub enum CountsIn {
     Managed,
 }
 
-impl CountsIn {
+impl AllowedScopes {
     fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -70,13 +70,13 @@ impl CountsIn {
     }
 }
 
-use CountsIn::{All, Managed, Users};
-use Takes::{Flag, List, Number, Object, Text, Texts};
+use AllowedScopes::{All, Managed, Users};
+use SettingType::{Flag, List, Number, Object, Text, Texts};
 
 const fn key(
     name: &'static str,
-    takes: Takes,
-    counts_in: CountsIn,
+    takes: SettingType,
+    counts_in: AllowedScopes,
     is_light: bool,
     meaning: Option<&'static str>,
 ) -> SettingKey {
@@ -90,24 +90,24 @@ const fn key(
 }
 
 /// A setting that changes permissions, runs code or holds secrets.
-const fn heavy(name: &'static str, takes: Takes, meaning: &'static str) -> SettingKey {
+const fn heavy(name: &'static str, takes: SettingType, meaning: &'static str) -> SettingKey {
     key(name, takes, All, false, Some(meaning))
 }
 
-const fn light(name: &'static str, takes: Takes, meaning: &'static str) -> SettingKey {
+const fn light(name: &'static str, takes: SettingType, meaning: &'static str) -> SettingKey {
     key(name, takes, All, true, Some(meaning))
 }
 
-const fn managed(name: &'static str, takes: Takes, meaning: &'static str) -> SettingKey {
+const fn managed(name: &'static str, takes: SettingType, meaning: &'static str) -> SettingKey {
     key(name, takes, Managed, false, Some(meaning))
 }
 
-const fn users(name: &'static str, takes: Takes, meaning: &'static str) -> SettingKey {
+const fn users(name: &'static str, takes: SettingType, meaning: &'static str) -> SettingKey {
     key(name, takes, Users, false, Some(meaning))
 }
 
 /// A setting that is accepted without effect.
-const fn unused(name: &'static str, takes: Takes, is_light: bool) -> SettingKey {
+const fn unused(name: &'static str, takes: SettingType, is_light: bool) -> SettingKey {
     key(name, takes, All, is_light, None)
 }
 

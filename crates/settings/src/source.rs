@@ -9,7 +9,7 @@ use std::{
 /// The author of a rule. It never decides between rules; but only rules that users wrote for
 /// themselves can permit access to protected files and paths outside the working directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
+pub enum SettingsScope {
     /// The administrator of the machine.
     Managed,
     /// The command line.
@@ -27,7 +27,7 @@ pub enum Scope {
     Turn,
 }
 
-impl Scope {
+impl SettingsScope {
     /// Returns whether the scope is not a file of the workspace.
     pub fn is_users(self) -> bool {
         !matches!(self, Self::Local | Self::Project | Self::Turn)
@@ -51,7 +51,7 @@ impl Scope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleSource {
     /// The author of the rule.
-    pub scope: Scope,
+    pub scope: SettingsScope,
     /// The file.
     pub file: Option<Arc<Path>>,
     /// The line, from 1.
@@ -60,7 +60,7 @@ pub struct RuleSource {
 
 impl RuleSource {
     /// Creates a source without a file.
-    pub fn of(scope: Scope) -> Self {
+    pub fn of(scope: SettingsScope) -> Self {
         Self {
             scope,
             file: None,
@@ -81,7 +81,7 @@ impl fmt::Display for RuleSource {
 
 /// The base directories of the path patterns of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bases {
+pub struct PatternBases {
     /// For `./p` and `p`: the directory in which the session started.
     pub cwd: PathBuf,
     /// For `~/p`.

@@ -13,12 +13,12 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Flags, SettingsPlaces, files::repository_root, keep};
-use crate::{Scope, resolve};
+use super::{SettingsFlags, SettingsPlaces, files::repository_root, keep};
+use crate::{SettingsScope, resolve};
 
 /// The parts of a workspace that are trusted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Trust {
+pub struct TrustState {
     /// Its allow rules and additional directories.
     pub allows: bool,
     /// Settings that run code: hooks, variables, servers.
@@ -106,13 +106,13 @@ impl TrustFile {
     }
 }
 
-impl Trust {
+impl TrustState {
     /// Determines the trust from the stored file and the command line flags.
-    pub fn evaluate(places: &SettingsPlaces, flags: &Flags, things: &BTreeMap<String, Value>) -> Self {
+    pub fn evaluate(places: &SettingsPlaces, flags: &SettingsFlags, things: &BTreeMap<String, Value>) -> Self {
         let stored = TrustFile::read(places).changes(places, things);
         let unchanged = stored.as_ref().is_some_and(Vec::is_empty);
         let named = flags.sources.as_ref().is_some_and(|sources| {
-            sources.contains(&Scope::Project) || sources.contains(&Scope::Local)
+            sources.contains(&SettingsScope::Project) || sources.contains(&SettingsScope::Local)
         });
         Self {
             allows: stored.is_some() || is_accepted(places),

@@ -8,15 +8,15 @@ use std::{
 };
 
 use super::{
-    Flags, Settings, SettingsPlaces, Trust,
+    SettingsFlags, Settings, SettingsPlaces, TrustState,
     files::{self, LOCAL},
 };
 
 /// Checks whether settings files have changed.
 #[derive(Debug)]
-pub struct Watch {
+pub struct SettingsWatch {
     places: SettingsPlaces,
-    flags: Flags,
+    flags: SettingsFlags,
     /// The files with fixed paths, each with the index of its folder.
     files: Vec<(NamedFile, usize)>,
     /// The folders of these files, without duplicates; the first is the administrator's.
@@ -42,7 +42,7 @@ struct SeenFile {
 
 /// A clone starts with the same state and then checks independently; every copy of a session's
 /// context has its own.
-impl Clone for Watch {
+impl Clone for SettingsWatch {
     fn clone(&self) -> Self {
         Self {
             places: self.places.clone(),
@@ -54,9 +54,9 @@ impl Clone for Watch {
     }
 }
 
-impl Watch {
+impl SettingsWatch {
     /// Starts with the present state of the files.
-    pub fn new(places: SettingsPlaces, flags: Flags) -> Self {
+    pub fn new(places: SettingsPlaces, flags: SettingsFlags) -> Self {
         let mut folders = vec![places.managed.clone()];
         let mut folder_of = |file: &Path| {
             let folder = file.parent().unwrap_or(Path::new("/"));
@@ -101,9 +101,9 @@ impl Watch {
 
     /// Loads the present settings.
     pub fn load(&self) -> Settings {
-        let mut settings = Settings::load(self.places.clone(), &self.flags, Trust::default());
+        let mut settings = Settings::load(self.places.clone(), &self.flags, TrustState::default());
         // Trust is determined again, so that an untrusted file cannot prevent stricter settings.
-        settings.trust = Trust::evaluate(&self.places, &self.flags, &settings.executable_items());
+        settings.trust = TrustState::evaluate(&self.places, &self.flags, &settings.executable_items());
         settings
     }
 
@@ -151,7 +151,7 @@ fn stamp(file: &Path) -> Option<Stamp> {
 }
 
 /// Returns the files whose paths are known when a session starts.
-fn fixed(places: &SettingsPlaces, flags: &Flags) -> Vec<NamedFile> {
+fn fixed(places: &SettingsPlaces, flags: &SettingsFlags) -> Vec<NamedFile> {
     let (local, project, user) = ("local_settings", "project_settings", "user_settings");
     let mut fixed = vec![(POLICY, files::managed_base(places))];
     let root = files::local_root(places);

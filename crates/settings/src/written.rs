@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The record of what haft wrote into one local settings file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WrittenSettings {
+pub struct OwnWrites {
     /// A hash of the whole text, if haft wrote all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
@@ -41,7 +41,7 @@ pub struct WrittenSettings {
     rules: BTreeSet<String>,
 }
 
-impl WrittenSettings {
+impl OwnWrites {
     /// Returns whether haft wrote exactly this text.
     pub(super) fn is_all_of(&self, text: &str) -> bool {
         self.content.as_deref() == Some(&*hash(text))
@@ -55,12 +55,12 @@ impl WrittenSettings {
 
 /// The record of what haft wrote, by the real path of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WrittenFile {
+pub struct OwnWritesFile {
     #[serde(default)]
-    files: BTreeMap<String, WrittenSettings>,
+    files: BTreeMap<String, OwnWrites>,
 }
 
-impl WrittenFile {
+impl OwnWritesFile {
     /// Returns the path of the record: in the user's own folder, where no confined command can
     /// write.
     pub fn path(places: &SettingsPlaces) -> PathBuf {
@@ -77,7 +77,7 @@ impl WrittenFile {
 
     /// Returns what haft wrote into the local settings of this directory. A link to another
     /// directory's file is not followed, so the rules of that file do not apply here.
-    pub(super) fn of(&self, directory: &Path) -> WrittenSettings {
+    pub(super) fn of(&self, directory: &Path) -> OwnWrites {
         let known = self.files.get(&key(directory));
         known.cloned().unwrap_or_default()
     }
@@ -105,7 +105,7 @@ pub(super) fn change_local(
     let _lock = lock(places).map_err(|error| error.to_string())?;
     let old = document::read(&file)?.unwrap_or_default();
     let new = change(&old)?;
-    let before = WrittenFile::read(places);
+    let before = OwnWritesFile::read(places);
     let known = before.of(directory);
     let ours = is_blank(&old) || known.is_all_of(&old);
     let standing = allow_rules(&new);
@@ -115,7 +115,7 @@ pub(super) fn change_local(
     let mut after = before.clone();
     after.files.insert(
         key(directory),
-        WrittenSettings {
+        OwnWrites {
             content: ours.then(|| hash(&new)),
             rules,
         },
@@ -140,7 +140,7 @@ pub(super) fn is_linked(directory: &Path) -> bool {
 
 /// Locks the record. Any process that can read the file can lock it too, so the wait is limited.
 fn lock(places: &SettingsPlaces) -> io::Result<File> {
-    let path = WrittenFile::path(places).with_extension("lock");
+    let path = OwnWritesFile::path(places).with_extension("lock");
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }

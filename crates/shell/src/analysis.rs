@@ -10,7 +10,7 @@ use crate::{
 
 /// Where a line would run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LinePlace {
+pub struct LineLocation {
     /// The directory it starts in; absolute.
     pub cwd: PathBuf,
     /// What `~` and `$HOME` are.
@@ -47,7 +47,7 @@ pub struct LinePart {
     /// The words as the program gets them. None for an assignment or a redirection alone.
     pub argv: Vec<Arg>,
     /// Variables set in front of it, or by it alone.
-    pub assignments: Vec<Assigned>,
+    pub assignments: Vec<SetVariable>,
     /// The directories it may run in: after `cd a; …` both, since `cd` may fail. `None`: not known.
     pub cwd: Option<Vec<PathBuf>>,
     /// A `cd` to another directory came before it.
@@ -60,7 +60,7 @@ pub struct LinePart {
 
 /// A variable, set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Assigned {
+pub struct SetVariable {
     /// Its name.
     pub name: String,
     /// It is a plain value, not an array or one element, and not a locale whose character set is

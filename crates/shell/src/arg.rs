@@ -8,12 +8,12 @@ pub struct Arg {
     /// The argument's place in the line.
     pub span: Span,
     /// The argument's value.
-    pub value: Value,
+    pub value: ArgValue,
 }
 
 /// The value of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub enum ArgValue {
     /// Exactly this text, with quotes and escapes resolved.
     Literal(String),
     /// One alternative of a brace expansion. The text is certain, but the line does not spell it
@@ -35,15 +35,15 @@ impl Arg {
     pub fn literal(text: impl Into<String>, span: Span) -> Self {
         Self {
             span,
-            value: Value::Literal(text.into()),
+            value: ArgValue::Literal(text.into()),
         }
     }
 
     /// Returns the argument's text, if it is certain.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
-            Value::Literal(text) | Value::Braced(text) => Some(text),
-            Value::Glob(_) | Value::Unknown { .. } => None,
+            ArgValue::Literal(text) | ArgValue::Braced(text) => Some(text),
+            ArgValue::Glob(_) | ArgValue::Unknown { .. } => None,
         }
     }
 

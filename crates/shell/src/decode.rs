@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     ast::{ParameterOperation, PartKind, ShellWord, Span, WordPart},
 };
 
@@ -12,7 +12,7 @@ const MOST_BRACED: usize = 256;
 
 /// The variables with a known value.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known<'a> {
+pub(crate) struct KnownVariables<'a> {
     /// `~` and `$HOME`.
     pub(crate) home: Option<&'a str>,
     /// `$PWD`.
@@ -20,7 +20,7 @@ pub(crate) struct Known<'a> {
 }
 
 /// Returns the arguments that a shell word becomes: one, or several for a brace expansion.
-pub(crate) fn args(word: &ShellWord, known: Known<'_>) -> Vec<Arg> {
+pub(crate) fn args(word: &ShellWord, known: KnownVariables<'_>) -> Vec<Arg> {
     let mut texts = vec![String::new()];
     let mut braced = false;
     let mut certainty = Certainty::Certain;
@@ -56,14 +56,14 @@ pub(crate) fn args(word: &ShellWord, known: Known<'_>) -> Vec<Arg> {
         }
     }
     let values = texts.into_iter().map(|text| match certainty {
-        Certainty::Certain if braced => Value::Braced(text),
-        Certainty::Certain => Value::Literal(text),
-        Certainty::Glob => Value::Glob(text),
-        Certainty::One => Value::Unknown {
+        Certainty::Certain if braced => ArgValue::Braced(text),
+        Certainty::Certain => ArgValue::Literal(text),
+        Certainty::Glob => ArgValue::Glob(text),
+        Certainty::One => ArgValue::Unknown {
             prefix: text,
             one: true,
         },
-        Certainty::Many => Value::Unknown {
+        Certainty::Many => ArgValue::Unknown {
             prefix: text,
             one: false,
         },
@@ -73,7 +73,7 @@ pub(crate) fn args(word: &ShellWord, known: Known<'_>) -> Vec<Arg> {
 }
 
 /// Returns the text of a word that is never split (an assigned value, a `case` subject).
-pub(crate) fn text(word: &ShellWord, known: Known<'_>) -> Option<String> {
+pub(crate) fn text(word: &ShellWord, known: KnownVariables<'_>) -> Option<String> {
     let mut whole = String::new();
     for part in &word.parts {
         match piece(part, known) {
@@ -111,7 +111,7 @@ enum DecodedPiece {
     Unknown { one: bool },
 }
 
-fn piece(part: &WordPart, known: Known<'_>) -> DecodedPiece {
+fn piece(part: &WordPart, known: KnownVariables<'_>) -> DecodedPiece {
     match &part.kind {
         PartKind::Text(text) => DecodedPiece::Text(text.clone()),
         PartKind::Glob(text) => DecodedPiece::Glob(text.clone()),

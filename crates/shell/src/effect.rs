@@ -34,9 +34,9 @@ impl EffectVerdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Reads a file or directory.
-    Read(Read),
+    Read(FileRead),
     /// Creates, changes or removes a file or directory.
-    Write(Write),
+    Write(FileWrite),
     /// Contacts a host; `None` where the line does not name it plainly.
     Net(Option<String>),
     /// Asks one of the user's own services, at the endpoint they configured.
@@ -76,7 +76,7 @@ impl OwnService {
 
 /// A read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Read {
+pub struct FileRead {
     /// The path as the command gets it, relative to the command's directory.
     pub path: Arg,
     /// The content, not only names and dates.
@@ -87,7 +87,7 @@ pub struct Read {
 
 /// A write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Write {
+pub struct FileWrite {
     /// The path as the command gets it, relative to the command's directory.
     pub path: Arg,
     /// What kind of write it is.
@@ -112,7 +112,7 @@ pub enum WriteKind {
 
 /// Which allow rule may let a command through that is not harmless by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cover {
+pub enum RuleCoverage {
     /// A rule by prefix or wildcard.
     Prefix,
     /// Only a rule that says exactly this: it starts a program, deletes or injects configuration by
@@ -124,7 +124,7 @@ pub enum Cover {
 
 /// Something a command starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Start {
+pub enum StartedProgram {
     /// Another command, by its words.
     Command {
         /// Name and arguments.
@@ -148,9 +148,9 @@ pub struct CommandFinding {
     /// What it does.
     pub effects: Vec<Effect>,
     /// What it starts.
-    pub starts: Vec<Start>,
+    pub starts: Vec<StartedProgram>,
     /// What could let it through.
-    pub cover: Cover,
+    pub cover: RuleCoverage,
     /// A launcher: what covers it covers what it starts.
     pub launches: bool,
 }
@@ -178,7 +178,7 @@ impl CommandFinding {
             span: None,
             effects: Vec::new(),
             starts: Vec::new(),
-            cover: Cover::Prefix,
+            cover: RuleCoverage::Prefix,
             launches: false,
         }
     }
@@ -193,7 +193,7 @@ impl CommandFinding {
     /// The same, let through by an exact rule alone.
     #[must_use]
     pub fn exact(mut self) -> Self {
-        self.cover = Cover::Exact;
+        self.cover = RuleCoverage::Exact;
         self
     }
 
@@ -213,7 +213,7 @@ impl CommandFinding {
 
     /// The same, starting something.
     #[must_use]
-    pub fn starting(mut self, start: Start) -> Self {
+    pub fn starting(mut self, start: StartedProgram) -> Self {
         self.starts.push(start);
         self
     }

@@ -56,7 +56,7 @@ pub struct GitConfigFault {
 
 /// A key that makes git start a program, contact a host or read other configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Risk {
+pub struct GitConfigRisk {
     /// Its whole name, or what there is of it.
     pub key: String,
     /// Where, from 1.
@@ -67,7 +67,7 @@ pub struct Risk {
 
 /// Another file that a configuration takes in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Include {
+pub struct GitInclude {
     /// `includeIf`'s condition.
     pub condition: Option<String>,
     /// The path, as written.
@@ -78,7 +78,7 @@ pub struct Include {
 
 /// When a key counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum When {
+enum RiskCondition {
     Always,
     /// Unless it is a switch: those turn something harmless of git's own on or off.
     NoSwitch,
@@ -90,56 +90,56 @@ enum When {
     Signature,
 }
 
-use When::{Always, Bang, NoSwitch, On, Signature};
+use RiskCondition::{Always, Bang, NoSwitch, On, Signature};
 
 /// Section, whether it has a subsection, key (`*`: any), when it counts, and what it does.
 #[rustfmt::skip]
-const RISKS: &[(&str, Sub, &str, When, &str)] = &[
-    ("core", Sub::No, "fsmonitor", NoSwitch, "starts a program whenever git looks at the working tree"),
-    ("core", Sub::No, "hookspath", Always, "chooses the hooks that git starts"),
-    ("core", Sub::No, "pager", Always, "starts a program to page output"),
-    ("core", Sub::No, "editor", Always, "starts a program to edit texts"),
-    ("core", Sub::No, "sshcommand", Always, "starts a program to reach remotes"),
-    ("core", Sub::No, "askpass", Always, "starts a program to ask for passwords"),
-    ("core", Sub::Any, "gitproxy", Always, "starts a program to reach remotes"),
-    ("core", Sub::No, "alternaterefscommand", Always, "starts a program to list references"),
-    ("diff", Sub::No, "external", Always, "starts a program to compare"),
-    ("diff", Sub::No, "submodule", Always, "may start git in submodules, as their own settings say"),
-    ("diff", Sub::Yes, "command", Always, "starts a program to compare"),
-    ("diff", Sub::Yes, "textconv", Always, "starts a program to show files as text"),
-    ("filter", Sub::Yes, "clean", Always, "starts a program to compare working files"),
-    ("filter", Sub::Yes, "smudge", Always, "starts a program to write working files"),
-    ("filter", Sub::Yes, "process", Always, "starts a program to compare working files"),
-    ("merge", Sub::Yes, "driver", Always, "starts a program to merge"),
-    ("gpg", Sub::Any, "program", Always, "starts a program to check signatures"),
-    ("gpg", Sub::Yes, "defaultkeycommand", Always, "starts a program to find keys"),
-    ("log", Sub::No, "showsignature", On, "starts gpg for each commit"),
-    ("format", Sub::No, "pretty", Signature, "starts gpg for each commit"),
-    ("pretty", Sub::No, "*", Signature, "names a format that starts gpg for each commit"),
-    ("pager", Sub::No, "*", NoSwitch, "starts a program to page output"),
-    ("pager", Sub::Yes, "*", NoSwitch, "starts a program to page output"),
-    ("include", Sub::No, "path", Always, "takes in another configuration"),
-    ("includeif", Sub::Yes, "path", Always, "takes in another configuration"),
-    ("credential", Sub::Any, "helper", Always, "starts a program to fetch credentials"),
-    ("uploadpack", Sub::No, "packobjectshook", Always, "starts a program to serve objects"),
-    ("interactive", Sub::No, "difffilter", Always, "starts a program to show hunks"),
-    ("sequence", Sub::No, "editor", Always, "starts a program to edit lists of commits"),
-    ("remote", Sub::Yes, "uploadpack", Always, "chooses the program of the other side"),
-    ("remote", Sub::Yes, "receivepack", Always, "chooses the program of the other side"),
-    ("remote", Sub::Yes, "vcs", Always, "starts a helper to reach the remote"),
+const RISKS: &[(&str, SubsectionRule, &str, RiskCondition, &str)] = &[
+    ("core", SubsectionRule::No, "fsmonitor", NoSwitch, "starts a program whenever git looks at the working tree"),
+    ("core", SubsectionRule::No, "hookspath", Always, "chooses the hooks that git starts"),
+    ("core", SubsectionRule::No, "pager", Always, "starts a program to page output"),
+    ("core", SubsectionRule::No, "editor", Always, "starts a program to edit texts"),
+    ("core", SubsectionRule::No, "sshcommand", Always, "starts a program to reach remotes"),
+    ("core", SubsectionRule::No, "askpass", Always, "starts a program to ask for passwords"),
+    ("core", SubsectionRule::Any, "gitproxy", Always, "starts a program to reach remotes"),
+    ("core", SubsectionRule::No, "alternaterefscommand", Always, "starts a program to list references"),
+    ("diff", SubsectionRule::No, "external", Always, "starts a program to compare"),
+    ("diff", SubsectionRule::No, "submodule", Always, "may start git in submodules, as their own settings say"),
+    ("diff", SubsectionRule::Yes, "command", Always, "starts a program to compare"),
+    ("diff", SubsectionRule::Yes, "textconv", Always, "starts a program to show files as text"),
+    ("filter", SubsectionRule::Yes, "clean", Always, "starts a program to compare working files"),
+    ("filter", SubsectionRule::Yes, "smudge", Always, "starts a program to write working files"),
+    ("filter", SubsectionRule::Yes, "process", Always, "starts a program to compare working files"),
+    ("merge", SubsectionRule::Yes, "driver", Always, "starts a program to merge"),
+    ("gpg", SubsectionRule::Any, "program", Always, "starts a program to check signatures"),
+    ("gpg", SubsectionRule::Yes, "defaultkeycommand", Always, "starts a program to find keys"),
+    ("log", SubsectionRule::No, "showsignature", On, "starts gpg for each commit"),
+    ("format", SubsectionRule::No, "pretty", Signature, "starts gpg for each commit"),
+    ("pretty", SubsectionRule::No, "*", Signature, "names a format that starts gpg for each commit"),
+    ("pager", SubsectionRule::No, "*", NoSwitch, "starts a program to page output"),
+    ("pager", SubsectionRule::Yes, "*", NoSwitch, "starts a program to page output"),
+    ("include", SubsectionRule::No, "path", Always, "takes in another configuration"),
+    ("includeif", SubsectionRule::Yes, "path", Always, "takes in another configuration"),
+    ("credential", SubsectionRule::Any, "helper", Always, "starts a program to fetch credentials"),
+    ("uploadpack", SubsectionRule::No, "packobjectshook", Always, "starts a program to serve objects"),
+    ("interactive", SubsectionRule::No, "difffilter", Always, "starts a program to show hunks"),
+    ("sequence", SubsectionRule::No, "editor", Always, "starts a program to edit lists of commits"),
+    ("remote", SubsectionRule::Yes, "uploadpack", Always, "chooses the program of the other side"),
+    ("remote", SubsectionRule::Yes, "receivepack", Always, "chooses the program of the other side"),
+    ("remote", SubsectionRule::Yes, "vcs", Always, "starts a helper to reach the remote"),
     // A partial clone fetches what it lacks in the middle of `git show`.
-    ("remote", Sub::Yes, "promisor", On, "makes git fetch missing objects from a remote"),
-    ("extensions", Sub::No, "partialclone", Always, "makes git fetch missing objects from a remote"),
-    ("protocol", Sub::Any, "allow", Always, "may let an address run a command"),
-    ("submodule", Sub::Yes, "update", Bang, "starts a program to update a submodule"),
-    ("trailer", Sub::Yes, "command", Always, "starts a program to make trailers"),
-    ("trailer", Sub::Yes, "cmd", Always, "starts a program to make trailers"),
-    ("tar", Sub::Yes, "command", Always, "starts a program to pack archives"),
+    ("remote", SubsectionRule::Yes, "promisor", On, "makes git fetch missing objects from a remote"),
+    ("extensions", SubsectionRule::No, "partialclone", Always, "makes git fetch missing objects from a remote"),
+    ("protocol", SubsectionRule::Any, "allow", Always, "may let an address run a command"),
+    ("submodule", SubsectionRule::Yes, "update", Bang, "starts a program to update a submodule"),
+    ("trailer", SubsectionRule::Yes, "command", Always, "starts a program to make trailers"),
+    ("trailer", SubsectionRule::Yes, "cmd", Always, "starts a program to make trailers"),
+    ("tar", SubsectionRule::Yes, "command", Always, "starts a program to pack archives"),
 ];
 
 /// Must there be a subsection?
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sub {
+enum SubsectionRule {
     Yes,
     No,
     Any,
@@ -149,11 +149,11 @@ enum Sub {
 ///
 /// `alias.*` is not among them: no alias can take the name of a git command. A text that cannot be read
 /// is one finding, at the line that cannot: what we read otherwise than git is not known to be harmless.
-pub fn executable_keys(text: &str) -> Vec<Risk> {
+pub fn executable_keys(text: &str) -> Vec<GitConfigRisk> {
     let settings = match parse(text) {
         Ok(settings) => settings,
         Err(fault) => {
-            return vec![Risk {
+            return vec![GitConfigRisk {
                 key: "a line of it".to_owned(),
                 line: fault.line,
                 why: "cannot be read",
@@ -163,13 +163,13 @@ pub fn executable_keys(text: &str) -> Vec<Risk> {
     settings.iter().filter_map(risk).collect()
 }
 
-fn risk(setting: &GitSetting) -> Option<Risk> {
+fn risk(setting: &GitSetting) -> Option<GitConfigRisk> {
     let (.., why) = RISKS.iter().find(|(section, sub, key, when, _)| {
         setting.section == *section
             && match sub {
-                Sub::Yes => setting.subsection.is_some(),
-                Sub::No => setting.subsection.is_none(),
-                Sub::Any => true,
+                SubsectionRule::Yes => setting.subsection.is_some(),
+                SubsectionRule::No => setting.subsection.is_none(),
+                SubsectionRule::Any => true,
             }
             && (*key == "*" || setting.key == *key)
             && match when {
@@ -183,7 +183,7 @@ fn risk(setting: &GitSetting) -> Option<Risk> {
                 Signature => setting.value.as_deref().is_some_and(checks_signatures),
             }
     })?;
-    Some(Risk {
+    Some(GitConfigRisk {
         key: setting.name(),
         line: setting.line,
         why,
@@ -203,7 +203,7 @@ pub(crate) fn checks_signatures(format: &str) -> bool {
 }
 
 /// The files that a configuration takes in.
-pub fn includes(settings: &[GitSetting]) -> Vec<Include> {
+pub fn includes(settings: &[GitSetting]) -> Vec<GitInclude> {
     let includes = settings.iter().filter(|setting| {
         setting.key == "path"
             && match setting.section.as_str() {
@@ -214,7 +214,7 @@ pub fn includes(settings: &[GitSetting]) -> Vec<Include> {
     });
     includes
         .filter_map(|setting| {
-            Some(Include {
+            Some(GitInclude {
                 condition: setting.subsection.clone(),
                 path: setting.value.clone()?,
                 line: setting.line,

@@ -34,11 +34,11 @@ mod secret_names;
 pub mod syntax;
 mod walk;
 
-pub use analysis::{Analysis, Assigned, LinePart, LinePlace};
-pub use arg::{Arg, Value};
+pub use analysis::{Analysis, SetVariable, LinePart, LineLocation};
+pub use arg::{Arg, ArgValue};
 pub use ast::Span;
 pub use builtins::{is_builtin, is_reserved};
-pub use effect::{CommandFinding, Cover, Effect, EffectVerdict, OwnService, Start, WriteKind};
-pub use read_line::ReadLine;
+pub use effect::{CommandFinding, RuleCoverage, Effect, EffectVerdict, OwnService, StartedProgram, WriteKind};
+pub use read_line::AnalyzedLine;
 pub use secret_names::is_secret_name;
 pub use walk::{MAX_LINE, analyze, is_safe_variable, is_stream, keeps_nothing};

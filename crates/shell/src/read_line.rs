@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use crate::{Analysis, LinePlace, analyze};
+use crate::{Analysis, LineLocation, analyze};
 
 /// A line and its analysis, for the place where the line would run.
 ///
 /// Only [`ReadLine::new`] creates one, so the analysis always belongs to the line, even after the
 /// value was passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadLine {
+pub struct AnalyzedLine {
     line: String,
-    place: LinePlace,
+    place: LineLocation,
     analysis: Arc<Analysis>,
 }
 
-impl ReadLine {
+impl AnalyzedLine {
     /// Analyzes a line.
-    pub fn new(line: &str, place: LinePlace) -> Self {
+    pub fn new(line: &str, place: LineLocation) -> Self {
         Self {
             line: line.to_owned(),
             analysis: Arc::new(analyze(line, &place)),
@@ -26,7 +26,7 @@ impl ReadLine {
     }
 
     /// Returns whether this is the analysis of `line` in `place`.
-    pub fn is_of(&self, line: &str, place: &LinePlace) -> bool {
+    pub fn is_of(&self, line: &str, place: &LineLocation) -> bool {
         self.line == line && self.place == *place
     }
 

@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use haft_shell::{LinePlace, MAX_LINE, analyze};
+use haft_shell::{LineLocation, MAX_LINE, analyze};
 
 /// The maximum number of bytes for each byte of the line.
 const MAX_FACTOR: usize = 600;
@@ -70,7 +70,7 @@ fn evaluation_takes_memory_in_proportion_to_the_line() {
 }
 
 fn evaluate(shape: &str) {
-    let place = LinePlace {
+    let place = LineLocation {
         cwd: "/work/demo".into(),
         home: Some("/home/ada".into()),
     };

@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use haft_contract::{CancellationToken, HttpMethod, HttpRequest, HttpStreams};
+use haft_contract::{CancellationToken, HttpMethod, HttpRequest, HttpTransport};
 use tokio::{
     sync::Notify,
     task::JoinHandle,
@@ -15,8 +15,8 @@ use tokio::{
 };
 
 use crate::{
-    Attribute, LoggedEvent, MeasuredIn, SignalTarget, TelemetryConfig, TelemetrySpan, WireEncoding,
-    config::place, message::Message, metrics::Metrics, otlp::Sender,
+    Attribute, LoggedEvent, MeasureUnit, SignalTarget, TelemetryConfig, TelemetrySpan, WireEncoding,
+    config::place, message::ProtoMessage, metrics::Metrics, otlp::OtlpResource,
 };
 
 /// The maximum number of stored spans, and of stored events.
@@ -37,7 +37,7 @@ type Report = dyn Fn(String) + Send + Sync;
 pub struct Telemetry(Arc<Handle>);
 
 struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<ExporterShared>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -48,12 +48,12 @@ impl Drop for Handle {
     }
 }
 
-struct Shared {
+struct ExporterShared {
     config: TelemetryConfig,
-    sender: Sender,
-    http: Arc<dyn HttpStreams>,
+    sender: OtlpResource,
+    http: Arc<dyn HttpTransport>,
     since: SystemTime,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingSignals>,
     /// Signals that a full batch is stored.
     enough: Notify,
     closing: CancellationToken,
@@ -61,7 +61,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingSignals {
     spans: VecDeque<TelemetrySpan>,
     events: VecDeque<LoggedEvent>,
     metrics: Metrics,
@@ -85,14 +85,14 @@ impl Telemetry {
     pub fn start(
         config: TelemetryConfig,
         version: &str,
-        http: Arc<dyn HttpStreams>,
+        http: Arc<dyn HttpTransport>,
         report: impl Fn(String) + Send + Sync + 'static,
     ) -> Self {
-        let sender = Sender {
+        let sender = OtlpResource {
             resource: config.resource.clone(),
             version: version.to_owned(),
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ExporterShared {
             config,
             sender,
             http,
@@ -107,7 +107,7 @@ impl Telemetry {
         Self(Arc::new(Handle { shared, task }))
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, PendingSignals> {
         lock(&self.0.shared.waiting)
     }
 
@@ -143,7 +143,7 @@ impl Telemetry {
     pub fn measure(
         &self,
         name: &'static str,
-        measured: MeasuredIn,
+        measured: MeasureUnit,
         of: Vec<Attribute>,
         number: f64,
     ) {
@@ -193,7 +193,7 @@ struct DueTimes {
     logs: Instant,
 }
 
-async fn send_until_closed(shared: Arc<Shared>) {
+async fn send_until_closed(shared: Arc<ExporterShared>) {
     let after = |target: &Option<SignalTarget>| {
         // A signal without a target is never sent; its timer does nothing once a day.
         let interval = target.as_ref().map(|target| target.interval);
@@ -252,14 +252,14 @@ async fn send_until_closed(shared: Arc<Shared>) {
     }
 }
 
-impl Shared {
+impl ExporterShared {
     /// Sends one batch of spans, or all of them if `all` is set.
     async fn send_spans(&self, all: bool) {
         let Some(target) = &self.config.traces else {
             return;
         };
         loop {
-            let spans = Held::take(self, |waiting| &mut waiting.spans);
+            let spans = InFlightBatch::take(self, |waiting| &mut waiting.spans);
             if spans.things.is_empty() {
                 return;
             }
@@ -276,7 +276,7 @@ impl Shared {
             return;
         };
         loop {
-            let events = Held::take(self, |waiting| &mut waiting.events);
+            let events = InFlightBatch::take(self, |waiting| &mut waiting.events);
             if events.things.is_empty() {
                 return;
             }
@@ -311,7 +311,7 @@ impl Shared {
 
     /// Handles the outcome of a batch. Returns whether it was accepted. If it may be accepted
     /// later, its data is stored again.
-    fn settle<T>(&self, target: &SignalTarget, delivery: Delivery, mut held: Held<'_, T>) -> bool {
+    fn settle<T>(&self, target: &SignalTarget, delivery: Delivery, mut held: InFlightBatch<'_, T>) -> bool {
         match delivery {
             Delivery::Taken => {
                 held.things.clear();
@@ -329,7 +329,7 @@ impl Shared {
         }
     }
 
-    async fn deliver(&self, target: &SignalTarget, message: &Message) -> Delivery {
+    async fn deliver(&self, target: &SignalTarget, message: &ProtoMessage) -> Delivery {
         let (kind, body) = match target.encoding {
             WireEncoding::Protobuf => ("application/x-protobuf", message.to_protobuf()),
             WireEncoding::Json => (
@@ -387,14 +387,14 @@ impl Shared {
 }
 
 /// A batch that is being sent. If it is dropped with data in it, the data is stored again.
-struct Held<'a, T> {
-    shared: &'a Shared,
-    list: fn(&mut Waiting) -> &mut VecDeque<T>,
+struct InFlightBatch<'a, T> {
+    shared: &'a ExporterShared,
+    list: fn(&mut PendingSignals) -> &mut VecDeque<T>,
     things: Vec<T>,
 }
 
-impl<'a, T> Held<'a, T> {
-    fn take(shared: &'a Shared, list: fn(&mut Waiting) -> &mut VecDeque<T>) -> Self {
+impl<'a, T> InFlightBatch<'a, T> {
+    fn take(shared: &'a ExporterShared, list: fn(&mut PendingSignals) -> &mut VecDeque<T>) -> Self {
         let mut waiting = lock(&shared.waiting);
         let waiting = list(&mut waiting);
         let count = waiting.len().min(BATCH);
@@ -407,7 +407,7 @@ impl<'a, T> Held<'a, T> {
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for InFlightBatch<'_, T> {
     fn drop(&mut self) {
         let mut waiting = lock(&self.shared.waiting);
         let waiting = (self.list)(&mut waiting);

@@ -39,7 +39,7 @@ impl HttpBody for EndlessBody {
     }
 }
 
-impl HttpStreams for Collector {
+impl HttpTransport for Collector {
     fn open(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, HttpFailure>> {
         lock(&self.taken).push(request);
         let mut answers = lock(&self.answers);

@@ -29,6 +29,6 @@ pub mod signals;
 pub use config::{SignalTarget, TelemetryConfig, WireEncoding};
 pub use exporter::Telemetry;
 pub use signals::{
-    Attribute, AttributeValue, EventSeverity, LoggedEvent, MeasuredIn, SpanId, SpanKind,
+    Attribute, AttributeValue, EventSeverity, LoggedEvent, MeasureUnit, SpanId, SpanKind,
     TelemetrySpan, TraceId,
 };

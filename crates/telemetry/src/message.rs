@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 
 /// A message.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Message(Vec<(u32, &'static str, Field)>);
+pub(crate) struct ProtoMessage(Vec<(u32, &'static str, ProtoField)>);
 
 /// The value of a field.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Field {
+pub(crate) enum ProtoField {
     Text(String),
     /// An id: hexadecimal in JSON.
     Bytes(Vec<u8>),
@@ -22,8 +22,8 @@ pub(crate) enum Field {
     Small(u32),
     Fixed(u64),
     Double(f64),
-    One(Message),
-    Many(Vec<Message>),
+    One(ProtoMessage),
+    Many(Vec<ProtoMessage>),
     FixedList(Vec<u64>),
     DoubleList(Vec<f64>),
 }
@@ -33,13 +33,13 @@ const VARINT: u32 = 0;
 const EIGHT_BYTES: u32 = 1;
 const LENGTH: u32 = 2;
 
-impl Message {
-    pub(crate) fn with(mut self, number: u32, name: &'static str, field: Field) -> Self {
+impl ProtoMessage {
+    pub(crate) fn with(mut self, number: u32, name: &'static str, field: ProtoField) -> Self {
         self.0.push((number, name, field));
         self
     }
 
-    pub(crate) fn with_some(self, number: u32, name: &'static str, field: Option<Field>) -> Self {
+    pub(crate) fn with_some(self, number: u32, name: &'static str, field: Option<ProtoField>) -> Self {
         match field {
             Some(field) => self.with(number, name, field),
             None => self,
@@ -61,7 +61,7 @@ impl Message {
     }
 }
 
-impl Field {
+impl ProtoField {
     fn write(&self, number: u32, bytes: &mut Vec<u8>) {
         match self {
             Self::Text(text) => write_bytes(number, text.as_bytes(), bytes),
@@ -116,7 +116,7 @@ impl Field {
             Self::Fixed(own) => json!(own.to_string()),
             Self::Double(own) => double(*own),
             Self::One(message) => message.to_json(),
-            Self::Many(messages) => messages.iter().map(Message::to_json).collect(),
+            Self::Many(messages) => messages.iter().map(ProtoMessage::to_json).collect(),
             Self::FixedList(list) => list.iter().map(u64::to_string).collect(),
             Self::DoubleList(list) => list.iter().map(|one| double(*one)).collect(),
         }
@@ -158,31 +158,31 @@ mod tests {
     #[test]
     fn the_examples_of_the_encoding_guide() {
         // https://protobuf.dev/programming-guides/encoding
-        let one = Message::default().with(1, "a", Field::Small(150));
+        let one = ProtoMessage::default().with(1, "a", ProtoField::Small(150));
         assert_eq!(one.to_protobuf(), [0x08, 0x96, 0x01]);
-        let text = Message::default().with(2, "b", Field::Text("testing".to_owned()));
+        let text = ProtoMessage::default().with(2, "b", ProtoField::Text("testing".to_owned()));
         assert_eq!(text.to_protobuf(), b"\x12\x07testing");
-        let nested = Message::default().with(3, "c", Field::One(one));
+        let nested = ProtoMessage::default().with(3, "c", ProtoField::One(one));
         assert_eq!(nested.to_protobuf(), [0x1a, 0x03, 0x08, 0x96, 0x01]);
-        let negative = Message::default().with(1, "a", Field::Int(-1));
+        let negative = ProtoMessage::default().with(1, "a", ProtoField::Int(-1));
         let mut expected = vec![0x08];
         expected.extend([0xff; 9]);
         expected.push(0x01);
         assert_eq!(negative.to_protobuf(), expected);
-        let high = Message::default().with(16, "p", Field::Bool(true));
+        let high = ProtoMessage::default().with(16, "p", ProtoField::Bool(true));
         assert_eq!(high.to_protobuf(), [0x80, 0x01, 0x01]);
     }
 
     #[test]
     fn the_json_of_otlp() {
-        let message = Message::default()
-            .with(1, "traceId", Field::Bytes(vec![0, 0xab]))
-            .with(2, "intValue", Field::Int(-5))
-            .with(3, "timeUnixNano", Field::Fixed(u64::MAX))
-            .with(4, "kind", Field::Small(3))
-            .with(5, "bounds", Field::DoubleList(vec![0.5, f64::NAN]))
-            .with(6, "counts", Field::FixedList(vec![1]))
-            .with(7, "spans", Field::Many(vec![Message::default()]));
+        let message = ProtoMessage::default()
+            .with(1, "traceId", ProtoField::Bytes(vec![0, 0xab]))
+            .with(2, "intValue", ProtoField::Int(-5))
+            .with(3, "timeUnixNano", ProtoField::Fixed(u64::MAX))
+            .with(4, "kind", ProtoField::Small(3))
+            .with(5, "bounds", ProtoField::DoubleList(vec![0.5, f64::NAN]))
+            .with(6, "counts", ProtoField::FixedList(vec![1]))
+            .with(7, "spans", ProtoField::Many(vec![ProtoMessage::default()]));
         assert_eq!(
             message.to_json(),
             json!({"traceId": "00ab", "intValue": "-5", "timeUnixNano": "18446744073709551615",

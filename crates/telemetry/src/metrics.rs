@@ -6,8 +6,8 @@
 use std::{collections::BTreeMap, time::SystemTime};
 
 use crate::{
-    Attribute, MeasuredIn,
-    message::{Field, Message},
+    Attribute, MeasureUnit,
+    message::{ProtoField, ProtoMessage},
     otlp,
     signals::nanoseconds,
 };
@@ -42,11 +42,11 @@ struct Series {
 #[derive(Debug)]
 enum SeriesValue {
     Sum(f64),
-    Spread(Spread),
+    Spread(MetricHistogram),
 }
 
 #[derive(Debug)]
-struct Spread {
+struct MetricHistogram {
     bounds: &'static [f64],
     counts: Vec<u64>,
     sum: f64,
@@ -73,16 +73,16 @@ impl Metrics {
     pub(crate) fn measure(
         &mut self,
         name: &'static str,
-        measured: MeasuredIn,
+        measured: MeasureUnit,
         attributes: Vec<Attribute>,
         number: f64,
     ) {
         let (unit, bounds): (_, &'static [f64]) = match measured {
-            MeasuredIn::Seconds => ("s", &SECONDS),
-            MeasuredIn::Tokens => ("{token}", &TOKENS),
+            MeasureUnit::Seconds => ("s", &SECONDS),
+            MeasureUnit::Tokens => ("{token}", &TOKENS),
         };
         let empty = || {
-            SeriesValue::Spread(Spread {
+            SeriesValue::Spread(MetricHistogram {
                 bounds,
                 counts: vec![0; bounds.len() + 1],
                 sum: 0.0,
@@ -122,7 +122,7 @@ impl Metrics {
     }
 
     /// Returns the messages of all metrics so far.
-    pub(crate) fn messages(&self, since: SystemTime, now: SystemTime) -> Vec<Message> {
+    pub(crate) fn messages(&self, since: SystemTime, now: SystemTime) -> Vec<ProtoMessage> {
         let mut messages = Vec::new();
         let mut rest = self.series.iter().peekable();
         while let Some(((name, _), first)) = rest.next() {
@@ -130,17 +130,17 @@ impl Metrics {
             while let Some((_, next)) = rest.next_if(|((other, _), _)| other == name) {
                 points.push(next.point(since, now));
             }
-            let points = Message::default().with(1, "dataPoints", Field::Many(points));
-            let points = points.with(2, "aggregationTemporality", Field::Small(CUMULATIVE));
-            let metric = Message::default()
-                .with(1, "name", Field::Text((*name).to_owned()))
-                .with(3, "unit", Field::Text(first.unit.to_owned()));
+            let points = ProtoMessage::default().with(1, "dataPoints", ProtoField::Many(points));
+            let points = points.with(2, "aggregationTemporality", ProtoField::Small(CUMULATIVE));
+            let metric = ProtoMessage::default()
+                .with(1, "name", ProtoField::Text((*name).to_owned()))
+                .with(3, "unit", ProtoField::Text(first.unit.to_owned()));
             messages.push(match first.value {
                 SeriesValue::Sum(_) => {
-                    let sum = points.with(3, "isMonotonic", Field::Bool(true));
-                    metric.with(7, "sum", Field::One(sum))
+                    let sum = points.with(3, "isMonotonic", ProtoField::Bool(true));
+                    metric.with(7, "sum", ProtoField::One(sum))
                 }
-                SeriesValue::Spread(_) => metric.with(9, "histogram", Field::One(points)),
+                SeriesValue::Spread(_) => metric.with(9, "histogram", ProtoField::One(points)),
             });
         }
         messages
@@ -148,32 +148,32 @@ impl Metrics {
 }
 
 impl Series {
-    fn point(&self, since: SystemTime, now: SystemTime) -> Message {
-        let point = Message::default()
-            .with(2, "startTimeUnixNano", Field::Fixed(nanoseconds(since)))
-            .with(3, "timeUnixNano", Field::Fixed(nanoseconds(now)));
-        let attributes = Field::Many(otlp::attributes(&self.attributes));
+    fn point(&self, since: SystemTime, now: SystemTime) -> ProtoMessage {
+        let point = ProtoMessage::default()
+            .with(2, "startTimeUnixNano", ProtoField::Fixed(nanoseconds(since)))
+            .with(3, "timeUnixNano", ProtoField::Fixed(nanoseconds(now)));
+        let attributes = ProtoField::Many(otlp::attributes(&self.attributes));
         match &self.value {
             SeriesValue::Sum(sum) => {
                 point
-                    .with(4, "asDouble", Field::Double(*sum))
+                    .with(4, "asDouble", ProtoField::Double(*sum))
                     .with(7, "attributes", attributes)
             }
             SeriesValue::Spread(spread) => {
                 let count = spread.counts.iter().sum();
                 let is_some = count > 0;
                 point
-                    .with(4, "count", Field::Fixed(count))
-                    .with(5, "sum", Field::Double(spread.sum))
-                    .with(6, "bucketCounts", Field::FixedList(spread.counts.clone()))
+                    .with(4, "count", ProtoField::Fixed(count))
+                    .with(5, "sum", ProtoField::Double(spread.sum))
+                    .with(6, "bucketCounts", ProtoField::FixedList(spread.counts.clone()))
                     .with(
                         7,
                         "explicitBounds",
-                        Field::DoubleList(spread.bounds.to_vec()),
+                        ProtoField::DoubleList(spread.bounds.to_vec()),
                     )
                     .with(9, "attributes", attributes)
-                    .with_some(11, "min", is_some.then_some(Field::Double(spread.least)))
-                    .with_some(12, "max", is_some.then_some(Field::Double(spread.most)))
+                    .with_some(11, "min", is_some.then_some(ProtoField::Double(spread.least)))
+                    .with_some(12, "max", is_some.then_some(ProtoField::Double(spread.most)))
             }
         }
     }
@@ -217,7 +217,7 @@ mod tests {
     fn measures_fall_into_buckets_and_bounds_belong_to_the_lower_one() {
         let mut metrics = Metrics::default();
         for number in [0.005, 0.01, 100.0, f64::INFINITY] {
-            metrics.measure("took", MeasuredIn::Seconds, of("a"), number);
+            metrics.measure("took", MeasureUnit::Seconds, of("a"), number);
         }
         let told = metrics.messages(UNIX_EPOCH, UNIX_EPOCH)[0].to_json();
         let point = &told["histogram"]["dataPoints"][0];

@@ -144,7 +144,7 @@ pub struct LoggedEvent {
 
 /// The unit of a histogram, which determines its buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MeasuredIn {
+pub enum MeasureUnit {
     /// Seconds.
     Seconds,
     /// Tokens.

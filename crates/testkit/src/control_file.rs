@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft_contract::{ControlNames, ControlRules, ControlUse, ControlledFiles};
+use haft_contract::{ControlNames, ControlRules, ControlAccess, ControlledFiles};
 
 /// Rules under which commands must not access files with this name.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ impl ControlRules for ControlFile {
         }
     }
 
-    fn permits(&self, used: &ControlUse<'_>) -> bool {
+    fn permits(&self, used: &ControlAccess<'_>) -> bool {
         !self.is(used.path)
     }
 

@@ -21,20 +21,20 @@ pub struct HttpFake {
     /// The base URL: `http://127.0.0.1:PORT`.
     pub url: String,
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<HttpAsked>>>,
+    asked: Arc<Mutex<Vec<RecordedHttpRequest>>>,
     is_over: Arc<AtomicBool>,
 }
 
 /// A recorded request.
 #[derive(Debug, Clone)]
-pub struct HttpAsked {
+pub struct RecordedHttpRequest {
     /// The request line and the headers.
     pub head: String,
     /// The body; `Null` if it is not JSON.
     pub body: Value,
 }
 
-impl HttpAsked {
+impl RecordedHttpRequest {
     /// Returns the method and the path without its query.
     pub fn target(&self) -> (&str, &str) {
         let mut words = self.head.split_whitespace();
@@ -179,11 +179,11 @@ impl HttpFake {
     /// # Panics
     /// If no port is available.
     #[expect(clippy::expect_used, reason = "without it no test can run")]
-    pub fn start_with(mut reply: impl FnMut(&HttpAsked) -> HttpReply + Send + 'static) -> Self {
+    pub fn start_with(mut reply: impl FnMut(&RecordedHttpRequest) -> HttpReply + Send + 'static) -> Self {
         crate::wait::bound_this_process();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port of this machine");
         let address = listener.local_addr().expect("the port that was bound");
-        let asked = Arc::<Mutex<Vec<HttpAsked>>>::default();
+        let asked = Arc::<Mutex<Vec<RecordedHttpRequest>>>::default();
         let is_over = Arc::<AtomicBool>::default();
         let (log, over) = (Arc::clone(&asked), Arc::clone(&is_over));
         thread::spawn(move || {
@@ -211,7 +211,7 @@ impl HttpFake {
     }
 
     /// Returns the requests so far.
-    pub fn asked(&self) -> Vec<HttpAsked> {
+    pub fn asked(&self) -> Vec<RecordedHttpRequest> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.clone()
     }
@@ -238,7 +238,7 @@ pub fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-fn read_request(stream: &TcpStream) -> Option<HttpAsked> {
+fn read_request(stream: &TcpStream) -> Option<RecordedHttpRequest> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     loop {
@@ -256,7 +256,7 @@ fn read_request(stream: &TcpStream) -> Option<HttpAsked> {
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
     let body = serde_json::from_slice(&body).unwrap_or_default();
-    Some(HttpAsked { head, body })
+    Some(RecordedHttpRequest { head, body })
 }
 
 fn give(mut stream: TcpStream, reply: &HttpReply) -> io::Result<()> {

@@ -37,7 +37,7 @@ pub mod wait;
 
 pub use bash::Bash;
 pub use control_file::ControlFile;
-pub use model_line::ModelLine;
+pub use model_line::StepwiseModelServer;
 pub use pages::PageServer;
 pub use project::TempProject;
 pub use skip::skip;

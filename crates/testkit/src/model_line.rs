@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A model server that a benchmark steers. It accepts any number of connections and ends with the
 /// process.
-pub struct ModelLine {
+pub struct StepwiseModelServer {
     url: String,
     requests: Receiver<Request>,
     writer: Option<TcpStream>,
@@ -30,7 +30,7 @@ pub struct ModelLine {
 /// The body of a request, the time when it was complete, and the connection for the reply.
 type Request = (Vec<u8>, Instant, TcpStream);
 
-impl ModelLine {
+impl StepwiseModelServer {
     /// Starts a server that waits for requests.
     ///
     /// # Panics

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     anthropic::reply_of,
-    http::{HttpAsked, HttpFake, HttpReply},
+    http::{RecordedHttpRequest, HttpFake, HttpReply},
     strict,
 };
 
@@ -33,7 +33,7 @@ pub fn start() -> HttpFake {
 }
 
 /// Returns the reply to a request.
-pub fn answer(asked: &HttpAsked) -> HttpReply {
+pub fn answer(asked: &RecordedHttpRequest) -> HttpReply {
     let json = |body: Value| HttpReply::new(200, "application/json", body.to_string());
     match asked.target() {
         ("GET", "/v1/models") => json(models()),

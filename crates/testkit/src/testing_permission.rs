@@ -1,6 +1,6 @@
 //! A tool that asks in every mode.
 
-use haft_contract::{CallContext, Effects, Permission, Profile, Tool, ToolError, ToolOutput};
+use haft_contract::{CallContext, Effects, ToolPermission, Profile, Tool, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +33,8 @@ impl Tool for TestingPermission {
         Effects::NONE
     }
 
-    fn permission(&self, input: &TestingPermissionInput, _: &CallContext) -> Permission {
-        Permission::Ask(match input.reason.as_str() {
+    fn permission(&self, input: &TestingPermissionInput, _: &CallContext) -> ToolPermission {
+        ToolPermission::Ask(match input.reason.as_str() {
             "" => "permission is being tested".to_owned(),
             reason => reason.to_owned(),
         })

@@ -6,7 +6,7 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use haft_contract::{
-    Access, BoundCall, BoxFuture, CallContext, Check, ContextPatch, DynTool, Effects, Permission,
+    Access, BoundCall, BoxFuture, CallContext, CheckOutcome, ContextPatch, DynTool, Effects, ToolPermission,
     Profile, RuleMatch, Tool, ToolError, ToolOrigin, ToolOutput, ToolSpec, erase,
 };
 use schemars::JsonSchema;
@@ -173,8 +173,8 @@ impl Tool for Boom {
     type Input = BoomInput;
     const NAME: &'static str = "Boom";
 
-    fn permission(&self, _: &BoomInput, _: &CallContext) -> Permission {
-        Permission::Allow
+    fn permission(&self, _: &BoomInput, _: &CallContext) -> ToolPermission {
+        ToolPermission::Allow
     }
 
     fn effects(&self, input: &BoomInput) -> Effects {
@@ -182,9 +182,9 @@ impl Tool for Boom {
         Effects::NONE
     }
 
-    async fn check(&self, input: &BoomInput, _: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &BoomInput, _: &CallContext) -> Result<CheckOutcome, ToolError> {
         assert!(input.place != "check", "boom in check");
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &BoomInput, _: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -281,8 +281,8 @@ impl Tool for Echo {
         Effects::NONE
     }
 
-    async fn check(&self, input: &EchoInput, _: &CallContext) -> Result<Check, ToolError> {
-        Ok(input.ask.clone().map_or(Check::Pass, Check::Ask))
+    async fn check(&self, input: &EchoInput, _: &CallContext) -> Result<CheckOutcome, ToolError> {
+        Ok(input.ask.clone().map_or(CheckOutcome::Pass, CheckOutcome::Ask))
     }
 
     async fn call(&self, input: &EchoInput, _: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -293,11 +293,11 @@ impl Tool for Echo {
 
 /// A tool with only a name and a profile, for tests of permissions. It accepts any input and does
 /// nothing.
-pub struct Profiled {
+pub struct ProfileOnlyTool {
     spec: ToolSpec,
 }
 
-impl Profiled {
+impl ProfileOnlyTool {
     /// Creates a tool whose rules match in this way.
     pub fn tool(name: &str, rules: RuleMatch) -> Arc<dyn DynTool> {
         Self::with(
@@ -333,7 +333,7 @@ impl Profiled {
     }
 }
 
-impl DynTool for Profiled {
+impl DynTool for ProfileOnlyTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -344,7 +344,7 @@ impl DynTool for Profiled {
 }
 
 struct ProfiledCall {
-    tool: Arc<Profiled>,
+    tool: Arc<ProfileOnlyTool>,
     input: Value,
 }
 

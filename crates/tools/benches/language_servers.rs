@@ -17,9 +17,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_contract::{CallContext, CallFollower, Confined, Confinement, DynTool, Services};
+use haft_contract::{CallContext, CallFollowUpService, ConfinementProfile, Confinement, DynTool, Services};
 use haft_testkit::measure::{self, median, millis, percentile, row};
-use haft_tools::{CodeSetup, LanguageServers, ShellProgram};
+use haft_tools::{LanguageServerSetup, LanguageServers, ShellProgram};
 use serde_json::{Value, json};
 
 /// Files that the session has read before.
@@ -64,7 +64,7 @@ impl Desk {
     fn new(path: OsString, settings: Value) -> Self {
         let (project, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let root = project.path().canonicalize().unwrap();
-        let setup = CodeSetup {
+        let setup = LanguageServerSetup {
             workspace: root.clone(),
             top: root.clone(),
             trusted: true,
@@ -72,7 +72,7 @@ impl Desk {
             plugins: Value::Null,
             cache: folder.path().join("cache"),
             confinement: Arc::new(|| Confinement {
-                profile: Confined::Workspace,
+                profile: ConfinementProfile::Workspace,
                 ..Confinement::default()
             }),
             path: Some(path),
@@ -119,7 +119,7 @@ impl Desk {
 
     /// What follows the calls of a reply; nothing without the feature.
     async fn after(&self) -> Option<String> {
-        let Ok(follower) = self.services.get::<CallFollower>() else {
+        let Ok(follower) = self.services.get::<CallFollowUpService>() else {
             return None;
         };
         follower.0.report_after_calls(&self.services).await

@@ -3,14 +3,14 @@
 
 use std::net::IpAddr;
 
-use haft_contract::{BoxFuture, ResolveHosts};
-use haft_sandbox::network::{Host, Resolve, Special, SystemResolver};
+use haft_contract::{BoxFuture, HostResolver};
+use haft_sandbox::network::{Host, Resolve, SpecialAddress, SystemResolver};
 
 /// Resolves hosts for hooks. An address that the user wrote as a number is used as it is. A name is
 /// checked, because others control where it leads.
 pub struct HookAddresses<R = SystemResolver>(pub R);
 
-impl<R: Resolve> ResolveHosts for HookAddresses<R> {
+impl<R: Resolve> HostResolver for HookAddresses<R> {
     fn resolve<'a>(
         &'a self,
         host: &'a str,
@@ -25,11 +25,11 @@ impl<R: Resolve> HookAddresses<R> {
         let read = Host::parse(host.as_bytes());
         let read = read.map_err(|invalid| format!("{host:?} is no valid host: {invalid}"))?;
         if let Some(address) = read.address() {
-            return match Special::of(address) {
-                Some(special @ (Special::Unspecified | Special::Multicast)) => {
+            return match SpecialAddress::of(address) {
+                Some(special @ (SpecialAddress::Unspecified | SpecialAddress::Multicast)) => {
                     Err(format!("{host} is {special}: nothing is posted there"))
                 }
-                Some(special @ Special::Metadata) if !is_named => Err(unnamed(host, special)),
+                Some(special @ SpecialAddress::Metadata) if !is_named => Err(unnamed(host, special)),
                 _ => Ok(vec![address]),
             };
         }
@@ -42,15 +42,15 @@ impl<R: Resolve> HookAddresses<R> {
         }
         // If one address is not allowed, none of them is used.
         for address in &found {
-            match Special::of(*address) {
+            match SpecialAddress::of(*address) {
                 None if !is_local => {}
                 None => {
                     return Err(format!(
                         "{host} leads to {address}, which is not this machine"
                     ));
                 }
-                Some(Special::Loopback) if is_local => {}
-                Some(special @ (Special::Unspecified | Special::Multicast)) => {
+                Some(SpecialAddress::Loopback) if is_local => {}
+                Some(special @ (SpecialAddress::Unspecified | SpecialAddress::Multicast)) => {
                     return Err(format!(
                         "{host} leads to {special}: nothing is posted there"
                     ));
@@ -63,7 +63,7 @@ impl<R: Resolve> HookAddresses<R> {
     }
 }
 
-fn unnamed(host: &str, special: Special) -> String {
+fn unnamed(host: &str, special: SpecialAddress) -> String {
     format!("{host} is {special}: only if allowedHttpHookUrls of the settings names the host")
 }
 

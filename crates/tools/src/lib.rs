@@ -80,7 +80,7 @@ use haft_contract::{
 #[cfg(feature = "browser")]
 pub use browser::{BrowserProgram, BrowserSession, PageSecret, PageSecrets, SecretSource};
 #[cfg(feature = "code")]
-pub use code::{CodeSetup, LanguageServers, installed_servers};
+pub use code::{LanguageServerSetup, LanguageServers, installed_servers};
 #[cfg(feature = "fs")]
 pub use fs::{PdfReader, image_content, image_pixels};
 #[cfg(feature = "fs")]
@@ -92,11 +92,11 @@ pub use hook_addresses::HookAddresses;
 #[cfg(feature = "memory")]
 pub use memory::MemoryFolder;
 #[cfg(feature = "fs")]
-pub use rewind::{RewindError, Rewound, append_line, changes, note_read, rewind, undo_changes};
+pub use rewind::{RewindError, RewindOutcome, append_line, changes, note_read, rewind, undo_changes};
 #[cfg(feature = "shell")]
-pub use shell::{Shell, ShellProgram, TaskInfo, Tasks};
+pub use shell::{ShellService, ShellProgram, TaskInfo, ShellTasks};
 #[cfg(feature = "skill")]
-pub use skill::{Caller, Invoked, SkillBook, SkillEffects};
+pub use skill::{SkillCaller, InvokedSkill, SkillService, SkillEffects};
 #[cfg(feature = "web")]
 pub use web::{WebLimits, WebSession, html_to_markdown};
 /// Name resolution of a session, for callers that supply their own resolver.
@@ -206,7 +206,7 @@ pub fn all() -> Vec<Arc<dyn DynTool>> {
 /// A service that disables references to earlier results. For callers that may have forgotten
 /// earlier results, such as a program that serves many conversations.
 #[derive(Debug, Clone, Copy)]
-pub struct WholeAnswers;
+pub struct AlwaysFullResults;
 
 /// Returns the tools that can work with these services, adapted to this session.
 pub fn usable(services: &Services) -> Vec<Arc<dyn DynTool>> {
@@ -235,8 +235,8 @@ pub fn for_subagent(services: &Services) -> Services {
         .with(Arc::new(SessionState::default()))
         .with(Arc::new(PendingInput::default()));
     #[cfg(feature = "skill")]
-    let services = match services.get::<SkillBook>() {
-        Ok(book) => services.with(Arc::new(SkillBook {
+    let services = match services.get::<SkillService>() {
+        Ok(book) => services.with(Arc::new(SkillService {
             counts: false,
             ..(*book).clone()
         })),
@@ -290,20 +290,20 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
         Err(_) => or_new(services, haft_search::SearchEngine::new),
     };
     #[cfg(all(feature = "fs", feature = "search"))]
-    let services = or_new(services, fs::Plans::default);
+    let services = or_new(services, fs::ReplacePlans::default);
     let services = or_new(services, BackgroundTasks::default);
     #[cfg(feature = "shell")]
     let services = {
         let program = services.get::<ShellProgram>().ok();
         match services.get() {
             Ok(notices) => or_new(services, || {
-                Shell::new(program.as_deref(), session_folder, notices)
+                ShellService::new(program.as_deref(), session_folder, notices)
             }),
             Err(_) => services,
         }
     };
     #[cfg(feature = "shell")]
-    let services = match services.get::<Shell>() {
+    let services = match services.get::<ShellService>() {
         Ok(shell) => services.with(Arc::new(shell as Arc<dyn haft_contract::ProbeConfinement>)),
         Err(_) => services,
     };
@@ -327,17 +327,17 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
 /// Adds the language servers of a session that has settings for them.
 #[cfg(feature = "code")]
 fn with_language_servers(services: Services) -> Services {
-    let (Ok(setup), Ok(shell)) = (services.get::<CodeSetup>(), services.get::<Shell>()) else {
+    let (Ok(setup), Ok(shell)) = (services.get::<LanguageServerSetup>(), services.get::<ShellService>()) else {
         return services;
     };
     if setup.is_off() {
         return services;
     }
     let services = or_new(services, || {
-        LanguageServers::new(CodeSetup::clone(&setup), shell)
+        LanguageServers::new(LanguageServerSetup::clone(&setup), shell)
     });
     match services.get::<LanguageServers>() {
-        Ok(servers) => services.with(Arc::new(haft_contract::CallFollower(servers))),
+        Ok(servers) => services.with(Arc::new(haft_contract::CallFollowUpService(servers))),
         Err(_) => services,
     }
 }

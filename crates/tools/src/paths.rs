@@ -4,7 +4,7 @@
 use std::{ffi::OsStr, fmt::Write, os::unix::ffi::OsStrExt, path::Path};
 
 #[cfg(any(feature = "fs", feature = "search"))]
-use haft_contract::{CallContext, MustLead, ToolError};
+use haft_contract::{CallContext, PathConstraint, ToolError};
 #[cfg(any(feature = "fs", feature = "search"))]
 use serde_json::Value;
 
@@ -16,9 +16,9 @@ pub(crate) fn path_constraint(
     cx: &CallContext,
 ) -> Result<Option<std::path::PathBuf>, ToolError> {
     match cx.permissions.judged.constraint_for(path) {
-        MustLead::Anywhere => Ok(None),
-        MustLead::To(real) => Ok(Some(real)),
-        MustLead::Nowhere => Err(ToolError::Failed(format!(
+        PathConstraint::Anywhere => Ok(None),
+        PathConstraint::To(real) => Ok(Some(real)),
+        PathConstraint::Nowhere => Err(ToolError::Failed(format!(
             "{} was not part of what this call was permitted, so it was not opened.",
             path.display()
         ))),

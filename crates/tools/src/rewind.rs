@@ -8,7 +8,7 @@ use std::{
 
 use haft_contract::{CallId, Services};
 use haft_journal::{
-    Extent, Journal, JournalError, Mode, UndoError, Undone, UnitSummary, Which, WriteGrant,
+    ShownExtent, Journal, JournalError, UndoMode, UndoError, UndoOutcome, UnitSummary, UndoSelection, WriteGrant,
 };
 
 /// The maximum size of files that are read here, in bytes; longer ones are read only by the tools.
@@ -18,7 +18,7 @@ const NO_JOURNAL: &str = "the session keeps no journal of files";
 
 /// The result of a rewind or of its preview.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rewound {
+pub struct RewindOutcome {
     /// The changed files.
     pub files: Vec<PathBuf>,
     /// The number of lines that are added back.
@@ -46,7 +46,7 @@ pub fn note_read(services: &Services, path: &Path) -> Result<(), String> {
     let journal = journal.map_err(|_| NO_JOURNAL.to_owned())?;
     let raw = journal.read_bytes(path, LONGEST_SEEDED);
     let raw = raw.map_err(|error| error.to_string())?;
-    journal.record_shown(raw, Extent::Whole);
+    journal.record_shown(raw, ShownExtent::Whole);
     Ok(())
 }
 
@@ -56,12 +56,12 @@ pub fn rewind(
     since: SystemTime,
     preview: bool,
     by: &str,
-) -> Result<Rewound, RewindError> {
+) -> Result<RewindOutcome, RewindError> {
     let journal = services.get::<Journal>();
     let journal = journal.map_err(|_| RewindError::NoJournal)?;
     let grant = WriteGrant::unconfined(CallId::new().to_string(), by);
-    let mode = if preview { Mode::Preview } else { Mode::Apply };
-    let undone = match journal.undo(&grant, &Which::Since(since), mode) {
+    let mode = if preview { UndoMode::Preview } else { UndoMode::Apply };
+    let undone = match journal.undo(&grant, &UndoSelection::Since(since), mode) {
         Ok(undone) => undone,
         Err(JournalError::Undo(UndoError::NothingSince)) => return Err(RewindError::Nothing),
         Err(error) => return Err(RewindError::Failed(error.to_string())),
@@ -69,7 +69,7 @@ pub fn rewind(
     if let Some(conflict) = undone.conflict {
         return Err(RewindError::Failed(conflict));
     }
-    Ok(Rewound {
+    Ok(RewindOutcome {
         files: undone.files.iter().map(|file| file.given.clone()).collect(),
         insertions: undone.files.iter().map(|file| file.patch.added).sum(),
         deletions: undone.files.iter().map(|file| file.patch.removed).sum(),
@@ -90,14 +90,14 @@ pub fn changes(services: &Services, most: usize) -> Result<Vec<UnitSummary>, Str
 /// Undoes changes; with `preview` it only reports what that would do. `by` names the requester.
 pub fn undo_changes(
     services: &Services,
-    which: &Which,
+    which: &UndoSelection,
     preview: bool,
     by: &str,
-) -> Result<Undone, String> {
+) -> Result<UndoOutcome, String> {
     let journal = services.get::<Journal>();
     let journal = journal.map_err(|_| NO_JOURNAL.to_owned())?;
     let grant = WriteGrant::unconfined(CallId::new().to_string(), by);
-    let mode = if preview { Mode::Preview } else { Mode::Apply };
+    let mode = if preview { UndoMode::Preview } else { UndoMode::Apply };
     let undone = journal.undo(&grant, which, mode);
     undone.map_err(|error| error.to_string())
 }
@@ -122,7 +122,7 @@ pub fn append_line(
         let raw = journal.read_bytes(path, LONGEST_SEEDED).map_err(failed)?;
         text = String::from_utf8(raw.bytes.clone())
             .map_err(|_| format!("{} is no UTF-8 text", path.display()))?;
-        journal.record_shown(raw, Extent::Whole);
+        journal.record_shown(raw, ShownExtent::Whole);
     } else if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     }

@@ -11,7 +11,7 @@ use haft_extensions::{
 
 /// The memory files and skills that the model may read.
 #[derive(Debug)]
-pub struct Knowledge {
+pub struct InstructionSources {
     pub(crate) memory: Memory,
     pub(crate) skills: Option<Arc<Skills>>,
     /// Whether the model may call the skills.
@@ -20,7 +20,7 @@ pub struct Knowledge {
     pub(crate) counts: bool,
 }
 
-impl Knowledge {
+impl InstructionSources {
     /// Creates sources with these memory files and without skills.
     pub fn new(memory: Memory) -> Self {
         Self {

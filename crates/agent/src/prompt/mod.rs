@@ -11,7 +11,7 @@ mod memory;
 use haft_models::SystemBlock;
 
 pub use environment::{PromptEnvironment, branch};
-pub use memory::Knowledge;
+pub use memory::InstructionSources;
 
 /// The base prompt for all models.
 const BASE: &str = include_str!("base.md");

@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BackgroundTasks, BoxFuture, Subagents, ToolError,
-    ToolRole, Worktrees, approval::NobodyToAsk,
+    ToolRole, Worktrees, approval::NoApprover,
 };
 use haft_engine::{
-    EnginePart, SessionContext,
-    hooks::{Handler, HookMoment, Identity},
+    SubagentEngineParts, SessionContext,
+    hooks::{HookHandler, HookEventKind, AgentIdentity},
 };
 use haft_extensions::{AgentDefinition, ExtensionOrigin};
 
 use super::{
-    handle::Member,
+    handle::SubagentHandle,
     mode,
-    own_tools::AwaitedTools,
-    spawner::{Plan, Spawner},
+    own_tools::PendingServerTools,
+    spawner::{LaunchPlan, Spawner},
 };
 use crate::{
-    Agent, RunLimits, Session,
+    Agent, RunLimits, OpenTranscript,
     prompt::{PromptEnvironment, SystemPrompt},
 };
 
@@ -32,10 +32,10 @@ impl Spawner {
     /// connecting.
     pub(super) fn build_subagent(
         &self,
-        plan: Plan,
-        member: &Member,
-        session: Session,
-    ) -> Result<(Agent, Option<AwaitedTools>), ToolError> {
+        plan: LaunchPlan,
+        member: &SubagentHandle,
+        session: OpenTranscript,
+    ) -> Result<(Agent, Option<PendingServerTools>), ToolError> {
         let host = self.host()?;
         let gone = || ToolError::Failed("the session is over".to_owned());
         let context = host.context.get().ok_or_else(gone)?;
@@ -45,11 +45,11 @@ impl Spawner {
         let level = Arc::new(self.child_level());
         let parents = plan.engine.services();
         let approver: Arc<dyn Approver> = match mode.asks {
-            true => Arc::new(AsksFor {
+            true => Arc::new(SubagentApprover {
                 agent: member.tag.id.clone(),
                 approver: Arc::clone(parents.approver()),
             }),
-            false => Arc::new(NobodyToAsk),
+            false => Arc::new(NoApprover),
         };
         let services = (self.shared.fork)(parents)
             // Ended background tasks are reported to the main agent, so the subagent gets its own
@@ -64,17 +64,17 @@ impl Spawner {
         let known = host
             .knowledge
             .preloaded(&kind.skills, plan.engine.session());
-        let engine = plan.engine.for_subagent(EnginePart {
+        let engine = plan.engine.for_subagent(SubagentEngineParts {
             pool: plan.pool,
             services,
             model: plan.settings.name.as_str().into(),
-            agent: Identity {
+            agent: AgentIdentity {
                 id: Some(member.tag.id.clone()),
                 kind: Some(member.tag.kind.clone()),
             },
             handlers: own.handlers.into_iter().map(of_a_subagent).collect(),
         });
-        let tools = (self.shared.own_tools)(kind).map(|tools| AwaitedTools {
+        let tools = (self.shared.own_tools)(kind).map(|tools| PendingServerTools {
             engine: Arc::clone(&engine),
             tools,
         });
@@ -130,10 +130,10 @@ impl Spawner {
 }
 
 /// Converts the Stop hooks of an agent kind to SubagentStop hooks.
-fn of_a_subagent(handler: Handler) -> Handler {
+fn of_a_subagent(handler: HookHandler) -> HookHandler {
     match handler.event {
-        HookMoment::STOP => Handler {
-            event: HookMoment::SUBAGENT_STOP,
+        HookEventKind::STOP => HookHandler {
+            event: HookEventKind::SUBAGENT_STOP,
             ..handler
         },
         _ => handler,
@@ -147,12 +147,12 @@ fn is_brief(kind: &AgentDefinition) -> bool {
 }
 
 /// Asks the parent's approver and adds the id of the subagent.
-struct AsksFor {
+struct SubagentApprover {
     agent: String,
     approver: Arc<dyn Approver>,
 }
 
-impl Approver for AsksFor {
+impl Approver for SubagentApprover {
     fn is_available(&self) -> bool {
         self.approver.is_available()
     }

@@ -8,12 +8,12 @@ use std::{
 use haft_contract::{BackgroundTasks, TaskUsage, TokenCount};
 use haft_models::{Block, Usage};
 
-use crate::{AgentEvent, Sink};
+use crate::{AgentEvent, AgentEventSink};
 
 /// The identity of a subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Tag {
+pub struct SubagentInfo {
     /// The id.
     pub id: String,
     /// The agent kind.
@@ -27,17 +27,17 @@ pub struct Tag {
 }
 
 /// Receives the events of a subagent, counts them, and forwards the relevant ones.
-pub(super) struct Relay {
-    tag: Arc<Tag>,
-    sink: Option<Arc<dyn Sink>>,
+pub(super) struct EventForwarder {
+    tag: Arc<SubagentInfo>,
+    sink: Option<Arc<dyn AgentEventSink>>,
     notices: Option<Arc<BackgroundTasks>>,
     started: Instant,
-    heard: Mutex<ForwardedEvents>,
+    heard: Mutex<ForwardedTotals>,
 }
 
 /// The totals of a subagent's events so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ForwardedEvents {
+pub(super) struct ForwardedTotals {
     pub(super) tool_uses: u64,
     pub(super) models: Vec<String>,
     /// The most recent text.
@@ -46,10 +46,10 @@ pub(super) struct ForwardedEvents {
     pub(super) tokens: TokenCount,
 }
 
-impl Relay {
+impl EventForwarder {
     pub(super) fn new(
-        tag: Arc<Tag>,
-        sink: Option<Arc<dyn Sink>>,
+        tag: Arc<SubagentInfo>,
+        sink: Option<Arc<dyn AgentEventSink>>,
         notices: Option<Arc<BackgroundTasks>>,
     ) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Relay {
         }
     }
 
-    pub(super) fn totals(&self) -> MutexGuard<'_, ForwardedEvents> {
+    pub(super) fn totals(&self) -> MutexGuard<'_, ForwardedTotals> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -77,7 +77,7 @@ impl Relay {
     }
 }
 
-impl Sink for Relay {
+impl AgentEventSink for EventForwarder {
     fn on_event(&self, event: &AgentEvent) {
         match event {
             AgentEvent::Model(haft_models::ModelEvent::Usage { usage }) => {

@@ -12,16 +12,16 @@ use haft_contract::{AgentReport, AgentWorktree, CancellationToken, Content, Task
 use haft_extensions::AgentDefinition;
 use tokio::sync::{Notify, watch};
 
-use super::event_forwarder::Tag;
-use crate::{Control, Prompt};
+use super::event_forwarder::SubagentInfo;
+use crate::{AgentHandle, Prompt};
 
 /// A handle on a subagent. It lives as long as the session. The agent itself is dropped when its
 /// task is done, and is created again from its transcript if it is resumed.
-pub(super) struct Member {
-    pub(super) tag: Arc<Tag>,
+pub(super) struct SubagentHandle {
+    pub(super) tag: Arc<SubagentInfo>,
     pub(super) kind: Arc<AgentDefinition>,
     pub(super) model: String,
-    pub(super) control: Control,
+    pub(super) control: AgentHandle,
     /// Ends the subagent.
     pub(super) cancel: CancellationToken,
     /// Whether no call waits for the subagent.
@@ -32,28 +32,28 @@ pub(super) struct Member {
     pub(super) output_file: PathBuf,
     /// The worktree that it works in, if it is isolated.
     pub(super) worktree: Option<Arc<dyn AgentWorktree>>,
-    stage: watch::Sender<Stage>,
+    stage: watch::Sender<SubagentStage>,
 }
 
 /// The stage of a subagent.
 #[derive(Debug, Clone)]
-pub(super) enum Stage {
+pub(super) enum SubagentStage {
     Working,
     /// It accepts no more messages and is about to end.
     Ending,
-    Done(Arc<Outcome>),
+    Done(Arc<SubagentOutcome>),
 }
 
 /// The outcome of a subagent's task.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct SubagentOutcome {
     pub(super) status: TaskStatus,
     pub(super) report: AgentReport,
 }
 
-impl Member {
+impl SubagentHandle {
     pub(super) fn new(
-        tag: Tag,
+        tag: SubagentInfo,
         kind: Arc<AgentDefinition>,
         model: String,
         cancel: CancellationToken,
@@ -65,13 +65,13 @@ impl Member {
             tag: Arc::new(tag),
             kind,
             model,
-            control: Control::default(),
+            control: AgentHandle::default(),
             cancel,
             in_background: AtomicBool::new(in_background),
             background_request: Notify::new(),
             output_file,
             worktree,
-            stage: watch::Sender::new(Stage::Working),
+            stage: watch::Sender::new(SubagentStage::Working),
         }
     }
 
@@ -101,7 +101,7 @@ impl Member {
         // Under the lock of the stage, so that it cannot end concurrently.
         let mut moved = false;
         self.stage.send_if_modified(|stage| {
-            if matches!(stage, Stage::Working) {
+            if matches!(stage, SubagentStage::Working) {
                 self.in_background.store(true, Ordering::Relaxed);
                 moved = true;
             }
@@ -111,21 +111,21 @@ impl Member {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        matches!(*self.stage.borrow(), Stage::Done(_))
+        matches!(*self.stage.borrow(), SubagentStage::Done(_))
     }
 
     /// Returns the outcome, if the task is done.
-    pub(super) fn outcome(&self) -> Option<Arc<Outcome>> {
+    pub(super) fn outcome(&self) -> Option<Arc<SubagentOutcome>> {
         match &*self.stage.borrow() {
-            Stage::Done(outcome) => Some(Arc::clone(outcome)),
-            Stage::Working | Stage::Ending => None,
+            SubagentStage::Done(outcome) => Some(Arc::clone(outcome)),
+            SubagentStage::Working | SubagentStage::Ending => None,
         }
     }
 
     /// Waits until the task is done.
-    pub(super) async fn done(&self) -> Option<Arc<Outcome>> {
+    pub(super) async fn done(&self) -> Option<Arc<SubagentOutcome>> {
         let mut stage = self.stage.subscribe();
-        let is_done = |stage: &Stage| matches!(stage, Stage::Done(_));
+        let is_done = |stage: &SubagentStage| matches!(stage, SubagentStage::Done(_));
         // It cannot fail, because `self` owns the sender.
         let _ = stage.wait_for(is_done).await;
         self.outcome()
@@ -136,7 +136,7 @@ impl Member {
         // Under the lock of the stage, so that it cannot stop accepting concurrently.
         let mut heard = false;
         self.stage.send_if_modified(|stage| {
-            if matches!(stage, Stage::Working) {
+            if matches!(stage, SubagentStage::Working) {
                 self.control.steer(content);
                 heard = true;
             }
@@ -153,7 +153,7 @@ impl Member {
             let said = self.control.take_queued();
             let said: Vec<Content> = said.into_iter().flat_map(|one| one.content).collect();
             if said.is_empty() || self.cancel.is_cancelled() {
-                *stage = Stage::Ending;
+                *stage = SubagentStage::Ending;
             } else {
                 late = Some(Prompt::from(said));
             }
@@ -163,7 +163,7 @@ impl Member {
     }
 
     /// Sets the outcome.
-    pub(super) fn finish(&self, outcome: Outcome) {
-        self.stage.send_replace(Stage::Done(Arc::new(outcome)));
+    pub(super) fn finish(&self, outcome: SubagentOutcome) {
+        self.stage.send_replace(SubagentStage::Done(Arc::new(outcome)));
     }
 }

@@ -96,7 +96,7 @@ pub fn launchable(kind: &AgentDefinition, tools: &[ToolSpec]) -> Option<Vec<Stri
 
 #[cfg(test)]
 mod tests {
-    use haft_extensions::{Agents, ExtensionPlaces, Sources, agents::AgentOptions};
+    use haft_extensions::{Agents, ExtensionPlaces, EnabledSources, agents::AgentOptions};
 
     use haft_contract::Profile;
     use serde_json::json;
@@ -113,7 +113,7 @@ mod tests {
             managed: nowhere,
             directories: Vec::new(),
             plugins: Vec::new(),
-            sources: Sources::default(),
+            sources: EnabledSources::default(),
         };
         let (agents, _) = Agents::load(&places, &AgentOptions::default());
         let mut kind = agents.get("general-purpose").unwrap().clone();

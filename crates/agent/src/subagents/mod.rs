@@ -27,9 +27,9 @@ mod subagent_pool;
 mod task;
 mod tools;
 
-pub use event_forwarder::Tag;
+pub use event_forwarder::SubagentInfo;
 pub use main_agent::{
     MainAgentChange, MainAgentModel, check_main_agent, launchable, set_main_agent,
 };
-pub(crate) use spawner::{Host, Spawner};
-pub use subagent_pool::{Own, OwnTools, SubagentLimits, SubagentPool, SubagentPoolBuilder};
+pub(crate) use spawner::{ParentAgent, Spawner};
+pub use subagent_pool::{AgentKindExtras, AgentServerTools, SubagentLimits, SubagentPool, SubagentPoolBuilder};

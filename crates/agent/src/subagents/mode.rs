@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// The permission mode of a subagent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mode {
+pub(super) struct SubagentMode {
     pub(super) mode: PermissionMode,
     /// Whether the user may be asked.
     pub(super) asks: bool,
@@ -13,7 +13,7 @@ pub(super) struct Mode {
 
 /// Returns the mode that is permitted by both the parent and the agent kind. `wanted` is the kind's
 /// mode as settings name it; an unknown name is ignored.
-pub(super) fn stricter_mode(parent: PermissionMode, wanted: Option<&str>) -> Mode {
+pub(super) fn stricter_mode(parent: PermissionMode, wanted: Option<&str>) -> SubagentMode {
     use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Plan};
     let wanted = wanted.and_then(|name| serde_json::from_value(Value::from(name)).ok());
     let looseness = |mode| match mode {
@@ -29,7 +29,7 @@ pub(super) fn stricter_mode(parent: PermissionMode, wanted: Option<&str>) -> Mod
         (parent, wanted) if looseness(wanted) < looseness(parent) => (wanted, true),
         (parent, _) => (parent, true),
     };
-    Mode { mode, asks }
+    SubagentMode { mode, asks }
 }
 
 #[cfg(test)]
@@ -56,7 +56,7 @@ mod tests {
         for (parent, wanted, mode, asks) in cases {
             assert_eq!(
                 stricter_mode(parent, wanted),
-                Mode { mode, asks },
+                SubagentMode { mode, asks },
                 "{parent:?} and {wanted:?}"
             );
         }

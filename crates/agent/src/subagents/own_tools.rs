@@ -6,22 +6,22 @@ use std::sync::Arc;
 use haft_contract::{BoxFuture, Content};
 use haft_engine::Engine;
 
-use super::{handle::Member, subagent_pool::OwnTools, tools};
+use super::{handle::SubagentHandle, subagent_pool::AgentServerTools, tools};
 use crate::Prompt;
 
 /// The tools that are still connecting when a subagent is created.
-pub(super) struct AwaitedTools {
+pub(super) struct PendingServerTools {
     pub(super) engine: Arc<Engine>,
-    pub(super) tools: BoxFuture<'static, OwnTools>,
+    pub(super) tools: BoxFuture<'static, AgentServerTools>,
 }
 
 /// Disconnects the servers of a subagent.
-pub(super) type ServersEnd = BoxFuture<'static, ()>;
+pub(super) type ServerShutdown = BoxFuture<'static, ()>;
 
-impl AwaitedTools {
+impl PendingServerTools {
     /// Waits for the tools and adds them to the subagent. Errors are added to its prompt. Stops
     /// waiting if the subagent is stopped.
-    pub(super) async fn attach_tools(self, member: &Member, prompt: &mut Prompt) -> Option<ServersEnd> {
+    pub(super) async fn attach_tools(self, member: &SubagentHandle, prompt: &mut Prompt) -> Option<ServerShutdown> {
         let found = tokio::select! {
             biased;
             () = member.cancel.cancelled() => return None,

@@ -11,7 +11,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::event_forwarder::Tag;
+use super::event_forwarder::SubagentInfo;
 use crate::transcript::{Transcript, read_shared};
 
 /// The type of the first line.
@@ -22,7 +22,7 @@ const DONE: &str = "haft-agent-done";
 /// The identity of a subagent in the first line of its transcript.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Record {
+pub(super) struct SubagentRecord {
     #[serde(rename = "type")]
     line: String,
     pub(super) agent_id: String,
@@ -46,10 +46,10 @@ pub(super) fn transcript_path(folder: &Path, id: &str) -> PathBuf {
 }
 
 /// Receives each line of a transcript after it was written, with its file.
-pub(super) type Mirror = dyn Fn(&Path, &str) + Send + Sync;
+pub(super) type TranscriptLineSink = dyn Fn(&Path, &str) + Send + Sync;
 
 /// Writes the metadata file that other readers expect next to a transcript.
-pub(super) fn write_sidecar(path: &Path, tag: &Tag, parent: Option<&str>, mirror: Option<&Mirror>) {
+pub(super) fn write_sidecar(path: &Path, tag: &SubagentInfo, parent: Option<&str>, mirror: Option<&TranscriptLineSink>) {
     let mut told = json!({
         "agentType": tag.kind,
         "description": tag.description,
@@ -84,8 +84,8 @@ fn private_file(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Writes the first line.
-pub(super) fn write_start(transcript: &Transcript, tag: &Tag, model: &str, worktree: bool) {
-    let record = Record {
+pub(super) fn write_start(transcript: &Transcript, tag: &SubagentInfo, model: &str, worktree: bool) {
+    let record = SubagentRecord {
         worktree,
         line: BEGINS.to_owned(),
         agent_id: tag.id.clone(),
@@ -106,7 +106,7 @@ pub(super) fn write_done(transcript: &Transcript, status: &str) {
 }
 
 /// Returns the record of the subagent with this id in a session's folder.
-pub(super) fn find(folder: &Path, id: &str) -> Option<Record> {
+pub(super) fn find(folder: &Path, id: &str) -> Option<SubagentRecord> {
     // The id must not contain path components.
     let plain = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric());
     let lines = read_shared(&transcript_path(folder, id)).ok().filter(|_| plain)?;
@@ -132,7 +132,7 @@ pub(super) fn interrupted_report(folder: &Path) -> Option<String> {
 
 fn cut_off_one(path: &Path) -> Option<String> {
     let lines = read_shared(path).ok()?;
-    let record: Record = serde_json::from_str(lines.first()?).ok()?;
+    let record: SubagentRecord = serde_json::from_str(lines.first()?).ok()?;
     let last = lines.last()?;
     if last.contains(DONE) {
         return None;

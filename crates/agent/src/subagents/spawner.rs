@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use haft_contract::{
     AgentKind, AgentMessage, AgentStatus, AgentWorktree, BackgroundHandle, BackgroundTask,
     BackgroundTasks, BoxFuture, CallContext, Content, LaunchOutcome, LaunchRequest,
-    MessageDelivery, PermissionMode, SpawnAgents, TaskKind, TaskStatus, ToolError, Worktrees,
+    MessageDelivery, PermissionMode, SubagentSpawner, TaskKind, TaskStatus, ToolError, Worktrees,
 };
 use haft_engine::{ContextView, Engine, Pool, SessionContext};
 use haft_extensions::{AgentDefinition, ExtensionOrigin};
@@ -13,15 +13,15 @@ use haft_models::{Model, Prices};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
-    event_forwarder::Tag,
-    handle::Member,
+    event_forwarder::SubagentInfo,
+    handle::SubagentHandle,
     record,
-    subagent_pool::Shared,
-    task::{self, Work},
-    tools::{self, Use},
+    subagent_pool::SubagentShared,
+    task::{self, SubagentTask},
+    tools::{self, SubagentToolOptions},
 };
 use crate::{
-    ModelSettings, RunLimits, Session, clock, cost::SharedUsage, prompt::Knowledge,
+    ModelSettings, RunLimits, OpenTranscript, clock, cost::SharedUsage, prompt::InstructionSources,
     transcript::FileStore,
 };
 
@@ -30,16 +30,16 @@ const GENERAL: &str = "general-purpose";
 
 /// Launches subagents for the calls of one agent.
 pub(crate) struct Spawner {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SubagentShared>,
     /// The depth of the agent: 0 for the main agent.
     depth: u32,
     /// The kinds that this agent may launch; `None` for all.
     allowed: Mutex<Option<Vec<String>>>,
-    host: OnceLock<Host>,
+    host: OnceLock<ParentAgent>,
 }
 
 /// The parent agent, whose calls launch subagents.
-pub(crate) struct Host {
+pub(crate) struct ParentAgent {
     /// Weak, because its services contain this spawner.
     pub(crate) engine: Weak<Engine>,
     pub(crate) context: ContextView,
@@ -50,11 +50,11 @@ pub(crate) struct Host {
     pub(crate) limits: RunLimits,
     pub(crate) version: String,
     pub(crate) memory: bool,
-    pub(crate) knowledge: Knowledge,
+    pub(crate) knowledge: InstructionSources,
 }
 
 /// A checked launch.
-pub(super) struct Plan {
+pub(super) struct LaunchPlan {
     pub(super) kind: Arc<AgentDefinition>,
     pub(super) engine: Arc<Engine>,
     pub(super) pool: Pool,
@@ -66,14 +66,14 @@ pub(super) struct Plan {
 
 /// The settings of a launch that override those of the kind. The model is given by its id.
 #[derive(Clone, Copy, Default)]
-struct Wish<'a> {
+struct LaunchOverrides<'a> {
     model: Option<&'a str>,
     effort: Option<&'a str>,
     isolated: Option<bool>,
 }
 
 impl Spawner {
-    pub(super) fn root(shared: Arc<Shared>, allowed: Option<Vec<String>>) -> Self {
+    pub(super) fn root(shared: Arc<SubagentShared>, allowed: Option<Vec<String>>) -> Self {
         Self {
             shared,
             depth: 0,
@@ -93,7 +93,7 @@ impl Spawner {
     }
 
     /// Sets the parent agent. Before that, no subagents can be launched.
-    pub(crate) fn bind(&self, host: Host) {
+    pub(crate) fn bind(&self, host: ParentAgent) {
         if self.depth == 0
             && let Some(engine) = host.engine.upgrade()
             && let Ok(notices) = engine.services().get::<BackgroundTasks>()
@@ -119,7 +119,7 @@ impl Spawner {
         self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn host(&self) -> Result<&Host, ToolError> {
+    pub(super) fn host(&self) -> Result<&ParentAgent, ToolError> {
         let missing = ToolError::Unavailable("launching subagents");
         self.host.get().ok_or(missing)
     }
@@ -153,8 +153,8 @@ impl Spawner {
         &self,
         kind: Arc<AgentDefinition>,
         in_background: bool,
-        wish: Wish<'_>,
-    ) -> Result<Plan, ToolError> {
+        wish: LaunchOverrides<'_>,
+    ) -> Result<LaunchPlan, ToolError> {
         let host = self.host()?;
         let gone = || ToolError::Failed("the session is over".to_owned());
         let engine = host.engine.upgrade().ok_or_else(gone)?;
@@ -184,7 +184,7 @@ impl Spawner {
                     .to_owned(),
             ));
         }
-        let how = Use {
+        let how = SubagentToolOptions {
             in_background,
             may_delegate: self.depth + 1 < most,
         };
@@ -198,7 +198,7 @@ impl Spawner {
         if let Some(effort) = wish.effort.or(kind.effort.as_deref()) {
             settings.effort = Some(effort.to_owned());
         }
-        Ok(Plan {
+        Ok(LaunchPlan {
             kind,
             engine,
             pool,
@@ -209,10 +209,10 @@ impl Spawner {
     }
 
     /// Checks a launch. `model` is the id of the model, if it differs from the parent's.
-    fn plan_for(&self, launch: &LaunchRequest, model: Option<&str>) -> Result<Plan, ToolError> {
+    fn plan_for(&self, launch: &LaunchRequest, model: Option<&str>) -> Result<LaunchPlan, ToolError> {
         let kind = self.kind(launch.kind.as_deref())?;
         let in_background = launch.background.unwrap_or(kind.background);
-        let wish = Wish {
+        let wish = LaunchOverrides {
             model,
             effort: launch.effort.as_deref(),
             isolated: launch.worktree,
@@ -244,12 +244,12 @@ impl Spawner {
     /// Starts a subagent, in a worktree if it is isolated.
     async fn start_subagent(
         &self,
-        plan: Plan,
-        tag: Tag,
+        plan: LaunchPlan,
+        tag: SubagentInfo,
         prompt: String,
         cx: &CallContext,
-        session: impl FnOnce(&std::path::Path) -> Result<Session, ToolError>,
-    ) -> Result<Arc<Member>, ToolError> {
+        session: impl FnOnce(&std::path::Path) -> Result<OpenTranscript, ToolError>,
+    ) -> Result<Arc<SubagentHandle>, ToolError> {
         let worktree = match plan.isolated {
             true => {
                 let maker = plan.engine.services().get::<Worktrees>()?;
@@ -267,12 +267,12 @@ impl Spawner {
 
     fn start_in_worktree(
         &self,
-        plan: Plan,
-        tag: Tag,
+        plan: LaunchPlan,
+        tag: SubagentInfo,
         prompt: String,
         worktree: Option<Arc<dyn AgentWorktree>>,
-        session: impl FnOnce(&std::path::Path) -> Result<Session, ToolError>,
-    ) -> Result<Arc<Member>, ToolError> {
+        session: impl FnOnce(&std::path::Path) -> Result<OpenTranscript, ToolError>,
+    ) -> Result<Arc<SubagentHandle>, ToolError> {
         let permit = self.acquire_slot()?;
         // Not the token of the call: the subagent may outlive the call if it is moved to the
         // background.
@@ -282,7 +282,7 @@ impl Spawner {
             .folder()
             .join("tool-results")
             .join(format!("agent_{}.txt", tag.id));
-        let member = Arc::new(Member::new(
+        let member = Arc::new(SubagentHandle::new(
             tag,
             Arc::clone(&plan.kind),
             plan.settings.name.clone(),
@@ -324,7 +324,7 @@ impl Spawner {
                 stop: member.cancel.clone(),
             });
         }
-        let work = Work {
+        let work = SubagentTask {
             shared: Arc::clone(&self.shared),
             member: Arc::clone(&member),
             notices,
@@ -343,7 +343,7 @@ impl Spawner {
         let model = self.resolve_model(launch.kind.as_deref(), launch.model.as_deref());
         let model = model.await;
         let plan = self.plan_for(&launch, model.as_deref())?;
-        let tag = Tag {
+        let tag = SubagentInfo {
             id: new_id(),
             kind: plan.kind.name.clone(),
             name: launch.name.filter(|name| !name.is_empty()),
@@ -353,7 +353,7 @@ impl Spawner {
         let id = plan.engine.session();
         let new = |path: &std::path::Path| {
             let store = FileStore::create(path).map_err(record_error)?;
-            Ok(Session::new(id, Arc::new(store)))
+            Ok(OpenTranscript::new(id, Arc::new(store)))
         };
         let member = self.start_subagent(plan, tag, launch.prompt, cx, new).await?;
         if member.is_in_background() {
@@ -403,26 +403,26 @@ impl Spawner {
         }
         let (tag, kind, model, isolated) = match &member {
             Some(member) => {
-                let (tag, kind) = (Tag::clone(&member.tag), Arc::clone(&member.kind));
+                let (tag, kind) = (SubagentInfo::clone(&member.tag), Arc::clone(&member.kind));
                 (tag, kind, member.model.clone(), member.worktree.is_some())
             }
             None => self.find_by_transcript(&letter.to)?,
         };
         let model = self.resolve_model(Some(&kind.name), Some(&model)).await;
-        let wish = Wish {
+        let wish = LaunchOverrides {
             model: model.as_deref(),
             effort: None,
             isolated: Some(isolated),
         };
         let plan = self.plan(kind, true, wish)?;
-        let tag = Tag {
+        let tag = SubagentInfo {
             tool_use_id: Arc::clone(&cx.tool_use_id),
             ..tag
         };
         let id = plan.engine.session();
         let again = |path: &std::path::Path| {
             let store = FileStore::open(path).map_err(record_error)?;
-            let session = Session::resume(id, Arc::new(store), None);
+            let session = OpenTranscript::resume(id, Arc::new(store), None);
             session.map_err(|error| ToolError::Failed(format!("it cannot go on: {error}")))
         };
         let member = self.start_subagent(plan, tag, letter.message, cx, again).await?;
@@ -433,13 +433,13 @@ impl Spawner {
     fn find_by_transcript(
         &self,
         id: &str,
-    ) -> Result<(Tag, Arc<AgentDefinition>, String, bool), ToolError> {
+    ) -> Result<(SubagentInfo, Arc<AgentDefinition>, String, bool), ToolError> {
         let host = self.host()?;
         let engine = host.engine.upgrade();
         let record = engine.and_then(|engine| record::find(&engine.conversation_folder(), id));
         let record = record.ok_or_else(|| ToolError::Refused(self.unknown(id)))?;
         let kind = self.kind(Some(&record.agent_type))?;
-        let tag = Tag {
+        let tag = SubagentInfo {
             id: record.agent_id,
             kind: record.agent_type,
             name: record.name,
@@ -466,13 +466,13 @@ impl Spawner {
     }
 }
 
-impl Host {
+impl ParentAgent {
     fn settings(&self) -> MutexGuard<'_, ModelSettings> {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl SpawnAgents for Spawner {
+impl SubagentSpawner for Spawner {
     fn kinds(&self) -> Vec<AgentKind> {
         self.launchable_kinds()
             .iter()
@@ -524,7 +524,7 @@ impl SpawnAgents for Spawner {
     }
 }
 
-fn background_handle(member: &Member) -> BackgroundHandle {
+fn background_handle(member: &SubagentHandle) -> BackgroundHandle {
     BackgroundHandle {
         agent: member.tag.id.clone(),
         description: member.tag.description.clone(),

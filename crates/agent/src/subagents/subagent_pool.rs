@@ -6,14 +6,14 @@ use std::{
 };
 
 use haft_contract::{BackgroundTasks, BoxFuture, CancellationToken, DynTool, Services, Subagents};
-use haft_engine::hooks::Handler;
+use haft_engine::hooks::HookHandler;
 use haft_extensions::AgentDefinition;
 use haft_models::Model;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use super::{handle::Member, record, spawner::Spawner};
-use crate::{Denial, Sink};
+use super::{handle::SubagentHandle, record, spawner::Spawner};
+use crate::{BlockedCall, AgentEventSink};
 
 /// The maximum number of finished subagents in memory. Others can be resumed from their
 /// transcripts.
@@ -47,30 +47,30 @@ pub struct SubagentPool {
 pub struct SubagentPoolBuilder {
     kinds: Vec<Arc<AgentDefinition>>,
     limits: SubagentLimits,
-    sink: Option<Arc<dyn Sink>>,
-    fork: Arc<Fork>,
-    resolve: Arc<Resolve>,
+    sink: Option<Arc<dyn AgentEventSink>>,
+    fork: Arc<ForkServices>,
+    resolve: Arc<ResolveModelName>,
     model: Option<Arc<dyn Model>>,
     name: Option<String>,
     append: Option<String>,
     allowed: Option<Vec<String>>,
-    own: Arc<OwnOf>,
-    own_tools: Arc<OwnToolsOf>,
-    mirror: Option<Arc<record::Mirror>>,
+    own: Arc<LoadKindExtras>,
+    own_tools: Arc<ConnectAgentServers>,
+    mirror: Option<Arc<record::TranscriptLineSink>>,
 }
 
 /// Additions to an agent kind's definition, which are loaded when a subagent is launched.
 #[derive(Debug, Clone, Default)]
-pub struct Own {
+pub struct AgentKindExtras {
     /// Hooks that are active while the subagent runs.
-    pub handlers: Vec<Handler>,
+    pub handlers: Vec<HookHandler>,
     /// Text to append to the system prompt, such as the agent's memory.
     pub prompt: Option<String>,
 }
 
 /// The tools of the MCP servers that an agent kind defines.
 #[derive(Default)]
-pub struct OwnTools {
+pub struct AgentServerTools {
     /// The tools by server.
     pub servers: Vec<(String, Vec<Arc<dyn DynTool>>)>,
     /// Errors of servers that did not connect, for the subagent.
@@ -80,20 +80,20 @@ pub struct OwnTools {
 }
 
 /// Connects the servers; `None` if the kind defines none.
-type OwnToolsOf = dyn Fn(&AgentDefinition) -> Option<BoxFuture<'static, OwnTools>> + Send + Sync;
-type OwnOf = dyn Fn(&AgentDefinition) -> Own + Send + Sync;
-type Fork = dyn Fn(&Services) -> Services + Send + Sync;
-type Resolve = dyn Fn(String) -> BoxFuture<'static, Option<String>> + Send + Sync;
+type ConnectAgentServers = dyn Fn(&AgentDefinition) -> Option<BoxFuture<'static, AgentServerTools>> + Send + Sync;
+type LoadKindExtras = dyn Fn(&AgentDefinition) -> AgentKindExtras + Send + Sync;
+type ForkServices = dyn Fn(&Services) -> Services + Send + Sync;
+type ResolveModelName = dyn Fn(String) -> BoxFuture<'static, Option<String>> + Send + Sync;
 
 /// The state that subagents of all depths share.
-pub(super) struct Shared {
+pub(super) struct SubagentShared {
     pub(super) kinds: Mutex<Vec<Arc<AgentDefinition>>>,
     pub(super) limits: SubagentLimits,
-    pub(super) sink: Option<Arc<dyn Sink>>,
+    pub(super) sink: Option<Arc<dyn AgentEventSink>>,
     /// Creates the services of a subagent from those of its parent.
-    pub(super) fork: Arc<Fork>,
+    pub(super) fork: Arc<ForkServices>,
     /// Returns the id of a model from its name or alias, if it is known.
-    pub(super) resolve: Arc<Resolve>,
+    pub(super) resolve: Arc<ResolveModelName>,
     /// The model provider of subagents, if it differs from the main agent's.
     pub(super) model: Option<Arc<dyn Model>>,
     /// The name of the model that all subagents use, if it is set.
@@ -101,11 +101,11 @@ pub(super) struct Shared {
     /// Text to append to every system prompt.
     pub(super) append: Option<String>,
     /// Loads the additions of an agent kind.
-    pub(super) own: Arc<OwnOf>,
+    pub(super) own: Arc<LoadKindExtras>,
     /// Connects the MCP servers of an agent kind.
-    pub(super) own_tools: Arc<OwnToolsOf>,
+    pub(super) own_tools: Arc<ConnectAgentServers>,
     /// Receives the lines of subagents' transcripts.
-    pub(super) mirror: Option<Arc<record::Mirror>>,
+    pub(super) mirror: Option<Arc<record::TranscriptLineSink>>,
     /// The main agent's background tasks, which are notified of subagents.
     pub(super) notices: OnceLock<Arc<BackgroundTasks>>,
     /// Limits the number of running subagents: one permit each.
@@ -113,8 +113,8 @@ pub(super) struct Shared {
     pub(super) tasks: TaskTracker,
     /// Ends all subagents.
     pub(super) cancel: CancellationToken,
-    members: Mutex<Vec<Arc<Member>>>,
-    denials: Mutex<Vec<Denial>>,
+    members: Mutex<Vec<Arc<SubagentHandle>>>,
+    denials: Mutex<Vec<BlockedCall>>,
 }
 
 impl SubagentPool {
@@ -137,7 +137,7 @@ impl SubagentPool {
             name: None,
             append: None,
             allowed: None,
-            own: Arc::new(|_| Own::default()),
+            own: Arc::new(|_| AgentKindExtras::default()),
             own_tools: Arc::new(|_| None),
             mirror: None,
         }
@@ -174,7 +174,7 @@ impl SubagentPool {
     }
 
     /// Returns the denied calls of subagents since the last call of this function.
-    pub(crate) fn take_denials(&self) -> Vec<Denial> {
+    pub(crate) fn take_denials(&self) -> Vec<BlockedCall> {
         std::mem::take(&mut *self.main.shared.denials())
     }
 
@@ -194,7 +194,7 @@ impl SubagentPoolBuilder {
 
     /// Sets the sink for the events of subagents. It is independent of the main agent's runs.
     #[must_use]
-    pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
+    pub fn sink(mut self, sink: Arc<dyn AgentEventSink>) -> Self {
         self.sink = Some(sink);
         self
     }
@@ -244,7 +244,7 @@ impl SubagentPoolBuilder {
 
     /// Sets the function that loads the additions of an agent kind. Default: none.
     #[must_use]
-    pub fn own(mut self, own: impl Fn(&AgentDefinition) -> Own + Send + Sync + 'static) -> Self {
+    pub fn own(mut self, own: impl Fn(&AgentDefinition) -> AgentKindExtras + Send + Sync + 'static) -> Self {
         self.own = Arc::new(own);
         self
     }
@@ -254,7 +254,7 @@ impl SubagentPoolBuilder {
     #[must_use]
     pub fn own_tools(
         mut self,
-        own: impl Fn(&AgentDefinition) -> Option<BoxFuture<'static, OwnTools>> + Send + Sync + 'static,
+        own: impl Fn(&AgentDefinition) -> Option<BoxFuture<'static, AgentServerTools>> + Send + Sync + 'static,
     ) -> Self {
         self.own_tools = Arc::new(own);
         self
@@ -276,7 +276,7 @@ impl SubagentPoolBuilder {
 
     /// Builds the pool.
     pub fn build(self) -> SubagentPool {
-        let shared = Shared {
+        let shared = SubagentShared {
             places: Arc::new(Semaphore::new(self.limits.at_once)),
             kinds: Mutex::new(self.kinds),
             limits: self.limits,
@@ -301,13 +301,13 @@ impl SubagentPoolBuilder {
     }
 }
 
-impl Shared {
+impl SubagentShared {
     pub(super) fn kinds(&self) -> MutexGuard<'_, Vec<Arc<AgentDefinition>>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a subagent, replacing an earlier one with the same id.
-    pub(super) fn add(&self, member: &Arc<Member>) {
+    pub(super) fn add(&self, member: &Arc<SubagentHandle>) {
         let mut members = self.members();
         members.retain(|known| known.tag.id != member.tag.id);
         members.push(Arc::clone(member));
@@ -320,7 +320,7 @@ impl Shared {
     }
 
     /// Returns the subagent with this id, or the newest one with this name.
-    pub(super) fn find(&self, name: &str) -> Option<Arc<Member>> {
+    pub(super) fn find(&self, name: &str) -> Option<Arc<SubagentHandle>> {
         let members = self.members();
         let by_id = members.iter().find(|member| member.tag.id == name);
         let by_name = || {
@@ -330,21 +330,21 @@ impl Shared {
         by_id.or_else(by_name).cloned()
     }
 
-    pub(super) fn running(&self) -> Vec<Arc<Member>> {
+    pub(super) fn running(&self) -> Vec<Arc<SubagentHandle>> {
         let members = self.members();
         let running = members.iter().filter(|member| !member.is_done());
         running.cloned().collect()
     }
 
-    pub(super) fn denied(&self, denials: Vec<Denial>) {
+    pub(super) fn denied(&self, denials: Vec<BlockedCall>) {
         self.denials().extend(denials);
     }
 
-    fn members(&self) -> MutexGuard<'_, Vec<Arc<Member>>> {
+    fn members(&self) -> MutexGuard<'_, Vec<Arc<SubagentHandle>>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn denials(&self) -> MutexGuard<'_, Vec<Denial>> {
+    fn denials(&self) -> MutexGuard<'_, Vec<BlockedCall>> {
         self.denials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -17,28 +17,28 @@ use haft_contract::{
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
-    event_forwarder::Relay,
-    handle::{Member, Outcome},
-    own_tools::AwaitedTools,
+    event_forwarder::EventForwarder,
+    handle::{SubagentHandle, SubagentOutcome},
+    own_tools::PendingServerTools,
     record,
-    subagent_pool::Shared,
+    subagent_pool::SubagentShared,
 };
 use crate::{Agent, EndReason, Prompt, RunResult};
 
 /// The maximum number of characters of the final text that the model receives automatically.
 const MOST_TOLD: usize = 30_000;
 
-pub(super) struct Work {
-    pub(super) shared: Arc<Shared>,
-    pub(super) member: Arc<Member>,
+pub(super) struct SubagentTask {
+    pub(super) shared: Arc<SubagentShared>,
+    pub(super) member: Arc<SubagentHandle>,
     pub(super) notices: Option<Arc<BackgroundTasks>>,
     /// Released when the task is done.
     pub(super) permit: OwnedSemaphorePermit,
     /// Tools of its MCP servers that are still connecting.
-    pub(super) tools: Option<AwaitedTools>,
+    pub(super) tools: Option<PendingServerTools>,
 }
 
-impl Work {
+impl SubagentTask {
     /// Runs the task. A panic ends it as failed, so that no call waits indefinitely.
     pub(super) async fn run_catching_panics(self, agent: Agent, prompt: Prompt) {
         let (member, notices) = (Arc::clone(&self.member), self.notices.clone());
@@ -47,7 +47,7 @@ impl Work {
             let mut outcome = defect_outcome(&member);
             finish_worktree(&member, &mut outcome).await;
             if let Some(notices) = &notices {
-                let relay = Relay::new(Arc::clone(&member.tag), None, None);
+                let relay = EventForwarder::new(Arc::clone(&member.tag), None, None);
                 notices.push(notice(&member, &outcome, &relay));
             }
             member.finish(outcome);
@@ -62,7 +62,7 @@ impl Work {
             permit,
             tools,
         } = self;
-        let relay = Relay::new(
+        let relay = EventForwarder::new(
             Arc::clone(&member.tag),
             shared.sink.clone(),
             notices.clone(),
@@ -116,14 +116,14 @@ impl Work {
 }
 
 /// Removes the worktree. Its changes are preserved as a branch.
-async fn finish_worktree(member: &Member, outcome: &mut Outcome) {
+async fn finish_worktree(member: &SubagentHandle, outcome: &mut SubagentOutcome) {
     if let Some(worktree) = &member.worktree {
         outcome.report.worktree = Some(worktree.finish().await);
     }
 }
 
 /// Executes one run, which is interrupted if the subagent is stopped.
-async fn run_once(agent: &mut Agent, prompt: Prompt, relay: &Relay, member: &Member) -> RunResult {
+async fn run_once(agent: &mut Agent, prompt: Prompt, relay: &EventForwarder, member: &SubagentHandle) -> RunResult {
     let run = agent.run(prompt, relay);
     tokio::pin!(run);
     tokio::select! {
@@ -136,7 +136,7 @@ async fn run_once(agent: &mut Agent, prompt: Prompt, relay: &Relay, member: &Mem
     }
 }
 
-fn outcome(member: &Member, ended: &RunResult, relay: &Relay, started: Instant) -> Outcome {
+fn outcome(member: &SubagentHandle, ended: &RunResult, relay: &EventForwarder, started: Instant) -> SubagentOutcome {
     let heard = relay.totals().clone();
     let status = match ended.reason {
         EndReason::AbortedStreaming | EndReason::AbortedTools => TaskStatus::Killed,
@@ -157,7 +157,7 @@ fn outcome(member: &Member, ended: &RunResult, relay: &Relay, started: Instant) 
         true => heard.text,
         false => ended.text.clone(),
     };
-    Outcome {
+    SubagentOutcome {
         status,
         report: AgentReport {
             agent: member.tag.id.clone(),
@@ -175,8 +175,8 @@ fn outcome(member: &Member, ended: &RunResult, relay: &Relay, started: Instant) 
     }
 }
 
-fn defect_outcome(member: &Member) -> Outcome {
-    Outcome {
+fn defect_outcome(member: &SubagentHandle) -> SubagentOutcome {
+    SubagentOutcome {
         status: TaskStatus::Failed,
         report: AgentReport {
             agent: member.tag.id.clone(),
@@ -205,7 +205,7 @@ fn report_text(report: &AgentReport) -> String {
     parts.join("\n\n")
 }
 
-fn notice(member: &Member, outcome: &Outcome, relay: &Relay) -> TaskNotice {
+fn notice(member: &SubagentHandle, outcome: &SubagentOutcome, relay: &EventForwarder) -> TaskNotice {
     let what = match outcome.status {
         TaskStatus::Completed => "is done",
         TaskStatus::Failed => "failed",
@@ -234,7 +234,7 @@ fn notice(member: &Member, outcome: &Outcome, relay: &Relay) -> TaskNotice {
 }
 
 /// Returns the status of a subagent.
-pub(super) fn status(member: &Member) -> AgentStatus {
+pub(super) fn status(member: &SubagentHandle) -> AgentStatus {
     let outcome = member.outcome();
     let status = outcome.as_ref().map(|outcome| outcome.status);
     AgentStatus {

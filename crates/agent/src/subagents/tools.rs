@@ -8,7 +8,7 @@ use haft_extensions::AgentDefinition;
 
 /// The conditions under which the tools are used.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Use {
+pub(super) struct SubagentToolOptions {
     pub(super) in_background: bool,
     /// Whether the subagent may launch subagents.
     pub(super) may_delegate: bool,
@@ -16,7 +16,7 @@ pub(super) struct Use {
 
 /// Returns the tools of a subagent of this kind, a subset of its parent's. The error is for the
 /// model.
-pub(super) fn for_subagent(pool: &Pool, kind: &AgentDefinition, how: Use) -> Result<Pool, String> {
+pub(super) fn for_subagent(pool: &Pool, kind: &AgentDefinition, how: SubagentToolOptions) -> Result<Pool, String> {
     let plans = kind.permission_mode.as_deref() == Some("plan");
     let available = |spec: &ToolSpec| {
         let is_for_it = match spec.profile.agents {
@@ -100,9 +100,9 @@ fn entry_matches(entry: &str, spec: &ToolSpec) -> bool {
 #[cfg(test)]
 mod tests {
     use haft_contract::Profile;
-    use haft_engine::{Filters, Registry};
+    use haft_engine::{ToolFilters, Registry};
     use haft_extensions::ExtensionOrigin;
-    use haft_testkit::toys::Profiled;
+    use haft_testkit::toys::ProfileOnlyTool;
     use serde_json::json;
 
     use super::*;
@@ -122,12 +122,12 @@ mod tests {
                 agents,
                 ..Profile::default()
             };
-            registry.add_erased(Profiled::with(name, profile)).unwrap();
+            registry.add_erased(ProfileOnlyTool::with(name, profile)).unwrap();
         }
-        let (pool, _) = registry.pool(&Filters::default()).await;
+        let (pool, _) = registry.pool(&ToolFilters::default()).await;
         let mut kind = AgentDefinition::new("k", "d", "p", ExtensionOrigin::BuiltIn);
         let names = |kind: &AgentDefinition, in_background, may_delegate| {
-            let how = Use {
+            let how = SubagentToolOptions {
                 in_background,
                 may_delegate,
             };
@@ -148,7 +148,7 @@ mod tests {
     fn of_an_own_server_all_are_had_but_those_that_are_not_listed_or_banned() {
         let tools = || -> Vec<Arc<dyn DynTool>> {
             ["mcp__s__a", "mcp__s__b", "mcp__s__c"]
-                .map(|name| Profiled::with(name, Profile::default()))
+                .map(|name| ProfileOnlyTool::with(name, Profile::default()))
                 .to_vec()
         };
         let mut kind = AgentDefinition::new("k", "d", "p", ExtensionOrigin::BuiltIn);

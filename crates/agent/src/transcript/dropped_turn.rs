@@ -1,11 +1,11 @@
 //! Checks that truncating a conversation after a message drops only the intended turn.
 
-use super::load::{Line, chain_after};
+use super::load::{StoredLine, chain_after};
 
 /// Returns an error if anything else would be dropped. `until` is the last message that stays, and
 /// `prompt` is the message whose turn is dropped.
 pub(super) fn check(lines: &[String], until: &str, prompt: &str) -> Result<(), String> {
-    let lines: Vec<Line> = lines
+    let lines: Vec<StoredLine> = lines
         .iter()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();

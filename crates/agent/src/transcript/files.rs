@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The files that a session has read and changed, according to the declared effects of its calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Files {
+pub struct TouchedFiles {
     /// The files that were read.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub reads: BTreeSet<PathBuf>,
@@ -17,7 +17,7 @@ pub struct Files {
     pub writes: BTreeSet<PathBuf>,
 }
 
-impl Files {
+impl TouchedFiles {
     /// Returns the files in the declared effects of a call.
     pub fn from_effects(effects: &Effects) -> Self {
         let paths = |reach: &Reach| match reach {

@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    StoreError,
+    TranscriptStoreError,
     line::{REPLY, STARTED},
-    load::{Line, chain, parse},
+    load::{StoredLine, chain, parse},
     read_shared,
 };
 
@@ -136,7 +136,7 @@ struct SubagentFacts {
 }
 
 /// Reads a transcript.
-pub fn read(transcript: &Path) -> Result<SessionHistory, StoreError> {
+pub fn read(transcript: &Path) -> Result<SessionHistory, TranscriptStoreError> {
     Ok(from_lines(&read_shared(transcript)?))
 }
 
@@ -205,7 +205,7 @@ fn from_lines(lines: &[String]) -> SessionHistory {
 
 impl SessionHistory {
     /// Updates the session's metadata from a line.
-    fn set_metadata(&mut self, line: &Line) {
+    fn set_metadata(&mut self, line: &StoredLine) {
         let cwd = line.cwd.as_ref();
         let facts = [
             (&mut self.title, &line.custom_title),
@@ -223,7 +223,7 @@ impl SessionHistory {
         }
     }
 
-    fn add(&mut self, line: Line, number: usize) {
+    fn add(&mut self, line: StoredLine, number: usize) {
         let time = line.timestamp.clone();
         let mut push = |what| {
             let time = time.clone();

@@ -3,13 +3,13 @@
 use std::{path::Path, time::Duration};
 
 use haft_contract::{CallId, Content, Idempotency, SessionId, session_state::StateEntry};
-use haft_engine::Denied;
+use haft_engine::DenialSource;
 use haft_models::{Block, StopReason, Usage};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::Files;
-use crate::{ReplyBlock, Trigger, clock};
+use super::TouchedFiles;
+use crate::{ReplyBlock, CompactionTrigger, clock};
 
 /// The type of the line that is written before a tool runs.
 pub(super) const STARTED: &str = "haft-started";
@@ -36,7 +36,7 @@ const MOST_PRINTED: usize = 4 << 10;
 
 /// The kind of a message in the user's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum UserLineKind {
     /// A prompt of the user.
     Prompt,
     /// A message of a program.
@@ -47,7 +47,7 @@ pub(crate) enum Kind {
 
 /// The metadata in all lines of a session.
 #[derive(Debug, Clone)]
-pub(super) struct Facts {
+pub(super) struct LineMetadata {
     pub(super) session: SessionId,
     pub(super) cwd: String,
     pub(super) branch: Option<String>,
@@ -56,7 +56,7 @@ pub(super) struct Facts {
     pub(super) agent: Option<String>,
 }
 
-impl Facts {
+impl LineMetadata {
     /// Returns a line in the chain of messages.
     pub(super) fn message(
         &self,
@@ -96,7 +96,7 @@ impl Facts {
         name: &str,
         because: &str,
         repeat: Idempotency,
-        files: &Files,
+        files: &TouchedFiles,
     ) -> Value {
         json!({
             "type": STARTED,
@@ -112,7 +112,7 @@ impl Facts {
     }
 }
 
-impl Facts {
+impl LineMetadata {
     /// Returns the line for an entry of the session state. It is not a message.
     pub(super) fn kept(&self, name: &str, kept: &StateEntry) -> Value {
         json!({
@@ -140,7 +140,7 @@ pub struct HookRun {
     pub stderr: String,
 }
 
-impl Facts {
+impl LineMetadata {
     /// Returns the line for a hook run. It is not a message.
     pub(super) fn hook(&self, run: &HookRun) -> Value {
         json!({
@@ -161,7 +161,7 @@ fn truncate_output(text: &str) -> &str {
     &text[..text.floor_char_boundary(MOST_PRINTED)]
 }
 
-impl Facts {
+impl LineMetadata {
     /// Returns the line with the total usage of a reply. It is not a message.
     pub(super) fn reply(&self, request: &str, model: &str, usage: &Usage) -> Value {
         json!({
@@ -184,7 +184,7 @@ pub(super) fn repeat_name(repeat: Idempotency) -> &'static str {
 }
 
 /// Returns the further fields of a user message.
-pub(super) fn user(content: &[Content], kind: Kind) -> Map<String, Value> {
+pub(super) fn user(content: &[Content], kind: UserLineKind) -> Map<String, Value> {
     let content = match content {
         [Content::Text { text }] => json!(text),
         blocks => json!(blocks),
@@ -195,11 +195,11 @@ pub(super) fn user(content: &[Content], kind: Kind) -> Map<String, Value> {
         json!({"role": "user", "content": content}),
     );
     match kind {
-        Kind::Prompt => {}
-        Kind::Meta => {
+        UserLineKind::Prompt => {}
+        UserLineKind::Meta => {
             more.insert("isMeta".to_owned(), true.into());
         }
-        Kind::Summary => {
+        UserLineKind::Summary => {
             more.insert("isCompactSummary".to_owned(), true.into());
         }
     }
@@ -252,7 +252,7 @@ pub(super) fn answer(
     result: &haft_models::ToolResult,
     structured: Option<&Value>,
     waited: Duration,
-    denied: Option<&Denied>,
+    denied: Option<&DenialSource>,
 ) -> Map<String, Value> {
     let block = Block::ToolResult(result.clone());
     let mut more = Map::new();
@@ -279,7 +279,7 @@ pub(super) fn answer(
     }
     if let Some(denied) = denied {
         more.insert(REFUSED.to_owned(), true.into());
-        if let Denied::Unasked { reason, .. } = denied {
+        if let DenialSource::Unasked { reason, .. } = denied {
             more.insert(REFUSED_BECAUSE.to_owned(), reason.as_str().into());
         }
     }
@@ -288,7 +288,7 @@ pub(super) fn answer(
 
 /// Returns the further fields of a compaction boundary.
 pub(super) fn boundary(
-    trigger: Trigger,
+    trigger: CompactionTrigger,
     pre_tokens: u64,
     before: Option<Uuid>,
 ) -> Map<String, Value> {

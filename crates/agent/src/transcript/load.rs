@@ -16,13 +16,13 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
-    Files, Terms,
+    TouchedFiles, SessionGrants,
     line::{KEPT, STARTED, TERMS},
 };
 
 /// The data in the lines of a session.
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct LoadedTranscript {
     /// The conversation.
     pub conversation: Conversation,
     /// Human-readable descriptions of errors and their repairs.
@@ -32,20 +32,20 @@ pub struct Loaded {
     /// The last message of the chain.
     pub last: Option<Uuid>,
     /// The files that were read and changed.
-    pub files: Files,
+    pub files: TouchedFiles,
     /// The entries of the session state, by name.
     pub state_entries: BTreeMap<String, StateEntry>,
     /// The most recent working directory.
     pub cwd: Option<PathBuf>,
     /// The permissions and tools that the session was granted.
-    pub terms: Terms,
+    pub terms: SessionGrants,
     /// The number of lines.
     pub lines: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Line {
+pub(super) struct StoredLine {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) uuid: Option<String>,
@@ -64,8 +64,8 @@ pub(super) struct Line {
     /// Missing in the first line of a subagent without a name.
     name: Option<String>,
     kept: StateEntry,
-    files: Files,
-    terms: Option<Terms>,
+    files: TouchedFiles,
+    terms: Option<SessionGrants>,
     pub(super) timestamp: Option<String>,
     pub(super) version: Option<String>,
     pub(super) git_branch: Option<String>,
@@ -80,7 +80,7 @@ pub(super) struct Line {
     pub(super) usage: Option<Value>,
 }
 
-impl Line {
+impl StoredLine {
     pub(super) fn is_message(&self) -> bool {
         !self.is_sidechain && ["user", "assistant"].contains(&self.kind.as_str())
     }
@@ -132,10 +132,10 @@ impl Line {
 
 /// Builds a conversation from the lines of a session. With `until` the conversation ends with that
 /// message. Returns `None` if `until` is unknown.
-pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
-    let mut loaded = Loaded {
+pub fn load(lines: &[String], until: Option<&str>) -> Option<LoadedTranscript> {
+    let mut loaded = LoadedTranscript {
         lines: lines.len() as u64,
-        ..Loaded::default()
+        ..LoadedTranscript::default()
     };
     let lines = parse(lines, &mut loaded.repairs);
     let leaf = match until {
@@ -189,8 +189,8 @@ pub fn load(lines: &[String], until: Option<&str>) -> Option<Loaded> {
 }
 
 /// Parses the lines and skips unreadable ones.
-pub(super) fn parse(lines: &[String], repairs: &mut Vec<String>) -> Vec<Line> {
-    let mut lines: Vec<Line> = lines
+pub(super) fn parse(lines: &[String], repairs: &mut Vec<String>) -> Vec<StoredLine> {
+    let mut lines: Vec<StoredLine> = lines
         .iter()
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty())
@@ -204,7 +204,7 @@ pub(super) fn parse(lines: &[String], repairs: &mut Vec<String>) -> Vec<Line> {
         })
         .collect();
     // All lines in a subagent's transcript are marked as sidechain.
-    let is_said = |line: &&Line| ["user", "assistant"].contains(&line.kind.as_str());
+    let is_said = |line: &&StoredLine| ["user", "assistant"].contains(&line.kind.as_str());
     if lines.iter().filter(is_said).all(|line| line.is_sidechain) {
         lines.iter_mut().for_each(|line| line.is_sidechain = false);
     }
@@ -213,7 +213,7 @@ pub(super) fn parse(lines: &[String], repairs: &mut Vec<String>) -> Vec<Line> {
 
 /// Returns the lines of the conversation after this message, or `None` if the conversation does not
 /// contain it.
-pub(super) fn chain_after<'a>(lines: &'a [Line], message: &str) -> Option<Vec<&'a Line>> {
+pub(super) fn chain_after<'a>(lines: &'a [StoredLine], message: &str) -> Option<Vec<&'a StoredLine>> {
     let leaf = lines
         .iter()
         .rposition(|line| line.is_message() && line.uuid.is_some())?;
@@ -226,7 +226,7 @@ pub(super) fn chain_after<'a>(lines: &'a [Line], message: &str) -> Option<Vec<&'
 }
 
 /// Returns the numbers of the lines that belong to the conversation.
-pub(super) fn chain(lines: &[Line], leaf: usize, repairs: &mut Vec<String>) -> HashSet<usize> {
+pub(super) fn chain(lines: &[StoredLine], leaf: usize, repairs: &mut Vec<String>) -> HashSet<usize> {
     let by_uuid: HashMap<&str, usize> = lines
         .iter()
         .enumerate()
@@ -241,7 +241,7 @@ pub(super) fn chain(lines: &[Line], leaf: usize, repairs: &mut Vec<String>) -> H
                 repairs.push(format!(
                     "message {parent} is missing; what stands before it in the file is used"
                 ));
-                lines[..number].iter().rposition(Line::is_message)
+                lines[..number].iter().rposition(StoredLine::is_message)
             }),
         };
     }
@@ -276,7 +276,7 @@ pub(super) fn chain(lines: &[Line], leaf: usize, repairs: &mut Vec<String>) -> H
 }
 
 /// Returns the messages in these lines, with each reply reassembled.
-fn messages(lines: &[Line], taken: &HashSet<usize>, repairs: &mut Vec<String>) -> Vec<Message> {
+fn messages(lines: &[StoredLine], taken: &HashSet<usize>, repairs: &mut Vec<String>) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     // The position of each reply, and the positions of its blocks.
     let mut replies: HashMap<&str, (usize, Vec<usize>)> = HashMap::new();
@@ -318,7 +318,7 @@ fn messages(lines: &[Line], taken: &HashSet<usize>, repairs: &mut Vec<String>) -
 }
 
 /// Returns the started calls with their repeatability.
-fn started_calls(lines: &[Line]) -> HashMap<&str, Option<&str>> {
+fn started_calls(lines: &[StoredLine]) -> HashMap<&str, Option<&str>> {
     let mut started: HashMap<&str, Option<&str>> = HashMap::new();
     for line in lines {
         if line.kind == STARTED {
@@ -339,7 +339,7 @@ fn started_calls(lines: &[Line]) -> HashMap<&str, Option<&str>> {
 fn add_missing_results(
     messages: &mut Vec<Message>,
     started: &HashMap<&str, Option<&str>>,
-    loaded: &mut Loaded,
+    loaded: &mut LoadedTranscript,
 ) {
     let answered = |reply: usize, id: &str| {
         let after = messages[reply + 1..].iter();

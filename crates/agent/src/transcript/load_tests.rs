@@ -24,7 +24,7 @@ fn answer(id: &str) -> Value {
     json!([{"type": "tool_result", "tool_use_id": id, "content": format!("of {id}")}])
 }
 
-fn shown(loaded: &Loaded) -> Vec<String> {
+fn shown(loaded: &LoadedTranscript) -> Vec<String> {
     let blocks = loaded.conversation.messages().flat_map(|message| {
         let who = if message.role == Role::User {
             "user"

@@ -3,14 +3,14 @@
 use std::{path::PathBuf, sync::Arc};
 
 use haft_contract::{PermissionMode, RuleList};
-use haft_engine::{Scheduler, SessionContext, permissions::Scope, pool::PoolTool};
+use haft_engine::{Scheduler, SessionContext, permissions::SettingsScope, pool::PoolTool};
 use serde::{Deserialize, Serialize};
 
 /// The permissions and tools that a session was granted while it ran, in addition to those of flags
 /// and settings at its start. The code that resumes the session decides which of them still apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Terms {
+pub struct SessionGrants {
     /// The directory where the session started. The other fields are meaningless in another
     /// directory.
     pub start: PathBuf,
@@ -30,7 +30,7 @@ pub struct Terms {
     pub tools: Vec<String>,
 }
 
-impl Terms {
+impl SessionGrants {
     /// Returns the grants that the session has now but did not have at its start.
     pub(crate) fn since_start(start: &SessionContext, now: &SessionContext) -> Self {
         let plain = PermissionMode::Default;
@@ -39,7 +39,7 @@ impl Terms {
             mode => Some(mode).filter(|mode| *mode != plain || start.mode != plain),
         };
         let made = now.rules.iter();
-        let made = made.filter(|rule| rule.source.scope == Scope::Session);
+        let made = made.filter(|rule| rule.source.scope == SettingsScope::Session);
         let added = now.directories.iter();
         Self {
             start: start.directories.first().cloned().unwrap_or_default(),
@@ -90,9 +90,9 @@ mod tests {
         let bases = start.bases();
         let mut rules = Rules::default();
         for (list, text, scope) in [
-            (RuleList::Allow, "Bash(ls:*)", Scope::User),
-            (RuleList::Allow, "Bash(make:*)", Scope::Session),
-            (RuleList::Deny, "Read(secret)", Scope::Session),
+            (RuleList::Allow, "Bash(ls:*)", SettingsScope::User),
+            (RuleList::Allow, "Bash(make:*)", SettingsScope::Session),
+            (RuleList::Deny, "Read(secret)", SettingsScope::Session),
         ] {
             rules
                 .add(list, text, RuleSource::of(scope), &bases)
@@ -101,12 +101,12 @@ mod tests {
         let mut now = start.clone().with_directory("/added".into());
         now.rules = Arc::new(rules);
         now.mode = PermissionMode::AcceptEdits;
-        let terms = Terms::since_start(&start, &now);
+        let terms = SessionGrants::since_start(&start, &now);
         let made = [
             (RuleList::Allow, "Bash(make:*)"),
             (RuleList::Deny, "Read(secret)"),
         ];
-        let expected = Terms {
+        let expected = SessionGrants {
             start: "/p".into(),
             mode: Some(PermissionMode::AcceptEdits),
             rules: made.map(|(list, text)| (list, text.to_owned())).into(),
@@ -115,8 +115,8 @@ mod tests {
         };
         assert_eq!(terms, expected);
         let line = serde_json::to_string(&terms).unwrap();
-        assert_eq!(serde_json::from_str::<Terms>(&line).unwrap(), expected);
-        assert!(Terms::since_start(&start, &start).is_empty());
+        assert_eq!(serde_json::from_str::<SessionGrants>(&line).unwrap(), expected);
+        assert!(SessionGrants::since_start(&start, &start).is_empty());
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         let plain = SessionContext::new("/p");
         let edits = plain.clone().with_mode(PermissionMode::AcceptEdits);
         let mode = |start: &SessionContext, mode| {
-            Terms::since_start(start, &plain.clone().with_mode(mode)).mode
+            SessionGrants::since_start(start, &plain.clone().with_mode(mode)).mode
         };
         assert_eq!(mode(&plain, PermissionMode::Plan), None);
         assert_eq!(mode(&plain, PermissionMode::BypassPermissions), None);

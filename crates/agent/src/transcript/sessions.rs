@@ -14,7 +14,7 @@ use haft_contract::SessionId;
 use serde_json::{Value, json};
 
 use super::{
-    FileStore, Loaded, MemoryStore, Store, StoreError, dropped_turn,
+    FileStore, LoadedTranscript, MemoryStore, TranscriptStore, TranscriptStoreError, dropped_turn,
     load::load,
     stats::{ShortLine, ShortLines},
     store::{is_in_use, is_transcript, read_shared},
@@ -60,15 +60,15 @@ pub enum SessionError {
     DropsMore(String),
     /// The transcript cannot be read or written.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] TranscriptStoreError),
 }
 
 /// The opened transcript of a session. While it exists, the session cannot be opened again.
 #[derive(Debug)]
-pub struct Session {
+pub struct OpenTranscript {
     pub(crate) id: SessionId,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) loaded: Loaded,
+    pub(crate) store: Arc<dyn TranscriptStore>,
+    pub(crate) loaded: LoadedTranscript,
     pub(crate) origin: SessionOrigin,
 }
 
@@ -94,18 +94,18 @@ impl SessionOrigin {
     }
 }
 
-impl Session {
+impl OpenTranscript {
     /// Creates a session that exists only in memory.
     pub fn in_memory(id: SessionId) -> Self {
         Self::new(id, Arc::new(MemoryStore::default()))
     }
 
     /// Creates a session in a store.
-    pub fn new(id: SessionId, store: Arc<dyn Store>) -> Self {
+    pub fn new(id: SessionId, store: Arc<dyn TranscriptStore>) -> Self {
         Self {
             id,
             store,
-            loaded: Loaded::default(),
+            loaded: LoadedTranscript::default(),
             origin: SessionOrigin::New,
         }
     }
@@ -113,7 +113,7 @@ impl Session {
     /// Resumes a session from a store. With `until` it ends with that message.
     pub fn resume(
         id: SessionId,
-        store: Arc<dyn Store>,
+        store: Arc<dyn TranscriptStore>,
         until: Option<&str>,
     ) -> Result<Self, SessionError> {
         let loaded = load(&store.read(0)?, until).ok_or_else(|| no_message(id, until))?;
@@ -154,7 +154,7 @@ impl Session {
     }
 
     /// Returns the loaded data.
-    pub fn loaded(&self) -> &Loaded {
+    pub fn loaded(&self) -> &LoadedTranscript {
         &self.loaded
     }
 }
@@ -168,13 +168,13 @@ fn no_message(session: SessionId, until: Option<&str>) -> SessionError {
 
 /// The sessions in a project's folder: one file `ID.jsonl` each.
 #[derive(Debug, Clone)]
-pub struct Sessions {
+pub struct ProjectSessions {
     folder: PathBuf,
 }
 
 /// An entry of the session list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct SessionListing {
     /// The id.
     pub id: SessionId,
     /// The title that the user set.
@@ -185,7 +185,7 @@ pub struct Listed {
     pub changed: SystemTime,
 }
 
-impl Sessions {
+impl ProjectSessions {
     /// Returns the sessions in this folder, which need not exist yet.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
@@ -204,17 +204,17 @@ impl Sessions {
     }
 
     /// Creates a session. Its file is created when the first line is written.
-    pub fn create(&self, id: SessionId) -> Result<Session, SessionError> {
-        Ok(Session::new(id, Arc::new(self.store(id)?)))
+    pub fn create(&self, id: SessionId) -> Result<OpenTranscript, SessionError> {
+        Ok(OpenTranscript::new(id, Arc::new(self.store(id)?)))
     }
 
     /// Resumes a session. With `until` it ends with that message.
-    pub fn resume(&self, id: SessionId, until: Option<&str>) -> Result<Session, SessionError> {
+    pub fn resume(&self, id: SessionId, until: Option<&str>) -> Result<OpenTranscript, SessionError> {
         let path = self.path(id);
         if !is_transcript(&path) {
             return Err(SessionError::Unknown(id.to_string()));
         }
-        Session::resume(id, Arc::new(FileStore::open(path)?), until)
+        OpenTranscript::resume(id, Arc::new(FileStore::open(path)?), until)
     }
 
     /// Returns whether a process, possibly this one, has the session open for writing.
@@ -237,7 +237,7 @@ impl Sessions {
         from: SessionId,
         to: SessionId,
         until: Option<&str>,
-    ) -> Result<Session, SessionError> {
+    ) -> Result<OpenTranscript, SessionError> {
         self.fork_from(self, from, to, until)
     }
 
@@ -248,7 +248,7 @@ impl Sessions {
         from: SessionId,
         to: SessionId,
         until: Option<&str>,
-    ) -> Result<Session, SessionError> {
+    ) -> Result<OpenTranscript, SessionError> {
         let path = others.path(from);
         if !is_transcript(&path) {
             return Err(SessionError::Unknown(from.to_string()));
@@ -266,20 +266,20 @@ impl Sessions {
             };
             store.append(number as u64, &line)?;
         }
-        let session = Session::resume(to, Arc::new(store), until)?;
-        Ok(Session {
+        let session = OpenTranscript::resume(to, Arc::new(store), until)?;
+        Ok(OpenTranscript {
             origin: SessionOrigin::Forked,
             ..session
         })
     }
 
     /// Returns all sessions, most recently changed first.
-    pub fn list(&self) -> io::Result<Vec<Listed>> {
+    pub fn list(&self) -> io::Result<Vec<SessionListing>> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
         };
-        let mut found: Vec<Listed> = entries
+        let mut found: Vec<SessionListing> = entries
             .filter_map(|entry| listed(&entry.ok()?.path()))
             .collect();
         found.sort_by_key(|one| Reverse((one.changed, one.id)));
@@ -297,7 +297,7 @@ impl Sessions {
     }
 
     /// Returns the most recently changed session.
-    pub fn newest(&self) -> io::Result<Option<Listed>> {
+    pub fn newest(&self) -> io::Result<Option<SessionListing>> {
         Ok(self.list()?.into_iter().next())
     }
 
@@ -308,15 +308,15 @@ impl Sessions {
         {
             return Ok(id);
         }
-        let all = self.list().map_err(|source| StoreError::Io {
+        let all = self.list().map_err(|source| TranscriptStoreError::Io {
             path: self.folder.clone(),
             source,
         })?;
-        let begins = |one: &&Listed| {
+        let begins = |one: &&SessionListing| {
             let is_one = name.len() >= SHORTEST_PREFIX;
             is_one && one.id.to_string().starts_with(&name.to_ascii_lowercase())
         };
-        let mut fitting: Vec<&Listed> = all
+        let mut fitting: Vec<&SessionListing> = all
             .iter()
             .filter(|one| one.title.as_deref() == Some(name))
             .collect();
@@ -352,7 +352,7 @@ impl Sessions {
         let store = FileStore::open(&path)?;
         let gone = |path: PathBuf, removed: io::Result<()>| match removed {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(StoreError::Io { path, source })
+                Err(TranscriptStoreError::Io { path, source })
             }
             _ => Ok(()),
         };
@@ -381,7 +381,7 @@ impl Sessions {
             file.set_modified(SystemTime::now())?;
             fs::rename(&path, aside.path(id))
         });
-        moved.map_err(|source| StoreError::Io { path, source })?;
+        moved.map_err(|source| TranscriptStoreError::Io { path, source })?;
         drop(store);
         Ok(())
     }
@@ -404,7 +404,7 @@ impl Sessions {
 
     fn store(&self, id: SessionId) -> Result<FileStore, SessionError> {
         FileStore::create(self.path(id)).map_err(|error| match error {
-            StoreError::Exists { .. } => SessionError::Taken(id),
+            TranscriptStoreError::Exists { .. } => SessionError::Taken(id),
             other => other.into(),
         })
     }
@@ -417,14 +417,14 @@ fn id_of(path: &Path) -> Option<SessionId> {
 }
 
 /// Returns the list entry of a transcript, if it is one.
-fn listed(path: &Path) -> Option<Listed> {
+fn listed(path: &Path) -> Option<SessionListing> {
     let id = id_of(path)?;
     let found = path.symlink_metadata().ok()?;
     if !found.is_file() {
         return None;
     }
     let changed = found.modified().ok()?;
-    let mut listed = Listed {
+    let mut listed = SessionListing {
         id,
         title: None,
         first_prompt: None,

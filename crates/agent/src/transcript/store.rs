@@ -23,12 +23,12 @@ use rustix::{
 const LEFT_JUST_NOW: Duration = Duration::from_millis(300);
 
 /// The lines of one session.
-pub trait Store: Send + Sync + Debug {
+pub trait TranscriptStore: Send + Sync + Debug {
     /// Appends a line, if the number of lines is the expected one.
-    fn append(&self, expected: u64, line: &str) -> Result<(), StoreError>;
+    fn append(&self, expected: u64, line: &str) -> Result<(), TranscriptStoreError>;
 
     /// Returns the lines from this index on. Invalid UTF-8 is replaced.
-    fn read(&self, from: u64) -> Result<Vec<String>, StoreError>;
+    fn read(&self, from: u64) -> Result<Vec<String>, TranscriptStoreError>;
 
     /// Returns the file that contains the lines, if any.
     fn path(&self) -> Option<&Path> {
@@ -39,7 +39,7 @@ pub trait Store: Send + Sync + Debug {
 /// The reason why lines cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum StoreError {
+pub enum TranscriptStoreError {
     /// Another writer has appended lines.
     #[error("the session has {actual} lines, not {expected}: something else writes to it")]
     Moved {
@@ -88,23 +88,23 @@ struct StoreState {
 
 impl FileStore {
     /// Creates a store for a new session. The file must not exist yet.
-    pub fn create(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+    pub fn create(path: impl Into<PathBuf>) -> Result<Self, TranscriptStoreError> {
         let path = path.into();
         match path.symlink_metadata() {
-            Ok(_) => Err(StoreError::Exists { path }),
+            Ok(_) => Err(TranscriptStoreError::Exists { path }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self {
                 path,
                 state: Mutex::default(),
             }),
-            Err(source) => Err(StoreError::Io { path, source }),
+            Err(source) => Err(TranscriptStoreError::Io { path, source }),
         }
     }
 
     /// Opens the store of a session that is resumed.
-    pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, TranscriptStoreError> {
         let path = path.into();
         let file = open_transcript(OpenOptions::new().read(true).append(true), &path);
-        let file = file.map_err(|source| StoreError::Io {
+        let file = file.map_err(|source| TranscriptStoreError::Io {
             path: path.clone(),
             source,
         })?;
@@ -126,7 +126,7 @@ impl FileStore {
         Ok(store)
     }
 
-    fn bytes(&self, state: &mut StoreState) -> Result<Vec<u8>, StoreError> {
+    fn bytes(&self, state: &mut StoreState) -> Result<Vec<u8>, TranscriptStoreError> {
         let mut bytes = Vec::new();
         if let Some(file) = &mut state.file {
             file.seek(SeekFrom::Start(0))
@@ -137,7 +137,7 @@ impl FileStore {
         Ok(bytes)
     }
 
-    fn make(&self) -> Result<File, StoreError> {
+    fn make(&self) -> Result<File, TranscriptStoreError> {
         if let Some(folder) = self.path.parent() {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|source| self.failed(source))?;
@@ -149,7 +149,7 @@ impl FileStore {
             .mode(0o600)
             .open(&self.path);
         let file = made.map_err(|source| match source.kind() {
-            io::ErrorKind::AlreadyExists => StoreError::Exists {
+            io::ErrorKind::AlreadyExists => TranscriptStoreError::Exists {
                 path: self.path.clone(),
             },
             _ => self.failed(source),
@@ -158,8 +158,8 @@ impl FileStore {
         Ok(file)
     }
 
-    fn failed(&self, source: io::Error) -> StoreError {
-        StoreError::Io {
+    fn failed(&self, source: io::Error) -> TranscriptStoreError {
+        TranscriptStoreError::Io {
             path: self.path.clone(),
             source,
         }
@@ -170,7 +170,7 @@ impl FileStore {
     }
 }
 
-fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
+fn lock(file: &File, path: &Path) -> Result<(), TranscriptStoreError> {
     // A child process that is being started inherits open files until it executes its program,
     // including the lock of a session that was just closed. This takes only a short time.
     let until = Instant::now() + LEFT_JUST_NOW;
@@ -181,10 +181,10 @@ fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
             Err(Errno::WOULDBLOCK) if Instant::now() < until => {
                 thread::sleep(Duration::from_millis(10));
             }
-            Err(Errno::WOULDBLOCK) => return Err(StoreError::InUse { path: path() }),
+            Err(Errno::WOULDBLOCK) => return Err(TranscriptStoreError::InUse { path: path() }),
             Err(Errno::INTR) => {}
             Err(other) => {
-                return Err(StoreError::Io {
+                return Err(TranscriptStoreError::Io {
                     path: path(),
                     source: other.into(),
                 });
@@ -200,12 +200,12 @@ pub(crate) fn is_in_use(path: &Path) -> bool {
     })
 }
 
-impl Store for FileStore {
-    fn append(&self, expected: u64, line: &str) -> Result<(), StoreError> {
+impl TranscriptStore for FileStore {
+    fn append(&self, expected: u64, line: &str) -> Result<(), TranscriptStoreError> {
         let mut state = self.state();
         if state.lines != expected {
             let actual = state.lines;
-            return Err(StoreError::Moved { expected, actual });
+            return Err(TranscriptStoreError::Moved { expected, actual });
         }
         if state.file.is_none() {
             state.file = Some(self.make()?);
@@ -226,7 +226,7 @@ impl Store for FileStore {
         Ok(())
     }
 
-    fn read(&self, from: u64) -> Result<Vec<String>, StoreError> {
+    fn read(&self, from: u64) -> Result<Vec<String>, TranscriptStoreError> {
         let bytes = self.bytes(&mut self.state())?;
         Ok(lines_of(&bytes, from))
     }
@@ -237,8 +237,8 @@ impl Store for FileStore {
 }
 
 /// Returns the lines of a file that another process may be writing.
-pub(crate) fn read_shared(path: &Path) -> Result<Vec<String>, StoreError> {
-    let failed = |source| StoreError::Io {
+pub(crate) fn read_shared(path: &Path) -> Result<Vec<String>, TranscriptStoreError> {
+    let failed = |source| TranscriptStoreError::Io {
         path: path.to_path_buf(),
         source,
     };
@@ -281,18 +281,18 @@ pub struct MemoryStore {
     lines: Mutex<Vec<String>>,
 }
 
-impl Store for MemoryStore {
-    fn append(&self, expected: u64, line: &str) -> Result<(), StoreError> {
+impl TranscriptStore for MemoryStore {
+    fn append(&self, expected: u64, line: &str) -> Result<(), TranscriptStoreError> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let actual = lines.len() as u64;
         if actual != expected {
-            return Err(StoreError::Moved { expected, actual });
+            return Err(TranscriptStoreError::Moved { expected, actual });
         }
         lines.push(line.to_owned());
         Ok(())
     }
 
-    fn read(&self, from: u64) -> Result<Vec<String>, StoreError> {
+    fn read(&self, from: u64) -> Result<Vec<String>, TranscriptStoreError> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         Ok(lines.iter().skip(from).cloned().collect())
@@ -317,15 +317,15 @@ mod tests {
         assert_eq!(mode(path.parent().unwrap()), 0o700);
         assert!(matches!(
             store.append(0, "{}"),
-            Err(StoreError::Moved { actual: 1, .. })
+            Err(TranscriptStoreError::Moved { actual: 1, .. })
         ));
         assert!(matches!(
             FileStore::open(&path),
-            Err(StoreError::InUse { .. })
+            Err(TranscriptStoreError::InUse { .. })
         ));
         assert!(matches!(
             FileStore::create(&path),
-            Err(StoreError::Exists { .. })
+            Err(TranscriptStoreError::Exists { .. })
         ));
         drop(store);
         let store = FileStore::open(&path).unwrap();

@@ -2,24 +2,24 @@
 
 use std::{fmt, path::Path, sync::Arc};
 
-use super::{Store, StoreError};
+use super::{TranscriptStore, TranscriptStoreError};
 
 /// Receives each line after it was written.
-pub(super) type Hear = dyn Fn(&str) + Send + Sync;
+pub(super) type LineCallback = dyn Fn(&str) + Send + Sync;
 
 pub(super) struct TeeStore {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) on_line: Box<Hear>,
+    pub(super) store: Arc<dyn TranscriptStore>,
+    pub(super) on_line: Box<LineCallback>,
 }
 
-impl Store for TeeStore {
-    fn append(&self, expected: u64, line: &str) -> Result<(), StoreError> {
+impl TranscriptStore for TeeStore {
+    fn append(&self, expected: u64, line: &str) -> Result<(), TranscriptStoreError> {
         self.store.append(expected, line)?;
         (self.on_line)(line);
         Ok(())
     }
 
-    fn read(&self, from: u64) -> Result<Vec<String>, StoreError> {
+    fn read(&self, from: u64) -> Result<Vec<String>, TranscriptStoreError> {
         self.store.read(from)
     }
 

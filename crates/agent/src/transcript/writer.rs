@@ -14,16 +14,16 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
-    Files, HookRun, Kind, Store, Terms,
-    line::{self, Facts},
+    TouchedFiles, HookRun, UserLineKind, TranscriptStore, SessionGrants,
+    line::{self, LineMetadata},
 };
-use crate::{ReplyBlock, Trigger, clock};
+use crate::{ReplyBlock, CompactionTrigger, clock};
 
 /// Writes the lines of one session. It is shared by tasks, because the calls of a reply end in any
 /// order.
 #[derive(Debug)]
 pub struct Transcript {
-    store: Arc<dyn Store>,
+    store: Arc<dyn TranscriptStore>,
     /// The session state, whose changes are recorded.
     remembered: Option<Arc<SessionState>>,
     state: Mutex<WriterState>,
@@ -31,15 +31,15 @@ pub struct Transcript {
 
 #[derive(Debug)]
 struct WriterState {
-    facts: Facts,
+    facts: LineMetadata,
     next: u64,
     /// The last message in the chain.
     last: Option<Uuid>,
-    files: Files,
+    files: TouchedFiles,
     /// The grants that were last written.
-    terms: Terms,
+    terms: SessionGrants,
     /// The files since the last call of [`Transcript::take_touched`].
-    touched: Files,
+    touched: TouchedFiles,
     /// The written results that were not returned yet: line ids by the provider's id of the call.
     answers: HashMap<String, Uuid>,
     /// The first write error; reported once.
@@ -49,24 +49,24 @@ struct WriterState {
 
 /// The position at the end of a session's lines.
 #[derive(Debug, Default)]
-pub(crate) struct SoFar {
+pub(crate) struct TranscriptPosition {
     pub(crate) lines: u64,
     pub(crate) last: Option<Uuid>,
-    pub(crate) files: Files,
-    pub(crate) terms: Terms,
+    pub(crate) files: TouchedFiles,
+    pub(crate) terms: SessionGrants,
 }
 
 impl Transcript {
     /// Creates a writer that continues at this position.
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn TranscriptStore>,
         session: SessionId,
         version: String,
         agent: Option<String>,
-        so_far: SoFar,
+        so_far: TranscriptPosition,
         remembered: Option<Arc<SessionState>>,
     ) -> Self {
-        let facts = Facts {
+        let facts = LineMetadata {
             session,
             cwd: String::new(),
             branch: None,
@@ -82,7 +82,7 @@ impl Transcript {
                 last: so_far.last,
                 files: so_far.files,
                 terms: so_far.terms,
-                touched: Files::default(),
+                touched: TouchedFiles::default(),
                 answers: HashMap::new(),
                 write_error: None,
                 error_reported: false,
@@ -91,14 +91,14 @@ impl Transcript {
     }
 
     /// Creates the writer of a new conversation in the same session process.
-    pub(crate) fn start_next(&self, store: Arc<dyn Store>, session: SessionId) -> Self {
+    pub(crate) fn start_next(&self, store: Arc<dyn TranscriptStore>, session: SessionId) -> Self {
         let facts = self.state().facts.clone();
         Self::new(
             store,
             session,
             facts.version,
             facts.agent,
-            SoFar::default(),
+            TranscriptPosition::default(),
             self.remembered.clone(),
         )
     }
@@ -106,9 +106,9 @@ impl Transcript {
     /// Creates the writer of another conversation that is resumed.
     pub(crate) fn continue_other(
         &self,
-        store: Arc<dyn Store>,
+        store: Arc<dyn TranscriptStore>,
         session: SessionId,
-        so_far: SoFar,
+        so_far: TranscriptPosition,
     ) -> Self {
         let facts = self.state().facts.clone();
         let remembered = self.remembered.clone();
@@ -128,16 +128,16 @@ impl Transcript {
     }
 
     /// Returns the files that the session has read and changed.
-    pub fn files(&self) -> Files {
+    pub fn files(&self) -> TouchedFiles {
         self.state().files.clone()
     }
 
     /// Returns the files that calls have touched since the last call of this function.
-    pub(crate) fn take_touched(&self) -> Files {
+    pub(crate) fn take_touched(&self) -> TouchedFiles {
         std::mem::take(&mut self.state().touched)
     }
 
-    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+    pub(crate) fn store(&self) -> &Arc<dyn TranscriptStore> {
         &self.store
     }
 
@@ -161,7 +161,7 @@ impl Transcript {
     }
 
     /// Writes a message in the user's name.
-    pub(crate) fn write_user(&self, uuid: Uuid, content: &[Content], kind: Kind) {
+    pub(crate) fn write_user(&self, uuid: Uuid, content: &[Content], kind: UserLineKind) {
         self.message("user", uuid, line::user(content, kind));
     }
 
@@ -202,7 +202,7 @@ impl Transcript {
     }
 
     /// Writes a compaction boundary.
-    pub(crate) fn write_compaction(&self, uuid: Uuid, trigger: Trigger, pre_tokens: u64) {
+    pub(crate) fn write_compaction(&self, uuid: Uuid, trigger: CompactionTrigger, pre_tokens: u64) {
         let mut state = self.state();
         let before = state.last.take();
         let more = line::boundary(trigger, pre_tokens, before);
@@ -210,7 +210,7 @@ impl Transcript {
     }
 
     /// Writes the grants of the session, if they have changed.
-    pub(crate) fn set_grants(&self, terms: &Terms) {
+    pub(crate) fn set_grants(&self, terms: &SessionGrants) {
         let mut state = self.state();
         if state.terms == *terms || (state.terms.is_empty() && terms.is_empty()) {
             return;
@@ -279,13 +279,13 @@ impl Transcript {
 }
 
 impl WriterState {
-    fn message(&mut self, store: &dyn Store, kind: &str, uuid: Uuid, more: Map<String, Value>) {
+    fn message(&mut self, store: &dyn TranscriptStore, kind: &str, uuid: Uuid, more: Map<String, Value>) {
         let line = self.facts.message(kind, uuid, self.last, more);
         self.last = Some(uuid);
         self.write(store, &line);
     }
 
-    fn write(&mut self, store: &dyn Store, line: &Value) {
+    fn write(&mut self, store: &dyn TranscriptStore, line: &Value) {
         match store.append(self.next, &line.to_string()) {
             Ok(()) => self.next += 1,
             Err(error) => {
@@ -302,7 +302,7 @@ impl CallObserver for Transcript {
         let call = call.call();
         let (own, id) = call.ids();
         let effects = call.effects();
-        let files = Files::from_effects(&effects);
+        let files = TouchedFiles::from_effects(&effects);
         let mut state = self.state();
         let line = state
             .facts

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_agent::{Agent, EndReason, ModelSettings};
 use haft_contract::{BackgroundTasks, PermissionMode, Services, TaskKind, TaskNotice, TaskStatus};
-use haft_models::{Scripted, StopReason};
+use haft_models::{ScriptedModel, StopReason};
 use serde_json::json;
 
 use crate::rig::{Rig, Steered, Step, assert_valid, call, scripted, shown, stop, text_reply};
@@ -92,7 +92,7 @@ async fn between_runs_it_is_told_in_a_run_of_its_own() {
     let rig = Rig::new();
     let notices = Arc::new(BackgroundTasks::default());
     let says = |text: &str| json!({"content": [{"type": "text", "text": text}]});
-    let model: Scripted = scripted(&json!({"turns": [says("started"), says("heard")]}));
+    let model: ScriptedModel = scripted(&json!({"turns": [says("started"), says("heard")]}));
     let mut agent = agent(&rig, model, &notices).await;
     agent.run("go", &rig.ear).await;
     notices.push(notice("bash_1"));

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use haft_agent::{
-    Agent, EndReason, ModelSettings, Session,
-    transcript::{Store, load::load},
+    Agent, EndReason, ModelSettings, OpenTranscript,
+    transcript::{TranscriptStore, load::load},
 };
 use haft_contract::{PermissionMode, SessionId};
-use haft_models::Scripted;
+use haft_models::ScriptedModel;
 use serde_json::{Value, json};
 
 use crate::rig::{Rig, assert_valid, scripted, shown};
 
-async fn agent(rig: &Rig, model: &Scripted, window: u64) -> Agent {
+async fn agent(rig: &Rig, model: &ScriptedModel, window: u64) -> Agent {
     let scheduler = rig
         .scheduler(PermissionMode::BypassPermissions, |builder| builder)
         .await;
     let mut settings = ModelSettings::new("m");
     settings.window = window;
-    let store = Arc::clone(&rig.store) as Arc<dyn Store>;
-    let session = Session::new(SessionId::new(), store);
+    let store = Arc::clone(&rig.store) as Arc<dyn TranscriptStore>;
+    let session = OpenTranscript::new(SessionId::new(), store);
     Agent::builder(scheduler, Arc::new(model.clone()), settings)
         .session(session)
         .build()

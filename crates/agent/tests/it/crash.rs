@@ -2,7 +2,7 @@
 
 use std::{env, fs, path::Path, process::Stdio, sync::Arc, time::Duration};
 
-use haft_agent::{Agent, ModelSettings, Sessions};
+use haft_agent::{Agent, ModelSettings, ProjectSessions};
 use haft_contract::{PermissionMode, SessionId};
 use haft_engine::{Engine, Registry, SessionContext};
 use serde_json::json;
@@ -13,7 +13,7 @@ const FOLDER: &str = "HAFT_TEST_CRASH_FOLDER";
 const SESSION: &str = "HAFT_TEST_CRASH_SESSION";
 
 /// An agent in this folder whose sessions are files.
-async fn agent(folder: &Path, session: haft_agent::Session, script: serde_json::Value) -> Agent {
+async fn agent(folder: &Path, session: haft_agent::OpenTranscript, script: serde_json::Value) -> Agent {
     let stage = Arc::new(Stage::default());
     let mut registry = Registry::new();
     registry.add(Work(stage)).unwrap();
@@ -35,7 +35,7 @@ async fn child() {
     };
     let folder = Path::new(&folder);
     let session = SessionId(session.parse().unwrap());
-    let session = Sessions::new(folder.join("sessions"))
+    let session = ProjectSessions::new(folder.join("sessions"))
         .create(session)
         .unwrap();
     let script = json!({"turns": [{"content": [
@@ -71,7 +71,7 @@ async fn killed_in_the_middle_of_a_call() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     // While it lives, no one else can have its session.
-    let sessions = Sessions::new(folder.join("sessions"));
+    let sessions = ProjectSessions::new(folder.join("sessions"));
     let in_use = sessions.resume(id, None).unwrap_err().to_string();
     // SIGKILL.
     child.kill().unwrap();

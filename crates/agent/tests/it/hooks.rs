@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use haft_agent::{
-    Agent, EndReason, LoadedInstructions, ModelSettings, Session, Subtype, transcript::Store,
+    Agent, EndReason, LoadedInstructions, ModelSettings, OpenTranscript, ResultSubtype, transcript::TranscriptStore,
 };
 use haft_contract::{PermissionMode, SessionId};
 use haft_engine::{
     conditions::read,
     hooks::Hooks,
-    permissions::{Bases, Scope},
+    permissions::{PatternBases, SettingsScope},
 };
-use haft_models::Scripted;
+use haft_models::ScriptedModel;
 use serde_json::{Value, json};
 
 use crate::rig::{Rig, assert_valid, scripted, shown};
@@ -25,7 +25,7 @@ fn echo() -> Value {
 }
 
 /// An agent with one hook.
-async fn agent(rig: &Rig, model: &Scripted, event: &str, command: &str) -> Agent {
+async fn agent(rig: &Rig, model: &ScriptedModel, event: &str, command: &str) -> Agent {
     agent_with(
         rig,
         model,
@@ -35,15 +35,15 @@ async fn agent(rig: &Rig, model: &Scripted, event: &str, command: &str) -> Agent
     .await
 }
 
-async fn agent_with(rig: &Rig, model: &Scripted, event: &str, hook: Value) -> Agent {
+async fn agent_with(rig: &Rig, model: &ScriptedModel, event: &str, hook: Value) -> Agent {
     let work = rig.project.path("work");
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: work.clone(),
         home: work.clone(),
         slash: work.clone(),
     };
     let hooks = json!({event: [{"hooks": [hook]}]});
-    let (handlers, problems) = read(Scope::User, None, &hooks, &bases);
+    let (handlers, problems) = read(SettingsScope::User, None, &hooks, &bases);
     assert_eq!(problems, []);
     let hooks = Hooks::new(handlers, &work);
     let scheduler = rig.scheduler(PermissionMode::BypassPermissions, |builder| {
@@ -51,9 +51,9 @@ async fn agent_with(rig: &Rig, model: &Scripted, event: &str, hook: Value) -> Ag
     });
     let mut settings = ModelSettings::new("m");
     settings.window = 1000;
-    let store = Arc::clone(&rig.store) as Arc<dyn Store>;
+    let store = Arc::clone(&rig.store) as Arc<dyn TranscriptStore>;
     Agent::builder(scheduler.await, Arc::new(model.clone()), settings)
-        .session(Session::new(SessionId::new(), store))
+        .session(OpenTranscript::new(SessionId::new(), store))
         .build()
 }
 
@@ -80,7 +80,7 @@ async fn v14_a_prompt_is_held_up() {
     let command = r#"echo '{"decision":"block","reason":"not today"}'"#;
     let mut agent = agent(&rig, &model, "UserPromptSubmit", command).await;
     let ended = agent.run("go", &rig.ear).await;
-    assert_eq!((ended.subtype, ended.num_turns), (Subtype::Success, 0));
+    assert_eq!((ended.subtype, ended.num_turns), (ResultSubtype::Success, 0));
     assert_eq!(
         (ended.text.as_str(), ended.reason),
         ("not today", EndReason::HookStopped)
@@ -97,7 +97,7 @@ async fn v19_and_20_the_model_is_sent_on_but_not_for_ever() {
     let command = "cat >> seen.txt; echo go on >&2; exit 2";
     let mut agent = agent(&rig, &model, "Stop", command).await;
     let ended = agent.run("go", &rig.ear).await;
-    assert_eq!((ended.subtype, ended.num_turns), (Subtype::Success, 9));
+    assert_eq!((ended.subtype, ended.num_turns), (ResultSubtype::Success, 9));
     assert_valid(agent.conversation());
     let asked = shown(model.requests()[1].history.messages()).join("\n");
     assert!(
@@ -321,7 +321,7 @@ async fn a_call_that_is_put_off_ends_the_run() {
         "hookEventName": "PreToolUse", "permissionDecision": "defer",
     }});
     let work = rig.project.path("work");
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: work.clone(),
         home: work.clone(),
         slash: work.clone(),
@@ -329,7 +329,7 @@ async fn a_call_that_is_put_off_ends_the_run() {
     let hooks = json!({"PreToolUse": [{"hooks": [
         {"type": "command", "command": format!("echo '{said}'")},
     ]}]});
-    let (handlers, _) = read(Scope::User, None, &hooks, &bases);
+    let (handlers, _) = read(SettingsScope::User, None, &hooks, &bases);
     let scheduler = rig.scheduler(PermissionMode::BypassPermissions, |builder| {
         builder.hooks(Hooks::new(handlers, &work)).allow_deferral()
     });

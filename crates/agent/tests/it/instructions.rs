@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_agent::{EndReason, Subtype, prompt::Knowledge};
+use haft_agent::{EndReason, ResultSubtype, prompt::InstructionSources};
 use haft_contract::{ContextPatch, RuleList};
 use haft_extensions::{
     ExtensionPlaces, Skills,
@@ -21,11 +21,11 @@ fn peeks(path: &str) -> Value {
     json!({"content": [{"type": "tool_use", "name": "Peek", "input": {"path": path}}]})
 }
 
-fn knowledge(rig: &Rig) -> (Knowledge, Arc<Skills>) {
+fn knowledge(rig: &Rig) -> (InstructionSources, Arc<Skills>) {
     let places = ExtensionPlaces::of_project(&rig.project.path("work"));
     let (skills, _) = Skills::load(places.clone(), SkillSettings::default());
     let skills = Arc::new(skills);
-    let knowledge = Knowledge::new(Memory::new(places, MemoryOptions::default()));
+    let knowledge = InstructionSources::new(Memory::new(places, MemoryOptions::default()));
     (knowledge.with_skills(Arc::clone(&skills)), skills)
 }
 
@@ -117,14 +117,14 @@ async fn answers_without_the_model_and_a_conversation_that_is_forgotten() {
     let ended = agent.answer_without_model(Err("No command is called /x.".to_owned()));
     assert_eq!(
         (ended.subtype, ended.reason),
-        (Subtype::DuringExecution, EndReason::Refused)
+        (ResultSubtype::DuringExecution, EndReason::Refused)
     );
     assert_eq!(ended.errors, ["No command is called /x."]);
     assert!(ended.is_error() && ended.num_turns == 0);
     assert!(!agent.answer_without_model(Ok("fine".to_owned())).is_error());
     agent.run("go", &rig.ear).await;
     let (before, lines) = (agent.session(), rig.lines().len());
-    let next = haft_agent::Session::in_memory(haft_contract::SessionId::new());
+    let next = haft_agent::OpenTranscript::in_memory(haft_contract::SessionId::new());
     let id = next.id();
     agent.clear(next, &rig.ear).await;
     agent.run("on", &rig.ear).await;

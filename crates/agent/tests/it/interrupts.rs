@@ -1,6 +1,6 @@
 //! Stopping at any instant.
 
-use haft_agent::{EndReason, Subtype};
+use haft_agent::{EndReason, ResultSubtype};
 use haft_models::StopReason;
 use serde_json::json;
 
@@ -16,7 +16,7 @@ async fn while_the_model_talks() {
     // Steps: one for what is heard (began), one for each step of the stream and what is heard of it.
     rig.stage.at(8, Due::Interrupt(agent.control()));
     let ended = agent.run("go", &rig.ear).await;
-    assert_eq!(ended.subtype, Subtype::DuringExecution);
+    assert_eq!(ended.subtype, ResultSubtype::DuringExecution);
     assert_eq!(ended.reason, EndReason::AbortedStreaming);
     assert!(ended.is_error());
     assert_valid(agent.conversation());

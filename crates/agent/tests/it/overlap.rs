@@ -1,6 +1,6 @@
 //! Calls run while the model still talks.
 
-use haft_agent::Subtype;
+use haft_agent::ResultSubtype;
 use haft_models::StopReason;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ async fn a_call_is_over_before_the_reply_is() {
     let ended = agent.run("go", &rig.ear).await;
     assert_eq!(
         (ended.subtype, ended.text.as_str()),
-        (Subtype::Success, "done")
+        (ResultSubtype::Success, "done")
     );
     assert_eq!(ended.num_turns, 2);
     assert_valid(agent.conversation());

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use haft_agent::{Agent, ModelSettings, Session, transcript::Store};
+use haft_agent::{Agent, ModelSettings, OpenTranscript, transcript::TranscriptStore};
 use haft_contract::{
     CallContext, ContextPatch, Effects, PendingInput, PermissionMode, Services, SessionId,
     SessionState, StateSlot, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{Engine, Registry, SessionContext};
-use haft_models::Scripted;
+use haft_models::ScriptedModel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ impl Tool for Planner {
     }
 }
 
-async fn agent(rig: &Rig, session: Session, model: &Scripted, services: Services) -> Agent {
+async fn agent(rig: &Rig, session: OpenTranscript, model: &ScriptedModel, services: Services) -> Agent {
     let mut registry = Registry::new();
     registry.add(Counter).unwrap();
     registry.add(Planner).unwrap();
@@ -108,8 +108,8 @@ fn says(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}], "usage": {"input": 10, "output": 0}})
 }
 
-fn store(rig: &Rig) -> Arc<dyn Store> {
-    Arc::clone(&rig.store) as Arc<dyn Store>
+fn store(rig: &Rig) -> Arc<dyn TranscriptStore> {
+    Arc::clone(&rig.store) as Arc<dyn TranscriptStore>
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn what_a_session_keeps_outlives_a_summary_and_a_resume() {
     let model = scripted(&json!({"turns": [
         turn("Counter", 10), turn("Counter", 950), says("We have counted."), says("done"),
     ]}));
-    let session = Session::new(id, store(&rig));
+    let session = OpenTranscript::new(id, store(&rig));
     let mut first = agent(&rig, session, &model, remembering()).await;
     let ended = first.run("count", &rig.ear).await;
     assert_eq!(ended.text, "done");
@@ -133,7 +133,7 @@ async fn what_a_session_keeps_outlives_a_summary_and_a_resume() {
         .count();
     assert_eq!(kept, 2, "one line a change");
 
-    let session = Session::resume(id, store(&rig), None).unwrap();
+    let session = OpenTranscript::resume(id, store(&rig), None).unwrap();
     assert_eq!(session.repairs(), Vec::<String>::new());
     let services = remembering();
     let remembered = services.get::<SessionState>().unwrap();
@@ -151,7 +151,7 @@ async fn a_session_that_goes_back_keeps_what_it_kept_then() {
     let model = scripted(&json!({"turns": [
         turn("Counter", 10), says("one"), turn("Counter", 10), says("two"),
     ]}));
-    let session = Session::new(id, store(&rig));
+    let session = OpenTranscript::new(id, store(&rig));
     let mut first = agent(&rig, session, &model, remembering()).await;
     first.run("count", &rig.ear).await;
     first.run("again", &rig.ear).await;
@@ -159,7 +159,7 @@ async fn a_session_that_goes_back_keeps_what_it_kept_then() {
     let lines = rig.lines();
     let one = lines.iter().find(|line| line.contains("\"one\"")).unwrap();
     let uuid = serde_json::from_str::<Value>(one).unwrap()["uuid"].clone();
-    let session = Session::resume(id, store(&rig), uuid.as_str()).unwrap();
+    let session = OpenTranscript::resume(id, store(&rig), uuid.as_str()).unwrap();
     assert_eq!(session.loaded().state_entries["count"].value, json!(1));
 }
 
@@ -169,7 +169,7 @@ async fn the_model_is_told_of_plan_mode_unless_it_did_it_itself() {
     let model = scripted(&json!({"turns": [
         turn("Planner", 10), says("planned"), says("over"), says("planning"),
     ]}));
-    let session = Session::new(SessionId::new(), store(&rig));
+    let session = OpenTranscript::new(SessionId::new(), store(&rig));
     let mut agent = agent(&rig, session, &model, remembering()).await;
     let control = agent.control();
     agent.run("plan", &rig.ear).await;
@@ -203,7 +203,7 @@ async fn the_model_is_told_of_plan_mode_unless_it_did_it_itself() {
 async fn what_is_said_while_tools_run_calls_for_attention() {
     let rig = Rig::new();
     let model = scripted(&json!({"turns": [says("hello")]}));
-    let session = Session::new(SessionId::new(), store(&rig));
+    let session = OpenTranscript::new(SessionId::new(), store(&rig));
     let attention = Arc::new(PendingInput::default());
     let services = remembering().with(Arc::clone(&attention));
     let mut agent = agent(&rig, session, &model, services).await;

@@ -12,8 +12,8 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 use haft_agent::{
-    Agent, AgentBuilder, AgentEvent, Control, ModelSettings, Session, Sink,
-    transcript::{MemoryStore, Store},
+    Agent, AgentBuilder, AgentEvent, AgentHandle, ModelSettings, OpenTranscript, AgentEventSink,
+    transcript::{MemoryStore, TranscriptStore},
 };
 use haft_contract::{
     CallContext, CancellationToken, Content, DynTool, Effects, PermissionMode, Role, SessionId,
@@ -22,7 +22,7 @@ use haft_contract::{
 use haft_engine::{Engine, EngineBuilder, Registry, Scheduler, SessionContext};
 use haft_models::{
     Block, BlockStart, Conversation, EventStream, Model, ModelError, ModelEvent, ModelRequest,
-    Scripted, StopReason,
+    ScriptedModel, StopReason,
 };
 use haft_testkit::{TempProject, toys};
 use schemars::JsonSchema;
@@ -45,7 +45,7 @@ pub(crate) struct Stage {
 /// What is to happen at a step.
 #[derive(Debug)]
 pub(crate) enum Due {
-    Interrupt(Control),
+    Interrupt(AgentHandle),
     Flag(&'static str),
 }
 
@@ -256,7 +256,7 @@ pub(crate) struct Ear {
     stage: Arc<Stage>,
 }
 
-impl Sink for Ear {
+impl AgentEventSink for Ear {
     fn on_event(&self, event: &AgentEvent) {
         self.stage.step();
         self.heard.lock().unwrap().push(event.clone());
@@ -359,8 +359,8 @@ impl Rig {
     /// Everything is permitted, and nothing is kept.
     pub(crate) async fn builder(&self, model: impl Model + 'static) -> AgentBuilder {
         let scheduler = self.scheduler(PermissionMode::BypassPermissions, |builder| builder);
-        let store = Arc::clone(&self.store) as Arc<dyn Store>;
-        let session = Session::new(SessionId::new(), store);
+        let store = Arc::clone(&self.store) as Arc<dyn TranscriptStore>;
+        let session = OpenTranscript::new(SessionId::new(), store);
         Agent::builder(scheduler.await, Arc::new(model), ModelSettings::new("m")).session(session)
     }
 
@@ -373,8 +373,8 @@ impl Rig {
     }
 }
 
-pub(crate) fn scripted(script: &Value) -> Scripted {
-    Scripted::parse(&script.to_string()).unwrap()
+pub(crate) fn scripted(script: &Value) -> ScriptedModel {
+    ScriptedModel::parse(&script.to_string()).unwrap()
 }
 
 /// A conversation as a person reads it, a line a block.

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use haft_agent::{Agent, ModelSettings, Session, SessionError, Sessions};
+use haft_agent::{Agent, ModelSettings, OpenTranscript, SessionError, ProjectSessions};
 use haft_contract::{PermissionMode, SessionId};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn says(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
 
-async fn agent(rig: &Rig, session: Session, turns: Value) -> Agent {
+async fn agent(rig: &Rig, session: OpenTranscript, turns: Value) -> Agent {
     let scheduler = rig
         .scheduler(PermissionMode::BypassPermissions, |builder| builder)
         .await;
@@ -35,7 +35,7 @@ fn uuids(path: &Path) -> Vec<String> {
 #[tokio::test]
 async fn a_session_is_taken_up_where_it_was_left() {
     let rig = Rig::new();
-    let sessions = Sessions::new(rig.project.path("sessions"));
+    let sessions = ProjectSessions::new(rig.project.path("sessions"));
     assert!(sessions.list().unwrap().is_empty());
     let id = SessionId::new();
     let calls = json!({"content": [
@@ -86,7 +86,7 @@ async fn a_session_is_taken_up_where_it_was_left() {
 #[tokio::test]
 async fn a_fork_leaves_the_original_alone() {
     let rig = Rig::new();
-    let sessions = Sessions::new(rig.project.path("sessions"));
+    let sessions = ProjectSessions::new(rig.project.path("sessions"));
     let (id, forked) = (SessionId::new(), SessionId::new());
     let session = sessions.create(id).unwrap();
     let mut first = agent(&rig, session, json!([says("one"), says("two")])).await;
@@ -113,7 +113,7 @@ async fn a_fork_leaves_the_original_alone() {
 #[tokio::test]
 async fn sessions_are_found_by_id_and_by_name() {
     let rig = Rig::new();
-    let sessions = Sessions::new(rig.project.path("sessions"));
+    let sessions = ProjectSessions::new(rig.project.path("sessions"));
     let (old, new) = (SessionId::new(), SessionId::new());
     for (id, title) in [(old, "first one"), (new, "second one")] {
         let mut agent = agent(&rig, sessions.create(id).unwrap(), json!([says("yes")])).await;
@@ -129,7 +129,7 @@ async fn sessions_are_found_by_id_and_by_name() {
     assert_eq!(prompts, ["begin second one", "begin first one"]);
     assert_eq!(sessions.find(&old.to_string()).unwrap(), old);
     assert_eq!(sessions.find("first one").unwrap(), old);
-    let all = Sessions::all_projects(rig.project.root()).unwrap();
+    let all = ProjectSessions::all_projects(rig.project.root()).unwrap();
     let found: Vec<_> = all
         .iter()
         .filter_map(|one| one.find("first one").ok())
@@ -145,7 +145,7 @@ async fn sessions_are_found_by_id_and_by_name() {
 #[tokio::test]
 async fn a_damaged_session_is_repaired_and_says_so() {
     let rig = Rig::new();
-    let sessions = Sessions::new(rig.project.path("sessions"));
+    let sessions = ProjectSessions::new(rig.project.path("sessions"));
     let id = SessionId::new();
     let call = json!({"content": [{"type": "tool_use", "id": "a", "name": "Peek", "input": {"path": "a.txt"}}]});
     let mut first = agent(

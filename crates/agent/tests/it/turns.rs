@@ -1,6 +1,6 @@
 //! What ends a run, and what the model and the sink are told.
 
-use haft_agent::{Agent, AgentEvent, EndReason, ModelSettings, RunLimits, Subtype};
+use haft_agent::{Agent, AgentEvent, EndReason, ModelSettings, RunLimits, ResultSubtype};
 use haft_contract::{Content, PermissionMode};
 use haft_models::{Price, Prices, Retry, RetryPolicy, StopReason};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ async fn a_text_ends_it() {
     let ended = agent.run("go", &rig.ear).await;
     assert_eq!(
         (ended.subtype, ended.reason),
-        (Subtype::Success, EndReason::Completed)
+        (ResultSubtype::Success, EndReason::Completed)
     );
     assert_eq!((ended.text.as_str(), ended.num_turns), ("done", 4));
     assert_eq!(ended.stop_reason, Some(StopReason::EndTurn));
@@ -59,7 +59,7 @@ async fn after_the_tools_of_the_last_round_no_more_is_asked() {
     let ended = agent.run("go", &rig.ear).await;
     assert_eq!(
         (ended.subtype, ended.reason),
-        (Subtype::MaxTurns, EndReason::MaxTurns)
+        (ResultSubtype::MaxTurns, EndReason::MaxTurns)
     );
     assert_eq!(ended.errors, ["Reached maximum number of turns (1)"]);
     assert_eq!(
@@ -93,7 +93,7 @@ async fn money_runs_out() {
     let limits = limits(|limits| limits.max_budget_usd = Some(1.5));
     let mut agent = builder.limits(limits).build();
     let ended = agent.run("go", &rig.ear).await;
-    assert_eq!((ended.subtype, ended.num_turns), (Subtype::MaxBudget, 2));
+    assert_eq!((ended.subtype, ended.num_turns), (ResultSubtype::MaxBudget, 2));
     assert_eq!(ended.ledger.total_cost(), 2.0);
     assert_eq!(ended.ledger.models().next().unwrap().0, "m");
     assert_valid(agent.conversation());
@@ -112,7 +112,7 @@ async fn a_call_that_is_not_permitted_is_told_and_listed() {
     let model = Arc::new(scripted(&script));
     let mut agent = Agent::builder(scheduler, model, ModelSettings::new("m")).build();
     let ended = agent.run("go", &rig.ear).await;
-    assert_eq!(ended.subtype, Subtype::Success);
+    assert_eq!(ended.subtype, ResultSubtype::Success);
     let [denial] = ended.permission_denials.as_slice() else {
         panic!("{:?}", ended.permission_denials)
     };
@@ -156,7 +156,7 @@ async fn the_model_cannot_answer() {
     let ended = agent.run("go", &rig.ear).await;
     assert_eq!(
         (ended.subtype, ended.reason),
-        (Subtype::Success, EndReason::ApiError)
+        (ResultSubtype::Success, EndReason::ApiError)
     );
     assert!(
         ended.is_error() && ended.text.starts_with("API Error: "),
@@ -252,7 +252,7 @@ async fn going_in_circles_is_told_and_then_ended() {
     let ended = agent.run("go", &rig.ear).await;
     assert_eq!(
         (ended.subtype, ended.reason),
-        (Subtype::DuringExecution, EndReason::RepeatedCalls)
+        (ResultSubtype::DuringExecution, EndReason::RepeatedCalls)
     );
     assert_eq!(model.requests().len(), 7);
     assert_valid(agent.conversation());

@@ -16,7 +16,7 @@ use crate::{
     tab::Tab,
 };
 
-pub(crate) use tree::Node;
+pub(crate) use tree::SnapshotNode;
 use tree::{AxTree, Frames};
 
 /// The maximum number of frames whose content is included.
@@ -26,7 +26,7 @@ const LOOKS: Duration = Duration::from_secs(60);
 
 /// The lines of a page at its last snapshot.
 #[derive(Clone)]
-pub(crate) struct Seen {
+pub(crate) struct LastSnapshot {
     lines: Arc<Vec<String>>,
     url: String,
 }
@@ -104,7 +104,7 @@ impl Tab {
                 Some(_) => print::around(&print::lines(root), words, part.most),
             });
         }
-        let budget = print::Budget {
+        let budget = print::SnapshotPrinter {
             tab: self,
             most: part.most,
         };
@@ -123,7 +123,7 @@ impl Tab {
             Some(before) if before.url == self.url() || !before.lines.is_empty() => {
                 Ok(diff::difference(&before.lines, &lines, most))
             }
-            _ => Ok(print::Budget { tab: self, most }.print(&root)),
+            _ => Ok(print::SnapshotPrinter { tab: self, most }.print(&root)),
         }
     }
 
@@ -135,12 +135,12 @@ impl Tab {
     pub async fn answer_time(&self) -> Result<Duration> {
         let main = self.with(|tab| tab.main.clone())?;
         let began = std::time::Instant::now();
-        let captured = self.call_within::<crate::wire::Nothing>(
+        let captured = self.call_within::<crate::wire::IgnoredResult>(
             LOOKS,
             "DOMSnapshot.captureSnapshot",
             json!({"computedStyles": [], "includePaintOrder": false}),
         );
-        let whole = self.call_within::<crate::wire::Nothing>(
+        let whole = self.call_within::<crate::wire::IgnoredResult>(
             LOOKS,
             "Accessibility.getFullAXTree",
             json!({"frameId": main}),
@@ -172,11 +172,11 @@ impl Tab {
         Ok(line)
     }
 
-    fn remember(&self, root: &Node) -> Result<Arc<Vec<String>>> {
+    fn remember(&self, root: &SnapshotNode) -> Result<Arc<Vec<String>>> {
         let lines = Arc::new(print::lines(root));
         let kept = Arc::clone(&lines);
         let url = self.url();
-        self.with(|tab| tab.seen = Some(Seen { lines: kept, url }))?;
+        self.with(|tab| tab.seen = Some(LastSnapshot { lines: kept, url }))?;
         Ok(lines)
     }
 
@@ -195,7 +195,7 @@ impl Tab {
     }
 
     /// Queries the trees of all frames and merges them.
-    async fn build_tree(&self) -> Result<Node> {
+    async fn build_tree(&self) -> Result<SnapshotNode> {
         self.is_awake().await?;
         let (main, mut frames) = self.with(|tab| {
             let frames: Vec<String> = tab
@@ -253,7 +253,7 @@ impl Tab {
         Ok(root)
     }
 
-    fn give_refs(&self, root: &mut Node) {
+    fn give_refs(&self, root: &mut SnapshotNode) {
         let mut state = self.shared.state();
         let Some(tab) = state.tabs.get(&self.number) else {
             return;

@@ -1,7 +1,7 @@
 //! Prints a tree as lines within a budget: each part gets a share, and what does not fit is counted
 //! and can be requested separately.
 
-use crate::{snapshot::Node, tab::Tab};
+use crate::{snapshot::SnapshotNode, tab::Tab};
 
 /// A part whose share would be smaller is left out and counted.
 const LEAST_SHARE: usize = 60;
@@ -9,8 +9,8 @@ const LEAST_SHARE: usize = 60;
 const AROUND: usize = 2;
 
 /// Returns every line of a tree, without its root.
-pub(super) fn lines(root: &Node) -> Vec<String> {
-    fn add(node: &Node, depth: usize, lines: &mut Vec<String>) {
+pub(super) fn lines(root: &SnapshotNode) -> Vec<String> {
+    fn add(node: &SnapshotNode, depth: usize, lines: &mut Vec<String>) {
         lines.push(format!("{}{}", "  ".repeat(depth.min(40)), node.line()));
         for child in &node.children {
             add(child, depth + 1, lines);
@@ -27,13 +27,13 @@ pub(super) fn lines(root: &Node) -> Vec<String> {
     all
 }
 
-pub(super) struct Budget<'a> {
+pub(super) struct SnapshotPrinter<'a> {
     pub(super) tab: &'a Tab,
     pub(super) most: usize,
 }
 
-impl Budget<'_> {
-    pub(super) fn print(&self, root: &Node) -> String {
+impl SnapshotPrinter<'_> {
+    pub(super) fn print(&self, root: &SnapshotNode) -> String {
         let sized = Sized::of(root, 0);
         let mut out = String::new();
         if root.role == "page" {
@@ -136,14 +136,14 @@ fn share(parts: &[Sized<'_>], budget: usize) -> usize {
 
 /// A tree with the number of characters of each part.
 struct Sized<'a> {
-    node: &'a Node,
+    node: &'a SnapshotNode,
     line: String,
     size: usize,
     children: Vec<Sized<'a>>,
 }
 
 impl<'a> Sized<'a> {
-    fn of(node: &'a Node, depth: usize) -> Self {
+    fn of(node: &'a SnapshotNode, depth: usize) -> Self {
         let line = node.line();
         let inner = if node.role == "page" { 0 } else { depth + 1 };
         let children: Vec<Self> = node

@@ -95,30 +95,30 @@ enum AxPropertyName {
 }
 
 /// Decides whether an element of a list is needed at all.
-trait Kept {
+trait KeepFilter {
     fn is_kept(&self) -> bool;
 }
 
-impl Kept for AxNode {
+impl KeepFilter for AxNode {
     /// Excludes inline text boxes, which repeat a text split into lines.
     fn is_kept(&self) -> bool {
         !matches!(self.role(), "InlineTextBox" | "LineBreak")
     }
 }
 
-impl Kept for AxProperty {
+impl KeepFilter for AxProperty {
     fn is_kept(&self) -> bool {
         self.name != AxPropertyName::Other
     }
 }
 
 /// Deserializes a list and drops unneeded elements immediately.
-fn kept<'de, T: Deserialize<'de> + Kept, D: Deserializer<'de>>(
+fn kept<'de, T: Deserialize<'de> + KeepFilter, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     struct List<T>(PhantomData<T>);
 
-    impl<'de, T: Deserialize<'de> + Kept> Visitor<'de> for List<T> {
+    impl<'de, T: Deserialize<'de> + KeepFilter> Visitor<'de> for List<T> {
         type Value = Vec<T>;
 
         fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -167,7 +167,7 @@ fn text_of(value: Option<&AxValue>) -> &str {
 
 /// A line with its children.
 #[derive(Clone)]
-pub(crate) struct Node {
+pub(crate) struct SnapshotNode {
     pub(crate) role: String,
     pub(crate) name: String,
     pub(crate) value: Option<String>,
@@ -177,10 +177,10 @@ pub(crate) struct Node {
     /// True if the element can be acted on, so it gets a ref.
     pub(crate) acts: bool,
     pub(crate) number: Option<u32>,
-    pub(crate) children: Vec<Node>,
+    pub(crate) children: Vec<SnapshotNode>,
 }
 
-impl Node {
+impl SnapshotNode {
     pub(crate) fn line(&self) -> String {
         let mut line = format!("- {}", self.role);
         if !self.name.is_empty() {
@@ -289,7 +289,7 @@ impl Frames {
             .insert(owner, (Arc::from(frame), Tree::new(tree)));
     }
 
-    pub(super) fn build(&self) -> Node {
+    pub(super) fn build(&self) -> SnapshotNode {
         let mut builder = Builder {
             frames: self,
             left: MOST_NODES,
@@ -306,7 +306,7 @@ impl Frames {
                 format!("… {} more nodes: find them by text", builder.dropped),
             ));
         }
-        Node {
+        SnapshotNode {
             role: "page".to_owned(),
             name: String::new(),
             value: None,
@@ -329,7 +329,7 @@ impl Builder<'_> {
         frame: &Arc<str>,
         at: usize,
         above: &str,
-        into: &mut Vec<Node>,
+        into: &mut Vec<SnapshotNode>,
         depth: usize,
     ) {
         let ax = &tree.nodes[at];
@@ -402,7 +402,7 @@ impl Builder<'_> {
             return;
         }
         self.left = self.left.saturating_sub(1);
-        let mut node = Node {
+        let mut node = SnapshotNode {
             role: role_word(role, ax.ignored),
             name,
             value: value_of(ax, role),
@@ -473,8 +473,8 @@ impl Builder<'_> {
     }
 }
 
-fn text_node(frame: &Arc<str>, text: String) -> Node {
-    Node {
+fn text_node(frame: &Arc<str>, text: String) -> SnapshotNode {
+    SnapshotNode {
         role: "text".to_owned(),
         name: text,
         value: None,

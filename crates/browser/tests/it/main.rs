@@ -18,7 +18,7 @@ mod vectors;
 use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use haft_browser::{
-    Chromium, ChromiumError, ChromiumOptions, PageAction, PassAll, RequestJudge, SnapshotPart, Tab,
+    Chromium, ChromiumError, ChromiumOptions, PageAction, AllowAllRequests, RequestInterceptor, SnapshotPart, Tab,
 };
 use haft_testkit::PageServer;
 use tempfile::TempDir;
@@ -43,7 +43,7 @@ struct Opened {
 
 impl Opened {
     async fn with(pages: &[(&str, &str)]) -> Option<Self> {
-        Self::judged(pages, Arc::new(PassAll)).await
+        Self::judged(pages, Arc::new(AllowAllRequests)).await
     }
 
     /// One page, opened.
@@ -53,7 +53,7 @@ impl Opened {
         Some((opened, tab))
     }
 
-    async fn judged(pages: &[(&str, &str)], judge: Arc<dyn RequestJudge>) -> Option<Self> {
+    async fn judged(pages: &[(&str, &str)], judge: Arc<dyn RequestInterceptor>) -> Option<Self> {
         haft_testkit::bound_this_process();
         let Some(program) = PROGRAMS.into_iter().find(|path| Path::new(path).exists()) else {
             haft_testkit::skip("pages in a browser: there is no Chromium");
@@ -140,7 +140,7 @@ fn ref_of(snapshot: &str, words: &str) -> u32 {
     text.split(']').next().unwrap().parse().unwrap()
 }
 
-async fn click(tab: &Tab, words: &str) -> Result<haft_browser::Acted, ChromiumError> {
+async fn click(tab: &Tab, words: &str) -> Result<haft_browser::ActionOutcome, ChromiumError> {
     let on = ref_of(&snapshot(tab).await, words);
     tab.act(&PageAction::Click { on, double: false }).await
 }

@@ -6,8 +6,8 @@ use std::{
 };
 
 use haft_browser::{
-    BrowserRequest, ChromiumError, Judging, PageAction, PictureOf, RequestJudge, ServedFile,
-    SnapshotPart, Verdict,
+    BrowserRequest, ChromiumError, VerdictFuture, PageAction, ScreenshotArea, RequestInterceptor, ServedFile,
+    SnapshotPart, RequestVerdict,
 };
 use serde_json::json;
 
@@ -284,11 +284,11 @@ async fn v13_a_long_page_fits_and_is_found_in() {
 /// Refuses hosts and serves two files.
 struct Rules;
 
-impl RequestJudge for Rules {
-    fn intercept<'a>(&'a self, request: &'a BrowserRequest) -> Judging<'a> {
+impl RequestInterceptor for Rules {
+    fn intercept<'a>(&'a self, request: &'a BrowserRequest) -> VerdictFuture<'a> {
         Box::pin(async move {
             let file = |content_type: &str, body: &str| {
-                Verdict::Serve(ServedFile {
+                RequestVerdict::Serve(ServedFile {
                     status: 200,
                     content_type: content_type.to_owned(),
                     body: body.as_bytes().to_vec(),
@@ -303,14 +303,14 @@ impl RequestJudge for Rules {
                     "text/javascript",
                     "out.textContent = (await fetch('../../etc/passwd')).status + ' module'",
                 ),
-                url if url.starts_with("http://haft.localhost/") => Verdict::Serve(ServedFile {
+                url if url.starts_with("http://haft.localhost/") => RequestVerdict::Serve(ServedFile {
                     status: 404,
                     content_type: "text/plain".to_owned(),
                     body: Vec::new(),
                 }),
-                url if url.starts_with("http://127.0.0.1") => Verdict::Pass,
-                url if request.is_page => Verdict::Refuse(format!("{url} was not allowed")),
-                _ => Verdict::Pass,
+                url if url.starts_with("http://127.0.0.1") => RequestVerdict::Pass,
+                url if request.is_page => RequestVerdict::Refuse(format!("{url} was not allowed")),
+                _ => RequestVerdict::Pass,
             }
         })
     }
@@ -369,7 +369,7 @@ async fn v18_a_picture_has_a_size_that_models_take() {
         return;
     };
     let tab = opened.go("/").await;
-    let picture = tab.picture(PictureOf::Page).await.unwrap();
+    let picture = tab.picture(ScreenshotArea::Page).await.unwrap();
     assert_eq!(picture.shows.1, 8000);
     assert!(picture.cut_from.is_some_and(|(_, height)| height >= 30_000));
     let (width, height) = size(&picture);
@@ -377,12 +377,12 @@ async fn v18_a_picture_has_a_size_that_models_take() {
         width.max(height) <= 1_568 && height > 1_400,
         "{width}x{height}"
     );
-    let view = tab.picture(PictureOf::View).await.unwrap();
+    let view = tab.picture(ScreenshotArea::View).await.unwrap();
     assert_eq!((size(&view), view.cut_from), ((1280, 800), None));
 }
 
 /// Of a PNG or JPEG, by its own words.
-pub(crate) fn size(picture: &haft_browser::Picture) -> (u32, u32) {
+pub(crate) fn size(picture: &haft_browser::Screenshot) -> (u32, u32) {
     let bytes = &picture.bytes;
     if picture.media_type == "image/png" {
         let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());

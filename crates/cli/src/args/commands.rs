@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use haft::Format;
+use haft::ToolFormat;
 
 use super::McpCommand;
 use crate::modes::headless::flags::{Headless, ModelFlags, PromptFlags, ProviderKind};
@@ -376,7 +376,7 @@ pub(crate) enum Provider {
     Mcp,
 }
 
-impl From<Provider> for Format {
+impl From<Provider> for ToolFormat {
     fn from(provider: Provider) -> Self {
         match provider {
             Provider::Anthropic => Self::Anthropic,

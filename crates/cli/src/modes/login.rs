@@ -54,7 +54,7 @@ fn key() -> anyhow::Result<String> {
         return Ok(key);
     }
     show::prompt("API key of your provider (nothing is shown as you type): ");
-    let unseen = Unseen::begin(&stdin)?;
+    let unseen = EchoOff::begin(&stdin)?;
     let mut key = String::new();
     let read = stdin.read_line(&mut key);
     drop(unseen);
@@ -64,9 +64,9 @@ fn key() -> anyhow::Result<String> {
 }
 
 /// Disables the terminal's echo until it is dropped.
-struct Unseen<'a, F: AsFd>(&'a F, Termios);
+struct EchoOff<'a, F: AsFd>(&'a F, Termios);
 
-impl<'a, F: AsFd> Unseen<'a, F> {
+impl<'a, F: AsFd> EchoOff<'a, F> {
     fn begin(terminal: &'a F) -> io::Result<Self> {
         let before = tcgetattr(terminal)?;
         let mut silent = before.clone();
@@ -76,7 +76,7 @@ impl<'a, F: AsFd> Unseen<'a, F> {
     }
 }
 
-impl<F: AsFd> Drop for Unseen<'_, F> {
+impl<F: AsFd> Drop for EchoOff<'_, F> {
     fn drop(&mut self) {
         let _ = tcsetattr(self.0, OptionalActions::Now, &self.1);
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use haft_agent::transcript::{
-    Sessions,
+    ProjectSessions,
     stats::{ModelStats, SessionStats, StatsReader, ToolStats},
 };
 use haft_host::{Environment, all_conversations, export, moment};
@@ -15,7 +15,7 @@ use crate::{args::SessionArgs, session, show};
 
 pub(crate) fn run(
     args: &SessionArgs,
-    here: &Sessions,
+    here: &ProjectSessions,
     named: Option<&str>,
     all: bool,
     as_json: bool,
@@ -59,14 +59,14 @@ pub(crate) fn run(
 }
 
 /// The usage of one model and its cost in USD, if its price is known.
-struct Spent<'a> {
+struct ModelSpend<'a> {
     model: &'a str,
     stats: ModelStats,
     cost: Option<f64>,
 }
 
 /// Returns the models by name, and the total. The total cost covers only models with a known price.
-fn spent<'a>(stats: &'a SessionStats, prices: &Prices) -> (Vec<Spent<'a>>, Spent<'a>) {
+fn spent<'a>(stats: &'a SessionStats, prices: &Prices) -> (Vec<ModelSpend<'a>>, ModelSpend<'a>) {
     let mut total = ModelStats::default();
     let mut cost = 0.0;
     let rows = stats.models.iter().map(|(model, one)| {
@@ -74,14 +74,14 @@ fn spent<'a>(stats: &'a SessionStats, prices: &Prices) -> (Vec<Spent<'a>>, Spent
         cost += own.unwrap_or_default();
         total.replies += one.replies;
         total.usage.add(&one.usage);
-        Spent {
+        ModelSpend {
             model,
             stats: one.clone(),
             cost: own,
         }
     });
-    let rows: Vec<Spent<'_>> = rows.collect();
-    let total = Spent {
+    let rows: Vec<ModelSpend<'_>> = rows.collect();
+    let total = ModelSpend {
         model: "total",
         stats: total,
         cost: Some(cost),
@@ -90,8 +90,8 @@ fn spent<'a>(stats: &'a SessionStats, prices: &Prices) -> (Vec<Spent<'a>>, Spent
 }
 
 /// Returns the models that were used but have no known price.
-fn unpriced<'a>(models: &[Spent<'a>]) -> Vec<&'a str> {
-    let took = |one: &&Spent<'_>| one.cost.is_none() && one.stats.usage != Usage::default();
+fn unpriced<'a>(models: &[ModelSpend<'a>]) -> Vec<&'a str> {
+    let took = |one: &&ModelSpend<'_>| one.cost.is_none() && one.stats.usage != Usage::default();
     models.iter().filter(took).map(|one| one.model).collect()
 }
 
@@ -144,7 +144,7 @@ fn to_text(stats: &SessionStats, prices: &Prices) -> String {
             "CACHE WRITE",
             "USD",
         ];
-        let row = |one: &Spent<'_>| {
+        let row = |one: &ModelSpend<'_>| {
             let usage = &one.stats.usage;
             [
                 name(one.model),
@@ -224,7 +224,7 @@ fn to_json(stats: &SessionStats, prices: &Prices) -> Value {
             "cacheWrite": usage.cache_write,
         })
     };
-    let model = |one: &Spent<'_>| {
+    let model = |one: &ModelSpend<'_>| {
         json!({
             "model": one.model,
             "replies": one.stats.replies,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft::SessionId;
-use haft_agent::transcript::{Listed, load};
+use haft_agent::transcript::{SessionListing, load};
 use haft_host::{
     Environment, ExistingFile, ExportError, ExportFormat, conversations, export, moment,
 };
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     args::{SessionArgs, Sessions},
     exit::Exit,
-    line_input::{AnswerSource, Heard, read_answer},
+    line_input::{AnswerSource, LineInput, read_answer},
     modes::session_stats,
     session, show,
 };
@@ -89,7 +89,7 @@ fn is_agreed(id: SessionId) -> anyhow::Result<bool> {
         &format!("Delete session {id} for good? [y]es, [n]o: "),
         None,
     );
-    Ok(matches!(answer, Heard::Line(said) if ["y", "yes"].contains(&said.trim())))
+    Ok(matches!(answer, LineInput::Line(said) if ["y", "yes"].contains(&said.trim())))
 }
 
 /// Exports a session to a file or to stdout.
@@ -117,7 +117,7 @@ fn export(
     Ok(())
 }
 
-fn list(listed: &[Listed], as_json: bool) -> anyhow::Result<()> {
+fn list(listed: &[SessionListing], as_json: bool) -> anyhow::Result<()> {
     if as_json {
         for one in listed {
             show::json(

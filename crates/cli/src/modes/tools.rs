@@ -1,6 +1,6 @@
 //! `haft tools`: lists the tools, human-readable or in a provider's format.
 
-use haft::{Access, Format, Haft, Pool, engine::pool::PoolTool, engine::pool::definitions};
+use haft::{Access, ToolFormat, Haft, Pool, engine::pool::PoolTool, engine::pool::definitions};
 use serde_json::Value;
 
 use crate::{
@@ -15,8 +15,8 @@ pub(crate) async fn run(args: SessionArgs, tools: Tools) -> anyhow::Result<Exit>
     let pool = haft.pool();
     let format = tools
         .format
-        .map(Format::from)
-        .or(tools.json.then_some(Format::Anthropic));
+        .map(ToolFormat::from)
+        .or(tools.json.then_some(ToolFormat::Anthropic));
     if tools.cost {
         let agent = session::agent_tools(&args).await?;
         show::line(&costs(&agent, tools.name.as_deref())?)?;
@@ -102,7 +102,7 @@ fn costs(agent: &Haft, name: Option<&str>) -> anyhow::Result<String> {
 /// Lists the tools of an agent. `callable` contains those that `haft exec` and `haft call` can use.
 fn table(agent: &Haft, callable: &Pool) -> String {
     let pool = agent.pool();
-    let sent: Vec<Value> = agent.definitions(Format::Anthropic);
+    let sent: Vec<Value> = agent.definitions(ToolFormat::Anthropic);
     let is_sent = |name: &str| sent.iter().any(|tool| tool["name"] == name);
     let mut rows = vec![["NAME", "CLASS", "LEVEL", "CONCURRENCY", "TOKENS"].map(str::to_owned)];
     let (mut total, mut deferred, mut agents) = (0, 0, 0);

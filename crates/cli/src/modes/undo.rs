@@ -7,10 +7,10 @@ use std::{
 };
 
 use anyhow::Context;
-use haft::{CallId, Card, CardPiece, DiffHunk, SessionId, session_folder};
+use haft::{CallId, Card, CardSection, DiffHunk, SessionId, session_folder};
 use haft_host::moment;
 use haft_journal::{
-    ChangeKind, Mode, UndoHistory, Undone, UnitState, UnitSummary, Which, WriteGrant,
+    ChangeKind, UndoMode, UndoHistory, UndoOutcome, UnitState, UnitSummary, UndoSelection, WriteGrant,
 };
 
 use crate::{
@@ -36,9 +36,9 @@ pub(crate) fn run(session: &SessionArgs, undo: &Undo) -> anyhow::Result<Exit> {
         return list(&histories, &cwd);
     }
     let mode = if undo.preview {
-        Mode::Preview
+        UndoMode::Preview
     } else {
-        Mode::Apply
+        UndoMode::Apply
     };
     let ticket = WriteGrant::unconfined(CallId::new().to_string(), "haft undo");
     let mut nothing = true;
@@ -76,7 +76,7 @@ fn histories(cwd: &Path) -> anyhow::Result<Vec<UndoHistory>> {
 fn chosen<'a>(
     histories: &'a [UndoHistory],
     undo: &Undo,
-) -> anyhow::Result<Vec<(&'a UndoHistory, Which)>> {
+) -> anyhow::Result<Vec<(&'a UndoHistory, UndoSelection)>> {
     let mut changes = Vec::new();
     for history in histories {
         changes.extend(history.list(MOST)?.into_iter().map(|unit| (history, unit)));
@@ -90,19 +90,19 @@ fn chosen<'a>(
             let (history, _) = known.with_context(|| {
                 format!("no change has the id {id}; `haft undo --list` shows them")
             })?;
-            Ok(vec![(history, Which::Unit(id.clone()))])
+            Ok(vec![(history, UndoSelection::Unit(id.clone()))])
         }
         (None, Some(since)) => {
             let since = moment::parse(since, SystemTime::now()).with_context(|| {
                 format!("--since {since}: expected a span such as 10m, 2h, 1d, or a time such as 2026-01-31T12:00 (UTC)")
             })?;
-            let mut since_then: Vec<(&UndoHistory, Which)> = Vec::new();
+            let mut since_then: Vec<(&UndoHistory, UndoSelection)> = Vec::new();
             for (history, unit) in &changes {
                 let known = since_then
                     .iter()
                     .any(|(other, _)| other.folder() == history.folder());
                 if stands(unit) && unit.time >= since && !known {
-                    since_then.push((*history, Which::Since(since)));
+                    since_then.push((*history, UndoSelection::Since(since)));
                 }
             }
             Ok(since_then)
@@ -112,7 +112,7 @@ fn chosen<'a>(
                 .iter()
                 .find(|(_, unit)| stands(unit) && unit.undoes.is_empty());
             Ok(last
-                .map(|(history, _)| (*history, Which::Last))
+                .map(|(history, _)| (*history, UndoSelection::Last))
                 .into_iter()
                 .collect())
         }
@@ -181,7 +181,7 @@ fn state(unit: &UnitSummary) -> String {
     }
 }
 
-fn tell(undone: &Undone, cwd: &Path) -> anyhow::Result<()> {
+fn tell(undone: &UndoOutcome, cwd: &Path) -> anyhow::Result<()> {
     let style = Style::of_stdout();
     for file in undone.files.iter().take(TOLD) {
         let did = match (undone.unit.is_some(), file.change) {
@@ -201,7 +201,7 @@ fn tell(undone: &Undone, cwd: &Path) -> anyhow::Result<()> {
         });
         let card = Card::new("Undo", file.given.display().to_string())
             .with_summary(did)
-            .with(CardPiece::Diff(hunks.collect()));
+            .with(CardSection::Diff(hunks.collect()));
         show::drawn(show::card(&card, false, cwd, style).trim_end())?;
     }
     let more = |count: usize| match count.saturating_sub(TOLD) {
@@ -216,7 +216,7 @@ fn tell(undone: &Undone, cwd: &Path) -> anyhow::Result<()> {
     more(undone.left.len())?;
     if let Some(conflict) = &undone.conflict {
         let card = Card::new("Undo", "").with_summary("would be refused");
-        let card = card.with(CardPiece::Text(conflict.clone()));
+        let card = card.with(CardSection::Text(conflict.clone()));
         show::drawn(show::card(&card, true, cwd, style).trim_end())?;
     }
     if let Some(unit) = &undone.unit {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft::{Card, CardPiece, DiffHunk};
+use haft::{Card, CardSection, DiffHunk};
 
 use super::{Style, clean, distinct, distinct_line};
 
@@ -22,17 +22,17 @@ pub(crate) fn card(card: &Card, is_error: bool, cwd: &Path, style: Style) -> Str
     let mut text = heading.drawn(&mark, style);
     for piece in &card.body {
         match piece {
-            CardPiece::Text(plain) => indented(&mut text, &clean(plain), |line| line.to_owned()),
+            CardSection::Text(plain) => indented(&mut text, &clean(plain), |line| line.to_owned()),
             // Our own text is wrapped; lines of files and results are not.
-            CardPiece::Muted(plain) => {
+            CardSection::Muted(plain) => {
                 let words = own_words(&clean(&from_here(plain, cwd)), style);
                 indented(&mut text, &words, |line| style.dim(line));
             }
-            CardPiece::Alarm(plain) => {
+            CardSection::Alarm(plain) => {
                 let words = own_words(&clean(&from_here(plain, cwd)), style);
                 indented(&mut text, &words, |line| style.red(line));
             }
-            CardPiece::Diff(hunks) => diff(&mut text, hunks, style),
+            CardSection::Diff(hunks) => diff(&mut text, hunks, style),
         }
     }
     text
@@ -52,19 +52,19 @@ pub(crate) fn question(card: &Card, style: Style) -> String {
     for piece in &card.body {
         match piece {
             // A plan is prose and may contain typographic dashes and quotes.
-            CardPiece::Text(plain) if card.title == "Plan" => {
+            CardSection::Text(plain) if card.title == "Plan" => {
                 indented(&mut text, &clean(plain), |line| line.to_owned());
             }
-            CardPiece::Text(plain) => indented(&mut text, &distinct(plain), |line| line.to_owned()),
-            CardPiece::Muted(plain) => {
+            CardSection::Text(plain) => indented(&mut text, &distinct(plain), |line| line.to_owned()),
+            CardSection::Muted(plain) => {
                 let words = own_words(&distinct(plain), style);
                 indented(&mut text, &words, |line| style.dim(line));
             }
-            CardPiece::Alarm(plain) => {
+            CardSection::Alarm(plain) => {
                 let words = own_words(&distinct(plain), style);
                 indented(&mut text, &words, |line| style.red(line));
             }
-            CardPiece::Diff(hunks) => diff(&mut text, hunks, style),
+            CardSection::Diff(hunks) => diff(&mut text, hunks, style),
         }
     }
     text
@@ -195,8 +195,8 @@ mod tests {
             "cd /q && rm -rf /p/x \u{2010}v caf\u{65}\u{301}\nrm y",
         )
         .with_summary("\u{202e}harmless")
-        .with(CardPiece::Text("echo \u{200b}\nrm p\u{430}th".into()))
-        .with(CardPiece::Alarm("without the sandbox".into()));
+        .with(CardSection::Text("echo \u{200b}\nrm p\u{430}th".into()))
+        .with(CardSection::Alarm("without the sandbox".into()));
         insta::assert_snapshot!(question(&asked, Style::fixed(false, 80)));
     }
 
@@ -228,9 +228,9 @@ mod tests {
         let here = Path::new("/home/me/project");
         let drawn = Card::new("Edit", "/home/me/project/src/lib.rs")
             .with_summary("1 place (+2 −1)")
-            .with(CardPiece::Diff(hunks))
-            .with(CardPiece::Muted("a note".into()))
-            .with(CardPiece::Alarm(
+            .with(CardSection::Diff(hunks))
+            .with(CardSection::Muted("a note".into()))
+            .with(CardSection::Alarm(
                 "two lines,\n  one of which is longer than forty columns".into(),
             ));
         let plain = card(&drawn, false, here, Style::fixed(false, 40));

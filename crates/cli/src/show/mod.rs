@@ -16,4 +16,4 @@ pub(crate) use screen::{
 };
 pub(crate) use style::Style;
 pub(crate) use table::table;
-pub(crate) use watch::Watch;
+pub(crate) use watch::RunWatcher;

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use haft_agent::{AgentEvent, NoticeLevel, Sink};
+use haft_agent::{AgentEvent, NoticeLevel, AgentEventSink};
 use haft_models::ModelEvent;
 
 use super::{Style, card, clean, drawn, line, part, warn_drawn};
@@ -14,7 +14,7 @@ use super::{Style, card, clean, drawn, line, part, warn_drawn};
 const LONGEST_CARD: usize = 10;
 
 /// Prints the model's reply as it arrives, and each call once it is finished.
-pub(crate) struct Watch {
+pub(crate) struct RunWatcher {
     target: WatchTarget,
     style: Style,
     cwd: PathBuf,
@@ -36,7 +36,7 @@ struct ReplyLine {
     blanks: usize,
 }
 
-impl Watch {
+impl RunWatcher {
     /// Creates a watcher that writes to stdout. Paths below `cwd` are shown relative to it.
     pub(crate) fn on_stdout(style: Style, cwd: &Path) -> Self {
         Self::new(WatchTarget::Stdout, style, cwd)
@@ -127,7 +127,7 @@ impl Watch {
     }
 }
 
-impl Watch {
+impl RunWatcher {
     fn show_model(&self, event: &ModelEvent) -> std::io::Result<()> {
         let waiting = match event {
             ModelEvent::Text { text, .. } if self.target == WatchTarget::Stdout => {
@@ -164,7 +164,7 @@ impl Watch {
     }
 }
 
-impl Sink for Watch {
+impl AgentEventSink for RunWatcher {
     fn on_event(&self, event: &AgentEvent) {
         // If the reader has exited, the next write elsewhere reports the error.
         let _ = self.show(event);

@@ -5,10 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft::{Card, Update};
+use haft::{Card, ProgressUpdate};
 use haft_terminal::{TextLine, TextStyle};
 
-use super::{cards, look::Look, words};
+use super::{cards, look::UiStyle, words};
 
 /// The maximum number of output lines shown for a running call.
 const TAIL_LINES: usize = 5;
@@ -80,14 +80,14 @@ impl RunningCalls {
         }
     }
 
-    pub(crate) fn progress(&mut self, tool_use_id: &str, update: &Update) {
+    pub(crate) fn progress(&mut self, tool_use_id: &str, update: &ProgressUpdate) {
         let Some(call) = self.find(tool_use_id) else {
             return;
         };
         match update {
-            Update::Text { text } => call.print(text),
-            Update::Note { text } => call.note.clone_from(text),
-            Update::Step { done, total } => {
+            ProgressUpdate::Text { text } => call.print(text),
+            ProgressUpdate::Note { text } => call.note.clone_from(text),
+            ProgressUpdate::Step { done, total } => {
                 call.note = match total {
                     Some(total) => format!("{done} of {total}"),
                     None => done.to_string(),
@@ -156,7 +156,7 @@ impl RunningCalls {
 
 /// The parameters that all calls of a frame share.
 pub(crate) struct CallFrame<'a> {
-    pub(crate) look: &'a Look,
+    pub(crate) look: &'a UiStyle,
     pub(crate) cwd: &'a Path,
     pub(crate) now: Instant,
     pub(crate) step: usize,
@@ -263,7 +263,7 @@ mod tests {
         calls.begin("a", Card::new("Bash", "yes"), Instant::now());
         let text = "é".repeat(2048);
         for _ in 0..1000 {
-            calls.progress("a", &Update::Text { text: text.clone() });
+            calls.progress("a", &ProgressUpdate::Text { text: text.clone() });
         }
         assert!(calls.calls[0].tail.len() <= TAIL_BYTES + text.len());
         assert_eq!(calls.calls[0].bytes, 1000 * 4096);

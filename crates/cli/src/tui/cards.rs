@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use haft::{Card, CardPiece, DiffHunk};
+use haft::{Card, CardSection, DiffHunk};
 use haft_terminal::{
     HistoryItem, TextLine, TextStyle, code::CodeLexer, diff::changed_words, width::text_width,
 };
 
-use super::look::Look;
+use super::look::UiStyle;
 use crate::show::from_here;
 
 /// The maximum number of rows of a body.
@@ -27,7 +27,7 @@ pub(crate) enum CardMark {
 }
 
 /// Returns the history items of a finished call.
-pub(crate) fn history(card: &Card, mark: CardMark, cwd: &Path, look: &Look) -> Vec<HistoryItem> {
+pub(crate) fn history(card: &Card, mark: CardMark, cwd: &Path, look: &UiStyle) -> Vec<HistoryItem> {
     let most = match (look.verbose, has_diff(card)) {
         (true, _) => VERBOSE_ROWS,
         (false, true) => DIFF_ROWS,
@@ -40,13 +40,13 @@ pub(crate) fn history(card: &Card, mark: CardMark, cwd: &Path, look: &Look) -> V
 
 /// Returns whether the card contains a diff.
 pub(crate) fn has_diff(card: &Card) -> bool {
-    let is_diff = |piece: &CardPiece| matches!(piece, CardPiece::Diff(_));
+    let is_diff = |piece: &CardSection| matches!(piece, CardSection::Diff(_));
     card.body.iter().any(is_diff)
 }
 
 /// Returns the first rows and the number of the omitted ones. A single omitted row is shown instead
 /// of counted.
-fn shortened(mut items: Vec<HistoryItem>, most: usize, look: &Look) -> Vec<HistoryItem> {
+fn shortened(mut items: Vec<HistoryItem>, most: usize, look: &UiStyle) -> Vec<HistoryItem> {
     if items.len() > most + 1 {
         let more = items.len() - most;
         items.truncate(most);
@@ -57,7 +57,7 @@ fn shortened(mut items: Vec<HistoryItem>, most: usize, look: &Look) -> Vec<Histo
     items
 }
 
-fn heading(card: &Card, mark: CardMark, cwd: &Path, look: &Look) -> TextLine {
+fn heading(card: &Card, mark: CardMark, cwd: &Path, look: &UiStyle) -> TextLine {
     let mut line = match mark {
         CardMark::Worked => TextLine::styled(look.bullet(), look.theme.success),
         CardMark::Failed => TextLine::styled(look.cross(), look.theme.failure),
@@ -83,7 +83,7 @@ fn heading(card: &Card, mark: CardMark, cwd: &Path, look: &Look) -> TextLine {
 
 /// Truncates a line to the available width. The ellipsis shows that text is missing: a truncated
 /// command has a different meaning.
-pub(crate) fn cut(words: &TextLine, room: usize, look: &Look) -> TextLine {
+pub(crate) fn cut(words: &TextLine, room: usize, look: &UiStyle) -> TextLine {
     if words.width() <= room {
         return words.clone();
     }
@@ -96,7 +96,7 @@ pub(crate) fn cut(words: &TextLine, room: usize, look: &Look) -> TextLine {
 }
 
 /// Returns the text after the mark: title, subject, summary.
-pub(crate) fn words(card: &Card, cwd: &Path, look: &Look) -> TextLine {
+pub(crate) fn words(card: &Card, cwd: &Path, look: &UiStyle) -> TextLine {
     let mut line = TextLine::plain(" ");
     line.push(&card.title, TextStyle::new().bold());
     let subject = from_here(&card.subject, cwd);
@@ -113,21 +113,21 @@ pub(crate) fn words(card: &Card, cwd: &Path, look: &Look) -> TextLine {
 
 /// Returns the indented rows below the heading. Our own text wraps at words; lines of files and
 /// results are not changed.
-fn body_items(card: &Card, cwd: &Path, look: &Look) -> Vec<HistoryItem> {
+fn body_items(card: &Card, cwd: &Path, look: &UiStyle) -> Vec<HistoryItem> {
     let mut items = Vec::new();
     for piece in &card.body {
         let mut rows = Vec::new();
         match piece {
-            CardPiece::Text(text) => indented(&mut rows, text, TextStyle::new()),
-            CardPiece::Muted(text) => {
+            CardSection::Text(text) => indented(&mut rows, text, TextStyle::new()),
+            CardSection::Muted(text) => {
                 indented(&mut rows, &from_here(text, cwd), look.theme.faint);
             }
-            CardPiece::Alarm(text) => {
+            CardSection::Alarm(text) => {
                 indented(&mut rows, &from_here(text, cwd), look.theme.failure);
             }
-            CardPiece::Diff(hunks) => diff(&mut rows, hunks, &card.subject, look),
+            CardSection::Diff(hunks) => diff(&mut rows, hunks, &card.subject, look),
         }
-        let is_ours = matches!(piece, CardPiece::Muted(_) | CardPiece::Alarm(_));
+        let is_ours = matches!(piece, CardSection::Muted(_) | CardSection::Alarm(_));
         items.extend(rows.into_iter().map(|line| match is_ours {
             true => HistoryItem::Prose { line, indent: 2 },
             false => HistoryItem::Verbatim(line),
@@ -137,7 +137,7 @@ fn body_items(card: &Card, cwd: &Path, look: &Look) -> Vec<HistoryItem> {
 }
 
 /// Returns the rows of a diff.
-pub(crate) fn diff_rows(hunks: &[DiffHunk], path: &str, look: &Look) -> Vec<TextLine> {
+pub(crate) fn diff_rows(hunks: &[DiffHunk], path: &str, look: &UiStyle) -> Vec<TextLine> {
     let mut rows = Vec::new();
     diff(&mut rows, hunks, path, look);
     rows
@@ -159,7 +159,7 @@ pub(crate) fn one_line(text: &str) -> String {
 
 /// Draws changed lines with their line numbers: in the old file for removed lines, in the new one
 /// for all others.
-fn diff(rows: &mut Vec<TextLine>, hunks: &[DiffHunk], path: &str, look: &Look) {
+fn diff(rows: &mut Vec<TextLine>, hunks: &[DiffHunk], path: &str, look: &UiStyle) {
     let last = hunks
         .iter()
         .map(|hunk| (hunk.old_start + hunk.old_lines).max(hunk.new_start + hunk.new_lines))

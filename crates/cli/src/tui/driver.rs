@@ -6,16 +6,16 @@ use std::{
     sync::mpsc::{Receiver, Sender},
 };
 
-use haft::engine::{permissions::Scope, settings::SettingsFile};
+use haft::engine::{permissions::SettingsScope, settings::SettingsFile};
 use haft_host::{
-    AgentSession, EarlierConversation, OpenError, Permitted, SessionConfig, SessionEvent,
+    AgentSession, EarlierConversation, OpenError, ResolvedSettings, SessionConfig, SessionEvent,
     SessionParts, accept_trust, conversations, error_chain, exchanges, key_report,
     session_entries, trust_report,
 };
 use tokio::runtime::Handle;
 
 use super::{
-    app::{Found, Input, OpenedSession},
+    app::{JobResult, AppInput, OpenedSession},
     first_run::trust_facts,
     keybindings::Keybindings,
     resume::MOST_EXCHANGES,
@@ -44,30 +44,30 @@ impl Driver {
                 Ok(session) => {
                     handle.spawn(self.follow(session));
                 }
-                Err(why) => self.report(Input::NotOpened(why)),
+                Err(why) => self.report(AppInput::NotOpened(why)),
             }
         });
     }
 
-    fn report(&self, input: Input) {
+    fn report(&self, input: AppInput) {
         let number = self.number;
         let _ = self.ui.send(UiEvent::OfSession { number, input });
     }
 
-    fn found(&self, found: Found) {
-        self.report(Input::Found(found));
+    fn found(&self, found: JobResult) {
+        self.report(AppInput::Found(found));
     }
 
     fn begin(&self) -> Result<AgentSession, String> {
         let config = &self.config;
         self.ask_trust().map_err(in_words)?;
-        let permitted = Permitted::load(config).map_err(in_words)?;
-        self.report(Input::Settings(Box::new(settings(&permitted))));
+        let permitted = ResolvedSettings::load(config).map_err(in_words)?;
+        self.report(AppInput::Settings(Box::new(settings(&permitted))));
         let folder = &permitted.settings.places.user;
         let (keybindings, warning) = Keybindings::load(&folder.join("keybindings.json"));
-        self.found(Found::Keybindings(keybindings));
+        self.found(JobResult::Keybindings(keybindings));
         for warning in permitted.warnings().into_iter().chain(warning) {
-            self.found(Found::Warning(warning));
+            self.found(JobResult::Warning(warning));
         }
         let model = &config.model;
         let is_scripted = model.script.is_some() || model.replay.is_some();
@@ -75,11 +75,11 @@ impl Driver {
             && let Ok(report) = key_report(config)
             && report.source.is_none()
         {
-            self.found(Found::NoKey(report));
+            self.found(JobResult::NoKey(report));
         }
         let (ui, number) = (self.ui.clone(), self.number);
         let sink = move |event: &SessionEvent| {
-            let input = Input::Session(Box::new(event.clone()));
+            let input = AppInput::Session(Box::new(event.clone()));
             let _ = ui.send(UiEvent::OfSession { number, input });
         };
         let parts = SessionParts::new(sink)
@@ -89,7 +89,7 @@ impl Driver {
         if let Some(path) = earlier(config)
             && let Ok(exchanges) = exchanges(&path, MOST_EXCHANGES)
         {
-            self.found(Found::Exchanges(exchanges));
+            self.found(JobResult::Exchanges(exchanges));
         }
         let input = session.input();
         let opened = OpenedSession {
@@ -114,7 +114,7 @@ impl Driver {
         let Some(facts) = trust_facts(&trust_report(&self.config)?) else {
             return Ok(());
         };
-        self.found(Found::Untrusted(facts));
+        self.found(JobResult::Untrusted(facts));
         if self.trust.recv() == Ok(true) {
             accept_trust(&self.config)?;
         }
@@ -126,7 +126,7 @@ impl Driver {
             Ok(_) => None,
             Err(error) => Some(in_words(error)),
         };
-        self.report(Input::Ended(problem));
+        self.report(AppInput::Ended(problem));
     }
 }
 
@@ -135,11 +135,11 @@ fn in_words(error: OpenError) -> String {
 }
 
 /// Returns the terminal settings. Commands are taken only from files that are trusted to run code.
-fn settings(permitted: &Permitted) -> TuiSettings {
+fn settings(permitted: &ResolvedSettings) -> TuiSettings {
     let all = &permitted.settings;
     let mut settings = TuiSettings::of(&all.merged());
     let may_run = |layer: &&SettingsFile| {
-        let planted = layer.scope == Scope::Local && layer.from_workspace;
+        let planted = layer.scope == SettingsScope::Local && layer.from_workspace;
         !layer.is_in_workspace() || (all.trust.runs && (!planted || all.trust.allows))
     };
     let first = |key: &str| {

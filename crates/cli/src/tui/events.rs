@@ -4,14 +4,14 @@ use std::{path::Path, time::Instant};
 
 use haft::{
     CallResult, Content, TaskEvent,
-    engine::hooks::{HookNews, HookStage},
+    engine::hooks::{HookRunEvent, HookStage},
 };
-use haft_agent::{AgentEvent, Began, EndReason, NoticeLevel};
+use haft_agent::{AgentEvent, RunStart, EndReason, NoticeLevel};
 use haft_host::{RewindKind, SessionActivity, SessionEvent, TurnResult};
 use haft_models::ModelEvent;
 
 use super::{
-    app::{App, Effect, Overlay, RunState},
+    app::{App, AppEffect, Overlay, RunState},
     ask::QuestionId,
     cards::{self, CardMark},
     hook_sequence, notify, words,
@@ -28,13 +28,13 @@ impl App {
         match event {
             SessionEvent::Warning(text) => self.warn(&format!("! {text}")),
             SessionEvent::Notice { level, text } => self.notice(level, &text),
-            SessionEvent::Hook(HookNews {
+            SessionEvent::Hook(HookRunEvent {
                 stage: HookStage::Ended { stdout, .. },
                 ..
             }) => {
                 let controls = hook_sequence::of_output(&stdout, self.capabilities.in_tmux);
                 if !controls.is_empty() {
-                    self.effect(Effect::Terminal(controls));
+                    self.effect(AppEffect::Terminal(controls));
                 }
             }
             // The card of the call shows the text if this window has the focus.
@@ -113,7 +113,7 @@ impl App {
 
     fn bell(&mut self) {
         let bell = vec![haft_terminal::paint::TerminalControl::Bell];
-        self.effect(Effect::Terminal(bell));
+        self.effect(AppEffect::Terminal(bell));
     }
 
     fn on_run_started(&mut self, now: Instant) {
@@ -135,7 +135,7 @@ impl App {
 
     fn on_agent(&mut self, event: AgentEvent, now: Instant) {
         match event {
-            AgentEvent::RunStarted(Began { model, mode, .. }) => {
+            AgentEvent::RunStarted(RunStart { model, mode, .. }) => {
                 self.status.model = model;
                 self.status.mode = mode;
             }
@@ -169,7 +169,7 @@ impl App {
                 _ => {}
             },
             AgentEvent::MessageInjected {
-                by: haft_agent::Added::Steering,
+                by: haft_agent::InjectionSource::Steering,
                 uuid,
                 ..
             } => self.delivered(uuid),
@@ -193,7 +193,7 @@ impl App {
                 }
                 let (before, after) = (words::thousands(pre_tokens), words::thousands(post_tokens));
                 self.remark(&format!("- summarized: {before} tokens became {after}"));
-                self.effect(Effect::Status);
+                self.effect(AppEffect::Status);
             }
             AgentEvent::Notice { level, text } => self.notice(level, &text),
             _ => {}
@@ -252,7 +252,7 @@ impl App {
         self.has_answered = false;
         self.run_is_over(now);
         self.set_title();
-        self.effect(Effect::Status);
+        self.effect(AppEffect::Status);
     }
 
     /// Ends the run state. After a long run, notifies the user if another window has the focus, and
@@ -266,7 +266,7 @@ impl App {
             && self.call_person("haft is done", now)
         {
             // For questions the engine runs these hooks.
-            self.effect(Effect::TellHooks(
+            self.effect(AppEffect::TellHooks(
                 "The run is done; haft waits for you".to_owned(),
             ));
         }

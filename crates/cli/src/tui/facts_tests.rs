@@ -8,9 +8,9 @@ use haft_terminal::{HistoryItem, Key, paint::TerminalControl};
 use serde_json::json;
 
 use super::{
-    app::{Effect, Found, Input},
+    app::{AppEffect, JobResult, AppInput},
     jobs,
-    test_bench::{Bench, request},
+    test_bench::{UiTestBench, request},
 };
 
 fn write(path: &str) -> haft::ApprovalRequest {
@@ -20,7 +20,7 @@ fn write(path: &str) -> haft::ApprovalRequest {
 
 #[test]
 fn a_question_names_a_path_as_a_person_in_the_project_does() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.asks(1, write("/home/me/src/shop/src/price.rs"));
     bench.wait(1_500);
@@ -29,7 +29,7 @@ fn a_question_names_a_path_as_a_person_in_the_project_does() {
     assert!(!rows.contains("/home/me"), "{rows}");
 
     for path in ["/home/me/src/shop2/a.rs", "/home/me/src/shop/../a.rs"] {
-        let mut bench = Bench::new(80, 24);
+        let mut bench = UiTestBench::new(80, 24);
         bench.runs();
         bench.asks(1, write(path));
         bench.wait(1_500);
@@ -40,7 +40,7 @@ fn a_question_names_a_path_as_a_person_in_the_project_does() {
 
 #[test]
 fn a_path_that_really_is_another_shows_both() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     let mut asked = write("/home/me/src/shop/notes.txt");
     asked.resolved_elsewhere = vec![(
@@ -56,7 +56,7 @@ fn a_path_that_really_is_another_shows_both() {
 
 #[test]
 fn a_question_names_a_file_that_looks_alike() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     let mut asked = write("/home/me/src/shop/notes.txt");
     asked.look_alikes = vec!["notes.txt is not n<U+043E>tes.txt, which looks alike".to_owned()];
@@ -69,7 +69,7 @@ fn a_question_names_a_file_that_looks_alike() {
 
 #[test]
 fn a_command_is_shown_as_it_is() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     let command = "/home/me/src/shop/run.sh";
     let mut asked = request(
@@ -92,7 +92,7 @@ fn a_command_is_shown_as_it_is() {
 
 #[test]
 fn only_questions_that_wait_are_counted() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.asks(1, write("/a"));
     bench.wait(1_500);
@@ -119,7 +119,7 @@ fn picture(data: &str) -> Content {
 }
 
 /// A call that answers with a picture.
-fn answered(bench: &mut Bench) {
+fn answered(bench: &mut UiTestBench) {
     let finished = CallResult {
         call: CallId::new(),
         id: "toolu_1".to_owned(),
@@ -139,10 +139,10 @@ fn answered(bench: &mut Bench) {
 }
 
 /// What the background would do.
-fn draw(bench: &mut Bench) -> Option<HistoryItem> {
+fn draw(bench: &mut UiTestBench) -> Option<HistoryItem> {
     let effects = bench.take_effects();
     let wanted = effects.into_iter().find_map(|effect| match effect {
-        Effect::DrawPicture {
+        AppEffect::DrawPicture {
             number,
             name,
             content,
@@ -152,13 +152,13 @@ fn draw(bench: &mut Bench) -> Option<HistoryItem> {
     });
     let (number, item) = wanted?;
     let drawn = item.clone();
-    bench.update(Input::Found(Found::Drawn { number, item }));
+    bench.update(AppInput::Found(JobResult::Drawn { number, item }));
     drawn
 }
 
 #[test]
 fn a_picture_of_a_result_keeps_its_place_and_is_named_where_it_cannot_be_drawn() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     answered(&mut bench);
     bench.says("That is the logo.\n\n");
@@ -180,7 +180,7 @@ fn a_picture_of_a_result_keeps_its_place_and_is_named_where_it_cannot_be_drawn()
 
 #[test]
 fn a_picture_is_drawn_by_half_blocks_where_there_are_colours() {
-    let mut bench = Bench::with(80, 24, true, |name| match name {
+    let mut bench = UiTestBench::with(80, 24, true, |name| match name {
         "TERM" => Some("xterm-256color".to_owned()),
         "LANG" => Some("C.UTF-8".to_owned()),
         _ => None,
@@ -200,11 +200,11 @@ fn a_picture_is_drawn_by_half_blocks_where_there_are_colours() {
 
 #[test]
 fn a_picture_that_is_damaged_holds_nothing_up() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.app.show_picture("broken.png", &picture("AAAA"));
     bench.app.remark("- behind it");
-    bench.update(Input::Tick);
+    bench.update(AppInput::Tick);
     assert!(!bench.rows().contains("behind it"));
     assert_eq!(draw(&mut bench), None);
     assert!(bench.rows().contains("- behind it"), "{}", bench.rows());
@@ -212,14 +212,14 @@ fn a_picture_that_is_damaged_holds_nothing_up() {
 
 #[test]
 fn a_picture_that_is_sent_is_drawn_behind_the_message() {
-    let mut bench = Bench::with(80, 24, true, |name| match name {
+    let mut bench = UiTestBench::with(80, 24, true, |name| match name {
         "TERM" => Some("xterm-256color".to_owned()),
         "LANG" => Some("C.UTF-8".to_owned()),
         _ => None,
     });
     let picture = Ok(("logo.png 4x4".to_owned(), picture(BLUE)));
     let pasted = None;
-    bench.update(Input::Found(Found::Picture { picture, pasted }));
+    bench.update(AppInput::Found(JobResult::Picture { picture, pasted }));
     bench.key(Key::RETURN);
     assert!(matches!(draw(&mut bench), Some(HistoryItem::Image(_))));
     let rows = bench.rows();
@@ -227,22 +227,22 @@ fn a_picture_that_is_sent_is_drawn_behind_the_message() {
 }
 
 /// A run that took so long ends.
-fn run_ends_after(seconds: u64, is_focused: bool) -> Vec<Effect> {
-    let mut bench = Bench::new(80, 24);
+fn run_ends_after(seconds: u64, is_focused: bool) -> Vec<AppEffect> {
+    let mut bench = UiTestBench::new(80, 24);
     bench.read(if is_focused { b"\x1b[I" } else { b"\x1b[O" });
     bench.runs();
     bench.wait(seconds * 1_000);
     bench.take_effects();
     bench.app.run_is_over(bench.now);
-    bench.update(Input::Tick);
+    bench.update(AppInput::Tick);
     bench.take_effects()
 }
 
 #[test]
 fn the_end_of_a_long_run_is_told_to_one_who_looks_elsewhere_and_to_hooks() {
-    let hears = |effects: &[Effect]| {
-        let bell = |effect: &Effect| matches!(effect, Effect::Terminal(controls) if controls.contains(&TerminalControl::Bell));
-        let hooks = |effect: &Effect| matches!(effect, Effect::TellHooks(_));
+    let hears = |effects: &[AppEffect]| {
+        let bell = |effect: &AppEffect| matches!(effect, AppEffect::Terminal(controls) if controls.contains(&TerminalControl::Bell));
+        let hooks = |effect: &AppEffect| matches!(effect, AppEffect::TellHooks(_));
         (effects.iter().any(bell), effects.iter().any(hooks))
     };
     assert_eq!(hears(&run_ends_after(10, false)), (true, true));
@@ -253,7 +253,7 @@ fn the_end_of_a_long_run_is_told_to_one_who_looks_elsewhere_and_to_hooks() {
 #[test]
 fn what_the_model_wants_seen_rings_for_one_who_looks_elsewhere() {
     for is_focused in [true, false] {
-        let mut bench = Bench::new(80, 24);
+        let mut bench = UiTestBench::new(80, 24);
         bench.read(if is_focused { b"\x1b[I" } else { b"\x1b[O" });
         bench.runs();
         bench.take_effects();
@@ -263,7 +263,7 @@ fn what_the_model_wants_seen_rings_for_one_who_looks_elsewhere() {
         });
         let mut out = Vec::new();
         for effect in bench.take_effects() {
-            if let Effect::Terminal(controls) = effect {
+            if let AppEffect::Terminal(controls) = effect {
                 controls.iter().for_each(|control| control.write(&mut out));
             }
         }

@@ -42,9 +42,9 @@ fn serve(modes: &str) -> io::Result<()> {
 
 /// The connection to the guard. If it closes without [`Self::goodbye`], the guard restores the
 /// terminal.
-pub(crate) struct GuardLink(Option<ChildStdin>);
+pub(crate) struct TerminalGuardLink(Option<ChildStdin>);
 
-impl GuardLink {
+impl TerminalGuardLink {
     /// Starts the guard. If that fails, only the recovery from `kill -9` is missing.
     pub(crate) fn start(terminal: &File, modes: &SavedModes) -> Self {
         let start = || -> io::Result<Option<ChildStdin>> {

@@ -228,7 +228,7 @@ fn make_private_folder(folder: &Path) -> io::Result<()> {
 
 /// A draft that a process left when it died.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KeptDraft {
+pub(crate) struct RecoveredDraft {
     pub(crate) text: String,
     pub(crate) project: PathBuf,
     pub(crate) session: String,
@@ -240,14 +240,14 @@ static DRAFTS_OF_PROCESS: AtomicU64 = AtomicU64::new(0);
 /// Stores the draft of this process. Its file is removed on drop, and remains if the process is
 /// killed.
 #[derive(Debug)]
-pub(crate) struct DraftKeeper {
+pub(crate) struct DraftFile {
     folder: SecretPath,
     project: PathBuf,
     /// Open and locked once there has been a draft.
     file: Option<(File, PathBuf)>,
 }
 
-impl DraftKeeper {
+impl DraftFile {
     pub(crate) fn new(user_folder: &Path, project: &Path) -> Self {
         Self {
             folder: drafts(user_folder),
@@ -262,7 +262,7 @@ impl DraftKeeper {
         if is_empty && self.file.is_none() {
             return Ok(());
         }
-        let draft = KeptDraft {
+        let draft = RecoveredDraft {
             text: text.to_owned(),
             project: self.project.clone(),
             session: session.to_owned(),
@@ -300,7 +300,7 @@ impl DraftKeeper {
     }
 }
 
-impl Drop for DraftKeeper {
+impl Drop for DraftFile {
     fn drop(&mut self) {
         if let Some((_, path)) = self.file.take() {
             let _ = fs::remove_file(path);
@@ -310,7 +310,7 @@ impl Drop for DraftKeeper {
 
 /// Removes and returns the newest draft that a dead process left in this project. Drafts of running
 /// processes are not touched.
-pub(crate) fn take_kept_draft(user_folder: &Path, project: &Path) -> Option<KeptDraft> {
+pub(crate) fn take_kept_draft(user_folder: &Path, project: &Path) -> Option<RecoveredDraft> {
     let entries = fs::read_dir(drafts(user_folder)).ok()?;
     let mut left = Vec::new();
     for entry in entries.flatten() {
@@ -324,7 +324,7 @@ pub(crate) fn take_kept_draft(user_folder: &Path, project: &Path) -> Option<Kept
         let mut text = String::new();
         let draft = file.read_to_string(&mut text).ok();
         let first = serde_json::Deserializer::from_str(&text).into_iter().next();
-        let draft: Option<KeptDraft> = draft.and(first).and_then(Result::ok);
+        let draft: Option<RecoveredDraft> = draft.and(first).and_then(Result::ok);
         match draft {
             Some(draft) if draft.project == project => {
                 let changed = file.metadata().and_then(|found| found.modified()).ok();
@@ -433,11 +433,11 @@ mod tests {
     fn the_draft_of_a_process_that_died_is_offered_once() {
         let dir = tempfile::tempdir().unwrap();
         let project = Path::new("/p");
-        let mut alive = DraftKeeper::new(dir.path(), project);
+        let mut alive = DraftFile::new(dir.path(), project);
         alive.keep("still typing", "s1").unwrap();
         assert_eq!(take_kept_draft(dir.path(), project), None, "it is at work");
 
-        let mut killed = DraftKeeper::new(dir.path(), project);
+        let mut killed = DraftFile::new(dir.path(), project);
         killed.keep("an old draft", "s2").unwrap();
         killed.keep("half a tho", "s2").unwrap();
         // As the kernel does it: the lock goes, the file stays.
@@ -455,7 +455,7 @@ mod tests {
     #[test]
     fn nothing_stays_of_a_draft_that_was_sent() {
         let dir = tempfile::tempdir().unwrap();
-        let mut keeper = DraftKeeper::new(dir.path(), Path::new("/p"));
+        let mut keeper = DraftFile::new(dir.path(), Path::new("/p"));
         keeper.keep("", "s").unwrap();
         assert!(!drafts(dir.path()).exists(), "nothing was typed");
         keeper.keep("text", "s").unwrap();

@@ -18,8 +18,8 @@ use haft_terminal::{
 };
 
 use super::{
-    app::{Found, Input},
-    history_file::{DraftKeeper, HistoryEntry, HistoryFile, take_kept_draft},
+    app::{JobResult, AppInput},
+    history_file::{DraftFile, HistoryEntry, HistoryFile, take_kept_draft},
     ui::UiEvent,
 };
 
@@ -27,34 +27,34 @@ use super::{
 const LARGEST_PICTURE: u64 = 50 << 20;
 
 /// Data to store on disk, in order.
-pub(crate) enum Keep {
+pub(crate) enum PersistTask {
     History { text: String, session: String },
     Draft { text: String, session: String },
 }
 
 /// The thread that stores the prompt history and the draft. Dropping it removes the draft, because
 /// haft exits normally then.
-pub(crate) struct Keeper {
-    sender: Option<Sender<Keep>>,
+pub(crate) struct PersistThread {
+    sender: Option<Sender<PersistTask>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
-impl Keeper {
+impl PersistThread {
     pub(crate) fn start(user_folder: PathBuf, project: PathBuf, ui: Sender<UiEvent>) -> Self {
         let (sender, receiver) = channel();
         let work = move || {
             let file = HistoryFile::at(&user_folder);
-            let found = |found| drop(ui.send(UiEvent::App(Input::Found(found))));
-            found(Found::History(file.load()));
+            let found = |found| drop(ui.send(UiEvent::App(AppInput::Found(found))));
+            found(JobResult::History(file.load()));
             if let Some(draft) = take_kept_draft(&user_folder, &project) {
-                found(Found::KeptDraft(draft.text));
+                found(JobResult::KeptDraft(draft.text));
             }
-            let mut drafts = DraftKeeper::new(&user_folder, &project);
+            let mut drafts = DraftFile::new(&user_folder, &project);
             let mut has_failed = false;
             while let Ok(keep) = receiver.recv() {
                 let kept = match keep {
-                    Keep::Draft { text, session } => drafts.keep(&text, &session),
-                    Keep::History { text, session } => {
+                    PersistTask::Draft { text, session } => drafts.keep(&text, &session),
+                    PersistTask::History { text, session } => {
                         let since = SystemTime::now().duration_since(UNIX_EPOCH);
                         let time_ms = since.unwrap_or_default().as_millis();
                         let entry = HistoryEntry {
@@ -69,7 +69,7 @@ impl Keeper {
                 if let Err(error) = kept
                     && !std::mem::replace(&mut has_failed, true)
                 {
-                    found(Found::Warning(format!(
+                    found(JobResult::Warning(format!(
                         "what is typed is not kept: {error}"
                     )));
                 }
@@ -84,14 +84,14 @@ impl Keeper {
         }
     }
 
-    pub(crate) fn keep(&self, keep: Keep) {
+    pub(crate) fn keep(&self, keep: PersistTask) {
         if let Some(sender) = &self.sender {
             let _ = sender.send(keep);
         }
     }
 }
 
-impl Drop for Keeper {
+impl Drop for PersistThread {
     fn drop(&mut self) {
         self.sender = None;
         if let Some(thread) = self.thread.take() {

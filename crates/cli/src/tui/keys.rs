@@ -10,12 +10,12 @@ use haft_terminal::{
 };
 
 use super::{
-    app::{App, Effect, HintKind, Overlay, ViewKind},
+    app::{App, AppEffect, HintKind, Overlay, ViewKind},
     ask::{AskAnswer, AskOutcome, QuestionId},
     jobs::picture_path,
     keybindings::{KeyBinding, KeyContext},
     overlay::ViewOutcome,
-    whole::WholeView,
+    whole::FullQuestionView,
 };
 
 /// Two presses of Escape within this time form one gesture.
@@ -124,7 +124,7 @@ impl App {
             AskOutcome::Leave => front.leave(),
             AskOutcome::ShowWhole => {
                 let lines = front.whole(&self.look);
-                self.overlay = Some(Overlay::FullQuestion(WholeView::new(Some(id), lines)));
+                self.overlay = Some(Overlay::FullQuestion(FullQuestionView::new(Some(id), lines)));
             }
             AskOutcome::Answer(answer) => self.answer(answer),
         }
@@ -139,13 +139,13 @@ impl App {
         self.questions.remove(id, self.last_key);
         match (id, answer) {
             (QuestionId::Session(id), AskAnswer::Approval(answer)) => {
-                self.effect(Effect::Answer { id, answer });
+                self.effect(AppEffect::Answer { id, answer });
             }
             (_, AskAnswer::AddDirectory(path)) => {
-                self.queue_for_session(Effect::Command(format!("/add-dir {path}")));
+                self.queue_for_session(AppEffect::Command(format!("/add-dir {path}")));
             }
             (QuestionId::Directory, AskAnswer::Trust(_)) => self.remark("- not added"),
-            (_, AskAnswer::Trust(trusted)) => self.effect(Effect::Trust(trusted)),
+            (_, AskAnswer::Trust(trusted)) => self.effect(AppEffect::Trust(trusted)),
             (QuestionId::Trust | QuestionId::Directory, AskAnswer::Approval(_)) => {}
         }
     }
@@ -183,7 +183,7 @@ impl App {
             }
         };
         for effect in effects {
-            self.effect(Effect::OfView(effect));
+            self.effect(AppEffect::OfView(effect));
         }
     }
 
@@ -239,11 +239,11 @@ impl App {
     /// Runs an action of the key bindings.
     fn action(&mut self, action: &str, hint: Option<HintKind>, now: Instant) {
         match action {
-            "app:exit" => self.effect(Effect::Leave),
+            "app:exit" => self.effect(AppEffect::Leave),
             "app:interrupt" => self.interrupt_key(hint, now),
-            "app:redraw" => self.effect(Effect::ScrollAway),
+            "app:redraw" => self.effect(AppEffect::ScrollAway),
             "app:toggleTodos" => self.todos.is_hidden = !self.todos.is_hidden,
-            "app:toggleTranscript" => self.effect(Effect::Show(ViewKind::Transcript)),
+            "app:toggleTranscript" => self.effect(AppEffect::Show(ViewKind::Transcript)),
             "autocomplete:accept" => drop(self.popup_key(Key::plain(KeyCode::Tab))),
             "autocomplete:dismiss" => drop(self.popup_key(Key::ESCAPE)),
             "autocomplete:next" => drop(self.popup_key(Key::plain(KeyCode::Down))),
@@ -253,9 +253,9 @@ impl App {
             "chat:cycleMode" => self.next_mode(),
             "chat:externalEditor" => {
                 let text = self.editor.text();
-                self.effect(Effect::EditDraft(text));
+                self.effect(AppEffect::EditDraft(text));
             }
-            "chat:imagePaste" => self.effect(Effect::ClipboardPicture),
+            "chat:imagePaste" => self.effect(AppEffect::ClipboardPicture),
             "chat:modelPicker" => self.editor.set_text("/model "),
             "chat:newline" => drop(self.editor.perform(EditCommand::NewLine)),
             "chat:stash" => self.toggle_stash(),
@@ -289,12 +289,12 @@ impl App {
                         HintKind::LeaveByEnd,
                         now,
                     ),
-                    false => self.effect(Effect::Leave),
+                    false => self.effect(AppEffect::Leave),
                 }
             }
-            _ if key == Key::control('z') => self.effect(Effect::Suspend),
-            _ if key == Key::control('l') => self.effect(Effect::ScrollAway),
-            _ if key == Key::control('o') => self.effect(Effect::Show(ViewKind::Transcript)),
+            _ if key == Key::control('z') => self.effect(AppEffect::Suspend),
+            _ if key == Key::control('l') => self.effect(AppEffect::ScrollAway),
+            _ if key == Key::control('o') => self.effect(AppEffect::Show(ViewKind::Transcript)),
             _ if key == Key::control('t') => self.todos.is_hidden = !self.todos.is_hidden,
             _ if key == Key::control('b') && is_working && !self.calls.is_empty() => {
                 self.send_to_background(now);
@@ -304,10 +304,10 @@ impl App {
                 self.begin_search();
             }
             _ if key == Key::control('s') => self.toggle_stash(),
-            _ if key == Key::control('v') => self.effect(Effect::ClipboardPicture),
+            _ if key == Key::control('v') => self.effect(AppEffect::ClipboardPicture),
             _ if key == Key::char('p').with_alt() => self.action("chat:modelPicker", hint, now),
             _ if key == Key::char('t').with_alt() => self.toggle_thinking(now),
-            _ if key == Key::char('?') && is_free => self.effect(Effect::Show(ViewKind::Keys)),
+            _ if key == Key::char('?') && is_free => self.effect(AppEffect::Show(ViewKind::Keys)),
             _ if key == Key::plain(KeyCode::Tab) => self.tab(now),
             _ if key == Key::plain(KeyCode::Tab).with_shift() => self.next_mode(),
             _ => return false,
@@ -334,7 +334,7 @@ impl App {
         };
         match (is_second, self.editor.is_empty()) {
             (true, false) => drop(self.take_draft()),
-            (true, true) => self.effect(Effect::Show(ViewKind::Rewind)),
+            (true, true) => self.effect(AppEffect::Show(ViewKind::Rewind)),
             _ => {}
         }
         true
@@ -346,7 +346,7 @@ impl App {
         } else if !self.editor.is_empty() {
             self.take_draft();
         } else if hint == Some(HintKind::LeaveByInterrupt) {
-            self.effect(Effect::Leave);
+            self.effect(AppEffect::Leave);
         } else {
             self.hint("Ctrl-C once more leaves", HintKind::LeaveByInterrupt, now);
         }
@@ -370,7 +370,7 @@ impl App {
                 HintKind::Said,
                 now,
             ),
-            false => self.effect(Effect::ToBackground),
+            false => self.effect(AppEffect::ToBackground),
         }
     }
 
@@ -381,7 +381,7 @@ impl App {
             false => "the model does not think first",
         };
         self.hint(text, HintKind::Said, now);
-        self.queue_for_session(Effect::SetThinking(self.thinks));
+        self.queue_for_session(AppEffect::SetThinking(self.thinks));
     }
 
     /// Stashes the draft, or restores the stashed one.
@@ -402,8 +402,8 @@ impl App {
             _ => PermissionMode::Default,
         };
         self.status.mode = mode;
-        self.queue_for_session(Effect::SetMode(mode));
-        self.effect(Effect::Status);
+        self.queue_for_session(AppEffect::SetMode(mode));
+        self.effect(AppEffect::Status);
     }
 
     /// Handles Up in the first row: withdraws the newest queued message, or shows the previous
@@ -413,7 +413,7 @@ impl App {
             let id = newest.id;
             if let Some(message) = self.queue.remove(id) {
                 self.editor.put_back(&message.parts);
-                self.effect(Effect::Withdraw(id));
+                self.effect(AppEffect::Withdraw(id));
             }
             return;
         }
@@ -440,7 +440,7 @@ impl App {
                 self.take_draft();
                 let place = self.memory_place % self.memory.len();
                 let text = line[1..].trim().to_owned();
-                self.queue_for_session(Effect::Remember { text, place });
+                self.queue_for_session(AppEffect::Remember { text, place });
             }
             _ => self.send_message(Delivery::Steer, now),
         }
@@ -475,7 +475,7 @@ impl App {
         }
         self.inputs.leave();
         if let Some(path) = picture_path(&text, &self.cwd) {
-            self.effect(Effect::LoadPicture { path, pasted: text });
+            self.effect(AppEffect::LoadPicture { path, pasted: text });
         } else if Chip::is_wanted_for(&text) {
             self.pastes += 1;
             self.editor.insert_chip(Chip::pasted(self.pastes, text));

@@ -8,15 +8,15 @@ use haft_terminal::{Key, KeyCode};
 use serde_json::json;
 
 use super::{
-    app::{Effect, Found, Input, OpenedSession},
+    app::{AppEffect, JobResult, AppInput, OpenedSession},
     jobs,
-    test_bench::Bench,
+    test_bench::UiTestBench,
 };
 
 const SHIFT_TAB: Key = Key::plain(KeyCode::Tab).with_shift();
 
-fn remote() -> Bench {
-    Bench::with(80, 24, true, |name| match name {
+fn remote() -> UiTestBench {
+    UiTestBench::with(80, 24, true, |name| match name {
         "LANG" => Some("C".to_owned()),
         "SSH_TTY" => Some("/dev/pts/3".to_owned()),
         _ => None,
@@ -42,49 +42,49 @@ fn vector_22_over_a_network_escape_and_return_are_one_key() {
 
 #[test]
 fn vector_22_at_home_escape_alone_stops_within_40_ms() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.deeds();
     bench.read(b"\x1b");
     bench.wait(20);
     assert!(bench.deeds().is_empty(), "more may belong to it");
     bench.wait(20);
-    assert!(matches!(bench.deeds().as_slice(), [Effect::Interrupt]));
+    assert!(matches!(bench.deeds().as_slice(), [AppEffect::Interrupt]));
     // A key by itself, too, where it would have belonged to it over a network.
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.type_keys("one");
     bench.deeds();
     bench.read(b"\x1b");
     bench.now += Duration::from_millis(60);
     bench.read(b"x");
-    assert!(matches!(bench.deeds().as_slice(), [Effect::Interrupt]));
+    assert!(matches!(bench.deeds().as_slice(), [AppEffect::Interrupt]));
     assert_eq!(bench.draft(), "onex");
 }
 
 #[test]
 fn shift_tab_goes_through_the_modes() {
-    let modes = |bench: &mut Bench| -> Vec<PermissionMode> {
+    let modes = |bench: &mut UiTestBench| -> Vec<PermissionMode> {
         for _ in 0..4 {
             bench.wait(100);
             bench.read(b"\x1b[Z");
         }
         let deeds = bench.deeds().into_iter();
         let modes = deeds.filter_map(|effect| match effect {
-            Effect::SetMode(mode) => Some(mode),
+            AppEffect::SetMode(mode) => Some(mode),
             _ => None,
         });
         modes.collect()
     };
     use PermissionMode::{AcceptEdits, BypassPermissions, Default, Plan};
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     assert_eq!(
         modes(&mut bench),
         [AcceptEdits, Plan, Default, AcceptEdits],
         "bypassPermissions only if it was enabled at the start"
     );
     assert!(bench.rows().contains(" acceptEdits . shop"));
-    bench.update(Input::Opened(Box::new(OpenedSession {
+    bench.update(AppInput::Opened(Box::new(OpenedSession {
         may_bypass: true,
         ..OpenedSession::default()
     })));
@@ -95,7 +95,7 @@ fn shift_tab_goes_through_the_modes() {
     // The same key as terminals with a keyboard protocol send it.
     bench.read(b"\x1b[9;2u");
     let deeds = bench.deeds();
-    assert!(matches!(deeds.as_slice(), [Effect::SetMode(AcceptEdits)]));
+    assert!(matches!(deeds.as_slice(), [AppEffect::SetMode(AcceptEdits)]));
     bench.type_keys("a draft");
     bench.key(SHIFT_TAB);
     assert_eq!(bench.draft(), "a draft");
@@ -103,17 +103,17 @@ fn shift_tab_goes_through_the_modes() {
 
 #[test]
 fn ctrl_l_scrolls_away_what_is_visible() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.type_keys("draft");
     bench.deeds();
     bench.read(b"\x0c");
-    assert!(matches!(bench.deeds().as_slice(), [Effect::ScrollAway]));
+    assert!(matches!(bench.deeds().as_slice(), [AppEffect::ScrollAway]));
     assert_eq!(bench.draft(), "draft");
 }
 
 #[test]
 fn ctrl_t_hides_the_tasks_and_shows_them() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     let todo =
         |text: &str, status: &str| json!({"content": text, "status": status, "activeForm": text});
@@ -121,7 +121,7 @@ fn ctrl_t_hides_the_tasks_and_shows_them() {
         todo("find the mistake", "completed"),
         todo("run the tests", "in_progress"),
     ]}));
-    bench.update(Input::Tick);
+    bench.update(AppInput::Tick);
     assert!(bench.rows().contains("Tasks 1/2"), "{}", bench.rows());
     bench.read(b"\x14");
     assert!(!bench.rows().contains("Tasks"), "{}", bench.rows());
@@ -131,7 +131,7 @@ fn ctrl_t_hides_the_tasks_and_shows_them() {
 
 #[test]
 fn alt_p_asks_for_a_model_and_alt_t_switches_thinking() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.deeds();
     bench.read(b"\x1bp");
     assert_eq!(bench.draft(), "/model ");
@@ -144,7 +144,7 @@ fn alt_p_asks_for_a_model_and_alt_t_switches_thinking() {
         bench.wait(100);
         bench.read(b"\x1bt");
         let deeds = bench.deeds();
-        let is_set = matches!(deeds.as_slice(), [Effect::SetThinking(set)] if *set == thinks);
+        let is_set = matches!(deeds.as_slice(), [AppEffect::SetThinking(set)] if *set == thinks);
         assert!(is_set, "{thinks}");
         assert!(bench.rows().contains(words), "{}", bench.rows());
     }
@@ -167,14 +167,14 @@ fn a_pasted_path_of_a_picture_becomes_a_chip_that_is_sent() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("my shot.png");
     fs::write(&path, png()).unwrap();
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.type_keys("see ");
     bench.deeds();
     let pasted = format!("'{}'", path.display());
     bench.read(format!("\x1b[200~{pasted}\x1b[201~").as_bytes());
     let deeds = bench.deeds();
     let [
-        Effect::LoadPicture {
+        AppEffect::LoadPicture {
             path: wanted,
             pasted: kept,
         },
@@ -185,7 +185,7 @@ fn a_pasted_path_of_a_picture_becomes_a_chip_that_is_sent() {
     assert_eq!((wanted, kept), (&path, &pasted));
     let picture = jobs::picture(wanted);
     let pasted = Some(pasted);
-    bench.update(Input::Found(Found::Picture { picture, pasted }));
+    bench.update(AppInput::Found(JobResult::Picture { picture, pasted }));
     assert_eq!(bench.draft(), "see [Image 1: my shot.png 2x2]");
     // One unit for Backspace, and back by undo.
     bench.key(Key::plain(KeyCode::Backspace));
@@ -194,17 +194,17 @@ fn a_pasted_path_of_a_picture_becomes_a_chip_that_is_sent() {
     assert_eq!(bench.draft(), "see [Image 1: my shot.png 2x2]");
     bench.key(Key::RETURN);
     let deeds = bench.deeds();
-    let [Effect::Say { prompt, .. }] = deeds.as_slice() else {
+    let [AppEffect::Say { prompt, .. }] = deeds.as_slice() else {
         panic!("it is sent");
     };
     assert!(matches!(prompt.content.last(), Some(Content::Image { .. })));
 
     // What is no picture after all is what was pasted.
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.paste("missing.png");
     let picture = jobs::picture(&folder.path().join("missing.png"));
     let pasted = Some("missing.png".to_owned());
-    bench.update(Input::Found(Found::Picture { picture, pasted }));
+    bench.update(AppInput::Found(JobResult::Picture { picture, pasted }));
     assert_eq!(bench.draft(), "missing.png");
 }
 
@@ -219,8 +219,8 @@ fn a_person_binds_keys_of_questions_and_searches() {
     fs::write(&path, file.to_string()).unwrap();
     let (bindings, problem) = super::keybindings::Keybindings::load(&path);
     assert_eq!(problem, None);
-    let mut bench = Bench::new(80, 24);
-    bench.update(Input::Found(Found::Keybindings(bindings)));
+    let mut bench = UiTestBench::new(80, 24);
+    bench.update(AppInput::Found(JobResult::Keybindings(bindings)));
     bench.key(Key::control('r'));
     assert!(bench.app.search.is_some());
     bench.key(Key::control('k'));
@@ -238,6 +238,6 @@ fn a_person_binds_keys_of_questions_and_searches() {
     bench.wait(2_000);
     bench.key(Key::control('y'));
     let effects = bench.deeds();
-    let is_yes = |effect: &Effect| matches!(effect, Effect::Answer { id: 1, answer } if *answer == haft::ApprovalAnswer::Allow);
+    let is_yes = |effect: &AppEffect| matches!(effect, AppEffect::Answer { id: 1, answer } if *answer == haft::ApprovalAnswer::Allow);
     assert!(effects.iter().any(is_yes), "{}", effects.len());
 }

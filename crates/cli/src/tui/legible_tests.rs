@@ -1,14 +1,14 @@
 //! What a person could misread: rows that are cut or broken, a call that seems to run, answers without an end.
 
-use haft::{Card, Update};
+use haft::{Card, ProgressUpdate};
 use haft_host::SessionEvent;
 use haft_terminal::Key;
 use serde_json::json;
 
 use super::{
-    app::Input,
+    app::AppInput,
     cards::{self, CardMark},
-    test_bench::{Bench, request},
+    test_bench::{UiTestBench, request},
 };
 
 const COMMAND: &str = "cd web && npm run build > out.log && git push origin main";
@@ -20,7 +20,7 @@ fn bash() -> haft::ApprovalRequest {
 
 #[test]
 fn a_call_that_waits_for_an_answer_is_not_shown_as_running() {
-    let mut bench = Bench::with(100, 24, false, |_| None);
+    let mut bench = UiTestBench::with(100, 24, false, |_| None);
     bench.runs();
     let card = Card::new("Bash", COMMAND);
     bench.app.calls.begin("toolu_1", card, bench.now);
@@ -41,12 +41,12 @@ fn a_call_that_waits_for_an_answer_is_not_shown_as_running() {
 
 #[test]
 fn a_call_that_asks_on_its_way_keeps_its_output_and_its_time() {
-    let mut bench = Bench::with(100, 24, false, |_| None);
+    let mut bench = UiTestBench::with(100, 24, false, |_| None);
     bench.runs();
     let card = Card::new("Bash", COMMAND);
     bench.app.calls.begin("toolu_1", card, bench.now);
     let text = "half of it\n".to_owned();
-    bench.app.calls.progress("toolu_1", &Update::Text { text });
+    bench.app.calls.progress("toolu_1", &ProgressUpdate::Text { text });
     bench.wait(5_000);
     bench.asks(1, bash());
     bench.wait(5_000);
@@ -57,7 +57,7 @@ fn a_call_that_asks_on_its_way_keeps_its_output_and_its_time() {
 
 #[test]
 fn what_is_cut_says_so() {
-    let mut bench = Bench::new(40, 24);
+    let mut bench = UiTestBench::new(40, 24);
     bench.runs();
     let card = Card::new("Bash", COMMAND);
     bench.app.calls.begin("b", card.clone(), bench.now);
@@ -68,7 +68,7 @@ fn what_is_cut_says_so() {
     let long = card.with_summary("exit code 101, 9s, 214 lines, 31 KB");
     items.extend(cards::history(&long, CardMark::Failed, &cwd, look));
     bench.app.print(items);
-    bench.update(Input::Tick);
+    bench.update(AppInput::Tick);
     let rows = bench.rows();
     let expected = [
         "x Bash cd web && npm...  not permitted",
@@ -85,7 +85,7 @@ fn what_is_cut_says_so() {
 
 #[test]
 fn at_40_columns_rows_of_a_question_go_on_where_they_began() {
-    let mut bench = Bench::new(40, 30);
+    let mut bench = UiTestBench::new(40, 30);
     bench.runs();
     let part = |text: &str, meaning: &str| haft::ApprovalPart {
         text: text.to_owned(),
@@ -115,7 +115,7 @@ fn at_40_columns_rows_of_a_question_go_on_where_they_began() {
     }]});
     let mut asked = request("AskUserQuestion", Card::new("Question", ""), input, &[]);
     asked.kind = haft::ApprovalKind::Question;
-    let mut bench = Bench::new(40, 30);
+    let mut bench = UiTestBench::new(40, 30);
     bench.runs();
     bench.asks(1, asked);
     bench.wait(2_000);
@@ -124,7 +124,7 @@ fn at_40_columns_rows_of_a_question_go_on_where_they_began() {
 
 #[test]
 fn words_of_a_list_go_on_below_themselves() {
-    let mut bench = Bench::new(60, 24);
+    let mut bench = UiTestBench::new(60, 24);
     let answer = "/hooks          List the hooks, with their files and whether they are trusted\n\
                   /permissions [try COMMAND | allow|ask|deny RULE]  List the permission rules, try a command\n\
                   /home/me/one/path/that/is/longer/than/a/row/and/must/stay/as/it/is/so/that/it/can/be/copied"
@@ -137,7 +137,7 @@ fn words_of_a_list_go_on_below_themselves() {
 
 #[test]
 fn a_long_answer_does_not_push_the_scrollback_away() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     let text: String = (1..=5_000).map(|n| format!("row {n}\n")).collect();
     let line = "/export".to_owned();
     let answer = Ok(text);

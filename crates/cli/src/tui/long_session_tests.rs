@@ -1,14 +1,14 @@
 //! What the face keeps of a session does not grow with its turns. (What it weighs is measured by `benches/terminal`.)
 
-use haft::{CallId, CallResult, Card, Content, Metadata, Update};
+use haft::{CallId, CallResult, Card, Content, Metadata, ProgressUpdate};
 use haft_agent::AgentEvent;
 use haft_models::ModelEvent;
 use haft_terminal::Key;
 
-use super::test_bench::Bench;
+use super::test_bench::UiTestBench;
 
 /// A message with something pasted, a call that prints and is answered, a reply.
-fn turn(bench: &mut Bench, number: usize) {
+fn turn(bench: &mut UiTestBench, number: usize) {
     // The same words, as someone who says "go on" many times: what was typed has bounds of its own.
     bench.type_keys("go ");
     bench.paste(&"a pasted line\n".repeat(50));
@@ -26,7 +26,7 @@ fn turn(bench: &mut Bench, number: usize) {
     bench.agent(AgentEvent::Progress {
         call,
         tool_use_id: id.clone(),
-        update: Update::Text {
+        update: ProgressUpdate::Text {
             text: "a line of output\n".repeat(100),
         },
     });
@@ -56,7 +56,7 @@ fn turn(bench: &mut Bench, number: usize) {
 }
 
 /// Everything that has a length.
-fn kept(bench: &mut Bench) -> Vec<(&'static str, usize)> {
+fn kept(bench: &mut UiTestBench) -> Vec<(&'static str, usize)> {
     let app = &mut bench.app;
     let queue = format!("{:?}", app.queue).len();
     vec![
@@ -77,7 +77,7 @@ fn kept(bench: &mut Bench) -> Vec<(&'static str, usize)> {
 
 #[test]
 fn what_the_face_keeps_does_not_grow_with_turns() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     for number in 0..30 {
         turn(&mut bench, number);
     }

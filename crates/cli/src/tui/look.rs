@@ -4,7 +4,7 @@ use haft_terminal::{ScreenSize, Theme};
 
 /// Parameters that all drawing code needs.
 #[derive(Debug, Clone)]
-pub(crate) struct Look {
+pub(crate) struct UiStyle {
     pub(crate) theme: Theme,
     /// Whether the terminal uses UTF-8. If not, marks are ASCII.
     pub(crate) unicode: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Look {
     pub(crate) size: ScreenSize,
 }
 
-impl Look {
+impl UiStyle {
     /// The mark of a successful call or a list item.
     pub(crate) fn bullet(&self) -> &'static str {
         if self.unicode { "●" } else { "*" }

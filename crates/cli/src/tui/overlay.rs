@@ -5,12 +5,12 @@ use std::any::Any;
 use haft_host::SessionEvent;
 use haft_terminal::{Key, TextLine};
 
-use super::look::Look;
+use super::look::UiStyle;
 
 /// A full-screen view. It never blocks: slow work is a [`ViewEffect::Job`].
 pub(crate) trait View: Send {
     /// Returns all rows of the screen from the top. The last one describes the keys.
-    fn rows(&mut self, look: &Look) -> Vec<TextLine>;
+    fn rows(&mut self, look: &UiStyle) -> Vec<TextLine>;
 
     /// Handles a key.
     fn key(&mut self, key: Key) -> ViewOutcome;

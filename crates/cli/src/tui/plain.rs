@@ -107,7 +107,7 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
         .questions(PlainQuestions { asks })
         .clock(session_clock());
     let session = AgentSession::open(config, parts)?;
-    let mut face = PlainFace::new(session.input(), commands, cwd);
+    let mut face = PlainUi::new(session.input(), commands, cwd);
     let running = tokio::spawn(session.run());
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
@@ -166,7 +166,7 @@ enum PlainOutcome {
 }
 
 /// The state of the plain interface.
-struct PlainFace {
+struct PlainUi {
     input: SessionInput,
     /// Sends the outcomes of commands, some of which take time.
     commands: mpsc::UnboundedSender<PlainOutcome>,
@@ -189,7 +189,7 @@ struct PlainFace {
     has_ended: bool,
 }
 
-impl PlainFace {
+impl PlainUi {
     fn new(
         input: SessionInput,
         commands: mpsc::UnboundedSender<PlainOutcome>,

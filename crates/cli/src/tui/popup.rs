@@ -3,15 +3,15 @@
 use haft_terminal::{Editor, Key, KeyCode, TextLine, TextStyle};
 
 use super::{
-    app::{App, Effect},
+    app::{App, AppEffect},
     cards::one_line,
     complete::{Completion, CompletionQuery, completion_query},
-    look::Look,
+    look::UiStyle,
 };
 
 /// The current query and its completions.
 #[derive(Debug, Default)]
-pub(crate) struct Popup {
+pub(crate) struct CompletionPopup {
     query: Option<CompletionQuery>,
     found: Vec<Completion>,
     chosen: usize,
@@ -25,12 +25,12 @@ pub(crate) struct Popup {
     is_closed: bool,
 }
 
-impl Popup {
+impl CompletionPopup {
     pub(crate) fn is_open(&self) -> bool {
         !self.found.is_empty() && !self.is_closed
     }
 
-    pub(crate) fn rows(&self, look: &Look) -> Vec<TextLine> {
+    pub(crate) fn rows(&self, look: &UiStyle) -> Vec<TextLine> {
         if !self.is_open() {
             return Vec::new();
         }
@@ -91,7 +91,7 @@ impl App {
         match asked {
             Some(query) => {
                 let number = self.popup.number;
-                self.effect(Effect::Complete { query, number });
+                self.effect(AppEffect::Complete { query, number });
             }
             None => {
                 self.popup.found.clear();

@@ -4,7 +4,7 @@ use haft_host::Delivery;
 use haft_terminal::{DraftPart, TextLine};
 use uuid::Uuid;
 
-use super::{cards::one_line, look::Look};
+use super::{cards::one_line, look::UiStyle};
 
 /// Queued messages, oldest first.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl MessageQueue {
         std::mem::take(&mut self.messages)
     }
 
-    pub(crate) fn rows(&self, look: &Look) -> Vec<TextLine> {
+    pub(crate) fn rows(&self, look: &UiStyle) -> Vec<TextLine> {
         let hidden = self.messages.len().saturating_sub(MOST_SHOWN);
         let mut rows = Vec::new();
         if hidden > 0 {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use haft::{ApprovalRequest, Card, CardPiece};
+use haft::{ApprovalRequest, Card, CardSection};
 use haft_agent::AgentEvent;
 use haft_host::{SessionActivity, SessionEvent};
 use haft_models::ModelEvent;
@@ -11,8 +11,8 @@ use proptest::{collection::vec, prelude::*};
 use serde_json::json;
 
 use super::{
-    app::{Effect, Found, Input, SessionState},
-    test_bench::{Bench, request},
+    app::{AppEffect, JobResult, AppInput, SessionState},
+    test_bench::{UiTestBench, request},
 };
 
 /// Something that happens.
@@ -102,7 +102,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn question(command: &str, is_plan: bool) -> ApprovalRequest {
-    let card = Card::new("Bash", command).with(CardPiece::Text(command.to_owned()));
+    let card = Card::new("Bash", command).with(CardSection::Text(command.to_owned()));
     let mut request = request("Bash", card, json!({"command": command}), &["Bash(x)"]);
     if is_plan {
         request.kind = haft::ApprovalKind::Plan;
@@ -110,7 +110,7 @@ fn question(command: &str, is_plan: bool) -> ApprovalRequest {
     request
 }
 
-fn happens(bench: &mut Bench, step: Step) {
+fn happens(bench: &mut UiTestBench, step: Step) {
     match step {
         Step::Key(key) => bench.key(key),
         Step::Bytes(bytes) => bench.read(&bytes),
@@ -120,7 +120,7 @@ fn happens(bench: &mut Bench, step: Step) {
         Step::Discard => bench.agent(AgentEvent::Model(ModelEvent::Discard)),
         Step::Runs => bench.runs(),
         Step::Idle => bench.session(SessionEvent::Activity(SessionActivity::Idle)),
-        Step::Ended => bench.update(Input::Ended(None)),
+        Step::Ended => bench.update(AppInput::Ended(None)),
         Step::Asks(id, command, is_plan) => bench.asks(id, question(&command, is_plan)),
         Step::Over(id) => bench.session(SessionEvent::QuestionOver { id }),
         Step::Calls(number, subject) => bench.agent(AgentEvent::CallBound {
@@ -131,8 +131,8 @@ fn happens(bench: &mut Bench, step: Step) {
         }),
         Step::Resized(columns, rows) => bench.resize(columns, rows),
         Step::Waits(ms) => bench.wait(ms),
-        Step::Focus(is_focused) => bench.update(Input::Focus(is_focused)),
-        Step::KeptDraft(text) => bench.update(Input::Found(Found::KeptDraft(text))),
+        Step::Focus(is_focused) => bench.update(AppInput::Focus(is_focused)),
+        Step::KeptDraft(text) => bench.update(AppInput::Found(JobResult::KeptDraft(text))),
         Step::Vi(is_on) => {
             bench.app.settings.editor_mode = is_on.then(|| "vim".to_owned());
             bench.app.set_editor_mode();
@@ -153,7 +153,7 @@ proptest! {
         columns in 10..120_u16,
         rows in 4..50_u16,
     ) {
-        let mut bench = Bench::new(columns, rows);
+        let mut bench = UiTestBench::new(columns, rows);
         let mut open = HashSet::new();
         let mut asked = 0;
         for mut step in steps {
@@ -179,7 +179,7 @@ proptest! {
                 prop_assert!(rows.len() <= usize::from(bench.app.look.size.rows).max(2));
             }
             for effect in bench.take_effects() {
-                if let Effect::Answer { id, .. } = effect {
+                if let AppEffect::Answer { id, .. } = effect {
                     prop_assert!(open.remove(&id), "question {} was not open", id);
                 }
             }

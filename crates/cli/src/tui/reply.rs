@@ -3,13 +3,13 @@
 use haft_models::ModelEvent;
 use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook, TextLine};
 
-use super::{cards::one_line, look::Look};
+use super::{cards::one_line, look::UiStyle};
 
 /// The number of bytes of the thinking text that are kept for its single row.
 const THOUGHT: usize = 400;
 
 /// The reply that streams in.
-pub(crate) struct Reply {
+pub(crate) struct ReplyView {
     committer: MarkdownCommitter,
     /// The end of the current thinking text.
     thought: Option<String>,
@@ -22,8 +22,8 @@ pub(crate) struct Reply {
 /// The maximum number of replies that can be copied.
 const MOST_ANSWERS: usize = 20;
 
-impl Reply {
-    pub(crate) fn new(look: &Look) -> Self {
+impl ReplyView {
+    pub(crate) fn new(look: &UiStyle) -> Self {
         Self {
             committer: MarkdownCommitter::new(markdown(look)),
             thought: None,
@@ -33,18 +33,18 @@ impl Reply {
     }
 
     /// Starts the reply to a new message.
-    pub(crate) fn begin(&mut self, look: &Look) {
+    pub(crate) fn begin(&mut self, look: &UiStyle) {
         if self.committer.is_empty() {
             self.committer = MarkdownCommitter::new(markdown(look));
         }
     }
 
-    pub(crate) fn set_look(&mut self, look: &Look) {
+    pub(crate) fn set_look(&mut self, look: &UiStyle) {
         self.committer.set_look(markdown(look));
     }
 
     /// Handles a model event. Returns the finished items.
-    pub(crate) fn on_event(&mut self, event: &ModelEvent, look: &Look) -> Vec<HistoryItem> {
+    pub(crate) fn on_event(&mut self, event: &ModelEvent, look: &UiStyle) -> Vec<HistoryItem> {
         match event {
             ModelEvent::Text { text, .. } => {
                 self.thought = None;
@@ -113,7 +113,7 @@ impl Reply {
     }
 
     /// Returns the last rows of the open block.
-    pub(crate) fn rows(&self, look: &Look, most: usize) -> Vec<TextLine> {
+    pub(crate) fn rows(&self, look: &UiStyle, most: usize) -> Vec<TextLine> {
         if most == 0 {
             return Vec::new();
         }
@@ -134,7 +134,7 @@ impl Reply {
     }
 }
 
-fn markdown(look: &Look) -> MarkdownLook {
+fn markdown(look: &UiStyle) -> MarkdownLook {
     MarkdownLook {
         theme: look.theme.clone(),
         hyperlinks: look.hyperlinks,
@@ -144,7 +144,7 @@ fn markdown(look: &Look) -> MarkdownLook {
 }
 
 /// Returns a remark in secondary text.
-pub(crate) fn remark(text: &str, look: &Look) -> HistoryItem {
+pub(crate) fn remark(text: &str, look: &UiStyle) -> HistoryItem {
     HistoryItem::Prose {
         line: TextLine::styled(text, look.theme.faint),
         indent: 2,
@@ -152,7 +152,7 @@ pub(crate) fn remark(text: &str, look: &Look) -> HistoryItem {
 }
 
 /// Returns a warning.
-pub(crate) fn warning(text: &str, look: &Look) -> HistoryItem {
+pub(crate) fn warning(text: &str, look: &UiStyle) -> HistoryItem {
     HistoryItem::Prose {
         line: TextLine::styled(text, look.theme.warning),
         indent: 2,

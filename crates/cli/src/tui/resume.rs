@@ -22,14 +22,14 @@ const MOST_ROWS: usize = 200;
 const PICTURE_ROWS: usize = 12;
 
 /// An item to print.
-enum Resumed<'e> {
+enum ResumedItem<'e> {
     Item(HistoryItem),
     Picture { name: String, content: &'e Content },
 }
 
 impl App {
     pub(super) fn resumed(&mut self, exchanges: &Exchanges) {
-        let mut items: Vec<Resumed<'_>> = Vec::new();
+        let mut items: Vec<ResumedItem<'_>> = Vec::new();
         for exchange in &exchanges.shown {
             items.extend(self.exchange(exchange));
         }
@@ -38,8 +38,8 @@ impl App {
         let mut rows = 0;
         let kept = items.iter().rev().take_while(|item| {
             rows += match item {
-                Resumed::Item(item) => row_count(item, columns),
-                Resumed::Picture { .. } => PICTURE_ROWS,
+                ResumedItem::Item(item) => row_count(item, columns),
+                ResumedItem::Picture { .. } => PICTURE_ROWS,
             };
             rows < MOST_ROWS
         });
@@ -59,18 +59,18 @@ impl App {
         }
         for item in items {
             match item {
-                Resumed::Item(item) => self.print([item]),
-                Resumed::Picture { name, content } => self.show_picture(&name, content),
+                ResumedItem::Item(item) => self.print([item]),
+                ResumedItem::Picture { name, content } => self.show_picture(&name, content),
             }
         }
     }
 
-    fn exchange<'e>(&self, exchange: &'e Exchange) -> Vec<Resumed<'e>> {
+    fn exchange<'e>(&self, exchange: &'e Exchange) -> Vec<ResumedItem<'e>> {
         let message = self.message_items(&exchange.prompt);
-        let mut all: Vec<Resumed<'_>> = message.into_iter().map(Resumed::Item).collect();
+        let mut all: Vec<ResumedItem<'_>> = message.into_iter().map(ResumedItem::Item).collect();
         // If the terminal can show only names, the message text contains them already.
         if self.capabilities.images != ImageProtocol::Name {
-            all.extend(exchange.images.iter().map(|content| Resumed::Picture {
+            all.extend(exchange.images.iter().map(|content| ResumedItem::Picture {
                 name: "picture".to_owned(),
                 content,
             }));
@@ -82,7 +82,7 @@ impl App {
                 ExchangePart::Image(content) => {
                     let name = Path::new(&about).file_name();
                     let name = name.map(|name| name.to_string_lossy().into_owned());
-                    all.push(Resumed::Picture {
+                    all.push(ResumedItem::Picture {
                         name: name.unwrap_or_else(|| "picture".to_owned()),
                         content,
                     });
@@ -114,7 +114,7 @@ impl App {
                     items.extend(cards::history(&card, mark, &self.cwd, &self.look));
                 }
             }
-            all.extend(items.into_iter().map(Resumed::Item));
+            all.extend(items.into_iter().map(ResumedItem::Item));
         }
         all
     }
@@ -146,13 +146,13 @@ fn thousands(number: usize) -> String {
 }
 
 /// The summary that is printed on exit.
-pub(crate) struct Farewell {
+pub(crate) struct ExitSummary {
     pub(crate) session: Option<String>,
     pub(crate) cost: f64,
     pub(crate) changed: Vec<String>,
 }
 
-impl Farewell {
+impl ExitSummary {
     pub(crate) fn lines(&self) -> Vec<String> {
         let Some(session) = &self.session else {
             return Vec::new();
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn leaving_says_how_to_come_back() {
         assert_eq!(thousands(4987), "4,987");
-        let farewell = Farewell {
+        let farewell = ExitSummary {
             session: Some("ID".to_owned()),
             cost: 0.42,
             changed: vec!["a.rs".to_owned(), "b.rs".to_owned()],

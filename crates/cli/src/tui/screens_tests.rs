@@ -1,6 +1,6 @@
 //! The screens of the specification.
 
-use haft::{Card, CardPiece, DiffHunk, TaskEvent, TaskKind, TaskNotice, TaskStatus};
+use haft::{Card, CardSection, DiffHunk, TaskEvent, TaskKind, TaskNotice, TaskStatus};
 use haft_agent::AgentEvent;
 use haft_host::{ScheduledPrompt, SessionEvent};
 use haft_models::ModelEvent;
@@ -8,15 +8,15 @@ use haft_terminal::Key;
 use serde_json::json;
 
 use super::{
-    app::Input,
+    app::AppInput,
     cards::{self, CardMark},
-    test_bench::{Bench, request},
+    test_bench::{UiTestBench, request},
 };
 
 fn edit() -> Card {
     Card::new("Edit", "/home/me/src/shop/src/price.rs")
         .with_summary("1 place (+1 -1)")
-        .with(CardPiece::Diff(vec![DiffHunk {
+        .with(CardSection::Diff(vec![DiffHunk {
             old_start: 41,
             old_lines: 2,
             new_start: 41,
@@ -29,15 +29,15 @@ fn edit() -> Card {
         }]))
 }
 
-fn print(bench: &mut Bench, card: &Card, mark: CardMark) {
+fn print(bench: &mut UiTestBench, card: &Card, mark: CardMark) {
     let items = cards::history(card, mark, &bench.app.cwd.clone(), &bench.app.look);
     bench.app.print(items);
-    bench.update(Input::Tick);
+    bench.update(AppInput::Tick);
 }
 
 /// A turn with everything that is drawn of it.
-fn turn(columns: u16, rows: u16) -> Bench {
-    let mut bench = Bench::new(columns, rows);
+fn turn(columns: u16, rows: u16) -> UiTestBench {
+    let mut bench = UiTestBench::new(columns, rows);
     bench.type_keys("Why does the basket test fail?");
     bench.key(Key::RETURN);
     bench.runs();
@@ -48,7 +48,7 @@ fn turn(columns: u16, rows: u16) -> Bench {
     print(&mut bench, &edit(), CardMark::Worked);
     let bash = Card::new("Bash", "cargo test -p shop")
         .with_summary("exit 101, 9s, 214 lines")
-        .with(CardPiece::Text("test price::exact ... FAILED".to_owned()));
+        .with(CardSection::Text("test price::exact ... FAILED".to_owned()));
     print(&mut bench, &bash, CardMark::Failed);
     bench.says("I run the tests ag");
     let read = Card::new("Read", "src/basket.rs");
@@ -56,7 +56,7 @@ fn turn(columns: u16, rows: u16) -> Bench {
     let bash = Card::new("Bash", "cargo test -p shop");
     bench.app.calls.begin("b", bash, bench.now);
     let text = "test price::small ... ok\ntest price::large ... ok\n".to_owned();
-    let update = haft::Update::Text { text };
+    let update = haft::ProgressUpdate::Text { text };
     bench.app.calls.progress("b", &update);
     let agent = Card::new("Agent", "Explore \"find callers\"");
     bench.app.calls.begin("a", agent, bench.now);
@@ -71,7 +71,7 @@ fn turn(columns: u16, rows: u16) -> Bench {
     bench.type_keys("and keep the old na");
     bench.app.status.context = Some((68_000, 200_000));
     bench.app.status.cost = 0.42;
-    bench.update(Input::Tick);
+    bench.update(AppInput::Tick);
     bench
 }
 
@@ -85,8 +85,8 @@ fn a_turn_at_40_columns() {
     insta::assert_snapshot!(turn(40, 34).rows());
 }
 
-fn asked(columns: u16, request: haft::ApprovalRequest) -> Bench {
-    let mut bench = Bench::new(columns, 24);
+fn asked(columns: u16, request: haft::ApprovalRequest) -> UiTestBench {
+    let mut bench = UiTestBench::new(columns, 24);
     bench.runs();
     bench.asks(1, request);
     bench.wait(2_000);
@@ -145,11 +145,11 @@ fn a_command_line_is_asked_about_by_its_parts() {
             ".claude/settings.json:12 asks for git push".to_owned(),
         ];
         asked_for.confinement = Some("profile workspace, network open".to_owned());
-        asked_for.destinations = vec![haft::RulePlace {
+        asked_for.destinations = vec![haft::RuleDestination {
             scope: haft::RuleScope::Local,
             file: Some(".claude/settings.local.json".into()),
         }];
-        let mut bench = Bench::new(columns, 30);
+        let mut bench = UiTestBench::new(columns, 30);
         bench.runs();
         bench.asks(1, asked_for.clone());
         bench.asks(2, asked_for.clone());
@@ -184,7 +184,7 @@ fn addresses_and_servers_are_asked_about() {
 
 #[test]
 fn trust_is_asked_about_with_what_would_run() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     let facts = super::ask::TrustFacts {
         purpose: super::ask::TrustPurpose::Start,
         directory: "/home/me/src/shop".to_owned(),
@@ -194,20 +194,20 @@ fn trust_is_asked_about_with_what_would_run() {
         ],
         contents: vec![("hooks".to_owned(), "{\"SessionStart\": []}".to_owned())],
     };
-    bench.update(Input::Found(super::app::Found::Untrusted(facts)));
+    bench.update(AppInput::Found(super::app::JobResult::Untrusted(facts)));
     bench.wait(2_000);
     insta::assert_snapshot!(bench.rows());
     bench.key(Key::char('n'));
     let effects = bench.deeds();
     assert!(matches!(
         effects.as_slice(),
-        [super::app::Effect::Trust(false)]
+        [super::app::AppEffect::Trust(false)]
     ));
 }
 
 #[test]
 fn a_plan_is_asked_about() {
-    let card = Card::new("Plan", "").with(CardPiece::Text(
+    let card = Card::new("Plan", "").with(CardSection::Text(
         "1. change the comparison\n2. run the tests – all of them".to_owned(),
     ));
     let mut plan = request("ExitPlanMode", card, json!({}), &[]);
@@ -236,7 +236,7 @@ fn a_question_of_the_models_own() {
 
 #[test]
 fn what_comes_by_itself_is_shown_and_cannot_act_on_the_terminal() {
-    let mut bench = Bench::new(72, 16);
+    let mut bench = UiTestBench::new(72, 16);
     bench.session(SessionEvent::Scheduled {
         prompt: Box::new(ScheduledPrompt {
             id: "6678540b".to_owned(),
@@ -260,18 +260,18 @@ fn what_comes_by_itself_is_shown_and_cannot_act_on_the_terminal() {
         tool_use_id: None,
         usage: None,
     })));
-    bench.update(Input::Tick);
+    bench.update(AppInput::Tick);
     insta::assert_snapshot!(bench.rows());
 }
 
 #[test]
 fn a_directory_is_asked_about_before_it_is_added() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.type_keys("/add-dir ../lib");
     bench.key(Key::RETURN);
     let effects = bench.deeds();
     assert!(
-        matches!(&effects[..], [super::app::Effect::AskDirectory(words)] if words == "../lib"),
+        matches!(&effects[..], [super::app::AppEffect::AskDirectory(words)] if words == "../lib"),
         "it is not added yet"
     );
     let facts = haft_host::DirectoryFacts {
@@ -279,13 +279,13 @@ fn a_directory_is_asked_about_before_it_is_added() {
         uncounted: vec![".claude/settings.json hooks".to_owned()],
     };
     let facts = super::first_run::directory_facts(&facts);
-    bench.update(Input::Found(super::app::Found::Untrusted(facts)));
+    bench.update(AppInput::Found(super::app::JobResult::Untrusted(facts)));
     bench.wait(2_000);
     insta::assert_snapshot!(bench.rows());
     bench.key(Key::char('y'));
     let effects = bench.deeds();
     assert!(
-        matches!(&effects[..], [super::app::Effect::Command(line)] if line == "/add-dir /home/me/src/lib")
+        matches!(&effects[..], [super::app::AppEffect::Command(line)] if line == "/add-dir /home/me/src/lib")
     );
 }
 

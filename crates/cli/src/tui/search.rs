@@ -15,7 +15,7 @@ use super::{
 const MOST_BYTES: usize = 16 << 20;
 
 /// A search in progress.
-pub(crate) struct Search {
+pub(crate) struct HistorySearchState {
     search: HistorySearch,
     scope: HistoryScope,
     texts: Vec<String>,
@@ -50,7 +50,7 @@ impl App {
 
     pub(super) fn begin_search(&mut self) {
         let scope = HistoryScope::Project;
-        self.search = Some(Search {
+        self.search = Some(HistorySearchState {
             search: HistorySearch::new(),
             scope,
             texts: self.said_texts(scope),

@@ -8,7 +8,7 @@ use haft_terminal::{TextLine, editor::ViMode};
 
 use super::{
     app::App,
-    look::Look,
+    look::UiStyle,
     status_line::{
         StatusContext, StatusCost, StatusFacts, StatusModel, StatusName, StatusRow, StatusThinking,
         StatusVim, StatusWorkspace, status_row,
@@ -37,7 +37,7 @@ impl StatusBar {
         }
     }
 
-    pub(crate) fn row(&self, look: &Look, vi: Option<ViMode>) -> TextLine {
+    pub(crate) fn row(&self, look: &UiStyle, vi: Option<ViMode>) -> TextLine {
         let context = self
             .context
             .filter(|(_, window)| *window > 0)

@@ -13,19 +13,19 @@ use haft_terminal::{
 };
 use serde_json::Value;
 
-use super::app::{App, Effect, Input, OpenedSession};
+use super::app::{App, AppEffect, AppInput, OpenedSession};
 
-pub(crate) struct Bench {
+pub(crate) struct UiTestBench {
     pub(crate) app: App,
     pub(crate) now: Instant,
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: Vec<AppEffect>,
     pub(crate) bytes: Vec<u8>,
     parser: TimedParser,
     screen: Screen,
     terminal: Terminal,
 }
 
-impl Bench {
+impl UiTestBench {
     /// Creates a bench in ASCII, without colours and animations.
     pub(crate) fn new(columns: u16, rows: u16) -> Self {
         let ascii = |name: &str| (name == "LANG").then(|| "C".to_owned());
@@ -54,7 +54,7 @@ impl Bench {
             screen,
             terminal,
         };
-        bench.update(Input::Opened(Box::new(OpenedSession {
+        bench.update(AppInput::Opened(Box::new(OpenedSession {
             model: "MODEL".to_owned(),
             branch: Some("main".to_owned()),
             ..OpenedSession::default()
@@ -62,7 +62,7 @@ impl Bench {
         bench
     }
 
-    pub(crate) fn update(&mut self, input: Input) {
+    pub(crate) fn update(&mut self, input: AppInput) {
         let effects = self.app.update(input, self.now);
         self.effects.extend(effects);
         self.draw();
@@ -77,7 +77,7 @@ impl Bench {
             self.terminal.feed(std::str::from_utf8(&frame).unwrap());
         }
         let at = self.now;
-        let effects = self.app.update(Input::Written { stamp, at }, at);
+        let effects = self.app.update(AppInput::Written { stamp, at }, at);
         self.effects.extend(effects);
     }
 
@@ -87,7 +87,7 @@ impl Bench {
         self.screen.resize(size);
         let sides = (usize::from(columns), usize::from(rows));
         self.terminal.resize(sides.0, sides.1);
-        self.update(Input::Resized(size));
+        self.update(AppInput::Resized(size));
     }
 
     /// Advances the clock and handles what becomes due.
@@ -100,7 +100,7 @@ impl Bench {
         }
         while let Some(due) = self.app.due(self.now).filter(|due| *due <= until) {
             self.now = due.max(self.now);
-            self.update(Input::Tick);
+            self.update(AppInput::Tick);
             if self.app.due(self.now).is_some_and(|next| next <= self.now) {
                 break;
             }
@@ -118,7 +118,7 @@ impl Bench {
 
     pub(crate) fn key(&mut self, key: Key) {
         let read_at = self.now;
-        self.update(Input::Key {
+        self.update(AppInput::Key {
             key,
             read_at,
             in_read: 1,
@@ -137,24 +137,24 @@ impl Bench {
         for event in events {
             let read_at = self.now;
             self.update(match event {
-                InputEvent::Key(key) => Input::Key {
+                InputEvent::Key(key) => AppInput::Key {
                     key,
                     read_at,
                     in_read,
                 },
-                InputEvent::Paste(paste) => Input::Paste(paste),
-                InputEvent::Focus(is_focused) => Input::Focus(is_focused),
-                InputEvent::Reply(reply) => Input::Reply(reply),
+                InputEvent::Paste(paste) => AppInput::Paste(paste),
+                InputEvent::Focus(is_focused) => AppInput::Focus(is_focused),
+                InputEvent::Reply(reply) => AppInput::Reply(reply),
             });
         }
     }
 
     pub(crate) fn paste(&mut self, text: &str) {
-        self.update(Input::Paste(PasteResult::Text(text.to_owned())));
+        self.update(AppInput::Paste(PasteResult::Text(text.to_owned())));
     }
 
     pub(crate) fn session(&mut self, event: SessionEvent) {
-        self.update(Input::Session(Box::new(event)));
+        self.update(AppInput::Session(Box::new(event)));
     }
 
     pub(crate) fn agent(&mut self, event: AgentEvent) {
@@ -182,22 +182,22 @@ impl Bench {
     }
 
     /// Returns the effects since the last call.
-    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+    pub(crate) fn take_effects(&mut self) -> Vec<AppEffect> {
         std::mem::take(&mut self.effects)
     }
 
     /// Like [`Self::take_effects`], but without effects that only store or show state.
-    pub(crate) fn deeds(&mut self) -> Vec<Effect> {
+    pub(crate) fn deeds(&mut self) -> Vec<AppEffect> {
         let mut effects = self.take_effects();
         effects.retain(|effect| {
             !matches!(
                 effect,
-                Effect::Terminal(_)
-                    | Effect::Status
-                    | Effect::StatusLine
-                    | Effect::KeepDraft(_)
-                    | Effect::SaveHistory(_)
-                    | Effect::Complete { .. }
+                AppEffect::Terminal(_)
+                    | AppEffect::Status
+                    | AppEffect::StatusLine
+                    | AppEffect::KeepDraft(_)
+                    | AppEffect::SaveHistory(_)
+                    | AppEffect::Complete { .. }
             )
         });
         effects

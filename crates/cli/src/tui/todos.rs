@@ -4,7 +4,7 @@ use haft_host::{TodoBoard, TodoEntry, TodoStatus};
 use haft_terminal::{TextLine, TextStyle};
 use serde_json::Value;
 
-use super::{cards::one_line, look::Look};
+use super::{cards::one_line, look::UiStyle};
 
 /// The maximum number of rows.
 const MOST_ROWS: usize = 5;
@@ -26,7 +26,7 @@ impl TodoList {
     }
 
     /// Returns the list on one row if it fits, otherwise one row per task around the current one.
-    pub(crate) fn rows(&self, look: &Look) -> Vec<TextLine> {
+    pub(crate) fn rows(&self, look: &UiStyle) -> Vec<TextLine> {
         if self.is_hidden || self.board.is_over() {
             return Vec::new();
         }
@@ -61,7 +61,7 @@ impl TodoList {
     }
 }
 
-fn drawn(todo: &TodoEntry, look: &Look) -> TextLine {
+fn drawn(todo: &TodoEntry, look: &UiStyle) -> TextLine {
     let (mark, style) = match todo.status {
         TodoStatus::Done => ("[x] ", look.theme.faint),
         TodoStatus::Doing => ("[>] ", TextStyle::new().bold()),

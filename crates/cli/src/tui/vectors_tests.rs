@@ -1,16 +1,16 @@
 //! The vectors of the specification that need no process of their own.
 
-use haft::{ApprovalAnswer, Card, CardPiece};
+use haft::{ApprovalAnswer, Card, CardSection};
 use haft_agent::AgentEvent;
 use haft_models::ModelEvent;
 use haft_terminal::{Key, KeyCode, TextLine, paint::TerminalControl};
 use serde_json::json;
 
 use super::{
-    app::{Effect, Found, Input, Overlay},
-    look::Look,
+    app::{AppEffect, JobResult, AppInput, Overlay},
+    look::UiStyle,
     overlay::{View, ViewOutcome},
-    test_bench::{Bench, request},
+    test_bench::{UiTestBench, request},
 };
 
 const ENTER: Key = Key::RETURN;
@@ -24,14 +24,14 @@ fn bash(command: &str, rules: &[&str]) -> haft::ApprovalRequest {
 fn long_bash(lines: usize) -> haft::ApprovalRequest {
     let command: Vec<String> = (1..=lines).map(|n| format!("echo {n}")).collect();
     let command = command.join("\n");
-    let card = Card::new("Bash", "echo 1…").with(CardPiece::Text(command.clone()));
+    let card = Card::new("Bash", "echo 1…").with(CardSection::Text(command.clone()));
     request("Bash", card, json!({"command": command}), &[])
 }
 
-fn answers(bench: &mut Bench) -> Vec<(u64, ApprovalAnswer)> {
+fn answers(bench: &mut UiTestBench) -> Vec<(u64, ApprovalAnswer)> {
     let effects = bench.take_effects().into_iter();
     let answers = effects.filter_map(|effect| match effect {
-        Effect::Answer { id, answer } => Some((id, answer)),
+        AppEffect::Answer { id, answer } => Some((id, answer)),
         _ => None,
     });
     answers.collect()
@@ -39,7 +39,7 @@ fn answers(bench: &mut Bench) -> Vec<(u64, ApprovalAnswer)> {
 
 #[test]
 fn vector_4_typing_goes_on_while_a_reply_streams() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.type_keys("he");
     bench.says("I look at the files, and then ");
@@ -53,7 +53,7 @@ fn vector_4_typing_goes_on_while_a_reply_streams() {
 
 #[test]
 fn vector_5_idle_writes_nothing_and_has_no_timer() {
-    let mut bench = Bench::with(80, 24, false, |_| None);
+    let mut bench = UiTestBench::with(80, 24, false, |_| None);
     bench.wait(1);
     bench.bytes.clear();
     assert_eq!(bench.app.due(bench.now), None);
@@ -72,7 +72,7 @@ fn vector_5_idle_writes_nothing_and_has_no_timer() {
 
 #[test]
 fn vector_9_what_is_typed_as_a_question_appears_answers_nothing() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.type_keys("y");
     bench.asks(1, bash("make", &[]));
@@ -85,7 +85,7 @@ fn vector_9_what_is_typed_as_a_question_appears_answers_nothing() {
 
 #[test]
 fn vector_10_a_key_answers_some_time_after_the_question_was_seen() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.wait(2_000);
     bench.asks(1, bash("make", &[]));
@@ -94,7 +94,7 @@ fn vector_10_a_key_answers_some_time_after_the_question_was_seen() {
     assert_eq!(bench.draft(), "y");
     assert!(answers(&mut bench).is_empty());
 
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.wait(2_000);
     bench.asks(1, bash("make", &[]));
@@ -106,7 +106,7 @@ fn vector_10_a_key_answers_some_time_after_the_question_was_seen() {
 
 #[test]
 fn vector_11_enter_answers_nothing_and_one_answer_answers_one_question() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.asks(1, bash("make", &[]));
     bench.asks(2, bash("make install", &[]));
@@ -123,7 +123,7 @@ fn vector_11_enter_answers_nothing_and_one_answer_answers_one_question() {
 
 #[test]
 fn a_paste_and_keys_of_one_read_never_answer() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.asks(1, bash("make", &[]));
     bench.wait(2_000);
@@ -139,7 +139,7 @@ fn a_paste_and_keys_of_one_read_never_answer() {
 
 #[test]
 fn vector_12_what_is_longer_than_the_region_is_read_to_its_end_first() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.asks(1, long_bash(60));
     bench.wait(2_000);
@@ -163,7 +163,7 @@ fn vector_12_what_is_longer_than_the_region_is_read_to_its_end_first() {
 
 #[test]
 fn beside_a_draft_a_question_is_short_and_with_the_focus_there_is_no_caret() {
-    let mut bench = Bench::new(80, 40);
+    let mut bench = UiTestBench::new(80, 40);
     bench.runs();
     bench.type_keys("draft");
     bench.asks(1, long_bash(20));
@@ -181,11 +181,11 @@ fn beside_a_draft_a_question_is_short_and_with_the_focus_there_is_no_caret() {
 
 #[test]
 fn what_a_tool_leaves_out_is_counted_in_letters_that_all_know() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     let card = Card::new("Write", "a.txt")
-        .with(CardPiece::Text("one".to_owned()))
-        .with(CardPiece::Muted("… 40 more".to_owned()));
+        .with(CardSection::Text("one".to_owned()))
+        .with(CardSection::Muted("… 40 more".to_owned()));
     bench.asks(1, request("Write", card, json!({"content": "one"}), &[]));
     bench.wait(2_000);
     assert!(bench.rows().contains("  ... 40 more"), "{}", bench.rows());
@@ -193,9 +193,9 @@ fn what_a_tool_leaves_out_is_counted_in_letters_that_all_know() {
 
 #[test]
 fn vector_13_a_rule_is_edited_and_its_place_chosen() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
-    let place = |scope, file: &str| haft::RulePlace {
+    let place = |scope, file: &str| haft::RuleDestination {
         scope,
         file: Some(file.into()),
     };
@@ -242,7 +242,7 @@ fn vector_13_a_rule_is_edited_and_its_place_chosen() {
 
 #[test]
 fn vector_14_a_reason_goes_with_a_no() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.asks(1, bash("npm i", &[]));
     bench.wait(2_000);
@@ -258,7 +258,7 @@ fn vector_14_a_reason_goes_with_a_no() {
 
 #[test]
 fn vector_15_a_changed_command_is_judged_again() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.asks(1, bash("ls", &[]));
     bench.wait(2_000);
@@ -277,7 +277,7 @@ fn vector_15_a_changed_command_is_judged_again() {
 
 #[test]
 fn backspace_in_an_empty_line_of_a_question_never_answers() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.asks(1, bash("ls", &[]));
     bench.wait(2_000);
@@ -292,7 +292,7 @@ fn backspace_in_an_empty_line_of_a_question_never_answers() {
 
 #[test]
 fn vector_16_escape_leaves_a_question_open_and_stops_the_run() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.asks(1, bash("make", &[]));
     bench.wait(2_000);
@@ -303,16 +303,16 @@ fn vector_16_escape_leaves_a_question_open_and_stops_the_run() {
     assert!(!bench.app.questions.has_focus(), "it stays left");
     bench.key(Key::ESCAPE);
     let effects = bench.take_effects();
-    let is_no = |effect: &Effect| {
+    let is_no = |effect: &AppEffect| {
         matches!(
             effect,
-            Effect::Answer {
+            AppEffect::Answer {
                 id: 1,
                 answer: ApprovalAnswer::Deny { .. }
             }
         )
     };
-    let stopped = |effect: &Effect| matches!(effect, Effect::Interrupt);
+    let stopped = |effect: &AppEffect| matches!(effect, AppEffect::Interrupt);
     let stopped = effects.iter().position(stopped).unwrap();
     assert!(
         effects[stopped..].iter().any(is_no),
@@ -324,7 +324,7 @@ fn vector_16_escape_leaves_a_question_open_and_stops_the_run() {
 struct Still;
 
 impl View for Still {
-    fn rows(&mut self, _: &Look) -> Vec<TextLine> {
+    fn rows(&mut self, _: &UiStyle) -> Vec<TextLine> {
         vec![TextLine::plain("transcript"), TextLine::plain("more")]
     }
 
@@ -335,13 +335,13 @@ impl View for Still {
 
 #[test]
 fn vector_17_over_a_view_a_question_is_a_banner_and_a_bell() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.app.overlay = Some(Overlay::Other(Box::new(Still)));
     bench.take_effects();
     bench.asks(1, bash("make", &[]));
     let effects = bench.take_effects();
-    let bell = |effect: &Effect| matches!(effect, Effect::Terminal(controls) if controls.contains(&TerminalControl::Bell));
+    let bell = |effect: &AppEffect| matches!(effect, AppEffect::Terminal(controls) if controls.contains(&TerminalControl::Bell));
     assert!(effects.iter().any(bell));
     bench.wait(5_000);
     let rows = bench.app.overlay_rows().unwrap();
@@ -353,7 +353,7 @@ fn vector_17_over_a_view_a_question_is_a_banner_and_a_bell() {
 
 #[test]
 fn vector_18_up_takes_queued_messages_back_newest_first() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     for text in ["one", "two", "three"] {
         bench.type_keys(text);
@@ -366,13 +366,13 @@ fn vector_18_up_takes_queued_messages_back_newest_first() {
     assert_eq!(bench.draft(), "two\nthree");
     assert!(bench.rows().contains(" next: one"));
     let effects = bench.take_effects();
-    let taken = effects.iter().filter(|e| matches!(e, Effect::Withdraw(_)));
+    let taken = effects.iter().filter(|e| matches!(e, AppEffect::Withdraw(_)));
     assert_eq!(taken.count(), 2);
 }
 
 #[test]
 fn vector_19_stopping_a_run_puts_undelivered_messages_back() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     for text in ["one", "two", "three"] {
         bench.type_keys(text);
@@ -383,20 +383,20 @@ fn vector_19_stopping_a_run_puts_undelivered_messages_back() {
     bench.key(Key::ESCAPE);
     assert_eq!(bench.draft(), "one\ntwo\nthree\ndraft");
     let effects = bench.take_effects();
-    assert!(matches!(effects.last(), Some(Effect::Interrupt)));
-    assert!(!effects.iter().any(|e| matches!(e, Effect::Say { .. })));
+    assert!(matches!(effects.last(), Some(AppEffect::Interrupt)));
+    assert!(!effects.iter().any(|e| matches!(e, AppEffect::Say { .. })));
 }
 
 #[test]
 fn vector_30_the_theme_follows_the_terminal() {
-    let mut bench = Bench::with(80, 24, true, |name| {
+    let mut bench = UiTestBench::with(80, 24, true, |name| {
         (name == "TERM").then(|| "xterm-256color".to_owned())
     });
     bench.read(b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\");
     assert!(bench.app.look.theme.is_light);
     bench.read(b"\x1b[?997;1n");
     assert!(!bench.app.look.theme.is_light);
-    let mut bench = Bench::with(80, 24, true, |name| {
+    let mut bench = UiTestBench::with(80, 24, true, |name| {
         (name == "NO_COLOR").then(|| "1".to_owned())
     });
     bench.runs();
@@ -418,7 +418,7 @@ fn vector_30_the_theme_follows_the_terminal() {
 
 #[test]
 fn vector_35_a_long_conversation_is_taken_up_by_its_end() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     let long = (0..300)
         .map(|line| format!("line {line}\n\n"))
         .collect::<String>();
@@ -435,7 +435,7 @@ fn vector_35_a_long_conversation_is_taken_up_by_its_end() {
             exchange("three", "Third."),
         ],
     };
-    bench.update(Input::Found(Found::Exchanges(exchanges)));
+    bench.update(AppInput::Found(JobResult::Exchanges(exchanges)));
     let lines = bench.lines();
     let lines: Vec<&String> = lines.iter().filter(|line| !line.is_empty()).collect();
     assert!(lines.len() <= 205, "{}", lines.len());
@@ -445,21 +445,21 @@ fn vector_35_a_long_conversation_is_taken_up_by_its_end() {
 
 #[test]
 fn a_shell_line_a_memory_and_commands_are_told_apart() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.type_keys("!ls -la");
     bench.key(ENTER);
     let is_shell =
-        |effect: &Effect| matches!(effect, Effect::Shell { command, .. } if command == "ls -la");
+        |effect: &AppEffect| matches!(effect, AppEffect::Shell { command, .. } if command == "ls -la");
     assert!(bench.take_effects().iter().any(is_shell));
     bench.idle();
     bench.type_keys("/compact now");
     bench.key(ENTER);
     let is_command =
-        |effect: &Effect| matches!(effect, Effect::Command(line) if line == "/compact now");
+        |effect: &AppEffect| matches!(effect, AppEffect::Command(line) if line == "/compact now");
     assert!(bench.take_effects().iter().any(is_command));
     bench.type_keys("/usr/bin is full");
     bench.key(ENTER);
-    let is_said = |effect: &Effect| matches!(effect, Effect::Say { .. });
+    let is_said = |effect: &AppEffect| matches!(effect, AppEffect::Say { .. });
     assert!(bench.take_effects().iter().any(is_said));
     bench.idle();
     bench.type_keys("/exit");
@@ -468,17 +468,17 @@ fn a_shell_line_a_memory_and_commands_are_told_apart() {
         bench
             .take_effects()
             .iter()
-            .any(|e| matches!(e, Effect::Leave))
+            .any(|e| matches!(e, AppEffect::Leave))
     );
 }
 
 #[test]
 fn a_draft_is_put_aside_and_kept_on_disk() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.type_keys("half a thought");
     bench.wait(1_100);
     let is_kept =
-        |effect: &Effect| matches!(effect, Effect::KeepDraft(text) if text == "half a thought");
+        |effect: &AppEffect| matches!(effect, AppEffect::KeepDraft(text) if text == "half a thought");
     assert!(bench.take_effects().iter().any(is_kept));
     assert_eq!(bench.app.due(bench.now), None);
     bench.key(Key::control('s'));
@@ -491,7 +491,7 @@ fn a_draft_is_put_aside_and_kept_on_disk() {
 
 #[test]
 fn vector_36_a_reply_cannot_act_on_the_terminal() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.bytes.clear();
     bench.says("before \u{1b}[2J and \u{1b}]52;c;aGk=\u{7} after\n\n");
@@ -503,7 +503,7 @@ fn vector_36_a_reply_cannot_act_on_the_terminal() {
 
 #[test]
 fn a_command_cannot_act_on_the_terminal_either() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.runs();
     bench.asks(1, bash("echo \u{1b}]52;c;x\u{7} \u{202e}gpj.exe", &[]));
     bench.wait(1_500);
@@ -513,7 +513,7 @@ fn a_command_cannot_act_on_the_terminal_either() {
 
 #[test]
 fn ctrl_c_stops_clears_and_leaves_in_this_order() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.type_keys("draft");
     bench.runs();
     bench.deeds();
@@ -521,7 +521,7 @@ fn ctrl_c_stops_clears_and_leaves_in_this_order() {
     assert_eq!(bench.draft(), "draft", "the draft is untouched");
     assert!(matches!(
         bench.take_effects().as_slice(),
-        [Effect::Interrupt]
+        [AppEffect::Interrupt]
     ));
     bench.idle();
     bench.key(Key::control('c'));
@@ -535,12 +535,12 @@ fn ctrl_c_stops_clears_and_leaves_in_this_order() {
     bench.key(Key::control('c'));
     bench.wait(500);
     bench.key(Key::control('c'));
-    assert!(matches!(bench.deeds().as_slice(), [Effect::Leave]));
+    assert!(matches!(bench.deeds().as_slice(), [AppEffect::Leave]));
 }
 
 #[test]
 fn ctrl_d_leaves_and_during_a_run_only_when_pressed_again() {
-    let mut bench = Bench::new(80, 24);
+    let mut bench = UiTestBench::new(80, 24);
     bench.type_keys("ab");
     bench.key(Key::control('a'));
     bench.key(Key::control('d'));
@@ -552,5 +552,5 @@ fn ctrl_d_leaves_and_during_a_run_only_when_pressed_again() {
     assert!(bench.deeds().is_empty());
     bench.wait(300);
     bench.key(Key::control('d'));
-    assert!(matches!(bench.deeds().as_slice(), [Effect::Leave]));
+    assert!(matches!(bench.deeds().as_slice(), [AppEffect::Leave]));
 }

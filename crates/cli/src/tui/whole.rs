@@ -3,9 +3,9 @@
 
 use haft_terminal::{Key, Scroller, TextLine, screen::ScrollCommand};
 
-use super::{ask::QuestionId, look::Look};
+use super::{ask::QuestionId, look::UiStyle};
 
-pub(crate) struct WholeView {
+pub(crate) struct FullQuestionView {
     /// The id of the question, if the view shows one.
     pub(crate) question: Option<QuestionId>,
     lines: Vec<TextLine>,
@@ -13,7 +13,7 @@ pub(crate) struct WholeView {
     size: (usize, usize),
 }
 
-impl WholeView {
+impl FullQuestionView {
     pub(crate) fn new(question: Option<QuestionId>, lines: Vec<TextLine>) -> Self {
         Self {
             question,
@@ -28,7 +28,7 @@ impl WholeView {
     }
 
     /// Handles a key. Returns `false` if the view closes.
-    pub(crate) fn key(&mut self, key: Key, look: &Look) -> bool {
+    pub(crate) fn key(&mut self, key: Key, look: &UiStyle) -> bool {
         if key == Key::ESCAPE || key == Key::char('q') || key == Key::char('v') {
             return false;
         }
@@ -41,7 +41,7 @@ impl WholeView {
         true
     }
 
-    pub(crate) fn rows(&mut self, look: &Look) -> Vec<TextLine> {
+    pub(crate) fn rows(&mut self, look: &UiStyle) -> Vec<TextLine> {
         self.sized(look);
         let height = text_rows(look);
         let mut rows = match &mut self.scroller {
@@ -58,7 +58,7 @@ impl WholeView {
         rows
     }
 
-    fn sized(&mut self, look: &Look) {
+    fn sized(&mut self, look: &UiStyle) {
         let size = (look.size.row_width(), text_rows(look));
         match &mut self.scroller {
             Some(_) if self.size == size => {}
@@ -69,6 +69,6 @@ impl WholeView {
     }
 }
 
-fn text_rows(look: &Look) -> usize {
+fn text_rows(look: &UiStyle) -> usize {
     usize::from(look.size.rows).saturating_sub(1).max(1)
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::look::Look;
+use super::look::UiStyle;
 
 /// Formats a duration as `12s`, `3m 4s` or `1h 2m`. Returns `0s` in still mode.
-pub(crate) fn seconds(elapsed: Duration, look: &Look) -> String {
+pub(crate) fn seconds(elapsed: Duration, look: &UiStyle) -> String {
     let seconds = if look.is_still { 0 } else { elapsed.as_secs() };
     match seconds {
         0..60 => format!("{seconds}s"),

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use haft_testkit::http::{HttpAsked, HttpFake, HttpReply, header};
+use haft_testkit::http::{RecordedHttpRequest, HttpFake, HttpReply, header};
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
@@ -28,7 +28,7 @@ fn server() -> HttpFake {
     fake
 }
 
-fn reply(asked: &HttpAsked, base: &str) -> HttpReply {
+fn reply(asked: &RecordedHttpRequest, base: &str) -> HttpReply {
     match asked.target() {
         (_, "/.well-known/oauth-protected-resource/mcp") => document(
             &json!({"resource": format!("{base}/mcp"), "authorization_servers": [base], "scopes_supported": ["read"]}),

@@ -7,7 +7,7 @@ use haft::{
     engine::{
         conditions::read,
         hooks::Hooks,
-        permissions::{Bases, Scope},
+        permissions::{PatternBases, SettingsScope},
     },
     tools::ShellProgram,
 };
@@ -41,12 +41,12 @@ fn hooks(project: &Path) -> Hooks {
         ]}],
         "PostToolUse": [{"matcher": "Bash", "hooks": [silent("Bash(git *)"), silent("Bash(cargo *)")]}],
     });
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: project.into(),
         home: project.into(),
         slash: project.into(),
     };
-    let (handlers, problems) = read(Scope::User, None, &value, &bases);
+    let (handlers, problems) = read(SettingsScope::User, None, &value, &bases);
     assert_eq!(problems, []);
     Hooks::new(handlers, project)
 }

@@ -1,6 +1,6 @@
 use std::{fs, path::PathBuf};
 
-use haft_journal::{Journal, Sweep, WriteGrant};
+use haft_journal::{Journal, SnapshotScope, WriteGrant};
 use serde_json::json;
 use tempfile::{TempDir, tempdir};
 
@@ -90,10 +90,10 @@ fn what_a_command_did_is_taken_back() {
     let dir = changed();
     let at = |name: &str| dir.path().join(name);
     let journal = only_journal(&dir);
-    let sweep = Sweep {
+    let sweep = SnapshotScope {
         roots: vec![dir.path().to_path_buf()],
         leave_out: vec![at(".claude")],
-        ..Sweep::default()
+        ..SnapshotScope::default()
     };
     let before = journal.before_command(&sweep);
     fs::remove_dir_all(at("new")).unwrap();

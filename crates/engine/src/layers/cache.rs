@@ -22,11 +22,11 @@ const MOST_ENTRIES: usize = 256;
 #[derive(Debug)]
 pub struct Cache {
     settings: Arc<LayerSettings>,
-    entries: Mutex<Entries>,
+    entries: Mutex<CacheEntries>,
 }
 
 #[derive(Debug, Default)]
-struct Entries {
+struct CacheEntries {
     answers: HashMap<CacheKey, (Instant, ToolOutput)>,
     /// The number of changes so far, so that a result from before a change is not stored after it.
     changes: u64,
@@ -44,7 +44,7 @@ impl Cache {
         }
     }
 
-    fn entries(&self) -> std::sync::MutexGuard<'_, Entries> {
+    fn entries(&self) -> std::sync::MutexGuard<'_, CacheEntries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

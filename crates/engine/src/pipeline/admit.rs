@@ -11,26 +11,26 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, CallContext, Check, Confined, Confinement,
-    ConfinementStrength, ContextPatch, JudgedPaths, Permission, PermissionMode, RuleList,
+    ApprovalAnswer, ApprovalRequest, CallContext, CheckOutcome, ConfinementProfile, Confinement,
+    ConfinementStrength, ContextPatch, AuthorizedPaths, ToolPermission, PermissionMode, RuleList,
     RuleScope, ToolUse,
 };
 use serde_json::Value;
 
 use super::{
-    ApprovalSource, Author, Denied, EarlyResult, Prepared, confinement,
+    ApprovalSource, InputAuthor, DenialSource, EarlyResult, Prepared, confinement,
     facts::read_command,
-    hooks::{self, Before, Notes, Requested},
+    hooks::{self, PreToolHooks, HookNotes, PermissionHookAnswer},
     refusal::{WOULD_ALLOW, denial_message, interrupted_result, denied_result, remedy, stopped_result, denied_by_policy},
 };
 use crate::{
     Engine, SessionContext,
-    hooks::HookMoment,
+    hooks::HookEventKind,
     permissions::{
-        Because, Behavior, Decision, Facts, HookWord, PathContext, Policy, decide,
+        DecisionReason, Behavior, Decision, CallFacts, HookPermission, PathContext, Policy, decide,
         find_look_alikes, parts, suggest,
     },
-    scheduler::Slot,
+    scheduler::CallSlot,
 };
 
 /// The result that the model reads for a call that a hook has deferred.
@@ -41,17 +41,17 @@ const DEFERRED: &str = "A hook has put this call off: it has not run. Make it ag
 #[derive(Debug)]
 pub struct Admitted {
     prepared: Prepared,
-    terms: Terms,
-    kept: JudgedState,
+    terms: CallGrants,
+    kept: AdmissionEffects,
 }
 
 /// The grants of a call: what it may touch.
 #[derive(Debug)]
-pub(super) struct Terms {
+pub(super) struct CallGrants {
     /// Permitted real paths outside the working directories.
     pub(super) granted: Arc<[PathBuf]>,
     /// The paths that the decision covered.
-    pub(super) judged: JudgedPaths,
+    pub(super) judged: AuthorizedPaths,
     /// The confinement of the command it starts.
     pub(super) confinement: Confinement,
     /// The human-readable reason why it may run.
@@ -72,7 +72,7 @@ impl Admitted {
     }
 
     /// Returns its grants.
-    pub(super) fn grants(&mut self) -> &mut Terms {
+    pub(super) fn grants(&mut self) -> &mut CallGrants {
         &mut self.terms
     }
 
@@ -82,7 +82,7 @@ impl Admitted {
     }
 
     /// Takes the effects of the admission. Returns them only once.
-    pub(crate) fn take_admission_effects(&mut self) -> JudgedState {
+    pub(crate) fn take_admission_effects(&mut self) -> AdmissionEffects {
         std::mem::take(&mut self.kept)
     }
 
@@ -98,9 +98,9 @@ pub(crate) async fn admit(
     cx: &CallContext,
     context: &SessionContext,
     engine: &Engine,
-    slot: &mut Slot,
+    slot: &mut CallSlot,
 ) -> Result<Admitted, EarlyResult> {
-    let mut judge = Judge {
+    let mut judge = Admission {
         cx,
         context,
         engine,
@@ -110,7 +110,7 @@ pub(crate) async fn admit(
             ..context.path_context()
         },
         slot,
-        effects: JudgedState::default(),
+        effects: AdmissionEffects::default(),
         rewritten: false,
         consented: None,
         hooks_ask: None,
@@ -132,7 +132,7 @@ pub(crate) async fn admit(
 
 /// The effects of an admission beyond the call itself.
 #[derive(Debug, Default)]
-pub(crate) struct JudgedState {
+pub(crate) struct AdmissionEffects {
     /// Rules that the user wants to save.
     pub(crate) rules: Vec<String>,
     /// The destination of these rules.
@@ -140,25 +140,25 @@ pub(crate) struct JudgedState {
     /// Changes of the session that a hook requests.
     pub(crate) patches: Vec<ContextPatch>,
     /// Notes by hooks.
-    pub(crate) notes: Notes,
+    pub(crate) notes: HookNotes,
     /// The source of the approval.
     pub(crate) approval: ApprovalSource,
 }
 
-struct Judge<'a> {
+struct Admission<'a> {
     cx: &'a CallContext,
     context: &'a SessionContext,
     engine: &'a Engine,
     policy: Policy,
     path_context: PathContext,
-    slot: &'a mut Slot,
-    effects: JudgedState,
+    slot: &'a mut CallSlot,
+    effects: AdmissionEffects,
     /// A hook or the user has replaced the input: further requests go to the user only, not to the
     /// hooks again.
     rewritten: bool,
     /// The user has replaced the input and has approved it with that. Holds the reason they were
     /// asked for.
-    consented: Option<Because>,
+    consented: Option<DecisionReason>,
     /// A hook requires that the user is asked: its name and reason.
     hooks_ask: Option<String>,
     /// Hooks have deferred the call.
@@ -167,16 +167,16 @@ struct Judge<'a> {
     checked_with: Option<CallContext>,
 }
 
-impl Judge<'_> {
-    async fn run(&mut self, mut prepared: Prepared) -> Result<(Prepared, Terms), EarlyResult> {
-        let mut word = HookWord::NoAnswer;
+impl Admission<'_> {
+    async fn run(&mut self, mut prepared: Prepared) -> Result<(Prepared, CallGrants), EarlyResult> {
+        let mut word = HookPermission::NoAnswer;
         let mut heard = false;
         if let Some(input) = prepared.bound.complete_input(self.cx).await {
             prepared = self.rebind(&prepared, input)?;
         }
         loop {
             self.checked_with = None;
-            let mut facts = Facts::from_effects(&*prepared.bound, prepared.take_effects(), self.cx);
+            let mut facts = CallFacts::from_effects(&*prepared.bound, prepared.take_effects(), self.cx);
             if self.policy.plan.is_none() && self.context.may_be_plan(&facts) {
                 self.policy = self.policy.clone().with_plan(self.context.real_plan());
             }
@@ -184,7 +184,7 @@ impl Judge<'_> {
             // permitted.
             let early = decide(&self.policy, &facts);
             let unseen = early.behavior == Behavior::Deny
-                || matches!(early.reason, Because::Outside(_) | Because::Sensitive(..));
+                || matches!(early.reason, DecisionReason::Outside(_) | DecisionReason::Sensitive(..));
             let checked = if unseen {
                 None
             } else {
@@ -196,9 +196,9 @@ impl Judge<'_> {
                 None
             } else {
                 let engine = self.engine;
-                let silent = engine.hooks.has_no_handlers(HookMoment::PRE_TOOL_USE);
+                let silent = engine.hooks.has_no_handlers(HookEventKind::PRE_TOOL_USE);
                 if silent && !facts.has_command() {
-                    Some(Before::default())
+                    Some(PreToolHooks::default())
                 } else {
                     let hooks = hooks::run_pre_tool_use(engine, &prepared, self.context, &self.path_context);
                     let reading = read_command(facts, self.path_context.clone());
@@ -225,15 +225,15 @@ impl Judge<'_> {
                 if denied.is_none()
                     && let Some(input) = before.updated_input
                 {
-                    if word == HookWord::Allow {
-                        word = HookWord::Answer;
+                    if word == HookPermission::Allow {
+                        word = HookPermission::Answer;
                     }
                     prepared = self.rebind(&prepared, input)?;
                     continue;
                 }
             }
             facts.hook = word;
-            let decision = if facts.has_command() || word != HookWord::NoAnswer {
+            let decision = if facts.has_command() || word != HookPermission::NoAnswer {
                 decide(&self.policy, &facts)
             } else {
                 early
@@ -243,7 +243,7 @@ impl Judge<'_> {
                 return Err(self.deny(&prepared, &facts, &decision.reason));
             }
             if let Some(why) = denied {
-                return Err(denied_result(&prepared, Denied::Hook, why));
+                return Err(denied_result(&prepared, DenialSource::Hook, why));
             }
             if self.deferred {
                 return Err(EarlyResult {
@@ -261,12 +261,12 @@ impl Judge<'_> {
             let permitted = decision.reason.to_string();
             let mut because = (decision.behavior == Behavior::Ask).then_some(decision.reason);
             if because.is_none()
-                && let Some(Check::Ask(reason)) = &checked
+                && let Some(CheckOutcome::Ask(reason)) = &checked
             {
-                because = Some(Because::Tool(reason.clone()));
+                because = Some(DecisionReason::Tool(reason.clone()));
             }
             let unasked = because.is_none();
-            let asked = because.as_ref().map(Because::to_string);
+            let asked = because.as_ref().map(DecisionReason::to_string);
             if let Some(because) = because {
                 if self.policy.mode == PermissionMode::DontAsk {
                     self.fire_permission_denied(&prepared, &because).await;
@@ -275,17 +275,17 @@ impl Judge<'_> {
                 if let Some(input) = Box::pin(self.request_approval(&prepared, &facts, &because)).await? {
                     // Input from a hook is checked like any other, but the approval stays valid.
                     prepared = self.rebind(&prepared, input)?;
-                    word = HookWord::Answer;
+                    word = HookPermission::Answer;
                     continue;
                 }
             }
             if checked.is_none()
-                && let Check::Ask(reason) = self.check(&prepared, &facts).await?
+                && let CheckOutcome::Ask(reason) = self.check(&prepared, &facts).await?
                 && let Some(input) =
-                    Box::pin(self.request_approval(&prepared, &facts, &Because::Tool(reason))).await?
+                    Box::pin(self.request_approval(&prepared, &facts, &DecisionReason::Tool(reason))).await?
             {
                 prepared = self.rebind(&prepared, input)?;
-                word = HookWord::Answer;
+                word = HookPermission::Answer;
                 continue;
             }
             let granted: BTreeSet<&Path> = facts.outside(&self.policy).collect();
@@ -302,7 +302,7 @@ impl Judge<'_> {
                 None if facts.shell.is_none() => Confinement::default(),
                 None => Box::pin(confinement::resolve_confinement(&self.policy, facts)).await,
             };
-            let terms = Terms {
+            let terms = CallGrants {
                 because: self.reason_text(asked, permitted),
                 granted,
                 judged,
@@ -334,13 +334,13 @@ impl Judge<'_> {
     async fn probe_confinement(
         &mut self,
         decision: Decision,
-        facts: &Facts,
+        facts: &CallFacts,
     ) -> (Decision, Option<Confinement>) {
         if decision.behavior != Behavior::Allow {
             return (decision, None);
         }
         let confinement = confinement::resolve_confinement(&self.policy, facts.clone()).await;
-        if confinement.profile != Confined::Full
+        if confinement.profile != ConfinementProfile::Full
             && !self.policy.sandbox.unconfined
             && confinement::probe_strength(&confinement, self.cx).await
                 == Some(ConfinementStrength::Nothing)
@@ -354,20 +354,20 @@ impl Judge<'_> {
     /// Prepares the same call with an input that replaces the model's.
     fn rebind(&self, prepared: &Prepared, input: Value) -> Result<Prepared, EarlyResult> {
         let call = hooks::with_input(prepared, input);
-        let author = Author::Answer;
+        let author = InputAuthor::Answer;
         super::prepare::prepare_with_tool(&prepared.tool, call, author, prepared.call, &self.path_context)
     }
 
     /// Returns the context for checks before the call is permitted. It gives access only to the
     /// files that the facts refer to, even if a path is swapped in the meantime.
-    fn check_context(&self, facts: &Facts) -> CallContext {
+    fn check_context(&self, facts: &CallFacts) -> CallContext {
         let mut cx = self.cx.clone();
         cx.permissions.judged = facts.authorized_paths();
         cx
     }
 
     /// Checks whether the call can succeed.
-    async fn check(&mut self, prepared: &Prepared, facts: &Facts) -> Result<Check, EarlyResult> {
+    async fn check(&mut self, prepared: &Prepared, facts: &CallFacts) -> Result<CheckOutcome, EarlyResult> {
         let cx = self.check_context(facts);
         let cx = &*self.checked_with.insert(cx);
         let checked = tokio::select! {
@@ -392,14 +392,14 @@ impl Judge<'_> {
     async fn request_approval(
         &mut self,
         prepared: &Prepared,
-        facts: &Facts,
-        because: &Because,
+        facts: &CallFacts,
+        because: &DecisionReason,
     ) -> Result<Option<Value>, EarlyResult> {
         match (&self.consented, because) {
             (None, _) => {}
             // The user was not asked about this critical operation, and a typing error must not
             // start it.
-            (Some(asked), Because::Critical(_)) if asked != because => {
+            (Some(asked), DecisionReason::Critical(_)) if asked != because => {
                 let name = prepared.name();
                 let message = format!(
                     "Permission to use {name} has been denied: as the user has changed it, {because}, and \
@@ -415,7 +415,7 @@ impl Judge<'_> {
         }
         let rules = suggest(&self.policy, facts, &self.context.bases());
         let requested = if self.rewritten {
-            Requested::NoAnswer
+            PermissionHookAnswer::NoAnswer
         } else {
             let (setting, notes) = (&self.path_context, &mut self.effects.notes);
             let asked = hooks::run_permission_request(self.engine, prepared, &rules, self.context, setting, notes);
@@ -425,15 +425,15 @@ impl Judge<'_> {
             requested
         };
         match requested {
-            Requested::NoAnswer => {}
+            PermissionHookAnswer::NoAnswer => {}
             // Only the user can let a command run outside the sandbox.
-            Requested::Allow { .. } if *because == Because::Unconfined => {}
+            PermissionHookAnswer::Allow { .. } if *because == DecisionReason::Unconfined => {}
             // The input must contain what the user would have answered.
-            Requested::Allow {
+            PermissionHookAnswer::Allow {
                 updated_input: None,
                 ..
             } if facts.interactive => {}
-            Requested::Allow {
+            PermissionHookAnswer::Allow {
                 updated_input,
                 updates,
             } => {
@@ -444,13 +444,13 @@ impl Judge<'_> {
                 self.effects.approval = ApprovalSource::Hook;
                 return Ok(updated_input);
             }
-            Requested::Deny(message) => {
+            PermissionHookAnswer::Deny(message) => {
                 let denied = denied_by_policy("hook", "a PermissionRequest hook");
                 return Err(denied_result(prepared, denied, message));
             }
         }
         let why = match &self.hooks_ask {
-            Some(why) if *because == Because::Hook => why.clone(),
+            Some(why) if *because == DecisionReason::Hook => why.clone(),
             _ => because.to_string(),
         };
         let reason = match &facts.command {
@@ -467,7 +467,7 @@ impl Judge<'_> {
             card: prepared.card(),
             preview,
             reasons: match &self.hooks_ask {
-                Some(why) if *because == Because::Hook => vec![why.clone()],
+                Some(why) if *because == DecisionReason::Hook => vec![why.clone()],
                 _ => parts::ask_reasons(because, &asked_parts),
             },
             resolved_elsewhere: parts::resolved_elsewhere(facts, &self.path_context.cwd),
@@ -501,7 +501,7 @@ impl Judge<'_> {
             })
             .await;
         let name = prepared.name();
-        let mut denied = Denied::Person;
+        let mut denied = DenialSource::Person;
         self.effects.approval = match answer {
             Some(ApprovalAnswer::AllowAlways) => ApprovalSource::UserAlways,
             _ => ApprovalSource::User,
@@ -555,7 +555,7 @@ impl Judge<'_> {
                     &rules,
                 );
                 self.fire_permission_denied(prepared, because).await;
-                denied = Denied::Unasked {
+                denied = DenialSource::Unasked {
                     kind: because.kind().into(),
                     reason: because.to_string(),
                     remedy: would_allow.strip_prefix(WOULD_ALLOW).map(str::to_owned),
@@ -571,7 +571,7 @@ impl Judge<'_> {
     }
 
     /// Notifies the hooks that the call is denied without asking.
-    async fn fire_permission_denied(&mut self, prepared: &Prepared, because: &Because) {
+    async fn fire_permission_denied(&mut self, prepared: &Prepared, because: &DecisionReason) {
         let (engine, context, setting) = (self.engine, self.context, &self.path_context);
         let (reason, notes) = (because.to_string(), &mut self.effects.notes);
         let told = hooks::run_permission_denied(engine, prepared, &reason, context, setting, notes);
@@ -579,10 +579,10 @@ impl Judge<'_> {
     }
 
     /// Denies the call without asking.
-    fn deny(&self, prepared: &Prepared, facts: &Facts, because: &Because) -> EarlyResult {
+    fn deny(&self, prepared: &Prepared, facts: &CallFacts, because: &DecisionReason) -> EarlyResult {
         let by_itself = match because {
-            Because::Rule { list, .. } => *list == RuleList::Deny,
-            Because::Tool(_) => matches!(facts.tool_permission, Permission::Deny(_)),
+            DecisionReason::Rule { list, .. } => *list == RuleList::Deny,
+            DecisionReason::Tool(_) => matches!(facts.tool_permission, ToolPermission::Deny(_)),
             _ => false,
         };
         // If the call would only have asked, the reason of the denial is the mode, which never

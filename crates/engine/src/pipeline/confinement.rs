@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use haft_contract::{CallContext, Confinement, ConfinementStrength, ProbeConfinement};
 
-use crate::permissions::{Facts, Policy, confine};
+use crate::permissions::{CallFacts, Policy, confine};
 
 /// Computes the confinement of a call's command, on a blocking thread. If that fails, it is the
 /// strictest.
-pub(super) async fn resolve_confinement(policy: &Policy, facts: Facts) -> Confinement {
+pub(super) async fn resolve_confinement(policy: &Policy, facts: CallFacts) -> Confinement {
     let policy = policy.clone();
     let looked_up = tokio::task::spawn_blocking(move || confine(&policy, &facts));
     looked_up.await.ok().flatten().unwrap_or_default()

@@ -10,28 +10,28 @@ use serde_json::{Map, Value};
 use super::{ExecutedCall, Prepared};
 use crate::{
     Engine, SessionContext, conditions,
-    hooks::{Common, Condition, Heard, HookDecision, HookMoment, Occasion},
-    permissions::{Facts, HookWord, PathContext, suggest},
+    hooks::{HookCommonFields, HookCondition, HandlerOutput, HookDecision, HookEventKind, HookInvocation},
+    permissions::{CallFacts, HookPermission, PathContext, suggest},
 };
 
 /// The merged output of the PreToolUse hooks, before permissions are evaluated.
 #[derive(Debug, Default)]
-pub(super) struct Before {
+pub(super) struct PreToolHooks {
     /// The hooks deny the call: the text for the model.
     pub(super) denied: Option<String>,
-    pub(super) word: HookWord,
+    pub(super) word: HookPermission,
     /// The input that replaces the original one.
     pub(super) updated_input: Option<Value>,
     /// The hooks defer the call.
     pub(super) defers: bool,
     /// A hook requires that the user is asked: its name and reason.
     pub(super) asks: Option<String>,
-    pub(super) notes: Notes,
+    pub(super) notes: HookNotes,
 }
 
 /// Notes by hooks, in addition to the result of a call.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub(crate) struct HookNotes {
     /// Notes for the model.
     pub(crate) context: Vec<String>,
     /// Messages for the user.
@@ -40,7 +40,7 @@ pub(crate) struct Notes {
     pub(crate) stop: Option<String>,
 }
 
-impl Notes {
+impl HookNotes {
     /// Adds later notes. The first reason to stop wins.
     pub(crate) fn extend(&mut self, later: Self) {
         self.context.extend(later.context);
@@ -63,7 +63,7 @@ impl Notes {
         }
     }
 
-    fn add_output(&mut self, heard: &Heard) {
+    fn add_output(&mut self, heard: &HandlerOutput) {
         let said = &heard.output;
         self.context.extend(said.context.clone());
         self.messages.extend(said.message.clone());
@@ -84,14 +84,14 @@ pub(super) async fn run_pre_tool_use(
     prepared: &Prepared,
     context: &SessionContext,
     setting: &PathContext,
-) -> Before {
-    let event = HookMoment::PRE_TOOL_USE;
+) -> PreToolHooks {
+    let event = HookEventKind::PRE_TOOL_USE;
     if engine.hooks.has_no_handlers(event) {
-        return Before::default();
+        return PreToolHooks::default();
     }
     let fields = fields(prepared, true);
     let heard = fire(engine, event, prepared, fields, context, setting).await;
-    let mut before = Before::default();
+    let mut before = PreToolHooks::default();
     let mut strictest: Option<HookDecision> = None;
     for one in &heard {
         before.notes.add_output(one);
@@ -118,17 +118,17 @@ pub(super) async fn run_pre_tool_use(
         }
     }
     before.word = match strictest {
-        None | Some(HookDecision::Deny) => HookWord::NoAnswer,
-        Some(HookDecision::Allow) => HookWord::Allow,
+        None | Some(HookDecision::Deny) => HookPermission::NoAnswer,
+        Some(HookDecision::Allow) => HookPermission::Allow,
         // If nothing can defer calls here, the user decides.
-        Some(HookDecision::Ask | HookDecision::Defer) => HookWord::Ask,
+        Some(HookDecision::Ask | HookDecision::Defer) => HookPermission::Ask,
     };
     before.defers = strictest == Some(HookDecision::Defer);
     before
 }
 
 /// The answer of PermissionRequest hooks on the user's behalf.
-pub(super) enum Requested {
+pub(super) enum PermissionHookAnswer {
     /// No answer: the user is asked.
     NoAnswer,
     Allow {
@@ -146,11 +146,11 @@ pub(super) async fn run_permission_request(
     rules: &[String],
     context: &SessionContext,
     setting: &PathContext,
-    notes: &mut Notes,
-) -> Requested {
-    let event = HookMoment::PERMISSION_REQUEST;
+    notes: &mut HookNotes,
+) -> PermissionHookAnswer {
+    let event = HookEventKind::PERMISSION_REQUEST;
     if engine.hooks.has_no_handlers(event) {
-        return Requested::NoAnswer;
+        return PermissionHookAnswer::NoAnswer;
     }
     let mut fields = fields(prepared, false);
     if !rules.is_empty() {
@@ -164,14 +164,14 @@ pub(super) async fn run_permission_request(
     if let Some(one) = denied {
         let reason = one.output.reason.clone();
         let message = reason.unwrap_or_else(|| format!("{} hook denied it", one.label));
-        return Requested::Deny(message);
+        return PermissionHookAnswer::Deny(message);
     }
     let allowed = heard
         .into_iter()
         .find(|one| one.output.decision == Some(HookDecision::Allow));
     match allowed {
-        None => Requested::NoAnswer,
-        Some(one) => Requested::Allow {
+        None => PermissionHookAnswer::NoAnswer,
+        Some(one) => PermissionHookAnswer::Allow {
             updated_input: one.output.updated_input,
             updates: one.output.updated_permissions,
         },
@@ -185,9 +185,9 @@ pub(super) async fn run_permission_denied(
     reason: &str,
     context: &SessionContext,
     setting: &PathContext,
-    notes: &mut Notes,
+    notes: &mut HookNotes,
 ) {
-    let event = HookMoment::PERMISSION_DENIED;
+    let event = HookEventKind::PERMISSION_DENIED;
     if engine.hooks.has_no_handlers(event) {
         return;
     }
@@ -231,7 +231,7 @@ pub(crate) struct HookNotice<'a> {
 
 /// Runs the Notification hooks.
 pub(crate) async fn notify(engine: &Engine, notice: &HookNotice<'_>, cwd: &Path) {
-    let event = HookMoment::NOTIFICATION;
+    let event = HookEventKind::NOTIFICATION;
     if engine.hooks.has_no_handlers(event) {
         return;
     }
@@ -240,7 +240,7 @@ pub(crate) async fn notify(engine: &Engine, notice: &HookNotice<'_>, cwd: &Path)
     put("message", notice.message);
     put("title", notice.title);
     put("notification_type", notice.kind);
-    let occasion = Occasion {
+    let occasion = HookInvocation {
         event,
         names: &[notice.kind],
         fields,
@@ -255,8 +255,8 @@ pub(crate) async fn run_cwd_changed(
     engine: &Engine,
     patches: &[ContextPatch],
     context: &SessionContext,
-) -> Notes {
-    let mut notes = Notes::default();
+) -> HookNotes {
+    let mut notes = HookNotes::default();
     let new = patches.iter().rev().find_map(|patch| match patch {
         ContextPatch::SetCwd { path }
         | ContextPatch::EnterWorktree { path, .. }
@@ -271,8 +271,8 @@ pub(crate) async fn run_cwd_changed(
     notes
 }
 
-async fn fire_moved(engine: &Engine, new: &Path, context: &SessionContext) -> Vec<Heard> {
-    let event = HookMoment::CWD_CHANGED;
+async fn fire_moved(engine: &Engine, new: &Path, context: &SessionContext) -> Vec<HandlerOutput> {
+    let event = HookEventKind::CWD_CHANGED;
     if engine.hooks.has_no_handlers(event) {
         return Vec::new();
     }
@@ -292,10 +292,10 @@ pub(crate) fn is_silent_after(engine: &Engine, outcome: &ExecutedCall) -> bool {
     engine.hooks.has_no_handlers(event_after(outcome))
 }
 
-fn event_after(outcome: &ExecutedCall) -> HookMoment {
+fn event_after(outcome: &ExecutedCall) -> HookEventKind {
     match &outcome.result {
-        Ok(output) if !output.failed => HookMoment::POST_TOOL_USE,
-        _ => HookMoment::POST_TOOL_USE_FAILURE,
+        Ok(output) if !output.failed => HookEventKind::POST_TOOL_USE,
+        _ => HookEventKind::POST_TOOL_USE_FAILURE,
     }
 }
 
@@ -307,10 +307,10 @@ pub(crate) async fn run_post_tool_use(
     cx: &CallContext,
     context: &SessionContext,
     duration: std::time::Duration,
-) -> Notes {
+) -> HookNotes {
     let event = event_after(outcome);
     if engine.hooks.has_no_handlers(event) {
-        return Notes::default();
+        return HookNotes::default();
     }
     let setting = PathContext {
         cwd: cx.cwd.to_path_buf(),
@@ -334,7 +334,7 @@ pub(crate) async fn run_post_tool_use(
         }
     }
     let heard = fire(engine, event, &outcome.call, fields, context, &setting).await;
-    let mut notes = Notes::default();
+    let mut notes = HookNotes::default();
     for one in &heard {
         notes.add_output(one);
         if let Some(why) = &one.output.block {
@@ -448,30 +448,30 @@ fn fields(prepared: &Prepared, with_id: bool) -> Map<String, Value> {
 
 async fn fire(
     engine: &Engine,
-    event: HookMoment,
+    event: HookEventKind,
     prepared: &Prepared,
     fields: Map<String, Value>,
     context: &SessionContext,
     setting: &PathContext,
-) -> Vec<Heard> {
+) -> Vec<HandlerOutput> {
     let aliases = prepared.spec().profile.aliases.iter();
     let mut names = vec![prepared.name()];
     names.extend(aliases.map(|alias| &**alias));
     let facts = OnceLock::new();
     let gather = || {
-        let mut facts = Facts::from_bound_call(&*prepared.bound);
+        let mut facts = CallFacts::from_bound_call(&*prepared.bound);
         facts.read_command(setting);
         facts
     };
-    let holds = |condition: &Condition| conditions::condition_matches(condition, facts.get_or_init(gather));
-    let occasion = Occasion {
+    let holds = |condition: &HookCondition| conditions::condition_matches(condition, facts.get_or_init(gather));
+    let occasion = HookInvocation {
         event,
         names: &names,
         fields,
         call: Some(&holds),
         cwd: &setting.cwd,
     };
-    let common = Common {
+    let common = HookCommonFields {
         permission_mode: Some(context.mode.name()),
         ..engine.hook_common_fields()
     };

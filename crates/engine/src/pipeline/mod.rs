@@ -18,7 +18,7 @@ mod validate;
 
 use std::{borrow::Cow, path::PathBuf, time::Duration};
 
-use haft_contract::{CallId, Card, CardPiece, Content, ContextPatch, InjectedMessage, view::plain};
+use haft_contract::{CallId, Card, CardSection, Content, ContextPatch, InjectedMessage, view::plain};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,8 +30,8 @@ pub(crate) use {
     execute::execute,
     facts::facts,
     finish::finish,
-    hooks::Notes,
-    prepare::{Author, prepare},
+    hooks::HookNotes,
+    prepare::{InputAuthor, prepare},
 };
 
 /// The marker that session readers search for where the user interrupted running tools.
@@ -65,7 +65,7 @@ pub struct CallResult {
 
 impl CallResult {
     /// Adds the notes by hooks.
-    pub(crate) fn with_notes(mut self, notes: Notes) -> Self {
+    pub(crate) fn with_notes(mut self, notes: HookNotes) -> Self {
         for context in notes.context {
             let text = format!("<system-reminder>\n{context}\n</system-reminder>");
             self.content.push(Content::text(text));
@@ -104,7 +104,7 @@ pub struct Metadata {
     pub stop: Option<String>,
     /// Set if the call was denied.
     #[serde(skip)]
-    pub denied: Option<Denied>,
+    pub denied: Option<DenialSource>,
     /// A hook has deferred the call: it has not run, and must be made again later.
     #[serde(skip)]
     pub deferred: bool,
@@ -120,13 +120,13 @@ pub struct Metadata {
 /// Serializes all fields of [`Metadata`], some of which its own serialization omits.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Metadata")]
-struct WholeMetadata {
+struct FullMetadata {
     repairs: Vec<ArgumentRepair>,
     stored: Option<PathBuf>,
     dropped_patches: Vec<ContextPatch>,
     notices: Vec<String>,
     stop: Option<String>,
-    denied: Option<Denied>,
+    denied: Option<DenialSource>,
     deferred: bool,
     duration: Duration,
     #[serde(default)]
@@ -136,7 +136,7 @@ struct WholeMetadata {
 /// The source of a denial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Denied {
+pub enum DenialSource {
     /// Denied without asking: by a rule, the mode or a hook, or because no user can be asked.
     Unasked {
         /// The kind of the reason, as messages name it.
@@ -197,11 +197,11 @@ pub(crate) struct EarlyResult {
     pub(crate) card: Box<Card>,
     pub(crate) repairs: Vec<ArgumentRepair>,
     /// The call was denied; `None` if it was invalid.
-    pub(crate) denied: Option<Box<Denied>>,
+    pub(crate) denied: Option<Box<DenialSource>>,
     /// A hook has deferred it.
     pub(crate) deferred: bool,
     /// Notes by hooks.
-    pub(crate) notes: Box<Notes>,
+    pub(crate) notes: Box<HookNotes>,
 }
 
 impl EarlyResult {
@@ -226,7 +226,7 @@ impl EarlyResult {
 
     /// Creates a result for a defect of the tool.
     pub(crate) fn broken(name: &str, message: &str) -> Self {
-        let card = Card::new(name, String::new()).with(CardPiece::Alarm(message.to_owned()));
+        let card = Card::new(name, String::new()).with(CardSection::Alarm(message.to_owned()));
         Self {
             name: name.to_owned(),
             message: message.to_owned(),
@@ -271,7 +271,7 @@ pub(crate) fn without_outcome(call: CallId, id: &str, name: &str, message: &str)
 fn misuse_card(spec: &haft_contract::ToolSpec, input: &Value, problem: &str) -> Card {
     plain::call(spec, input)
         .with_summary("invalid call")
-        .with(CardPiece::Alarm(problem.to_owned()))
+        .with(CardSection::Alarm(problem.to_owned()))
 }
 
 #[cfg(test)]
@@ -303,7 +303,7 @@ mod tests {
                 dropped_patches: vec![ContextPatch::LeavePlan],
                 notices: vec!["heard".to_owned()],
                 stop: Some("enough".to_owned()),
-                denied: Some(Denied::Unasked {
+                denied: Some(DenialSource::Unasked {
                     kind: "rule".into(),
                     reason: "the deny rule Edit".to_owned(),
                     remedy: None,
@@ -314,8 +314,8 @@ mod tests {
             },
             card: Card::new("Edit", "a.rs")
                 .with_summary("refused")
-                .with(CardPiece::Alarm("no".to_owned()))
-                .with(CardPiece::Diff(vec![DiffHunk {
+                .with(CardSection::Alarm("no".to_owned()))
+                .with(CardSection::Diff(vec![DiffHunk {
                     old_start: 1,
                     old_lines: 1,
                     new_start: 1,

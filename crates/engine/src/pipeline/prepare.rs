@@ -6,17 +6,17 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use haft_contract::{
-    BoundCall, BoxFuture, CallContext, CallId, Card, CardPiece, Effects, ToolError, ToolOutput,
+    BoundCall, BoxFuture, CallContext, CallId, Card, CardSection, Effects, ToolError, ToolOutput,
     ToolSpec, ToolUse,
 };
 use serde_json::Value;
 
 use super::{
-    ArgumentRepair, Denied, EarlyResult, coerce, misuse_card, paths, refusal::by_rule, validate,
+    ArgumentRepair, DenialSource, EarlyResult, coerce, misuse_card, paths, refusal::by_rule, validate,
 };
 use crate::{
     permissions::PathContext,
-    pool::{Forbidden, Pool, PoolTool},
+    pool::{BannedTool, Pool, PoolTool},
 };
 
 /// A valid call whose permission is not decided yet.
@@ -118,7 +118,7 @@ impl EffectsKind {
 
 /// The author of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Author {
+pub(crate) enum InputAuthor {
     /// The model.
     Model,
     /// The user or a hook that answered the request, or the tool itself.
@@ -129,7 +129,7 @@ pub(crate) enum Author {
 pub(crate) fn prepare(
     pool: &Pool,
     tool_use: ToolUse,
-    author: Author,
+    author: InputAuthor,
     call: CallId,
     place: &PathContext,
 ) -> Result<Prepared, EarlyResult> {
@@ -148,7 +148,7 @@ pub(crate) fn prepare(
 pub(super) fn prepare_with_tool(
     tool: &Arc<PoolTool>,
     tool_use: ToolUse,
-    author: Author,
+    author: InputAuthor,
     call: CallId,
     place: &PathContext,
 ) -> Result<Prepared, EarlyResult> {
@@ -164,7 +164,7 @@ pub(super) fn prepare_with_tool(
     if let Some(problems) = problems {
         return Err(invalid_input_result(tool, &input, &problems, repairs));
     }
-    if let (Author::Answer, Some(input)) = (author, input.as_object_mut()) {
+    if let (InputAuthor::Answer, Some(input)) = (author, input.as_object_mut()) {
         input.extend(reserved);
     }
     match Arc::clone(tool.tool()).bind(input) {
@@ -197,15 +197,15 @@ fn take(names: &[&str], input: &mut Value) -> Vec<(String, Value)> {
 }
 
 /// Returns the result for a tool that a rule bans.
-fn banned_tool_result(forbidden: &Forbidden) -> EarlyResult {
+fn banned_tool_result(forbidden: &BannedTool) -> EarlyResult {
     let message = by_rule(&forbidden.name, &forbidden.rule, "");
     let card = Card::new(forbidden.name.clone(), String::new());
     EarlyResult {
         name: forbidden.name.clone(),
-        card: Box::new(card.with(CardPiece::Alarm(message.clone()))),
+        card: Box::new(card.with(CardSection::Alarm(message.clone()))),
         message,
         repairs: Vec::new(),
-        denied: Some(Box::new(Denied::Unasked {
+        denied: Some(Box::new(DenialSource::Unasked {
             kind: "rule".into(),
             reason: format!("the deny rule {}", forbidden.rule),
             remedy: None,
@@ -221,7 +221,7 @@ fn removed_tool_result(name: &str, server: &str) -> EarlyResult {
         "{name} is gone: the server {server} is not there any more, or does not offer it any more. Go on \
          without it."
     );
-    let card = Card::new(name.to_owned(), String::new()).with(CardPiece::Alarm(problem.clone()));
+    let card = Card::new(name.to_owned(), String::new()).with(CardSection::Alarm(problem.clone()));
     EarlyResult::misuse(name, &problem, card, Vec::new())
 }
 
@@ -238,7 +238,7 @@ fn unknown_tool_result(pool: &Pool, name: &str) -> EarlyResult {
     };
     let shown: String = name.chars().take(100).collect();
     let problem = format!("Unknown tool: {shown}. {hint}");
-    let card = Card::new(shown, String::new()).with(CardPiece::Alarm(problem.clone()));
+    let card = Card::new(shown, String::new()).with(CardSection::Alarm(problem.clone()));
     EarlyResult::misuse(name, &problem, card, Vec::new())
 }
 

@@ -1,16 +1,16 @@
 //! The texts of denials: why a call may not run, and what would allow it.
 
-use haft_contract::{Permission, RuleList};
+use haft_contract::{ToolPermission, RuleList};
 
-use super::{Denied, EarlyResult, Prepared};
+use super::{DenialSource, EarlyResult, Prepared};
 use crate::{
     Engine,
-    permissions::{Bases, Because, Facts, Policy, is_systems_own, suggest},
+    permissions::{PatternBases, DecisionReason, CallFacts, Policy, is_systems_own, suggest},
 };
 
 /// Creates the source of a denial without asking.
-pub(super) fn denied_by_policy(kind: &'static str, reason: impl ToString) -> Denied {
-    Denied::Unasked {
+pub(super) fn denied_by_policy(kind: &'static str, reason: impl ToString) -> DenialSource {
+    DenialSource::Unasked {
         kind: kind.into(),
         reason: reason.to_string(),
         remedy: None,
@@ -24,9 +24,9 @@ pub(super) const WOULD_ALLOW: &str = "What would allow it: ";
 pub(super) fn remedy(
     engine: &Engine,
     policy: &Policy,
-    bases: &Bases,
-    because: &Because,
-    facts: &Facts,
+    bases: &PatternBases,
+    because: &DecisionReason,
+    facts: &CallFacts,
     rules: &[String],
 ) -> String {
     let would = |what: &str| format!("{WOULD_ALLOW}{what}");
@@ -36,16 +36,16 @@ pub(super) fn remedy(
         return would(&format!("the allow {noun} {}", rules.join(", ")));
     }
     match because {
-        Because::Outside(path) if is_systems_own(path) => only_a_person(),
-        Because::Outside(_) => would(engine.remedy(
+        DecisionReason::Outside(path) if is_systems_own(path) => only_a_person(),
+        DecisionReason::Outside(_) => would(engine.remedy(
             "--add-dir DIR, for a directory DIR that holds it",
             "a further working directory that holds it",
         )),
-        Because::Changes(_) | Because::Mode(_) if !facts.opaque => would(engine.remedy(
+        DecisionReason::Changes(_) | DecisionReason::Mode(_) if !facts.opaque => would(engine.remedy(
             "--permission-mode acceptEdits",
             "the permission mode acceptEdits",
         )),
-        Because::Protected(path) | Because::Sensitive(path, _) => {
+        DecisionReason::Protected(path) | DecisionReason::Sensitive(path, _) => {
             let rule = suggest::path_rule(policy, facts, bases, path);
             rule.map_or_else(only_a_person, |rule| {
                 would(&format!(
@@ -53,41 +53,41 @@ pub(super) fn remedy(
                 ))
             })
         }
-        Because::Changes(_) | Because::Mode(_) | Because::Command { .. } | Because::Address(_) => {
+        DecisionReason::Changes(_) | DecisionReason::Mode(_) | DecisionReason::Command { .. } | DecisionReason::Address(_) => {
             would(engine.remedy(
                 "--permission-mode bypassPermissions, or someone to ask",
                 "the permission mode bypassPermissions, or someone to ask",
             ))
         }
-        Because::Unconfined => {
+        DecisionReason::Unconfined => {
             "Only a person can allow it. Call it again without dangerouslyDisableSandbox."
                 .to_owned()
         }
-        Because::Tool(_)
-        | Because::ReadOnly
-        | Because::Rule { .. }
-        | Because::Undecidable(_)
-        | Because::Critical(_)
-        | Because::Interactive
-        | Because::Hook
-        | Because::Sandboxed => only_a_person(),
+        DecisionReason::Tool(_)
+        | DecisionReason::ReadOnly
+        | DecisionReason::Rule { .. }
+        | DecisionReason::Undecidable(_)
+        | DecisionReason::Critical(_)
+        | DecisionReason::Interactive
+        | DecisionReason::Hook
+        | DecisionReason::Sandboxed => only_a_person(),
     }
 }
 
 /// Returns the text that the model reads if a call is denied without asking.
-pub(super) fn denial_message(facts: &Facts, because: &Because, policy: &Policy) -> String {
+pub(super) fn denial_message(facts: &CallFacts, because: &DecisionReason, policy: &Policy) -> String {
     let name = &facts.tool;
     match because {
-        Because::Rule {
+        DecisionReason::Rule {
             rule,
             list: RuleList::Deny,
             on,
             ..
         } => by_rule(name, rule, on),
-        Because::Tool(reason) if matches!(facts.tool_permission, Permission::Deny(_)) => {
+        DecisionReason::Tool(reason) if matches!(facts.tool_permission, ToolPermission::Deny(_)) => {
             format!("Permission to use {name} has been denied: {reason}")
         }
-        Because::Unconfined => format!(
+        DecisionReason::Unconfined => format!(
             "Permission to use {name} has been denied: {because}, which only a person can allow, and \
              permission mode {} never asks. Call it again without dangerouslyDisableSandbox.",
             policy.mode.name()
@@ -113,7 +113,7 @@ pub(super) fn by_rule(tool: &str, rule: &str, on: &str) -> String {
     )
 }
 
-pub(super) fn denied_result(prepared: &Prepared, denied: Denied, message: String) -> EarlyResult {
+pub(super) fn denied_result(prepared: &Prepared, denied: DenialSource, message: String) -> EarlyResult {
     EarlyResult {
         denied: Some(Box::new(denied)),
         ..stopped_result(prepared, message)

@@ -13,7 +13,7 @@ use std::{
 
 use haft_contract::{ToolRole, ToolSpec};
 
-use super::{Filters, PoolTool, definitions::estimated_tokens};
+use super::{ToolFilters, PoolTool, definitions::estimated_tokens};
 
 /// The deferral of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Deferral {
 /// The input of the decision.
 pub(super) struct DeferralInput<'a> {
     pub(super) tools: &'a [Arc<PoolTool>],
-    pub(super) filters: &'a Filters,
+    pub(super) filters: &'a ToolFilters,
     /// Tools that were requested by name.
     pub(super) named: &'a BTreeSet<String>,
     /// The tools that existed before, and whether each of them was deferred. Empty at the start.

@@ -7,7 +7,7 @@ use super::{Pool, ToolOffer};
 
 /// The format of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ToolFormat {
     /// `{name, description, input_schema}`.
     Anthropic,
     /// `{type: "function", function: {name, description, parameters}}`.
@@ -18,7 +18,7 @@ pub enum Format {
 
 impl Pool {
     /// Returns the definitions that the model receives, in the pool's order.
-    pub fn definitions(&self, format: Format, activated: &[String]) -> Vec<Value> {
+    pub fn definitions(&self, format: ToolFormat, activated: &[String]) -> Vec<Value> {
         self.offered(activated)
             .map(|tool| definition(tool.spec(), format))
             .collect()
@@ -27,7 +27,7 @@ impl Pool {
 
 impl ToolOffer {
     /// Returns the definitions that the model receives, in the order in which they were first sent.
-    pub fn definitions(&self, format: Format) -> Vec<Value> {
+    pub fn definitions(&self, format: ToolFormat) -> Vec<Value> {
         self.iter()
             .map(|tool| definition(tool.spec(), format))
             .collect()
@@ -35,7 +35,7 @@ impl ToolOffer {
 }
 
 /// Returns the definition of a tool.
-pub fn definition(spec: &ToolSpec, format: Format) -> Value {
+pub fn definition(spec: &ToolSpec, format: ToolFormat) -> Value {
     let ToolSpec {
         name,
         description,
@@ -43,14 +43,14 @@ pub fn definition(spec: &ToolSpec, format: Format) -> Value {
         profile,
     } = spec;
     match format {
-        Format::Anthropic => {
+        ToolFormat::Anthropic => {
             json!({"name": name, "description": description, "input_schema": input_schema})
         }
-        Format::OpenAi => json!({
+        ToolFormat::OpenAi => json!({
             "type": "function",
             "function": {"name": name, "description": description, "parameters": input_schema},
         }),
-        Format::Mcp => {
+        ToolFormat::Mcp => {
             let mut tool = json!({
                 "name": name,
                 "title": spec.title(),
@@ -73,6 +73,6 @@ pub fn definition(spec: &ToolSpec, format: Format) -> Value {
 /// Estimates the tokens that a definition costs in every request. With current tokenizers, a token
 /// is a little less than four bytes of JSON.
 pub fn estimated_tokens(spec: &ToolSpec) -> usize {
-    let bytes = definition(spec, Format::Anthropic).to_string().len();
+    let bytes = definition(spec, ToolFormat::Anthropic).to_string().len();
     bytes.div_ceil(4)
 }

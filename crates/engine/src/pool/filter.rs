@@ -13,9 +13,9 @@ use crate::permissions::Rules;
 
 /// The filters of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filters {
+pub struct ToolFilters {
     /// `--tools`: limits only the built-in tools.
-    pub tools: Selection,
+    pub tools: ToolSelection,
     /// Offers only the built-in tools whose profile is [basic](haft_contract::Profile::basic).
     pub simple: bool,
     /// Tools that are banned, built-in or not.
@@ -31,7 +31,7 @@ pub struct Filters {
 
 /// A selection of built-in tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Selection {
+pub enum ToolSelection {
     /// Every built-in tool that is not optional.
     #[default]
     All,
@@ -41,7 +41,7 @@ pub enum Selection {
     Only(Vec<String>),
 }
 
-impl Selection {
+impl ToolSelection {
     /// Parses the value of `--tools`: names separated by commas or spaces. `default` means all; an
     /// empty list means none.
     pub fn parse(list: &str) -> Self {
@@ -76,10 +76,10 @@ impl Selection {
 }
 
 /// Applies the filters. Also returns the names that match no tool.
-pub(super) async fn apply(registry: Registry, filters: &Filters) -> (Registry, Vec<String>) {
+pub(super) async fn apply(registry: Registry, filters: &ToolFilters) -> (Registry, Vec<String>) {
     let asked = match &filters.tools {
-        Selection::All => &[][..],
-        Selection::AllAnd(names) | Selection::Only(names) => names,
+        ToolSelection::All => &[][..],
+        ToolSelection::AllAnd(names) | ToolSelection::Only(names) => names,
     };
     let everything = || registry.built_in.iter().chain(&registry.external);
     let unknown = asked
@@ -113,7 +113,7 @@ pub(super) async fn apply(registry: Registry, filters: &Filters) -> (Registry, V
 }
 
 /// Returns whether the tool is banned.
-pub(super) fn is_denied(spec: &ToolSpec, filters: &Filters) -> bool {
+pub(super) fn is_denied(spec: &ToolSpec, filters: &ToolFilters) -> bool {
     filters.deny.iter().any(|name| answers_to(spec, name)) || filters.rules.bans(spec).is_some()
 }
 

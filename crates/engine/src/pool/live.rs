@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use haft_contract::{DeferredTools, DynTool, Services, ToolSpec};
 
 use super::{
-    DefinitionError, Filters, Pool, PoolTool,
+    DefinitionError, ToolFilters, Pool, PoolTool,
     deferral::is_finder,
     filter::is_denied,
     registry::{check, own_names},
@@ -26,7 +26,7 @@ pub type PoolView = Arc<dyn Fn(&Pool) -> Pool + Send + Sync>;
 pub(crate) struct LivePool {
     state: Mutex<PoolState>,
     /// The filters, which also apply to tools that are added later.
-    filters: Filters,
+    filters: ToolFilters,
     /// The deferred tools, shared with the tool that finds them.
     deferred: Arc<DeferredTools>,
 }
@@ -52,7 +52,7 @@ impl PoolState {
 }
 
 impl LivePool {
-    pub(crate) fn new(pool: Pool, filters: Filters) -> Self {
+    pub(crate) fn new(pool: Pool, filters: ToolFilters) -> Self {
         let deferred = Arc::new(DeferredTools::of(pool.deferred()));
         let all = Arc::new(pool);
         Self {
@@ -96,7 +96,7 @@ impl LivePool {
     }
 
     /// Returns the filters.
-    pub(crate) fn filters(&self) -> &Filters {
+    pub(crate) fn filters(&self) -> &ToolFilters {
         &self.filters
     }
 
@@ -141,7 +141,7 @@ impl LivePool {
 /// already keeps its position.
 fn changed(
     pool: &Pool,
-    filters: &Filters,
+    filters: &ToolFilters,
     server: Option<&str>,
     tools: Vec<Arc<dyn DynTool>>,
 ) -> (Pool, Vec<DefinitionError>) {

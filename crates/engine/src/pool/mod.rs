@@ -23,8 +23,8 @@ use std::{
 use haft_contract::{DeferredTools, DynTool, Services, ToolRole, ToolSpec};
 
 pub use deferral::Deferral;
-pub use definitions::Format;
-pub use filter::{Filters, Selection};
+pub use definitions::ToolFormat;
+pub use filter::{ToolFilters, ToolSelection};
 pub use live::PoolView;
 pub use offer::ToolOffer;
 pub use registry::{DefinitionError, Registry};
@@ -42,14 +42,14 @@ pub struct Pool {
     deferred: BTreeSet<String>,
     /// Tools that were requested by name.
     named: BTreeSet<String>,
-    forbidden: Vec<Forbidden>,
+    forbidden: Vec<BannedTool>,
     /// Removed tools, each with the server that had it.
     withdrawn: BTreeMap<String, String>,
 }
 
 /// A tool that a rule bans.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Forbidden {
+pub struct BannedTool {
     /// The name of the tool.
     pub name: String,
     /// Its aliases.
@@ -97,7 +97,7 @@ impl PoolTool {
 impl Pool {
     pub(crate) fn new(
         tools: Vec<Arc<dyn DynTool>>,
-        filters: &Filters,
+        filters: &ToolFilters,
         named: BTreeSet<String>,
     ) -> Self {
         let tools = tools
@@ -110,7 +110,7 @@ impl Pool {
         pool
     }
 
-    fn decide_deferral(&mut self, filters: &Filters, before: &BTreeMap<String, bool>) {
+    fn decide_deferral(&mut self, filters: &ToolFilters, before: &BTreeMap<String, bool>) {
         let input = DeferralInput {
             tools: &self.tools,
             filters,
@@ -120,7 +120,7 @@ impl Pool {
         self.deferred = input.decide();
     }
 
-    fn of(tools: Vec<Arc<PoolTool>>, forbidden: Vec<Forbidden>) -> Self {
+    fn of(tools: Vec<Arc<PoolTool>>, forbidden: Vec<BannedTool>) -> Self {
         let mut by_name = HashMap::new();
         for (index, tool) in tools.iter().enumerate() {
             by_name.insert(tool.spec().name.clone(), index);
@@ -173,12 +173,12 @@ impl Pool {
     }
 
     /// Returns the tools that a rule bans.
-    pub fn all_forbidden(&self) -> &[Forbidden] {
+    pub fn all_forbidden(&self) -> &[BannedTool] {
         &self.forbidden
     }
 
     /// Returns the tool with this name or alias, if a rule bans it.
-    pub fn forbidden(&self, name: &str) -> Option<&Forbidden> {
+    pub fn forbidden(&self, name: &str) -> Option<&BannedTool> {
         self.forbidden
             .iter()
             .find(|tool| tool.name == name || tool.aliases.iter().any(|alias| alias == name))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_contract::{DynTool, Tool, ToolSpec, erase};
 use serde_json::Value;
 
-use super::{Filters, Forbidden, Pool, filter, merge};
+use super::{ToolFilters, BannedTool, Pool, filter, merge};
 use crate::schema::SchemaValidator;
 
 /// The registered tools, before filters.
@@ -96,12 +96,12 @@ impl Registry {
 
     /// Creates the pool of a session: the tools that pass the filters, in their final order. Also
     /// returns the names in the filters that match no tool.
-    pub async fn pool(self, filters: &Filters) -> (Pool, Vec<String>) {
+    pub async fn pool(self, filters: &ToolFilters) -> (Pool, Vec<String>) {
         let tools = self.built_in.iter().chain(&self.external);
         let forbidden = tools.filter_map(|tool| {
             let spec = tool.spec();
             let rule = filters.rules.bans(spec)?;
-            Some(Forbidden {
+            Some(BannedTool {
                 name: spec.name.clone(),
                 aliases: spec.profile.aliases.clone(),
                 rule: rule.text.clone(),

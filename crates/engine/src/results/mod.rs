@@ -4,4 +4,4 @@
 mod preview;
 mod store;
 
-pub use store::{Budget, ResultStore};
+pub use store::{ResultBudget, ResultStore};

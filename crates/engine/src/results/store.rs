@@ -13,18 +13,18 @@ use std::{
 use haft_contract::Content;
 
 use super::preview::preview;
-use crate::{hooks::KeepText, settings::resolve};
+use crate::{hooks::LongTextStore, settings::resolve};
 
 /// The budget of stored results; the oldest are removed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
+pub struct ResultBudget {
     /// The maximum number of bytes.
     pub bytes: u64,
     /// The maximum number of files.
     pub files: usize,
 }
 
-impl Default for Budget {
+impl Default for ResultBudget {
     fn default() -> Self {
         Self {
             bytes: 256 << 20,
@@ -39,13 +39,13 @@ pub struct ResultStore {
     folder: PathBuf,
     /// The real path of the folder, resolved only once because every permission decision needs it.
     real: OnceLock<PathBuf>,
-    budget: Budget,
+    budget: ResultBudget,
     kept: Mutex<VecDeque<(PathBuf, u64)>>,
 }
 
 impl ResultStore {
     /// Creates a store in this folder, such as `SESSION/tool-results`.
-    pub fn new(folder: PathBuf, budget: Budget) -> Self {
+    pub fn new(folder: PathBuf, budget: ResultBudget) -> Self {
         Self {
             folder,
             real: OnceLock::new(),
@@ -136,7 +136,7 @@ impl ResultStore {
     }
 }
 
-impl KeepText for ResultStore {
+impl LongTextStore for ResultStore {
     fn store(&self, text: &str, longest: usize) -> Option<String> {
         let mut content = vec![Content::text(text)];
         self.cap_content(&mut content, longest)?;
@@ -170,14 +170,14 @@ mod tests {
 
     use super::*;
 
-    fn store(dir: &Path, budget: Budget) -> ResultStore {
+    fn store(dir: &Path, budget: ResultBudget) -> ResultStore {
         ResultStore::new(dir.join("session/tool-results"), budget)
     }
 
     #[test]
     fn a_long_result_is_kept_whole_and_only_its_owner_can_read_it() {
         let dir = tempfile::tempdir().unwrap();
-        let store = store(dir.path(), Budget::default());
+        let store = store(dir.path(), ResultBudget::default());
         let long: String = (0..500).map(|n| format!("row {n}\n")).collect();
         let mut content = vec![Content::text(long.clone())];
         let path = store.cap_content(&mut content, 100).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn the_cap_counts_characters_not_bytes() {
         let dir = tempfile::tempdir().unwrap();
-        let store = store(dir.path(), Budget::default());
+        let store = store(dir.path(), ResultBudget::default());
         let mut content = vec![Content::text("é".repeat(100))];
         assert_eq!(store.cap_content(&mut content, 100), None);
         assert!(
@@ -217,11 +217,11 @@ mod tests {
     fn the_oldest_goes_when_the_budget_is_used_up() {
         let dir = tempfile::tempdir().unwrap();
         for budget in [
-            Budget {
+            ResultBudget {
                 bytes: 250,
                 files: 100,
             },
-            Budget {
+            ResultBudget {
                 bytes: 1 << 20,
                 files: 2,
             },
@@ -246,7 +246,7 @@ mod tests {
             "a file where the folder should be",
         )
         .unwrap();
-        let store = store(dir.path(), Budget::default());
+        let store = store(dir.path(), ResultBudget::default());
         let mut content = vec![Content::text("x".repeat(5000))];
         assert_eq!(store.cap_content(&mut content, 100), None);
         assert!(content[0].as_text().unwrap().contains("could not be kept"));

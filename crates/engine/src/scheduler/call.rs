@@ -15,16 +15,16 @@ use std::{
 use futures_util::FutureExt;
 use haft_contract::{
     BoxFuture, CallContext, CallId, CancellationToken, ContextPatch, HookVerdict, NestedCalls,
-    NestedResult, Progress, RuleList, RuleScope, RunNested, ToolUse, approval::NobodyToAsk,
+    NestedResult, ProgressSender, RuleList, RuleScope, NestedCallRunner, ToolUse, approval::NoApprover,
 };
 
 use serde_json::Value;
 
-use super::{CallObserver, EndedCall, Shared, notifying_approver::notifying, slots::Slot};
+use super::{CallObserver, EndedCall, SchedulerShared, notifying_approver::notifying, slots::CallSlot};
 use crate::{
     SessionContext,
     pipeline::{
-        ApprovalSource, Author, CallResult, Notes, Prepared, admit, execute, finish, hooks, prepare,
+        ApprovalSource, InputAuthor, CallResult, HookNotes, Prepared, admit, execute, finish, hooks, prepare,
     },
 };
 
@@ -33,11 +33,11 @@ const AFTER_INTERRUPT: Duration = Duration::from_secs(1);
 
 /// One call to run, with its environment.
 pub(super) struct CallRun<'a> {
-    pub(super) shared: &'a Shared,
+    pub(super) shared: &'a SchedulerShared,
     pub(super) cx: &'a CallContext,
     /// The context that its permission is evaluated with.
     pub(super) context: &'a SessionContext,
-    pub(super) slot: &'a mut Slot,
+    pub(super) slot: &'a mut CallSlot,
     /// The time at which its turn came.
     pub(super) started: Instant,
     /// The observer to notify when it starts.
@@ -51,7 +51,7 @@ pub(super) struct CallRun<'a> {
 impl CallRun<'_> {
     /// Decides whether the call may run, runs it if so, and creates its result. Also returns the
     /// notes by its hooks.
-    pub(super) async fn run(self, prepared: Prepared) -> (CallResult, Notes) {
+    pub(super) async fn run(self, prepared: Prepared) -> (CallResult, HookNotes) {
         let Self {
             shared,
             cx,
@@ -61,7 +61,7 @@ impl CallRun<'_> {
         } = self;
         let engine = &shared.engine;
         let (call, id) = prepared.ids();
-        let ends = CallEnding::of(shared, &prepared, started);
+        let ends = CallReport::of(shared, &prepared, started);
         let mut admitted = match admit(prepared, cx, context, engine, self.slot).await {
             Ok(admitted) => admitted,
             Err(mut settled) => {
@@ -109,7 +109,7 @@ impl CallRun<'_> {
 /// Runs the hooks after a call, which are notified even if the call was interrupted. Since hooks
 /// may run for minutes, they are dropped one second after an interrupt. Then the result of the call
 /// stays unchanged.
-async fn run_hooks_until_cancelled(hooks: impl Future<Output = Notes>, cx: &CallContext) -> Notes {
+async fn run_hooks_until_cancelled(hooks: impl Future<Output = HookNotes>, cx: &CallContext) -> HookNotes {
     let late = async {
         cx.cancel.cancelled().await;
         tokio::time::sleep(AFTER_INTERRUPT).await;
@@ -117,15 +117,15 @@ async fn run_hooks_until_cancelled(hooks: impl Future<Output = Notes>, cx: &Call
     tokio::select! {
         biased;
         notes = hooks => notes,
-        () = late => Notes::default(),
+        () = late => HookNotes::default(),
     }
 }
 
 /// The data that a listener receives about a call besides its result; `None` without a listener.
-struct CallEnding<'a>(Option<(&'a Shared, Value, SystemTime)>);
+struct CallReport<'a>(Option<(&'a SchedulerShared, Value, SystemTime)>);
 
-impl<'a> CallEnding<'a> {
-    fn of(shared: &'a Shared, prepared: &Prepared, started: Instant) -> Self {
+impl<'a> CallReport<'a> {
+    fn of(shared: &'a SchedulerShared, prepared: &Prepared, started: Instant) -> Self {
         Self(shared.engine.listener.is_some().then(|| {
             let began = SystemTime::now().checked_sub(started.elapsed());
             let began = began.unwrap_or(SystemTime::UNIX_EPOCH);
@@ -150,43 +150,43 @@ impl<'a> CallEnding<'a> {
 
 /// The hook notes of the calls that a call made itself, for its own result.
 #[derive(Debug, Clone, Default)]
-pub(super) struct NestedNotes(Arc<Mutex<Notes>>);
+pub(super) struct NestedNotes(Arc<Mutex<HookNotes>>);
 
 impl NestedNotes {
-    pub(super) fn add(&self, notes: Notes) {
+    pub(super) fn add(&self, notes: HookNotes) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.extend(notes);
     }
 
-    fn take(&self) -> Notes {
+    fn take(&self) -> HookNotes {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *all)
     }
 }
 
 /// Returns access to nested calls outside any call.
-pub(super) fn nested_calls(shared: &Arc<Shared>) -> NestedCalls {
-    NestedCalls::from_runner(Arc::new(Runner {
+pub(super) fn nested_calls(shared: &Arc<SchedulerShared>) -> NestedCalls {
+    NestedCalls::from_runner(Arc::new(NestedRunner {
         shared: Arc::downgrade(shared),
         outer: None,
     }))
 }
 
 /// Returns access to nested calls inside one call, whose result includes their hook notes.
-pub(super) fn nested_calls_within(shared: &Arc<Shared>, outer: &NestedNotes) -> NestedCalls {
-    NestedCalls::from_runner(Arc::new(Runner {
+pub(super) fn nested_calls_within(shared: &Arc<SchedulerShared>, outer: &NestedNotes) -> NestedCalls {
+    NestedCalls::from_runner(Arc::new(NestedRunner {
         shared: Arc::downgrade(shared),
         outer: Some(outer.clone()),
     }))
 }
 
 /// Runs nested calls. Holds only a weak reference, because the receiver may outlive the session.
-struct Runner {
-    shared: Weak<Shared>,
+struct NestedRunner {
+    shared: Weak<SchedulerShared>,
     outer: Option<NestedNotes>,
 }
 
-impl RunNested for Runner {
+impl NestedCallRunner for NestedRunner {
     fn run<'a>(
         &'a self,
         call: ToolUse,
@@ -229,11 +229,11 @@ fn failed(text: String) -> NestedResult {
 }
 
 async fn run_nested(
-    shared: &Arc<Shared>,
+    shared: &Arc<SchedulerShared>,
     tool_use: ToolUse,
     allowed: &[String],
     cancel: &CancellationToken,
-) -> (CallResult, Notes) {
+) -> (CallResult, HookNotes) {
     let engine = &shared.engine;
     let started = Instant::now();
     let mut context = shared.context().context.clone();
@@ -248,22 +248,22 @@ async fn run_nested(
     let prepared = match prepare(
         &engine.pool(),
         tool_use,
-        Author::Model,
+        InputAuthor::Model,
         call,
         &context.path_context(),
     ) {
         Ok(prepared) => prepared,
-        Err(settled) => return (settled.finish(call, id), Notes::default()),
+        Err(settled) => return (settled.finish(call, id), HookNotes::default()),
     };
     let none = NestedCalls::default();
     let mut cx = shared.call_context(call, id.into(), &context, cancel.child_token(), none);
-    cx.progress = Progress::disabled(call);
-    cx.services = cx.services.with_approver(Arc::new(NobodyToAsk));
+    cx.progress = ProgressSender::disabled(call);
+    cx.services = cx.services.with_approver(Arc::new(NoApprover));
     let run = CallRun {
         shared,
         cx: &cx,
         context: &context,
-        slot: &mut Slot::nested(),
+        slot: &mut CallSlot::nested(),
         started,
         observer: None,
         inner: None,
@@ -272,7 +272,7 @@ async fn run_nested(
     run.run(prepared).await
 }
 
-impl Shared {
+impl SchedulerShared {
     /// Creates the context of a call.
     pub(super) fn call_context(
         &self,
@@ -291,7 +291,7 @@ impl Shared {
             cancel,
             progress: match &engine.progress {
                 Some(progress) => progress.for_call(call),
-                None => Progress::disabled(call),
+                None => ProgressSender::disabled(call),
             },
             permissions: context.permissions(),
             model: self.model().clone(),

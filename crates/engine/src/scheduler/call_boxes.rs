@@ -13,41 +13,41 @@ use std::{
 const MOST_KEPT: usize = 16;
 
 /// A task that the pool can run.
-pub(super) trait BoxedWork: Send + 'static {
+pub(super) trait PoolableTask: Send + 'static {
     fn run(self) -> impl Future<Output = ()> + Send;
 }
 
 /// A pool of allocations for call tasks. The future that runs a call is large. Allocating and
 /// freeing it for each call, or copying it into a box, costs more than many calls themselves.
 /// Therefore one allocation runs one call after the other and only receives the data of each.
-pub(super) struct CallBoxes<W>(Mutex<Vec<CallBox<W>>>);
+pub(super) struct CallTaskPool<W>(Mutex<Vec<ReusableTask<W>>>);
 
-impl<W> Default for CallBoxes<W> {
+impl<W> Default for CallTaskPool<W> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<W: BoxedWork> CallBoxes<W> {
+impl<W: PoolableTask> CallTaskPool<W> {
     /// Wraps a task in a pooled allocation, which returns to the pool when the task is finished. If
     /// the wrapper is dropped earlier, the allocation is dropped with it.
-    pub(super) fn boxed(self: &Arc<Self>, work: W) -> BoxedCall<W> {
+    pub(super) fn boxed(self: &Arc<Self>, work: W) -> PooledCall<W> {
         let kept = self.kept().pop();
-        let own = kept.unwrap_or_else(CallBox::new);
-        *own.desk() = Desk::Ready(work);
-        BoxedCall {
+        let own = kept.unwrap_or_else(ReusableTask::new);
+        *own.desk() = TaskSlot::Ready(work);
+        PooledCall {
             own: Some(own),
             boxes: Arc::clone(self),
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<CallBox<W>>> {
+    fn kept(&self) -> MutexGuard<'_, Vec<ReusableTask<W>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The slot through which a task is handed to an allocation.
-enum Desk<W> {
+enum TaskSlot<W> {
     /// A task waits to run.
     Ready(W),
     /// The task is running.
@@ -56,39 +56,39 @@ enum Desk<W> {
     Empty,
 }
 
-struct CallBox<W> {
+struct ReusableTask<W> {
     runs: Pin<Box<dyn Future<Output = Infallible> + Send>>,
-    desk: Arc<Mutex<Desk<W>>>,
+    desk: Arc<Mutex<TaskSlot<W>>>,
 }
 
-impl<W: BoxedWork> CallBox<W> {
+impl<W: PoolableTask> ReusableTask<W> {
     fn new() -> Self {
-        let desk = Arc::new(Mutex::new(Desk::<W>::Empty));
+        let desk = Arc::new(Mutex::new(TaskSlot::<W>::Empty));
         let own = Arc::clone(&desk);
         let runs = Box::pin(async move {
             loop {
                 // It is only polled after a task was put into the slot, so it needs no waker.
                 let work = poll_fn(|_| take(&own)).await;
                 work.run().await;
-                *locked(&own) = Desk::Empty;
+                *locked(&own) = TaskSlot::Empty;
             }
         });
         Self { runs, desk }
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk<W>> {
+    fn desk(&self) -> MutexGuard<'_, TaskSlot<W>> {
         locked(&self.desk)
     }
 }
 
-fn locked<W>(desk: &Mutex<Desk<W>>) -> MutexGuard<'_, Desk<W>> {
+fn locked<W>(desk: &Mutex<TaskSlot<W>>) -> MutexGuard<'_, TaskSlot<W>> {
     desk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn take<W>(desk: &Mutex<Desk<W>>) -> Poll<W> {
+fn take<W>(desk: &Mutex<TaskSlot<W>>) -> Poll<W> {
     let mut desk = locked(desk);
-    match mem::replace(&mut *desk, Desk::Running) {
-        Desk::Ready(work) => Poll::Ready(work),
+    match mem::replace(&mut *desk, TaskSlot::Running) {
+        TaskSlot::Ready(work) => Poll::Ready(work),
         other => {
             *desk = other;
             Poll::Pending
@@ -97,19 +97,19 @@ fn take<W>(desk: &Mutex<Desk<W>>) -> Poll<W> {
 }
 
 /// A call that runs in a pooled allocation.
-pub(super) struct BoxedCall<W> {
+pub(super) struct PooledCall<W> {
     /// `None` once it has finished.
-    own: Option<CallBox<W>>,
-    boxes: Arc<CallBoxes<W>>,
+    own: Option<ReusableTask<W>>,
+    boxes: Arc<CallTaskPool<W>>,
 }
 
-impl<W: BoxedWork> Future for BoxedCall<W> {
+impl<W: PoolableTask> Future for PooledCall<W> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(own) = &mut self.own {
             let Poll::Pending = own.runs.as_mut().poll(cx);
-            if !matches!(*own.desk(), Desk::Empty) {
+            if !matches!(*own.desk(), TaskSlot::Empty) {
                 return Poll::Pending;
             }
         }
@@ -132,7 +132,7 @@ mod tests {
         ends: bool,
     }
 
-    impl BoxedWork for Held {
+    impl PoolableTask for Held {
         async fn run(self) {
             tokio::task::yield_now().await;
             if !self.ends {
@@ -144,7 +144,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_box_is_used_again_and_keeps_nothing_of_the_call_before() {
-        let boxes = Arc::new(CallBoxes::default());
+        let boxes = Arc::new(CallTaskPool::default());
         let held = Arc::new(());
         let work = |ends| Held {
             held: Arc::clone(&held),

@@ -19,13 +19,13 @@ use crate::settings::resolve;
 #[derive(Debug)]
 pub struct Claims {
     effects: Effects,
-    reads: OnceLock<Vec<Place>>,
-    writes: OnceLock<Vec<Place>>,
+    reads: OnceLock<Vec<ClaimedPath>>,
+    writes: OnceLock<Vec<ClaimedPath>>,
 }
 
 /// A real path, and the device and inode of the file there.
 #[derive(Debug)]
-struct Place {
+struct ClaimedPath {
     real: PathBuf,
     file: Option<(u64, u64)>,
 }
@@ -66,11 +66,11 @@ impl Claims {
             || may_overlap(&a.reads, &b.writes, || self.reads(), || other.writes())
     }
 
-    fn reads(&self) -> &[Place] {
+    fn reads(&self) -> &[ClaimedPath] {
         self.reads.get_or_init(|| places(&self.effects.reads))
     }
 
-    fn writes(&self) -> &[Place] {
+    fn writes(&self) -> &[ClaimedPath] {
         self.writes.get_or_init(|| places(&self.effects.writes))
     }
 }
@@ -78,8 +78,8 @@ impl Claims {
 fn may_overlap<'a>(
     a: &Reach,
     b: &Reach,
-    a_places: impl FnOnce() -> &'a [Place],
-    b_places: impl FnOnce() -> &'a [Place],
+    a_places: impl FnOnce() -> &'a [ClaimedPath],
+    b_places: impl FnOnce() -> &'a [ClaimedPath],
 ) -> bool {
     match (a, b) {
         (Reach::Nothing, _) | (_, Reach::Nothing) => false,
@@ -93,14 +93,14 @@ fn may_overlap<'a>(
     }
 }
 
-fn places(reach: &Reach) -> Vec<Place> {
+fn places(reach: &Reach) -> Vec<ClaimedPath> {
     match reach {
-        Reach::Paths(paths) => paths.iter().map(|path| Place::of(path)).collect(),
+        Reach::Paths(paths) => paths.iter().map(|path| ClaimedPath::of(path)).collect(),
         Reach::Nothing | Reach::Anything => Vec::new(),
     }
 }
 
-impl Place {
+impl ClaimedPath {
     fn of(path: &Path) -> Self {
         let real = resolve::resolve_links(path);
         let file = fs::metadata(&real)

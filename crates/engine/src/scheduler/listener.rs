@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use crate::{CallResult, hooks::Identity, pipeline::ApprovalSource};
+use crate::{CallResult, hooks::AgentIdentity, pipeline::ApprovalSource};
 
 /// Receives every call whose permission was decided, once it has finished: the calls of a reply, of
 /// subagents, of the user, and nested calls.
@@ -29,7 +29,7 @@ pub struct EndedCall<'a> {
     /// The completed input. It may contain secrets.
     pub input: &'a Value,
     /// The agent that made it.
-    pub agent: &'a Identity,
+    pub agent: &'a AgentIdentity,
     /// The time at which its turn came.
     pub began: SystemTime,
     /// The source of the approval, if it was permitted.

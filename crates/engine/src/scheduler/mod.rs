@@ -32,14 +32,14 @@ use tokio_util::task::TaskTracker;
 
 pub use listener::{CallListener, EndedCall};
 pub use observer::CallObserver;
-pub(crate) use slots::Slot;
+pub(crate) use slots::CallSlot;
 pub use turn::CallBatch;
 
-use self::{call_boxes::CallBoxes, turn::SpawnedCall};
+use self::{call_boxes::CallTaskPool, turn::SpawnedCall};
 
 use crate::{
     Engine, SessionContext,
-    hooks::HookMoment,
+    hooks::HookEventKind,
     pool::{PoolView, ToolOffer},
     settings::watch::POLICY,
     tighten,
@@ -47,13 +47,13 @@ use crate::{
 
 /// Runs the calls of one session.
 pub struct Scheduler {
-    shared: Arc<Shared>,
+    shared: Arc<SchedulerShared>,
 }
 
 /// The state that the tasks of all turns share.
-struct Shared {
+struct SchedulerShared {
     engine: Arc<Engine>,
-    context: Mutex<Versioned>,
+    context: Mutex<VersionedContext>,
     /// The model that makes the calls, if known.
     model: Mutex<Option<Arc<str>>>,
     /// The tools that the model has been offered so far.
@@ -61,11 +61,11 @@ struct Shared {
     slots: Arc<Semaphore>,
     cancel: CancellationToken,
     tasks: TaskTracker,
-    boxes: Arc<CallBoxes<SpawnedCall>>,
+    boxes: Arc<CallTaskPool<SpawnedCall>>,
 }
 
 /// The context and its number of changes.
-struct Versioned {
+struct VersionedContext {
     context: SessionContext,
     version: u64,
 }
@@ -75,9 +75,9 @@ impl Scheduler {
         let slots = Arc::new(Semaphore::new(engine.concurrency));
         let model = engine.model.clone();
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SchedulerShared {
                 engine,
-                context: Mutex::new(Versioned {
+                context: Mutex::new(VersionedContext {
                     context,
                     version: 0,
                 }),
@@ -188,7 +188,7 @@ impl Scheduler {
 
     async fn is_vetoed_by_hook(&self, source: &str, file: &Path) -> bool {
         let engine = &self.shared.engine;
-        if engine.hooks.has_no_handlers(HookMoment::CONFIG_CHANGE) {
+        if engine.hooks.has_no_handlers(HookEventKind::CONFIG_CHANGE) {
             return false;
         }
         let mut fields = Map::new();
@@ -196,7 +196,7 @@ impl Scheduler {
         fields.insert("file_path".to_owned(), file.to_string_lossy().into());
         let context = self.context();
         let heard = engine
-            .fire(HookMoment::CONFIG_CHANGE, source, fields, &context)
+            .fire(HookEventKind::CONFIG_CHANGE, source, fields, &context)
             .await;
         heard.iter().any(|one| one.output.block.is_some())
     }
@@ -204,7 +204,7 @@ impl Scheduler {
 
 /// A view of a session's context from outside its scheduler.
 #[derive(Clone)]
-pub struct ContextView(Weak<Shared>);
+pub struct ContextView(Weak<SchedulerShared>);
 
 impl ContextView {
     /// Returns the current context; `None` once the session has been dropped.
@@ -215,12 +215,12 @@ impl ContextView {
     }
 }
 
-impl Shared {
+impl SchedulerShared {
     fn model(&self) -> MutexGuard<'_, Option<Arc<str>>> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn context(&self) -> MutexGuard<'_, Versioned> {
+    fn context(&self) -> MutexGuard<'_, VersionedContext> {
         self.context.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

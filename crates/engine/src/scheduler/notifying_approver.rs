@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use haft_contract::{ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext};
 
-use crate::{Engine, hooks::HookMoment, pipeline::hooks};
+use crate::{Engine, hooks::HookEventKind, pipeline::hooks};
 
 struct NotifyingApprover {
     engine: Arc<Engine>,
@@ -15,7 +15,7 @@ struct NotifyingApprover {
 /// Returns a context whose approver notifies the hooks that the user is asked; `None` if no hook
 /// handles notifications.
 pub(super) fn notifying(engine: &Arc<Engine>, cx: &CallContext) -> Option<CallContext> {
-    if engine.hooks().has_no_handlers(HookMoment::NOTIFICATION) {
+    if engine.hooks().has_no_handlers(HookEventKind::NOTIFICATION) {
         return None;
     }
     let approver = NotifyingApprover {

@@ -12,9 +12,9 @@ use haft_contract::{
 use super::{
     CallObserver, Scheduler,
     call::{CallRun, NestedNotes, nested_calls_within, panicked},
-    slots::Slot,
+    slots::CallSlot,
 };
-use crate::pipeline::{Author, CallResult, prepare, without_outcome};
+use crate::pipeline::{InputAuthor, CallResult, prepare, without_outcome};
 
 impl Scheduler {
     /// Runs a call that the user makes directly, between two turns. It may change the working
@@ -56,7 +56,7 @@ impl Scheduler {
         let started = Instant::now();
         let id = tool_use.id.clone();
         let pool = shared.engine.pool();
-        let prepared = match prepare(&pool, tool_use, Author::Model, call, &context.path_context()) {
+        let prepared = match prepare(&pool, tool_use, InputAuthor::Model, call, &context.path_context()) {
             Ok(prepared) => prepared,
             Err(settled) => return settled.finish(call, id),
         };
@@ -65,12 +65,12 @@ impl Scheduler {
         let nested = nested_calls_within(shared, &notes);
         let mut cx = shared.call_context(call, id.into(), &context, cancel, nested);
         let asked = Arc::clone(cx.services.approver());
-        cx.services = cx.services.with_approver(Arc::new(TypedByPerson(asked)));
+        cx.services = cx.services.with_approver(Arc::new(UserTypedApprover(asked)));
         let run = CallRun {
             shared,
             cx: &cx,
             context: &context,
-            slot: &mut Slot::nested(),
+            slot: &mut CallSlot::nested(),
             started,
             observer: Some(observer),
             inner: Some(&notes),
@@ -82,9 +82,9 @@ impl Scheduler {
 }
 
 /// An approver that allows a call because the user has typed it.
-struct TypedByPerson(Arc<dyn Approver>);
+struct UserTypedApprover(Arc<dyn Approver>);
 
-impl Approver for TypedByPerson {
+impl Approver for UserTypedApprover {
     fn ask(&self, question: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         // Requests of a running command, about a host or its sandbox, have no reasons.
         match question.reasons.is_empty() {

@@ -9,14 +9,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A call's slot. It is released while the call waits for the user.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct CallSlot {
     slots: Arc<Semaphore>,
     permit: Option<OwnedSemaphorePermit>,
     /// The time for which it was released.
     waited: Duration,
 }
 
-impl Slot {
+impl CallSlot {
     /// Waits for a free slot.
     pub(crate) async fn acquire(slots: &Arc<Semaphore>) -> Self {
         let mut slot = Self {

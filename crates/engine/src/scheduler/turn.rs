@@ -15,39 +15,39 @@ use haft_contract::{CallContext, CallId, CancellationToken, Effects, ToolUse};
 use tokio::sync::Notify;
 
 use super::{
-    CallObserver, Scheduler, Shared,
+    CallObserver, Scheduler, SchedulerShared,
     call::{CallRun, NestedNotes, nested_calls_within, panicked},
-    call_boxes::BoxedWork,
+    call_boxes::PoolableTask,
     claims::Claims,
-    slots::Slot,
+    slots::CallSlot,
 };
 use crate::{
     Pool,
-    pipeline::{Author, CallResult, EarlyResult, INTERRUPTED, Prepared, prepare, without_outcome},
+    pipeline::{InputAuthor, CallResult, EarlyResult, INTERRUPTED, Prepared, prepare, without_outcome},
 };
 
 /// The calls of one reply, from the first push to the last result. Dropping it interrupts the calls
 /// that are still running.
 pub struct CallBatch<'a> {
-    inner: Arc<Inner>,
+    inner: Arc<BatchInner>,
     delivered: usize,
     // The borrow ensures that only one batch exists at a time.
     _scheduler: &'a mut Scheduler,
 }
 
-struct Inner {
-    shared: Arc<Shared>,
+struct BatchInner {
+    shared: Arc<SchedulerShared>,
     /// The tools at the start of the batch.
     pool: Arc<Pool>,
     cancel: CancellationToken,
-    state: Mutex<TurnState>,
+    state: Mutex<BatchState>,
     settled: Notify,
     observer: Mutex<Option<Arc<dyn CallObserver>>>,
 }
 
 #[derive(Default)]
-struct TurnState {
-    calls: Vec<Call>,
+struct BatchState {
+    calls: Vec<BatchCall>,
     /// The number of leading calls that have ended and whose patches are applied.
     applied: usize,
     /// The number of exclusive calls that have ended. Links and files may have changed after each
@@ -57,13 +57,13 @@ struct TurnState {
     abandoned: bool,
 }
 
-struct Call {
+struct BatchCall {
     id: CallId,
     /// Cancels it, alone or with the batch.
     cancel: CancellationToken,
     /// The provider's id and the name as called, for a result without an outcome.
     tool_use: (String, String),
-    stage: Stage,
+    stage: CallStage,
     claims: Claims,
     /// The value of `fences` when the claims were made.
     claimed_at: u64,
@@ -78,20 +78,20 @@ struct Call {
     waited_for_by: Vec<usize>,
 }
 
-enum Stage {
+enum CallStage {
     Waiting(Result<Prepared, EarlyResult>),
     Running,
     Over(Box<CallResult>),
     Delivered,
 }
 
-impl Call {
+impl BatchCall {
     fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over(_) | Stage::Delivered)
+        matches!(self.stage, CallStage::Over(_) | CallStage::Delivered)
     }
 
     fn is_delivered(&self) -> bool {
-        matches!(self.stage, Stage::Delivered)
+        matches!(self.stage, CallStage::Delivered)
     }
 
     fn may_patch(&self) -> bool {
@@ -102,7 +102,7 @@ impl Call {
 impl<'a> CallBatch<'a> {
     pub(super) fn new(scheduler: &'a mut Scheduler, cancel: CancellationToken) -> Self {
         let shared = Arc::clone(&scheduler.shared);
-        let inner = Inner {
+        let inner = BatchInner {
             pool: shared.engine.pool(),
             shared,
             cancel,
@@ -141,9 +141,9 @@ impl<'a> CallBatch<'a> {
                 let mut state = self.inner.state();
                 let call = state.calls.get_mut(self.delivered)?;
                 if call.is_over() {
-                    let stage = mem::replace(&mut call.stage, Stage::Delivered);
+                    let stage = mem::replace(&mut call.stage, CallStage::Delivered);
                     self.delivered += 1;
-                    let Stage::Over(finished) = stage else {
+                    let CallStage::Over(finished) = stage else {
                         unreachable!("`delivered` passes each call once")
                     };
                     return Some(*finished);
@@ -170,8 +170,8 @@ impl<'a> CallBatch<'a> {
                 }
                 // A result with patches stays until they have been applied, in the order of the
                 // calls.
-                let ripe = |at: usize, call: &Call| match &call.stage {
-                    Stage::Over(finished) => {
+                let ripe = |at: usize, call: &BatchCall| match &call.stage {
+                    CallStage::Over(finished) => {
                         finished.patches.is_empty() || self.delivered + at < applied
                     }
                     _ => false,
@@ -181,8 +181,8 @@ impl<'a> CallBatch<'a> {
                     .enumerate()
                     .position(|(at, call)| ripe(at, call));
                 if let Some(at) = found
-                    && let Stage::Over(finished) =
-                        mem::replace(&mut open[at].stage, Stage::Delivered)
+                    && let CallStage::Over(finished) =
+                        mem::replace(&mut open[at].stage, CallStage::Delivered)
                 {
                     return Some(*finished);
                 }
@@ -214,20 +214,20 @@ impl Drop for CallBatch<'_> {
     }
 }
 
-impl Inner {
+impl BatchInner {
     fn witness(&self) -> Option<Arc<dyn CallObserver>> {
         let witness = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
         witness.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, TurnState> {
+    fn state(&self) -> MutexGuard<'_, BatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn push(self: &Arc<Self>, tool_use: ToolUse) -> CancellationToken {
         let mut state = self.state();
         let index = state.calls.len();
-        let behind_a_patch = state.calls[state.applied..].iter().any(Call::may_patch);
+        let behind_a_patch = state.calls[state.applied..].iter().any(BatchCall::may_patch);
         let id = CallId::new();
         let names = (tool_use.id.clone(), tool_use.name.clone());
         let original = behind_a_patch.then(|| tool_use.clone());
@@ -243,11 +243,11 @@ impl Inner {
             // Many batches have only one call, and room for more is large.
             state.calls.reserve_exact(1);
         }
-        state.calls.push(Call {
+        state.calls.push(BatchCall {
             id,
             cancel: cancel.clone(),
             tool_use: names,
-            stage: Stage::Waiting(prepared),
+            stage: CallStage::Waiting(prepared),
             claims,
             claimed_at,
             prepared_at,
@@ -266,14 +266,14 @@ impl Inner {
             (context.context.path_context(), context.version)
         };
         let name = tool_use.name.clone();
-        let prepare = || prepare(&self.pool, tool_use, Author::Model, id, &place);
+        let prepare = || prepare(&self.pool, tool_use, InputAuthor::Model, id, &place);
         let prepared = caught(prepare)
             .unwrap_or_else(|panic| Err(EarlyResult::broken(&name, &panicked(&name, &*panic))));
         (prepared, version)
     }
 
     /// Starts a call if it need not wait, and all calls that become ready because of it.
-    fn start(self: &Arc<Self>, state: &mut TurnState, index: usize) {
+    fn start(self: &Arc<Self>, state: &mut BatchState, index: usize) {
         let mut ready = VecDeque::from([index]);
         while let Some(index) = ready.pop_front() {
             if let Some(finished) = self.start_one(state, index) {
@@ -283,7 +283,7 @@ impl Inner {
     }
 
     /// Starts one call, or lets it wait. Returns its result if it has ended without running.
-    fn start_one(self: &Arc<Self>, state: &mut TurnState, index: usize) -> Option<CallResult> {
+    fn start_one(self: &Arc<Self>, state: &mut BatchState, index: usize) -> Option<CallResult> {
         if state.calls[index].cancel.is_cancelled() {
             return Some(state.calls[index].without_outcome(INTERRUPTED));
         }
@@ -293,7 +293,7 @@ impl Inner {
         let blockers: Vec<usize> = (state.applied..index)
             .filter(|earlier| {
                 let stale = state.calls[*earlier].claimed_at != state.fences;
-                if stale && matches!(state.calls[*earlier].stage, Stage::Waiting(_)) {
+                if stale && matches!(state.calls[*earlier].stage, CallStage::Waiting(_)) {
                     self.refresh(state, *earlier);
                 }
                 let earlier = &state.calls[*earlier];
@@ -310,7 +310,7 @@ impl Inner {
             return None;
         }
         let call = &mut state.calls[index];
-        let Stage::Waiting(prepared) = mem::replace(&mut call.stage, Stage::Running) else {
+        let CallStage::Waiting(prepared) = mem::replace(&mut call.stage, CallStage::Running) else {
             unreachable!("a call is started once")
         };
         match prepared {
@@ -329,7 +329,7 @@ impl Inner {
     }
 
     /// Prepares a waiting call again if the context has changed, and computes its claims again.
-    fn refresh(&self, state: &mut TurnState, index: usize) {
+    fn refresh(&self, state: &mut BatchState, index: usize) {
         let fences = state.fences;
         let call = &mut state.calls[index];
         let version = self.shared.context().version;
@@ -337,10 +337,10 @@ impl Inner {
             && let Some(original) = call.original.clone()
         {
             let (prepared, prepared_at) = self.prepare(call.id, original);
-            call.stage = Stage::Waiting(prepared);
+            call.stage = CallStage::Waiting(prepared);
             call.prepared_at = prepared_at;
         }
-        if let Stage::Waiting(prepared) = &call.stage {
+        if let CallStage::Waiting(prepared) = &call.stage {
             call.claims = Claims::new(effects_of(prepared));
             call.claimed_at = fences;
         }
@@ -375,7 +375,7 @@ impl Inner {
 
     async fn run(&self, prepared: Prepared, cx: &CallContext, inner: &NestedNotes) -> CallResult {
         let started = Instant::now();
-        let mut slot = Slot::acquire(&self.shared.slots).await;
+        let mut slot = CallSlot::acquire(&self.shared.slots).await;
         let context = self.shared.context().context.clone();
         let witness = self.witness();
         let run = CallRun {
@@ -399,15 +399,15 @@ impl Inner {
     /// are ready to start.
     fn settle(
         &self,
-        state: &mut TurnState,
+        state: &mut BatchState,
         index: usize,
         finished: Option<CallResult>,
         ready: &mut VecDeque<usize>,
     ) {
         let call = &mut state.calls[index];
         call.stage = match finished {
-            Some(finished) => Stage::Over(Box::new(finished)),
-            None => Stage::Delivered,
+            Some(finished) => CallStage::Over(Box::new(finished)),
+            None => CallStage::Delivered,
         };
         if call.claims.effects().exclusive {
             state.fences += 1;
@@ -415,10 +415,10 @@ impl Inner {
         if !state.calls[index].may_patch() {
             release(&mut state.calls, index, ready);
         }
-        while state.calls.get(state.applied).is_some_and(Call::is_over) {
+        while state.calls.get(state.applied).is_some_and(BatchCall::is_over) {
             let due = state.applied;
             state.applied += 1;
-            if let Stage::Over(finished) = &state.calls[due].stage
+            if let CallStage::Over(finished) = &state.calls[due].stage
                 && !finished.patches.is_empty()
                 && !state.abandoned
             {
@@ -441,14 +441,14 @@ impl Inner {
 
 /// A started call, until it has ended.
 pub(super) struct SpawnedCall {
-    inner: Arc<Inner>,
+    inner: Arc<BatchInner>,
     index: usize,
     prepared: Prepared,
     cx: CallContext,
     notes: NestedNotes,
 }
 
-impl BoxedWork for SpawnedCall {
+impl PoolableTask for SpawnedCall {
     async fn run(self) {
         let Self {
             inner,
@@ -483,7 +483,7 @@ impl BoxedWork for SpawnedCall {
     }
 }
 
-fn release(calls: &mut [Call], index: usize, ready: &mut VecDeque<usize>) {
+fn release(calls: &mut [BatchCall], index: usize, ready: &mut VecDeque<usize>) {
     for waiting in mem::take(&mut calls[index].waited_for_by) {
         calls[waiting].waits_for -= 1;
         if calls[waiting].waits_for == 0 {
@@ -492,7 +492,7 @@ fn release(calls: &mut [Call], index: usize, ready: &mut VecDeque<usize>) {
     }
 }
 
-impl Call {
+impl BatchCall {
     fn without_outcome(&self, message: &str) -> CallResult {
         let (id, name) = &self.tool_use;
         without_outcome(self.id, id, name, message)

@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value};
 
 use super::{
-    Bound, Counted, Keyword, Leftover, Node, NodeId, Others, SchemaProblemKind, SchemaValidator,
-    compile::Compiler,
-    notes::{At, CheckEffort, MAX_DEPTH, Part, Problems, SchemaNotes, Scope, Seen, Step, shown},
+    NumericBound, SizeUnit, Keyword, UnevaluatedKeyword, SchemaNode, NodeId, AdditionalRule, SchemaProblemKind, SchemaValidator,
+    compile::SchemaCompiler,
+    notes::{InstanceLocation, CheckEffort, MAX_DEPTH, PathSegment, ProblemSink, CheckContext, DynamicScope, EvaluatedParts, PathStep, shown},
     number, pattern,
     unique::repeated,
 };
@@ -18,15 +18,15 @@ const PATTERN_STEPS: usize = 20;
 const TOO_COSTLY: &str = "the schema needs too many steps to check it, or nests too deeply";
 
 impl SchemaValidator {
-    pub(super) fn check_all<'v>(&self, value: &'v Value, problems: Problems<'_, 'v>) -> bool {
+    pub(super) fn check_all<'v>(&self, value: &'v Value, problems: ProblemSink<'_, 'v>) -> bool {
         let effort = CheckEffort::new();
-        let at = At {
+        let at = InstanceLocation {
             path: None,
             scope: None,
             depth: 0,
             effort: &effort,
         };
-        let mut notes = SchemaNotes {
+        let mut notes = CheckContext {
             problems,
             seen: None,
         };
@@ -42,8 +42,8 @@ impl SchemaValidator {
         &self,
         id: NodeId,
         value: &'v Value,
-        at: At<'_>,
-        notes: &mut SchemaNotes<'_, 'v>,
+        at: InstanceLocation<'_>,
+        notes: &mut CheckContext<'_, 'v>,
     ) -> bool {
         if at.depth == MAX_DEPTH {
             at.effort.exhaust();
@@ -51,19 +51,19 @@ impl SchemaValidator {
         if !at.effort.spend(1) {
             return false;
         }
-        let at = At {
+        let at = InstanceLocation {
             depth: at.depth + 1,
             ..at
         };
         let node = &self.nodes[id];
         if at.scope.is_none_or(|scope| scope.resource != node.resource) {
-            let scope = Scope {
+            let scope = DynamicScope {
                 up: at.scope,
                 resource: node.resource,
                 node: NodeId::MAX,
                 value,
             };
-            let at = At {
+            let at = InstanceLocation {
                 scope: Some(&scope),
                 ..at
             };
@@ -74,16 +74,16 @@ impl SchemaValidator {
 
     fn keywords<'v>(
         &self,
-        node: &Node,
+        node: &SchemaNode,
         value: &'v Value,
-        at: At<'_>,
-        notes: &mut SchemaNotes<'_, 'v>,
+        at: InstanceLocation<'_>,
+        notes: &mut CheckContext<'_, 'v>,
     ) -> bool {
         if node.leftovers.is_empty() {
             return self.each_keyword(node, value, at, notes);
         }
-        let mut seen = Seen::default();
-        let mut own = SchemaNotes {
+        let mut seen = EvaluatedParts::default();
+        let mut own = CheckContext {
             problems: notes.problems.as_deref_mut(),
             seen: Some(&mut seen),
         };
@@ -99,10 +99,10 @@ impl SchemaValidator {
 
     fn each_keyword<'v>(
         &self,
-        node: &Node,
+        node: &SchemaNode,
         value: &'v Value,
-        at: At<'_>,
-        notes: &mut SchemaNotes<'_, 'v>,
+        at: InstanceLocation<'_>,
+        notes: &mut CheckContext<'_, 'v>,
     ) -> bool {
         let mut valid = true;
         for keyword in &node.keywords {
@@ -118,8 +118,8 @@ impl SchemaValidator {
         &self,
         keyword: &Keyword,
         value: &'v Value,
-        at: At<'_>,
-        notes: &mut SchemaNotes<'_, 'v>,
+        at: InstanceLocation<'_>,
+        notes: &mut CheckContext<'_, 'v>,
     ) -> bool {
         match (keyword, value) {
             (Keyword::Never, _) => notes.fail_with_text(at, value, || "nothing may stand here".to_owned()),
@@ -146,10 +146,10 @@ impl SchemaValidator {
             (Keyword::Bound(bound, limit), Value::Number(number)) => {
                 let order = number::compare(number, limit);
                 let (fits, words) = match bound {
-                    Bound::Least => (order != Ordering::Less, "less than"),
-                    Bound::Most => (order != Ordering::Greater, "more than"),
-                    Bound::MoreThan => (order == Ordering::Greater, "not more than"),
-                    Bound::LessThan => (order == Ordering::Less, "not less than"),
+                    NumericBound::Least => (order != Ordering::Less, "less than"),
+                    NumericBound::Most => (order != Ordering::Greater, "more than"),
+                    NumericBound::MoreThan => (order == Ordering::Greater, "not more than"),
+                    NumericBound::LessThan => (order == Ordering::Less, "not less than"),
                 };
                 fits || notes.fail_with_text(at, value, || format!("{value} is {words} {limit}"))
             }
@@ -159,11 +159,11 @@ impl SchemaValidator {
             }
             (Keyword::Size { of, least, most }, _) => {
                 let (size, unit) = match (of, value) {
-                    (Counted::Characters, Value::String(text)) => {
+                    (SizeUnit::Characters, Value::String(text)) => {
                         (text.chars().count(), "characters")
                     }
-                    (Counted::Items, Value::Array(items)) => (items.len(), "items"),
-                    (Counted::Properties, Value::Object(map)) => (map.len(), "properties"),
+                    (SizeUnit::Items, Value::Array(items)) => (items.len(), "items"),
+                    (SizeUnit::Properties, Value::Object(map)) => (map.len(), "properties"),
                     _ => return true,
                 };
                 let count = size as u64;
@@ -212,7 +212,7 @@ impl SchemaValidator {
                 }
                 self.reference(target, value, at, notes)
             }
-            (Keyword::IsSchema(draft), _) => match Compiler::is_schema(value, *draft) {
+            (Keyword::IsSchema(draft), _) => match SchemaCompiler::is_schema(value, *draft) {
                 Ok(()) => true,
                 Err(error) => notes.fail_with_text(at, value, || format!("it is no schema: {error}")),
             },
@@ -234,8 +234,8 @@ impl SchemaValidator {
         &self,
         target: NodeId,
         value: &'v Value,
-        at: At<'_>,
-        notes: &mut SchemaNotes<'_, 'v>,
+        at: InstanceLocation<'_>,
+        notes: &mut CheckContext<'_, 'v>,
     ) -> bool {
         let mut scope = at.scope;
         while let Some(here) = scope {
@@ -246,13 +246,13 @@ impl SchemaValidator {
             }
             scope = here.up;
         }
-        let scope = Scope {
+        let scope = DynamicScope {
             up: at.scope,
             resource: self.nodes[target].resource,
             node: target,
             value,
         };
-        let at = At {
+        let at = InstanceLocation {
             scope: Some(&scope),
             ..at
         };
@@ -265,11 +265,11 @@ impl SchemaValidator {
         &self,
         id: NodeId,
         value: &'v Value,
-        at: At<'_>,
-        notes: &mut SchemaNotes<'_, 'v>,
+        at: InstanceLocation<'_>,
+        notes: &mut CheckContext<'_, 'v>,
     ) -> bool {
-        let mut seen = notes.seen.is_some().then(Seen::default);
-        let mut own = SchemaNotes {
+        let mut seen = notes.seen.is_some().then(EvaluatedParts::default);
+        let mut own = CheckContext {
             problems: None,
             seen: seen.as_mut(),
         };
@@ -284,8 +284,8 @@ impl SchemaValidator {
         &self,
         keyword: &Keyword,
         value: &'v Value,
-        at: At<'_>,
-        notes: &mut SchemaNotes<'_, 'v>,
+        at: InstanceLocation<'_>,
+        notes: &mut CheckContext<'_, 'v>,
     ) -> bool {
         match keyword {
             Keyword::AllOf(all) => {
@@ -327,7 +327,7 @@ impl SchemaValidator {
                 }
             }
             Keyword::Not(not) => {
-                let mut own = SchemaNotes {
+                let mut own = CheckContext {
                     problems: None,
                     seen: None,
                 };
@@ -357,8 +357,8 @@ impl SchemaValidator {
         keyword: &Keyword,
         map: &'v Map<String, Value>,
         value: &'v Value,
-        at: At<'_>,
-        notes: &mut SchemaNotes<'_, 'v>,
+        at: InstanceLocation<'_>,
+        notes: &mut CheckContext<'_, 'v>,
     ) -> bool {
         let mut valid = true;
         match keyword {
@@ -380,8 +380,8 @@ impl SchemaValidator {
                     }
                     match others {
                         _ if known => {}
-                        Some(Others::Forbidden) => unexpected.push(name.clone()),
-                        Some(Others::Fitting(id)) => {
+                        Some(AdditionalRule::Forbidden) => unexpected.push(name.clone()),
+                        Some(AdditionalRule::Fitting(id)) => {
                             valid &= self.property(*id, name, inner, at, notes);
                         }
                         None => continue,
@@ -399,7 +399,7 @@ impl SchemaValidator {
             }
             Keyword::Names(id) => {
                 for name in map.keys() {
-                    let mut own = SchemaNotes {
+                    let mut own = CheckContext {
                         problems: None,
                         seen: None,
                     };
@@ -427,22 +427,22 @@ impl SchemaValidator {
         id: NodeId,
         name: &str,
         value: &'v Value,
-        at: At<'_>,
-        notes: &mut SchemaNotes<'_, 'v>,
+        at: InstanceLocation<'_>,
+        notes: &mut CheckContext<'_, 'v>,
     ) -> bool {
-        self.part(id, Part::Name(name), value, at, notes)
+        self.part(id, PathSegment::Name(name), value, at, notes)
     }
 
     fn part<'v>(
         &self,
         id: NodeId,
-        part: Part<'_>,
+        part: PathSegment<'_>,
         value: &'v Value,
-        at: At<'_>,
-        notes: &mut SchemaNotes<'_, 'v>,
+        at: InstanceLocation<'_>,
+        notes: &mut CheckContext<'_, 'v>,
     ) -> bool {
-        let step = Step { up: at.path, part };
-        let at = At {
+        let step = PathStep { up: at.path, part };
+        let at = InstanceLocation {
             path: Some(&step),
             ..at
         };
@@ -454,8 +454,8 @@ impl SchemaValidator {
         keyword: &Keyword,
         items: &'v [Value],
         value: &'v Value,
-        at: At<'_>,
-        notes: &mut SchemaNotes<'_, 'v>,
+        at: InstanceLocation<'_>,
+        notes: &mut CheckContext<'_, 'v>,
     ) -> bool {
         let mut valid = true;
         match keyword {
@@ -464,7 +464,7 @@ impl SchemaValidator {
                     let Some(id) = first.get(index).or(others.as_ref()) else {
                         break;
                     };
-                    valid &= self.part(*id, Part::Item(index), item, at, notes);
+                    valid &= self.part(*id, PathSegment::Item(index), item, at, notes);
                 }
                 if let Some(seen) = &mut notes.seen {
                     let count = if others.is_some() {
@@ -483,7 +483,7 @@ impl SchemaValidator {
             } => {
                 let mut found = 0;
                 for (index, item) in items.iter().enumerate() {
-                    let mut own = SchemaNotes {
+                    let mut own = CheckContext {
                         problems: None,
                         seen: None,
                     };
@@ -513,31 +513,31 @@ impl SchemaValidator {
 
     fn leftover<'v>(
         &self,
-        leftover: &Leftover,
+        leftover: &UnevaluatedKeyword,
         value: &'v Value,
-        at: At<'_>,
-        notes: &mut SchemaNotes<'_, 'v>,
-        seen: &mut Seen<'v>,
+        at: InstanceLocation<'_>,
+        notes: &mut CheckContext<'_, 'v>,
+        seen: &mut EvaluatedParts<'v>,
     ) -> bool {
         let mut valid = true;
         match (leftover, value) {
-            (Leftover::Items(id), Value::Array(items)) => {
+            (UnevaluatedKeyword::Items(id), Value::Array(items)) => {
                 for (index, item) in items.iter().enumerate().skip(seen.first_items) {
                     if !seen.items.contains(&index) {
-                        valid &= self.part(*id, Part::Item(index), item, at, notes);
+                        valid &= self.part(*id, PathSegment::Item(index), item, at, notes);
                     }
                 }
                 seen.first_items = items.len();
             }
-            (Leftover::Properties(others), Value::Object(map)) if !seen.all_names => {
+            (UnevaluatedKeyword::Properties(others), Value::Object(map)) if !seen.all_names => {
                 let mut unexpected = Vec::new();
                 for (name, inner) in map {
                     if seen.names.contains(name.as_str()) {
                         continue;
                     }
                     match others {
-                        Others::Forbidden => unexpected.push(name.clone()),
-                        Others::Fitting(id) => {
+                        AdditionalRule::Forbidden => unexpected.push(name.clone()),
+                        AdditionalRule::Fitting(id) => {
                             valid &= self.property(*id, name, inner, at, notes);
                         }
                     }

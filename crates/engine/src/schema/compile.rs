@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::{
-    Counted, Keyword, Leftover, Node, NodeId, Others, SchemaError, SchemaValidator,
+    SizeUnit, Keyword, UnevaluatedKeyword, SchemaNode, NodeId, AdditionalRule, SchemaError, SchemaValidator,
     draft::Draft,
     format::StringFormat,
-    index::{Index, Target},
+    index::{ResourceIndex, ReferenceTarget},
     keyword_values::{
         SchemaPlace, bound, check_string, content, count, flag, flag_in_four, holder, limit, list,
         names, size, text, types,
@@ -16,9 +16,9 @@ use super::{
     pattern,
 };
 
-pub(super) struct Compiler<'s> {
-    index: Index<'s>,
-    nodes: Vec<Node>,
+pub(super) struct SchemaCompiler<'s> {
+    index: ResourceIndex<'s>,
+    nodes: Vec<SchemaNode>,
     /// The node of each schema, by its memory address.
     made: HashMap<*const Value, NodeId>,
     /// Schemas that a reference led to, whose nodes are still empty. They are not compiled where the reference is: a
@@ -35,7 +35,7 @@ struct WaitingSchema<'s> {
     pointer: String,
 }
 
-impl<'s> Compiler<'s> {
+impl<'s> SchemaCompiler<'s> {
     pub(super) fn compile(schema: &'s Value) -> Result<SchemaValidator, SchemaError> {
         let draft = schema
             .as_object()
@@ -65,7 +65,7 @@ impl<'s> Compiler<'s> {
 
     fn new(schema: &'s Value, draft: Draft, follow: bool) -> Self {
         Self {
-            index: Index::new(schema, draft),
+            index: ResourceIndex::new(schema, draft),
             nodes: Vec::new(),
             made: HashMap::new(),
             waiting: Vec::new(),
@@ -92,7 +92,7 @@ impl<'s> Compiler<'s> {
             return (*id, false);
         }
         let id = self.nodes.len();
-        self.nodes.push(Node::default());
+        self.nodes.push(SchemaNode::default());
         self.made.insert(schema, id);
         (id, true)
     }
@@ -117,9 +117,9 @@ impl<'s> Compiler<'s> {
             resource,
             draft: self.index.resources[resource].draft,
         };
-        let mut node = Node {
+        let mut node = SchemaNode {
             resource,
-            ..Node::default()
+            ..SchemaNode::default()
         };
         match schema {
             Value::Bool(allowed) if here.draft > Draft::Four => {
@@ -145,7 +145,7 @@ impl<'s> Compiler<'s> {
         &mut self,
         keywords: &'s Map<String, Value>,
         here: SchemaPlace<'_>,
-        node: &mut Node,
+        node: &mut SchemaNode,
     ) -> Result<(), SchemaError> {
         // Every nested schema must be valid, even if nothing refers to it.
         let alone = here.draft.reference_alone() && keywords.contains_key("$ref");
@@ -174,7 +174,7 @@ impl<'s> Compiler<'s> {
         value: &'s Value,
         all: &'s Map<String, Value>,
         here: SchemaPlace<'_>,
-        node: &mut Node,
+        node: &mut SchemaNode,
     ) -> Result<(), SchemaError> {
         let draft = here.draft;
         let made = match keyword {
@@ -198,10 +198,10 @@ impl<'s> Compiler<'s> {
             "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
                 bound(keyword, value, all, here)?
             }
-            "minLength" | "maxLength" => Some(size(keyword, value, Counted::Characters, here)?),
-            "minItems" | "maxItems" => Some(size(keyword, value, Counted::Items, here)?),
+            "minLength" | "maxLength" => Some(size(keyword, value, SizeUnit::Characters, here)?),
+            "minItems" | "maxItems" => Some(size(keyword, value, SizeUnit::Items, here)?),
             "minProperties" | "maxProperties" => {
-                Some(size(keyword, value, Counted::Properties, here)?)
+                Some(size(keyword, value, SizeUnit::Properties, here)?)
             }
             "pattern" => {
                 let written = text(keyword, value, here)?;
@@ -246,12 +246,12 @@ impl<'s> Compiler<'s> {
             "items" | "prefixItems" => self.items(keyword, all, here)?,
             "unevaluatedItems" if draft >= Draft::Of2019 => {
                 let id = self.node(value, here.resource, "#")?;
-                node.leftovers.push(Leftover::Items(id));
+                node.leftovers.push(UnevaluatedKeyword::Items(id));
                 None
             }
             "unevaluatedProperties" if draft >= Draft::Of2019 => {
                 let others = self.others(value, here)?;
-                node.leftovers.push(Leftover::Properties(others));
+                node.leftovers.push(UnevaluatedKeyword::Properties(others));
                 None
             }
             "id" if draft == Draft::Four => check_string(keyword, value, here)?,
@@ -279,8 +279,8 @@ impl<'s> Compiler<'s> {
             .target(reference, here.resource)
             .map_err(|why| here.error(keyword, why))?;
         let (schema, resource, dynamic) = match target {
-            Target::Meta(draft) => return Ok(Some(Keyword::IsSchema(draft))),
-            Target::Schema {
+            ReferenceTarget::Meta(draft) => return Ok(Some(Keyword::IsSchema(draft))),
+            ReferenceTarget::Schema {
                 schema,
                 resource,
                 dynamic,
@@ -333,10 +333,10 @@ impl<'s> Compiler<'s> {
             .collect()
     }
 
-    fn others(&mut self, value: &'s Value, here: SchemaPlace<'_>) -> Result<Others, SchemaError> {
+    fn others(&mut self, value: &'s Value, here: SchemaPlace<'_>) -> Result<AdditionalRule, SchemaError> {
         Ok(match value {
-            Value::Bool(false) => Others::Forbidden,
-            schema => Others::Fitting(self.node(schema, here.resource, "#")?),
+            Value::Bool(false) => AdditionalRule::Forbidden,
+            schema => AdditionalRule::Fitting(self.node(schema, here.resource, "#")?),
         })
     }
 
@@ -407,7 +407,7 @@ impl<'s> Compiler<'s> {
     /// `additionalItems: false` in draft 4, which has no schema `false`.
     fn never(&mut self, schema: &'s Value, here: SchemaPlace<'_>) -> NodeId {
         let id = self.nodes.len();
-        self.nodes.push(Node {
+        self.nodes.push(SchemaNode {
             resource: here.resource,
             keywords: vec![Keyword::Never],
             leftovers: Vec::new(),
@@ -439,7 +439,7 @@ impl<'s> Compiler<'s> {
         keyword: &str,
         value: &'s Value,
         here: SchemaPlace<'_>,
-        node: &mut Node,
+        node: &mut SchemaNode,
     ) -> Result<(), SchemaError> {
         if keyword != "dependencies" && here.draft < Draft::Of2019 {
             return Ok(());

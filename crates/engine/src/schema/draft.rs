@@ -13,7 +13,7 @@ pub(super) enum Draft {
 
 /// The structure of the value of a keyword that contains schemas.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Holds {
+pub(super) enum SubschemaShape {
     Schema,
     List,
     Map,
@@ -62,24 +62,24 @@ impl Draft {
         schema.get(keyword)?.as_str()
     }
 
-    pub(super) fn holds(self, keyword: &str) -> Option<Holds> {
+    pub(super) fn holds(self, keyword: &str) -> Option<SubschemaShape> {
         let (since, until, holds) = match keyword {
-            "allOf" | "anyOf" | "oneOf" => (Self::Four, Self::Of2020, Holds::List),
-            "prefixItems" => (Self::Of2020, Self::Of2020, Holds::List),
-            "not" | "additionalProperties" => (Self::Four, Self::Of2020, Holds::Schema),
-            "additionalItems" => (Self::Four, Self::Of2019, Holds::Schema),
-            "contains" | "propertyNames" => (Self::Six, Self::Of2020, Holds::Schema),
-            "if" | "then" | "else" => (Self::Seven, Self::Of2020, Holds::Schema),
+            "allOf" | "anyOf" | "oneOf" => (Self::Four, Self::Of2020, SubschemaShape::List),
+            "prefixItems" => (Self::Of2020, Self::Of2020, SubschemaShape::List),
+            "not" | "additionalProperties" => (Self::Four, Self::Of2020, SubschemaShape::Schema),
+            "additionalItems" => (Self::Four, Self::Of2019, SubschemaShape::Schema),
+            "contains" | "propertyNames" => (Self::Six, Self::Of2020, SubschemaShape::Schema),
+            "if" | "then" | "else" => (Self::Seven, Self::Of2020, SubschemaShape::Schema),
             "unevaluatedItems" | "unevaluatedProperties" | "contentSchema" => {
-                (Self::Of2019, Self::Of2020, Holds::Schema)
+                (Self::Of2019, Self::Of2020, SubschemaShape::Schema)
             }
-            "items" if self == Self::Of2020 => (Self::Of2020, Self::Of2020, Holds::Schema),
-            "items" => (Self::Four, Self::Of2019, Holds::SchemaOrList),
+            "items" if self == Self::Of2020 => (Self::Of2020, Self::Of2020, SubschemaShape::Schema),
+            "items" => (Self::Four, Self::Of2019, SubschemaShape::SchemaOrList),
             "properties" | "patternProperties" | "definitions" => {
-                (Self::Four, Self::Of2020, Holds::Map)
+                (Self::Four, Self::Of2020, SubschemaShape::Map)
             }
-            "$defs" | "dependentSchemas" => (Self::Of2019, Self::Of2020, Holds::Map),
-            "dependencies" => (Self::Four, Self::Of2020, Holds::MapOrNames),
+            "$defs" | "dependentSchemas" => (Self::Of2019, Self::Of2020, SubschemaShape::Map),
+            "dependencies" => (Self::Four, Self::Of2020, SubschemaShape::MapOrNames),
             _ => return None,
         };
         (since <= self && self <= until).then_some(holds)
@@ -93,21 +93,21 @@ impl Draft {
         schema.iter().flat_map(move |(keyword, value)| {
             let mut found = Vec::new();
             match (self.holds(keyword), value) {
-                (Some(Holds::List | Holds::SchemaOrList), Value::Array(list)) => {
+                (Some(SubschemaShape::List | SubschemaShape::SchemaOrList), Value::Array(list)) => {
                     found.extend(
                         list.iter()
                             .enumerate()
                             .map(|(at, schema)| (format!("{keyword}/{at}"), schema)),
                     );
                 }
-                (Some(Holds::Map | Holds::MapOrNames), Value::Object(map)) => {
+                (Some(SubschemaShape::Map | SubschemaShape::MapOrNames), Value::Object(map)) => {
                     found.extend(
                         map.iter()
                             .filter(|(_, schema)| !schema.is_array())
                             .map(|(name, schema)| (format!("{keyword}/{}", escaped(name)), schema)),
                     );
                 }
-                (Some(Holds::Schema | Holds::SchemaOrList), schema) => {
+                (Some(SubschemaShape::Schema | SubschemaShape::SchemaOrList), schema) => {
                     found.push((keyword.clone(), schema));
                 }
                 _ => {}

@@ -24,7 +24,7 @@ pub(super) struct Resource<'s> {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Index<'s> {
+pub(super) struct ResourceIndex<'s> {
     pub(super) resources: Vec<Resource<'s>>,
     by_uri: HashMap<String, usize>,
     /// The resource of each schema, by its memory address.
@@ -33,7 +33,7 @@ pub(super) struct Index<'s> {
 
 /// The target of a reference.
 #[derive(Debug)]
-pub(super) enum Target<'s> {
+pub(super) enum ReferenceTarget<'s> {
     Schema {
         schema: &'s Value,
         resource: usize,
@@ -43,7 +43,7 @@ pub(super) enum Target<'s> {
     Meta(Draft),
 }
 
-impl<'s> Index<'s> {
+impl<'s> ResourceIndex<'s> {
     pub(super) fn new(schema: &'s Value, draft: Draft) -> Self {
         let mut index = Self::default();
         index.resource(NAMELESS.to_owned(), schema, draft);
@@ -118,13 +118,13 @@ impl<'s> Index<'s> {
     }
 
     /// Resolves a reference in a resource.
-    pub(super) fn target(&self, reference: &str, from: usize) -> Result<Target<'s>, String> {
+    pub(super) fn target(&self, reference: &str, from: usize) -> Result<ReferenceTarget<'s>, String> {
         let uri = resolved(&self.resources[from].uri, reference);
         let (address, fragment) = split(&uri);
         let fragment = fragment.unwrap_or_default();
         let Some(&resource) = self.by_uri.get(address) else {
             return match Draft::of_uri(address) {
-                Some(draft) if fragment.is_empty() => Ok(Target::Meta(draft)),
+                Some(draft) if fragment.is_empty() => Ok(ReferenceTarget::Meta(draft)),
                 _ => Err(format!(
                     "`{reference}` leads out of the schema, and nothing is fetched"
                 )),
@@ -137,14 +137,14 @@ impl<'s> Index<'s> {
             return self.pointer(&fragment, resource).ok_or_else(nothing);
         }
         let schema = *found.anchors.get(&fragment).ok_or_else(nothing)?;
-        Ok(Target::Schema {
+        Ok(ReferenceTarget::Schema {
             schema,
             resource: self.owner(schema, resource),
             dynamic: found.dynamic.contains_key(&fragment).then_some(fragment),
         })
     }
 
-    fn pointer(&self, pointer: &str, mut resource: usize) -> Option<Target<'s>> {
+    fn pointer(&self, pointer: &str, mut resource: usize) -> Option<ReferenceTarget<'s>> {
         let mut schema = self.resources[resource].root;
         for part in pointer.split('/').skip(1) {
             let part = part.replace("~1", "/").replace("~0", "~");
@@ -155,7 +155,7 @@ impl<'s> Index<'s> {
             };
             resource = self.owner(schema, resource);
         }
-        Some(Target::Schema {
+        Some(ReferenceTarget::Schema {
             schema,
             resource,
             dynamic: None,

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::{Map, Number, Value};
 
 use super::{
-    Bound, Counted, Keyword, SchemaError, Types,
-    draft::{Draft, Holds, escaped},
+    NumericBound, SizeUnit, Keyword, SchemaError, TypeSet,
+    draft::{Draft, SubschemaShape, escaped},
     number,
 };
 
@@ -45,15 +45,15 @@ pub(super) fn holder(
 ) -> Result<(), SchemaError> {
     let fits = match here.draft.holds(keyword) {
         // Where a schema should stand and none does, the schema itself says so.
-        None | Some(Holds::Schema | Holds::SchemaOrList) => true,
-        Some(Holds::List) => value.as_array().is_some_and(|list| !list.is_empty()),
-        Some(Holds::Map | Holds::MapOrNames) => value.is_object(),
+        None | Some(SubschemaShape::Schema | SubschemaShape::SchemaOrList) => true,
+        Some(SubschemaShape::List) => value.as_array().is_some_and(|list| !list.is_empty()),
+        Some(SubschemaShape::Map | SubschemaShape::MapOrNames) => value.is_object(),
     };
     if fits {
         return Ok(());
     }
     let wanted = match here.draft.holds(keyword) {
-        Some(Holds::List) => "it must be a list of schemas with at least one",
+        Some(SubschemaShape::List) => "it must be a list of schemas with at least one",
         _ => "it must be an object",
     };
     Err(here.error(keyword, wanted))
@@ -149,16 +149,16 @@ pub(super) fn bound(
         here.draft == Draft::Four && all.get(name).and_then(Value::as_bool) == Some(true)
     };
     let kind = match keyword {
-        "minimum" if exclusive("exclusiveMinimum") => Bound::MoreThan,
-        "minimum" => Bound::Least,
-        "maximum" if exclusive("exclusiveMaximum") => Bound::LessThan,
-        "maximum" => Bound::Most,
+        "minimum" if exclusive("exclusiveMinimum") => NumericBound::MoreThan,
+        "minimum" => NumericBound::Least,
+        "maximum" if exclusive("exclusiveMaximum") => NumericBound::LessThan,
+        "maximum" => NumericBound::Most,
         flagged if here.draft == Draft::Four => {
             flag(flagged, value, here)?;
             return Ok(None);
         }
-        "exclusiveMinimum" => Bound::MoreThan,
-        _ => Bound::LessThan,
+        "exclusiveMinimum" => NumericBound::MoreThan,
+        _ => NumericBound::LessThan,
     };
     Ok(Some(Keyword::Bound(
         kind,
@@ -169,7 +169,7 @@ pub(super) fn bound(
 pub(super) fn size(
     keyword: &str,
     value: &Value,
-    of: Counted,
+    of: SizeUnit,
     here: SchemaPlace<'_>,
 ) -> Result<Keyword, SchemaError> {
     let limit = count(keyword, value, here)?;
@@ -201,15 +201,15 @@ pub(super) fn content(
     }))
 }
 
-pub(super) fn types(value: &Value, here: SchemaPlace<'_>) -> Result<Types, SchemaError> {
+pub(super) fn types(value: &Value, here: SchemaPlace<'_>) -> Result<TypeSet, SchemaError> {
     let names = match value {
         Value::String(_) => vec![value.clone()],
         Value::Array(names) if !names.is_empty() => names.clone(),
         _ => return Err(here.error("type", format!("it must be a type or several, not {value}"))),
     };
-    let mut types = Types {
+    let mut types = TypeSet {
         whole_floats: here.draft > Draft::Four,
-        ..Types::default()
+        ..TypeSet::default()
     };
     for name in &names {
         let allowed = match name.as_str() {

@@ -32,12 +32,12 @@ use std::{
 use fancy_regex::Regex;
 use serde_json::{Number, Value};
 
-use self::{compile::Compiler, draft::Draft, format::StringFormat};
+use self::{compile::SchemaCompiler, draft::Draft, format::StringFormat};
 
 /// A compiled schema.
 #[derive(Debug)]
 pub struct SchemaValidator {
-    nodes: Vec<Node>,
+    nodes: Vec<SchemaNode>,
     root: NodeId,
     /// The targets of `$dynamicRef`, by resource and anchor; those of `$recursiveRef` have an empty
     /// anchor.
@@ -47,7 +47,7 @@ pub struct SchemaValidator {
 impl SchemaValidator {
     /// Compiles a schema, or returns what is wrong with it.
     pub fn new(schema: &Value) -> Result<Self, SchemaError> {
-        Compiler::compile(schema)
+        SchemaCompiler::compile(schema)
     }
 
     /// Returns whether the value matches the schema.
@@ -115,26 +115,26 @@ type NodeId = usize;
 
 /// A schema or subschema.
 #[derive(Debug, Default)]
-struct Node {
+struct SchemaNode {
     /// The resource (a part with its own `$id`) that it belongs to.
     resource: usize,
     keywords: Vec<Keyword>,
     /// The `unevaluated…` keywords, which apply to what the others did not evaluate, and so come
     /// last.
-    leftovers: Vec<Leftover>,
+    leftovers: Vec<UnevaluatedKeyword>,
 }
 
 #[derive(Debug)]
 enum Keyword {
     /// The schema `false`.
     Never,
-    Types(Types),
+    Types(TypeSet),
     OneOfValues(Vec<Value>),
     Equal(Value),
-    Bound(Bound, Number),
+    Bound(NumericBound, Number),
     MultipleOf(Number),
     Size {
-        of: Counted,
+        of: SizeUnit,
         least: Option<u64>,
         most: Option<u64>,
     },
@@ -165,7 +165,7 @@ enum Keyword {
     Properties {
         named: HashMap<String, NodeId>,
         patterns: Vec<(Regex, NodeId)>,
-        others: Option<Others>,
+        others: Option<AdditionalRule>,
     },
     Required(Vec<String>),
     Names(NodeId),
@@ -187,19 +187,19 @@ enum Keyword {
 }
 
 #[derive(Debug)]
-enum Others {
+enum AdditionalRule {
     Forbidden,
     Fitting(NodeId),
 }
 
 #[derive(Debug)]
-enum Leftover {
+enum UnevaluatedKeyword {
     Items(NodeId),
-    Properties(Others),
+    Properties(AdditionalRule),
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Bound {
+enum NumericBound {
     Least,
     Most,
     MoreThan,
@@ -207,14 +207,14 @@ enum Bound {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Counted {
+enum SizeUnit {
     Characters,
     Items,
     Properties,
 }
 
 #[derive(Debug, Default)]
-struct Types {
+struct TypeSet {
     null: bool,
     boolean: bool,
     object: bool,
@@ -226,7 +226,7 @@ struct Types {
     string: bool,
 }
 
-impl Types {
+impl TypeSet {
     fn allow(&self, value: &Value) -> bool {
         match value {
             Value::Null => self.null,

@@ -17,9 +17,9 @@ const MOST_SHOWN: usize = 60;
 
 /// The current path in the value, and the resources and references that led to it.
 #[derive(Clone, Copy)]
-pub(super) struct At<'a> {
-    pub(super) path: Option<&'a Step<'a>>,
-    pub(super) scope: Option<&'a Scope<'a>>,
+pub(super) struct InstanceLocation<'a> {
+    pub(super) path: Option<&'a PathStep<'a>>,
+    pub(super) scope: Option<&'a DynamicScope<'a>>,
     /// Checks within each other here.
     pub(super) depth: u32,
     pub(super) effort: &'a CheckEffort,
@@ -54,19 +54,19 @@ impl CheckEffort {
     }
 }
 
-pub(super) struct Step<'a> {
-    pub(super) up: Option<&'a Step<'a>>,
-    pub(super) part: Part<'a>,
+pub(super) struct PathStep<'a> {
+    pub(super) up: Option<&'a PathStep<'a>>,
+    pub(super) part: PathSegment<'a>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Part<'a> {
+pub(super) enum PathSegment<'a> {
     Name(&'a str),
     Item(usize),
 }
 
-pub(super) struct Scope<'a> {
-    pub(super) up: Option<&'a Scope<'a>>,
+pub(super) struct DynamicScope<'a> {
+    pub(super) up: Option<&'a DynamicScope<'a>>,
     pub(super) resource: usize,
     /// The target node of a reference, and the value it was checked against.
     pub(super) node: NodeId,
@@ -75,14 +75,14 @@ pub(super) struct Scope<'a> {
 
 /// The parts of a value that some schema has evaluated.
 #[derive(Default)]
-pub(super) struct Seen<'v> {
+pub(super) struct EvaluatedParts<'v> {
     pub(super) names: HashSet<&'v str>,
     pub(super) all_names: bool,
     pub(super) items: HashSet<usize>,
     pub(super) first_items: usize,
 }
 
-impl<'v> Seen<'v> {
+impl<'v> EvaluatedParts<'v> {
     pub(super) fn add(&mut self, other: Self) {
         self.names.extend(other.names);
         self.all_names |= other.all_names;
@@ -91,20 +91,20 @@ impl<'v> Seen<'v> {
     }
 }
 
-pub(super) type Problems<'p, 'v> = Option<&'p mut Vec<SchemaProblem<'v>>>;
+pub(super) type ProblemSink<'p, 'v> = Option<&'p mut Vec<SchemaProblem<'v>>>;
 
 /// The results that a check collects besides its verdict.
-pub(super) struct SchemaNotes<'n, 'v> {
+pub(super) struct CheckContext<'n, 'v> {
     /// `None` if only the verdict is needed.
-    pub(super) problems: Problems<'n, 'v>,
+    pub(super) problems: ProblemSink<'n, 'v>,
     /// Recorded only if an `unevaluated…` keyword needs it.
-    pub(super) seen: Option<&'n mut Seen<'v>>,
+    pub(super) seen: Option<&'n mut EvaluatedParts<'v>>,
 }
 
-impl<'v> SchemaNotes<'_, 'v> {
+impl<'v> CheckContext<'_, 'v> {
     pub(super) fn fail(
         &mut self,
-        at: At<'_>,
+        at: InstanceLocation<'_>,
         value: &'v Value,
         kind: impl FnOnce() -> SchemaProblemKind,
     ) -> bool {
@@ -120,7 +120,7 @@ impl<'v> SchemaNotes<'_, 'v> {
 
     pub(super) fn fail_with_text(
         &mut self,
-        at: At<'_>,
+        at: InstanceLocation<'_>,
         value: &'v Value,
         words: impl FnOnce() -> String,
     ) -> bool {
@@ -129,8 +129,8 @@ impl<'v> SchemaNotes<'_, 'v> {
 
     /// Returns the context for a part of the value. Its problems are collected, but not its
     /// evaluated parts.
-    pub(super) fn inner(&mut self) -> SchemaNotes<'_, 'v> {
-        SchemaNotes {
+    pub(super) fn inner(&mut self) -> CheckContext<'_, 'v> {
+        CheckContext {
             problems: self.problems.as_deref_mut(),
             seen: None,
         }
@@ -143,13 +143,13 @@ impl<'v> SchemaNotes<'_, 'v> {
     }
 }
 
-fn pointer(path: Option<&Step<'_>>) -> String {
+fn pointer(path: Option<&PathStep<'_>>) -> String {
     let mut parts = Vec::new();
     let mut step = path;
     while let Some(here) = step {
         parts.push(match here.part {
-            Part::Name(name) => escaped(name),
-            Part::Item(index) => index.to_string(),
+            PathSegment::Name(name) => escaped(name),
+            PathSegment::Item(index) => index.to_string(),
         });
         step = here.up;
     }

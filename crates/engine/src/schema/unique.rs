@@ -7,10 +7,10 @@ use std::{
 
 use serde_json::Value;
 
-use super::{notes::At, number};
+use super::{notes::InstanceLocation, number};
 
 /// An item that is there twice. Only items that look alike are compared, each comparison for a step.
-pub(super) fn repeated<'v>(items: &'v [Value], at: At<'_>) -> Option<&'v Value> {
+pub(super) fn repeated<'v>(items: &'v [Value], at: InstanceLocation<'_>) -> Option<&'v Value> {
     let mut alike: HashMap<u64, Vec<&Value>> = HashMap::new();
     for item in items {
         let group = alike.entry(likeness(item)).or_default();

@@ -10,7 +10,7 @@ use haft_engine::{
     Engine, Registry, Scheduler, SessionContext,
     conditions::read,
     hooks::Hooks,
-    permissions::{List, RuleSource, RuleStore, Rules, Scope},
+    permissions::{List, RuleSource, RuleStore, Rules, SettingsScope},
     settings::{LocalRules, SettingsPlaces},
 };
 use haft_testkit::{TempProject, toys};
@@ -101,7 +101,7 @@ impl Rig {
         let context = SessionContext::new(&work);
         let rules = rules(&context);
         let (handlers, problems) = match hooks {
-            Some(hooks) => read(Scope::User, None, &hooks, &context.bases()),
+            Some(hooks) => read(SettingsScope::User, None, &hooks, &context.bases()),
             None => (Vec::new(), Vec::new()),
         };
         assert_eq!(problems, []);
@@ -183,7 +183,7 @@ async fn an_edit_offers_no_rule_and_always_means_this_once() {
 async fn what_an_ask_rule_holds_up_is_offered_no_rule() {
     let ask = |context: &SessionContext| {
         let mut rules = Rules::default();
-        let source = RuleSource::of(Scope::Project);
+        let source = RuleSource::of(SettingsScope::Project);
         rules
             .add(List::Ask, "mcp__toy", source, &context.bases())
             .unwrap();

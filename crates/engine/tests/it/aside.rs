@@ -12,7 +12,7 @@ use haft_contract::{
 use haft_engine::{
     conditions::read,
     hooks::Hooks,
-    permissions::{Bases, Scope},
+    permissions::{PatternBases, SettingsScope},
 };
 use serde_json::{Map, Value, json};
 
@@ -99,12 +99,12 @@ fn hooks(root: &Path, said: &[(&str, Value)]) -> Hooks {
             json!([{"matcher": "Append", "hooks": [{"type": "command", "command": command}]}]);
         events.insert((*event).to_owned(), group);
     }
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: root.into(),
         home: root.into(),
         slash: root.into(),
     };
-    let (handlers, problems) = read(Scope::User, None, &Value::Object(events), &bases);
+    let (handlers, problems) = read(SettingsScope::User, None, &Value::Object(events), &bases);
     assert_eq!(problems, []);
     Hooks::new(handlers, root)
 }
@@ -240,5 +240,5 @@ async fn rules_of_a_turn_end_with_it_and_reach_no_further_than_a_projects() {
     rig.scheduler.apply(&ContextPatch::EndRulesOfTurn);
     assert!(rig.call("Append", input).await.metadata.denied.is_some());
     assert_eq!(rig.scheduler.context().rules.iter().count(), 1);
-    assert!(!Scope::Turn.is_users());
+    assert!(!SettingsScope::Turn.is_users());
 }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use haft_contract::{ContextPatch, DynTool, Profile, ToolOrigin, ToolRole};
 use haft_engine::{
-    Engine, Filters, Format, Registry, Scheduler, SessionContext,
-    pool::{Deferral, Selection, definitions::estimated_tokens},
+    Engine, ToolFilters, ToolFormat, Registry, Scheduler, SessionContext,
+    pool::{Deferral, ToolSelection, definitions::estimated_tokens},
 };
-use haft_testkit::{TempProject, toys::Profiled};
+use haft_testkit::{TempProject, toys::ProfileOnlyTool};
 use serde_json::Value;
 
 fn tool(name: &str, change: impl Fn(&mut Profile)) -> Arc<dyn DynTool> {
     let mut profile = Profile::default();
     change(&mut profile);
-    Profiled::with(name, profile)
+    ProfileOnlyTool::with(name, profile)
 }
 
 fn finder() -> Arc<dyn DynTool> {
@@ -40,7 +40,7 @@ fn built_in() -> Vec<Arc<dyn DynTool>> {
 }
 
 async fn session(
-    filters: Filters,
+    filters: ToolFilters,
     built_in: Vec<Arc<dyn DynTool>>,
     external: Vec<Arc<dyn DynTool>>,
 ) -> (TempProject, Scheduler) {
@@ -65,7 +65,7 @@ fn names(scheduler: &Scheduler) -> String {
 }
 
 fn sent(scheduler: &Scheduler) -> String {
-    let definitions = scheduler.offer().definitions(Format::Anthropic);
+    let definitions = scheduler.offer().definitions(ToolFormat::Anthropic);
     let texts: Vec<String> = definitions.iter().map(Value::to_string).collect();
     texts.join(",")
 }
@@ -90,10 +90,10 @@ async fn what_is_deferred() {
             of_server("mcp__git__b", false),
         ]
     };
-    let with = |deferral, budget| Filters {
+    let with = |deferral, budget| ToolFilters {
         deferral,
         budget,
-        ..Filters::default()
+        ..ToolFilters::default()
     };
     let rest = "Some Somewhat_longer_than_the_others";
     let cases = [
@@ -129,10 +129,10 @@ async fn what_is_deferred() {
         ),
         (
             "nor those that were asked for",
-            Filters {
-                tools: Selection::parse("default,Rare,Some"),
+            ToolFilters {
+                tools: ToolSelection::parse("default,Rare,Some"),
                 budget: Some(1),
-                ..Filters::default()
+                ..ToolFilters::default()
             },
             "Always Basic Finder Rare Some mcp__git__b".to_owned(),
         ),
@@ -152,10 +152,10 @@ async fn what_is_deferred() {
 
 #[tokio::test]
 async fn what_was_sent_is_not_deferred_later() {
-    let filters = Filters {
+    let filters = ToolFilters {
         deferral: Deferral::At(1),
         budget: Some(1),
-        ..Filters::default()
+        ..ToolFilters::default()
     };
     let plain = vec![finder(), tool("Basic", |profile| profile.basic = true)];
     let (_project, scheduler) = session(filters, plain, Vec::new()).await;
@@ -189,7 +189,7 @@ async fn a_session_that_goes_on_sends_the_same_bytes() {
             of_server("mcp__git__z", true),
         ]
     };
-    let (_project, mut scheduler) = session(Filters::default(), with_finder(), servers()).await;
+    let (_project, mut scheduler) = session(ToolFilters::default(), with_finder(), servers()).await;
     let mut before = sent(&scheduler);
     for name in ["mcp__git__z", "Rare", "mcp__git__a"] {
         activate(&mut scheduler, &[name]);
@@ -203,12 +203,12 @@ async fn a_session_that_goes_on_sends_the_same_bytes() {
     let order = names(&scheduler);
     assert!(order.ends_with("mcp__git__z Rare mcp__git__a"), "{order}");
     // Another process: what was sent is activated in its order before anything is sent.
-    let (_project, mut resumed) = session(Filters::default(), with_finder(), servers()).await;
+    let (_project, mut resumed) = session(ToolFilters::default(), with_finder(), servers()).await;
     let order: Vec<&str> = order.split(' ').collect();
     activate(&mut resumed, &order);
     assert_eq!(sent(&resumed), before);
     // A server that is not there any more leaves a gap, and nothing else moves.
-    let (_project, mut alone) = session(Filters::default(), with_finder(), Vec::new()).await;
+    let (_project, mut alone) = session(ToolFilters::default(), with_finder(), Vec::new()).await;
     activate(&mut alone, &order);
     assert!(names(&alone).ends_with("Somewhat_longer_than_the_others Rare"));
 }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use haft_contract::PermissionMode;
-use haft_engine::permissions::Because;
+use haft_engine::permissions::DecisionReason;
 use serde_json::{Value, json};
 
 use crate::machine::{LOCAL, Machine, PROJECT, USER};
@@ -44,7 +44,7 @@ fn row_75_a_link_to_a_key_is_that_key() {
     // Without a rule a key is still asked about.
     std::fs::remove_file(machine.files.path(USER)).unwrap();
     let decision = machine.decide("Read", &file(&machine, "p/project/key"));
-    assert!(matches!(decision.reason, Because::Sensitive(..)));
+    assert!(matches!(decision.reason, DecisionReason::Sensitive(..)));
 }
 
 #[test]
@@ -139,12 +139,12 @@ fn a_home_behind_a_link_is_the_same_home() {
         let notes = file(&machine, &format!("{folder}/notes/n"));
         assert_eq!(machine.verdict("Read", &notes), "deny", "{folder}");
         let key = machine.decide("Read", &file(&machine, &format!("{folder}/.ssh/id")));
-        assert!(matches!(key.reason, Because::Sensitive(..)), "{folder}");
+        assert!(matches!(key.reason, DecisionReason::Sensitive(..)), "{folder}");
         let all = machine.files.path(folder).display().to_string();
         let removal = json!({"command": format!("rm -rf {all}")});
         let decision = machine.decide("Bash", &removal);
         assert!(
-            matches!(decision.reason, Because::Critical(_)),
+            matches!(decision.reason, DecisionReason::Critical(_)),
             "{folder}: {}",
             decision.reason
         );
@@ -253,7 +253,7 @@ fn a_control_file_is_one_by_each_of_its_names_and_cases() {
     ] {
         let decision = machine.decide("Write", &file(&machine, name));
         assert!(
-            matches!(decision.reason, Because::Protected(_)),
+            matches!(decision.reason, DecisionReason::Protected(_)),
             "{name}: {}",
             decision.reason
         );

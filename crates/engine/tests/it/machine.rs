@@ -4,8 +4,8 @@ use std::{path::Path, process::Command};
 
 use haft_engine::{
     SessionContext,
-    permissions::{Decision, Facts, PathContext, PermissionSettings, Policy, Rules, decide},
-    settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile},
+    permissions::{Decision, CallFacts, PathContext, PermissionSettings, Policy, Rules, decide},
+    settings::{SettingsFlags, Settings, SettingsPlaces, TrustState, TrustFile},
 };
 use haft_testkit::TempProject;
 use serde_json::Value;
@@ -48,13 +48,13 @@ impl Machine {
     }
 
     pub(crate) fn load(&self) -> Settings {
-        self.load_with(&Flags::default())
+        self.load_with(&SettingsFlags::default())
     }
 
     /// As a session loads them.
-    pub(crate) fn load_with(&self, flags: &Flags) -> Settings {
-        let mut settings = Settings::load(self.places.clone(), flags, Trust::default());
-        settings.trust = Trust::evaluate(&self.places, flags, &settings.executable_items());
+    pub(crate) fn load_with(&self, flags: &SettingsFlags) -> Settings {
+        let mut settings = Settings::load(self.places.clone(), flags, TrustState::default());
+        settings.trust = TrustState::evaluate(&self.places, flags, &settings.executable_items());
         settings
     }
 
@@ -94,7 +94,7 @@ impl Machine {
         self.decide(tool, input).behavior.name()
     }
 
-    pub(crate) fn facts(&self, tool: &str, input: &Value) -> Facts {
+    pub(crate) fn facts(&self, tool: &str, input: &Value) -> CallFacts {
         let setting = PathContext {
             cwd: self.places.cwd.clone(),
             home: Some(self.places.home.clone()),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use haft_contract::PermissionMode;
 use haft_engine::{
-    Engine, Filters, Registry, SessionContext,
+    Engine, ToolFilters, Registry, SessionContext,
     permissions::{
-        Bases, Behavior, List, PermissionSettings, Policy, RuleSource, Rules, SandboxSettings,
-        Scope, decide,
+        PatternBases, Behavior, List, PermissionSettings, Policy, RuleSource, Rules, SandboxSettings,
+        SettingsScope, decide,
     },
 };
 use haft_testkit::toys;
@@ -38,14 +38,14 @@ fn trusted(files: &[(&str, String)]) -> Machine {
 /// A policy with these rules in the project's settings.
 fn policy(machine: &Machine, mode: PermissionMode, rules: &[(List, &str)]) -> Policy {
     let cwd = machine.places.cwd.clone();
-    let bases = Bases {
+    let bases = PatternBases {
         home: machine.places.home.clone(),
         slash: cwd.clone(),
         cwd: cwd.clone(),
     };
     let mut all = Rules::default();
     for (list, text) in rules {
-        all.add(*list, text, RuleSource::of(Scope::Project), &bases)
+        all.add(*list, text, RuleSource::of(SettingsScope::Project), &bases)
             .unwrap();
     }
     Policy {
@@ -68,9 +68,9 @@ async fn row_18_and_116_a_tool_that_is_denied_is_not_offered_and_calls_of_it_are
             registry.add_erased(toy).unwrap();
         }
         let (engine, _) = Engine::builder(registry, machine.files.path("session"))
-            .filters(Filters {
+            .filters(ToolFilters {
                 rules: policy.rules.clone(),
-                ..Filters::default()
+                ..ToolFilters::default()
             })
             .build()
             .await;

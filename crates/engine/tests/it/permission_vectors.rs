@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use haft_engine::permissions::{
-    Bases, HookWord, List, PathContext, Policy, RuleSource, Rules, Scope, decide,
+    PatternBases, HookPermission, List, PathContext, Policy, RuleSource, Rules, SettingsScope, decide,
 };
 use serde_json::Value;
 
@@ -22,13 +22,13 @@ fn every_vector_is_decided_as_it_says() {
     let vectors = file["vectors"].as_array().unwrap();
     for vector in vectors {
         let scope = match vector["rule_source"].as_str() {
-            Some("user settings") => Scope::User,
-            _ => Scope::Project,
+            Some("user settings") => SettingsScope::User,
+            _ => SettingsScope::Project,
         };
-        let bases = Bases {
+        let bases = PatternBases {
             cwd: "/p".into(),
             home: "/h".into(),
-            slash: if scope == Scope::User {
+            slash: if scope == SettingsScope::User {
                 "/h/.claude".into()
             } else {
                 "/p".into()
@@ -61,7 +61,7 @@ fn every_vector_is_decided_as_it_says() {
         };
         let mut facts = judged::facts(vector["tool"].as_str().unwrap(), &vector["input"], &setting);
         if vector["hook"] == "allow" {
-            facts.hook = HookWord::Allow;
+            facts.hook = HookPermission::Allow;
         }
         let decision = decide(&policy, &facts);
         let expected = vector["expect"].as_str().unwrap();

@@ -5,7 +5,7 @@ use haft_contract::{
 };
 use haft_engine::{
     Engine, SessionContext,
-    permissions::{List, RuleSource, Rules, Scope},
+    permissions::{List, RuleSource, Rules, SettingsScope},
     pipeline::INTERRUPTED,
 };
 use haft_testkit::{TempProject, TestingPermission};
@@ -181,7 +181,7 @@ async fn a_tool_that_asks_does_so_in_every_mode_whatever_is_allowed() {
             .await;
         let context = SessionContext::new(project.path("work")).with_mode(mode);
         let mut rules = Rules::default();
-        let source = RuleSource::of(Scope::User);
+        let source = RuleSource::of(SettingsScope::User);
         let added = rules.add(List::Allow, "TestingPermission", source, &context.bases());
         added.unwrap();
         let mut scheduler = engine.scheduler(context.with_rules(rules));

@@ -11,10 +11,10 @@ use haft_engine::{
     conditions::read,
     hooks::Hooks,
     permissions::{
-        Bases, Behavior, List, PathContext, PermissionSettings, Policy, RuleSource, Rules, Scope,
+        PatternBases, Behavior, List, PathContext, PermissionSettings, Policy, RuleSource, Rules, SettingsScope,
         decide,
     },
-    settings::{Flags, SettingsFiles},
+    settings::{SettingsFlags, SettingsFiles},
 };
 use haft_testkit::TempProject;
 use schemars::JsonSchema;
@@ -91,7 +91,7 @@ fn the_plan_is_the_one_file_that_may_be_written_in_plan_mode() {
     let denied = rules.add(
         List::Deny,
         "Edit(**/*.md)",
-        RuleSource::of(Scope::User),
+        RuleSource::of(SettingsScope::User),
         &context.bases(),
     );
     assert!(denied.is_ok());
@@ -204,7 +204,7 @@ async fn ask(
 ) -> CallResult {
     let project = TempProject::new([("work/a", "")]);
     let work = project.path("work");
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: work.clone(),
         home: work.clone(),
         slash: work.clone(),
@@ -214,7 +214,7 @@ async fn ask(
         let said = json!({"hookSpecificOutput": said});
         let command = format!("echo '{said}'");
         let hooks = json!({event: [{"hooks": [{"type": "command", "command": command}]}]});
-        let (read, problems) = read(Scope::User, None, &hooks, &bases);
+        let (read, problems) = read(SettingsScope::User, None, &hooks, &bases);
         assert_eq!(problems, []);
         handlers = read;
     }
@@ -347,7 +347,7 @@ fn a_workspace_names_no_place_for_plans_outside_of_it() {
 fn files(machine: &Machine) -> SettingsFiles {
     SettingsFiles {
         places: machine.places.clone(),
-        flags: Flags::default(),
+        flags: SettingsFlags::default(),
         tools: judged::specs(),
         check: haft_engine::check_settings,
     }

@@ -5,8 +5,8 @@ use haft_contract::{
     erase,
 };
 use haft_engine::{
-    Filters, Format, Pool, Registry,
-    pool::{Deferral, Selection, definitions::estimated_tokens},
+    ToolFilters, ToolFormat, Pool, Registry,
+    pool::{Deferral, ToolSelection, definitions::estimated_tokens},
 };
 use haft_testkit::toys;
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ async fn built_ins_come_first_sorted_and_win_a_clash() {
     for name in ["mcp__z", "Ant", "mcp__a", "Wasp"] {
         registry.add_external(simple(name)).unwrap();
     }
-    let (pool, unknown) = registry.pool(&Filters::default()).await;
+    let (pool, unknown) = registry.pool(&ToolFilters::default()).await;
     assert_eq!(names(&pool), ["Ant", "Bee", "Zebra", "mcp__a", "mcp__z"]);
     assert_eq!(pool.find("Wasp").unwrap().spec().name, "Bee");
     assert_eq!(unknown, Vec::<String>::new());
@@ -109,7 +109,7 @@ async fn built_ins_come_first_sorted_and_win_a_clash() {
 
 #[tokio::test]
 async fn filters_choose_what_is_offered() {
-    let build = async |filters: Filters| {
+    let build = async |filters: ToolFilters| {
         let mut registry = Registry::new();
         for name in ["Read", "Write", "Glob", "DeferredThing"] {
             registry.add_erased(simple(name)).unwrap();
@@ -125,14 +125,14 @@ async fn filters_choose_what_is_offered() {
             .collect();
         (offered.join(" "), unknown.join(" "))
     };
-    let only = |list: &str| Filters {
-        tools: Selection::parse(list),
-        ..Filters::default()
+    let only = |list: &str| ToolFilters {
+        tools: ToolSelection::parse(list),
+        ..ToolFilters::default()
     };
     let cases = [
         (
             "everything but the deferred",
-            Filters::default(),
+            ToolFilters::default(),
             "Agent Glob Read Write mcp__x",
             "",
         ),
@@ -170,27 +170,27 @@ async fn filters_choose_what_is_offered() {
         ),
         (
             "simple",
-            Filters {
+            ToolFilters {
                 simple: true,
-                ..Filters::default()
+                ..ToolFilters::default()
             },
             "Read Write mcp__x",
             "",
         ),
         (
             "denied, by alias too",
-            Filters {
+            ToolFilters {
                 deny: vec!["Task".into(), "mcp__x".into()],
-                ..Filters::default()
+                ..ToolFilters::default()
             },
             "Glob Read Write",
             "",
         ),
         (
             "nothing deferred",
-            Filters {
+            ToolFilters {
                 deferral: Deferral::Off,
-                ..Filters::default()
+                ..ToolFilters::default()
             },
             "Agent DeferredThing Glob Read Write mcp__x",
             "",
@@ -209,13 +209,13 @@ async fn filters_choose_what_is_offered() {
 async fn a_deferred_tool_is_offered_once_activated() {
     let mut registry = Registry::new();
     registry.add_erased(simple("DeferredThing")).unwrap();
-    let (pool, _) = registry.pool(&Filters::default()).await;
+    let (pool, _) = registry.pool(&ToolFilters::default()).await;
     assert_eq!(
-        pool.definitions(Format::Anthropic, &[]),
+        pool.definitions(ToolFormat::Anthropic, &[]),
         Vec::<Value>::new()
     );
     let activated = ["DeferredThing".to_owned()];
-    assert_eq!(pool.definitions(Format::Anthropic, &activated).len(), 1);
+    assert_eq!(pool.definitions(ToolFormat::Anthropic, &activated).len(), 1);
 }
 
 /// Says whether it is enabled only once every other tool of the barrier was asked too.
@@ -247,7 +247,7 @@ async fn tools_are_asked_at_once_whether_they_are_enabled() {
             .unwrap();
     }
     // One after the other they would wait for each other for ever.
-    let (pool, _) = registry.pool(&Filters::default()).await;
+    let (pool, _) = registry.pool(&ToolFilters::default()).await;
     assert_eq!(names(&pool), ["A", "C"]);
 }
 
@@ -258,14 +258,14 @@ async fn the_serialized_definitions_are_pinned() {
         for toy in toys::all() {
             registry.add_erased(toy).unwrap();
         }
-        registry.pool(&Filters::default()).await.0
+        registry.pool(&ToolFilters::default()).await.0
     };
     let (pool, again) = (build().await, build().await);
-    for format in [Format::Anthropic, Format::OpenAi, Format::Mcp] {
+    for format in [ToolFormat::Anthropic, ToolFormat::OpenAi, ToolFormat::Mcp] {
         let bytes = |pool: &Pool| serde_json::to_string(&pool.definitions(format, &[])).unwrap();
         assert_eq!(bytes(&pool), bytes(&again));
     }
-    let shown: Vec<Value> = [Format::Anthropic, Format::OpenAi, Format::Mcp]
+    let shown: Vec<Value> = [ToolFormat::Anthropic, ToolFormat::OpenAi, ToolFormat::Mcp]
         .map(|format| pool.definitions(format, &[])[0].clone())
         .into();
     insta::assert_json_snapshot!(shown);

@@ -7,13 +7,13 @@ use haft_contract::{
     ToolUse,
 };
 use haft_engine::{
-    Engine, Filters, Format, Pool, Registry, Scheduler, SessionContext,
-    permissions::{RuleSource, Rules, Scope},
+    Engine, ToolFilters, ToolFormat, Pool, Registry, Scheduler, SessionContext,
+    permissions::{RuleSource, Rules, SettingsScope},
 };
-use haft_testkit::{TempProject, toys, toys::Profiled};
+use haft_testkit::{TempProject, toys, toys::ProfileOnlyTool};
 use serde_json::{Value, json};
 
-async fn session(filters: Filters) -> (TempProject, Scheduler) {
+async fn session(filters: ToolFilters) -> (TempProject, Scheduler) {
     let project = TempProject::new([]);
     let mut registry = Registry::new();
     for tool in toys::all() {
@@ -24,7 +24,7 @@ async fn session(filters: Filters) -> (TempProject, Scheduler) {
         ..Profile::default()
     };
     registry
-        .add_erased(Profiled::with("Aaa", deferred))
+        .add_erased(ProfileOnlyTool::with("Aaa", deferred))
         .unwrap();
     let builder = Engine::builder(registry, project.path("session")).filters(filters);
     let (engine, _) = builder.build().await;
@@ -34,13 +34,13 @@ async fn session(filters: Filters) -> (TempProject, Scheduler) {
 
 /// As a provider is sent them: one text.
 fn sent(scheduler: &Scheduler) -> String {
-    let definitions = scheduler.offer().definitions(Format::Anthropic);
+    let definitions = scheduler.offer().definitions(ToolFormat::Anthropic);
     let texts: Vec<String> = definitions.iter().map(Value::to_string).collect();
     texts.join(",")
 }
 
 fn of_git(names: &[&str]) -> Vec<Arc<dyn DynTool>> {
-    let tools = names.iter().map(|name| Profiled::of_server("git", name));
+    let tools = names.iter().map(|name| ProfileOnlyTool::of_server("git", name));
     tools.collect()
 }
 
@@ -56,7 +56,7 @@ async fn call(scheduler: &mut Scheduler, name: &str) -> String {
 
 #[tokio::test]
 async fn what_was_sent_stays_a_prefix_whatever_comes() {
-    let (_project, mut scheduler) = session(Filters::default()).await;
+    let (_project, mut scheduler) = session(ToolFilters::default()).await;
     let mut before = sent(&scheduler);
     assert!(!before.contains("Aaa"));
 
@@ -98,7 +98,7 @@ async fn what_was_sent_stays_a_prefix_whatever_comes() {
 
     // Tools of our own come late too.
     let problems = engine
-        .add_tools(vec![Profiled::tool("Abb", RuleMatch::default())])
+        .add_tools(vec![ProfileOnlyTool::tool("Abb", RuleMatch::default())])
         .await;
     assert_eq!(problems, []);
     let after = sent(&scheduler);
@@ -111,7 +111,7 @@ async fn what_was_sent_stays_a_prefix_whatever_comes() {
 
 #[tokio::test]
 async fn a_call_of_a_tool_that_is_gone_is_told_so() {
-    let (_project, mut scheduler) = session(Filters::default()).await;
+    let (_project, mut scheduler) = session(ToolFilters::default()).await;
     let engine = Arc::clone(scheduler.engine());
     engine.replace_server_tools("git", of_git(&["a"])).await;
     let said = call(&mut scheduler, "mcp__git__a").await;
@@ -126,7 +126,7 @@ async fn a_call_of_a_tool_that_is_gone_is_told_so() {
 
 #[tokio::test]
 async fn a_turn_ends_with_the_tools_it_began_with() {
-    let (_project, mut scheduler) = session(Filters::default()).await;
+    let (_project, mut scheduler) = session(ToolFilters::default()).await;
     let engine = Arc::clone(scheduler.engine());
     let mut turn = scheduler.turn().await;
     engine.replace_server_tools("git", of_git(&["a"])).await;
@@ -144,7 +144,7 @@ async fn a_turn_ends_with_the_tools_it_began_with() {
 
 #[tokio::test]
 async fn deferred_tools_that_come_late_are_found() {
-    let (project, mut scheduler) = session(Filters::default()).await;
+    let (project, mut scheduler) = session(ToolFilters::default()).await;
     let engine = Arc::clone(scheduler.engine());
     let late = |name: &str| {
         let profile = Profile {
@@ -152,7 +152,7 @@ async fn deferred_tools_that_come_late_are_found() {
             origin: ToolOrigin::Server("git".into()),
             ..Profile::default()
         };
-        Profiled::with(name, profile)
+        ProfileOnlyTool::with(name, profile)
     };
     let deferred = || -> Vec<String> {
         let (mut cx, _updates) = CallContext::for_test(project.root());
@@ -177,7 +177,7 @@ async fn deferred_tools_that_come_late_are_found() {
         ..Profile::default()
     };
     engine
-        .add_tools(vec![Profiled::with("Finder", finder)])
+        .add_tools(vec![ProfileOnlyTool::with("Finder", finder)])
         .await;
     engine
         .replace_server_tools("web", vec![late("mcp__web__a")])
@@ -194,26 +194,26 @@ async fn deferred_tools_that_come_late_are_found() {
 async fn what_keeps_tools_out_keeps_out_those_that_come_late() {
     let mut rules = Rules::default();
     let context = SessionContext::new("/");
-    let source = RuleSource::of(Scope::User);
+    let source = RuleSource::of(SettingsScope::User);
     rules
         .add(RuleList::Deny, "mcp__git", source, &context.bases())
         .unwrap();
-    let filters = Filters {
+    let filters = ToolFilters {
         rules: Arc::new(rules),
         deny: vec!["Abb".to_owned()],
-        ..Filters::default()
+        ..ToolFilters::default()
     };
     let (_project, scheduler) = session(filters).await;
     let engine = Arc::clone(scheduler.engine());
     let before = sent(&scheduler);
     engine.replace_server_tools("git", of_git(&["a"])).await;
     engine
-        .add_tools(vec![Profiled::tool("Abb", RuleMatch::default())])
+        .add_tools(vec![ProfileOnlyTool::tool("Abb", RuleMatch::default())])
         .await;
     assert_eq!(sent(&scheduler), before);
     // Nothing that comes late takes the place of a tool that is there.
     let taken = engine
-        .add_tools(vec![Profiled::tool("Peek", RuleMatch::default())])
+        .add_tools(vec![ProfileOnlyTool::tool("Peek", RuleMatch::default())])
         .await;
     assert_eq!(taken.len(), 1);
     assert_eq!(sent(&scheduler), before);
@@ -221,7 +221,7 @@ async fn what_keeps_tools_out_keeps_out_those_that_come_late() {
 
 #[tokio::test]
 async fn an_agent_of_a_kind_has_a_part_of_the_tools_late_ones_too() {
-    let (_project, mut scheduler) = session(Filters::default()).await;
+    let (_project, mut scheduler) = session(ToolFilters::default()).await;
     let whole = sent(&scheduler);
     let keep = |pool: &Pool| pool.filtered(|spec| spec.name.ends_with('b')).without_deferral();
     scheduler.set_kind(Some("narrow".to_owned()), Some(Arc::new(keep)));

@@ -1,12 +1,12 @@
 //! What a model reads of calls that may not run: why, and what to do about it.
 
 use haft_contract::{
-    CallContext, Effects, Permission, PermissionMode, Profile, RuleMatch, Tool, ToolError,
+    CallContext, Effects, ToolPermission, PermissionMode, Profile, RuleMatch, Tool, ToolError,
     ToolOutput,
 };
 use haft_engine::{
     Engine, Registry, SessionContext,
-    permissions::{List, RuleSource, Rules, Scope},
+    permissions::{List, RuleSource, Rules, SettingsScope},
 };
 use haft_testkit::{TempProject, toys};
 use schemars::JsonSchema;
@@ -87,8 +87,8 @@ impl Tool for Never {
         Effects::NONE
     }
 
-    fn permission(&self, _: &Nothing, _: &CallContext) -> Permission {
-        Permission::Deny("it is out of order".to_owned())
+    fn permission(&self, _: &Nothing, _: &CallContext) -> ToolPermission {
+        ToolPermission::Deny("it is out of order".to_owned())
     }
 
     async fn call(&self, _: &Nothing, _: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -120,7 +120,7 @@ async fn told(mode: PermissionMode) -> String {
         (List::Ask, "Bash(git push *)"),
         (List::Ask, "Echo"),
     ] {
-        let source = RuleSource::of(Scope::Project);
+        let source = RuleSource::of(SettingsScope::Project);
         rules.add(list, text, source, &context.bases()).unwrap();
     }
     let mut scheduler = engine.scheduler(context.with_rules(rules));

@@ -6,7 +6,7 @@ use haft_contract::PermissionMode;
 use haft_engine::{
     Engine, Registry, Scheduler,
     permissions::{PermissionSettings, SandboxSettings},
-    settings::{Flags, Watch},
+    settings::{SettingsFlags, SettingsWatch},
 };
 use serde_json::{Value, json};
 
@@ -219,7 +219,7 @@ impl Session {
         let sandbox = machine.load().sandbox();
         let context = machine.context().with_sandbox(sandbox);
         let (engine, _) = Engine::builder(Registry::new(), machine.files.path("session"))
-            .settings_watch(Watch::new(machine.places.clone(), Flags::default()))
+            .settings_watch(SettingsWatch::new(machine.places.clone(), SettingsFlags::default()))
             .build()
             .await;
         Self {

@@ -4,7 +4,7 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, Effects, Permission,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, Effects, ToolPermission,
     PermissionMode, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{
@@ -33,8 +33,8 @@ struct Logged {
 impl Tool for Logged {
     type Input = Input;
     const NAME: &'static str = "Logged";
-    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
-        Permission::Allow
+    fn permission(&self, _: &Input, _: &CallContext) -> ToolPermission {
+        ToolPermission::Allow
     }
     fn effects(&self, input: &Input) -> Effects {
         match input.touches.split_at_checked(2) {

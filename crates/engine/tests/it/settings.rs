@@ -4,8 +4,8 @@ use std::{fs, os::unix::fs::symlink};
 
 use haft_contract::PermissionMode;
 use haft_engine::{
-    permissions::{PermissionSettings, Scope},
-    settings::{Flags, LocalRules},
+    permissions::{PermissionSettings, SettingsScope},
+    settings::{SettingsFlags, LocalRules},
 };
 use serde_json::json;
 
@@ -14,17 +14,17 @@ use crate::{
     machine::{LOCAL, MANAGED, Machine, PROJECT, USER, git},
 };
 
-fn flag(settings: &str) -> Flags {
-    Flags {
+fn flag(settings: &str) -> SettingsFlags {
+    SettingsFlags {
         settings: Some(settings.to_owned()),
-        ..Flags::default()
+        ..SettingsFlags::default()
     }
 }
 
-fn sources(scopes: &[Scope]) -> Flags {
-    Flags {
+fn sources(scopes: &[SettingsScope]) -> SettingsFlags {
+    SettingsFlags {
         sources: Some(scopes.to_vec()),
-        ..Flags::default()
+        ..SettingsFlags::default()
     }
 }
 
@@ -77,19 +77,19 @@ fn ranks_are_managed_flag_local_project_user() {
 #[test]
 fn sources_limit_local_project_and_user_and_nothing_else() {
     let machine = everybody();
-    let who = |flags: &Flags| -> Vec<String> {
+    let who = |flags: &SettingsFlags| -> Vec<String> {
         let settings = machine.load_with(flags);
         let layers = settings.layers.iter();
         let who = layers.map(|layer| layer.document.value["who"].as_str().unwrap().to_owned());
         who.filter(|who| !["twenty", "ten", "managed"].contains(&who.as_str()))
             .collect()
     };
-    assert_eq!(who(&Flags::default()), ["local", "project", "user"]);
+    assert_eq!(who(&SettingsFlags::default()), ["local", "project", "user"]);
     assert_eq!(who(&sources(&[])), [""; 0]);
-    assert_eq!(who(&sources(&[Scope::User])), ["user"]);
-    let both = sources(&[Scope::Project, Scope::Local]);
+    assert_eq!(who(&sources(&[SettingsScope::User])), ["user"]);
+    let both = sources(&[SettingsScope::Project, SettingsScope::Local]);
     assert_eq!(who(&both), ["local", "project"]);
-    let none_but_the_flag = Flags {
+    let none_but_the_flag = SettingsFlags {
         settings: Some(r#"{"who": "inline"}"#.to_owned()),
         ..sources(&[])
     };
@@ -413,11 +413,11 @@ fn at_home_the_users_file_is_not_also_the_projects() {
             .map(|layer| layer.scope)
             .collect()
     };
-    assert_eq!(scopes(&machine), [Scope::User]);
+    assert_eq!(scopes(&machine), [SettingsScope::User]);
     // Also by another name of the same place.
     symlink(machine.files.path("home"), machine.files.path("link")).unwrap();
     let machine = machine.started_in("link");
-    assert_eq!(scopes(&machine), [Scope::User]);
+    assert_eq!(scopes(&machine), [SettingsScope::User]);
 }
 
 #[test]
@@ -453,13 +453,13 @@ fn only_the_administrators_rules_count_if_they_say_so() {
 #[test]
 fn whose_hooks_run_is_settled_by_the_administrator_first() {
     let hooks = |more: &str| format!(r#"{{"hooks": {{"Stop": []}}{more}}}"#);
-    let scopes = |managed: &str, user: &str| -> Vec<Scope> {
+    let scopes = |managed: &str, user: &str| -> Vec<SettingsScope> {
         let (managed, user) = (hooks(managed), hooks(user));
         let machine = Machine::new([(MANAGED, managed.as_str()), (USER, user.as_str())]);
         let hooks = machine.load().hooks();
         hooks.into_iter().map(|(scope, ..)| scope).collect()
     };
-    let (managed, user) = (Scope::Managed, Scope::User);
+    let (managed, user) = (SettingsScope::Managed, SettingsScope::User);
     assert_eq!(scopes("", ""), [managed, user]);
     assert_eq!(scopes("", r#", "disableAllHooks": true"#), [managed]);
     assert_eq!(scopes(r#", "disableAllHooks": true"#, ""), [managed; 0]);

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, fs, os::unix::fs::symlink};
 
 use haft_contract::PermissionMode;
 use haft_engine::{
-    permissions::{PermissionSettings, Scope},
-    settings::{Flags, Settings, Trust, TrustFile},
+    permissions::{PermissionSettings, SettingsScope},
+    settings::{SettingsFlags, Settings, TrustState, TrustFile},
 };
 use serde_json::json;
 
@@ -41,7 +41,7 @@ fn an_untrusted_project_may_tighten_and_nothing_else() {
     let user = r#"{"hooks": {"PreToolUse": []}}"#;
     let machine = Machine::new([(PROJECT, HOSTILE), (USER, user)]);
     let mut settings = machine.load();
-    assert_eq!(settings.trust, Trust::default());
+    assert_eq!(settings.trust, TrustState::default());
     assert_eq!(
         look(&mut settings),
         (2, 0, None, 0, 1),
@@ -111,7 +111,7 @@ fn trust_lasts_until_something_that_runs_changes() {
     };
     let machine = Machine::new([(PROJECT, says("./one").as_str())]);
     machine.trust();
-    let both = Trust {
+    let both = TrustState {
         allows: true,
         runs: true,
     };
@@ -199,11 +199,11 @@ fn the_boolean_of_the_convention_counts_for_allow_rules_only() {
             .write(file, json!({ "projects": projects }).to_string());
         machine.load().trust
     };
-    let allows = Trust {
+    let allows = TrustState {
         allows: true,
         runs: false,
     };
-    let nothing = Trust::default();
+    let nothing = TrustState::default();
     assert_eq!(accepted(&machine, "home/.claude.json", "p"), allows);
     assert_eq!(
         accepted(&machine, "home/.claude.json", ""),
@@ -216,13 +216,13 @@ fn the_boolean_of_the_convention_counts_for_allow_rules_only() {
 #[test]
 fn naming_a_source_lets_what_it_runs_act_but_trusts_no_rule() {
     let machine = Machine::new([(PROJECT, HOSTILE)]);
-    let flags = |scopes: &[Scope]| Flags {
+    let flags = |scopes: &[SettingsScope]| SettingsFlags {
         sources: Some(scopes.to_vec()),
-        ..Flags::default()
+        ..SettingsFlags::default()
     };
-    let mut named = machine.load_with(&flags(&[Scope::Project]));
+    let mut named = machine.load_with(&flags(&[SettingsScope::Project]));
     assert_eq!(look(&mut named), (2, 0, None, 2, 0));
-    let mut not_named = machine.load_with(&flags(&[Scope::User]));
+    let mut not_named = machine.load_with(&flags(&[SettingsScope::User]));
     assert_eq!(look(&mut not_named), (0, 0, None, 0, 0));
 }
 
@@ -256,5 +256,5 @@ fn a_damaged_state_file_trusts_nothing() {
     let file = TrustFile::path(&machine.places);
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, &text[1..]).unwrap();
-    assert_eq!(machine.load().trust, Trust::default());
+    assert_eq!(machine.load().trust, TrustState::default());
 }

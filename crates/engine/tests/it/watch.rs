@@ -5,7 +5,7 @@ use std::{fs, sync::Arc};
 use haft_contract::{Content, PermissionMode};
 use haft_engine::{
     Engine, Registry, Scheduler, SessionContext,
-    settings::{Flags, Watch},
+    settings::{SettingsFlags, SettingsWatch},
 };
 use haft_testkit::toys;
 use serde_json::json;
@@ -23,17 +23,17 @@ struct Session {
 impl Session {
     async fn new(machine: Machine) -> Self {
         let context = machine.context();
-        Self::with(machine, context, Flags::default()).await
+        Self::with(machine, context, SettingsFlags::default()).await
     }
 
-    async fn with(machine: Machine, context: SessionContext, flags: Flags) -> Self {
+    async fn with(machine: Machine, context: SessionContext, flags: SettingsFlags) -> Self {
         machine.files.write("p/a.txt", "alpha\n");
         let mut registry = Registry::new();
         for toy in toys::all() {
             registry.add_erased(toy).unwrap();
         }
         let (engine, _) = Engine::builder(registry, machine.files.path("session"))
-            .settings_watch(Watch::new(machine.places.clone(), flags))
+            .settings_watch(SettingsWatch::new(machine.places.clone(), flags))
             .build()
             .await;
         Self {
@@ -141,9 +141,9 @@ async fn a_drop_in_that_only_changes_is_seen() {
 async fn the_file_of_the_flag_is_watched_too() {
     let machine = Machine::new([("p/given.json", "{}")]);
     let context = machine.context();
-    let flags = Flags {
+    let flags = SettingsFlags {
         settings: Some("given.json".to_owned()),
-        ..Flags::default()
+        ..SettingsFlags::default()
     };
     let mut session = Session::with(machine, context, flags).await;
     assert_eq!(session.call("Peek", "a.txt").await, "alpha\n");
@@ -163,7 +163,7 @@ async fn bypass_ends_when_a_file_forbids_it() {
     let context = machine
         .context()
         .with_mode(PermissionMode::BypassPermissions);
-    let mut session = Session::with(machine, context, Flags::default()).await;
+    let mut session = Session::with(machine, context, SettingsFlags::default()).await;
     assert_eq!(session.call("Append", "a.txt").await, "was 6 bytes");
     let forbid = r#"{"permissions": {"disableBypassPermissionsMode": "disable"}}"#;
     session.machine.files.write(MANAGED, forbid);

@@ -7,8 +7,8 @@ use std::{
 
 use haft_contract::{PermissionMode, SettingsAccess};
 use haft_engine::{
-    permissions::{PermissionSettings, Scope},
-    settings::{Flags, LocalRules, SettingsFiles, Trust, WrittenFile},
+    permissions::{PermissionSettings, SettingsScope},
+    settings::{SettingsFlags, LocalRules, SettingsFiles, TrustState, OwnWritesFile},
 };
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ fn rules(machine: &Machine) -> LocalRules {
 fn configure(machine: &Machine) -> SettingsFiles {
     SettingsFiles {
         places: machine.places.clone(),
-        flags: Flags::default(),
+        flags: SettingsFlags::default(),
         tools: judged::specs(),
         check: haft_engine::check_settings,
     }
@@ -87,7 +87,7 @@ fn a_local_file_of_unknown_origin_tightens_and_loosens_nothing() {
     let text = everything().to_string();
     let machine = Machine::new([(LOCAL, text.as_str()), (USER, STRICT)]);
     let mut settings = machine.load();
-    assert_eq!(settings.trust, Trust::default());
+    assert_eq!(settings.trust, TrustState::default());
     assert_eq!(machine.rules(), ["deny Read(.env)", "ask Bash(make)"]);
     settings.rules(&[], &[]);
     assert_eq!(settings.directories().len(), 0);
@@ -298,7 +298,7 @@ fn tracked_files_worktrees_and_sub_directories_wait_likewise() {
 fn without_the_record_nothing_counts_and_nothing_is_kept() {
     let machine = Machine::new([]);
     saved(&machine, "Bash(make)");
-    let record = WrittenFile::path(&machine.places);
+    let record = OwnWritesFile::path(&machine.places);
     let known = fs::read_to_string(&record).unwrap();
     for damaged in ["", "{", "[]", r#"{"files": 1}"#] {
         fs::write(&record, damaged).unwrap();
@@ -383,9 +383,9 @@ fn two_sessions_that_save_at_once_are_both_remembered() {
 fn naming_the_local_file_on_the_command_line_does_not_run_what_was_planted() {
     let text = r#"{"env": {"A": "1"}, "hooks": {"Stop": []}, "disableAllHooks": true}"#;
     let machine = Machine::new([(LOCAL, text), (USER, r#"{"hooks": {"PreToolUse": []}}"#)]);
-    let flags = Flags {
-        sources: Some(vec![Scope::User, Scope::Project, Scope::Local]),
-        ..Flags::default()
+    let flags = SettingsFlags {
+        sources: Some(vec![SettingsScope::User, SettingsScope::Project, SettingsScope::Local]),
+        ..SettingsFlags::default()
     };
     let runs = || {
         let mut settings = machine.load_with(&flags);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use crate::{ExtensionOrigin, ExtensionPlaces, front_matter::Head};
+use crate::{ExtensionOrigin, ExtensionPlaces, front_matter::FrontMatterFields};
 
 /// The definition of an agent kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,7 +84,7 @@ impl AgentDefinition {
     /// Reads a definition from front matter and prompt; the error is the reason why it is invalid.
     pub(super) fn read(
         name: String,
-        head: &Head,
+        head: &FrontMatterFields,
         prompt: String,
         origin: ExtensionOrigin,
         file: Option<PathBuf>,
@@ -137,13 +137,13 @@ impl AgentDefinition {
 }
 
 /// Returns the listed tools; `None` means all tools.
-fn tools(head: &Head) -> Option<Vec<String>> {
+fn tools(head: &FrontMatterFields) -> Option<Vec<String>> {
     let tools = head.list("tools")?;
     (!tools.iter().any(|tool| tool == "*")).then_some(tools)
 }
 
 /// Reads a list of names and `{name: configuration}` objects, or one object with several servers.
-fn mcp_servers(head: &Head) -> Option<Vec<Value>> {
+fn mcp_servers(head: &FrontMatterFields) -> Option<Vec<Value>> {
     Some(match head.get("mcpServers")? {
         Value::Array(servers) => servers.clone(),
         Value::Object(servers) => servers

@@ -8,8 +8,8 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::{
-    ExtensionOrigin, ExtensionPlaces, Warning,
-    front_matter::{self, Head},
+    ExtensionOrigin, ExtensionPlaces, ExtensionWarning,
+    front_matter::{self, FrontMatterFields},
     reading::{self, LONGEST},
 };
 
@@ -50,7 +50,7 @@ pub struct Agents {
 impl Agents {
     /// Finds all agent kinds; if several have the same name, the one with the highest priority is
     /// used.
-    pub fn load(places: &ExtensionPlaces, options: &AgentOptions) -> (Self, Vec<Warning>) {
+    pub fn load(places: &ExtensionPlaces, options: &AgentOptions) -> (Self, Vec<ExtensionWarning>) {
         let mut reader = AgentReader {
             found: Vec::new(),
             warnings: Vec::new(),
@@ -102,7 +102,7 @@ impl Agents {
 
 struct AgentReader {
     found: Vec<AgentDefinition>,
-    warnings: Vec<Warning>,
+    warnings: Vec<ExtensionWarning>,
 }
 
 impl AgentReader {
@@ -132,14 +132,14 @@ impl AgentReader {
             Ok(Some(text)) => text,
             Ok(None) => return,
             Err(error) => {
-                self.warnings.push(Warning::of(file, error.to_string()));
+                self.warnings.push(ExtensionWarning::of(file, error.to_string()));
                 return;
             }
         };
         let parsed = front_matter::parse(&text.text);
         if let Some(fault) = &parsed.fault {
             let what = format!("{}: the agent is left out", fault.what);
-            self.warnings.push(Warning::of(file, what).at(fault.line));
+            self.warnings.push(ExtensionWarning::of(file, what).at(fault.line));
             return;
         }
         // A Markdown file without `name` is documentation, not an agent.
@@ -155,14 +155,14 @@ impl AgentReader {
                 agent.name = format!("{prefix}{}", agent.name);
                 self.add(agent);
             }
-            Err(what) => self.warnings.push(Warning::of(file, what)),
+            Err(what) => self.warnings.push(ExtensionWarning::of(file, what)),
         }
     }
 
     fn given(&mut self, name: &str, value: &Value) {
         let read = match value {
             Value::Object(map) => {
-                let head = Head::from(map.clone());
+                let head = FrontMatterFields::from(map.clone());
                 match head.text("prompt") {
                     Some(prompt) => AgentDefinition::read(
                         name.to_owned(),
@@ -180,7 +180,7 @@ impl AgentReader {
         };
         match read {
             Ok(agent) => self.add(agent),
-            Err(what) => self.warnings.push(Warning {
+            Err(what) => self.warnings.push(ExtensionWarning {
                 file: None,
                 line: None,
                 what,

@@ -8,10 +8,10 @@ use std::{
 };
 
 use super::{
-    AgentsMd, MemoryFile, MemoryOptions, MemoryReason, MemoryState, Owner, Rule, excluded,
+    AgentsMd, MemoryFile, MemoryOptions, MemoryReason, MemoryState, MemoryOwner, ConditionalRule, excluded,
 };
 use crate::{
-    ExtensionPlaces, Warning, front_matter,
+    ExtensionPlaces, ExtensionWarning, front_matter,
     markdown::{mentions, without_comments},
     patterns::Patterns,
     reading::{self, LONGEST, real},
@@ -42,7 +42,7 @@ pub(super) struct MemoryReader<'a> {
     /// The project's root with links resolved.
     root: PathBuf,
     files: Vec<MemoryFile>,
-    warnings: Vec<Warning>,
+    warnings: Vec<ExtensionWarning>,
 }
 
 impl<'a> MemoryReader<'a> {
@@ -63,7 +63,7 @@ impl<'a> MemoryReader<'a> {
         }
     }
 
-    pub(super) fn finish(self) -> (Vec<MemoryFile>, Vec<Warning>) {
+    pub(super) fn finish(self) -> (Vec<MemoryFile>, Vec<ExtensionWarning>) {
         (self.files, self.warnings)
     }
 
@@ -73,18 +73,18 @@ impl<'a> MemoryReader<'a> {
         if let Some(text) = &self.options.managed_text {
             self.put(
                 None,
-                Owner::Managed,
+                MemoryOwner::Managed,
                 MemoryReason::Start,
                 text.clone(),
                 Vec::new(),
             );
         }
         let managed = self.places.managed.join("CLAUDE.md");
-        self.file(&managed, Owner::Managed, &MemoryReason::Start);
+        self.file(&managed, MemoryOwner::Managed, &MemoryReason::Start);
         if sources.user {
             let user = self.places.user.clone();
-            self.file(&user.join("CLAUDE.md"), Owner::User, &MemoryReason::Start);
-            self.rules(&user.join("rules"), Owner::User, &MemoryReason::Start);
+            self.file(&user.join("CLAUDE.md"), MemoryOwner::User, &MemoryReason::Start);
+            self.rules(&user.join("rules"), MemoryOwner::User, &MemoryReason::Start);
         }
         let above: Vec<&Path> = self.places.cwd.ancestors().collect();
         for directory in above.into_iter().rev() {
@@ -112,17 +112,17 @@ impl<'a> MemoryReader<'a> {
                 AgentsMd::Never => false,
             };
             if reads_agents {
-                self.file(&directory.join("AGENTS.md"), Owner::Project, reason);
+                self.file(&directory.join("AGENTS.md"), MemoryOwner::Project, reason);
             }
-            self.file(&claude, Owner::Project, reason);
+            self.file(&claude, MemoryOwner::Project, reason);
             // The user's own folder is not part of the project, wherever the project is.
             if real(&directory.join(".claude")) != real(&self.places.user) {
-                self.file(&hidden, Owner::Project, reason);
-                self.rules(&directory.join(".claude/rules"), Owner::Project, reason);
+                self.file(&hidden, MemoryOwner::Project, reason);
+                self.rules(&directory.join(".claude/rules"), MemoryOwner::Project, reason);
             }
         }
         if sources.local && self.is_ours(directory) {
-            self.file(&directory.join("CLAUDE.local.md"), Owner::Local, reason);
+            self.file(&directory.join("CLAUDE.local.md"), MemoryOwner::Local, reason);
         }
     }
 
@@ -140,7 +140,7 @@ impl<'a> MemoryReader<'a> {
     }
 
     /// Reads rules: those without patterns immediately, the others when a matching file is read.
-    fn rules(&mut self, folder: &Path, owner: Owner, reason: &MemoryReason) {
+    fn rules(&mut self, folder: &Path, owner: MemoryOwner, reason: &MemoryReason) {
         for path in reading::markdown_below(folder, &mut self.warnings) {
             let Some(text) = self.permitted(&path, owner, folder) else {
                 continue;
@@ -148,7 +148,7 @@ impl<'a> MemoryReader<'a> {
             let parsed = front_matter::parse(&text);
             if let Some(fault) = &parsed.fault {
                 let what = format!("{}: the rule is used for all files", fault.what);
-                self.warnings.push(Warning::of(&path, what).at(fault.line));
+                self.warnings.push(ExtensionWarning::of(&path, what).at(fault.line));
             }
             parsed.warn_of_doubled(&path, &mut self.warnings);
             let written = parsed.head.patterns("paths").unwrap_or_default();
@@ -157,10 +157,10 @@ impl<'a> MemoryReader<'a> {
                 continue;
             }
             let base = match folder.parent().and_then(Path::parent) {
-                Some(directory) if owner == Owner::Project => directory,
+                Some(directory) if owner == MemoryOwner::Project => directory,
                 _ => &self.places.cwd,
             };
-            self.state.waiting.push(Rule {
+            self.state.waiting.push(ConditionalRule {
                 patterns: Patterns::new(&written, base),
                 path,
                 owner,
@@ -174,7 +174,7 @@ impl<'a> MemoryReader<'a> {
     pub(super) fn load_matching_rules(&mut self, file: &Path) {
         let (awake, waiting) = std::mem::take(&mut self.state.waiting)
             .into_iter()
-            .partition(|rule: &Rule| rule.patterns.fit(file));
+            .partition(|rule: &ConditionalRule| rule.patterns.fit(file));
         self.state.waiting = waiting;
         for rule in awake {
             let at = self.files.len();
@@ -192,7 +192,7 @@ impl<'a> MemoryReader<'a> {
             Ok(Some(text)) => text,
             Ok(None) => return,
             Err(error) => {
-                self.warnings.push(Warning::of(path, error.to_string()));
+                self.warnings.push(ExtensionWarning::of(path, error.to_string()));
                 return;
             }
         };
@@ -203,7 +203,7 @@ impl<'a> MemoryReader<'a> {
         let path = Some(path.to_path_buf());
         self.put(
             path,
-            Owner::Auto,
+            MemoryOwner::Auto,
             MemoryReason::Start,
             head.join("\n"),
             Vec::new(),
@@ -211,7 +211,7 @@ impl<'a> MemoryReader<'a> {
     }
 
     /// Reads one file and its imports.
-    fn file(&mut self, path: &Path, owner: Owner, reason: &MemoryReason) {
+    fn file(&mut self, path: &Path, owner: MemoryOwner, reason: &MemoryReason) {
         let home = path.parent().unwrap_or(path);
         if let Some(text) = self.permitted(path, owner, home) {
             self.with_imports(path, owner, reason.clone(), &text, &[home]);
@@ -223,7 +223,7 @@ impl<'a> MemoryReader<'a> {
     fn with_imports(
         &mut self,
         path: &Path,
-        owner: Owner,
+        owner: MemoryOwner,
         reason: MemoryReason,
         text: &str,
         chain: &[&Path],
@@ -257,7 +257,7 @@ impl<'a> MemoryReader<'a> {
                     "the import @{import} leads out of the project and is left out: no one has agreed \
                      to it. `haft permissions trust` shows it and asks"
                 );
-                self.warnings.push(Warning::of(path, what));
+                self.warnings.push(ExtensionWarning::of(path, what));
                 continue;
             }
             if let Some(text) = self.text(&target, &real) {
@@ -277,10 +277,10 @@ impl<'a> MemoryReader<'a> {
 
     /// Returns whether a real path is outside the project although a project file refers to it. A
     /// file above the project may use files in its own directory, `home`.
-    fn is_outside(&self, target: &Path, owner: Owner, home: &Path) -> bool {
+    fn is_outside(&self, target: &Path, owner: MemoryOwner, home: &Path) -> bool {
         let approved =
             self.options.outside_imports || self.options.approved_imports.contains(target);
-        if approved || !matches!(owner, Owner::Project | Owner::Local) {
+        if approved || !matches!(owner, MemoryOwner::Project | MemoryOwner::Local) {
             return false;
         }
         let home = real(home).filter(|home| self.root.starts_with(home));
@@ -294,7 +294,7 @@ impl<'a> MemoryReader<'a> {
 
     /// Returns the text of a file if it may be read. The file is checked and opened by the same
     /// real path.
-    fn permitted(&mut self, path: &Path, owner: Owner, home: &Path) -> Option<String> {
+    fn permitted(&mut self, path: &Path, owner: MemoryOwner, home: &Path) -> Option<String> {
         let real = real(path)?;
         if !self.may_read(path, &real, owner) || self.is_outside(&real, owner, home) {
             return None;
@@ -302,9 +302,9 @@ impl<'a> MemoryReader<'a> {
         self.text(path, &real)
     }
 
-    fn may_read(&self, path: &Path, real: &Path, owner: Owner) -> bool {
+    fn may_read(&self, path: &Path, real: &Path, owner: MemoryOwner) -> bool {
         let is = |says: &dyn Fn(&Path) -> bool| [path, real].into_iter().any(says);
-        if owner != Owner::Managed && is(&|path| self.excluded.fit(path)) {
+        if owner != MemoryOwner::Managed && is(&|path| self.excluded.fit(path)) {
             return false;
         }
         !self
@@ -327,13 +327,13 @@ impl<'a> MemoryReader<'a> {
                     "it is longer than {} KiB: the rest is left out",
                     LONGEST >> 10
                 );
-                self.warnings.push(Warning::of(path, what));
+                self.warnings.push(ExtensionWarning::of(path, what));
                 Some(text.text + "\n[the rest of this file is left out]")
             }
             Ok(text) => Some(text?.text),
             Err(error) => {
                 let what = format!("it cannot be read and is left out: {error}");
-                self.warnings.push(Warning::of(path, what));
+                self.warnings.push(ExtensionWarning::of(path, what));
                 None
             }
         }
@@ -343,7 +343,7 @@ impl<'a> MemoryReader<'a> {
     fn put(
         &mut self,
         path: Option<PathBuf>,
-        owner: Owner,
+        owner: MemoryOwner,
         reason: MemoryReason,
         text: String,
         patterns: Vec<String>,
@@ -359,7 +359,7 @@ impl<'a> MemoryReader<'a> {
         self.state.total += text.len();
         if self.state.total > MOST_TOGETHER {
             if !std::mem::replace(&mut self.state.has_warned, true) {
-                self.warnings.push(Warning {
+                self.warnings.push(ExtensionWarning {
                     file: path,
                     line: None,
                     what: format!(

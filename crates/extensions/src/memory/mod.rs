@@ -22,14 +22,14 @@ use std::{
 
 use serde_json::Value;
 
-use self::{files::MemoryReader, rules::Rule};
-use crate::{ExtensionPlaces, Warning, patterns::Patterns};
+use self::{files::MemoryReader, rules::ConditionalRule};
+use crate::{ExtensionPlaces, ExtensionWarning, patterns::Patterns};
 
 pub use tell::format_for_model;
 
 /// The owner of a memory file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Owner {
+pub enum MemoryOwner {
     /// The machine's administrator.
     Managed,
     /// The user, everywhere.
@@ -42,7 +42,7 @@ pub enum Owner {
     Auto,
 }
 
-impl Owner {
+impl MemoryOwner {
     /// Returns its name for hooks.
     pub fn name(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ pub struct MemoryFile {
     /// The path; `None` for text in the administrator's settings.
     pub path: Option<PathBuf>,
     /// Its owner.
-    pub owner: Owner,
+    pub owner: MemoryOwner,
     /// The reason why it was read.
     pub reason: MemoryReason,
     /// Its text, without comments.
@@ -164,7 +164,7 @@ struct MemoryState {
     /// Directories below the working directory that were searched.
     entered: HashSet<PathBuf>,
     /// Rules that wait for a matching file.
-    waiting: Vec<Rule>,
+    waiting: Vec<ConditionalRule>,
     /// The total size of what was read, in bytes.
     total: usize,
     /// The number of opened files.
@@ -191,7 +191,7 @@ impl Memory {
 
     /// Reads the initial memory files from scratch. Also called after compaction; then the other
     /// files are loaded again when a matching file is read.
-    pub fn start(&self) -> (Vec<MemoryFile>, Vec<Warning>) {
+    pub fn start(&self) -> (Vec<MemoryFile>, Vec<ExtensionWarning>) {
         let mut state = self.state();
         *state = MemoryState::default();
         let mut reader = MemoryReader::new(&self.places, &self.options, &mut state);
@@ -221,7 +221,7 @@ impl Memory {
     }
 
     /// Returns the memory files that apply because this file was read or changed.
-    pub fn on_file_touched(&self, file: &Path) -> (Vec<MemoryFile>, Vec<Warning>) {
+    pub fn on_file_touched(&self, file: &Path) -> (Vec<MemoryFile>, Vec<ExtensionWarning>) {
         let mut state = self.state();
         let mut roots = vec![&self.places.cwd];
         if self.options.directories_too {

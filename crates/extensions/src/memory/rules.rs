@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::Owner;
+use super::MemoryOwner;
 use crate::patterns::Patterns;
 
 /// A rule that waits for a matching file.
 #[derive(Debug, Clone)]
-pub(super) struct Rule {
+pub(super) struct ConditionalRule {
     pub(super) path: PathBuf,
-    pub(super) owner: Owner,
+    pub(super) owner: MemoryOwner,
     pub(super) written: Vec<String>,
     pub(super) patterns: Patterns,
     pub(super) text: String,

@@ -2,18 +2,18 @@
 
 use std::fmt::Write;
 
-use super::{MemoryFile, MemoryReason, Owner};
+use super::{MemoryFile, MemoryReason, MemoryOwner};
 
 /// Formats the texts of files, each with its path, for a reminder; `None` if all are empty.
 pub fn format_for_model(files: &[MemoryFile]) -> Option<String> {
     let mut text = String::new();
     for file in files {
         let whose = match file.owner {
-            Owner::Managed => "of this machine's administrator",
-            Owner::User => "of the person, for all projects",
-            Owner::Project => "of the project",
-            Owner::Local => "of the person, for this project",
-            Owner::Auto => "kept by you in earlier sessions",
+            MemoryOwner::Managed => "of this machine's administrator",
+            MemoryOwner::User => "of the person, for all projects",
+            MemoryOwner::Project => "of the project",
+            MemoryOwner::Local => "of the person, for this project",
+            MemoryOwner::Auto => "kept by you in earlier sessions",
         };
         let from = match &file.path {
             Some(path) => format!("From {}", path.display()),

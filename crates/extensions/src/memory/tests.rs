@@ -336,17 +336,17 @@ fn what_the_model_reads() {
     let text = format_for_model(&[
         file(
             "/home/u/.claude/CLAUDE.md",
-            Owner::User,
+            MemoryOwner::User,
             MemoryReason::Start,
         ),
-        file("/p/CLAUDE.md", Owner::Project, MemoryReason::Start),
+        file("/p/CLAUDE.md", MemoryOwner::Project, MemoryReason::Start),
         file(
             "/p/a.md",
-            Owner::Project,
+            MemoryOwner::Project,
             MemoryReason::Import("/p/CLAUDE.md".into()),
         ),
-        file("/p/CLAUDE.local.md", Owner::Local, MemoryReason::Start),
-        file("/m/MEMORY.md", Owner::Auto, MemoryReason::Start),
+        file("/p/CLAUDE.local.md", MemoryOwner::Local, MemoryReason::Start),
+        file("/m/MEMORY.md", MemoryOwner::Auto, MemoryReason::Start),
     ]);
     insta::assert_snapshot!(text.unwrap());
 }

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::render;
 use crate::{
-    ExtensionOrigin, Warning,
-    front_matter::{self, Head},
+    ExtensionOrigin, ExtensionWarning,
+    front_matter::{self, FrontMatterFields},
     reading::{self, LONGEST},
 };
 
@@ -19,7 +19,7 @@ const LONGEST_MADE: usize = 1536;
 
 /// The location of a skill or command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundSkill {
     /// Its name, without regard to the front matter.
     pub(super) name: String,
     /// Its file.
@@ -80,14 +80,14 @@ pub struct Skill {
     pub folder: Option<PathBuf>,
     /// The folder of its plugin.
     pub plugin: Option<PathBuf>,
-    found: Found,
+    found: FoundSkill,
 }
 
 impl Skill {
     /// Reads a skill. An error in its front matter is a warning, and its text is used nevertheless.
     pub(super) fn read(
-        found: Found,
-        warnings: &mut Vec<Warning>,
+        found: FoundSkill,
+        warnings: &mut Vec<ExtensionWarning>,
     ) -> io::Result<Option<(Self, String)>> {
         let Some(text) = reading::read(&found.file, LONGEST)? else {
             return Ok(None);
@@ -97,19 +97,19 @@ impl Skill {
                 "it is longer than {} KiB: the rest is left out",
                 LONGEST >> 10
             );
-            warnings.push(Warning::of(&found.file, what));
+            warnings.push(ExtensionWarning::of(&found.file, what));
         }
         let parsed = front_matter::parse(&text.text);
         if let Some(fault) = &parsed.fault {
             let what = format!("{}: only the text below it is used", fault.what);
-            warnings.push(Warning::of(&found.file, what).at(fault.line));
+            warnings.push(ExtensionWarning::of(&found.file, what).at(fault.line));
         }
         parsed.warn_of_doubled(&found.file, warnings);
         let body = parsed.body.trim().to_owned();
         Ok(Some((Self::of(found, &parsed.head, &body), body)))
     }
 
-    fn of(found: Found, head: &Head, body: &str) -> Self {
+    fn of(found: FoundSkill, head: &FrontMatterFields, body: &str) -> Self {
         let is_skill = found.folder.is_some();
         let title = head.text("name").filter(|_| is_skill);
         let name = match (&found.plugin, &title) {
@@ -202,7 +202,7 @@ impl Skill {
 }
 
 /// Returns the variables for folders, with their paths.
-pub(super) fn directories(found: &Found) -> Vec<(&'static str, PathBuf)> {
+pub(super) fn directories(found: &FoundSkill) -> Vec<(&'static str, PathBuf)> {
     let mut all = Vec::new();
     if let Some(folder) = &found.folder {
         all.push(("${CLAUDE_SKILL_DIR}", folder.clone()));
@@ -227,7 +227,7 @@ impl Skill {
 
     /// Returns the skill with another name, if two have the same one.
     pub(super) fn renamed(self, name: String) -> Self {
-        let found = Found {
+        let found = FoundSkill {
             name: name.clone(),
             ..self.found
         };

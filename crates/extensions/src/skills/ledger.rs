@@ -7,7 +7,7 @@ const LONGEST_TOGETHER: usize = 100_000;
 
 /// The skill texts that are in the model's context, the latest last.
 #[derive(Debug, Default)]
-pub(super) struct Ledger(Vec<Entry>);
+pub(super) struct SkillReadLedger(Vec<Entry>);
 
 #[derive(Debug)]
 struct Entry {
@@ -17,7 +17,7 @@ struct Entry {
     is_cut: bool,
 }
 
-impl Ledger {
+impl SkillReadLedger {
     /// Records that the model is about to read a skill. Returns `false` if the same text is in its
     /// context.
     pub(super) fn note(&mut self, name: &str, text: &str) -> bool {
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_same_words_are_remembered_until_they_are_cut() {
-        let mut ledger = Ledger::default();
+        let mut ledger = SkillReadLedger::default();
         assert!(ledger.note("a", "text"));
         assert!(!ledger.note("a", "text"));
         assert!(ledger.note("a", "other"));
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn together_they_stay_within_bounds_and_the_oldest_go_first() {
-        let mut ledger = Ledger::default();
+        let mut ledger = SkillReadLedger::default();
         for at in 0..8 {
             ledger.note(&at.to_string(), &"x".repeat(LONGEST));
         }

@@ -17,11 +17,11 @@ use std::{
 };
 
 use self::{
-    definition::{Found, command_name},
-    ledger::Ledger,
+    definition::{FoundSkill, command_name},
+    ledger::SkillReadLedger,
 };
 use crate::{
-    ExtensionOrigin, ExtensionPlaces, ExtensionPlugin, Warning,
+    ExtensionOrigin, ExtensionPlaces, ExtensionPlugin, ExtensionWarning,
     patterns::Patterns,
     reading::{self, real},
 };
@@ -29,7 +29,7 @@ use crate::{
 pub use arguments::words;
 pub use definition::Skill;
 pub use render::{SkillCall, SkillPart, render};
-pub use settings::{Override, SkillSettings};
+pub use settings::{SkillOverride, SkillSettings};
 
 /// The maximum number of skills in one folder.
 const MOST: usize = 1000;
@@ -56,7 +56,7 @@ struct SkillsState {
     /// Skills with patterns that matched a file that was read.
     active: BTreeSet<String>,
     /// The skills that the model has read.
-    read: Ledger,
+    read: SkillReadLedger,
     /// The plugins, if they were replaced since the start.
     plugins: Option<Vec<ExtensionPlugin>>,
     /// The file stamps at the time of the last check.
@@ -76,7 +76,7 @@ fn skill_stamp(file: &Path) -> SkillStamp {
 
 impl Skills {
     /// Finds all skills and commands.
-    pub fn load(places: ExtensionPlaces, settings: SkillSettings) -> (Self, Vec<Warning>) {
+    pub fn load(places: ExtensionPlaces, settings: SkillSettings) -> (Self, Vec<ExtensionWarning>) {
         let mut warnings = Vec::new();
         let state = find(&places, &settings, &mut warnings);
         let skills = Self {
@@ -115,7 +115,7 @@ impl Skills {
     }
 
     /// Searches all skills again: finds new, changed and removed ones.
-    pub fn reload(&self) -> Vec<Warning> {
+    pub fn reload(&self) -> Vec<ExtensionWarning> {
         let mut warnings = Vec::new();
         let mut fresh = find(&self.places_now(), &self.settings, &mut warnings);
         let mut state = self.state();
@@ -164,7 +164,7 @@ impl Skills {
     }
 
     /// Like [`Self::reload`], but with other plugins.
-    pub fn reload_with(&self, plugins: Vec<ExtensionPlugin>) -> Vec<Warning> {
+    pub fn reload_with(&self, plugins: Vec<ExtensionPlugin>) -> Vec<ExtensionWarning> {
         self.state().plugins = Some(plugins);
         self.reload()
     }
@@ -232,7 +232,7 @@ impl Skills {
 
     /// Returns the skills that become available because this file was read or changed, as far as
     /// the model may call them.
-    pub fn on_file_touched(&self, file: &Path) -> (Vec<Arc<Skill>>, Vec<Warning>) {
+    pub fn on_file_touched(&self, file: &Path) -> (Vec<Arc<Skill>>, Vec<ExtensionWarning>) {
         let mut warnings = Vec::new();
         let mut new = Vec::new();
         let mut state = self.state();
@@ -269,9 +269,9 @@ impl Skills {
         &self,
         directory: &Path,
         state: &mut SkillsState,
-        warnings: &mut Vec<Warning>,
+        warnings: &mut Vec<ExtensionWarning>,
     ) -> Vec<Arc<Skill>> {
-        let mut finder = Finder {
+        let mut finder = SkillFinder {
             settings: &self.settings,
             state: SkillsState {
                 seen: std::mem::take(&mut state.seen),
@@ -322,7 +322,7 @@ impl Skills {
 
     /// Forgets what the model has read, because the conversation was cleared.
     pub fn forget_read(&self) {
-        self.state().read = Ledger::default();
+        self.state().read = SkillReadLedger::default();
     }
 
     /// Returns the skill texts that the model must not lose by compaction, the latest first, for a
@@ -367,9 +367,9 @@ fn base(skill: &Skill, places: &ExtensionPlaces) -> PathBuf {
 fn find(
     places: &ExtensionPlaces,
     settings: &SkillSettings,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<ExtensionWarning>,
 ) -> SkillsState {
-    let mut finder = Finder {
+    let mut finder = SkillFinder {
         settings,
         state: SkillsState::default(),
         warnings,
@@ -404,13 +404,13 @@ fn find(
     finder.state
 }
 
-struct Finder<'a> {
+struct SkillFinder<'a> {
     settings: &'a SkillSettings,
     state: SkillsState,
-    warnings: &'a mut Vec<Warning>,
+    warnings: &'a mut Vec<ExtensionWarning>,
 }
 
-impl Finder<'_> {
+impl SkillFinder<'_> {
     fn skills(
         &mut self,
         folder: &Path,
@@ -420,7 +420,7 @@ impl Finder<'_> {
         let entries = reading::entries(folder, MOST);
         if entries.len() > MOST {
             let what = format!("it holds more than {MOST} skills: the rest is left out");
-            self.warnings.push(Warning::of(folder, what));
+            self.warnings.push(ExtensionWarning::of(folder, what));
         }
         for folder in entries.into_iter().take(MOST) {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -437,7 +437,7 @@ impl Finder<'_> {
                 Some((plugin, _)) => format!("{plugin}:{name}"),
                 None => name.into_owned(),
             };
-            self.read(Found {
+            self.read(FoundSkill {
                 name,
                 file,
                 folder: Some(folder),
@@ -461,7 +461,7 @@ impl Finder<'_> {
                 Some((plugin, _)) => format!("{plugin}:{name}"),
                 None => name,
             };
-            self.read(Found {
+            self.read(FoundSkill {
                 name,
                 file,
                 folder: None,
@@ -471,14 +471,14 @@ impl Finder<'_> {
         }
     }
 
-    fn read(&mut self, found: Found) {
+    fn read(&mut self, found: FoundSkill) {
         let file = found.file.clone();
         let skill = match Skill::read(found, self.warnings) {
             Ok(Some((skill, _))) => skill,
             Ok(None) => return,
             Err(error) => {
                 let what = format!("it cannot be read: {error}");
-                self.warnings.push(Warning::of(file, what));
+                self.warnings.push(ExtensionWarning::of(file, what));
                 return;
             }
         };

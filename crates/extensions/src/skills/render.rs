@@ -38,7 +38,7 @@ pub enum SkillPart {
 
 /// Renders the text of a skill call, in order.
 pub fn render(skill: &Skill, body: &str, given: SkillCall<'_>) -> Vec<SkillPart> {
-    let filling = Filling {
+    let filling = PlaceholderFiller {
         words: words(given.arguments),
         names: &skill.arguments,
         variables: variables(skill, given),
@@ -177,14 +177,14 @@ fn variables(skill: &Skill, given: SkillCall<'_>) -> Vec<(&'static str, String)>
     all
 }
 
-struct Filling<'a> {
+struct PlaceholderFiller<'a> {
     words: Vec<String>,
     names: &'a [String],
     variables: Vec<(&'static str, String)>,
     given: SkillCall<'a>,
 }
 
-impl Filling<'_> {
+impl PlaceholderFiller<'_> {
     /// Fills in the placeholders of a text; sets `used` if one of them stands for arguments.
     fn fill(&self, text: &str, used: &mut bool) -> String {
         let mut filled = String::with_capacity(text.len());

@@ -3,13 +3,13 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{ExtensionOrigin, skills::definition::Found};
+use crate::{ExtensionOrigin, skills::definition::FoundSkill};
 
 fn skill(head: &str) -> Skill {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("f.md");
     fs::write(&file, format!("---\n{head}\n---\n")).unwrap();
-    let found = Found {
+    let found = FoundSkill {
         name: "f".to_owned(),
         file,
         folder: None,

@@ -14,7 +14,7 @@ const CHARACTERS_A_TOKEN: f64 = 4.0;
 
 /// An override for one skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Override {
+pub enum SkillOverride {
     /// As defined by the skill.
     On,
     /// The model gets only its name.
@@ -29,7 +29,7 @@ pub enum Override {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillSettings {
     /// The overrides by name.
-    pub overrides: BTreeMap<String, Override>,
+    pub overrides: BTreeMap<String, SkillOverride>,
     /// The fraction of the context window that the list of skills may use.
     pub budget_fraction: f64,
     /// The size of the list in characters; replaces the fraction.
@@ -59,10 +59,10 @@ impl SkillSettings {
         let overrides = settings["skillOverrides"].as_object();
         let overrides = overrides.into_iter().flatten().filter_map(|(name, value)| {
             let how = match value.as_str()? {
-                "on" => Override::On,
-                "name-only" => Override::NameOnly,
-                "user-invocable-only" => Override::UserOnly,
-                "off" => Override::Off,
+                "on" => SkillOverride::On,
+                "name-only" => SkillOverride::NameOnly,
+                "user-invocable-only" => SkillOverride::UserOnly,
+                "off" => SkillOverride::Off,
                 _ => return None,
             };
             Some((name.clone(), how))
@@ -93,10 +93,10 @@ impl SkillSettings {
     /// Applies the overrides to a skill; `None` if it is disabled.
     pub(super) fn apply(&self, mut skill: Skill) -> Option<Skill> {
         match self.overrides.get(&skill.name) {
-            None | Some(Override::On) => {}
-            Some(Override::NameOnly) => skill.name_only = true,
-            Some(Override::UserOnly) => skill.model_invocable = false,
-            Some(Override::Off) => return None,
+            None | Some(SkillOverride::On) => {}
+            Some(SkillOverride::NameOnly) => skill.name_only = true,
+            Some(SkillOverride::UserOnly) => skill.model_invocable = false,
+            Some(SkillOverride::Off) => return None,
         }
         Some(skill)
     }

@@ -8,7 +8,7 @@ use std::{
 
 use haft::{
     ApprovalAnswer, ApprovalRequest, Approver, BoundCall, BoxFuture, CallContext, Content, DynTool,
-    Effects, Haft, Permission, PermissionMode, Profile, RuleMatch, ToolError, ToolOutput, ToolSpec,
+    Effects, Haft, ToolPermission, PermissionMode, Profile, RuleMatch, ToolError, ToolOutput, ToolSpec,
     ToolUse, tools::MemoryFolder,
 };
 use haft_testkit::TempProject;
@@ -55,8 +55,8 @@ impl BoundCall for Bound {
         Effects::EXCLUSIVE
     }
 
-    fn permission(&self, _: &CallContext) -> Permission {
-        Permission::Allow
+    fn permission(&self, _: &CallContext) -> ToolPermission {
+        ToolPermission::Allow
     }
 
     fn call<'a>(&'a self, _: &'a CallContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use haft::{
-    BuildError, Confined, Effects, Format, Haft, PermissionMode,
+    BuildError, ConfinementProfile, Effects, ToolFormat, Haft, PermissionMode,
     engine::{
         layers::{LayerSettings, ToolSettings},
         permissions::SandboxSettings,
@@ -85,7 +85,7 @@ async fn a_command_is_told_how_it_is_confined() {
     let finished = haft.call("Bash", json!({"command": "make"})).await;
     assert!(!finished.is_error, "{}", finished.text());
     let confinement = bash.take().unwrap();
-    assert_eq!(confinement.profile, Confined::Workspace);
+    assert_eq!(confinement.profile, ConfinementProfile::Workspace);
     // Caches of tools in the home are beside it, where there are any.
     let mut writable = confinement.writable.to_vec();
     writable.retain(|path| !confinement.caches.contains(path));
@@ -159,7 +159,7 @@ async fn settings_reach_the_layers_and_tools_of_ones_own_stand_beside_the_built_
 async fn the_definitions_of_the_built_ins_are_pinned_byte_for_byte() {
     let definitions = async || {
         let haft = Haft::builder(".").build().await.unwrap();
-        serde_json::to_string_pretty(&haft.definitions(Format::Anthropic)).unwrap()
+        serde_json::to_string_pretty(&haft.definitions(ToolFormat::Anthropic)).unwrap()
     };
     let (first, second) = (definitions().await, definitions().await);
     assert_eq!(first, second);

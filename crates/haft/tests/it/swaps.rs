@@ -20,7 +20,7 @@ use haft::{
     PermissionMode,
     engine::{
         layers::{Layer, LayerResult, Next},
-        permissions::{Bases, List, RuleSource, Rules, Scope},
+        permissions::{PatternBases, List, RuleSource, Rules, SettingsScope},
         pipeline::Admitted,
     },
 };
@@ -82,14 +82,14 @@ impl Desk {
             project.write(&format!("{folder}/{SECRET_NAME}"), SECRET);
         }
         let work = fs::canonicalize(project.path("work")).unwrap();
-        let bases = Bases {
+        let bases = PatternBases {
             home: work.clone(),
             slash: work.clone(),
             cwd: work.clone(),
         };
         let mut rules = Rules::default();
         for rule in ["Read(./denied/**)", "Edit(./denied/**)"] {
-            let source = RuleSource::of(Scope::Project);
+            let source = RuleSource::of(SettingsScope::Project);
             rules.add(List::Deny, rule, source, &bases).unwrap();
         }
         let between = Arc::new(Between::default());

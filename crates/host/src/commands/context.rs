@@ -1,23 +1,23 @@
 //! `/context` and `/cost`: the usage of the window, and the cost.
 
-use super::{Acts, BuiltIn, thousands};
+use super::{CommandAction, BuiltInCommand, thousands};
 use crate::{ContextUsage, CostLine, CostReport};
 
 /// The width of the bar in characters.
 const BAR: u64 = 26;
 
-pub(super) static CONTEXT: BuiltIn = BuiltIn {
+pub(super) static CONTEXT: BuiltInCommand = BuiltInCommand {
     name: "context",
     hint: "",
     description: "Say how full the model's window is",
-    acts: Acts::Anytime(|input, _| Box::pin(async move { Ok(context(&input.context_usage())) })),
+    acts: CommandAction::Anytime(|input, _| Box::pin(async move { Ok(context(&input.context_usage())) })),
 };
 
-pub(super) static COST: BuiltIn = BuiltIn {
+pub(super) static COST: BuiltInCommand = BuiltInCommand {
     name: "cost",
     hint: "",
     description: "Say what was spent",
-    acts: Acts::Anytime(|input, _| Box::pin(async move { Ok(cost(&input.costs())) })),
+    acts: CommandAction::Anytime(|input, _| Box::pin(async move { Ok(cost(&input.costs())) })),
 };
 
 pub(super) fn context(usage: &ContextUsage) -> String {

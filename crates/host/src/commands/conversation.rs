@@ -1,46 +1,46 @@
 //! `/clear`, `/compact`, `/resume`, `/rename`: commands about the conversation.
 
-use haft_agent::Session;
+use haft_agent::OpenTranscript;
 use haft_contract::SessionId;
 
-use super::{Acts, BuiltIn, CommandAnswer, CommandContext, blocking, short, table};
+use super::{CommandAction, BuiltInCommand, CommandAnswer, CommandContext, blocking, short, table};
 use crate::{SessionEvent, SessionInput, moment};
 
 /// The maximum number of listed conversations.
 const LISTED: usize = 20;
 
-pub(super) static CLEAR: BuiltIn = BuiltIn {
+pub(super) static CLEAR: BuiltInCommand = BuiltInCommand {
     name: "clear",
     hint: "[name]",
     description: "Forget the conversation",
-    acts: Acts::Between(|context, name| Box::pin(clear(context, name))),
+    acts: CommandAction::Between(|context, name| Box::pin(clear(context, name))),
 };
 
-pub(super) static COMPACT: BuiltIn = BuiltIn {
+pub(super) static COMPACT: BuiltInCommand = BuiltInCommand {
     name: "compact",
     hint: "[what matters]",
     description: "Sum the conversation up; what follows says what matters",
-    acts: Acts::Between(|context, matters| Box::pin(compact(context, matters))),
+    acts: CommandAction::Between(|context, matters| Box::pin(compact(context, matters))),
 };
 
-pub(super) static RESUME: BuiltIn = BuiltIn {
+pub(super) static RESUME: BuiltInCommand = BuiltInCommand {
     name: "resume",
     hint: "[id or title]",
     description: "List earlier conversations, or go on with one",
-    acts: Acts::Between(|context, name| Box::pin(resume(context, name))),
+    acts: CommandAction::Between(|context, name| Box::pin(resume(context, name))),
 };
 
-pub(super) static RENAME: BuiltIn = BuiltIn {
+pub(super) static RENAME: BuiltInCommand = BuiltInCommand {
     name: "rename",
     hint: "<title>",
     description: "Give the conversation a title",
-    acts: Acts::Anytime(|input, title| Box::pin(async move { rename(input, title) })),
+    acts: CommandAction::Anytime(|input, title| Box::pin(async move { rename(input, title) })),
 };
 
 async fn clear(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
     let successor = context.commands.successor.as_ref();
     let next = successor.map(|successor| successor());
-    let next = next.unwrap_or_else(|| Ok(Session::in_memory(SessionId::new())));
+    let next = next.unwrap_or_else(|| Ok(OpenTranscript::in_memory(SessionId::new())));
     let next = next.map_err(|error| format!("The conversation cannot be cleared: {error:#}"))?;
     let id = next.id();
     let name = name.trim();

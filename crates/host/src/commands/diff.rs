@@ -1,13 +1,13 @@
 //! `/diff`: the changes since a message.
 
-use super::{Acts, BuiltIn, CommandAnswer, blocking};
+use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking};
 use crate::{SessionInput, UndoWhich};
 
-pub(super) static DIFF: BuiltIn = BuiltIn {
+pub(super) static DIFF: BuiltInCommand = BuiltInCommand {
     name: "diff",
     hint: "[number of messages back | message id]",
     description: "Show what changed since a message; without one, in the whole session",
-    acts: Acts::Anytime(|input, arguments| {
+    acts: CommandAction::Anytime(|input, arguments| {
         let (input, arguments) = (input.clone(), arguments.trim().to_owned());
         Box::pin(blocking(move || diff(&input, &arguments)))
     }),
@@ -39,7 +39,7 @@ fn diff(input: &SessionInput, arguments: &str) -> CommandAnswer {
     for card in &report.cards {
         text += &format!("{}\n", card.subject);
         for piece in &card.body {
-            let haft_contract::CardPiece::Diff(hunks) = piece else {
+            let haft_contract::CardSection::Diff(hunks) = piece else {
                 continue;
             };
             for hunk in hunks {

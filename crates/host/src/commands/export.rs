@@ -1,16 +1,16 @@
 //! `/export`: exports the conversation as Markdown or as an HTML page.
 
-use super::{Acts, BuiltIn, CommandAnswer, blocking};
+use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking};
 use crate::{
     ExistingFile, ExportFormat, SessionInput,
     export::{prices, render, write},
 };
 
-pub(super) static EXPORT: BuiltIn = BuiltIn {
+pub(super) static EXPORT: BuiltInCommand = BuiltInCommand {
     name: "export",
     hint: "[FILE]",
     description: "Write the conversation to a file: Markdown, or a page if its name ends in .html",
-    acts: Acts::Anytime(|input, file| {
+    acts: CommandAction::Anytime(|input, file| {
         let (input, file) = (input.clone(), file.trim().to_owned());
         Box::pin(blocking(move || export(&input, &file)))
     }),

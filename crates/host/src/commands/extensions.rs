@@ -1,30 +1,30 @@
 //! `/agents`, `/skills`, `/hooks`: lists extensions and hooks.
 
-use haft_engine::{hooks::HookMoment, settings::Scope};
+use haft_engine::{hooks::HookEventKind, settings::SettingsScope};
 use serde_json::{Map, Value};
 
-use super::{Acts, BuiltIn, CommandAnswer, short, table};
+use super::{CommandAction, BuiltInCommand, CommandAnswer, short, table};
 use crate::SessionInput;
 
-pub(super) static AGENTS: BuiltIn = BuiltIn {
+pub(super) static AGENTS: BuiltInCommand = BuiltInCommand {
     name: "agents",
     hint: "[name]",
     description: "List the kinds of subagents",
-    acts: Acts::Anytime(|input, name| Box::pin(async move { agents(input, name.trim()) })),
+    acts: CommandAction::Anytime(|input, name| Box::pin(async move { agents(input, name.trim()) })),
 };
 
-pub(super) static SKILLS: BuiltIn = BuiltIn {
+pub(super) static SKILLS: BuiltInCommand = BuiltInCommand {
     name: "skills",
     hint: "[name]",
     description: "List skills and commands of yours and the project's",
-    acts: Acts::Anytime(|input, name| Box::pin(async move { skills(input, name.trim()) })),
+    acts: CommandAction::Anytime(|input, name| Box::pin(async move { skills(input, name.trim()) })),
 };
 
-pub(super) static HOOKS: BuiltIn = BuiltIn {
+pub(super) static HOOKS: BuiltInCommand = BuiltInCommand {
     name: "hooks",
     hint: "",
     description: "List the hooks, with their files and whether they are trusted",
-    acts: Acts::Anytime(|input, _| Box::pin(async move { Ok(hooks(input)) })),
+    acts: CommandAction::Anytime(|input, _| Box::pin(async move { Ok(hooks(input)) })),
 };
 
 fn agents(input: &SessionInput, name: &str) -> CommandAnswer {
@@ -75,14 +75,14 @@ fn hooks(input: &SessionInput) -> String {
             || layer.scope.name().to_owned(),
             |file| file.display().to_string(),
         );
-        let planted = layer.scope == Scope::Local && layer.from_workspace;
+        let planted = layer.scope == SettingsScope::Local && layer.from_workspace;
         let is_trusted = !layer.is_in_workspace()
             || (settings.trust.runs && (!planted || settings.trust.allows));
         for (event, groups) in events {
             for group in groups.as_array().into_iter().flatten() {
                 let matcher = group["matcher"].as_str().unwrap_or_default();
                 for hook in group["hooks"].as_array().into_iter().flatten() {
-                    let state = match (is_trusted, HookMoment::from_name(event)) {
+                    let state = match (is_trusted, HookEventKind::from_name(event)) {
                         (_, None) => "unknown event",
                         (true, Some(_)) => "runs",
                         (false, Some(_)) => "waits for trust",

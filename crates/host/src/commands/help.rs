@@ -1,16 +1,16 @@
 //! `/help`: lists the commands.
 
-use super::{Acts, BuiltIn, CommandInfo, CommandSource, short};
+use super::{CommandAction, BuiltInCommand, CommandInfo, CommandSource, short};
 use crate::SessionInput;
 
 /// The usual width of a name with its arguments.
 const NAMES: usize = 24;
 
-pub(super) static HELP: BuiltIn = BuiltIn {
+pub(super) static HELP: BuiltInCommand = BuiltInCommand {
     name: "help",
     hint: "",
     description: "List the commands",
-    acts: Acts::Anytime(|input, _| Box::pin(async move { Ok(help(input)) })),
+    acts: CommandAction::Anytime(|input, _| Box::pin(async move { Ok(help(input)) })),
 };
 
 fn help(input: &SessionInput) -> String {

@@ -1,13 +1,13 @@
 //! `/mcp`: lists and controls MCP servers.
 
-use super::{Acts, BuiltIn, CommandAnswer, short, table};
+use super::{CommandAction, BuiltInCommand, CommandAnswer, short, table};
 use crate::SessionInput;
 
-pub(super) static MCP: BuiltIn = BuiltIn {
+pub(super) static MCP: BuiltInCommand = BuiltInCommand {
     name: "mcp",
     hint: "[NAME | reconnect NAME | enable NAME | disable NAME]",
     description: "Show MCP servers, what they say, offer and log; connect one again",
-    acts: Acts::Anytime(|input, arguments| Box::pin(mcp(input, arguments))),
+    acts: CommandAction::Anytime(|input, arguments| Box::pin(mcp(input, arguments))),
 };
 
 async fn mcp(input: &SessionInput, arguments: &str) -> CommandAnswer {

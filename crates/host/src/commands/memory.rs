@@ -1,13 +1,13 @@
 //! `/memory`: lists the memory files.
 
-use super::{Acts, BuiltIn, table};
+use super::{CommandAction, BuiltInCommand, table};
 use crate::SessionInput;
 
-pub(super) static MEMORY: BuiltIn = BuiltIn {
+pub(super) static MEMORY: BuiltInCommand = BuiltInCommand {
     name: "memory",
     hint: "",
     description: "List the memory files",
-    acts: Acts::Anytime(|input, _| Box::pin(async move { Ok(list(input)) })),
+    acts: CommandAction::Anytime(|input, _| Box::pin(async move { Ok(list(input)) })),
 };
 
 fn list(input: &SessionInput) -> String {

@@ -30,7 +30,7 @@ use uuid::Uuid;
 
 pub use workspace::DirectoryFacts;
 
-use crate::{Delivery, SessionInput, event::Events, slash::Commands, stop::Stop};
+use crate::{Delivery, SessionInput, event::EventEmitter, slash::SlashCommands, stop::StopSignal};
 
 /// The prefix that selects the user's command if a built-in one has the same name.
 pub(crate) const THEIRS: &str = "user:";
@@ -39,15 +39,15 @@ pub(crate) const THEIRS: &str = "user:";
 pub(crate) type CommandAnswer = Result<String, String>;
 
 /// A built-in command.
-pub(crate) struct BuiltIn {
+pub(crate) struct BuiltInCommand {
     pub(crate) name: &'static str,
     pub(crate) hint: &'static str,
     pub(crate) description: &'static str,
-    pub(crate) acts: Acts,
+    pub(crate) acts: CommandAction,
 }
 
 /// The way in which a command runs.
-pub(crate) enum Acts {
+pub(crate) enum CommandAction {
     /// At any time: it changes nothing that a run depends on.
     Anytime(AnytimeCommand),
     /// At any time if the function returns `true` for the arguments, otherwise between two runs.
@@ -67,13 +67,13 @@ pub(crate) type BetweenCommand =
 pub(crate) struct CommandContext<'c> {
     pub(crate) agent: &'c mut Agent,
     pub(crate) input: SessionInput,
-    pub(crate) commands: &'c Commands,
-    pub(crate) events: &'c Events,
-    pub(crate) stop: &'c Stop,
+    pub(crate) commands: &'c SlashCommands,
+    pub(crate) events: &'c EventEmitter,
+    pub(crate) stop: &'c StopSignal,
 }
 
 /// All built-in commands, by name.
-pub(crate) static BUILT_IN: [&BuiltIn; 27] = [
+pub(crate) static BUILT_IN: [&BuiltInCommand; 27] = [
     &workspace::ADD_DIR,
     &extensions::AGENTS,
     &conversation::CLEAR,
@@ -190,18 +190,18 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Returns the built-in command with this name.
-pub(crate) fn built_in(name: &str) -> Option<&'static BuiltIn> {
+pub(crate) fn built_in(name: &str) -> Option<&'static BuiltInCommand> {
     BUILT_IN.iter().find(|one| one.name == name).copied()
 }
 
-impl BuiltIn {
+impl BuiltInCommand {
     /// Returns the function of a command that can run at any time with these arguments; `None`:
     /// only between two runs.
     fn anytime(&self, arguments: &str) -> Option<AnytimeCommand> {
         match self.acts {
-            Acts::Anytime(run) => Some(run),
-            Acts::AnytimeIf(may, run) => may(arguments).then_some(run),
-            Acts::Between(_) | Acts::Prompt(_) => None,
+            CommandAction::Anytime(run) => Some(run),
+            CommandAction::AnytimeIf(may, run) => may(arguments).then_some(run),
+            CommandAction::Between(_) | CommandAction::Prompt(_) => None,
         }
     }
 
@@ -212,12 +212,12 @@ impl BuiltIn {
         arguments: &str,
     ) -> Option<CommandAnswer> {
         match self.acts {
-            Acts::Anytime(run) | Acts::AnytimeIf(_, run) => {
+            CommandAction::Anytime(run) | CommandAction::AnytimeIf(_, run) => {
                 let input = context.input.clone();
                 Some(run(&input, arguments).await)
             }
-            Acts::Between(run) => Some(run(context, arguments).await),
-            Acts::Prompt(_) => None,
+            CommandAction::Between(run) => Some(run(context, arguments).await),
+            CommandAction::Prompt(_) => None,
         }
     }
 }

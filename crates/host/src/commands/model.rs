@@ -2,24 +2,24 @@
 
 use serde_json::json;
 
-use super::{Acts, BuiltIn, CommandAnswer, blocking, table};
+use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking, table};
 use crate::SessionInput;
 
 /// The effort levels.
 const LEVELS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
-pub(super) static MODEL: BuiltIn = BuiltIn {
+pub(super) static MODEL: BuiltInCommand = BuiltInCommand {
     name: "model",
     hint: "[name]",
     description: "Ask another model from now on",
-    acts: Acts::AnytimeIf(str::is_empty, |input, name| Box::pin(model(input, name))),
+    acts: CommandAction::AnytimeIf(str::is_empty, |input, name| Box::pin(model(input, name))),
 };
 
-pub(super) static EFFORT: BuiltIn = BuiltIn {
+pub(super) static EFFORT: BuiltInCommand = BuiltInCommand {
     name: "effort",
     hint: "[low|medium|high|xhigh|max|auto]",
     description: "Show or set how much work the model puts in",
-    acts: Acts::AnytimeIf(str::is_empty, |input, level| {
+    acts: CommandAction::AnytimeIf(str::is_empty, |input, level| {
         let (input, level) = (input.clone(), level.trim().to_owned());
         Box::pin(blocking(move || effort(&input, &level)))
     }),

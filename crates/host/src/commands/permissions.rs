@@ -3,14 +3,14 @@
 use haft_contract::{RuleList, RuleScope};
 use serde_json::json;
 
-use super::{Acts, BuiltIn, CommandAnswer, blocking, table};
+use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking, table};
 use crate::SessionInput;
 
-pub(super) static PERMISSIONS: BuiltIn = BuiltIn {
+pub(super) static PERMISSIONS: BuiltInCommand = BuiltInCommand {
     name: "permissions",
     hint: "[try COMMAND | allow|ask|deny RULE [in local|project|user|session] | remove RULE]",
     description: "List the permission rules, try a command, add or remove a rule",
-    acts: Acts::AnytimeIf(only_reads, |input, arguments| {
+    acts: CommandAction::AnytimeIf(only_reads, |input, arguments| {
         Box::pin(permissions(input, arguments))
     }),
 };

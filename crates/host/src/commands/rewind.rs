@@ -3,16 +3,16 @@
 use haft_contract::Services;
 use uuid::Uuid;
 
-use super::{Acts, BuiltIn, CommandAnswer, CommandContext, blocking, short, table, undo};
+use super::{CommandAction, BuiltInCommand, CommandAnswer, CommandContext, blocking, short, table, undo};
 use crate::{
     RewindKind, SessionEvent, SessionInput, UndoReport, UndoWhich, access::NOT_BEGUN, moment,
 };
 
-pub(super) static REWIND: BuiltIn = BuiltIn {
+pub(super) static REWIND: BuiltInCommand = BuiltInCommand {
     name: "rewind",
     hint: "[MESSAGE both|talk|files|summary]",
     description: "List the messages, or go back to before one",
-    acts: Acts::Between(|context, arguments| Box::pin(rewind(context, arguments))),
+    acts: CommandAction::Between(|context, arguments| Box::pin(rewind(context, arguments))),
 };
 
 async fn rewind(context: &mut CommandContext<'_>, arguments: &str) -> CommandAnswer {

@@ -6,14 +6,14 @@ use haft_contract::{SettingRisk, SettingsAccess};
 use haft_engine::settings::SettingsFiles;
 use serde_json::{Map, Value};
 
-use super::{Acts, BuiltIn, CommandAnswer, blocking};
+use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking};
 use crate::{SessionInput, settings::known_tools};
 
-pub(super) static CONFIG: BuiltIn = BuiltIn {
+pub(super) static CONFIG: BuiltInCommand = BuiltInCommand {
     name: "config",
     hint: "[key | key=value]",
     description: "Show settings, or save one in your settings",
-    acts: Acts::AnytimeIf(
+    acts: CommandAction::AnytimeIf(
         |arguments| !arguments.contains('='),
         |input, arguments| Box::pin(config(input, arguments)),
     ),

@@ -1,20 +1,20 @@
 //! `/status` and `/doctor`: the state of the session and of the installation.
 
-use super::{Acts, BuiltIn, CommandAnswer, table};
+use super::{CommandAction, BuiltInCommand, CommandAnswer, table};
 use crate::{SessionInput, key_report};
 
-pub(super) static STATUS: BuiltIn = BuiltIn {
+pub(super) static STATUS: BuiltInCommand = BuiltInCommand {
     name: "status",
     hint: "",
     description: "Show the session, the model, the key and the sandbox",
-    acts: Acts::Anytime(|input, _| Box::pin(async move { status(input) })),
+    acts: CommandAction::Anytime(|input, _| Box::pin(async move { status(input) })),
 };
 
-pub(super) static DOCTOR: BuiltIn = BuiltIn {
+pub(super) static DOCTOR: BuiltInCommand = BuiltInCommand {
     name: "doctor",
     hint: "",
     description: "Look at everything that may be wrong with the setup",
-    acts: Acts::Anytime(|input, _| Box::pin(doctor(input))),
+    acts: CommandAction::Anytime(|input, _| Box::pin(doctor(input))),
 };
 
 fn status(input: &SessionInput) -> CommandAnswer {

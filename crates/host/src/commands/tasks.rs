@@ -1,14 +1,14 @@
 //! `/tasks`: lists and stops background tasks.
 
-use super::{Acts, BuiltIn, CommandAnswer, blocking, short, table};
+use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking, short, table};
 use crate::SessionInput;
 use haft_contract::TaskKind;
 
-pub(super) static TASKS: BuiltIn = BuiltIn {
+pub(super) static TASKS: BuiltInCommand = BuiltInCommand {
     name: "tasks",
     hint: "[ID | stop ID]",
     description: "List running tasks and schedules, show the output of one, or stop it",
-    acts: Acts::Anytime(|input, arguments| Box::pin(tasks(input, arguments))),
+    acts: CommandAction::Anytime(|input, arguments| Box::pin(tasks(input, arguments))),
 };
 
 async fn tasks(input: &SessionInput, arguments: &str) -> CommandAnswer {

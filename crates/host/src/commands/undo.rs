@@ -1,16 +1,16 @@
 //! `/undo`: undoes the changes of calls.
 
-use super::{Acts, BuiltIn, CommandAnswer, blocking, short, table};
+use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking, short, table};
 use crate::{ChangedFile, SessionInput, UndoReport, UndoWhich, moment};
 
 /// The maximum number of listed changes.
 const LISTED: usize = 30;
 
-pub(super) static UNDO: BuiltIn = BuiltIn {
+pub(super) static UNDO: BuiltInCommand = BuiltInCommand {
     name: "undo",
     hint: "[number | id | list]",
     description: "Take back the last change of this session, the last few, or one",
-    acts: Acts::AnytimeIf(
+    acts: CommandAction::AnytimeIf(
         |arguments| arguments.trim() == "list",
         |input, arguments| {
             let (input, arguments) = (input.clone(), arguments.trim().to_owned());

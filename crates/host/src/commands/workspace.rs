@@ -5,31 +5,31 @@ use std::path::{Path, PathBuf};
 
 use haft_contract::PermissionMode;
 
-use super::{Acts, BuiltIn, CommandAnswer, CommandContext};
+use super::{CommandAction, BuiltInCommand, CommandAnswer, CommandContext};
 use crate::{SessionConfig, SessionInput, trust_report};
 
 /// The prompt of `/init`.
 const INIT_WORDS: &str = include_str!("../init.md");
 
-pub(super) static ADD_DIR: BuiltIn = BuiltIn {
+pub(super) static ADD_DIR: BuiltInCommand = BuiltInCommand {
     name: "add-dir",
     hint: "<directory>",
     description: "Let calls read and edit a further directory",
-    acts: Acts::Between(|context, path| Box::pin(add_dir(context, path))),
+    acts: CommandAction::Between(|context, path| Box::pin(add_dir(context, path))),
 };
 
-pub(super) static INIT: BuiltIn = BuiltIn {
+pub(super) static INIT: BuiltInCommand = BuiltInCommand {
     name: "init",
     hint: "",
     description: "Write a CLAUDE.md that says how to work on this project",
-    acts: Acts::Prompt(|arguments| format!("{}\n\n{arguments}", INIT_WORDS.trim())),
+    acts: CommandAction::Prompt(|arguments| format!("{}\n\n{arguments}", INIT_WORDS.trim())),
 };
 
-pub(super) static PLAN: BuiltIn = BuiltIn {
+pub(super) static PLAN: BuiltInCommand = BuiltInCommand {
     name: "plan",
     hint: "[off]",
     description: "Begin plan mode: only reading, until you approve a plan",
-    acts: Acts::AnytimeIf(
+    acts: CommandAction::AnytimeIf(
         |_| false,
         |input, arguments| {
             Box::pin(async move {
@@ -44,11 +44,11 @@ pub(super) static PLAN: BuiltIn = BuiltIn {
     ),
 };
 
-pub(super) static EXIT: BuiltIn = BuiltIn {
+pub(super) static EXIT: BuiltInCommand = BuiltInCommand {
     name: "exit",
     hint: "",
     description: "Leave",
-    acts: Acts::AnytimeIf(
+    acts: CommandAction::AnytimeIf(
         |_| false,
         |input, _| {
             Box::pin(async move {

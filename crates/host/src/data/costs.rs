@@ -1,6 +1,6 @@
 //! The usage and cost of a session.
 
-use haft_agent::{Spent, UsageLedger};
+use haft_agent::{UsageCost, UsageLedger};
 use haft_contract::PermissionMode;
 
 use crate::SessionInput;
@@ -31,7 +31,7 @@ pub struct CostLine {
 
 impl CostReport {
     pub(crate) fn of(ledger: &UsageLedger) -> Self {
-        let line = |(name, spent): (&str, &Spent)| CostLine {
+        let line = |(name, spent): (&str, &UsageCost)| CostLine {
             name: name.to_owned(),
             input: spent.usage.total_input(),
             output: spent.usage.output,

@@ -9,11 +9,11 @@ use std::{
 };
 
 use haft_contract::{SecretFile, SecretPath};
-use haft_engine::settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile, trust};
+use haft_engine::settings::{SettingsFlags, Settings, SettingsPlaces, TrustState, TrustFile, trust};
 use serde_json::Value;
 
 use crate::{
-    Environment, ModelProvider, OpenError, Permitted, SessionConfig, extensions::Extensions,
+    Environment, ModelProvider, OpenError, ResolvedSettings, SessionConfig, extensions::SessionExtensions,
     key_helper, mcp::project_server_changes, model,
 };
 
@@ -27,12 +27,12 @@ pub struct TrustReport {
     /// The changes since it was trusted, each followed by lines with the difference.
     pub changed: Vec<String>,
     /// The items that take effect if it is trusted.
-    pub things: Vec<TrustedThing>,
+    pub things: Vec<TrustItem>,
 }
 
 /// An item that takes effect only in a trusted directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TrustedThing {
+pub struct TrustItem {
     /// Its kind and location, such as `.claude/settings.json hooks`.
     pub name: String,
     /// Its contents; empty if the name is sufficient.
@@ -65,17 +65,17 @@ pub fn trust_report(config: &SessionConfig) -> Result<TrustReport, OpenError> {
     let places = &settings.places;
     let running = settings.executable_items();
     let known = trust_changes(config, places, &running);
-    let trusted = Trust::evaluate(places, &config.settings, &running);
+    let trusted = TrustState::evaluate(places, &config.settings, &running);
     let loosening = settings.loosening_items();
-    let mut things: Vec<TrustedThing> = Vec::new();
+    let mut things: Vec<TrustItem> = Vec::new();
     for (name, value) in &running {
         let contents = serde_json::to_string_pretty(value).unwrap_or_default();
-        things.push(TrustedThing {
+        things.push(TrustItem {
             name: name.clone(),
             contents,
         });
     }
-    things.extend(loosening.into_iter().map(|name| TrustedThing {
+    things.extend(loosening.into_iter().map(|name| TrustItem {
         name,
         contents: String::new(),
     }));
@@ -85,7 +85,7 @@ pub fn trust_report(config: &SessionConfig) -> Result<TrustReport, OpenError> {
     for path in &imports {
         let name = format!("memory files import {}", path.display());
         changed.push(format!("{name}, which is outside"));
-        things.push(TrustedThing {
+        things.push(TrustItem {
             name,
             contents: String::new(),
         });
@@ -127,8 +127,8 @@ pub fn outside_imports(config: &SessionConfig) -> Result<BTreeSet<PathBuf>, Open
     if config.bare {
         return Ok(BTreeSet::new());
     }
-    let permitted = Permitted::load(config)?;
-    Ok(Extensions::load(config, &permitted).left_out_imports())
+    let permitted = ResolvedSettings::load(config)?;
+    Ok(SessionExtensions::load(config, &permitted).left_out_imports())
 }
 
 /// Trusts the directory of a session in its current state. Returns the directory.
@@ -144,12 +144,12 @@ pub fn accept_trust(config: &SessionConfig) -> Result<PathBuf, OpenError> {
 /// Loads the settings independently of the flags, since later sessions may be started without them.
 fn settings(config: &SessionConfig) -> Settings {
     let places = config.environment.settings_places(&config.cwd);
-    Settings::load(places, &Flags::default(), Trust::default())
+    Settings::load(places, &SettingsFlags::default(), TrustState::default())
 }
 
 /// Returns the origin of the key that a session would use, and the places that were searched.
 pub fn key_report(config: &SessionConfig) -> Result<KeyReport, OpenError> {
-    let permitted = Permitted::load(config)?;
+    let permitted = ResolvedSettings::load(config)?;
     let environment = &permitted.environment;
     let (_, source) = model::provider_client(&config.model, &permitted.settings, environment);
     let provider = model::provider(&config.model, environment);

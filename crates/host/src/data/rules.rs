@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use haft_contract::{RuleList, RuleScope};
 use haft_engine::{
-    permissions::{RuleSource, Rules, Scope},
+    permissions::{RuleSource, Rules, SettingsScope},
     settings::LocalRules,
 };
 use serde_json::Value;
 
-use crate::{Permitted, SessionInput, explain};
+use crate::{ResolvedSettings, SessionInput, explain};
 
 /// A rule with its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl SessionInput {
             });
             all.collect()
         };
-        let permitted = Permitted::load(&self.0.config).map_err(|error| error.to_string())?;
+        let permitted = ResolvedSettings::load(&self.0.config).map_err(|error| error.to_string())?;
         let mut rules = info(&permitted.rules);
         if let Some((_, context)) = self.0.access.engine() {
             // A saved rule is listed with its file, not as a rule of the session.
@@ -82,7 +82,7 @@ impl SessionInput {
     /// Checks whether a rule is valid. The error says what is wrong with it.
     pub fn check_rule(&self, list: RuleList, rule: &str) -> Result<(), String> {
         let mut rules = Rules::default();
-        let source = RuleSource::of(Scope::Session);
+        let source = RuleSource::of(SettingsScope::Session);
         let added = rules.add(list, rule, source, &self.bases());
         added.map_err(|problem| problem.to_string())?;
         let problems = rules.resolve_for_tools(&crate::settings::known_tools());
@@ -106,9 +106,9 @@ impl SessionInput {
         }
     }
 
-    fn bases(&self) -> haft_engine::permissions::Bases {
+    fn bases(&self) -> haft_engine::permissions::PatternBases {
         let places = &self.0.permitted.settings.places;
-        haft_engine::permissions::Bases {
+        haft_engine::permissions::PatternBases {
             home: places.home.clone(),
             slash: places.cwd.clone(),
             cwd: places.cwd.clone(),

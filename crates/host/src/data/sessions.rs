@@ -8,7 +8,7 @@ use std::{
     time::SystemTime,
 };
 
-use haft_agent::Sessions;
+use haft_agent::ProjectSessions;
 use haft_contract::{Content, SessionId};
 use serde::Deserialize;
 use serde_json::Value;
@@ -96,7 +96,7 @@ pub fn session_entries(
     let folder = environment.project_folder(cwd);
     let projects = folder.as_deref().and_then(Path::parent);
     let sessions = match projects.filter(|_| all) {
-        Some(projects) => Sessions::all_projects(projects)?,
+        Some(projects) => ProjectSessions::all_projects(projects)?,
         None => vec![here],
     };
     let mut entries = Vec::new();

@@ -81,7 +81,7 @@ impl SessionInput {
 
     #[cfg(feature = "shell")]
     fn output_file(&self, id: &str) -> Option<PathBuf> {
-        let shell = self.0.access.service::<haft_tools::Shell>()?;
+        let shell = self.0.access.service::<haft_tools::ShellService>()?;
         let known = shell.tasks().list().into_iter();
         known
             .filter(|task| task.id == id)

@@ -150,10 +150,10 @@ impl SessionInput {
         let services = self.0.access.services().ok_or(NOT_BEGUN)?;
         let cwd = &self.0.config.cwd;
         match which {
-            UndoWhich::Entry(id) => take_back(services, &Taken::Unit(id.clone()), preview, cwd),
+            UndoWhich::Entry(id) => take_back(services, &UndoTarget::Unit(id.clone()), preview, cwd),
             UndoWhich::Since(message) => {
                 let since = self.time_of(*message)?;
-                take_back(services, &Taken::Since(since), preview, cwd)
+                take_back(services, &UndoTarget::Since(since), preview, cwd)
             }
             UndoWhich::Newest(count) => {
                 let standing = list(services)?.into_iter();
@@ -162,7 +162,7 @@ impl SessionInput {
                 let mut all = UndoReport::default();
                 for _ in 0..(*count).max(1) {
                     let Some(entry) = standing.next() else { break };
-                    let one = take_back(services, &Taken::Unit(entry.id), preview, cwd)?;
+                    let one = take_back(services, &UndoTarget::Unit(entry.id), preview, cwd)?;
                     all.cards.extend(one.cards);
                     all.left.extend(one.left);
                     all.redo = one.redo.or(all.redo);
@@ -243,7 +243,7 @@ impl SessionInput {
     not(feature = "fs"),
     expect(dead_code, reason = "without file tools nothing is changed")
 )]
-pub(crate) enum Taken {
+pub(crate) enum UndoTarget {
     Unit(String),
     Since(SystemTime),
 }
@@ -296,15 +296,15 @@ fn change_of(change: haft_tools::journal::ChangeKind) -> FileChangeKind {
 #[cfg(feature = "fs")]
 pub(crate) fn take_back(
     services: &Services,
-    which: &Taken,
+    which: &UndoTarget,
     preview: bool,
     cwd: &std::path::Path,
 ) -> Result<UndoReport, String> {
-    use haft_contract::{CardPiece, DiffHunk};
-    use haft_tools::journal::Which;
+    use haft_contract::{CardSection, DiffHunk};
+    use haft_tools::journal::UndoSelection;
     let which = match which {
-        Taken::Unit(id) => Which::Unit(id.clone()),
-        Taken::Since(since) => Which::Since(*since),
+        UndoTarget::Unit(id) => UndoSelection::Unit(id.clone()),
+        UndoTarget::Since(since) => UndoSelection::Since(*since),
     };
     let undone = haft_tools::undo_changes(services, &which, preview, "undo")?;
     let cards = undone.files.iter().map(|file| {
@@ -327,7 +327,7 @@ pub(crate) fn take_back(
         let (added, removed) = (file.patch.added, file.patch.removed);
         Card::new("Undo", name.display().to_string())
             .with_summary(format!("{did} (+{added} -{removed})"))
-            .with(CardPiece::Diff(hunks.collect()))
+            .with(CardSection::Diff(hunks.collect()))
     });
     Ok(UndoReport {
         cards: cards.collect(),
@@ -345,7 +345,7 @@ fn list(_: &Services) -> Result<Vec<UndoEntry>, String> {
 #[cfg(not(feature = "fs"))]
 pub(crate) fn take_back(
     _: &Services,
-    _: &Taken,
+    _: &UndoTarget,
     _: bool,
     _: &std::path::Path,
 ) -> Result<UndoReport, String> {

@@ -6,7 +6,7 @@ use std::{path::PathBuf, sync::Arc};
 use haft_contract::{Services, ToolSpec, ToolUse};
 use haft_engine::{
     Engine, Registry, SessionContext,
-    permissions::{Facts, rules::is_known},
+    permissions::{CallFacts, rules::is_known},
 };
 use serde_json::{Map, Value, json};
 
@@ -14,11 +14,11 @@ use super::stand_in;
 
 /// A pool of all tools that a question may be about, including those that the session bans or
 /// cannot offer.
-pub struct CallJudge {
+pub struct CallExplainer {
     engine: Arc<Engine>,
 }
 
-impl CallJudge {
+impl CallExplainer {
     /// Creates a pool with the services of a session.
     pub(crate) async fn new(services: Services, folder: PathBuf) -> anyhow::Result<Self> {
         let mut all = haft_tools::usable(&services);
@@ -48,7 +48,7 @@ impl CallJudge {
         tool: &str,
         input: Value,
         context: &SessionContext,
-    ) -> Result<Facts, String> {
+    ) -> Result<CallFacts, String> {
         if self.engine.pool().find(tool).is_none()
             && let Some(other) = stand_in::of_server(tool)
                 .or_else(|| is_known(tool).then(|| stand_in::unknown(tool)))

@@ -11,25 +11,25 @@ use std::sync::Arc;
 
 use haft_contract::Confinement;
 use haft_engine::permissions::{
-    Behavior, Covered, Decision, Facts, Policy, confine, decide, parts, profile,
+    Behavior, PartCoverage, Decision, CallFacts, Policy, confine, decide, parts, profile,
     sandbox::{ProfileReason, SettingsHosts},
     suggest, uncovered_parts,
 };
 use serde_json::Value;
 
-pub use self::{judge::CallJudge, question::CallQuestion};
-use crate::{OpenError, Permitted, SessionConfig, SessionParts, open_tools};
+pub use self::{judge::CallExplainer, question::CallQuestion};
+use crate::{OpenError, ResolvedSettings, SessionConfig, SessionParts, open_tools};
 
 /// An explained call.
 pub struct ExplainedCall {
     /// The facts of the call.
-    pub facts: Facts,
+    pub facts: CallFacts,
     /// The decision and its reason.
     pub decision: Decision,
     /// The rules that would allow it, if it would ask.
     pub rules: Vec<String>,
     /// The parts of its command line with their nesting depth, and what covers each.
-    pub parts: Vec<(usize, Covered)>,
+    pub parts: Vec<(usize, PartCoverage)>,
     /// The confinement of its command. `None`: it has no command, or would not run.
     pub confinement: Option<ExplainedConfinement>,
     /// Settings that are ignored until the directory is trusted.
@@ -61,9 +61,9 @@ impl ExplainedCall {
                 let part = &all[*at];
                 let indent = "  ".repeat(parts::part_depth(all, part) + 1);
                 let covered = match covered {
-                    Covered::Harmless => "harmless".to_owned(),
-                    Covered::ByRule(because) => format!("allowed: {because}"),
-                    Covered::Uncovered(why) => format!("asks: {why}"),
+                    PartCoverage::Harmless => "harmless".to_owned(),
+                    PartCoverage::ByRule(because) => format!("allowed: {because}"),
+                    PartCoverage::Uncovered(why) => format!("asks: {why}"),
                 };
                 let name = parts::part_text(part, &shell.line).replace('\n', " ");
                 text += &format!("\n{indent}{name}  {covered}");
@@ -93,12 +93,12 @@ pub async fn explain_call(
     let mut config = config.clone();
     // A missing directory would prevent a session, but does not affect the explanation.
     config.directories.retain(|directory| directory.is_dir());
-    let left_out = Permitted::load(&config)?.settings.left_out;
+    let left_out = ResolvedSettings::load(&config)?.settings.left_out;
     let haft = open_tools(&config, parts).await?;
     let context = haft.context();
     let mut policy = haft.engine().policy(&context);
     let folder = haft.engine().folder().to_path_buf();
-    let judge = CallJudge::new(haft.services().clone(), folder).await?;
+    let judge = CallExplainer::new(haft.services().clone(), folder).await?;
     let facts = judge.facts(tool, input, &context).await;
     let facts = facts.map_err(anyhow::Error::msg)?;
     // Decide as in a session: a command that relies on confinement asks if nothing confines it.
@@ -126,7 +126,7 @@ pub async fn explain_call(
     })
 }
 
-fn confinement(policy: &Policy, facts: &Facts) -> Option<ExplainedConfinement> {
+fn confinement(policy: &Policy, facts: &CallFacts) -> Option<ExplainedConfinement> {
     let (_, reason) = profile(policy, facts)?;
     Some(ExplainedConfinement {
         confinement: confine(policy, facts)?,

@@ -7,14 +7,14 @@ use haft_contract::{PermissionMode, Services, SessionId};
 use haft_engine::{
     SessionContext,
     permissions::{
-        Bases, Behavior, Facts, HookWord, List, Policy, RuleSource, Rules, Scope, decide,
-        rules::{RuleProblem, Target, target},
+        PatternBases, Behavior, CallFacts, HookPermission, List, Policy, RuleSource, Rules, SettingsScope, decide,
+        rules::{RuleProblem, UrlTarget, target},
     },
 };
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::CallJudge;
+use super::CallExplainer;
 use crate::{Environment, OpenError};
 
 /// A call, and everything that its decision depends on.
@@ -48,7 +48,7 @@ struct RuleTexts {
     deny: Vec<String>,
 }
 
-impl CallJudge {
+impl CallExplainer {
     /// Creates an explainer for questions that contain all rules, without the services of a
     /// session.
     pub async fn standalone() -> Result<Self, OpenError> {
@@ -80,8 +80,8 @@ impl CallJudge {
         };
         let mut facts = self.facts(&question.tool, question.input, &context).await?;
         match question.hook.as_deref() {
-            Some("allow") => facts.hook = HookWord::Allow,
-            Some("ask") => facts.hook = HookWord::Ask,
+            Some("allow") => facts.hook = HookPermission::Allow,
+            Some("ask") => facts.hook = HookPermission::Ask,
             Some("deny") => return Ok((Behavior::Deny, "a hook decided so".to_owned())),
             _ => {}
         }
@@ -101,14 +101,14 @@ impl CallQuestion {
     /// Returns the rules of the question, and their problems.
     fn rules(&self, home: Option<&PathBuf>) -> (Rules, Vec<RuleProblem>) {
         let scope = match self.rule_source.as_deref() {
-            Some(source) if source.starts_with("user") => Scope::User,
-            _ => Scope::Project,
+            Some(source) if source.starts_with("user") => SettingsScope::User,
+            _ => SettingsScope::Project,
         };
-        let bases = Bases {
+        let bases = PatternBases {
             cwd: self.cwd.clone(),
             home: home.unwrap_or(&self.cwd).clone(),
             slash: match (home, scope) {
-                (Some(home), Scope::User) => home.join(".claude"),
+                (Some(home), SettingsScope::User) => home.join(".claude"),
                 _ => self.cwd.clone(),
             },
         };
@@ -129,7 +129,7 @@ impl CallQuestion {
 }
 
 /// Applies the simulated results of lookups to the facts.
-fn simulated(facts: &mut Facts, simulate: &Value) {
+fn simulated(facts: &mut CallFacts, simulate: &Value) {
     let texts = |names: &[&str]| -> Vec<String> {
         let named = names.iter().filter_map(|name| simulate.get(name));
         named
@@ -154,7 +154,7 @@ fn simulated(facts: &mut Facts, simulate: &Value) {
         if !same_host {
             facts
                 .fetches
-                .push(target(&url).unwrap_or_else(Target::none));
+                .push(target(&url).unwrap_or_else(UrlTarget::none));
         }
     }
     let addresses = texts(&[

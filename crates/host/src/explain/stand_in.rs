@@ -46,7 +46,7 @@ pub(super) fn missing(tools: &[Arc<dyn DynTool>]) -> Vec<Arc<dyn DynTool>> {
     };
     all.into_iter()
         .filter(|(name, _)| !is_taken(name))
-        .map(|(name, profile)| Arc::new(StandIn::new(name, profile)) as Arc<dyn DynTool>)
+        .map(|(name, profile)| Arc::new(PlaceholderTool::new(name, profile)) as Arc<dyn DynTool>)
         .collect()
 }
 
@@ -57,20 +57,20 @@ pub(super) fn of_server(name: &str) -> Option<Arc<dyn DynTool>> {
         origin: ToolOrigin::Server(server.to_owned().into()),
         ..Profile::default()
     };
-    Some(Arc::new(StandIn::new(name, profile)))
+    Some(Arc::new(PlaceholderTool::new(name, profile)))
 }
 
 /// Returns a placeholder for a tool of which only the name is known.
 pub(super) fn unknown(name: &str) -> Arc<dyn DynTool> {
-    Arc::new(StandIn::new(name, Profile::default()))
+    Arc::new(PlaceholderTool::new(name, Profile::default()))
 }
 
 /// A tool of which only the profile is known.
-struct StandIn {
+struct PlaceholderTool {
     spec: ToolSpec,
 }
 
-impl StandIn {
+impl PlaceholderTool {
     fn new(name: &str, profile: Profile) -> Self {
         Self {
             spec: ToolSpec {
@@ -83,22 +83,22 @@ impl StandIn {
     }
 }
 
-impl DynTool for StandIn {
+impl DynTool for PlaceholderTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn bind(self: Arc<Self>, input: Value) -> Result<Box<dyn BoundCall>, ToolError> {
-        Ok(Box::new(StandInCall { tool: self, input }))
+        Ok(Box::new(PlaceholderCall { tool: self, input }))
     }
 }
 
-struct StandInCall {
-    tool: Arc<StandIn>,
+struct PlaceholderCall {
+    tool: Arc<PlaceholderTool>,
     input: Value,
 }
 
-impl BoundCall for StandInCall {
+impl BoundCall for PlaceholderCall {
     fn spec(&self) -> &ToolSpec {
         &self.tool.spec
     }

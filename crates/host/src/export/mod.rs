@@ -19,11 +19,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_agent::transcript::{StoreError, history};
+use haft_agent::transcript::{TranscriptStoreError, history};
 use haft_models::Prices;
 
 use self::outline::Outline;
-use crate::{Permitted, SessionConfig, model};
+use crate::{ResolvedSettings, SessionConfig, model};
 
 /// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub enum ExportError {
     Empty,
     /// The transcript cannot be read.
     #[error(transparent)]
-    Transcript(#[from] StoreError),
+    Transcript(#[from] TranscriptStoreError),
     /// The file already exists.
     #[error("{file} exists already and was not touched; name another file, or replace it explicitly", file = file.display())]
     Exists {
@@ -82,7 +82,7 @@ pub enum ExportError {
 
 /// Returns the model prices from the settings, or the public list if the settings cannot be read.
 pub fn prices(config: &SessionConfig) -> Prices {
-    let permitted = Permitted::load(config).ok();
+    let permitted = ResolvedSettings::load(config).ok();
     let prices = permitted.and_then(|one| model::prices(&config.model, &one.settings).ok());
     prices.unwrap_or_else(Prices::listed)
 }

@@ -7,7 +7,7 @@ use haft_mcp::client::{
 };
 
 use super::{
-    approvals::Decides,
+    approvals::PinDecider,
     check::checked,
     session_host::{http, token_store},
 };
@@ -32,7 +32,7 @@ async fn log_in(
     name: &str,
     visit: &(dyn Fn(&str) + Send + Sync),
 ) -> anyhow::Result<()> {
-    let (config, servers) = checked(config, Some(name), Decides::no_one()).await?;
+    let (config, servers) = checked(config, Some(name), PinDecider::no_one()).await?;
     let server = servers.server(name).map_err(anyhow::Error::msg)?;
     let (kind, _) = server
         .entry()

@@ -8,31 +8,31 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use haft_agent::subagents::OwnTools;
+use haft_agent::subagents::AgentServerTools;
 use haft_contract::BoxFuture;
 use haft_extensions::{AgentDefinition, ExtensionOrigin, ExtensionPlaces};
 use haft_mcp::client::{ServerEntry, ServerScope, Servers, SkippedServer};
 use serde_json::Value;
 
 use super::{policy::ServerPolicy, sources};
-use crate::{SessionConfig, event::Events, settings::Permitted};
+use crate::{SessionConfig, event::EventEmitter, settings::ResolvedSettings};
 
 /// Connects the servers of agents.
 #[derive(Clone)]
 pub(crate) struct AgentServers {
     /// The servers of the session.
     servers: Arc<Servers>,
-    door: Arc<Door>,
-    problems: Arc<SaidOnce>,
+    door: Arc<ServerAdmission>,
+    problems: Arc<WarnOnce>,
 }
 
 /// Warns about each problem only once, regardless of the number of subagents that have it.
-struct SaidOnce {
-    events: Arc<Events>,
+struct WarnOnce {
+    events: Arc<EventEmitter>,
     said: Mutex<BTreeSet<String>>,
 }
 
-impl SaidOnce {
+impl WarnOnce {
     fn warn(&self, problems: &[String]) {
         for problem in problems {
             let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,7 +44,7 @@ impl SaidOnce {
 }
 
 /// Decides which servers defined by agents may start.
-struct Door {
+struct ServerAdmission {
     policy: ServerPolicy,
     /// The reason why only servers from other sources may be used, if so.
     exclusive: Option<&'static str>,
@@ -68,15 +68,15 @@ impl AgentServers {
     pub(crate) fn new(
         servers: &Arc<Servers>,
         config: &SessionConfig,
-        permitted: &Permitted,
+        permitted: &ResolvedSettings,
         places: &ExtensionPlaces,
-        events: &Arc<Events>,
+        events: &Arc<EventEmitter>,
     ) -> Self {
         let settings = &permitted.settings;
         let exclusive = sources::managed_file(&settings.places)
             .is_some()
             .then_some("an administrator says which servers there are (managed-mcp.json)");
-        let door = Door {
+        let door = ServerAdmission {
             policy: ServerPolicy::of(settings),
             exclusive,
             is_strict: config.strict_mcp,
@@ -87,7 +87,7 @@ impl AgentServers {
         Self {
             servers: Arc::clone(servers),
             door: Arc::new(door),
-            problems: Arc::new(SaidOnce {
+            problems: Arc::new(WarnOnce {
                 events: Arc::clone(events),
                 said: Mutex::default(),
             }),
@@ -113,7 +113,7 @@ impl AgentServers {
     }
 
     /// Returns the tools of the servers that a kind names; `None` if it names none.
-    pub(crate) fn tools(&self, kind: &AgentDefinition) -> Option<BoxFuture<'static, OwnTools>> {
+    pub(crate) fn tools(&self, kind: &AgentDefinition) -> Option<BoxFuture<'static, AgentServerTools>> {
         if kind.mcp_servers.is_empty() {
             return None;
         }
@@ -127,17 +127,17 @@ impl AgentServers {
     }
 }
 
-async fn connect(named: NamedServers, servers: Arc<Servers>) -> OwnTools {
-    let mut found = OwnTools {
+async fn connect(named: NamedServers, servers: Arc<Servers>) -> AgentServerTools {
+    let mut found = AgentServerTools {
         missing: named.refused.iter().map(in_words).collect(),
-        ..OwnTools::default()
+        ..AgentServerTools::default()
     };
     let own: Vec<String> = named.own.iter().map(|entry| entry.name.clone()).collect();
     let beside = match own.is_empty() {
         true => None,
         false => servers.connect_separately(named.own.into_iter().map(Ok)),
     };
-    let beside = beside.map(|servers| EndsOwnServers(Arc::new(servers)));
+    let beside = beside.map(|servers| AgentServersGuard(Arc::new(servers)));
     let all = named.of_session.iter().map(|name| (name, Some(&servers)));
     let own = own.iter();
     let all = all.chain(own.map(|name| (name, beside.as_ref().map(|beside| &beside.0))));
@@ -162,15 +162,15 @@ async fn connect(named: NamedServers, servers: Arc<Servers>) -> OwnTools {
 }
 
 /// Ends the servers of a subagent when it is dropped.
-struct EndsOwnServers(Arc<Servers>);
+struct AgentServersGuard(Arc<Servers>);
 
-impl Drop for EndsOwnServers {
+impl Drop for AgentServersGuard {
     fn drop(&mut self) {
         self.0.close_now();
     }
 }
 
-impl Door {
+impl ServerAdmission {
     fn read(&self, kind: &AgentDefinition) -> NamedServers {
         let mut named = NamedServers::default();
         for one in &kind.mcp_servers {
@@ -258,8 +258,8 @@ mod tests {
 
     use super::*;
 
-    fn door(project: &Path) -> Door {
-        Door {
+    fn door(project: &Path) -> ServerAdmission {
+        ServerAdmission {
             policy: ServerPolicy::default(),
             exclusive: None,
             is_strict: false,
@@ -284,7 +284,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let door = || door(dir.path());
         let servers = json!(["github", {"own": {"command": "x"}, "off": {"command": "y"}}, {"bad": {"url": "z"}}, 7]);
-        let outcome = |door: &Door, origin: ExtensionOrigin| {
+        let outcome = |door: &ServerAdmission, origin: ExtensionOrigin| {
             let mut kind = AgentDefinition::new("k", "d", "p", origin);
             kind.file = Some(file.clone());
             kind.mcp_servers = servers.as_array().cloned().unwrap();
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(trusted.1, "own");
         let closed = [
             (
-                Door {
+                ServerAdmission {
                     trusted: false,
                     ..door()
                 },
@@ -320,7 +320,7 @@ mod tests {
                 "untrusted",
             ),
             (
-                Door {
+                ServerAdmission {
                     is_strict: true,
                     ..door()
                 },
@@ -328,7 +328,7 @@ mod tests {
                 "policy",
             ),
             (
-                Door {
+                ServerAdmission {
                     exclusive: Some("m"),
                     ..door()
                 },

@@ -21,8 +21,8 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card, CardPiece,
-    SecretFile, SecretPath, approval::NobodyToAsk,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card, CardSection,
+    SecretFile, SecretPath, approval::NoApprover,
 };
 use haft_engine::settings::trust;
 use haft_mcp::client::{ApprovedTools, ServerEntry, ServerScope, ToolApprovals};
@@ -61,17 +61,17 @@ struct PinnedServer {
 type Pins = BTreeMap<String, BTreeMap<String, Vec<PinnedServer>>>;
 
 /// Decides about changed servers and tools.
-pub(crate) enum Decides {
+pub(crate) enum PinDecider {
     /// The user, if one can be asked. The function reports warnings.
     User(Arc<dyn Approver>, Arc<dyn Fn(&str) + Send + Sync>),
     /// Approves the current state of everything. The differences are collected here.
     Approve(Arc<Mutex<Vec<String>>>),
 }
 
-impl Decides {
+impl PinDecider {
     /// Leaves out changed tools without asking or warning.
     pub(crate) fn no_one() -> Self {
-        Self::User(Arc::new(NobodyToAsk), Arc::new(|_| {}))
+        Self::User(Arc::new(NoApprover), Arc::new(|_| {}))
     }
 
     fn can_ask(&self) -> bool {
@@ -92,7 +92,7 @@ impl Decides {
 pub(crate) struct PinnedTools {
     pub(crate) file: SecretPath,
     pub(crate) directory: String,
-    pub(crate) decides: Decides,
+    pub(crate) decides: PinDecider,
     /// Changes that were denied or reported in this session, which are not asked about again.
     pub(crate) asked: Mutex<BTreeSet<String>>,
 }
@@ -214,7 +214,7 @@ fn is_pinned(scope: ServerScope) -> bool {
 
 impl PinnedTools {
     /// Creates the approvals for servers of this session's directory.
-    pub(crate) fn of(config: &SessionConfig, decides: Decides) -> Self {
+    pub(crate) fn of(config: &SessionConfig, decides: PinDecider) -> Self {
         let places = config.environment.settings_places(&config.cwd);
         Self {
             file: SecretFile::McpApprovals.below(&places.user),
@@ -300,12 +300,12 @@ impl PinnedTools {
     /// Returns whether the user approves the change, which the request shows.
     async fn ask_user(&self, server: &str, reason: String, what: &str) -> bool {
         let approver = match &self.decides {
-            Decides::Approve(approved) => {
+            PinDecider::Approve(approved) => {
                 let mut approved = approved.lock().unwrap_or_else(PoisonError::into_inner);
                 approved.push(format!("{reason}:\n{what}"));
                 return true;
             }
-            Decides::User(approver, _) => approver,
+            PinDecider::User(approver, _) => approver,
         };
         if !approver.is_available() {
             return false;
@@ -318,7 +318,7 @@ impl PinnedTools {
                 title: "MCP server".to_owned(),
                 subject: server.to_owned(),
                 summary: String::new(),
-                body: vec![CardPiece::Text(what.to_owned())],
+                body: vec![CardSection::Text(what.to_owned())],
             },
             // For front ends that show no card.
             reason: format!("{reason}:\n{what}"),

@@ -18,7 +18,7 @@ impl Approver for FixedAnswers {
     fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         // The difference is what a person must see.
         let shown = format!("{:?}: {:?}", request.reasons, request.card.body);
-        let [CardPiece::Text(what)] = &request.card.body[..] else {
+        let [CardSection::Text(what)] = &request.card.body[..] else {
             panic!("{shown}");
         };
         assert!(request.reason.ends_with(what.as_str()), "{shown}");
@@ -39,7 +39,7 @@ impl PinSetting {
         }
     }
 
-    fn pinned(&self, decides: Decides) -> PinnedTools {
+    fn pinned(&self, decides: PinDecider) -> PinnedTools {
         PinnedTools {
             file: SecretFile::McpApprovals.below(self.dir.path()),
             directory: "/p".to_owned(),
@@ -53,13 +53,13 @@ impl PinSetting {
         let said = Arc::clone(&self.said);
         let warn: Arc<dyn Fn(&str) + Send + Sync> =
             Arc::new(move |text| said.lock().unwrap().push(text.to_owned()));
-        self.pinned(Decides::User(Arc::new(NobodyToAsk), warn))
+        self.pinned(PinDecider::User(Arc::new(NoApprover), warn))
     }
 
     /// Someone is there, and says this.
     fn person(&self, answer: bool) -> PinnedTools {
         let answers = FixedAnswers(answer, Arc::clone(&self.said));
-        self.pinned(Decides::User(Arc::new(answers), Arc::new(|_| {})))
+        self.pinned(PinDecider::User(Arc::new(answers), Arc::new(|_| {})))
     }
 
     fn taken(&self) -> String {
@@ -170,7 +170,7 @@ async fn another_command_is_asked_about_and_the_persons_own_is_said_where_no_one
     }
     // Who approves without being asked sees it, too.
     let approved = Arc::new(Mutex::default());
-    let approves = setting.pinned(Decides::Approve(Arc::clone(&approved)));
+    let approves = setting.pinned(PinDecider::Approve(Arc::clone(&approved)));
     assert!(
         approves
             .may_start(&entry(ServerScope::Plugin, "new"))

@@ -13,10 +13,10 @@ use haft_mcp::client::{
 use serde_json::Value;
 
 use super::{
-    approvals::{Decides, PinnedTools},
+    approvals::{PinDecider, PinnedTools},
     collect_servers, options,
 };
-use crate::{OpenError, SessionConfig, extensions::Extensions, plugins, settings::Permitted};
+use crate::{OpenError, SessionConfig, extensions::SessionExtensions, plugins, settings::ResolvedSettings};
 
 /// Returns the servers that a session with this configuration would have, without connecting them.
 pub fn named_servers(config: &SessionConfig) -> Result<ServerList, OpenError> {
@@ -41,7 +41,7 @@ pub async fn approve_server(config: &SessionConfig, name: &str) -> Result<Vec<St
 /// Deletes the approvals for the servers of this project; they are asked about or pinned again.
 /// Returns whether there were any.
 pub fn forget_approvals(config: &SessionConfig) -> Result<bool, OpenError> {
-    let forgotten = PinnedTools::of(config, Decides::no_one()).reset();
+    let forgotten = PinnedTools::of(config, PinDecider::no_one()).reset();
     Ok(forgotten.map_err(anyhow::Error::from)?)
 }
 
@@ -49,14 +49,14 @@ pub fn forget_approvals(config: &SessionConfig) -> Result<bool, OpenError> {
 /// known.
 pub(crate) fn project_server_changes(config: &SessionConfig, name: &str, entry: &Value) -> String {
     match ServerEntry::read(name, entry, ServerScope::Project) {
-        Ok(entry) => PinnedTools::of(config, Decides::no_one()).entry_changes(&entry),
+        Ok(entry) => PinnedTools::of(config, PinDecider::no_one()).entry_changes(&entry),
         Err(_) => String::new(),
     }
 }
 
 async fn approve(config: &SessionConfig, name: &str) -> anyhow::Result<Vec<String>> {
     let approved = Arc::new(Mutex::default());
-    let decides = Decides::Approve(Arc::clone(&approved));
+    let decides = PinDecider::Approve(Arc::clone(&approved));
     let (_, servers) = checked(config, Some(name), decides).await?;
     let server = servers.server(name).map_err(anyhow::Error::msg)?;
     let connected = server.connected().await.map(drop);
@@ -67,7 +67,7 @@ async fn approve(config: &SessionConfig, name: &str) -> anyhow::Result<Vec<Strin
 }
 
 async fn check(config: &SessionConfig, only: Option<&str>) -> anyhow::Result<ServerList> {
-    let (_, servers) = checked(config, only, Decides::no_one()).await?;
+    let (_, servers) = checked(config, only, PinDecider::no_one()).await?;
     let list = servers.list();
     servers.close().await;
     Ok(list)
@@ -77,14 +77,14 @@ async fn check(config: &SessionConfig, only: Option<&str>) -> anyhow::Result<Ser
 pub(super) async fn checked(
     config: &SessionConfig,
     only: Option<&str>,
-    decides: Decides,
+    decides: PinDecider,
 ) -> anyhow::Result<(SessionConfig, Servers)> {
     let (config, permitted, servers) = named(config)?;
     servers.disable(|entry| only.is_some_and(|only| entry.name != only));
     let folder = config.environment.temporary_folder();
     let options = options(&config, &permitted, &folder, decides)?;
     let limit = options.connect + Duration::from_secs(1);
-    let host = Silent {
+    let host = QuietClientHost {
         cwd: config.cwd.clone(),
     };
     servers.start(options, Arc::new(host), None);
@@ -94,24 +94,24 @@ pub(super) async fn checked(
     Ok((config, servers))
 }
 
-pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, Permitted, Servers)> {
-    let permitted = Permitted::load(config).map_err(OpenError::into_inner)?;
+pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, ResolvedSettings, Servers)> {
+    let permitted = ResolvedSettings::load(config).map_err(OpenError::into_inner)?;
     let config = SessionConfig {
         environment: permitted.environment.clone(),
         ..config.clone()
     };
-    let extensions = Extensions::load(&config, &permitted);
+    let extensions = SessionExtensions::load(&config, &permitted);
     let brought = plugins::additions(&extensions.places, &permitted);
     let servers = collect_servers(&config, &permitted, &brought.servers)?;
     Ok((config, permitted, servers))
 }
 
 /// Reports nothing, because the list contains everything.
-struct Silent {
+struct QuietClientHost {
     cwd: PathBuf,
 }
 
-impl ClientHost for Silent {
+impl ClientHost for QuietClientHost {
     fn warn(&self, _: &str) {}
 
     fn roots(&self) -> Vec<PathBuf> {

@@ -13,8 +13,8 @@ use haft_mcp::client::{ServerEntry, ServerScope};
 use serde_json::{Map, Value, json};
 
 use super::{
-    approvals::{Decides, PinnedTools},
-    sources::{UserFile, project_file, project_keys},
+    approvals::{PinDecider, PinnedTools},
+    sources::{UserConfigFile, project_file, project_keys},
 };
 use crate::SessionConfig;
 
@@ -44,7 +44,7 @@ pub fn add_server(
     write(&file, &document)?;
     // Users approve an entry by writing it, except in the project's file, which is also for others.
     if scope != ServerScope::Project {
-        PinnedTools::of(config, Decides::no_one()).forget_server(&named)?;
+        PinnedTools::of(config, PinDecider::no_one()).forget_server(&named)?;
     }
     Ok(file)
 }
@@ -88,7 +88,7 @@ fn file_of(config: &SessionConfig, scope: ServerScope) -> anyhow::Result<PathBuf
     let places = config.environment.settings_places(&config.cwd);
     match scope {
         ServerScope::Local | ServerScope::User => {
-            Ok(UserFile::path(&places.home, &places.user).into_path_buf())
+            Ok(UserConfigFile::path(&places.home, &places.user).into_path_buf())
         }
         ServerScope::Project => {
             let there = project_file(&config.cwd);

@@ -6,29 +6,29 @@ use std::sync::{Arc, Weak};
 use haft_agent::NoticeLevel;
 use haft_engine::{
     Engine, SessionContext,
-    hooks::{Heard, HookFormAction, HookFormAnswer, HookMoment},
+    hooks::{HandlerOutput, HookFormAction, HookFormAnswer, HookEventKind},
 };
 use haft_mcp::client::{Elicitation, ElicitationAnswer, ElicitationKind};
 use serde_json::{Map, Value, json};
 
-use crate::{event::Events, input::SharedState};
+use crate::{event::EventEmitter, input::SharedState};
 
 /// The elicitation hooks of a session. Holds only a weak reference to it.
 pub(crate) struct ElicitationHooks {
     session: Weak<SharedState>,
-    events: Arc<Events>,
+    events: Arc<EventEmitter>,
     /// Hooks exist before the session is set up.
     is_expected: bool,
 }
 
 /// The engine and context of a session that is set up.
-type SetUp = (Arc<Engine>, SessionContext);
+type ReadySession = (Arc<Engine>, SessionContext);
 
 impl ElicitationHooks {
     /// Creates the hooks. `is_expected`: some were given with the first message.
-    pub(crate) fn new(session: &Arc<SharedState>, events: &Arc<Events>, is_expected: bool) -> Self {
+    pub(crate) fn new(session: &Arc<SharedState>, events: &Arc<EventEmitter>, is_expected: bool) -> Self {
         Self {
-            is_expected: is_expected || !session.permitted.hooks.has_no_handlers(HookMoment::ELICITATION),
+            is_expected: is_expected || !session.permitted.hooks.has_no_handlers(HookEventKind::ELICITATION),
             session: Arc::downgrade(session),
             events: Arc::clone(events),
         }
@@ -37,7 +37,7 @@ impl ElicitationHooks {
     /// Returns whether a hook may answer.
     pub(crate) fn may_answer(&self) -> bool {
         match self.session() {
-            Some((engine, _)) => !engine.hooks().has_no_handlers(HookMoment::ELICITATION),
+            Some((engine, _)) => !engine.hooks().has_no_handlers(HookEventKind::ELICITATION),
             None => self.is_expected,
         }
     }
@@ -60,7 +60,7 @@ impl ElicitationHooks {
                 put("elicitation_id", json!(id))
             }
         };
-        let answer = self.fire(&session, HookMoment::ELICITATION, asked, fields);
+        let answer = self.fire(&session, HookEventKind::ELICITATION, asked, fields);
         Some(in_place_of_a_person(answer.await?))
     }
 
@@ -89,7 +89,7 @@ impl ElicitationHooks {
         if let ElicitationKind::Url { id, .. } = &asked.kind {
             put("elicitation_id", json!(id));
         }
-        let changed = self.fire(&session, HookMoment::ELICITATION_RESULT, asked, fields);
+        let changed = self.fire(&session, HookEventKind::ELICITATION_RESULT, asked, fields);
         match changed.await {
             None => answer,
             // Fields that the hook omits keep the user's values.
@@ -156,19 +156,19 @@ impl ElicitationHooks {
         }
     }
 
-    fn session(&self) -> Option<SetUp> {
+    fn session(&self) -> Option<ReadySession> {
         self.session.upgrade()?.access.engine()
     }
 
     async fn fire(
         &self,
-        (engine, context): &SetUp,
-        event: HookMoment,
+        (engine, context): &ReadySession,
+        event: HookEventKind,
         asked: &Elicitation,
         fields: Map<String, Value>,
     ) -> Option<HookFormAnswer> {
         let heard = engine.fire(event, &asked.server, fields, context).await;
-        for Heard { label, output: said, .. } in &heard {
+        for HandlerOutput { label, output: said, .. } in &heard {
             if let Some(failure) = &said.failure {
                 let text = format!("{label} hook error: {failure}");
                 self.events.notice(NoticeLevel::Warning, text);

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use haft_contract::BoxFuture;
-use haft_engine::hooks::CallServers;
+use haft_engine::hooks::McpToolCaller;
 use haft_mcp::{
     client::{Servers, text_of},
-    peer::{Patience, PeerError},
+    peer::{RequestTimeout, PeerError},
 };
 use serde_json::Value;
 
 /// The servers of a session, for its hooks.
 pub(crate) struct HookServers(pub(crate) Arc<Servers>);
 
-impl CallServers for HookServers {
+impl McpToolCaller for HookServers {
     fn call<'a>(
         &'a self,
         server: &'a str,
@@ -24,7 +24,7 @@ impl CallServers for HookServers {
             let connection = self.0.server(server)?.connected().await;
             let connection = connection.map_err(|why| format!("the MCP server {server}: {why}"))?;
             let called = connection
-                .call_tool(tool, &input, Patience::default(), |_| {})
+                .call_tool(tool, &input, RequestTimeout::default(), |_| {})
                 .await;
             let answer = called.map_err(|error| match error {
                 PeerError::Answered(error) => error.message,

@@ -28,13 +28,13 @@ mod sources;
 
 pub use account::{login_server, logout_server};
 pub(crate) use agent_servers::AgentServers;
-pub(crate) use approvals::Decides;
+pub(crate) use approvals::PinDecider;
 pub(crate) use check::project_server_changes;
 pub use check::{approve_server, check_servers, forget_approvals, named_servers};
 pub use edit::{add_server, remove_server};
 pub(crate) use elicitation_hooks::ElicitationHooks;
 pub(crate) use hook_servers::HookServers;
-pub(crate) use pending::PendingOf;
+pub(crate) use pending::SessionPendingServers;
 pub use session_host::ElicitationHost;
 pub(crate) use session_host::{SessionHost, options};
 pub(crate) use sources::{collect_servers, replace_plugins};

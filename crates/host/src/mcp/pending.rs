@@ -13,9 +13,9 @@ use crate::input::SharedState;
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Holds only a weak reference to the session.
-pub(crate) struct PendingOf(Weak<SharedState>);
+pub(crate) struct SessionPendingServers(Weak<SharedState>);
 
-impl PendingOf {
+impl SessionPendingServers {
     /// Returns the pending servers of a session, if it has any servers.
     pub(crate) fn servers(shared: &Arc<SharedState>) -> Option<Arc<dyn PendingServers>> {
         let has_any = !shared.servers.list().servers.is_empty();
@@ -23,7 +23,7 @@ impl PendingOf {
     }
 }
 
-impl PendingServers for PendingOf {
+impl PendingServers for SessionPendingServers {
     fn pending(&self) -> Vec<String> {
         let Some(shared) = self.0.upgrade() else {
             return Vec::new();

@@ -1,6 +1,6 @@
 //! The policy for servers: which of them settings allow and deny.
 
-use haft_engine::{permissions::Scope, settings::Settings};
+use haft_engine::{permissions::SettingsScope, settings::Settings};
 use haft_mcp::client::{ServerEntry, ServerKind, SkippedServer};
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub(super) struct ServerPolicy {
 
 impl ServerPolicy {
     pub(super) fn of(settings: &Settings) -> Self {
-        let is_managed = |scope: Scope| scope == Scope::Managed;
+        let is_managed = |scope: SettingsScope| scope == SettingsScope::Managed;
         let managed_only = settings.layers.iter().any(|layer| {
             is_managed(layer.scope) && layer.document.value["allowManagedMcpServersOnly"] == true
         });

@@ -2,20 +2,20 @@
 
 use haft_mcp::client::SandboxOf;
 
-use crate::settings::Permitted;
+use crate::settings::ResolvedSettings;
 
 /// Returns the function that computes the confinement of a server process.
 #[cfg(feature = "shell")]
-pub(super) fn of(permitted: &Permitted) -> Option<SandboxOf> {
-    use haft_contract::{Confined, NetworkAccess};
+pub(super) fn of(permitted: &ResolvedSettings) -> Option<SandboxOf> {
+    use haft_contract::{ConfinementProfile, NetworkAccess};
     use haft_engine::permissions::confine_program;
     use haft_mcp::client::ServerSandbox;
 
     let policy = permitted.policy();
     Some(std::sync::Arc::new(move |wanted: ServerSandbox| {
         let confined = match wanted.is_read_only {
-            true => Confined::ReadOnly,
-            false => Confined::Workspace,
+            true => ConfinementProfile::ReadOnly,
+            false => ConfinementProfile::Workspace,
         };
         let network = match wanted.has_network {
             true => NetworkAccess::Anybody,
@@ -27,6 +27,6 @@ pub(super) fn of(permitted: &Permitted) -> Option<SandboxOf> {
 
 /// A build without commands cannot confine a server, so it is not started.
 #[cfg(not(feature = "shell"))]
-pub(super) fn of(_: &Permitted) -> Option<SandboxOf> {
+pub(super) fn of(_: &ResolvedSettings) -> Option<SandboxOf> {
     None
 }

@@ -10,7 +10,7 @@ use std::{
 
 use haft_agent::NoticeLevel;
 use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card, HttpStreams,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card, HttpTransport,
     SecretFile, ToolUse, secrets,
 };
 use haft_mcp::client::oauth::TokenStore;
@@ -22,11 +22,11 @@ use haft_models::{Http, HttpOptions};
 use serde_json::{Map, Value, json};
 
 use super::{
-    approvals::{Decides, PinnedTools},
+    approvals::{PinDecider, PinnedTools},
     elicitation_hooks::ElicitationHooks,
     server_sandbox,
 };
-use crate::{Environment, SessionConfig, event::Events, settings::Permitted};
+use crate::{Environment, SessionConfig, event::EventEmitter, settings::ResolvedSettings};
 
 /// The approximate number of characters per token.
 const TOKEN: usize = 4;
@@ -44,7 +44,7 @@ pub trait ElicitationHost: Send + Sync {
 
 /// The session, as seen by servers.
 pub(crate) struct SessionHost {
-    pub(crate) events: Arc<Events>,
+    pub(crate) events: Arc<EventEmitter>,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) program: Option<Arc<dyn ElicitationHost>>,
     pub(crate) hooks: ElicitationHooks,
@@ -127,14 +127,14 @@ impl SessionHost {
 }
 
 /// A field of a form, as a question.
-struct Field {
+struct ElicitationField {
     name: String,
     schema: Value,
     question: Value,
 }
 
 /// Returns the fields of a form. A URL becomes one question: whether to visit it.
-fn fields(asked: &Elicitation) -> Vec<Field> {
+fn fields(asked: &Elicitation) -> Vec<ElicitationField> {
     let option =
         |label: &str, description: &str| json!({"label": label, "description": description});
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -148,7 +148,7 @@ fn fields(asked: &Elicitation) -> Vec<Field> {
                 option(VISITED, "I have opened the address, or will now"),
                 option("No", "The server is told so"),
             ];
-            return vec![Field {
+            return vec![ElicitationField {
                 name: String::new(),
                 schema: Value::Null,
                 question: json!({"question": question, "header": "MCP", "options": options}),
@@ -172,7 +172,7 @@ fn fields(asked: &Elicitation) -> Vec<Field> {
                 None => Vec::new(),
             },
         };
-        Field {
+        ElicitationField {
             name: name.clone(),
             schema: schema.clone(),
             question: json!({
@@ -231,8 +231,8 @@ fn label(value: &Value) -> String {
 }
 
 /// Returns the answer for the server, from the answers by the text of the questions.
-fn answered(asked: &Elicitation, fields: &[Field], answers: &Value) -> ElicitationAnswer {
-    let given = |field: &Field| {
+fn answered(asked: &Elicitation, fields: &[ElicitationField], answers: &Value) -> ElicitationAnswer {
+    let given = |field: &ElicitationField| {
         let question = field.question["question"].as_str()?;
         answers.get(question).cloned()
     };
@@ -284,9 +284,9 @@ fn value_of(schema: &Value, answer: &Value) -> Option<Value> {
 /// Returns the connection options for servers of a session.
 pub(crate) fn options(
     config: &SessionConfig,
-    permitted: &Permitted,
+    permitted: &ResolvedSettings,
     folder: &Path,
-    decides: Decides,
+    decides: PinDecider,
 ) -> anyhow::Result<ClientOptions> {
     let environment = &config.environment;
     // 0 is treated as not set.
@@ -333,7 +333,7 @@ pub(crate) fn options(
 }
 
 /// Returns the HTTP client for servers.
-pub(super) fn http(environment: &Environment) -> Arc<dyn HttpStreams> {
+pub(super) fn http(environment: &Environment) -> Arc<dyn HttpTransport> {
     Arc::new(Http::new(HttpOptions::from_variables(|name| {
         environment.variable(name)
     })))

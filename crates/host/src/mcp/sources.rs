@@ -8,21 +8,21 @@ use std::{
 use anyhow::Context;
 use haft_contract::{SecretFile, SecretPath};
 use haft_engine::{
-    permissions::Scope,
+    permissions::SettingsScope,
     settings::{SettingsPlaces, files::repository_root},
 };
 use haft_mcp::client::{ServerEntry, ServerScope, Servers, SkippedServer, entries};
 use serde_json::{Map, Value};
 
 use super::policy::ServerPolicy;
-use crate::{SessionConfig, settings::Permitted};
+use crate::{SessionConfig, settings::ResolvedSettings};
 
-type Read = Vec<Result<ServerEntry, SkippedServer>>;
+type ReadServers = Vec<Result<ServerEntry, SkippedServer>>;
 
 /// Returns all servers of a session with this configuration, including those of plugins.
 pub(crate) fn collect_servers(
     config: &SessionConfig,
-    permitted: &Permitted,
+    permitted: &ResolvedSettings,
     of_plugins: &Map<String, Value>,
 ) -> anyhow::Result<Servers> {
     let servers = Servers::default();
@@ -36,18 +36,18 @@ pub(crate) fn collect_servers(
     }
     servers.add(from_flag(&config.mcp_servers, &config.cwd)?);
     if !config.strict_mcp && !config.bare {
-        let user = UserFile::read(&places.home, &places.user, &config.cwd);
-        let counts = |scope: Scope| {
+        let user = UserConfigFile::read(&places.home, &places.user, &config.cwd);
+        let counts = |scope: SettingsScope| {
             let sources = permitted.flags.sources.as_ref();
             sources.is_none_or(|sources| sources.contains(&scope))
         };
-        if counts(Scope::Local) {
+        if counts(SettingsScope::Local) {
             servers.add(entries(&user.local, ServerScope::Local));
         }
-        if counts(Scope::Project) {
+        if counts(SettingsScope::Project) {
             project(&servers, config, permitted);
         }
-        if counts(Scope::User) {
+        if counts(SettingsScope::User) {
             servers.add(entries(&user.servers, ServerScope::User));
         }
         servers.add(entries_of_plugins(&servers, of_plugins));
@@ -64,14 +64,14 @@ pub(super) fn managed_file(places: &SettingsPlaces) -> Option<PathBuf> {
 }
 
 /// Returns the names of servers that are disabled here, regardless of their source.
-pub(super) fn disabled(config: &SessionConfig, permitted: &Permitted) -> Vec<String> {
+pub(super) fn disabled(config: &SessionConfig, permitted: &ResolvedSettings) -> Vec<String> {
     let places = &permitted.settings.places;
-    UserFile::read(&places.home, &places.user, &config.cwd).disabled
+    UserConfigFile::read(&places.home, &places.user, &config.cwd).disabled
 }
 
 /// Reads the servers of `--mcp-config`: files, or JSON. A later server replaces an earlier one with
 /// the same name.
-fn from_flag(given: &[String], cwd: &Path) -> anyhow::Result<Read> {
+fn from_flag(given: &[String], cwd: &Path) -> anyhow::Result<ReadServers> {
     let mut all: Map<String, Value> = Map::new();
     for text in given {
         let written = if text.trim_start().starts_with('{') {
@@ -91,7 +91,7 @@ fn from_flag(given: &[String], cwd: &Path) -> anyhow::Result<Read> {
 }
 
 /// Reads the servers of a file. A problem with the file is reported as a skipped server.
-fn of_file(file: &Path, scope: ServerScope) -> Read {
+fn of_file(file: &Path, scope: ServerScope) -> ReadServers {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let wrong = |why: String| vec![Err(SkippedServer::new(&name, "invalid_config", why))];
     let text = match fs::read_to_string(file) {
@@ -118,7 +118,7 @@ pub(crate) fn project_file(cwd: &Path) -> Option<PathBuf> {
 }
 
 /// Adds the project's servers: enabled if the directory is trusted, otherwise only listed.
-fn project(servers: &Servers, config: &SessionConfig, permitted: &Permitted) {
+fn project(servers: &Servers, config: &SessionConfig, permitted: &ResolvedSettings) {
     let Some(file) = project_file(&config.cwd) else {
         return;
     };
@@ -151,7 +151,7 @@ fn project(servers: &Servers, config: &SessionConfig, permitted: &Permitted) {
 pub(crate) async fn replace_plugins(
     servers: &Servers,
     config: &SessionConfig,
-    permitted: &Permitted,
+    permitted: &ResolvedSettings,
     of_plugins: &Map<String, Value>,
 ) {
     let places = &permitted.settings.places;
@@ -159,7 +159,7 @@ pub(crate) async fn replace_plugins(
     if managed_only || config.strict_mcp || config.bare {
         return;
     }
-    let user = UserFile::read(&places.home, &places.user, &config.cwd);
+    let user = UserConfigFile::read(&places.home, &places.user, &config.cwd);
     let policy = ServerPolicy::of(&permitted.settings);
     let read = entries_of_plugins(servers, of_plugins).into_iter();
     let read = read.map(|read| match read {
@@ -171,7 +171,7 @@ pub(crate) async fn replace_plugins(
 }
 
 /// Reads the servers of plugins. Those with the same command or URL as another server are left out.
-fn entries_of_plugins(servers: &Servers, of_plugins: &Map<String, Value>) -> Read {
+fn entries_of_plugins(servers: &Servers, of_plugins: &Map<String, Value>) -> ReadServers {
     let others = servers.all().into_iter();
     let others = others.filter(|server| server.entry().scope != ServerScope::Plugin);
     let taken: Vec<String> = others.map(|server| server.entry().in_short()).collect();
@@ -185,7 +185,7 @@ fn entries_of_plugins(servers: &Servers, of_plugins: &Map<String, Value>) -> Rea
 
 /// The user's own file, `.claude.json`.
 #[derive(Debug, Default)]
-pub(crate) struct UserFile {
+pub(crate) struct UserConfigFile {
     /// Servers for all projects.
     pub(crate) servers: Map<String, Value>,
     /// Servers for this project.
@@ -194,7 +194,7 @@ pub(crate) struct UserFile {
     pub(crate) disabled: Vec<String>,
 }
 
-impl UserFile {
+impl UserConfigFile {
     /// Returns its path: in the home directory, or in the folder that replaces the settings folder.
     pub(crate) fn path(home: &Path, user: &Path) -> SecretPath {
         let moved = SecretFile::UserServers.below(user);
@@ -287,7 +287,7 @@ mod tests {
             },
         });
         fs::write(dir.path().join(".claude.json"), text.to_string()).unwrap();
-        let read = UserFile::read(dir.path(), &dir.path().join(".claude"), &cwd);
+        let read = UserConfigFile::read(dir.path(), &dir.path().join(".claude"), &cwd);
         assert_eq!(read.servers.keys().collect::<Vec<_>>(), ["u"]);
         assert_eq!(read.local.keys().collect::<Vec<_>>(), ["l"]);
         assert_eq!(read.disabled, ["u"]);

@@ -10,13 +10,13 @@ use serde_json::Value;
 
 /// The tool calls of one assistant message, and its format.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Messages {
-    provider: Provider,
+pub struct ProviderMessage {
+    provider: MessageFormat,
     calls: Vec<ToolUse>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Provider {
+enum MessageFormat {
     Anthropic,
     OpenAi,
     Responses,
@@ -27,14 +27,14 @@ enum Provider {
 #[error("{0}")]
 pub struct MessageError(String);
 
-impl Messages {
+impl ProviderMessage {
     /// Parses an assistant message: Anthropic's (`content` with `tool_use` blocks), OpenAI's
     /// (`tool_calls`, also inside a whole `ChatCompletion`), or the output of the Responses API: a
     /// whole response, its items, or one item.
     pub fn read(message: &Value) -> Result<Self, MessageError> {
         if let Some(items) = responses::items(message) {
             return Ok(Self {
-                provider: Provider::Responses,
+                provider: MessageFormat::Responses,
                 calls: responses::calls(items)?,
             });
         }
@@ -53,9 +53,9 @@ impl Messages {
         }
         // OpenAI sends `tool_calls: null` with a plain answer.
         let (provider, calls) = match message.get("tool_calls") {
-            Some(calls) if !calls.is_null() => (Provider::OpenAi, openai::calls(calls)?),
-            Some(_) => (Provider::OpenAi, Vec::new()),
-            None => (Provider::Anthropic, anthropic::calls(message)?),
+            Some(calls) if !calls.is_null() => (MessageFormat::OpenAi, openai::calls(calls)?),
+            Some(_) => (MessageFormat::OpenAi, Vec::new()),
+            None => (MessageFormat::Anthropic, anthropic::calls(message)?),
         };
         Ok(Self { provider, calls })
     }
@@ -70,9 +70,9 @@ impl Messages {
     /// in the order of the calls.
     pub fn answer(&self, results: &[CallResult]) -> Value {
         match self.provider {
-            Provider::Anthropic => anthropic::answer(results),
-            Provider::OpenAi => openai::answer(results),
-            Provider::Responses => responses::answer(results),
+            MessageFormat::Anthropic => anthropic::answer(results),
+            MessageFormat::OpenAi => openai::answer(results),
+            MessageFormat::Responses => responses::answer(results),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The schedule service that calls use.
 
-use haft_contract::{KeepSchedules, NewSchedule, NewWakeup, ScheduleInfo, ToolError, WakeupInfo};
+use haft_contract::{ScheduleStore, NewSchedule, NewWakeup, ScheduleInfo, ToolError, WakeupInfo};
 use jiff::Timestamp;
 
 use super::{
-    JobTime, LONGEST_PROMPT, ScheduleBook, ScheduledJob, cron::CronExpression, jobs_file::StoredJob,
+    JobTime, LONGEST_PROMPT, SessionSchedules, ScheduledJob, cron::CronExpression, jobs_file::StoredJob,
 };
 
-impl KeepSchedules for ScheduleBook {
+impl ScheduleStore for SessionSchedules {
     fn check(&self, cron: &str) -> Result<(), ToolError> {
         let cron = CronExpression::parse(cron).map_err(ToolError::Refused)?;
         let now = Timestamp::from_millisecond(self.now()).unwrap_or(Timestamp::UNIX_EPOCH);

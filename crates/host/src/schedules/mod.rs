@@ -23,11 +23,11 @@ use std::{
 };
 
 use haft_agent::random_id;
-use haft_contract::{KeepSchedules, ScheduleInfo, Schedules, ToolError};
+use haft_contract::{ScheduleStore, ScheduleInfo, Schedules, ToolError};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
-use crate::{ScheduledPrompt, SessionClock, SessionConfig, event::Events};
+use crate::{ScheduledPrompt, SessionClock, SessionConfig, event::EventEmitter};
 use cron::CronExpression;
 use jobs_file::{DurableJobs, StoredJob, read_session_jobs, write_session_jobs};
 use zone::ScheduleZone;
@@ -46,17 +46,17 @@ const EARLIEST_MS: i64 = 90_000;
 const WOBBLE_MS: i64 = 1_000;
 
 /// The schedules of a session.
-pub(crate) struct ScheduleBook {
+pub(crate) struct SessionSchedules {
     clock: Arc<dyn SessionClock>,
     zone: ScheduleZone,
-    state: Mutex<BookState>,
+    state: Mutex<ScheduleState>,
     changed: Notify,
     durable: DurableJobs,
-    events: Arc<Events>,
+    events: Arc<EventEmitter>,
 }
 
 #[derive(Default)]
-struct BookState {
+struct ScheduleState {
     jobs: Vec<ScheduledJob>,
     /// The file for the jobs of the session, if they are stored.
     session_file: Option<PathBuf>,
@@ -82,14 +82,14 @@ enum JobTime {
     Wakeup(String),
 }
 
-impl ScheduleBook {
+impl SessionSchedules {
     /// Opens the schedules of a session, with the durable jobs of its directory; `None` if the
     /// environment disables schedules.
     pub(crate) fn open(
         config: &SessionConfig,
         user_folder: &Path,
         clock: Arc<dyn SessionClock>,
-        events: &Arc<Events>,
+        events: &Arc<EventEmitter>,
     ) -> Option<Arc<Self>> {
         if config.environment.is_on("CLAUDE_CODE_DISABLE_CRON") {
             return None;
@@ -114,7 +114,7 @@ impl ScheduleBook {
 
     /// Returns the service for calls.
     pub(crate) fn service(self: &Arc<Self>) -> Arc<Schedules> {
-        Arc::new(Schedules(Arc::clone(self) as Arc<dyn KeepSchedules>))
+        Arc::new(Schedules(Arc::clone(self) as Arc<dyn ScheduleStore>))
     }
 
     /// Sets the folder in which the session's jobs are stored, and restores the jobs in it.
@@ -206,7 +206,7 @@ impl ScheduleBook {
 
     /// Returns whether a durable job still exists and this session fires it. Otherwise the job is
     /// rescheduled or removed.
-    fn is_still_current(&self, state: &mut BookState, job: &ScheduledJob, now: i64) -> bool {
+    fn is_still_current(&self, state: &mut ScheduleState, job: &ScheduledJob, now: i64) -> bool {
         if let Err(why) = self.refresh(state, now) {
             self.events
                 .warn(format!("scheduled prompts are left out: {why}"));
@@ -227,7 +227,7 @@ impl ScheduleBook {
         false
     }
 
-    fn fire(&self, state: &mut BookState, job: &ScheduledJob, now: i64) -> ScheduledPrompt {
+    fn fire(&self, state: &mut ScheduleState, job: &ScheduledJob, now: i64) -> ScheduledPrompt {
         let is_expired = now >= job.stored.created_at.saturating_add(EXPIRES_MS);
         let next = match &job.when {
             JobTime::Calendar(_) if job.stored.recurring && !is_expired => {
@@ -265,7 +265,7 @@ impl ScheduleBook {
 
     /// Adjusts the jobs if the clock was put back; otherwise they would wait for times that have
     /// already passed.
-    fn detect_clock_change(&self, state: &mut BookState, now: i64) {
+    fn detect_clock_change(&self, state: &mut ScheduleState, now: i64) {
         let before = std::mem::replace(&mut state.seen, now);
         if now + WOBBLE_MS >= before {
             return;
@@ -284,7 +284,7 @@ impl ScheduleBook {
     }
 
     /// Updates the durable jobs from the file of the directory.
-    fn refresh(&self, state: &mut BookState, now: i64) -> Result<(), String> {
+    fn refresh(&self, state: &mut ScheduleState, now: i64) -> Result<(), String> {
         let content = self.durable.read()?;
         if content.foreign > 0 && !std::mem::replace(&mut state.told_foreign, true) {
             self.events.warn(format!(
@@ -312,7 +312,7 @@ impl ScheduleBook {
 
     /// Restores a job of an earlier session. Times that passed in between do not fire. Returns
     /// `false` if the job has expired.
-    fn restore(&self, state: &mut BookState, stored: StoredJob, durable: bool, now: i64) -> bool {
+    fn restore(&self, state: &mut ScheduleState, stored: StoredJob, durable: bool, now: i64) -> bool {
         let Ok(cron) = CronExpression::parse(&stored.cron) else {
             return false;
         };
@@ -376,7 +376,7 @@ impl ScheduleBook {
     }
 
     /// Stores the jobs of the session.
-    fn save(&self, state: &BookState) {
+    fn save(&self, state: &ScheduleState) {
         let Some(file) = &state.session_file else {
             return;
         };
@@ -425,7 +425,7 @@ impl ScheduleBook {
         Ok(())
     }
 
-    fn new_id(state: &BookState) -> String {
+    fn new_id(state: &ScheduleState) -> String {
         loop {
             let id: String = random_id().simple().to_string().chars().take(8).collect();
             if !state.jobs.iter().any(|job| job.stored.id == id) {
@@ -447,12 +447,12 @@ impl ScheduleBook {
         shown.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
     }
 
-    fn state(&self) -> MutexGuard<'_, BookState> {
+    fn state(&self) -> MutexGuard<'_, ScheduleState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl BookState {
+impl ScheduleState {
     fn has_room(&self) -> Result<(), ToolError> {
         match self.jobs.len() < MOST {
             true => Ok(()),

@@ -45,13 +45,13 @@ impl Desk {
         self.project().join(".claude/scheduled_tasks.json")
     }
 
-    fn open(&self) -> Arc<ScheduleBook> {
+    fn open(&self) -> Arc<SessionSchedules> {
         self.open_with(&[]).unwrap()
     }
 
-    fn open_with(&self, variables: &[(&str, &str)]) -> Option<Arc<ScheduleBook>> {
+    fn open_with(&self, variables: &[(&str, &str)]) -> Option<Arc<SessionSchedules>> {
         let heard = Arc::clone(&self.warnings);
-        let events = Events::new(Arc::new(move |event: &SessionEvent| {
+        let events = EventEmitter::new(Arc::new(move |event: &SessionEvent| {
             if let SessionEvent::Warning(text) = event {
                 heard.lock().unwrap().push(text.clone());
             }
@@ -64,7 +64,7 @@ impl Desk {
             ..SessionConfig::new(self.project())
         };
         let clock = Arc::clone(&self.clock) as Arc<dyn SessionClock>;
-        ScheduleBook::open(
+        SessionSchedules::open(
             &config,
             &self.dir.path().join("user"),
             clock,
@@ -110,7 +110,7 @@ fn once(cron: &str) -> NewSchedule {
 }
 
 /// How many seconds after Monday a job is due.
-fn due(book: &ScheduleBook, id: &str) -> u64 {
+fn due(book: &SessionSchedules, id: &str) -> u64 {
     let state = book.state();
     let job = state.jobs.iter().find(|job| job.stored.id == id).unwrap();
     u64::try_from(job.due / 1000).unwrap() - MONDAY

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 
-use crate::{Environment, event::Events};
+use crate::{Environment, event::EventEmitter};
 
 /// The local time zone of schedules.
 pub(super) enum ScheduleZone {
@@ -12,7 +12,7 @@ pub(super) enum ScheduleZone {
 }
 
 impl ScheduleZone {
-    pub(super) fn of(environment: &Environment, events: &Events) -> Self {
+    pub(super) fn of(environment: &Environment, events: &EventEmitter) -> Self {
         let Some(given) = environment.variable("TZ") else {
             return Self::Machine;
         };

@@ -2,8 +2,8 @@
 
 use std::time::SystemTime;
 
-use haft_engine::{CallListener, CallResult, Denied, EndedCall};
-use haft_telemetry::{Attribute, EventSeverity, MeasuredIn, SpanKind};
+use haft_engine::{CallListener, CallResult, DenialSource, EndedCall};
+use haft_telemetry::{Attribute, EventSeverity, MeasureUnit, SpanKind};
 
 use super::{MOST_OPEN, RecordedSpan, SessionTelemetry, milliseconds, shortened, span_of};
 
@@ -95,7 +95,7 @@ impl SessionTelemetry {
             .count("haft.tool.calls", "{call}", of.clone(), 1.0);
         let seconds = duration.as_secs_f64();
         self.telemetry
-            .measure("haft.tool.duration", MeasuredIn::Seconds, of, seconds);
+            .measure("haft.tool.duration", MeasureUnit::Seconds, of, seconds);
         self.span(RecordedSpan {
             id: span_of(result.call),
             parent,
@@ -136,9 +136,9 @@ fn outcome(result: &CallResult) -> &'static str {
 /// Returns whether a call was permitted, and the source of the decision.
 fn decided(ended: &EndedCall<'_>) -> (&'static str, String) {
     match (&ended.result.metadata.denied, ended.approval) {
-        (Some(Denied::Person), _) => ("reject", "user_reject".to_owned()),
-        (Some(Denied::Hook), _) => ("reject", "hook".to_owned()),
-        (Some(Denied::Unasked { kind, .. }), _) => ("reject", kind.clone().into_owned()),
+        (Some(DenialSource::Person), _) => ("reject", "user_reject".to_owned()),
+        (Some(DenialSource::Hook), _) => ("reject", "hook".to_owned()),
+        (Some(DenialSource::Unasked { kind, .. }), _) => ("reject", kind.clone().into_owned()),
         (None, Some(approval)) => ("accept", approval.name().to_owned()),
         // It was deferred, invalid, or interrupted during admission.
         (None, None) => ("none", "none".to_owned()),

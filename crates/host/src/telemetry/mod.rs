@@ -16,11 +16,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use haft_agent::{AgentEvent, Began};
+use haft_agent::{AgentEvent, RunStart};
 use haft_contract::{CallId, Content, SessionId};
 use haft_engine::{
     CallListener, CallResult,
-    hooks::{HookNews, HookStage},
+    hooks::{HookRunEvent, HookStage},
 };
 use haft_models::{Http, HttpOptions, Model, Prices, Usage};
 use haft_telemetry::{
@@ -28,7 +28,7 @@ use haft_telemetry::{
     TelemetryConfig, TelemetrySpan, TraceId,
 };
 
-use crate::{Environment, SessionActivity, SessionEvent, StopKind, TurnResult, event::Events};
+use crate::{Environment, SessionActivity, SessionEvent, StopKind, TurnResult, event::EventEmitter};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -85,7 +85,7 @@ impl RunSpan {
 impl SessionTelemetry {
     /// Creates telemetry as configured by the variables. Problems with them, and failures to send
     /// data, are reported as warnings.
-    pub(crate) fn from_environment(environment: &Environment, events: &Arc<Events>) -> Option<Arc<Self>> {
+    pub(crate) fn from_environment(environment: &Environment, events: &Arc<EventEmitter>) -> Option<Arc<Self>> {
         let variable = |name: &str| environment.variable(name);
         let (config, warnings) = TelemetryConfig::from_variables(variable, VERSION);
         for warning in warnings {
@@ -147,7 +147,7 @@ impl SessionTelemetry {
 
     fn on_agent(&self, event: &AgentEvent) {
         match event {
-            AgentEvent::RunStarted(Began { model, .. }) => {
+            AgentEvent::RunStarted(RunStart { model, .. }) => {
                 if let Some(run) = &mut self.state().run {
                     run.model = Some(model.clone());
                 }
@@ -203,7 +203,7 @@ impl SessionTelemetry {
         }
     }
 
-    fn on_hook(&self, news: &HookNews) {
+    fn on_hook(&self, news: &HookRunEvent) {
         let now = SystemTime::now();
         match &news.stage {
             HookStage::Started => {
@@ -237,7 +237,7 @@ impl SessionTelemetry {
                     attributes,
                     error: failed.then(|| outcome.name().to_owned()),
                 });
-                let measured = haft_telemetry::MeasuredIn::Seconds;
+                let measured = haft_telemetry::MeasureUnit::Seconds;
                 let seconds = took.as_secs_f64();
                 self.telemetry
                     .measure("haft.hook.duration", measured, counted, seconds);

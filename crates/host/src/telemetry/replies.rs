@@ -11,7 +11,7 @@ use haft_contract::CancellationToken;
 use haft_models::{
     EventStream, Model, ModelError, ModelEvent, ModelRequest, Prices, StopReason, Usage,
 };
-use haft_telemetry::{Attribute, AttributeValue, EventSeverity, MeasuredIn, SpanId, SpanKind};
+use haft_telemetry::{Attribute, AttributeValue, EventSeverity, MeasureUnit, SpanId, SpanKind};
 use serde_json::Value;
 
 use super::{RecordedSpan, SessionTelemetry, milliseconds, usage_attributes};
@@ -185,7 +185,7 @@ impl Drop for MeasuredReply {
         }
         telemetry.measure(
             "gen_ai.client.operation.duration",
-            MeasuredIn::Seconds,
+            MeasureUnit::Seconds,
             of,
             took.as_secs_f64(),
         );
@@ -199,7 +199,7 @@ impl Drop for MeasuredReply {
                 let mut of = self.common();
                 of.push(("gen_ai.token.type", kind.into()));
                 let name = "gen_ai.client.token.usage";
-                telemetry.measure(name, MeasuredIn::Tokens, of, tokens as f64);
+                telemetry.measure(name, MeasureUnit::Tokens, of, tokens as f64);
             }
         }
         let parts = [

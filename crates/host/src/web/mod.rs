@@ -7,7 +7,7 @@ mod small_model;
 
 use std::sync::Arc;
 
-use haft_contract::{FetchWeb, SearchWeb, SmallModel, WebSearcher};
+use haft_contract::{WebFetcher, WebSearchBackend, SmallModel, WebSearcher};
 use haft_engine::settings::Settings;
 use haft_models::{Http, HttpOptions, WebClient};
 use haft_tools::WebLimits;
@@ -16,7 +16,7 @@ use crate::{Environment, HaftBuilder};
 
 pub(crate) use provider_search::ProviderSearch;
 use searxng::Searxng;
-pub(crate) use small_model::{PageReader, small_model_name};
+pub(crate) use small_model::{PageSummarizer, small_model_name};
 
 /// The setting for the search backend.
 const SETTING: &str = "webSearch";
@@ -50,7 +50,7 @@ pub(crate) fn with_web(
     parts: WebParts,
 ) -> Result<HaftBuilder, String> {
     let http = HttpOptions::from_variables(|name| environment.variable(name));
-    let client: Arc<dyn FetchWeb> = Arc::new(WebClient::new(http.clone()));
+    let client: Arc<dyn WebFetcher> = Arc::new(WebClient::new(http.clone()));
     let limits = WebLimits::from_variables(|name| environment.variable(name));
     let mut builder = builder.service(Arc::new(client)).service(Arc::new(limits));
     if let Some(small) = parts.small {
@@ -108,7 +108,7 @@ impl SearchChoice {
         http: HttpOptions,
         provider: Option<ProviderSearch>,
     ) -> Result<Option<WebSearcher>, String> {
-        let service = |service: Box<dyn SearchWeb>| Ok(Some(WebSearcher::Service(service)));
+        let service = |service: Box<dyn WebSearchBackend>| Ok(Some(WebSearcher::Service(service)));
         match self {
             Self::Searxng(url) => service(Box::new(Searxng::new(&url, Arc::new(Http::new(http))))),
             Self::Tool(name) => Ok(Some(WebSearcher::Tool(name))),

@@ -1,29 +1,29 @@
 //! Searches with the provider's own tool.
 
-use haft_agent::Control;
-use haft_contract::{BoxFuture, CancellationToken, SearchWeb, WebHits, WebQuery};
+use haft_agent::AgentHandle;
+use haft_contract::{BoxFuture, CancellationToken, WebSearchBackend, WebSearchResults, WebQuery};
 use haft_models::Anthropic;
 
-use crate::names::Names;
+use crate::names::ModelNames;
 
 /// Uses the provider as the search backend.
 pub(crate) struct ProviderSearch {
     pub(crate) client: Anthropic,
     /// The model that searches.
     pub(crate) model: String,
-    pub(crate) names: Names,
+    pub(crate) names: ModelNames,
     /// Receives the usage, which counts towards the session.
-    pub(crate) control: Control,
+    pub(crate) control: AgentHandle,
     /// The provider is known to support search: it is not another server with the same API.
     pub(crate) is_known: bool,
 }
 
-impl SearchWeb for ProviderSearch {
+impl WebSearchBackend for ProviderSearch {
     fn search<'a>(
         &'a self,
         query: &'a WebQuery,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<WebHits, String>> {
+    ) -> BoxFuture<'a, Result<WebSearchResults, String>> {
         Box::pin(async move {
             let model = self.names.resolve(&self.model).await?;
             let found = self.client.search_web(&model, query, cancel).await;

@@ -3,7 +3,7 @@
 use std::{fmt::Write, sync::Arc, time::Duration};
 
 use haft_contract::{
-    BoxFuture, CancellationToken, HttpMethod, HttpRequest, HttpStreams, SearchWeb, WebHit, WebHits,
+    BoxFuture, CancellationToken, HttpMethod, HttpRequest, HttpTransport, WebSearchBackend, WebSearchResult, WebSearchResults,
     WebQuery,
 };
 use serde_json::Value;
@@ -16,19 +16,19 @@ const LONGEST: usize = 4 << 20;
 pub(super) struct Searxng {
     /// The base URL, without a trailing slash.
     base: String,
-    http: Arc<dyn HttpStreams>,
+    http: Arc<dyn HttpTransport>,
 }
 
 impl Searxng {
     /// Creates a backend with the instance at this URL. Any address is allowed, because the user
     /// configured it.
-    pub(super) fn new(base: &str, http: Arc<dyn HttpStreams>) -> Self {
+    pub(super) fn new(base: &str, http: Arc<dyn HttpTransport>) -> Self {
         let base = base.trim().trim_end_matches('/');
         let base = base.strip_suffix("/search").unwrap_or(base).to_owned();
         Self { base, http }
     }
 
-    async fn ask(&self, query: &WebQuery) -> Result<WebHits, String> {
+    async fn ask(&self, query: &WebQuery) -> Result<WebSearchResults, String> {
         let request = HttpRequest {
             method: HttpMethod::Get,
             url: format!(
@@ -60,12 +60,12 @@ impl Searxng {
     }
 }
 
-impl SearchWeb for Searxng {
+impl WebSearchBackend for Searxng {
     fn search<'a>(
         &'a self,
         query: &'a WebQuery,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<WebHits, String>> {
+    ) -> BoxFuture<'a, Result<WebSearchResults, String>> {
         Box::pin(async move {
             let asked = timeout(PATIENCE, self.ask(query));
             tokio::select! {
@@ -95,22 +95,22 @@ fn words(query: &WebQuery) -> String {
     words
 }
 
-fn hits(answer: &Value, query: &WebQuery) -> WebHits {
+fn hits(answer: &Value, query: &WebQuery) -> WebSearchResults {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let results = answer["results"].as_array().into_iter().flatten();
     let hits = results.filter_map(|result| {
         let url = result["url"].as_str()?;
         // Not every engine respects the requested hosts.
-        is_wanted(url, query).then(|| WebHit {
+        is_wanted(url, query).then(|| WebSearchResult {
             title: text(&result["title"]),
             url: url.to_owned(),
             snippet: Some(text(&result["content"])).filter(|snippet| !snippet.is_empty()),
         })
     });
-    let hits: Vec<WebHit> = hits.collect();
+    let hits: Vec<WebSearchResult> = hits.collect();
     let answers = answer["answers"].as_array().into_iter().flatten();
     let answers = answers.filter_map(|one| one.as_str().or_else(|| one["answer"].as_str()));
-    WebHits {
+    WebSearchResults {
         hits,
         text: answers.collect::<Vec<_>>().join("\n"),
         searches: Some(1),

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use haft_agent::{Control, ModelSettings};
+use haft_agent::{AgentHandle, ModelSettings};
 use haft_contract::{BoxFuture, Content, SmallModel};
 use haft_models::{Conversation, Model, ModelRequest, Prefix, SystemBlock};
 
-use crate::{Environment, names::Names};
+use crate::{Environment, names::ModelNames};
 
 /// The maximum number of tokens in an answer.
 const MOST_TOKENS: u32 = 4096;
@@ -22,16 +22,16 @@ pub(crate) fn small_model_name(environment: &Environment) -> Option<String> {
 }
 
 /// Sends questions to the small model of the session's provider.
-pub(crate) struct PageReader {
+pub(crate) struct PageSummarizer {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) settings: ModelSettings,
     pub(crate) name: String,
-    pub(crate) names: Names,
+    pub(crate) names: ModelNames,
     /// Receives the usage, which counts towards the session.
-    pub(crate) control: Control,
+    pub(crate) control: AgentHandle,
 }
 
-impl SmallModel for PageReader {
+impl SmallModel for PageSummarizer {
     fn ask<'a>(
         &'a self,
         instructions: &'a str,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, CardPiece, ContextPatch, RuleList, RuleScope, Update,
+    ApprovalAnswer, ApprovalRequest, CardSection, ContextPatch, RuleList, RuleScope, ProgressUpdate,
 };
 use haft_host::{
     AgentSession, CommandOutcome, CommandSource, Delivery, MemoryScope, RewindKind, SessionEvent,
@@ -83,7 +83,7 @@ async fn a_call_is_reported_when_it_is_bound_and_while_it_runs() {
             SessionEvent::Agent(AgentEvent::Progress {
                 call,
                 tool_use_id,
-                update: Update::Text { text },
+                update: ProgressUpdate::Text { text },
             }) => Some((call, tool_use_id, text)),
             _ => None,
         })
@@ -258,7 +258,7 @@ async fn a_question_says_what_why_and_where_an_answer_can_be_kept() {
     let recorded = driven.end().await;
     let asked = asked.lock().unwrap();
     let edit = asked.iter().find(|one| one.tool == "Edit").unwrap();
-    let CardPiece::Diff(hunks) = &edit.preview.as_ref().unwrap().body[0] else {
+    let CardSection::Diff(hunks) = &edit.preview.as_ref().unwrap().body[0] else {
         panic!("no diff: {:?}", edit.preview);
     };
     assert_eq!((hunks[0].old_start, hunks[0].lines.len()), (1, 4));

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use haft_contract::{ApprovalAnswer, ApprovalRequest, BoxFuture, PermissionMode};
-use haft_host::{AgentSession, Questions, SessionEvent, SessionParts, UserQuestions};
+use haft_host::{AgentSession, QuestionHandler, SessionEvent, SessionParts, UserQuestions};
 use haft_testkit::TempProject;
 use serde_json::{Map, json};
 use tokio::sync::mpsc;
@@ -20,7 +20,7 @@ impl Notes {
     }
 }
 
-impl Questions for Notes {
+impl QuestionHandler for Notes {
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         self.note(format!("permission for {}", request.tool));
         Box::pin(async { ApprovalAnswer::Allow })

@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use haft_contract::CancellationToken;
 use haft_host::{
     Environment, SessionConfig, SessionEvent, SessionParts,
-    models::{EventStream, Model, ModelRequest, Scripted, scripted::ModelScript},
+    models::{EventStream, Model, ModelRequest, ScriptedModel, scripted::ModelScript},
 };
 use haft_testkit::TempProject;
 use serde_json::{Value, json};
@@ -66,9 +66,9 @@ pub(crate) fn config(project: &TempProject) -> SessionConfig {
     config
 }
 
-pub(crate) fn scripted(turns: Value) -> Scripted {
+pub(crate) fn scripted(turns: Value) -> ScriptedModel {
     let script: ModelScript = serde_json::from_value(json!({"turns": turns})).unwrap();
-    Scripted::new(script)
+    ScriptedModel::new(script)
 }
 
 pub(crate) fn call(name: &str, input: Value) -> Value {
@@ -86,7 +86,7 @@ pub(crate) async fn in_time<T>(work: impl Future<Output = T>) -> T {
 /// A model whose every reply waits until the others of the same barrier are asked too.
 #[derive(Debug)]
 pub(crate) struct Together {
-    pub(crate) model: Scripted,
+    pub(crate) model: ScriptedModel,
     pub(crate) barrier: Arc<tokio::sync::Barrier>,
 }
 

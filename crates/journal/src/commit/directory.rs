@@ -20,7 +20,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::error::JournalError;
-use crate::open::{Snapshot, open_real, open_regular_in};
+use crate::open::{FileSnapshot, open_real, open_regular_in};
 
 /// The prefix of our temporary files.
 const TEMPORARY: &str = ".haft-";
@@ -30,7 +30,7 @@ pub(super) const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::CLOEXEC);
 
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub(crate) struct TargetDirectory {
     pub(super) handle: OwnedFd,
     /// The name of the target inside the directory.
     pub(super) name: OsString,
@@ -38,7 +38,7 @@ pub(crate) struct Directory {
     pub(super) real: PathBuf,
 }
 
-impl Directory {
+impl TargetDirectory {
     /// Opens the directory of a resolved path. [`io::ErrorKind::NotFound`] if it does not exist.
     pub(crate) fn of(real: &Path) -> io::Result<Self> {
         let (parent, name) = split(real)?;
@@ -50,7 +50,7 @@ impl Directory {
     }
 
     /// Like [`Self::of`], but creates the missing directories.
-    pub(super) fn make(real: &Path) -> io::Result<(Self, MadeParents)> {
+    pub(super) fn make(real: &Path) -> io::Result<(Self, CreatedParents)> {
         let (parent, name) = split(real)?;
         let mut missing = Vec::new();
         let mut base = parent;
@@ -64,7 +64,7 @@ impl Directory {
             missing.push(name);
             base = above;
         };
-        let mut made = MadeParents::default();
+        let mut made = CreatedParents::default();
         for name in missing.into_iter().rev() {
             match mkdirat(&handle, &name, Mode::from_raw_mode(0o777)) {
                 Ok(()) => made.0.push((handle.try_clone()?, name.clone())),
@@ -78,9 +78,9 @@ impl Directory {
     }
 
     /// Returns the target's whole content, or `None` if the file does not exist.
-    pub(crate) fn snapshot(&self, limit: u64) -> Result<Option<Snapshot>, JournalError> {
+    pub(crate) fn snapshot(&self, limit: u64) -> Result<Option<FileSnapshot>, JournalError> {
         let opened = open_regular_in(self.handle.as_fd(), &self.name, &self.real);
-        Snapshot::of(opened, &self.real, limit)
+        FileSnapshot::of(opened, &self.real, limit)
     }
 
     pub(crate) fn open_target(&self, access: Access) -> io::Result<File> {
@@ -164,15 +164,15 @@ pub(crate) fn temporary_name() -> String {
 }
 
 /// A temporary file in the directory of the target. It is removed on drop unless it was renamed.
-pub(super) struct Temporary<'d> {
+pub(super) struct TempFile<'d> {
     pub(super) file: File,
-    directory: &'d Directory,
+    directory: &'d TargetDirectory,
     name: &'d OsStr,
     renamed: bool,
 }
 
-impl<'d> Temporary<'d> {
-    pub(super) fn create(directory: &'d Directory, name: &'d OsStr, mode: u32) -> io::Result<Self> {
+impl<'d> TempFile<'d> {
+    pub(super) fn create(directory: &'d TargetDirectory, name: &'d OsStr, mode: u32) -> io::Result<Self> {
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = openat(&directory.handle, name, flags, Mode::from_raw_mode(mode))?;
@@ -211,7 +211,7 @@ impl<'d> Temporary<'d> {
     }
 }
 
-impl Drop for Temporary<'_> {
+impl Drop for TempFile<'_> {
     fn drop(&mut self) {
         if !self.renamed {
             let _ = unlinkat(&self.directory.handle, self.name, AtFlags::empty());
@@ -221,9 +221,9 @@ impl Drop for Temporary<'_> {
 
 /// Directories that were created for a new file. They are removed on drop unless they are kept.
 #[derive(Default)]
-pub(super) struct MadeParents(Vec<(OwnedFd, OsString)>);
+pub(super) struct CreatedParents(Vec<(OwnedFd, OsString)>);
 
-impl MadeParents {
+impl CreatedParents {
     /// Keeps the directories and makes them durable.
     pub(super) fn persist(mut self) {
         for (above, _) in self.0.drain(..) {
@@ -232,7 +232,7 @@ impl MadeParents {
     }
 }
 
-impl Drop for MadeParents {
+impl Drop for CreatedParents {
     fn drop(&mut self) {
         for (handle, name) in self.0.iter().rev() {
             // Fails, as it should, if another process has put a file there.
@@ -262,7 +262,7 @@ pub(crate) fn remove_made<'p>(made: impl IntoIterator<Item = &'p PathBuf>) {
     for path in outermost_first.into_iter().rev() {
         // A directory that was never created or that is in use does not stop the removal of the
         // others.
-        if let Ok(above) = Directory::of(path) {
+        if let Ok(above) = TargetDirectory::of(path) {
             let _ = unlinkat(&above.handle, &above.name, AtFlags::REMOVEDIR);
         }
     }

@@ -14,12 +14,12 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::attributes::Attributes;
-use super::directory::{DIRECTORY, Directory, Temporary, is_own_temporary};
+use super::directory::{DIRECTORY, TargetDirectory, TempFile, is_own_temporary};
 use crate::stamp::{ContentHash, Stamp};
 
 /// Whether an existing entry may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CommitPlace {
+pub(crate) enum ReplacePolicy {
     MustNotExist,
     MayReplace,
 }
@@ -37,7 +37,7 @@ pub(crate) struct NewFile<'a> {
     pub(crate) sync: bool,
 }
 
-impl Directory {
+impl TargetDirectory {
     /// Returns the stamp of the entry without following links.
     pub(crate) fn stamp(&self) -> io::Result<Option<Stamp>> {
         match statat(&self.handle, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -52,9 +52,9 @@ impl Directory {
         &self,
         temporary: &OsStr,
         new: &NewFile<'_>,
-        place: CommitPlace,
+        place: ReplacePolicy,
     ) -> io::Result<bool> {
-        let mut temporary = Temporary::create(self, temporary, 0o600)?;
+        let mut temporary = TempFile::create(self, temporary, 0o600)?;
         if copy(new.from, &mut temporary.file)? != new.hash {
             return Ok(false);
         }
@@ -66,8 +66,8 @@ impl Directory {
             temporary.file.sync_all()?;
         }
         match place {
-            CommitPlace::MustNotExist => temporary.rename_to_new()?,
-            CommitPlace::MayReplace => temporary.rename_over()?,
+            ReplacePolicy::MustNotExist => temporary.rename_to_new()?,
+            ReplacePolicy::MayReplace => temporary.rename_over()?,
         }
         Ok(true)
     }
@@ -78,7 +78,7 @@ impl Directory {
         temporary: &OsStr,
         target: &Path,
         mtime: Times,
-        place: CommitPlace,
+        place: ReplacePolicy,
     ) -> io::Result<()> {
         symlinkat(target, &self.handle, temporary)?;
         if mtime.is_some() {
@@ -94,18 +94,18 @@ impl Directory {
         &self,
         temporary: &OsStr,
         twin: &Self,
-        place: CommitPlace,
+        place: ReplacePolicy,
     ) -> io::Result<()> {
         let none = AtFlags::empty();
         linkat(&twin.handle, &twin.name, &self.handle, temporary, none)?;
         self.settle(temporary, place)
     }
 
-    fn settle(&self, temporary: &OsStr, place: CommitPlace) -> io::Result<()> {
+    fn settle(&self, temporary: &OsStr, place: ReplacePolicy) -> io::Result<()> {
         let (handle, target) = (&self.handle, self.name.as_os_str());
         let settled = match place {
-            CommitPlace::MayReplace => renameat(handle, temporary, handle, target),
-            CommitPlace::MustNotExist => {
+            ReplacePolicy::MayReplace => renameat(handle, temporary, handle, target),
+            ReplacePolicy::MustNotExist => {
                 match renameat_with(handle, temporary, handle, target, RenameFlags::NOREPLACE) {
                     Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                         linkat(handle, temporary, handle, target, AtFlags::empty())
@@ -120,10 +120,10 @@ impl Directory {
     }
 
     /// Moves this entry to `there`.
-    pub(crate) fn move_to(&self, there: &Self, place: CommitPlace) -> io::Result<()> {
+    pub(crate) fn move_to(&self, there: &Self, place: ReplacePolicy) -> io::Result<()> {
         let flags = match place {
-            CommitPlace::MustNotExist => RenameFlags::NOREPLACE,
-            CommitPlace::MayReplace => RenameFlags::empty(),
+            ReplacePolicy::MustNotExist => RenameFlags::NOREPLACE,
+            ReplacePolicy::MayReplace => RenameFlags::empty(),
         };
         Ok(renameat_with(
             &self.handle,

@@ -19,14 +19,14 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 
 use crate::error::JournalError;
-use crate::open::Snapshot;
+use crate::open::FileSnapshot;
 use crate::stamp::Stamp;
 pub(crate) use attributes::Attributes;
-use directory::Temporary;
+use directory::TempFile;
 pub(crate) use directory::{
-    Directory, is_own_temporary, missing_parents, remove_made, temporary_name,
+    TargetDirectory, is_own_temporary, missing_parents, remove_made, temporary_name,
 };
-pub(crate) use entry::{CommitPlace, NewFile, Times};
+pub(crate) use entry::{ReplacePolicy, NewFile, Times};
 
 /// Called once before a file is overwritten in place; an error stops the commit.
 pub(crate) type BeforeInPlace<'a> = &'a mut dyn FnMut() -> Result<(), JournalError>;
@@ -65,16 +65,16 @@ pub(crate) fn create(
     attributes: Option<&Attributes>,
 ) -> Result<Stamp, JournalError> {
     let failed = |error: io::Error| open_failed("create", real, error);
-    let (directory, parents) = Directory::make(real).map_err(failed)?;
+    let (directory, parents) = TargetDirectory::make(real).map_err(failed)?;
     // The umask reduces the mode, as for any new file.
     let mode = if attributes.is_some() { 0o600 } else { 0o666 };
-    let mut temporary = Temporary::create(&directory, temporary, mode).map_err(failed)?;
+    let mut temporary = TempFile::create(&directory, temporary, mode).map_err(failed)?;
     temporary.file.write_all(content).map_err(failed)?;
     if let Some(attributes) = attributes {
         attributes.give(&temporary.file).map_err(failed)?;
     }
     temporary.file.sync_all().map_err(failed)?;
-    let placed = Placed::of(&temporary.file).map_err(failed)?;
+    let placed = CommittedFile::of(&temporary.file).map_err(failed)?;
     match temporary.rename_to_new() {
         Ok(()) => {}
         Err(Errno::EXIST) => return Err(drifted(real)),
@@ -88,12 +88,12 @@ pub(crate) fn create(
 /// Replaces the content of a file that is still as in `before`.
 pub(crate) fn replace(
     real: &Path,
-    before: &Snapshot,
+    before: &FileSnapshot,
     content: &[u8],
     temporary: &OsStr,
     before_in_place: BeforeInPlace<'_>,
 ) -> Result<Stamp, JournalError> {
-    let directory = Directory::of(real).map_err(|error| open_failed("write", real, error))?;
+    let directory = TargetDirectory::of(real).map_err(|error| open_failed("write", real, error))?;
     judge_writable(real, &before.stamp, directory.may_write())?;
     if before.stamp.links == 1
         && let Some(stamp) = replace_by_rename(real, &directory, before, content, temporary)?
@@ -104,9 +104,9 @@ pub(crate) fn replace(
 }
 
 /// Removes the name of a file that is still as in `before`.
-pub(crate) fn remove(real: &Path, before: &Snapshot) -> Result<(), JournalError> {
+pub(crate) fn remove(real: &Path, before: &FileSnapshot) -> Result<(), JournalError> {
     let failed = |error: io::Error| open_failed("remove", real, error);
-    let directory = Directory::of(real).map_err(failed)?;
+    let directory = TargetDirectory::of(real).map_err(failed)?;
     judge_writable(real, &before.stamp, Ok(()))?;
     let target = directory.open_target(Access::READ_OK).map_err(failed)?;
     if !is_unchanged(&directory, &target, before).map_err(failed)? {
@@ -134,13 +134,13 @@ pub(crate) fn open_failed(doing: &'static str, real: &Path, error: io::Error) ->
 /// right here, and nothing has changed yet.
 fn replace_by_rename(
     real: &Path,
-    directory: &Directory,
-    before: &Snapshot,
+    directory: &TargetDirectory,
+    before: &FileSnapshot,
     content: &[u8],
     temporary: &OsStr,
 ) -> Result<Option<Stamp>, JournalError> {
     let failed = |error: io::Error| JournalError::io("write", real, error);
-    let mut temporary = match Temporary::create(directory, temporary, 0o600) {
+    let mut temporary = match TempFile::create(directory, temporary, 0o600) {
         Ok(temporary) => temporary,
         Err(error) if is_denied(&error) => return Ok(None),
         Err(error) => return Err(failed(error)),
@@ -151,7 +151,7 @@ fn replace_by_rename(
         return Ok(None);
     }
     temporary.file.sync_all().map_err(failed)?;
-    let placed = Placed::of(&temporary.file).map_err(failed)?;
+    let placed = CommittedFile::of(&temporary.file).map_err(failed)?;
     if !is_unchanged(directory, &target, before).map_err(failed)? {
         return Err(drifted(real));
     }
@@ -166,8 +166,8 @@ fn replace_by_rename(
 
 fn replace_in_place(
     real: &Path,
-    directory: &Directory,
-    before: &Snapshot,
+    directory: &TargetDirectory,
+    before: &FileSnapshot,
     content: &[u8],
     before_in_place: BeforeInPlace<'_>,
 ) -> Result<Stamp, JournalError> {
@@ -180,7 +180,7 @@ fn replace_in_place(
     }
     // Reserves space first, so that a full disk fails before the first old byte is overwritten.
     reserve(&target, content.len()).map_err(failed)?;
-    let placed = Placed::of(&target).map_err(failed)?;
+    let placed = CommittedFile::of(&target).map_err(failed)?;
     before_in_place()?;
     if let Err(error) = overwrite(&target, content) {
         return Err(match overwrite(&target, &before.bytes) {
@@ -197,12 +197,12 @@ fn replace_in_place(
 
 /// An open file with the new content, which is about to be in its final location. Reading its stamp
 /// afterwards must not fail: by then the change is made.
-struct Placed {
+struct CommittedFile {
     file: File,
     before: Stamp,
 }
 
-impl Placed {
+impl CommittedFile {
     fn of(file: &File) -> io::Result<Self> {
         let before = Stamp::of(&file.metadata()?);
         let file = file.try_clone()?;
@@ -239,7 +239,7 @@ fn reserve(target: &File, length: usize) -> io::Result<()> {
 }
 
 /// Returns whether the name still refers to this file and the content is still as in `before`.
-fn is_unchanged(directory: &Directory, target: &File, before: &Snapshot) -> io::Result<bool> {
+fn is_unchanged(directory: &TargetDirectory, target: &File, before: &FileSnapshot) -> io::Result<bool> {
     Ok(same_content(target, &before.bytes)? && !directory.target_moved(target)?)
 }
 
@@ -296,7 +296,7 @@ mod tests {
             if linked {
                 fs::hard_link(&path, root.join("twin")).unwrap();
             }
-            let before = Snapshot::take(&path, u64::MAX).unwrap().unwrap();
+            let before = FileSnapshot::take(&path, u64::MAX).unwrap().unwrap();
             for meanwhile in ["else", "", "seen and more"] {
                 fs::write(&path, meanwhile).unwrap();
                 let result = replace(

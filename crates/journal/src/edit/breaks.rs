@@ -6,22 +6,22 @@
 
 use std::{cell::OnceCell, ops::Range};
 
-use super::File;
+use super::EditFile;
 use super::line_diff::{runs, texts};
-use crate::diff::Run;
+use crate::diff::LineRun;
 use crate::lines::{Break, BreakCounts, BreakStyle, Line, find_break, split_lines};
 
 /// The old and the new text as the model typed them. Their lines are compared only once, however
 /// many matches the edit has.
-pub(super) struct Typed<'t> {
+pub(super) struct TypedChange<'t> {
     pub(super) old: &'t str,
     pub(super) new: &'t str,
     style: BreakStyle,
     lines: OnceCell<[Vec<Line<'t>>; 2]>,
-    runs: OnceCell<Vec<Run>>,
+    runs: OnceCell<Vec<LineRun>>,
 }
 
-impl<'t> Typed<'t> {
+impl<'t> TypedChange<'t> {
     /// Prepares the texts for a file of this style.
     pub(super) fn new(old: &'t str, new: &'t str, style: BreakStyle) -> Self {
         Self {
@@ -47,26 +47,26 @@ impl<'t> Typed<'t> {
     }
 
     /// Runs of unchanged and changed lines.
-    pub(super) fn runs(&self) -> &[Run] {
+    pub(super) fn runs(&self) -> &[LineRun] {
         self.runs
             .get_or_init(|| runs(&texts(self.old_lines()), &texts(self.new_lines())))
     }
 }
 
-pub(super) struct Writer<'a> {
-    file: &'a File<'a>,
+pub(super) struct BreakWriter<'a> {
+    file: &'a EditFile<'a>,
     /// The offset and kind of the break found last. It is reused while it is still ahead, so that
     /// many matches on one long line do not each scan to its end.
     ahead: Option<(usize, Option<Break>)>,
 }
 
-impl<'a> Writer<'a> {
-    pub(super) fn new(file: &'a File<'a>) -> Self {
+impl<'a> BreakWriter<'a> {
+    pub(super) fn new(file: &'a EditFile<'a>) -> Self {
         Self { file, ahead: None }
     }
 
     /// Returns the new text for `range`, which matched the old text. Ranges must be ascending.
-    pub(super) fn write(&mut self, range: &Range<usize>, typed: &Typed<'_>) -> Vec<u8> {
+    pub(super) fn write(&mut self, range: &Range<usize>, typed: &TypedChange<'_>) -> Vec<u8> {
         let (style, new) = (self.file.style, typed.new);
         if find_break(new.as_bytes(), style).is_none()
             && !(style == BreakStyle::Cr && new.contains('\n'))
@@ -86,7 +86,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns the break for each new line. Ranges must be ascending.
-    pub(super) fn breaks(&mut self, range: &Range<usize>, typed: &Typed<'_>) -> Vec<Break> {
+    pub(super) fn breaks(&mut self, range: &Range<usize>, typed: &TypedChange<'_>) -> Vec<Break> {
         let style = self.file.style;
         let matched = &self.file.text()[range.clone()];
         let counts = BreakCounts::of(matched);
@@ -152,7 +152,7 @@ pub(super) fn typed_lines(text: &str, style: BreakStyle) -> Vec<Line<'_>> {
 }
 
 /// Assigns breaks to the new lines, given those of the replaced lines.
-fn aligned(replaced: &[Option<Break>], typed: &Typed<'_>, extra: Break) -> Vec<Break> {
+fn aligned(replaced: &[Option<Break>], typed: &TypedChange<'_>, extra: Break) -> Vec<Break> {
     let mut breaks = vec![extra; typed.new_lines().len()];
     for run in typed.runs() {
         for (old_index, new_index) in run.old.clone().zip(run.new.clone()) {

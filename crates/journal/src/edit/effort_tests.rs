@@ -88,7 +88,7 @@ const CASES: [(&str, Make); 17] = [
 
 /// The work for one question, and the bytes it was about.
 fn effort(case: &Case, replace_all: bool) -> (usize, usize) {
-    let change = Change {
+    let change = EditRequest {
         old: &case.old,
         new: &case.new,
         replace_all,

@@ -6,10 +6,10 @@
 use std::iter;
 
 use super::fold::Folded;
-use super::{Match, Search, Tier};
+use super::{TierMatch, EditSearch, Tier};
 use crate::lines::BreakStyle;
 
-pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
+pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
     let (file, text) = (search.file, &search.breaks.text);
     let old = Folded::breaks(search.change.old.as_bytes(), file.style);
     let needle = old.text.strip_suffix(b"\n")?;
@@ -22,7 +22,7 @@ pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
         return None;
     }
     let without_break = |text| without_final_break(text, file.style).to_owned();
-    Some(Match {
+    Some(TierMatch {
         tier: Tier::EndOfFile,
         ranges: iter::once(range).collect(),
         old: without_break(search.change.old),

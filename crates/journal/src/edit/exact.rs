@@ -5,7 +5,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::fold::Folded;
-use super::{File, Match, Search, Tier};
+use super::{EditFile, TierMatch, EditSearch, Tier};
 use crate::effort::spend;
 
 /// Ranges of the file that equal the old text, ascending.
@@ -15,7 +15,7 @@ pub(super) struct Candidates {
     pub(super) first_inside_character: Option<usize>,
 }
 
-pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
+pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
     let found = if search.conversion {
         literal_candidates(search.file, search.change.old)
     } else {
@@ -26,7 +26,7 @@ pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
 }
 
 /// Finds matches with CRLF and LF treated as equal; `folded` is the file with its breaks folded.
-pub(super) fn candidates(file: &File<'_>, folded: &Folded<'_>, old: &str) -> Candidates {
+pub(super) fn candidates(file: &EditFile<'_>, folded: &Folded<'_>, old: &str) -> Candidates {
     let needle = Folded::breaks(old.as_bytes(), file.style);
     let occurrences = Occurrences::new(&folded.text, &needle.text);
     let ranges =
@@ -35,7 +35,7 @@ pub(super) fn candidates(file: &File<'_>, folded: &Folded<'_>, old: &str) -> Can
 }
 
 /// Finds matches with breaks compared literally; a match does not begin or end inside a CRLF.
-fn literal_candidates(file: &File<'_>, old: &str) -> Candidates {
+fn literal_candidates(file: &EditFile<'_>, old: &str) -> Candidates {
     let splits = |position: usize| {
         position > 0
             && file.text()[position - 1] == b'\r'
@@ -47,7 +47,7 @@ fn literal_candidates(file: &File<'_>, old: &str) -> Candidates {
     whole_characters(file, ranges)
 }
 
-fn whole_characters(file: &File<'_>, ranges: impl Iterator<Item = Range<usize>>) -> Candidates {
+fn whole_characters(file: &EditFile<'_>, ranges: impl Iterator<Item = Range<usize>>) -> Candidates {
     let mut first_inside_character = None;
     let ranges = ranges
         .filter(|range| {

@@ -13,7 +13,7 @@ use super::exact::candidates;
 use super::fold::Folded;
 use super::indentation;
 use super::similarity::{Histogram, likeness};
-use super::{BOM, File, places};
+use super::{BOM, EditFile, places};
 use crate::effort::spend;
 use crate::lines::{BreakStyle, split_lines};
 
@@ -31,7 +31,7 @@ const TELLING_LENGTH: usize = 3;
 
 /// Returns hints for an `old` text that `file` does not contain, most useful first; may be empty.
 pub fn explain_missing(file: &[u8], old: &str, new: &str) -> String {
-    let Ok(file) = File::of(file) else {
+    let Ok(file) = EditFile::of(file) else {
         return String::new();
     };
     let mut hints = Vec::new();
@@ -60,7 +60,7 @@ fn lines_of(bytes: &[u8], style: BreakStyle) -> Vec<&[u8]> {
     split_lines(bytes, style).map(|line| line.text).collect()
 }
 
-fn typed_breaks(file: &File<'_>, old: &str) -> Option<String> {
+fn typed_breaks(file: &EditFile<'_>, old: &str) -> Option<String> {
     if !old.contains("\\n") {
         return None;
     }
@@ -72,13 +72,13 @@ fn typed_breaks(file: &File<'_>, old: &str) -> Option<String> {
     ))
 }
 
-fn first_place(file: &File<'_>, text: &str) -> Option<usize> {
+fn first_place(file: &EditFile<'_>, text: &str) -> Option<usize> {
     let folded = Folded::breaks(file.text(), file.style);
     let found = candidates(file, &folded, text);
     Some(found.ranges.first()?.start)
 }
 
-fn already_there(file: &File<'_>, new: &str) -> Option<String> {
+fn already_there(file: &EditFile<'_>, new: &str) -> Option<String> {
     if new.trim().len() < TELLING_LENGTH {
         return None;
     }
@@ -265,7 +265,7 @@ impl<'a> LineComparison<'a> {
     }
 }
 
-fn ignoring_indentation(file: &File<'_>, old: &str) -> Option<String> {
+fn ignoring_indentation(file: &EditFile<'_>, old: &str) -> Option<String> {
     let places = indentation::places(file, &typed_lines(old, file.style));
     let listed: Vec<u64> = places
         .iter()

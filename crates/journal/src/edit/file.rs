@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::{BOM, EditError, EditPlan, Splice, Tier, places};
-use crate::encoding::{self, View};
+use crate::encoding::{self, DecodedView};
 use crate::lines::{BreakCounts, BreakStyle, break_byte, find_break};
 use crate::text::Encoding;
 
@@ -25,20 +25,20 @@ pub(super) struct Draft {
 /// A file that may be edited, with the facts that the rules need.
 ///
 /// The rules work on its text; only `finish` converts back to bytes.
-pub(super) struct File<'a> {
-    pub(super) view: View<'a>,
+pub(super) struct EditFile<'a> {
+    pub(super) view: DecodedView<'a>,
     pub(super) style: BreakStyle,
     pub(super) counts: BreakCounts,
     /// Offsets that are character boundaries only if the guessed code page is right.
     contested: OnceCell<Vec<usize>>,
 }
 
-impl<'a> File<'a> {
+impl<'a> EditFile<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Result<Self, EditError> {
-        View::of(bytes).ok_or(EditError::Binary).map(Self::under)
+        DecodedView::of(bytes).ok_or(EditError::Binary).map(Self::under)
     }
 
-    pub(super) fn under(view: View<'a>) -> Self {
+    pub(super) fn under(view: DecodedView<'a>) -> Self {
         let counts = BreakCounts::of(&view.text[view.mark_length..]);
         Self {
             view,

@@ -3,14 +3,14 @@
 
 use std::{iter, ops::Range};
 
-use super::breaks::Typed;
-use super::{Draft, EditError, EditPlan, File, Piece, Tier, breaks, differ_only_in_breaks, places};
+use super::breaks::TypedChange;
+use super::{Draft, EditError, EditPlan, EditFile, Piece, Tier, breaks, differ_only_in_breaks, places};
 use crate::lines::{Break, BreakStyle};
 use crate::text::Encoding;
 
 /// The text of a file without its byte order mark, with the mapping back to its bytes.
 pub struct EditableText<'a> {
-    file: File<'a>,
+    file: EditFile<'a>,
 }
 
 /// A range of the text and its replacement.
@@ -34,7 +34,7 @@ pub enum NewText {
 impl<'a> EditableText<'a> {
     /// Parses the bytes of a file; an error if it is not text.
     pub fn of(bytes: &'a [u8]) -> Result<Self, EditError> {
-        File::of(bytes).map(|file| Self { file })
+        EditFile::of(bytes).map(|file| Self { file })
     }
 
     /// The text: decoded to UTF-8 if the encoding is known, otherwise the bytes themselves.
@@ -56,7 +56,7 @@ impl<'a> EditableText<'a> {
     /// `None` if nothing changes.
     pub fn plan(&self, changes: &[TextChange]) -> Result<Option<EditPlan>, EditError> {
         let file = &self.file;
-        let mut writer = breaks::Writer::new(file);
+        let mut writer = breaks::BreakWriter::new(file);
         let mut drafts = Vec::new();
         for change in changes {
             let range = self.in_file(&change.range);
@@ -64,7 +64,7 @@ impl<'a> EditableText<'a> {
                 line: places::line_of(file, range.start),
             };
             let old = str::from_utf8(&file.text()[range.clone()]).map_err(|_| cut())?;
-            let new = Composed::of(self, &change.new).ok_or_else(cut)?;
+            let new = ComposedText::of(self, &change.new).ok_or_else(cut)?;
             let continues = |at: usize| matches!(file.text().get(at), Some(0x80..0xc0));
             if file.splits_character(&range) || continues(range.start) || continues(range.end) {
                 return Err(cut());
@@ -92,13 +92,13 @@ impl<'a> EditableText<'a> {
 }
 
 /// New text in one piece, with the line breaks that come from the file.
-struct Composed {
+struct ComposedText {
     text: String,
     /// One entry for each line feed: its break in the file, if it comes from there.
     breaks: Vec<Option<Break>>,
 }
 
-impl Composed {
+impl ComposedText {
     /// Returns `None` if an unchanged piece is not valid UTF-8.
     fn of(file: &EditableText<'_>, parts: &[NewText]) -> Option<Self> {
         let (mut text, mut breaks) = (String::new(), Vec::new());
@@ -125,12 +125,12 @@ impl Composed {
 
     fn written(
         &self,
-        writer: &mut breaks::Writer<'_>,
+        writer: &mut breaks::BreakWriter<'_>,
         range: &Range<usize>,
         old: &str,
         style: BreakStyle,
     ) -> Vec<u8> {
-        let typed = Typed::new(old, &self.text, style);
+        let typed = TypedChange::new(old, &self.text, style);
         if style == BreakStyle::Cr || self.breaks.iter().all(Option::is_none) {
             return writer.write(range, &typed);
         }

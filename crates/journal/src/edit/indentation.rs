@@ -21,7 +21,7 @@ use memchr::memmem;
 
 use super::breaks::typed_lines;
 use super::exact::Occurrences;
-use super::{File, Match, Search, Tier};
+use super::{EditFile, TierMatch, EditSearch, Tier};
 use crate::effort::spend;
 use crate::lines::{Line, split_lines};
 
@@ -34,7 +34,7 @@ struct PlacedLine<'f> {
     line: Line<'f>,
 }
 
-fn placed_lines<'f>(file: &'f File<'_>) -> impl Iterator<Item = PlacedLine<'f>> {
+fn placed_lines<'f>(file: &'f EditFile<'_>) -> impl Iterator<Item = PlacedLine<'f>> {
     let mut start = file.mark_length();
     split_lines(&file.text()[start..], file.style).map(move |line| {
         let range = start..start + line.text.len();
@@ -46,7 +46,7 @@ fn placed_lines<'f>(file: &'f File<'_>) -> impl Iterator<Item = PlacedLine<'f>> 
     })
 }
 
-pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
+pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
     let file = search.file;
     let (old, new) = (
         file.without_mark(search.change.old),
@@ -71,7 +71,7 @@ pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
         Style::File => new.to_owned(),
         Style::Old => reindented(&new_lines, &indents)?,
     };
-    Some(Match {
+    Some(TierMatch {
         tier: Tier::Indentation,
         ranges: iter::once(first.range.start..end).collect(),
         old: old.to_owned(),
@@ -80,7 +80,7 @@ pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
 }
 
 /// Returns the indexes of all lines at which `old` begins, ignoring indentation.
-pub(super) fn places(file: &File<'_>, old: &[Line<'_>]) -> Vec<usize> {
+pub(super) fn places(file: &EditFile<'_>, old: &[Line<'_>]) -> Vec<usize> {
     let longest = old
         .iter()
         .map(|line| trim(line.text))

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::diff::{self, Run};
+use crate::diff::{self, LineRun};
 use crate::effort::spend;
 use crate::lines::Line;
 
@@ -16,7 +16,7 @@ pub(super) fn texts<'a>(lines: &[Line<'a>]) -> Vec<&'a [u8]> {
 }
 
 /// Compares all lines of both sides in order; runs that are not equal are never adjacent.
-pub(super) fn runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<Run> {
+pub(super) fn runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<LineRun> {
     let equal_pairs = |(left, right): &(&&[u8], &&[u8])| left == right;
     let head = old.iter().zip(new).take_while(equal_pairs).count();
     let (old_rest, new_rest) = (&old[head..], &new[head..]);
@@ -26,7 +26,7 @@ pub(super) fn runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<Run> {
     let old_middle = &old_rest[..old_rest.len() - tail];
     let new_middle = &new_rest[..new_rest.len() - tail];
     let middle = if old_middle.len() + new_middle.len() > COMPARED {
-        vec![Run {
+        vec![LineRun {
             old: 0..old_middle.len(),
             new: 0..new_middle.len(),
             equal: false,
@@ -35,8 +35,8 @@ pub(super) fn runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<Run> {
         compared(old_middle, new_middle)
     };
 
-    let mut found: Vec<Run> = Vec::new();
-    let mut add = |run: Run| match found.last_mut() {
+    let mut found: Vec<LineRun> = Vec::new();
+    let mut add = |run: LineRun| match found.last_mut() {
         _ if run.old.is_empty() && run.new.is_empty() => {}
         Some(last) if last.equal == run.equal => {
             last.old.end = run.old.end;
@@ -44,7 +44,7 @@ pub(super) fn runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<Run> {
         }
         _ => found.push(run),
     };
-    let equal = |old: Range<usize>, new: Range<usize>| Run {
+    let equal = |old: Range<usize>, new: Range<usize>| LineRun {
         old,
         new,
         equal: true,
@@ -52,7 +52,7 @@ pub(super) fn runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<Run> {
     add(equal(0..head, 0..head));
     let shift = |range: Range<usize>| range.start + head..range.end + head;
     for run in middle {
-        add(Run {
+        add(LineRun {
             old: shift(run.old),
             new: shift(run.new),
             equal: run.equal,
@@ -65,7 +65,7 @@ pub(super) fn runs(old: &[&[u8]], new: &[&[u8]]) -> Vec<Run> {
     found
 }
 
-fn compared(old: &[&[u8]], new: &[&[u8]]) -> Vec<Run> {
+fn compared(old: &[&[u8]], new: &[&[u8]]) -> Vec<LineRun> {
     let runs = diff::runs(old, new, None);
     let changed = runs.iter().filter(|run| !run.equal);
     let changed: usize = changed.map(|run| run.old.len() + run.new.len()).sum();
@@ -81,7 +81,7 @@ mod tests {
     fn runs_cover_both_sides() {
         let lines = |text: &'static str| text.split(' ').map(str::as_bytes).collect::<Vec<_>>();
         let found = runs(&lines("a b c d"), &lines("a x c y z d"));
-        let run = |old, new, equal| Run { old, new, equal };
+        let run = |old, new, equal| LineRun { old, new, equal };
         let expected = [
             run(0..1, 0..1, true),
             run(1..2, 1..2, false),

@@ -7,9 +7,9 @@
 use memchr::memchr_iter;
 
 use super::fold::Folded;
-use super::{Match, Search, Tier};
+use super::{TierMatch, EditSearch, Tier};
 
-pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
+pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
     let file = search.file;
     let (first, old) = without_numbers(search.change.old)?;
     let new = match without_numbers(search.change.new) {
@@ -31,7 +31,7 @@ pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
     let original = |offset| search.breaks.original(offset);
     let range = original(start)..original(start + needle.text.len());
     drop(needle);
-    Some(Match {
+    Some(TierMatch {
         tier: Tier::LineNumbers,
         ranges: vec![range],
         old,

@@ -34,10 +34,10 @@ use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
 use crate::text::Encoding;
-use breaks::Typed;
+use breaks::TypedChange;
 pub use error::EditError;
 pub use explain::explain_missing;
-use file::{Draft, File, Piece};
+use file::{Draft, EditFile, Piece};
 use fold::Folded;
 pub use found::{EditableText, NewText, TextChange};
 pub use places::{LineRange, SplicePlace};
@@ -46,7 +46,7 @@ const BOM: char = '\u{feff}';
 
 /// An edit: replaces `old` by `new`, in one place or in all.
 #[derive(Debug, Clone, Copy)]
-pub struct Change<'a> {
+pub struct EditRequest<'a> {
     /// The text that is replaced.
     pub old: &'a str,
     /// The new text.
@@ -86,11 +86,11 @@ impl Tier {
 }
 
 /// Finds all candidates of one tier.
-type Find = fn(&Search<'_, '_>) -> Result<Option<Match>, EditError>;
+type TierSearch = fn(&EditSearch<'_, '_>) -> Result<Option<TierMatch>, EditError>;
 
 /// The tiers in order. The next tier is tried only if one finds nothing. A tier that finds a match
 /// but cannot decide what is meant fails the edit.
-const TIERS: [Find; 6] = [
+const TIERS: [TierSearch; 6] = [
     |search| Ok(exact::find(search)),
     |search| Ok(typography::find(search)),
     trailing::find,
@@ -120,7 +120,7 @@ pub struct EditPlan {
 }
 
 /// Finds the places of a change and plans what is written; explains a miss.
-pub fn plan(file: &[u8], change: &Change<'_>) -> Result<EditPlan, EditError> {
+pub fn plan(file: &[u8], change: &EditRequest<'_>) -> Result<EditPlan, EditError> {
     match find(file, change) {
         Err(EditError::NotFound { .. }) => Err(EditError::NotFound {
             help: explain_missing(file, change.old, change.new),
@@ -130,11 +130,11 @@ pub fn plan(file: &[u8], change: &Change<'_>) -> Result<EditPlan, EditError> {
 }
 
 /// [`plan`] without the costly explanation of a miss.
-pub(crate) fn find(file: &[u8], change: &Change<'_>) -> Result<EditPlan, EditError> {
+pub(crate) fn find(file: &[u8], change: &EditRequest<'_>) -> Result<EditPlan, EditError> {
     if change.old == change.new {
         return Err(EditError::Identical);
     }
-    let file = File::of(file)?;
+    let file = EditFile::of(file)?;
     if is_blank_old(change.old, file.mark_length()) {
         return file.fill(change.new);
     }
@@ -144,7 +144,7 @@ pub(crate) fn find(file: &[u8], change: &Change<'_>) -> Result<EditPlan, EditErr
         return Err(EditError::LegacyEncoding { likely });
     }
     let breaks = Folded::breaks(file.text(), file.style);
-    let search = Search::new(&file, *change, &breaks);
+    let search = EditSearch::new(&file, *change, &breaks);
     let tiers = if search.conversion { 1 } else { TIERS.len() };
     let mut asked = TIERS[..tiers].iter().map(|tier| tier(&search));
     let Some(found) = asked.find_map(Result::transpose).transpose()? else {
@@ -157,7 +157,7 @@ pub(crate) fn find(file: &[u8], change: &Change<'_>) -> Result<EditPlan, EditErr
             },
         });
     };
-    let Match {
+    let TierMatch {
         tier,
         ranges,
         old,
@@ -175,13 +175,13 @@ pub(crate) fn find(file: &[u8], change: &Change<'_>) -> Result<EditPlan, EditErr
             });
         }
     };
-    let mut writing = Writing {
+    let mut writing = EditWriter {
         file: &file,
-        writer: breaks::Writer::new(&file),
+        writer: breaks::BreakWriter::new(&file),
         tier,
         conversion: search.conversion,
     };
-    let typed = Typed::new(&old, &new, file.style);
+    let typed = TypedChange::new(&old, &new, file.style);
     let mut drafts = Vec::with_capacity(ranges.len());
     for (index, range) in ranges.iter().enumerate() {
         let next_start = ranges.get(index + 1).map_or(usize::MAX, |next| next.start);
@@ -205,9 +205,9 @@ pub fn apply(file: &[u8], plan: &EditPlan) -> Vec<u8> {
 }
 
 /// A search for the old text, with the file in the folded forms that the tiers search.
-struct Search<'a, 'f> {
-    file: &'f File<'f>,
-    change: Change<'a>,
+struct EditSearch<'a, 'f> {
+    file: &'f EditFile<'f>,
+    change: EditRequest<'a>,
     /// Old and new differ only in breaks, so breaks are compared and written literally.
     conversion: bool,
     breaks: &'f Folded<'f>,
@@ -216,8 +216,8 @@ struct Search<'a, 'f> {
     inside_character: Cell<Option<usize>>,
 }
 
-impl<'a, 'f> Search<'a, 'f> {
-    fn new(file: &'f File<'f>, change: Change<'a>, breaks: &'f Folded<'f>) -> Self {
+impl<'a, 'f> EditSearch<'a, 'f> {
+    fn new(file: &'f EditFile<'f>, change: EditRequest<'a>, breaks: &'f Folded<'f>) -> Self {
         Self {
             file,
             change,
@@ -243,8 +243,8 @@ impl<'a, 'f> Search<'a, 'f> {
         self.breaks.original(self.typography().original(offset))
     }
 
-    fn matched(&self, tier: Tier, ranges: Vec<Range<usize>>) -> Option<Match> {
-        (!ranges.is_empty()).then(|| Match {
+    fn matched(&self, tier: Tier, ranges: Vec<Range<usize>>) -> Option<TierMatch> {
+        (!ranges.is_empty()).then(|| TierMatch {
             tier,
             ranges,
             old: self.change.old.to_owned(),
@@ -254,7 +254,7 @@ impl<'a, 'f> Search<'a, 'f> {
 }
 
 /// All candidates of a tier, and the old and new text as this tier reads them.
-struct Match {
+struct TierMatch {
     tier: Tier,
     /// Ascending, and at least one; they may overlap.
     ranges: Vec<Range<usize>>,
@@ -263,19 +263,19 @@ struct Match {
 }
 
 /// Writes the new text at the places of one change.
-struct Writing<'f> {
-    file: &'f File<'f>,
-    writer: breaks::Writer<'f>,
+struct EditWriter<'f> {
+    file: &'f EditFile<'f>,
+    writer: breaks::BreakWriter<'f>,
     tier: Tier,
     conversion: bool,
 }
 
-impl Writing<'_> {
+impl EditWriter<'_> {
     fn draft(
         &mut self,
         found: Range<usize>,
         next_start: usize,
-        typed: &Typed<'_>,
+        typed: &TypedChange<'_>,
     ) -> Result<Draft, EditError> {
         let file = self.file;
         // A byte order mark that `old_string` repeats stays out of the replaced range.
@@ -286,7 +286,7 @@ impl Writing<'_> {
             typed.old
         };
         let new = file.without_second_mark(range.start, typed.new);
-        let unmarked = Typed::new(old, new, file.style);
+        let unmarked = TypedChange::new(old, new, file.style);
         let typed = match (old.len(), new.len()) == (typed.old.len(), typed.new.len()) {
             true => typed,
             false => &unmarked,

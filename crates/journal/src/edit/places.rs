@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::memchr_iter;
 
-use super::{File, Splice};
+use super::{EditFile, Splice};
 use crate::effort::spend;
 use crate::lines::break_byte;
 
@@ -29,7 +29,7 @@ pub struct SplicePlace {
     pub after: LineRange,
 }
 
-pub(super) fn of(file: &File<'_>, splices: &[Splice]) -> Vec<SplicePlace> {
+pub(super) fn of(file: &EditFile<'_>, splices: &[Splice]) -> Vec<SplicePlace> {
     let (mut line, mut shift, mut counted) = (1_u64, 0_i64, 0);
     splices
         .iter()
@@ -64,7 +64,7 @@ fn lines_from(first: u64, text: &[u8], break_byte: u8) -> LineRange {
 }
 
 /// Returns the line numbers of ascending positions, each number once.
-pub(super) fn lines_of(file: &File<'_>, positions: impl Iterator<Item = usize>) -> Vec<u64> {
+pub(super) fn lines_of(file: &EditFile<'_>, positions: impl Iterator<Item = usize>) -> Vec<u64> {
     let (mut line, mut counted) = (1, 0);
     let mut lines: Vec<u64> = positions
         .map(|position| {
@@ -77,11 +77,11 @@ pub(super) fn lines_of(file: &File<'_>, positions: impl Iterator<Item = usize>) 
     lines
 }
 
-pub(super) fn line_of(file: &File<'_>, position: usize) -> u64 {
+pub(super) fn line_of(file: &EditFile<'_>, position: usize) -> u64 {
     1 + count(file, 0..position)
 }
 
-fn count(file: &File<'_>, range: Range<usize>) -> u64 {
+fn count(file: &EditFile<'_>, range: Range<usize>) -> u64 {
     spend!(range.len() + 1);
     memchr_iter(break_byte(file.style), &file.text()[range]).count() as u64
 }

@@ -5,7 +5,7 @@ use super::*;
 fn edited(file: &[u8], old: &str, new: &str, replace_all: bool) -> Result<Vec<u8>, EditError> {
     let plan = plan(
         file,
-        &Change {
+        &EditRequest {
             old,
             new,
             replace_all,
@@ -340,12 +340,12 @@ fn a_line_keeps_the_break_of_the_line_it_replaces() {
 
 #[test]
 fn a_wrong_guess_cuts_no_character() {
-    use crate::encoding::View;
+    use crate::encoding::DecodedView;
     let (bytes, _, _) = encoding_rs::BIG5.encode("許功蓋abc\n");
     let page = |label: &[u8]| {
         let page = encoding_rs::Encoding::for_label(label).unwrap();
-        let view = View::with(&bytes, Encoding::code_page(page), 0);
-        File::under(view)
+        let view = DecodedView::with(&bytes, Encoding::code_page(page), 0);
+        EditFile::under(view)
     };
     let western = page(b"windows-1252");
     // 許 is B3 5C: its second byte reads as a backslash, which is a match of its own.
@@ -366,7 +366,7 @@ fn a_wrong_guess_cuts_no_character() {
 
 #[test]
 fn places_are_line_numbers_before_and_after() {
-    let change = Change {
+    let change = EditRequest {
         old: "b\n",
         new: "b\nc\nd\n",
         replace_all: true,

@@ -17,20 +17,20 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::breaks::Typed;
-use super::breaks::Writer;
+use super::breaks::TypedChange;
+use super::breaks::BreakWriter;
 use super::line_diff::texts;
-use super::{EditError, File, Piece, fold, places};
-use crate::diff::Run;
+use super::{EditError, EditFile, Piece, fold, places};
+use crate::diff::LineRun;
 use crate::effort::spend;
 use crate::lines::split_lines;
 
 /// Applies a change to `range`, which matches its old text apart from signs and whitespace.
 pub(super) fn project(
-    file: &File<'_>,
+    file: &EditFile<'_>,
     range: &Range<usize>,
-    typed: &Typed<'_>,
-    writer: &mut Writer<'_>,
+    typed: &TypedChange<'_>,
+    writer: &mut BreakWriter<'_>,
 ) -> Result<Vec<Piece>, EditError> {
     let (old_lines, new_lines) = (typed.old_lines(), typed.new_lines());
     let file_lines = ranges_of_lines(file, range);
@@ -86,7 +86,7 @@ pub(super) fn project(
 /// Finds an old line that differs from the file's and may be confused with another one: it occurs
 /// in the new text more often than it is kept, or lines that are equal in the old text differ in
 /// the file.
-fn mistakable(file: &[&[u8]], old: &[&[u8]], new: &[&[u8]], runs: &[Run]) -> Option<usize> {
+fn mistakable(file: &[&[u8]], old: &[&[u8]], new: &[&[u8]], runs: &[LineRun]) -> Option<usize> {
     #[derive(Default)]
     struct Group<'f> {
         /// The index of an old line that differs from the file's line.
@@ -136,7 +136,7 @@ fn mistakable(file: &[&[u8]], old: &[&[u8]], new: &[&[u8]], runs: &[Run]) -> Opt
         .min()
 }
 
-fn ranges_of_lines(file: &File<'_>, range: &Range<usize>) -> Vec<Range<usize>> {
+fn ranges_of_lines(file: &EditFile<'_>, range: &Range<usize>) -> Vec<Range<usize>> {
     let mut start = range.start;
     split_lines(&file.text()[range.clone()], file.style)
         .map(|line| {
@@ -151,13 +151,13 @@ fn ranges_of_lines(file: &File<'_>, range: &Range<usize>) -> Vec<Range<usize>> {
 }
 
 /// The reason why the intention for a changed line is unclear.
-enum Doubt {
+enum ProjectionDoubt {
     Blanks { file: String, old: String },
     Sign { file: char, old: char },
     Line,
 }
 
-impl Doubt {
+impl ProjectionDoubt {
     fn on(self, line: u64) -> EditError {
         match self {
             Self::Blanks { file, old } => EditError::BlanksInDoubt { line, file, old },
@@ -176,7 +176,7 @@ struct LinePair {
 }
 
 impl LinePair {
-    fn of(file: &File<'_>, range: &Range<usize>, old: &[u8], new: &[u8]) -> Self {
+    fn of(file: &EditFile<'_>, range: &Range<usize>, old: &[u8], new: &[u8]) -> Self {
         spend!(range.len() + old.len() + new.len());
         // All three are UTF-8: two were typed, and the file's line equals one of them after
         // folding.
@@ -190,10 +190,10 @@ impl LinePair {
     }
 
     /// Fails if the change leaves the trailing whitespace alone, but the file's whitespace differs.
-    fn same_blanks(&self) -> Result<(), Doubt> {
+    fn same_blanks(&self) -> Result<(), ProjectionDoubt> {
         let [file, old, new] = [&self.file, &self.old, &self.new].map(|line| split_blanks(line).1);
         if old == new && old != file {
-            return Err(Doubt::Blanks {
+            return Err(ProjectionDoubt::Blanks {
                 file: file.iter().collect(),
                 old: old.iter().collect(),
             });
@@ -202,7 +202,7 @@ impl LinePair {
     }
 
     /// Applies the change to this line. `certain`: the new line certainly replaces this old one.
-    fn project(&self, certain: bool, pieces: &mut Vec<Piece>) -> Result<(), Doubt> {
+    fn project(&self, certain: bool, pieces: &mut Vec<Piece>) -> Result<(), ProjectionDoubt> {
         self.same_blanks()?;
         let (file, _) = split_blanks(&self.file);
         let (old, old_blanks) = split_blanks(&self.old);
@@ -222,7 +222,7 @@ impl LinePair {
             }
             spend!(typed.len());
             if typed.contains(old) {
-                return Err(Doubt::Sign {
+                return Err(ProjectionDoubt::Sign {
                     file: *file,
                     old: *old,
                 });
@@ -231,7 +231,7 @@ impl LinePair {
         }
         let as_typed = file[..head] == old[..head] && file[replaced.end..] == old[replaced.end..];
         if !certain && !as_typed {
-            return Err(Doubt::Line);
+            return Err(ProjectionDoubt::Line);
         }
         let bytes = |characters: &[char]| characters.iter().map(|c| c.len_utf8()).sum::<usize>();
         let kept_from = self.start + bytes(&file[..replaced.end]);

@@ -9,10 +9,10 @@
 
 use super::exact::Occurrences;
 use super::fold::{Folded, trailing_blanks};
-use super::{EditError, Match, Search, Tier, places};
+use super::{EditError, TierMatch, EditSearch, Tier, places};
 use crate::effort::spend;
 
-pub(super) fn find(search: &Search<'_, '_>) -> Result<Option<Match>, EditError> {
+pub(super) fn find(search: &EditSearch<'_, '_>) -> Result<Option<TierMatch>, EditError> {
     let signs = search.typography();
     let lines = Folded::trailing_blanks(&signs.text);
     let old_breaks = Folded::breaks(search.change.old.as_bytes(), search.file.style);

@@ -5,9 +5,9 @@
 
 use super::exact::Occurrences;
 use super::fold::Folded;
-use super::{Match, Search, Tier};
+use super::{TierMatch, EditSearch, Tier};
 
-pub(super) fn find(search: &Search<'_, '_>) -> Option<Match> {
+pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
     let folded = search.typography();
     let breaks = Folded::breaks(search.change.old.as_bytes(), search.file.style);
     let needle = Folded::typography(&breaks.text);

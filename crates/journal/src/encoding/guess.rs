@@ -28,7 +28,7 @@ const LETTERS_DOUBLE_BYTE: usize = 16;
 const WHOLE_PER_BROKEN: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Guess {
+pub(crate) enum CodePageGuess {
     Certain(CodePage),
     Unsure(CodePage),
 }
@@ -47,13 +47,13 @@ pub(crate) fn is_broken_utf8(body: &[u8]) -> bool {
 }
 
 /// Guesses the code page of `body`, which is not UTF-8.
-pub(crate) fn guess(body: &[u8]) -> Guess {
+pub(crate) fn guess(body: &[u8]) -> CodePageGuess {
     let sample = Sample::of(body);
     let page = detect(sample.lines.iter().copied());
     if is_certain(page, body, &sample) {
-        Guess::Certain(CodePage(page))
+        CodePageGuess::Certain(CodePage(page))
     } else {
-        Guess::Unsure(CodePage(page))
+        CodePageGuess::Unsure(CodePage(page))
     }
 }
 
@@ -176,7 +176,7 @@ mod tests {
         for (text, page) in cases {
             let (bytes, _, lacking) = page.encode(text);
             assert!(!lacking, "{}", page.name());
-            assert_eq!(guess(&bytes), Guess::Certain(CodePage(page)));
+            assert_eq!(guess(&bytes), CodePageGuess::Certain(CodePage(page)));
         }
     }
 
@@ -200,12 +200,12 @@ mod tests {
         ];
         for (what, bytes) in cases {
             assert!(
-                matches!(guess(bytes), Guess::Unsure(_)),
+                matches!(guess(bytes), CodePageGuess::Unsure(_)),
                 "{what}: {:?}",
                 guess(bytes)
             );
         }
-        assert_eq!(guess(b"x=1 \xe9\n"), Guess::Unsure(CodePage(WINDOWS_1252)));
+        assert_eq!(guess(b"x=1 \xe9\n"), CodePageGuess::Unsure(CodePage(WINDOWS_1252)));
     }
 
     #[test]

@@ -15,9 +15,9 @@ mod units;
 mod view;
 mod write;
 
-pub(crate) use guess::{Guess, guess, is_broken_utf8};
+pub(crate) use guess::{CodePageGuess, guess, is_broken_utf8};
 pub(crate) use rivals::contested_offsets;
-pub(crate) use view::View;
+pub(crate) use view::DecodedView;
 pub(crate) use write::encode;
 
 use std::fmt;

@@ -15,7 +15,7 @@ const INTERVAL: usize = 512;
 const UNDECODABLE: u8 = 0xff;
 const MARK: &str = "\u{feff}";
 
-pub(crate) struct View<'a> {
+pub(crate) struct DecodedView<'a> {
     source: &'a [u8],
     /// The text. A byte order mark is included as U+FEFF.
     pub(crate) text: Cow<'a, [u8]>,
@@ -27,7 +27,7 @@ pub(crate) struct View<'a> {
     checkpoints: Vec<(usize, usize)>,
 }
 
-impl<'a> View<'a> {
+impl<'a> DecodedView<'a> {
     /// Detects the encoding and decodes; `None` for a binary file.
     pub(crate) fn of(source: &'a [u8]) -> Option<Self> {
         match detect(source) {
@@ -186,7 +186,7 @@ mod tests {
     use encoding_rs::{BIG5, EUC_JP, EUC_KR, GB18030, GBK, SHIFT_JIS, WINDOWS_1252};
 
     fn shown(source: &[u8]) -> String {
-        let view = View::of(source).unwrap();
+        let view = DecodedView::of(source).unwrap();
         String::from_utf8_lossy(&view.text[view.mark_length..]).into_owned()
     }
 
@@ -206,7 +206,7 @@ mod tests {
 
     /// Every border of a character in the text must be the same border in the bytes.
     #[track_caller]
-    fn check_map(view: &View<'_>, encode: impl Fn(&str) -> Vec<u8>) {
+    fn check_map(view: &DecodedView<'_>, encode: impl Fn(&str) -> Vec<u8>) {
         let text = std::str::from_utf8(&view.text).unwrap();
         for (position, character) in text.char_indices().skip(usize::from(view.mark_length > 0)) {
             let range = view.source_range(&(position..position + character.len_utf8()));
@@ -228,20 +228,20 @@ mod tests {
                 .filter(|character| !page.encode(&character.to_string()).2)
                 .collect();
             let bytes = page.encode(&text).0;
-            let view = View::with(&bytes, Encoding::CodePage(CodePage(page)), 0);
+            let view = DecodedView::with(&bytes, Encoding::CodePage(CodePage(page)), 0);
             assert_eq!(view.text, text.as_bytes(), "{}", page.name());
             check_map(&view, |piece| page.encode(piece).0.into_owned());
         }
         let text = format!("\u{feff}{}", "x😀ñ\n".repeat(300));
         let utf16: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
-        check_map(&View::of(&utf16).unwrap(), |piece| {
+        check_map(&DecodedView::of(&utf16).unwrap(), |piece| {
             piece.encode_utf16().flat_map(u16::to_be_bytes).collect()
         });
         let utf32: Vec<u8> = text
             .chars()
             .flat_map(|character| u32::from(character).to_le_bytes())
             .collect();
-        check_map(&View::of(&utf32).unwrap(), |piece| {
+        check_map(&DecodedView::of(&utf32).unwrap(), |piece| {
             piece
                 .chars()
                 .flat_map(|character| u32::from(character).to_le_bytes())
@@ -253,16 +253,16 @@ mod tests {
     fn characters_of_four_bytes_and_half_width_ones_keep_the_map_right() {
         let text = "中€\u{1f600}é文".repeat(50);
         let bytes = GB18030.encode(&text).0;
-        let view = View::with(&bytes, Encoding::CodePage(CodePage(GB18030)), 0);
+        let view = DecodedView::with(&bytes, Encoding::CodePage(CodePage(GB18030)), 0);
         check_map(&view, |piece| GB18030.encode(piece).0.into_owned());
         let text = "€8中€€12文".repeat(50);
         let bytes = GBK.encode(&text).0;
-        let view = View::with(&bytes, Encoding::CodePage(CodePage(GBK)), 0);
+        let view = DecodedView::with(&bytes, Encoding::CodePage(CodePage(GBK)), 0);
         assert!(!view.is_source());
         check_map(&view, |piece| GBK.encode(piece).0.into_owned());
         let text = "ｶﾅ\\漢字~ｱ".repeat(50);
         let bytes = SHIFT_JIS.encode(&text).0;
-        let view = View::with(&bytes, Encoding::CodePage(CodePage(SHIFT_JIS)), 0);
+        let view = DecodedView::with(&bytes, Encoding::CodePage(CodePage(SHIFT_JIS)), 0);
         check_map(&view, |piece| SHIFT_JIS.encode(piece).0.into_owned());
     }
 }

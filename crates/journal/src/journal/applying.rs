@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use super::{Journal, LOAD_LIMIT};
-use crate::commit::{self, Attributes, Directory};
+use crate::commit::{self, Attributes, TargetDirectory};
 use crate::error::JournalError;
 use crate::lock::FileLock;
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
-use crate::undo::{Mode, Step, UndoError, UndoHistory, Undone, Which, look, perform};
+use crate::undo::{UndoMode, MutationStep, UndoError, UndoHistory, UndoOutcome, UndoSelection, look, perform};
 use crate::write_grant::WriteGrant;
 
 /// One file of a prepared change.
@@ -57,7 +57,7 @@ impl From<FileChange> for PlannedChange {
 
 /// The result of [`Journal::apply_all`].
 #[derive(Debug)]
-pub struct Applied {
+pub struct AppliedChanges {
     /// The id of the undo unit of all files, if the session has an undo journal.
     pub unit: Option<String>,
     /// In the order of the call; files that already had their new content are missing.
@@ -86,7 +86,7 @@ impl Journal {
         &self,
         ticket: &WriteGrant,
         changes: Vec<FileChange>,
-    ) -> Result<Applied, JournalError> {
+    ) -> Result<AppliedChanges, JournalError> {
         self.apply_plan(ticket, changes.into_iter().map(Into::into).collect())
     }
 
@@ -95,7 +95,7 @@ impl Journal {
         &self,
         ticket: &WriteGrant,
         changes: Vec<PlannedChange>,
-    ) -> Result<Applied, JournalError> {
+    ) -> Result<AppliedChanges, JournalError> {
         let mut reals = Vec::new();
         for change in &changes {
             reals.push(ticket.resolve(&change.target)?);
@@ -103,7 +103,7 @@ impl Journal {
         let unresolved: Vec<&Path> = reals.iter().map(PathBuf::as_path).collect();
         let _lock = FileLock::hold_all(&unresolved)?;
         let models = models(&changes, &reals)?;
-        let (mut steps, mut drifted) = (Vec::<Step>::new(), Vec::new());
+        let (mut steps, mut drifted) = (Vec::<MutationStep>::new(), Vec::new());
         for (change, real) in changes.into_iter().zip(&reals) {
             let path = change.target.path();
             let before = look(real, LOAD_LIMIT)?;
@@ -133,7 +133,7 @@ impl Journal {
                 (None, Some(_)) => model,
                 _ => None,
             };
-            steps.push(Step {
+            steps.push(MutationStep {
                 given: path.to_path_buf(),
                 real: real.clone(),
                 before,
@@ -148,7 +148,7 @@ impl Journal {
             return Err(JournalError::Drift { paths: drifted });
         }
         if steps.is_empty() {
-            return Ok(Applied {
+            return Ok(AppliedChanges {
                 unit: None,
                 files: Vec::new(),
             });
@@ -169,7 +169,7 @@ impl Journal {
                 real: step.real,
             });
         }
-        Ok(Applied {
+        Ok(AppliedChanges {
             unit: performed.unit,
             files,
         })
@@ -179,9 +179,9 @@ impl Journal {
     pub fn undo(
         &self,
         ticket: &WriteGrant,
-        which: &Which,
-        mode: Mode,
-    ) -> Result<Undone, JournalError> {
+        which: &UndoSelection,
+        mode: UndoMode,
+    ) -> Result<UndoOutcome, JournalError> {
         let mut undone = self.required_history()?.undo(ticket, which, mode)?;
         for (file, result) in undone.files.iter().zip(undone.results.drain(..)) {
             match result {
@@ -230,7 +230,7 @@ fn models(
             continue;
         };
         let failed = |error| commit::open_failed("read", real, error);
-        let file = Directory::of(real)
+        let file = TargetDirectory::of(real)
             .and_then(|directory| directory.open_target(Access::READ_OK))
             .map_err(failed)?;
         let attributes = Attributes::of(&file, &snapshot.stamp).map_err(failed)?;

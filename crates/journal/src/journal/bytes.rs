@@ -4,32 +4,32 @@ use std::path::PathBuf;
 
 use super::Journal;
 use crate::error::JournalError;
-use crate::ledger::{SeenBy, Sight};
-use crate::open::Snapshot;
+use crate::ledger::{ReadSource, ReadRecord};
+use crate::open::FileSnapshot;
 use crate::page::HASH_LIMIT;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
 
 /// The content of a file at one time. It is recorded as seen only by [`Journal::saw`].
 #[derive(Debug)]
-pub struct Raw {
+pub struct RawFile {
     /// The file, with all links resolved.
     pub real: PathBuf,
     /// The whole content.
     pub bytes: Vec<u8>,
-    sight: Sight,
+    sight: ReadRecord,
 }
 
 /// The extent to which the model saw a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum ShownExtent {
     /// The whole file.
     Whole,
     /// Enough for an edit, but not for overwriting the whole file.
     Part,
 }
 
-impl Raw {
+impl RawFile {
     /// Returns the mode of the file that was read.
     pub fn mode(&self) -> u32 {
         self.sight.stamp.mode
@@ -47,35 +47,35 @@ impl Journal {
         &self,
         target: impl Into<FileTarget>,
         limit: u64,
-    ) -> Result<Raw, JournalError> {
+    ) -> Result<RawFile, JournalError> {
         let target = target.into();
         let unsaved = target.unsaved_text();
         let resolved = target.resolve()?;
         let snapshot = match resolved.exists {
             true => match unsaved {
                 Some(unsaved) => Some(unsaved.snapshot()),
-                None => Snapshot::take(&resolved.real, limit)?,
+                None => FileSnapshot::take(&resolved.real, limit)?,
             },
             false => None,
         };
-        let Some(Snapshot { stamp, bytes }) = snapshot else {
+        let Some(FileSnapshot { stamp, bytes }) = snapshot else {
             return Err(self.missing(target.path()));
         };
-        let sight = Sight {
+        let sight = ReadRecord {
             hash: (stamp.size <= HASH_LIMIT).then(|| ContentHash::of(&bytes)),
             settled: unsaved.is_none() && stamp.is_settled(),
             stamp,
             shown: None,
             partial: false,
             by: match unsaved {
-                Some(_) => SeenBy::Editor,
-                None => SeenBy::Read,
+                Some(_) => ReadSource::Editor,
+                None => ReadSource::Read,
             },
         };
         if let Some(unsaved) = unsaved {
             self.record_base(unsaved);
         }
-        Ok(Raw {
+        Ok(RawFile {
             real: resolved.real,
             bytes,
             sight,
@@ -83,10 +83,10 @@ impl Journal {
     }
 
     /// Records that the content was shown: from now on the session knows the file.
-    pub fn record_shown(&self, raw: Raw, extent: Extent) {
-        let Raw { real, bytes, sight } = raw;
-        let partial = extent == Extent::Part;
-        let sight = Sight { partial, ..sight };
+    pub fn record_shown(&self, raw: RawFile, extent: ShownExtent) {
+        let RawFile { real, bytes, sight } = raw;
+        let partial = extent == ShownExtent::Part;
+        let sight = ReadRecord { partial, ..sight };
         self.ledger.record(&real, sight, Some(bytes));
     }
 }

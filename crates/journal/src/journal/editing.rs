@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use super::{DIFF_CHARS, Journal, LOAD_LIMIT};
 use crate::commit;
-use crate::edit::{self, Change, EditError, EditPlan, SplicePlace, Tier};
+use crate::edit::{self, EditRequest, EditError, EditPlan, SplicePlace, Tier};
 use crate::error::JournalError;
 use crate::freshness::{self, Freshness};
 use crate::lock::FileLock;
 use crate::magic;
-use crate::open::Snapshot;
+use crate::open::FileSnapshot;
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
@@ -22,7 +22,7 @@ const OTHER_FILES: usize = 3;
 
 /// The result of an edit.
 #[derive(Debug)]
-pub struct Edited {
+pub struct EditReport {
     /// The file that was changed, with all links resolved.
     pub real: PathBuf,
     /// The file did not exist before.
@@ -49,7 +49,7 @@ pub struct Edited {
 #[derive(Debug)]
 pub struct CheckedEdit {
     /// The state before; `None` if the file is to be created.
-    before: Option<Snapshot>,
+    before: Option<FileSnapshot>,
     plan: EditPlan,
     after: Vec<u8>,
     outside: Option<Patch>,
@@ -72,7 +72,7 @@ impl Journal {
     pub fn check_edit(
         &self,
         target: impl Into<FileTarget>,
-        change: &Change<'_>,
+        change: &EditRequest<'_>,
     ) -> Result<CheckedEdit, JournalError> {
         let target = target.into();
         let (path, real) = (target.path(), target.resolve()?.real);
@@ -85,8 +85,8 @@ impl Journal {
         &self,
         ticket: &WriteGrant,
         target: impl Into<FileTarget>,
-        change: &Change<'_>,
-    ) -> Result<Edited, JournalError> {
+        change: &EditRequest<'_>,
+    ) -> Result<EditReport, JournalError> {
         let target = target.into();
         let (path, real) = (target.path(), ticket.resolve(&target)?);
         let _lock = FileLock::hold(&real)?;
@@ -102,7 +102,7 @@ impl Journal {
         } = prepared;
         let mut put = self.put(ticket, path, &real, before, after, &patch)?;
         let (patch, formatted) = put.changes(patch);
-        Ok(Edited {
+        Ok(EditReport {
             created: put.before.is_none(),
             tier: plan.tier,
             places: plan.places,
@@ -120,8 +120,8 @@ impl Journal {
         &self,
         path: &Path,
         real: &Path,
-        before: Option<Snapshot>,
-        change: &Change<'_>,
+        before: Option<FileSnapshot>,
+        change: &EditRequest<'_>,
     ) -> Result<CheckedEdit, JournalError> {
         let refused = |error| JournalError::Edit {
             path: path.to_path_buf(),
@@ -179,8 +179,8 @@ impl Journal {
         &self,
         path: &Path,
         real: &Path,
-        before: &Snapshot,
-        change: &Change<'_>,
+        before: &FileSnapshot,
+        change: &EditRequest<'_>,
     ) -> Result<(Option<Patch>, bool), JournalError> {
         let path = || path.to_path_buf();
         let seen = self.ledger.seen(real);

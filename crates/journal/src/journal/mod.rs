@@ -10,9 +10,9 @@ mod editing;
 mod notebooks;
 mod writing;
 
-pub use applying::{Applied, AppliedFile, FileChange, PlannedChange};
-pub use bytes::{Extent, Raw};
-pub use editing::{CheckedEdit, Edited};
+pub use applying::{AppliedChanges, AppliedFile, FileChange, PlannedChange};
+pub use bytes::{ShownExtent, RawFile};
+pub use editing::{CheckedEdit, EditReport};
 pub use notebooks::{NOTEBOOK_LIMIT, NotebookEdited};
 pub(crate) use writing::preserve_form;
 pub use writing::{WriteOutcome, WriteReport};
@@ -23,15 +23,15 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
 use crate::error::JournalError;
-use crate::ledger::{ReadLedger, SeenBy, Sight};
+use crate::ledger::{ReadLedger, ReadSource, ReadRecord};
 use crate::nearby::nearby;
-use crate::open::Snapshot;
+use crate::open::FileSnapshot;
 use crate::page::{self, HASH_LIMIT, PageRequest, TextPage};
 use crate::patch::Patch;
-use crate::snapshot::{KeptLook, SweepLimits, preimages::Shelf};
+use crate::snapshot::{CachedTree, SnapshotLimits, preimages::PreimageStore};
 use crate::stamp::{ContentHash, Stamp};
 use crate::target::FileTarget;
-use crate::undo::{Recovered, Step, UndoHistory, UndoLimits, perform};
+use crate::undo::{RecoveredUnit, MutationStep, UndoHistory, UndoLimits, perform};
 use crate::write_grant::WriteGrant;
 
 /// The size limit for loading files to write or edit them.
@@ -45,12 +45,12 @@ pub struct Journal {
     ledger: ReadLedger,
     root: Option<PathBuf>,
     history: Option<Arc<UndoHistory>>,
-    recovered: Vec<Recovered>,
+    recovered: Vec<RecoveredUnit>,
     /// Preimages of files that commands could change.
-    pub(crate) shelf: Arc<Mutex<Shelf>>,
+    pub(crate) shelf: Arc<Mutex<PreimageStore>>,
     /// The last scan of the directories that commands may write to.
-    pub(crate) look: Arc<Mutex<Option<KeptLook>>>,
-    pub(crate) sweep_limits: SweepLimits,
+    pub(crate) look: Arc<Mutex<Option<CachedTree>>>,
+    pub(crate) sweep_limits: SnapshotLimits,
     /// For files whose unsaved text was shown: the hash of the content on disk at that time.
     pub(crate) bases: Mutex<HashMap<PathBuf, ContentHash>>,
     /// The number of running commands.
@@ -88,7 +88,7 @@ impl Journal {
 
     /// Sets other limits for the work before and after a command.
     #[must_use]
-    pub fn with_sweep_limits(mut self, limits: SweepLimits) -> Self {
+    pub fn with_sweep_limits(mut self, limits: SnapshotLimits) -> Self {
         self.sweep_limits = limits;
         self
     }
@@ -116,7 +116,7 @@ impl Journal {
     }
 
     /// Returns the interrupted changes that were found when the journal was opened.
-    pub fn recovered(&self) -> &[Recovered] {
+    pub fn recovered(&self) -> &[RecoveredUnit] {
         &self.recovered
     }
 
@@ -133,7 +133,7 @@ impl Journal {
     ) -> Result<TextPage, JournalError> {
         let target = target.into();
         if let Some(unsaved) = target.unsaved_text() {
-            let Snapshot { stamp, bytes } = unsaved.snapshot();
+            let FileSnapshot { stamp, bytes } = unsaved.snapshot();
             let page = page::read_given(&unsaved.real, request, stamp, bytes.clone())?;
             self.record_base(unsaved);
             self.ledger
@@ -191,11 +191,11 @@ impl Journal {
         ticket: &WriteGrant,
         given: &Path,
         real: &Path,
-        before: Option<Snapshot>,
+        before: Option<FileSnapshot>,
         after: Vec<u8>,
         patch: &Patch,
-    ) -> Result<Put, JournalError> {
-        let step = Step {
+    ) -> Result<PutResult, JournalError> {
+        let step = MutationStep {
             given: given.to_path_buf(),
             real: real.to_path_buf(),
             before,
@@ -215,7 +215,7 @@ impl Journal {
             formatted: Patch::between(&meant, &content),
             content,
         });
-        Ok(Put {
+        Ok(PutResult {
             before: step.before,
             after: match &became {
                 Some(became) => became.content.clone(),
@@ -238,13 +238,13 @@ impl Journal {
         partial: bool,
     ) -> ContentHash {
         let hash = ContentHash::of(&content);
-        let sight = Sight {
+        let sight = ReadRecord {
             hash: (stamp.size <= HASH_LIMIT).then_some(hash),
             settled: stamp.is_settled(),
             stamp,
             shown: None,
             partial,
-            by: SeenBy::Write,
+            by: ReadSource::Write,
         };
         self.ledger.forget(real);
         self.ledger.record(real, sight, Some(content));
@@ -253,8 +253,8 @@ impl Journal {
 }
 
 /// The result of [`Journal::put`].
-pub(crate) struct Put {
-    pub(crate) before: Option<Snapshot>,
+pub(crate) struct PutResult {
+    pub(crate) before: Option<FileSnapshot>,
     pub(crate) after: Vec<u8>,
     /// The content after the editor wrote it, if it differs from the intended one.
     pub(crate) became: Option<EditorForm>,
@@ -272,7 +272,7 @@ pub(crate) struct EditorForm {
     pub(crate) formatted: Patch,
 }
 
-impl Put {
+impl PutResult {
     /// Returns the diff that was made in the end, and the part of it that the editor added.
     fn changes(&mut self, meant: Patch) -> (Patch, Option<Patch>) {
         match self.became.take() {

@@ -7,8 +7,8 @@ use crate::commit;
 use crate::error::JournalError;
 use crate::freshness::{self, Freshness};
 use crate::lock::FileLock;
-use crate::notebook::{self, CellChange, Spliced};
-use crate::open::Snapshot;
+use crate::notebook::{self, CellChange, NotebookSplice};
+use crate::open::FileSnapshot;
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
@@ -24,7 +24,7 @@ pub struct NotebookEdited {
     /// The file that was changed, with all links resolved.
     pub real: PathBuf,
     /// The changed cell and the new content.
-    pub spliced: Spliced,
+    pub spliced: NotebookSplice,
     /// The diff from the old to the new file, as text.
     pub patch: Patch,
     /// The content before.
@@ -43,7 +43,7 @@ impl Journal {
         &self,
         target: impl Into<FileTarget>,
         change: &CellChange,
-    ) -> Result<Spliced, JournalError> {
+    ) -> Result<NotebookSplice, JournalError> {
         let target = target.into();
         let (path, real) = (target.path(), target.resolve()?.real);
         let before = target.snapshot(&real, NOTEBOOK_LIMIT)?;
@@ -83,9 +83,9 @@ impl Journal {
         &self,
         path: &Path,
         real: &Path,
-        before: Option<Snapshot>,
+        before: Option<FileSnapshot>,
         change: &CellChange,
-    ) -> Result<(Snapshot, Spliced, bool), JournalError> {
+    ) -> Result<(FileSnapshot, NotebookSplice, bool), JournalError> {
         let Some(before) = before else {
             return Err(self.missing(path));
         };

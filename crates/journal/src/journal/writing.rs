@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use super::{DIFF_CHARS, Journal, LOAD_LIMIT};
 use crate::commit;
-use crate::encoding::{self, View};
+use crate::encoding::{self, DecodedView};
 use crate::error::JournalError;
 use crate::freshness::{self, Freshness};
 use crate::lines::{BreakCounts, BreakStyle, split_lines};
 use crate::lock::FileLock;
 use crate::magic;
-use crate::open::Snapshot;
+use crate::open::FileSnapshot;
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
@@ -140,7 +140,7 @@ impl Journal {
             });
         };
         self.judge_write(path, &real, &before)?;
-        let KeptPreimage {
+        let PreservedForm {
             content: new,
             crlf,
             bom,
@@ -176,7 +176,7 @@ impl Journal {
         })
     }
 
-    fn judge_write(&self, path: &Path, real: &Path, before: &Snapshot) -> Result<(), JournalError> {
+    fn judge_write(&self, path: &Path, real: &Path, before: &FileSnapshot) -> Result<(), JournalError> {
         commit::check_writable(real, &before.stamp)?;
         let given = || path.to_path_buf();
         match freshness::evaluate(self.ledger.seen(real), before) {
@@ -207,7 +207,7 @@ impl Journal {
     }
 }
 
-pub(crate) struct KeptPreimage {
+pub(crate) struct PreservedForm {
     pub(crate) content: Vec<u8>,
     crlf: bool,
     bom: bool,
@@ -219,7 +219,7 @@ pub(crate) fn preserve_form(
     path: &Path,
     before: &[u8],
     content: &str,
-) -> Result<KeptPreimage, JournalError> {
+) -> Result<PreservedForm, JournalError> {
     let (encoding, mark_length) = match text::detect(before) {
         text::ContentKind::Text {
             encoding,
@@ -227,7 +227,7 @@ pub(crate) fn preserve_form(
         } => (encoding, mark_length),
         text::ContentKind::Binary => (Encoding::Utf8, 0), // our own earlier write
     };
-    let view = View::with(before, encoding, mark_length);
+    let view = DecodedView::with(before, encoding, mark_length);
     let body = &view.text[view.mark_length..];
     let bom = mark_length > 0;
     let text = if bom {
@@ -254,7 +254,7 @@ pub(crate) fn preserve_form(
             },
         }
     })?;
-    Ok(KeptPreimage {
+    Ok(PreservedForm {
         content: [&before[..mark_length], &encoded].concat(),
         crlf,
         bom,

@@ -57,7 +57,7 @@ pub enum CellChange {
 
 /// The changed notebook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spliced {
+pub struct NotebookSplice {
     /// All bytes of the file.
     pub content: Vec<u8>,
     /// The name of the cell that was changed, inserted or removed.
@@ -71,7 +71,7 @@ pub struct Spliced {
 }
 
 /// Computes the file after the change. Bytes outside the cell do not change.
-pub fn splice(bytes: &[u8], change: &CellChange) -> Result<Spliced, NotebookError> {
+pub fn splice(bytes: &[u8], change: &CellChange) -> Result<NotebookSplice, NotebookError> {
     let notebook = Notebook::open(bytes)?;
     let done = match change {
         CellChange::Replace { cell, source, kind } => {
@@ -103,7 +103,7 @@ pub fn splice(bytes: &[u8], change: &CellChange) -> Result<Spliced, NotebookErro
         return Err(NotebookError::Unchanged);
     }
     verify(&notebook, change, &done, &content)?;
-    Ok(Spliced {
+    Ok(NotebookSplice {
         content,
         language: notebook.language(),
         cell: done.cell,
@@ -113,7 +113,7 @@ pub fn splice(bytes: &[u8], change: &CellChange) -> Result<Spliced, NotebookErro
 }
 
 /// Edits of the text, ascending and not overlapping, with a description of the changed cell.
-struct Done {
+struct CellEdit {
     edits: Vec<(Range<usize>, String)>,
     index: usize,
     cell: String,
@@ -170,7 +170,7 @@ impl<'a> Notebook<'a> {
     }
 }
 
-fn replace(notebook: &Notebook<'_>, index: usize, source: &str, kind: Option<CellType>) -> Done {
+fn replace(notebook: &Notebook<'_>, index: usize, source: &str, kind: Option<CellType>) -> CellEdit {
     let (node, cell) = (notebook.cells[index], notebook.cell(index));
     let layout = Layout::of(notebook, Some(&node));
     let old_kind = cell.kind();
@@ -187,7 +187,7 @@ fn replace(notebook: &Notebook<'_>, index: usize, source: &str, kind: Option<Cel
         let text = recast(notebook.text, &layout, &members, &new_kind, &source.0);
         vec![(node.start..node.end, text)]
     };
-    Done {
+    CellEdit {
         edits,
         index,
         cell: cell.name(),
@@ -242,7 +242,7 @@ fn recast(text: &str, layout: &Layout, members: &[Member<'_>], kind: &str, sourc
     layout.object_of(&kept)
 }
 
-fn insert(notebook: &Notebook<'_>, after: Option<usize>, source: &str, kind: CellType) -> Done {
+fn insert(notebook: &Notebook<'_>, after: Option<usize>, source: &str, kind: CellType) -> CellEdit {
     // An adjacent cell is the model for the layout.
     let model = notebook.cells.get(after.unwrap_or(0));
     let layout = Layout::of(notebook, model);
@@ -283,7 +283,7 @@ fn insert(notebook: &Notebook<'_>, after: Option<usize>, source: &str, kind: Cel
             )
         }
     };
-    Done {
+    CellEdit {
         edits: vec![edit],
         index,
         cell: id.unwrap_or_else(|| format!("cell-{index}")),
@@ -305,7 +305,7 @@ fn separator(notebook: &Notebook<'_>, layout: &Layout) -> String {
     }
 }
 
-fn delete(notebook: &Notebook<'_>, index: usize) -> Done {
+fn delete(notebook: &Notebook<'_>, index: usize) -> CellEdit {
     let cell = notebook.cell(index);
     let cells = &notebook.cells;
     let edit = match (index, cells.get(index + 1)) {
@@ -313,7 +313,7 @@ fn delete(notebook: &Notebook<'_>, index: usize) -> Done {
         (0, Some(next)) => (cells[0].start..next.start, String::new()),
         _ => (cells[index - 1].end..cells[index].end, String::new()),
     };
-    Done {
+    CellEdit {
         edits: vec![edit],
         index,
         cell: cell.name(),
@@ -376,7 +376,7 @@ fn lines(source: &str) -> impl Iterator<Item = &str> {
 fn verify(
     before: &Notebook<'_>,
     change: &CellChange,
-    done: &Done,
+    done: &CellEdit,
     content: &[u8],
 ) -> Result<(), NotebookError> {
     let damaged = |_| NotebookError::WouldDamage;

@@ -16,7 +16,7 @@ mod json;
 mod layout;
 mod view;
 
-pub use change::{CellChange, CellType, Spliced, splice};
+pub use change::{CellChange, CellType, NotebookSplice, splice};
 pub use json::JsonFault;
 pub use view::{Cell, CellOutput, Notebook};
 

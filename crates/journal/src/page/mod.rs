@@ -12,7 +12,7 @@ pub(crate) use read::{HASH_LIMIT, read_given, read_page, read_small_page};
 
 use std::path::PathBuf;
 
-use crate::ledger::Sight;
+use crate::ledger::ReadRecord;
 use crate::text::TextFacts;
 
 /// The part of a file to show. `Default` is the first page with the standard limits.
@@ -100,7 +100,7 @@ pub struct TextPage {
     /// The encoding and line breaks.
     pub facts: TextFacts,
     /// The record for the read ledger.
-    pub sight: Sight,
+    pub sight: ReadRecord,
 }
 
 /// Estimates the tokens of a text of this many bytes, roughly bytes / 3.5.

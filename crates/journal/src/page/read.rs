@@ -6,13 +6,13 @@ use std::path::Path;
 
 use super::collect::{Collected, Collector};
 use super::{PageRequest, TextPage};
-use crate::encoding::View;
+use crate::encoding::DecodedView;
 use crate::error::JournalError;
-use crate::ledger::{KEPT_EACH, SeenBy, Shown, Sight};
+use crate::ledger::{KEPT_EACH, ReadSource, ShownLines, ReadRecord};
 use crate::lines::{BreakCounts, BreakStyle, break_byte};
 use crate::magic;
-use crate::open::{Opened, open_regular, open_seen, read_all};
-use crate::special::Special;
+use crate::open::{OpenedFile, open_regular, open_seen, read_all};
+use crate::special::SpecialRead;
 use crate::stamp::{ContentHash, Stamp};
 use crate::text::{self, BINARY_PROBE, Encoding, TextFacts};
 
@@ -22,7 +22,7 @@ pub(crate) const HASH_LIMIT: u64 = 64 << 20;
 const PIECE: usize = 256 << 10;
 
 /// The result of a scan, before it is converted to a page.
-struct Reading {
+struct PageScan {
     collected: Collected,
     facts: TextFacts,
     hash: Option<ContentHash>,
@@ -104,11 +104,11 @@ pub(crate) fn read_given(
     stamp: Stamp,
     bytes: Vec<u8>,
 ) -> Result<TextPage, JournalError> {
-    let content = Special { bytes, ended: true };
+    let content = SpecialRead { bytes, ended: true };
     let reading = read_memory(real, &content, request)?;
     let mut page = finish(real, request, stamp, reading)?;
     page.sight.settled = false;
-    page.sight.by = SeenBy::Editor;
+    page.sight.by = ReadSource::Editor;
     Ok(page)
 }
 
@@ -122,21 +122,21 @@ fn binary(real: &Path, head: &[u8], size: u64) -> JournalError {
 
 fn read_memory(
     real: &Path,
-    content: &Special,
+    content: &SpecialRead,
     request: &PageRequest,
-) -> Result<Reading, JournalError> {
-    let Special {
+) -> Result<PageScan, JournalError> {
+    let SpecialRead {
         bytes: content,
         ended,
     } = content;
-    let Some(view) = View::of(content) else {
+    let Some(view) = DecodedView::of(content) else {
         return Err(binary(real, content, content.len() as u64));
     };
     let body = &view.text[view.mark_length..];
     let style = BreakCounts::of(body).style();
     let mut collector = Collector::new(request, break_byte(style));
     collector.push(body);
-    Ok(Reading {
+    Ok(PageScan {
         collected: collector.finish(),
         facts: TextFacts {
             encoding: view.encoding,
@@ -153,11 +153,11 @@ fn read_memory(
 }
 
 fn read_stream(
-    opened: &Opened,
+    opened: &OpenedFile,
     request: &PageRequest,
     head: &[u8],
     mark_length: usize,
-) -> io::Result<Reading> {
+) -> io::Result<PageScan> {
     // Only a file without any LF uses CR. If it is not read to the end, its first bytes decide.
     let guess = match BreakCounts::of(head).style() {
         BreakStyle::Cr => BreakStyle::Cr,
@@ -178,7 +178,7 @@ fn scan(
     style: BreakStyle,
     mark_length: usize,
     size: u64,
-) -> io::Result<Reading> {
+) -> io::Result<PageScan> {
     let whole = size <= HASH_LIMIT;
     let mut collector = Collector::new(request, break_byte(style));
     let mut counts = BreakCounts::default();
@@ -217,7 +217,7 @@ fn scan(
     if !whole {
         valid = !collected.lossy; // the rest was not read
     }
-    Ok(Reading {
+    Ok(PageScan {
         collected,
         facts: TextFacts {
             encoding: if valid {
@@ -260,9 +260,9 @@ fn finish(
     real: &Path,
     request: &PageRequest,
     stamp: Stamp,
-    reading: Reading,
+    reading: PageScan,
 ) -> Result<TextPage, JournalError> {
-    let Reading {
+    let PageScan {
         collected,
         facts,
         hash,
@@ -295,18 +295,18 @@ fn finish(
     let truncated_by_lines = collected.more && !collected.over_budget;
     let uncut = collected.lines.iter().all(|line| line.cut.is_none());
     let whole = first <= 1 && !collected.more && uncut && request.char_offset == 0 && !unended;
-    let sight = Sight {
+    let sight = ReadRecord {
         settled: stamp.is_settled(),
         stamp,
         hash,
-        shown: has_text.then_some(Shown {
+        shown: has_text.then_some(ShownLines {
             first,
             last,
             total_lines,
         }),
         // A line that was cut hides text just like a missing line does.
         partial: !request.is_explicit() && (collected.more || unended || !uncut),
-        by: SeenBy::Read,
+        by: ReadSource::Read,
     };
     Ok(TextPage {
         real: path(),

@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::preimages::{Budget, Shelf};
+use super::preimages::{PreimageBudget, PreimageStore};
 
 /// Starts the thread, unless it is already running. It ends with the session.
-pub(super) fn work_on(shelf: &Arc<Mutex<Shelf>>, budget: Budget) {
+pub(super) fn work_on(shelf: &Arc<Mutex<PreimageStore>>, budget: PreimageBudget) {
     {
         let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
         if shelf.backlog.is_empty() || shelf.is_worked_on {
@@ -17,7 +17,7 @@ pub(super) fn work_on(shelf: &Arc<Mutex<Shelf>>, budget: Budget) {
     let session = Arc::downgrade(shelf);
     let work = move || {
         while let Some(shelf) = session.upgrade() {
-            if !Shelf::process_backlog(&shelf, budget) {
+            if !PreimageStore::process_backlog(&shelf, budget) {
                 return;
             }
         }
@@ -36,7 +36,7 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    use crate::{Journal, Sweep, SweepLimits, WriteGrant};
+    use crate::{Journal, SnapshotScope, SnapshotLimits, WriteGrant};
 
     #[test]
     fn what_there_was_no_time_for_is_kept_while_no_one_waits() {
@@ -47,17 +47,17 @@ mod tests {
             fs::create_dir_all(&directory).unwrap();
             fs::write(directory.join(number.to_string()), number.to_string()).unwrap();
         }
-        let limits = SweepLimits {
+        let limits = SnapshotLimits {
             look: Duration::from_secs(100),
             keep: Duration::ZERO,
-            ..SweepLimits::default()
+            ..SnapshotLimits::default()
         };
         let journal = Journal::new(None)
             .with_undo(place.path().join("undo"))
             .with_sweep_limits(limits);
-        let sweep = Sweep {
+        let sweep = SnapshotScope {
             roots: vec![root.clone()],
-            ..Sweep::default()
+            ..SnapshotScope::default()
         };
         // A command that begins at once and takes its time.
         let before = journal.before_command(&sweep);
@@ -85,17 +85,17 @@ mod tests {
         let root = place.path().join("w");
         fs::create_dir_all(root.join("d")).unwrap();
         fs::write(root.join("d/f"), "old").unwrap();
-        let limits = |look: Duration| SweepLimits {
+        let limits = |look: Duration| SnapshotLimits {
             look,
             keep: Duration::from_secs(100),
-            ..SweepLimits::default()
+            ..SnapshotLimits::default()
         };
         let mut journal = Journal::new(None)
             .with_undo(place.path().join("undo"))
             .with_sweep_limits(limits(Duration::ZERO));
-        let sweep = Sweep {
+        let sweep = SnapshotScope {
             roots: vec![root.clone()],
-            ..Sweep::default()
+            ..SnapshotScope::default()
         };
         let before = journal.before_command(&sweep);
         assert!(before.uncovered().unwrap().contains("took over"));

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::preimages::{Contents, Filled, Object, ShelvedFile};
+use super::preimages::{PreimageMap, PreimageFill, Object, PreimageFile};
 use super::walk::{EntryKind, Listing, Tree, TreeEntry, grouped};
-use super::{CommandChanges, SweepLimits, is_directory_both};
+use super::{CommandChanges, SnapshotLimits, is_directory_both};
 use crate::stamp::now_ns;
-use crate::undo::{Content, Left, RecordState, Seal, Swept, digest, read_content, regular, unread};
+use crate::undo::{ObservedContent, UnrestorablePath, RecordState, UnreadFileStamp, PathChangeRecord, digest, read_content, regular, unread};
 
 /// A new directory with more entries than this is recorded as a whole.
 const GROWN: usize = 500;
@@ -25,19 +25,19 @@ const LONGEST_WAIT: Duration = Duration::from_millis(25);
 pub(crate) struct TreeComparison<'a> {
     pub(crate) before: &'a Tree,
     pub(crate) after: &'a Tree,
-    pub(crate) filled: &'a Filled,
+    pub(crate) filled: &'a PreimageFill,
     /// The start time of the command, in nanoseconds since the epoch.
     pub(crate) begun: i128,
     /// The state that other undo units gave to paths in the meantime.
     pub(crate) claimed: &'a HashMap<PathBuf, RecordState>,
-    pub(crate) limits: SweepLimits,
+    pub(crate) limits: SnapshotLimits,
     pub(crate) is_control: &'a dyn Fn(&Path) -> bool,
     /// Preimages stored since the command began.
-    pub(crate) later: Contents,
+    pub(crate) later: PreimageMap,
     /// The objects of the first scan; filled when needed.
     pub(crate) known: KnownObjects,
     /// The preimages that the record needs, by hash.
-    pub(crate) needed: RefCell<HashMap<String, Arc<ShelvedFile>>>,
+    pub(crate) needed: RefCell<HashMap<String, Arc<PreimageFile>>>,
 }
 
 /// Objects that existed in the first scan.
@@ -71,7 +71,7 @@ impl<'a> TreeComparison<'a> {
     pub(crate) fn make(
         &self,
         changed: &mut CommandChanges,
-    ) -> Result<(Vec<Swept>, Vec<Left>), String> {
+    ) -> Result<(Vec<PathChangeRecord>, Vec<UnrestorablePath>), String> {
         let mut pairs = self.pairs();
         let moved = self.take_moved(&mut pairs);
         let grown = self.take_grown(&mut pairs, &moved);
@@ -89,7 +89,7 @@ impl<'a> TreeComparison<'a> {
             .filter_map(|entry| entry.filter(|entry| is_linked(entry)))
             .map(|entry| (entry.stamp.device, entry.stamp.inode))
             .collect();
-        let twins = Twins {
+        let twins = HardLinks {
             before: twins(self.before, self.after, &linked),
             after: twins(self.after, self.before, &linked),
         };
@@ -123,10 +123,10 @@ impl<'a> TreeComparison<'a> {
         }
         self.spare_objects(&mut swept, &mut left);
         let more = left.len().saturating_sub(NAMED);
-        let mut named: Vec<Left> = left
+        let mut named: Vec<UnrestorablePath> = left
             .into_iter()
             .take(NAMED)
-            .map(|(path, why)| Left { path, why })
+            .map(|(path, why)| UnrestorablePath { path, why })
             .collect();
         if let (Some(last), true) = (named.last_mut(), more > 0) {
             last.why += &format!("; and {} more", grouped(more));
@@ -193,9 +193,9 @@ impl<'a> TreeComparison<'a> {
                 && self.kept(old).is_some())
     }
 
-    fn kept(&self, entry: &TreeEntry) -> Option<&Arc<ShelvedFile>> {
+    fn kept(&self, entry: &TreeEntry) -> Option<&Arc<PreimageFile>> {
         let object = (entry.stamp.device, entry.stamp.inode);
-        let is_it = |kept: &&Arc<ShelvedFile>| kept.stamp.is_same(&entry.stamp);
+        let is_it = |kept: &&Arc<PreimageFile>| kept.stamp.is_same(&entry.stamp);
         let before = self.filled.contents.get(&object).filter(is_it);
         before.or_else(|| self.later.get(&object).filter(is_it))
     }
@@ -239,8 +239,8 @@ impl<'a> TreeComparison<'a> {
         path: &Path,
         before: Option<&TreeEntry>,
         after: Option<&TreeEntry>,
-        twins: &Twins,
-    ) -> Result<Option<Swept>, String> {
+        twins: &HardLinks,
+    ) -> Result<Option<PathChangeRecord>, String> {
         let after_state = match after {
             None => RecordState::Absent,
             Some(entry) => self.state_after(path, entry, twins),
@@ -271,7 +271,7 @@ impl<'a> TreeComparison<'a> {
                 (EntryKind::File, Some(kept)) => {
                     let mut needed = self.needed.borrow_mut();
                     needed.insert(kept.hash.clone(), Arc::clone(kept));
-                    let content = Content {
+                    let content = ObservedContent {
                         hash: kept.hash.clone(),
                         extended: kept.extended.clone(),
                     };
@@ -307,7 +307,7 @@ impl<'a> TreeComparison<'a> {
             .then(|| swept(path, before_state, after_state)))
     }
 
-    fn state_after(&self, path: &Path, entry: &TreeEntry, twins: &Twins) -> RecordState {
+    fn state_after(&self, path: &Path, entry: &TreeEntry, twins: &HardLinks) -> RecordState {
         if entry.kind() == EntryKind::File
             && entry.stamp.size <= self.limits.read
             && let Ok(content) = read_content(path, &entry.stamp)
@@ -319,7 +319,7 @@ impl<'a> TreeComparison<'a> {
 
     /// Takes out files without a preimage that are at another path now: undo moves them back, and
     /// must not remove them from their new path.
-    fn take_moved(&self, pairs: &mut BTreeMap<PathBuf, TreePair<'a>>) -> Vec<Swept> {
+    fn take_moved(&self, pairs: &mut BTreeMap<PathBuf, TreePair<'a>>) -> Vec<PathChangeRecord> {
         let is_file = |entry: &&TreeEntry| entry.kind() == EntryKind::File;
         let object = |entry: &TreeEntry| (entry.stamp.device, entry.stamp.inode);
         let new: HashMap<Object, (PathBuf, &TreeEntry)> = pairs
@@ -342,7 +342,7 @@ impl<'a> TreeComparison<'a> {
             {
                 let state = RecordState::Moved {
                     to: to.clone(),
-                    seal: Seal::of(&there.stamp),
+                    seal: UnreadFileStamp::of(&there.stamp),
                 };
                 moved.push((path.clone(), state, *after));
             }
@@ -351,7 +351,7 @@ impl<'a> TreeComparison<'a> {
         for (path, state, after) in moved {
             let after = match after {
                 None => RecordState::Absent,
-                Some(entry) => self.state_after(&path, entry, &Twins::default()),
+                Some(entry) => self.state_after(&path, entry, &HardLinks::default()),
             };
             if let RecordState::Moved { to, .. } = &state {
                 pairs.remove(to);
@@ -366,9 +366,9 @@ impl<'a> TreeComparison<'a> {
     fn take_grown(
         &self,
         pairs: &mut BTreeMap<PathBuf, TreePair<'a>>,
-        moved: &[Swept],
-    ) -> Vec<Swept> {
-        let mut grown: Vec<Swept> = Vec::new();
+        moved: &[PathChangeRecord],
+    ) -> Vec<PathChangeRecord> {
+        let mut grown: Vec<PathChangeRecord> = Vec::new();
         let is_new = |pair: &TreePair<'_>| match pair {
             (None, Some(entry)) => entry.kind() == EntryKind::Directory,
             _ => false,
@@ -419,14 +419,14 @@ impl<'a> TreeComparison<'a> {
 
     /// If Git repacked its objects and an old object cannot be restored, undo must not remove the
     /// new ones: they are all that is left of the repository.
-    fn spare_objects(&self, swept: &mut Vec<Swept>, left: &mut BTreeMap<PathBuf, String>) {
+    fn spare_objects(&self, swept: &mut Vec<PathChangeRecord>, left: &mut BTreeMap<PathBuf, String>) {
         let stores: BTreeSet<PathBuf> = left
             .keys()
             .filter_map(|path| self.object_store(path))
             .collect();
         for store in stores {
             let is_new =
-                |one: &Swept| one.before == RecordState::Absent && one.path.starts_with(&store);
+                |one: &PathChangeRecord| one.before == RecordState::Absent && one.path.starts_with(&store);
             let why = "git's objects were repacked; the new ones stay".to_owned();
             left.retain(|path, _| !path.starts_with(&store));
             swept.retain(|one| !is_new(one));
@@ -439,7 +439,7 @@ impl<'a> TreeComparison<'a> {
         above
             .find(|above| {
                 let repository = above.parent().and_then(|one| self.before.listings.get(one));
-                repository.is_some_and(|one| super::rank::Rank::is_repository(&one.entries))
+                repository.is_some_and(|one| super::rank::KeepPriority::is_repository(&one.entries))
             })
             .map(Path::to_path_buf)
     }
@@ -447,7 +447,7 @@ impl<'a> TreeComparison<'a> {
 
 /// One name of each file that has several names, by object.
 #[derive(Default)]
-struct Twins {
+struct HardLinks {
     before: HashMap<Object, PathBuf>,
     after: HashMap<Object, PathBuf>,
 }
@@ -501,8 +501,8 @@ fn is_older(path: &Path, begun: i128) -> bool {
     born.is_some_and(|born| (born + LONGEST_WAIT).as_nanos() as i128 <= begun)
 }
 
-fn swept(path: &Path, before: RecordState, after: RecordState) -> Swept {
-    Swept {
+fn swept(path: &Path, before: RecordState, after: RecordState) -> PathChangeRecord {
+    PathChangeRecord {
         path: path.to_path_buf(),
         before,
         after,

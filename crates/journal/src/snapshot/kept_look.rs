@@ -15,12 +15,12 @@ use std::time::Instant;
 use super::listings::Listings;
 use super::rank::Ignores;
 use super::walk::{
-    Area, EntryKind, Listing, Pending, TooMuch, Tree, TreeEntry, is_gone, threads_for,
+    ScanArea, EntryKind, Listing, PendingDirectory, ScanLimit, Tree, TreeEntry, is_gone, threads_for,
 };
 use super::watch::{TreeWatch, WatchLimits};
 
 #[derive(Debug)]
-pub(crate) struct KeptLook {
+pub(crate) struct CachedTree {
     roots: Vec<PathBuf>,
     leave_out: HashSet<PathBuf>,
     listings: Listings,
@@ -32,9 +32,9 @@ pub(crate) struct KeptLook {
     pub(crate) listed: usize,
 }
 
-impl KeptLook {
+impl CachedTree {
     /// Scans everything and watches it from then on.
-    pub(crate) fn of(area: &Area, limits: WatchLimits) -> Result<(Self, Tree), TooMuch> {
+    pub(crate) fn of(area: &ScanArea, limits: WatchLimits) -> Result<(Self, Tree), ScanLimit> {
         let watch = TreeWatch::new(limits);
         let mut tree = area.scan(watch.as_ref())?;
         let kept = Self {
@@ -50,12 +50,12 @@ impl KeptLook {
     }
 
     /// Returns whether this is a scan of the same directories.
-    pub(crate) fn fits(&self, area: &Area) -> bool {
+    pub(crate) fn fits(&self, area: &ScanArea) -> bool {
         self.roots == area.roots && self.leave_out == area.leave_out
     }
 
     /// Updates the scan. After an error the cached scan must not be used any longer.
-    pub(crate) fn again(&mut self, area: &Area) -> Result<Tree, TooMuch> {
+    pub(crate) fn again(&mut self, area: &ScanArea) -> Result<Tree, ScanLimit> {
         let changed = self.watch.as_ref().and_then(TreeWatch::changed);
         let dirty: BTreeSet<PathBuf> = match changed {
             Some(changed) => {
@@ -97,10 +97,10 @@ impl KeptLook {
 
     fn list_again(
         &mut self,
-        area: &Area,
+        area: &ScanArea,
         dirty: &[PathBuf],
         tree: &mut Tree,
-    ) -> Result<(), TooMuch> {
+    ) -> Result<(), ScanLimit> {
         let mut gone: HashSet<PathBuf> = HashSet::new();
         let mut new = Vec::new();
         let found = list_all(area, dirty, self.watch.as_ref())?;
@@ -112,12 +112,12 @@ impl KeptLook {
                 continue;
             };
             let (entries, is_watched) = match found {
-                ListedAgain::Entries(entries, is_watched) => (entries, is_watched),
-                ListedAgain::Gone => {
+                RelistResult::Entries(entries, is_watched) => (entries, is_watched),
+                RelistResult::Gone => {
                     gone.insert(path.clone());
                     continue;
                 }
-                ListedAgain::Unreadable(why) => {
+                RelistResult::Unreadable(why) => {
                     tree.unseen.insert(path.clone(), why);
                     gone.insert(path.clone());
                     continue;
@@ -155,15 +155,15 @@ impl KeptLook {
 
 /// Builds the new listing of a known directory, and the list of its subdirectories.
 fn with_ranks(
-    area: &Area,
+    area: &ScanArea,
     path: &Path,
     entries: Vec<TreeEntry>,
     old: &Listing,
     tree: &Tree,
-) -> (Listing, Vec<Pending>) {
+) -> (Listing, Vec<PendingDirectory>) {
     let above = path.parent().and_then(|above| tree.listings.get(above));
     let above = above.and_then(|above| above.ignores.clone());
-    let pending = Pending {
+    let pending = PendingDirectory {
         path: path.to_path_buf(),
         rank: old.rank,
         ignores: above.clone(),
@@ -185,10 +185,10 @@ fn replace(
     path: &Path,
     old: &Listing,
     listing: Listing,
-    below: Vec<Pending>,
+    below: Vec<PendingDirectory>,
     tree: &mut Tree,
     gone: &mut HashSet<PathBuf>,
-) -> Vec<Pending> {
+) -> Vec<PendingDirectory> {
     let is_same = |name: &OsStr| {
         let both = old.find(name).zip(listing.find(name));
         both.is_some_and(|(old, now)| old.stamp.same_object(&now.stamp))
@@ -254,7 +254,7 @@ fn restamped(listing: &Listing, directories: &[&Path]) -> Option<Listing> {
     })
 }
 
-enum ListedAgain {
+enum RelistResult {
     /// The entries, and whether the directory is watched.
     Entries(Vec<TreeEntry>, bool),
     Gone,
@@ -263,10 +263,10 @@ enum ListedAgain {
 
 /// Lists these directories; the results have the same order.
 fn list_all(
-    area: &Area,
+    area: &ScanArea,
     directories: &[PathBuf],
     watch: Option<&TreeWatch>,
-) -> Result<Vec<ListedAgain>, TooMuch> {
+) -> Result<Vec<RelistResult>, ScanLimit> {
     let next = AtomicUsize::new(0);
     let is_late = AtomicBool::new(false);
     let all = Mutex::new(Vec::with_capacity(directories.len()));
@@ -285,9 +285,9 @@ fn list_all(
                 break;
             }
             let found = match area.list(directory, watch) {
-                Ok((entries, is_watched)) => ListedAgain::Entries(entries, is_watched),
-                Err(error) if is_gone(&error) => ListedAgain::Gone,
-                Err(error) => ListedAgain::Unreadable(format!("it cannot be read: {error}")),
+                Ok((entries, is_watched)) => RelistResult::Entries(entries, is_watched),
+                Err(error) if is_gone(&error) => RelistResult::Gone,
+                Err(error) => RelistResult::Unreadable(format!("it cannot be read: {error}")),
             };
             own.push((at, found));
         }
@@ -301,7 +301,7 @@ fn list_all(
         work();
     });
     if is_late.into_inner() {
-        return Err(TooMuch::Time);
+        return Err(ScanLimit::Time);
     }
     let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     all.sort_unstable_by_key(|(at, _)| *at);

@@ -5,11 +5,11 @@ use rustix::thread::CapabilitySet;
 
 use super::*;
 
-fn area(root: &Path) -> Area {
-    Area {
+fn area(root: &Path) -> ScanArea {
+    ScanArea {
         roots: vec![root.to_path_buf()],
         entries: 10_000,
-        ..Area::default()
+        ..ScanArea::default()
     }
 }
 
@@ -51,7 +51,7 @@ fn what_is_over_the_limit_of_watches_is_listed_each_time_and_nothing_else() {
         directories: 21,
         files: 0,
     };
-    let (mut kept, _) = KeptLook::of(&area, limits).unwrap();
+    let (mut kept, _) = CachedTree::of(&area, limits).unwrap();
     if kept.watch.is_none() {
         return haft_testkit::skip("nothing can be watched here");
     }
@@ -78,7 +78,7 @@ fn where_nothing_is_reported_everything_is_listed() {
         fs::create_dir_all(place.path().join(format!("d{number}"))).unwrap();
     }
     let area = area(place.path());
-    let (mut kept, _) = KeptLook::of(&area, MANY).unwrap();
+    let (mut kept, _) = CachedTree::of(&area, MANY).unwrap();
     kept.watch = None;
     fs::write(place.path().join("d3/f"), "x").unwrap();
     let tree = kept.again(&area).unwrap();
@@ -104,7 +104,7 @@ fn a_directory_is_closed() {
     let closed = place.path().join("closed");
     fs::create_dir_all(closed.join("in")).unwrap();
     let area = area(place.path());
-    let (mut kept, _) = KeptLook::of(&area, MANY).unwrap();
+    let (mut kept, _) = CachedTree::of(&area, MANY).unwrap();
     fs::write(closed.join("f"), "x").unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     let tree = kept.again(&area).unwrap();
@@ -128,7 +128,7 @@ fn every_step_is_seen(limits: WatchLimits) {
     fs::write(outside.join("in/deep/f"), "y").unwrap();
     fs::write(outside.join("linked"), "z").unwrap();
     let area = area(&root);
-    let (mut kept, first) = KeptLook::of(&area, limits).unwrap();
+    let (mut kept, first) = CachedTree::of(&area, limits).unwrap();
     assert_eq!(seen(&first), seen(&area.scan(None).unwrap()));
     let at = |name: &str| root.join(name);
     type Step<'a> = (&'a str, &'a dyn Fn());
@@ -199,7 +199,7 @@ fn what_was_not_touched_is_the_same_listing() {
         fs::create_dir_all(place.path().join(format!("d{number}"))).unwrap();
     }
     let area = area(place.path());
-    let (mut kept, first) = KeptLook::of(&area, MANY).unwrap();
+    let (mut kept, first) = CachedTree::of(&area, MANY).unwrap();
     if kept.watch.is_none() {
         return haft_testkit::skip("nothing can be watched here");
     }

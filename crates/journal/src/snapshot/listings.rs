@@ -215,13 +215,13 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::rank::Rank;
+    use super::super::rank::KeepPriority;
     use super::*;
 
     fn listing() -> Arc<Listing> {
         Arc::new(Listing {
             entries: Vec::new(),
-            rank: Rank::Plain,
+            rank: KeepPriority::Plain,
             ignores: None,
         })
     }

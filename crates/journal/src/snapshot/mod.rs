@@ -35,23 +35,23 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use preimages::clone;
-pub(crate) use walk::{Area, EntryKind, Tree, TreeEntry};
+pub(crate) use walk::{ScanArea, EntryKind, Tree, TreeEntry};
 
 use crate::error::JournalError;
 use crate::journal::Journal;
 use crate::open::resolve;
 use crate::stamp::now_ns;
-use crate::undo::{Left, LogMark, RecordState, Swept, Undone};
+use crate::undo::{UnrestorablePath, LogMark, RecordState, PathChangeRecord, UndoOutcome};
 use crate::write_grant::WriteGrant;
 use compare::{KnownObjects, TreeComparison};
-pub(crate) use kept_look::KeptLook;
-use preimages::{Budget, Filled, Shelf, ShelvedFile};
-use walk::{TooMuch, grouped};
+pub(crate) use kept_look::CachedTree;
+use preimages::{PreimageBudget, PreimageFill, PreimageStore, PreimageFile};
+use walk::{ScanLimit, grouped};
 use watch::WatchLimits;
 
 /// The paths that a command may change.
 #[derive(Debug, Clone, Default)]
-pub struct Sweep {
+pub struct SnapshotScope {
     /// The directories in which it may write, including everything below them.
     pub roots: Vec<PathBuf>,
     /// Paths that its command line writes or removes. They are stored first, even if they are
@@ -63,7 +63,7 @@ pub struct Sweep {
 
 /// The limits on the cost of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SweepLimits {
+pub struct SnapshotLimits {
     /// The number of files and directories to scan.
     pub entries: usize,
     /// The time for each of the two scans.
@@ -81,7 +81,7 @@ pub struct SweepLimits {
     pub changed: usize,
 }
 
-impl Default for SweepLimits {
+impl Default for SnapshotLimits {
     fn default() -> Self {
         Self {
             entries: 200_000,
@@ -100,22 +100,22 @@ const TRIED_AGAIN: Duration = Duration::from_secs(300);
 /// The maximum time of a background scan.
 const LONGEST_LOOK: Duration = Duration::from_secs(60);
 
-impl SweepLimits {
-    fn why(&self, reason: TooMuch) -> String {
+impl SnapshotLimits {
+    fn why(&self, reason: ScanLimit) -> String {
         match reason {
-            TooMuch::Entries => {
+            ScanLimit::Entries => {
                 let most = grouped(self.entries);
                 format!("there are over {most} files and directories")
             }
-            TooMuch::Time => format!("looking at them took over {} s", self.look.as_secs_f32()),
+            ScanLimit::Time => format!("looking at them took over {} s", self.look.as_secs_f32()),
         }
     }
 }
 
 /// The state before a command, for [`Journal::after_command`].
 #[derive(Debug)]
-pub struct Before {
-    area: Area,
+pub struct CommandBaseline {
+    area: ScanArea,
     /// `Err`: the reason why the state is unknown.
     seen: Result<TreeState, String>,
     /// If set, only the paths of the command line were scanned; the reason why not everything was.
@@ -143,7 +143,7 @@ impl Drop for RunningCommand {
 #[derive(Debug)]
 struct TreeState {
     tree: Tree,
-    filled: Filled,
+    filled: PreimageFill,
     /// Changes recorded after this mark were not made by the command.
     recorded: LogMark,
     /// The time after which the command may start, in nanoseconds since the epoch.
@@ -169,7 +169,7 @@ pub struct CommandChanges {
     pub uncovered: Option<String>,
 }
 
-impl Before {
+impl CommandBaseline {
     /// Returns the reason why undo will not cover the command, or only the paths of its command
     /// line.
     pub fn uncovered(&self) -> Option<&str> {
@@ -192,12 +192,12 @@ impl Before {
 impl Journal {
     /// Scans everything that a command may change, and stores contents that it could destroy. The
     /// command may run in any case: [`Before::uncovered`] reports what undo will not cover.
-    pub fn before_command(&self, sweep: &Sweep) -> Before {
+    pub fn before_command(&self, sweep: &SnapshotScope) -> CommandBaseline {
         let limits = self.sweep_limits;
         let runs = RunningCommand::begin(&self.commands);
         let Some(history) = self.history() else {
-            return Before {
-                area: Area::default(),
+            return CommandBaseline {
+                area: ScanArea::default(),
                 seen: Err("this session keeps no undo journal".to_owned()),
                 narrowed: None,
                 _runs: runs,
@@ -229,14 +229,14 @@ impl Journal {
             looked = area.scan(None).map_err(|reason| limits.why(reason));
         }
         let seen = looked.and_then(|tree| {
-            let budget = Budget {
+            let budget = PreimageBudget {
                 bytes: limits.bytes,
                 file: limits.file,
                 deadline: Instant::now().checked_add(limits.keep),
             };
             let filled = self.shelf().store_preimages(&tree, budget, &|| history.nameless());
             let filled = filled.map_err(|error| format!("contents cannot be kept: {error}"))?;
-            let unhurried = Budget {
+            let unhurried = PreimageBudget {
                 deadline: None,
                 ..budget
             };
@@ -249,7 +249,7 @@ impl Journal {
                 begun: now_ns(),
             })
         });
-        Before {
+        CommandBaseline {
             area,
             seen,
             narrowed,
@@ -263,7 +263,7 @@ impl Journal {
     }
 
     /// Scans everything, or only what has changed since the last scan.
-    fn scan_tree(&self, area: &Area) -> Result<Tree, TooMuch> {
+    fn scan_tree(&self, area: &ScanArea) -> Result<Tree, ScanLimit> {
         if area.roots.is_empty() {
             return area.scan(None);
         }
@@ -278,8 +278,8 @@ impl Journal {
                     tree
                 }
                 None => {
-                    let found = KeptLook::of(&inside, WatchLimits::of_system());
-                    if found.as_ref().is_err_and(|reason| *reason == TooMuch::Time) {
+                    let found = CachedTree::of(&inside, WatchLimits::of_system());
+                    if found.as_ref().is_err_and(|reason| *reason == ScanLimit::Time) {
                         self.scan_in_background(inside.clone());
                     }
                     let (kept, tree) = found?;
@@ -295,20 +295,20 @@ impl Journal {
     }
 
     /// Returns whether there is a cached scan of this area that only needs an update.
-    fn has_looked(&self, area: &Area) -> bool {
+    fn has_looked(&self, area: &ScanArea) -> bool {
         let look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
         look.as_ref().is_some_and(|kept| kept.fits(area))
     }
 
     /// Scans everything in the background, so that later commands can use the result.
-    fn scan_in_background(&self, mut area: Area) {
+    fn scan_in_background(&self, mut area: ScanArea) {
         if std::mem::replace(&mut self.shelf().is_looking, true) {
             return;
         }
         area.deadline = Instant::now().checked_add(LONGEST_LOOK);
         let (look, shelf) = (Arc::downgrade(&self.look), Arc::downgrade(&self.shelf));
         let work = move || {
-            let found = KeptLook::of(&area, WatchLimits::of_system());
+            let found = CachedTree::of(&area, WatchLimits::of_system());
             if let (Some(look), Ok((kept, _))) = (look.upgrade(), found) {
                 *look.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
             }
@@ -323,7 +323,7 @@ impl Journal {
         self.shelf().is_looking &= begun.is_ok();
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+    fn shelf(&self) -> MutexGuard<'_, PreimageStore> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -339,7 +339,7 @@ impl Journal {
     /// new or changed file.
     pub fn after_command(
         &self,
-        before: Before,
+        before: CommandBaseline,
         ticket: &WriteGrant,
         about: &str,
         is_control: &dyn Fn(&Path) -> bool,
@@ -354,7 +354,7 @@ impl Journal {
         let roots = before.area.roots.clone();
         let compared = self.compare(before, is_control, &mut changed);
         let (swept, left, contents) = compared.unwrap_or_else(|why| {
-            let left = roots.into_iter().map(|path| Left {
+            let left = roots.into_iter().map(|path| UnrestorablePath {
                 path,
                 why: why.clone(),
             });
@@ -382,10 +382,10 @@ impl Journal {
 
     fn compare(
         &self,
-        before: Before,
+        before: CommandBaseline,
         is_control: &dyn Fn(&Path) -> bool,
         changed: &mut CommandChanges,
-    ) -> Result<Compared, String> {
+    ) -> Result<ComparisonResult, String> {
         let limits = self.sweep_limits;
         let seen = before.seen?;
         let mut area = before.area;
@@ -422,15 +422,15 @@ impl Journal {
         ticket: &WriteGrant,
         unit: &str,
         paths: &[PathBuf],
-    ) -> Result<Undone, JournalError> {
+    ) -> Result<UndoOutcome, JournalError> {
         self.required_history()?.take_back(ticket, unit, paths)
     }
 }
 
 /// The records, the paths that cannot be restored, and the contents that the records need, by hash.
-type Compared = (Vec<Swept>, Vec<Left>, HashMap<String, Arc<ShelvedFile>>);
+type ComparisonResult = (Vec<PathChangeRecord>, Vec<UnrestorablePath>, HashMap<String, Arc<PreimageFile>>);
 
-fn area_of(sweep: &Sweep, own: &Path) -> Area {
+fn area_of(sweep: &SnapshotScope, own: &Path) -> ScanArea {
     let real = |path: &PathBuf| resolve(path).ok().map(|found| found.real);
     // If the command line names a link, the link itself is changed.
     let itself = |path: &PathBuf| {
@@ -456,15 +456,15 @@ fn area_of(sweep: &Sweep, own: &Path) -> Area {
         .collect();
     let mut leave_out: HashSet<PathBuf> = sweep.leave_out.iter().filter_map(real).collect();
     leave_out.extend(real(&own.to_path_buf()));
-    Area {
+    ScanArea {
         roots,
         named: named.into_iter().collect(),
         leave_out,
-        ..Area::default()
+        ..ScanArea::default()
     }
 }
 
-fn is_directory_both(one: &Swept) -> bool {
+fn is_directory_both(one: &PathChangeRecord) -> bool {
     matches!(
         (&one.before, &one.after),
         (RecordState::Directory { .. }, RecordState::Directory { .. })
@@ -472,7 +472,7 @@ fn is_directory_both(one: &Swept) -> bool {
 }
 
 /// Returns whether this is a directory of which only the time changed.
-fn is_only_time(one: &Swept) -> bool {
+fn is_only_time(one: &PathChangeRecord) -> bool {
     match (&one.before, &one.after) {
         (
             RecordState::Directory { mode, uid, gid, .. },

@@ -17,7 +17,7 @@ use std::time::Instant;
 use rustix::fs::OFlags;
 
 use super::listings::Listings;
-use super::rank::Rank;
+use super::rank::KeepPriority;
 use super::shared_map::SharedMap;
 use super::walk::{EntryKind, Listing, Tree, threads_for};
 use crate::commit::Attributes;
@@ -34,7 +34,7 @@ const COLLECTED: usize = 1 << 20;
 
 /// A file whose content is stored.
 #[derive(Debug, Clone)]
-pub(crate) struct ShelvedFile {
+pub(crate) struct PreimageFile {
     /// The stamp at the time of reading.
     pub(crate) stamp: Stamp,
     pub(crate) hash: String,
@@ -45,7 +45,7 @@ pub(crate) struct ShelvedFile {
     offset: u64,
 }
 
-impl ShelvedFile {
+impl PreimageFile {
     /// Returns the content after checking its hash.
     pub(crate) fn content(&self) -> io::Result<Vec<u8>> {
         let mut content = vec![0; usize::try_from(self.stamp.size).unwrap_or(usize::MAX)];
@@ -61,26 +61,26 @@ impl ShelvedFile {
 pub(crate) type Object = (u64, u64);
 
 /// All stored contents, by object.
-pub(crate) type Contents = SharedMap<Object, Arc<ShelvedFile>>;
+pub(crate) type PreimageMap = SharedMap<Object, Arc<PreimageFile>>;
 
 /// The limits for storing contents.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Budget {
+pub(crate) struct PreimageBudget {
     pub(crate) bytes: u64,
     pub(crate) file: u64,
     pub(crate) deadline: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
-    contents: Contents,
+pub(crate) struct PreimageStore {
+    contents: PreimageMap,
     packs: Vec<Pack>,
     /// Files of the last tree that could not be stored, with the reason.
     unkept: SharedMap<Object, Arc<str>>,
     /// The directories of the last tree, and the total size of their stored contents.
     complete: Option<(Listings, u64)>,
     /// Files that could not be stored in time; the most important one is the last.
-    pub(super) backlog: Vec<WantedContent>,
+    pub(super) backlog: Vec<PreimageRequest>,
     /// A thread is working on the backlog.
     pub(super) is_worked_on: bool,
     /// A thread is scanning directories that could not be scanned in time.
@@ -94,8 +94,8 @@ pub(crate) struct Shelf {
 
 /// The result of [`Shelf::fill`]: the stored contents, and the reasons why others are missing.
 #[derive(Debug, Default)]
-pub(crate) struct Filled {
-    pub(crate) contents: Contents,
+pub(crate) struct PreimageFill {
+    pub(crate) contents: PreimageMap,
     pub(crate) unkept: SharedMap<Object, Arc<str>>,
     /// The directories that are new since the last scan.
     pub(crate) new: Vec<Arc<Listing>>,
@@ -104,21 +104,21 @@ pub(crate) struct Filled {
 }
 
 #[derive(Debug)]
-pub(super) struct WantedContent {
-    rank: Rank,
+pub(super) struct PreimageRequest {
+    rank: KeepPriority,
     path: PathBuf,
     stamp: Stamp,
 }
 
-impl Shelf {
+impl PreimageStore {
     /// Stores the contents of all files in the tree, within the budget. `new_pack` creates an
     /// unnamed file.
     pub(crate) fn store_preimages(
         &mut self,
         tree: &Tree,
-        budget: Budget,
+        budget: PreimageBudget,
         new_pack: &dyn Fn() -> io::Result<File>,
-    ) -> io::Result<Filled> {
+    ) -> io::Result<PreimageFill> {
         let held: u64 = self.packs.iter().map(|pack| pack.end).sum();
         if held > budget.bytes.saturating_mul(2) {
             // Most of the contents are no longer needed: start again.
@@ -129,7 +129,7 @@ impl Shelf {
             self.complete = None;
             self.since_counted = 0;
         }
-        let Known {
+        let KnownPreimages {
             contents,
             wanted,
             bytes,
@@ -139,7 +139,7 @@ impl Shelf {
         while self.packs.len() < threads && !wanted.is_empty() {
             self.packs.push(Pack::new(new_pack()?));
         }
-        let copier = Copier {
+        let copier = PreimageCopier {
             wanted: &wanted,
             budget,
             next: AtomicUsize::new(0),
@@ -165,7 +165,7 @@ impl Shelf {
         self.contents = contents;
         self.complete = Some((tree.listings.clone(), bytes));
         let copied = self.take(wanted, done);
-        Ok(Filled {
+        Ok(PreimageFill {
             contents: self.contents.clone(),
             unkept: self.unkept.clone(),
             new,
@@ -174,7 +174,7 @@ impl Shelf {
     }
 
     /// Adds the results of copying. Returns the number of copied files.
-    fn take(&mut self, wanted: Vec<WantedContent>, done: Vec<CopiedContent>) -> usize {
+    fn take(&mut self, wanted: Vec<PreimageRequest>, done: Vec<CopiedContent>) -> usize {
         let mut copied = 0;
         let mut uncertain = HashSet::new();
         let mut late = HashSet::new();
@@ -200,7 +200,7 @@ impl Shelf {
                 }
             }
         }
-        let object = |one: &WantedContent| (one.stamp.device, one.stamp.inode);
+        let object = |one: &PreimageRequest| (one.stamp.device, one.stamp.inode);
         if let Some((listings, bytes)) = &mut self.complete {
             *bytes = bytes.saturating_sub(replaced);
             // If a change of a file might not show in its stamp, its directory is checked again.
@@ -217,7 +217,7 @@ impl Shelf {
 
     /// Stores one batch of the backlog; returns `false` if the backlog is empty. The lock is not
     /// held while copying.
-    pub(super) fn process_backlog(shelf: &Mutex<Self>, budget: Budget) -> bool {
+    pub(super) fn process_backlog(shelf: &Mutex<Self>, budget: PreimageBudget) -> bool {
         let lock = || shelf.lock().unwrap_or_else(PoisonError::into_inner);
         let (wanted, mut pack, before) = {
             let mut shelf = lock();
@@ -234,7 +234,7 @@ impl Shelf {
                 }
             }
         };
-        let copier = Copier {
+        let copier = PreimageCopier {
             wanted: &wanted,
             budget,
             next: AtomicUsize::new(0),
@@ -254,18 +254,18 @@ impl Shelf {
     }
 
     /// Returns all stored contents.
-    pub(crate) fn contents(&self) -> Contents {
+    pub(crate) fn contents(&self) -> PreimageMap {
         self.contents.clone()
     }
 
     /// Determines which contents of the tree are already stored. Directories that the last tree
     /// had, too, are skipped.
-    fn known(&mut self, tree: &Tree) -> Known {
+    fn known(&mut self, tree: &Tree) -> KnownPreimages {
         let complete = self.complete.as_ref();
         let known_before = self.contents.clone();
         let mut contents = match complete {
             Some(_) => std::mem::take(&mut self.contents),
-            None => Contents::default(),
+            None => PreimageMap::default(),
         };
         let mut wanted = Vec::new();
         let mut new = Vec::new();
@@ -284,9 +284,9 @@ impl Shelf {
             let path = path();
             let rank = match listing {
                 Some(listing) => listing.rank.of_file(&path, listing.ignores.as_deref()),
-                None => Rank::Named,
+                None => KeepPriority::Named,
             };
-            wanted.push(WantedContent {
+            wanted.push(PreimageRequest {
                 rank,
                 path,
                 stamp: stamp.clone(),
@@ -322,7 +322,7 @@ impl Shelf {
         });
         let mut seen = HashSet::new();
         wanted.retain(|one| seen.insert((one.stamp.device, one.stamp.inode)));
-        Known {
+        KnownPreimages {
             contents,
             wanted,
             bytes,
@@ -332,10 +332,10 @@ impl Shelf {
 }
 
 /// The contents of a tree that are already stored, and those that are missing.
-struct Known {
-    contents: Contents,
+struct KnownPreimages {
+    contents: PreimageMap,
     /// The missing contents, by priority.
-    wanted: Vec<WantedContent>,
+    wanted: Vec<PreimageRequest>,
     /// The total size of the stored contents.
     bytes: u64,
     new: Vec<Arc<Listing>>,
@@ -460,17 +460,17 @@ const NO_TIME: &str = "there was no time for it";
 const BATCH: usize = 256;
 
 /// An object with its stored content, or the reason why it is missing.
-type CopiedContent = (Object, Result<ShelvedFile, String>);
+type CopiedContent = (Object, Result<PreimageFile, String>);
 
-struct Copier<'a> {
-    wanted: &'a [WantedContent],
-    budget: Budget,
+struct PreimageCopier<'a> {
+    wanted: &'a [PreimageRequest],
+    budget: PreimageBudget,
     next: AtomicUsize,
     bytes: AtomicU64,
     done: Mutex<Vec<CopiedContent>>,
 }
 
-impl Copier<'_> {
+impl PreimageCopier<'_> {
     fn into_done(self) -> Vec<CopiedContent> {
         self.done
             .into_inner()
@@ -493,7 +493,7 @@ impl Copier<'_> {
         done.append(&mut own);
     }
 
-    fn keep(&self, one: &WantedContent, pack: &mut Pack) -> Result<ShelvedFile, String> {
+    fn keep(&self, one: &PreimageRequest, pack: &mut Pack) -> Result<PreimageFile, String> {
         let size = one.stamp.size;
         if size > self.budget.file {
             return Err(format!("larger than {} MB", self.budget.file >> 20));
@@ -516,7 +516,7 @@ impl Copier<'_> {
     }
 }
 
-fn copy(one: &WantedContent, pack: &mut Pack) -> io::Result<ShelvedFile> {
+fn copy(one: &PreimageRequest, pack: &mut Pack) -> io::Result<PreimageFile> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(open_real(&one.path, flags)?);
     let stamp = Stamp::of(&file.metadata()?);
@@ -528,7 +528,7 @@ fn copy(one: &WantedContent, pack: &mut Pack) -> io::Result<ShelvedFile> {
     if !stamp.is_same(&Stamp::of(&file.metadata()?)) {
         return Err(changed_meanwhile());
     }
-    Ok(ShelvedFile {
+    Ok(PreimageFile {
         extended: Attributes::of(&file, &stamp)?.extended,
         stamp,
         hash,

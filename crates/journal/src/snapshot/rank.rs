@@ -10,7 +10,7 @@ use super::walk::{EntryKind, TreeEntry};
 
 /// The priority; earlier variants come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rank {
+pub(crate) enum KeepPriority {
     /// The command line names the file, or a directory above it.
     Named,
     Plain,
@@ -28,7 +28,7 @@ const MADE_AGAIN: [&str; 5] = ["node_modules", "__pycache__", ".venv", ".cache",
 /// The size limit of a `.gitignore`, in bytes; larger ones are not read.
 const LARGEST: u64 = 1 << 20;
 
-impl Rank {
+impl KeepPriority {
     /// Returns the rank of a directory inside one of this rank.
     pub(crate) fn of_directory(
         self,
@@ -83,13 +83,13 @@ impl Ignores {
         directory: &Path,
         entries: &[TreeEntry],
         above: Option<Arc<Self>>,
-        rank: Rank,
+        rank: KeepPriority,
     ) -> Option<Arc<Self>> {
         // A named pipe called `.gitignore` would block.
         let is_own = |one: &TreeEntry| {
             one.name == ".gitignore" && one.kind() == EntryKind::File && one.stamp.size <= LARGEST
         };
-        let has_own = rank == Rank::Plain && entries.iter().any(is_own);
+        let has_own = rank == KeepPriority::Plain && entries.iter().any(is_own);
         if !has_own {
             return above;
         }

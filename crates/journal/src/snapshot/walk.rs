@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::listings::Listings;
-use super::rank::{Ignores, Rank};
+use super::rank::{Ignores, KeepPriority};
 use super::watch::TreeWatch;
 use crate::stamp::Stamp;
 
@@ -81,7 +81,7 @@ impl EntryKind {
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(crate) entries: Vec<TreeEntry>,
-    pub(crate) rank: Rank,
+    pub(crate) rank: KeepPriority,
     pub(crate) ignores: Option<Arc<Ignores>>,
 }
 
@@ -123,7 +123,7 @@ impl Tree {
 
 /// The paths to scan and the limits of the scan.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Area {
+pub(crate) struct ScanArea {
     /// Real paths, none of them below another.
     pub(crate) roots: Vec<PathBuf>,
     /// Real paths; everything below them is scanned first.
@@ -135,15 +135,15 @@ pub(crate) struct Area {
 
 /// The limit that was reached before everything important was scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TooMuch {
+pub(crate) enum ScanLimit {
     Entries,
     Time,
 }
 
-impl Area {
+impl ScanArea {
     /// Scans the area. Directories are watched before they are listed. `Err`: a limit was reached
     /// before all files were scanned that git does not ignore.
-    pub(crate) fn scan(&self, watch: Option<&TreeWatch>) -> Result<Tree, TooMuch> {
+    pub(crate) fn scan(&self, watch: Option<&TreeWatch>) -> Result<Tree, ScanLimit> {
         let mut tree = Tree::default();
         let first = self.look_at_points(&mut tree);
         let mut found = self.run(first, 0, false, watch)?;
@@ -155,8 +155,8 @@ impl Area {
             Ok(found) => tree.take(found),
             Err(reason) => {
                 let why = match reason {
-                    TooMuch::Entries => format!("more than {} files", grouped(self.entries)),
-                    TooMuch::Time => "looking at it took too long".to_owned(),
+                    ScanLimit::Entries => format!("more than {} files", grouped(self.entries)),
+                    ScanLimit::Time => "looking at it took too long".to_owned(),
                 };
                 let unseen = paths.into_iter().map(|path| (path, why.clone()));
                 tree.unseen.extend(unseen);
@@ -180,7 +180,7 @@ impl Area {
     }
 
     /// Reads the paths where the scan starts; returns the directories to scan.
-    pub(super) fn look_at_points(&self, tree: &mut Tree) -> Vec<Pending> {
+    pub(super) fn look_at_points(&self, tree: &mut Tree) -> Vec<PendingDirectory> {
         let mut first = Vec::new();
         for root in self.roots.iter().chain(&self.named) {
             self.point(root, tree);
@@ -190,8 +190,8 @@ impl Area {
                 if let (true, Some(above)) = (is_named, root.parent()) {
                     self.point(above, tree);
                 }
-                let rank = if is_named { Rank::Named } else { Rank::Plain };
-                first.push(Pending::root(root, rank));
+                let rank = if is_named { KeepPriority::Named } else { KeepPriority::Plain };
+                first.push(PendingDirectory::root(root, rank));
             }
         }
         first
@@ -200,11 +200,11 @@ impl Area {
     /// Adds everything below these directories.
     pub(super) fn look_below(
         &self,
-        directories: Vec<Pending>,
+        directories: Vec<PendingDirectory>,
         already: usize,
         watch: Option<&TreeWatch>,
         tree: &mut Tree,
-    ) -> Result<(), TooMuch> {
+    ) -> Result<(), ScanLimit> {
         if !directories.is_empty() {
             let found = self.run(directories, already, true, watch)?;
             tree.take(found);
@@ -247,25 +247,25 @@ impl Area {
     /// Returns the directories among these entries, with their ranks.
     pub(super) fn directories_in(
         &self,
-        pending: &Pending,
+        pending: &PendingDirectory,
         entries: &[TreeEntry],
         ignores: Option<&Arc<Ignores>>,
-    ) -> Vec<Pending> {
-        let is_repository = Rank::is_repository(entries);
+    ) -> Vec<PendingDirectory> {
+        let is_repository = KeepPriority::is_repository(entries);
         let directories = entries.iter();
         let directories = directories.filter(|entry| entry.kind() == EntryKind::Directory);
         directories
             .map(|entry| {
                 let path = pending.path.join(&entry.name);
                 let rank = if self.named.contains(&path) {
-                    Rank::Named
+                    KeepPriority::Named
                 } else {
                     let ignores = ignores.map(|ignores| &**ignores);
                     pending
                         .rank
                         .of_directory(&path, &entry.name, is_repository, ignores)
                 };
-                Pending {
+                PendingDirectory {
                     path,
                     rank,
                     ignores: ignores.cloned(),
@@ -298,11 +298,11 @@ impl Area {
     /// postponed.
     fn run(
         &self,
-        start: Vec<Pending>,
+        start: Vec<PendingDirectory>,
         already: usize,
         last: bool,
         watch: Option<&TreeWatch>,
-    ) -> Result<WalkResult, TooMuch> {
+    ) -> Result<WalkResult, ScanLimit> {
         let shared = Shared {
             area: self,
             last,
@@ -324,10 +324,10 @@ impl Area {
         });
         let count = shared.count.load(Ordering::Relaxed);
         if shared.late.load(Ordering::Relaxed) {
-            return Err(TooMuch::Time);
+            return Err(ScanLimit::Time);
         }
         if shared.stopped.load(Ordering::Relaxed) {
-            return Err(TooMuch::Entries);
+            return Err(ScanLimit::Entries);
         }
         let mut found = shared
             .state
@@ -370,15 +370,15 @@ pub(super) fn threads_for(count: usize) -> usize {
 
 /// A directory that is still to be scanned.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingDirectory {
     pub(super) path: PathBuf,
-    pub(super) rank: Rank,
+    pub(super) rank: KeepPriority,
     pub(super) ignores: Option<Arc<Ignores>>,
     pub(super) device: Option<u64>,
 }
 
-impl Pending {
-    fn root(path: &Path, rank: Rank) -> Self {
+impl PendingDirectory {
+    fn root(path: &Path, rank: KeepPriority) -> Self {
         Self {
             path: path.to_path_buf(),
             rank,
@@ -392,20 +392,20 @@ impl Pending {
 struct WalkResult {
     listings: Vec<(PathBuf, Listing)>,
     unseen: Vec<(PathBuf, String)>,
-    later: Vec<Pending>,
+    later: Vec<PendingDirectory>,
     unwatched: Vec<PathBuf>,
     count: usize,
 }
 
 #[derive(Default)]
 struct WalkState {
-    queue: Vec<Pending>,
+    queue: Vec<PendingDirectory>,
     busy: usize,
     found: WalkResult,
 }
 
 struct Shared<'a> {
-    area: &'a Area,
+    area: &'a ScanArea,
     /// Ignored directories are scanned, too, instead of being postponed.
     last: bool,
     watch: Option<&'a TreeWatch>,
@@ -442,7 +442,7 @@ impl Shared<'_> {
     }
 
     /// Returns the next directory; `None` if nothing is left and no thread can add more.
-    fn next(&self) -> Option<Pending> {
+    fn next(&self) -> Option<PendingDirectory> {
         let mut state = self.lock();
         loop {
             if let Some(pending) = state.queue.pop() {
@@ -461,7 +461,7 @@ impl Shared<'_> {
     }
 
     /// Lists one directory; returns the subdirectories to scan now.
-    fn list(&self, pending: Pending, found: &mut WalkResult) -> Vec<Pending> {
+    fn list(&self, pending: PendingDirectory, found: &mut WalkResult) -> Vec<PendingDirectory> {
         let (entries, is_watched) = match self.area.list(&pending.path, self.watch) {
             Ok(found) => found,
             Err(error) if is_gone(&error) => return Vec::new(),
@@ -501,7 +501,7 @@ impl Shared<'_> {
                     .push((next.path, "the kernel's own files".to_owned()));
                 continue;
             }
-            if next.rank == Rank::Ignored && !self.last {
+            if next.rank == KeepPriority::Ignored && !self.last {
                 found.later.push(next);
             } else {
                 below.push(next);

@@ -1,10 +1,10 @@
 use super::*;
 
-fn area(root: &Path, entries: usize) -> Area {
-    Area {
+fn area(root: &Path, entries: usize) -> ScanArea {
+    ScanArea {
         roots: vec![root.to_path_buf()],
         entries,
-        ..Area::default()
+        ..ScanArea::default()
     }
 }
 
@@ -27,12 +27,12 @@ fn everything_is_seen_and_ranked() {
     let tree = area(dir.path(), 1000).scan(None).unwrap();
     let rank = |name: &str| tree.listings.get(&at(name)).unwrap().rank;
     let ranks = [
-        ("src", Rank::Plain),
-        ("out/deep", Rank::Ignored),
-        ("node_modules/x", Rank::Ignored),
-        (".git", Rank::Repository),
-        (".git/refs", Rank::Repository),
-        (".git/objects/aa", Rank::Objects),
+        ("src", KeepPriority::Plain),
+        ("out/deep", KeepPriority::Ignored),
+        ("node_modules/x", KeepPriority::Ignored),
+        (".git", KeepPriority::Repository),
+        (".git/refs", KeepPriority::Repository),
+        (".git/objects/aa", KeepPriority::Objects),
     ];
     for (name, expected) in ranks {
         assert_eq!(rank(name), expected, "{name}");
@@ -43,10 +43,10 @@ fn everything_is_seen_and_ranked() {
         let listing = tree.listings.get(&directory).unwrap();
         listing.rank.of_file(&path, listing.ignores.as_deref())
     };
-    assert_eq!(file(".", "a.log"), Rank::Ignored);
-    assert_eq!(file(".", "kept.log"), Rank::Plain);
-    assert_eq!(file("src", "a.log"), Rank::Ignored);
-    assert_eq!(file("src", "out.log"), Rank::Plain);
+    assert_eq!(file(".", "a.log"), KeepPriority::Ignored);
+    assert_eq!(file(".", "kept.log"), KeepPriority::Plain);
+    assert_eq!(file("src", "a.log"), KeepPriority::Ignored);
+    assert_eq!(file("src", "out.log"), KeepPriority::Plain);
     assert_eq!(tree.entries, 12);
 }
 
@@ -65,13 +65,13 @@ fn a_bound_hides_what_is_ignored_before_it_hides_all() {
     fs::rename(&many, dir.path().join("modules")).unwrap();
     assert_eq!(
         area(dir.path(), 10).scan(None).unwrap_err(),
-        TooMuch::Entries
+        ScanLimit::Entries
     );
-    let late = Area {
+    let late = ScanArea {
         deadline: Some(Instant::now()),
         ..area(dir.path(), 100)
     };
-    assert_eq!(late.scan(None).unwrap_err(), TooMuch::Time);
+    assert_eq!(late.scan(None).unwrap_err(), ScanLimit::Time);
 }
 
 #[test]

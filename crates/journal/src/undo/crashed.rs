@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::{Recovered, UndoHistory};
+use super::{RecoveredUnit, UndoHistory};
 
 /// A file whose modification time says up to when all journals are recovered.
 const SETTLED: &str = ".undo-settled";
@@ -17,7 +17,7 @@ const STEP: Duration = Duration::from_secs(2);
 
 /// Recovers the undo journals `SESSION/undo` of all sessions in `project`. What cannot be recovered
 /// now is tried again the next time.
-pub fn settle_crashed(project: &Path) -> Vec<Recovered> {
+pub fn settle_crashed(project: &Path) -> Vec<RecoveredUnit> {
     let now = SystemTime::now();
     let mark = project.join(SETTLED);
     let written = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();

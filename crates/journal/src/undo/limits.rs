@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::UndoHistory;
 use super::perform::now;
-use super::record::{FileRecord, Record, RecordState, Swept};
-use super::units::Units;
+use super::record::{FileRecord, UndoRecord, RecordState, PathChangeRecord};
+use super::units::UndoUnits;
 use crate::error::JournalError;
 
 /// The limits per session.
@@ -36,15 +36,15 @@ const REMEMBERED: usize = 20_000;
 
 /// Totals of the undo folder, as known to this process.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct UndoTotals {
     pub(super) ids: HashSet<String>,
     hashes: HashSet<String>,
     bytes: u64,
     oldest: Option<u64>,
 }
 
-impl Tally {
-    pub(super) fn of(units: &Units) -> Self {
+impl UndoTotals {
+    pub(super) fn of(units: &UndoUnits) -> Self {
         let mut tally = Self::default();
         for unit in &units.all {
             tally.ids.insert(unit.id().to_owned());
@@ -63,7 +63,7 @@ impl Tally {
         }
     }
 
-    pub(super) fn add_swept(&mut self, swept: &[Swept]) {
+    pub(super) fn add_swept(&mut self, swept: &[PathChangeRecord]) {
         for (hash, size) in swept.iter().filter_map(|one| content(&one.before)) {
             if self.hashes.insert(hash.to_owned()) {
                 self.bytes += size;
@@ -119,32 +119,32 @@ impl UndoHistory {
             return Ok(());
         };
         let mut records = self.store().records()?;
-        let units = Units::of(records.clone());
+        let units = UndoUnits::of(records.clone());
         let mut dropped = units.dropped.clone();
         dropped.extend(first_to_go(&units, &self.limits));
         let gone: HashSet<&String> = dropped.iter().collect();
         records.retain(|record| match record {
-            Record::Intent(intent) => !gone.contains(&intent.unit),
-            Record::InPlace { unit, .. }
-            | Record::Became { unit, .. }
-            | Record::Outcome { unit, .. } => !gone.contains(unit),
-            Record::Dropped { .. } => false,
+            UndoRecord::Intent(intent) => !gone.contains(&intent.unit),
+            UndoRecord::InPlace { unit, .. }
+            | UndoRecord::Became { unit, .. }
+            | UndoRecord::Outcome { unit, .. } => !gone.contains(unit),
+            UndoRecord::Dropped { .. } => false,
         });
         let forgotten = dropped.len().saturating_sub(REMEMBERED);
         let remembered = dropped.split_off(forgotten);
-        records.insert(0, Record::Dropped { units: remembered });
+        records.insert(0, UndoRecord::Dropped { units: remembered });
         log.rewrite(&records)
             .map_err(|error| self.store().failed(error))?;
-        let kept = Units::of(records);
+        let kept = UndoUnits::of(records);
         self.store().keep_only(&kept.hashes());
-        *self.tally() = Some(Tally::of(&kept));
+        *self.tally() = Some(UndoTotals::of(&kept));
         Ok(())
     }
 }
 
 /// Returns the ids of the oldest units, as many as needed to use at most nine tenths of each limit.
 /// The newest unit always stays.
-fn first_to_go(units: &Units, limits: &UndoLimits) -> Vec<String> {
+fn first_to_go(units: &UndoUnits, limits: &UndoLimits) -> Vec<String> {
     let (mut bytes, mut kept) = (0, 0);
     let mut seen = HashSet::new();
     let mut go = Vec::new();

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::UndoHistory;
-use super::looked::Looked;
+use super::looked::ObservedPath;
 use super::perform::look;
-use super::record::{Ending, RecordState, Swept};
-use super::units::Unit;
+use super::record::{UnitEnding, RecordState, PathChangeRecord};
+use super::units::UndoUnit;
 use crate::error::JournalError;
 use crate::stamp::ContentHash;
 
@@ -96,7 +96,7 @@ impl UndoHistory {
     /// undone.
     pub fn list(&self, limit: usize) -> Result<Vec<UnitSummary>, JournalError> {
         let units = self.units()?;
-        let mut now = Now::default();
+        let mut now = CurrentHashes::default();
         let newest_first = units.all.iter().rev().take(limit);
         Ok(newest_first
             .map(|unit| summary(unit, &units.all, &mut now))
@@ -105,7 +105,7 @@ impl UndoHistory {
 
     /// Returns the files that an undo would change, without reading them, for the permission
     /// request.
-    pub fn files_of(&self, which: &super::Which) -> Result<Vec<FileSummary>, JournalError> {
+    pub fn files_of(&self, which: &super::UndoSelection) -> Result<Vec<FileSummary>, JournalError> {
         let units = self.units()?;
         let mut files: Vec<FileSummary> = Vec::new();
         let mut seen = HashSet::new();
@@ -122,9 +122,9 @@ impl UndoHistory {
 
 /// The present hashes of files, each computed once.
 #[derive(Default)]
-struct Now<'u>(HashMap<&'u Path, Option<Option<String>>>);
+struct CurrentHashes<'u>(HashMap<&'u Path, Option<Option<String>>>);
 
-impl<'u> Now<'u> {
+impl<'u> CurrentHashes<'u> {
     /// Returns the hash of a file; the inner `None` if it does not exist, the outer one if it
     /// cannot be read.
     fn hash(&mut self, real: &'u Path) -> &Option<Option<String>> {
@@ -135,12 +135,12 @@ impl<'u> Now<'u> {
     }
 }
 
-fn summary<'u>(unit: &'u Unit, all: &'u [Unit], now: &mut Now<'u>) -> UnitSummary {
+fn summary<'u>(unit: &'u UndoUnit, all: &'u [UndoUnit], now: &mut CurrentHashes<'u>) -> UnitSummary {
     let state = match (&unit.ending, &unit.undone_by) {
-        (Some(Ending::Made), None) => UnitState::Made,
-        (Some(Ending::Made), Some(by)) => UnitState::Undone { by: by.clone() },
-        (Some(Ending::NotMade), _) => UnitState::NotMade,
-        (Some(Ending::Unclear), _) => UnitState::Unclear,
+        (Some(UnitEnding::Made), None) => UnitState::Made,
+        (Some(UnitEnding::Made), Some(by)) => UnitState::Undone { by: by.clone() },
+        (Some(UnitEnding::NotMade), _) => UnitState::NotMade,
+        (Some(UnitEnding::Unclear), _) => UnitState::Unclear,
         (None, _) => UnitState::Open,
     };
     let undoable = match &state {
@@ -170,7 +170,7 @@ fn summary<'u>(unit: &'u Unit, all: &'u [Unit], now: &mut Now<'u>) -> UnitSummar
     }
 }
 
-fn unchanged<'u>(unit: &'u Unit, all: &'u [Unit], now: &mut Now<'u>) -> Result<(), String> {
+fn unchanged<'u>(unit: &'u UndoUnit, all: &'u [UndoUnit], now: &mut CurrentHashes<'u>) -> Result<(), String> {
     let later = |path: &Path| {
         let later = all.iter().rev().take_while(|later| later.id() != unit.id());
         let ours =
@@ -185,7 +185,7 @@ fn unchanged<'u>(unit: &'u Unit, all: &'u [Unit], now: &mut Now<'u>) -> Result<(
         }
     };
     for one in unit.swept() {
-        match Looked::at(&one.path) {
+        match ObservedPath::at(&one.path) {
             Ok(looked) if looked.probably_is(&one.after) || looked.probably_is(&one.before) => {}
             Ok(_) => return Err(later(&one.path)),
             Err(_) => return Err(format!("{} cannot be read", one.path.display())),
@@ -211,7 +211,7 @@ fn unchanged<'u>(unit: &'u Unit, all: &'u [Unit], now: &mut Now<'u>) -> Result<(
     Ok(())
 }
 
-fn files_in(unit: &Unit) -> impl Iterator<Item = FileSummary> {
+fn files_in(unit: &UndoUnit) -> impl Iterator<Item = FileSummary> {
     let files = unit.intent.files.iter().map(|file| FileSummary {
         given: file.given.clone(),
         real: file.real.clone(),
@@ -220,7 +220,7 @@ fn files_in(unit: &Unit) -> impl Iterator<Item = FileSummary> {
         removed: file.removed,
     });
     // A directory that is in both states got only another time.
-    let named = |one: &&Swept| !(one.before.is_directory() && one.after.is_directory());
+    let named = |one: &&PathChangeRecord| !(one.before.is_directory() && one.after.is_directory());
     let swept = unit.swept().filter(named).map(|one| FileSummary {
         given: one.path.clone(),
         real: one.path.clone(),

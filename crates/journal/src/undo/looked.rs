@@ -8,28 +8,28 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use super::record::{RecordState, Seal, extended, nanoseconds};
+use super::record::{RecordState, UnreadFileStamp, extended, nanoseconds};
 use crate::commit::Attributes;
 use crate::open::{is_behind_link, open_real};
-use crate::snapshot::{Area, EntryKind, Tree, TreeEntry};
+use crate::snapshot::{ScanArea, EntryKind, Tree, TreeEntry};
 use crate::stamp::{ContentHash, Stamp};
 
 /// The present state of a path. Its content is read on demand.
 #[derive(Debug)]
-pub(super) struct Looked {
+pub(super) struct ObservedPath {
     path: PathBuf,
     pub(super) entry: Option<TreeEntry>,
-    content: OnceCell<Option<Content>>,
+    content: OnceCell<Option<ObservedContent>>,
 }
 
 /// The content hash and the extended attributes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Content {
+pub(crate) struct ObservedContent {
     pub(crate) hash: String,
     pub(crate) extended: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Looked {
+impl ObservedPath {
     pub(super) fn at(path: &Path) -> io::Result<Self> {
         // If a directory was replaced by a link, the file seen through it is another one.
         let entry = match is_behind_link(path) {
@@ -48,7 +48,7 @@ impl Looked {
     }
 
     /// Returns `None` if this is not a file, changed while it was read, or cannot be read.
-    pub(super) fn content(&self) -> Option<&Content> {
+    pub(super) fn content(&self) -> Option<&ObservedContent> {
         let entry = self.entry.as_ref()?;
         let read = || read_content(&self.path, &entry.stamp).ok();
         self.content.get_or_init(read).as_ref()
@@ -69,7 +69,7 @@ impl Looked {
             RecordState::Link { target, .. } => entry.target.as_ref() == Some(target),
             RecordState::Directory { .. } => entry.kind() == EntryKind::Directory,
             RecordState::Opaque { seal, .. } | RecordState::Moved { seal, .. } => {
-                Seal::of(&entry.stamp) == *seal
+                UnreadFileStamp::of(&entry.stamp) == *seal
             }
             RecordState::Grown { digest, entries } => {
                 entry.kind() == EntryKind::Directory
@@ -114,7 +114,7 @@ impl Looked {
 }
 
 /// Returns the record of a regular file with its content.
-pub(crate) fn regular(stamp: &Stamp, content: &Content, twin: Option<PathBuf>) -> RecordState {
+pub(crate) fn regular(stamp: &Stamp, content: &ObservedContent, twin: Option<PathBuf>) -> RecordState {
     RecordState::Regular {
         hash: content.hash.clone(),
         size: stamp.size,
@@ -146,13 +146,13 @@ pub(crate) fn unread(entry: &TreeEntry) -> RecordState {
                 EntryKind::Special(kind) => kind.to_owned(),
                 _ => "a file".to_owned(),
             },
-            seal: Seal::of(stamp),
+            seal: UnreadFileStamp::of(stamp),
         },
     }
 }
 
 /// Hashes a file, which must still have the stamp `seen`.
-pub(crate) fn read_content(path: &Path, seen: &Stamp) -> io::Result<Content> {
+pub(crate) fn read_content(path: &Path, seen: &Stamp) -> io::Result<ObservedContent> {
     let changed = || io::Error::other("it was changed meanwhile");
     if EntryKind::of(seen) != EntryKind::File {
         return Err(changed());
@@ -178,7 +178,7 @@ pub(crate) fn read_content(path: &Path, seen: &Stamp) -> io::Result<Content> {
     if !Stamp::of(&file.metadata()?).is_same(seen) {
         return Err(changed());
     }
-    Ok(Content {
+    Ok(ObservedContent {
         hash: ContentHash::finish(&hasher).to_string(),
         extended: Attributes::of(&file, &opened)?.extended,
     })
@@ -186,18 +186,18 @@ pub(crate) fn read_content(path: &Path, seen: &Stamp) -> io::Result<Content> {
 
 /// Returns the hash of the file at a path, if it exists.
 pub(super) fn hash_of(path: &Path) -> io::Result<Option<String>> {
-    let looked = Looked::at(path)?;
+    let looked = ObservedPath::at(path)?;
     Ok(looked.content().map(|content| content.hash.clone()))
 }
 
 /// Returns one hash for everything below a directory; `None` if it has far more entries than
 /// before.
 fn digest_below(path: &Path, entries: u64) -> Option<String> {
-    let area = Area {
+    let area = ScanArea {
         roots: vec![path.to_path_buf()],
         entries: usize::try_from(entries).ok()?.checked_mul(2)?,
         deadline: std::time::Instant::now().checked_add(Duration::from_secs(60)),
-        ..Area::default()
+        ..ScanArea::default()
     };
     let tree = area.scan(None).ok()?;
     Some(digest(&tree, path))

@@ -37,19 +37,19 @@ pub use crashed::settle_crashed;
 pub use error::UndoError;
 pub use limits::UndoLimits;
 pub use list::{ChangeKind, FileSummary, UnitState, UnitSummary};
-pub(crate) use perform::{Step, look, now, perform};
-pub use recover::{Recovered, RecoveryVerdict};
+pub(crate) use perform::{MutationStep, look, now, perform};
+pub use recover::{RecoveredUnit, RecoveryVerdict};
 pub use since::{HistoryMark, RecordedChange};
-pub use take_back::{Mode, Undone, UndoneFile, Which};
+pub use take_back::{UndoMode, UndoOutcome, UndoneFile, UndoSelection};
 
 use crate::error::JournalError;
-use limits::Tally;
-pub(crate) use looked::{Content, digest, read_content, regular, unread};
-use record::{FileRecord, Record};
-pub(crate) use record::{Left, RecordState, Seal, Swept};
+use limits::UndoTotals;
+pub(crate) use looked::{ObservedContent, digest, read_content, regular, unread};
+use record::{FileRecord, UndoRecord};
+pub(crate) use record::{UnrestorablePath, RecordState, UnreadFileStamp, PathChangeRecord};
 pub(crate) use store::LogMark;
-use store::Store;
-use units::Units;
+use store::UndoStore;
+use units::UndoUnits;
 
 /// The maximum size of contents that are compared with an editor's text.
 const LONGEST_COMPARED: u64 = 2 * crate::buffers::BUFFER_LIMIT;
@@ -57,20 +57,20 @@ const LONGEST_COMPARED: u64 = 2 * crate::buffers::BUFFER_LIMIT;
 /// The undo journal of one session, in its own folder. Opening it creates nothing.
 #[derive(Debug)]
 pub struct UndoHistory {
-    store: Store,
+    store: UndoStore,
     limits: UndoLimits,
     /// Filled at the first change.
-    tally: Mutex<Option<Tally>>,
+    tally: Mutex<Option<UndoTotals>>,
     /// Outcomes that could not be written. They must be written before the next intent: the outcome
     /// of a unit can be derived from its files only until a later unit changes them.
-    unsaid: Mutex<Vec<Record>>,
+    unsaid: Mutex<Vec<UndoRecord>>,
 }
 
 impl UndoHistory {
     /// Opens the journal in this folder (`SESSION/undo`), which need not exist.
     pub fn open(folder: impl Into<PathBuf>) -> Self {
         Self {
-            store: Store::new(folder.into()),
+            store: UndoStore::new(folder.into()),
             limits: UndoLimits::default(),
             tally: Mutex::new(None),
             unsaid: Mutex::default(),
@@ -105,7 +105,7 @@ impl UndoHistory {
         &self,
         mark: &LogMark,
     ) -> Result<HashMap<PathBuf, RecordState>, JournalError> {
-        let units = Units::of(self.store.records_behind(mark)?);
+        let units = UndoUnits::of(self.store.records_behind(mark)?);
         let paths = units.all.iter().flat_map(|unit| unit.all_paths());
         Ok(paths.map(|(one, _)| (one.path, one.after)).collect())
     }
@@ -137,20 +137,20 @@ impl UndoHistory {
         false
     }
 
-    fn store(&self) -> &Store {
+    fn store(&self) -> &UndoStore {
         &self.store
     }
 
-    fn tally(&self) -> MutexGuard<'_, Option<Tally>> {
+    fn tally(&self) -> MutexGuard<'_, Option<UndoTotals>> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn unsaid(&self) -> MutexGuard<'_, Vec<Record>> {
+    fn unsaid(&self) -> MutexGuard<'_, Vec<UndoRecord>> {
         self.unsaid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn units(&self) -> Result<Units, JournalError> {
-        Ok(Units::of(self.store.records()?))
+    fn units(&self) -> Result<UndoUnits, JournalError> {
+        Ok(UndoUnits::of(self.store.records()?))
     }
 
     /// Returns a unique id: the id of the call, with a number appended if the call has several
@@ -158,7 +158,7 @@ impl UndoHistory {
     fn new_unit(&self, call: &str) -> Result<String, JournalError> {
         let mut tally = self.tally();
         if tally.is_none() {
-            *tally = Some(Tally::of(&self.units()?));
+            *tally = Some(UndoTotals::of(&self.units()?));
         }
         let ids = &mut tally.get_or_insert_default().ids;
         let mut id = call.to_owned();
@@ -170,7 +170,7 @@ impl UndoHistory {
         Ok(id)
     }
 
-    fn count_swept(&self, swept: &[Swept]) {
+    fn count_swept(&self, swept: &[PathChangeRecord]) {
         if let Some(tally) = self.tally().as_mut() {
             tally.add_swept(swept);
         }

@@ -12,13 +12,13 @@ use rustix::fs::Access;
 
 use super::UndoHistory;
 use super::record::{
-    After, Ending, FileRecord, Intent, Record, RecordState, extended, nanoseconds,
+    PostImage, UnitEnding, FileRecord, UndoIntent, UndoRecord, RecordState, extended, nanoseconds,
 };
-use super::store::{Keep, Log, Store};
+use super::store::{Durability, UndoLogFile, UndoStore};
 use crate::buffers::{WriteThrough, is_same};
-use crate::commit::{self, Attributes, Directory};
+use crate::commit::{self, Attributes, TargetDirectory};
 use crate::error::JournalError;
-use crate::open::Snapshot;
+use crate::open::FileSnapshot;
 use crate::stamp::{ContentHash, Stamp};
 use crate::write_grant::WriteGrant;
 
@@ -27,10 +27,10 @@ const SHOWN: usize = 1 << 20;
 
 /// One file of a change; its lock is held, and `before` was read under it.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct MutationStep {
     pub(crate) given: PathBuf,
     pub(crate) real: PathBuf,
-    pub(crate) before: Option<Snapshot>,
+    pub(crate) before: Option<FileSnapshot>,
     /// `None` removes the file.
     pub(crate) after: Option<Vec<u8>>,
     /// The attributes of a file that is created again, or that is removed and may have to be
@@ -43,7 +43,7 @@ pub(crate) struct Step {
 }
 
 #[derive(Debug)]
-pub(crate) struct Performed {
+pub(crate) struct MutationResult {
     /// The unit in the undo journal, if any.
     pub(crate) unit: Option<String>,
     /// One entry for each step; `None` for a file that was removed.
@@ -53,8 +53,8 @@ pub(crate) struct Performed {
 }
 
 /// Reads the file at a resolved path; `None` if it does not exist.
-pub(crate) fn look(real: &Path, limit: u64) -> Result<Option<Snapshot>, JournalError> {
-    match Directory::of(real) {
+pub(crate) fn look(real: &Path, limit: u64) -> Result<Option<FileSnapshot>, JournalError> {
+    match TargetDirectory::of(real) {
         Ok(directory) => directory.snapshot(limit),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(commit::open_failed("open", real, error)),
@@ -65,9 +65,9 @@ pub(crate) fn look(real: &Path, limit: u64) -> Result<Option<Snapshot>, JournalE
 pub(crate) fn perform(
     history: Option<&UndoHistory>,
     ticket: &WriteGrant,
-    steps: &[Step],
+    steps: &[MutationStep],
     undoes: Vec<String>,
-) -> Result<Performed, JournalError> {
+) -> Result<MutationResult, JournalError> {
     for step in steps {
         ticket.admit(&step.given, &step.real)?;
     }
@@ -75,9 +75,9 @@ pub(crate) fn perform(
         Some(history) => Some(OpenUnit::begin(history, ticket, steps, undoes)?),
         None => None,
     };
-    let besides: Vec<Beside> = match &unit {
+    let besides: Vec<StepSideFiles> = match &unit {
         Some(unit) => unit.besides.clone(),
-        None => steps.iter().map(Beside::of).collect::<Result<_, _>>()?,
+        None => steps.iter().map(StepSideFiles::of).collect::<Result<_, _>>()?,
     };
     let mut stamps = Vec::new();
     let mut became = None;
@@ -114,7 +114,7 @@ pub(crate) fn perform(
                 if let Some(unit) = &unit
                     && !is_half
                 {
-                    unit.end(Ending::NotMade, Some(error.to_string()));
+                    unit.end(UnitEnding::NotMade, Some(error.to_string()));
                 }
                 return Err(error);
             }
@@ -123,7 +123,7 @@ pub(crate) fn perform(
     // Done last, because several files may have been in one directory.
     commit::remove_made(steps.iter().flat_map(|step| &step.unmake));
     let unit = unit.map(|unit| {
-        unit.end(Ending::Made, None);
+        unit.end(UnitEnding::Made, None);
         unit.id
     });
     if let Some(history) = history {
@@ -134,7 +134,7 @@ pub(crate) fn perform(
             ticket.notify_written(&step.real, became.as_deref().unwrap_or(after), stamp);
         }
     }
-    Ok(Performed {
+    Ok(MutationResult {
         unit,
         stamps,
         became,
@@ -143,7 +143,7 @@ pub(crate) fn perform(
 
 /// Makes one step completely or not at all, or fails with [`JournalError::HalfWritten`].
 fn make(
-    step: &Step,
+    step: &MutationStep,
     temporary: &str,
     before_in_place: commit::BeforeInPlace<'_>,
 ) -> Result<Option<Stamp>, JournalError> {
@@ -172,7 +172,7 @@ struct MadeByEditor {
 
 /// Returns whether an editor can write this file correctly: text without other hard links, in a
 /// directory that exists.
-fn is_for_editors(step: &Step, beside: &Beside) -> bool {
+fn is_for_editors(step: &MutationStep, beside: &StepSideFiles) -> bool {
     let is_text = |content: &[u8]| std::str::from_utf8(content).is_ok() && !content.contains(&0);
     let after = step.after.as_deref().is_some_and(is_text);
     let before = step.before.as_ref();
@@ -184,7 +184,7 @@ fn is_for_editors(step: &Step, beside: &Beside) -> bool {
 /// If the editor changed more than intended (for example formatted the file), that is accepted.
 fn make_through(
     editor: &dyn WriteThrough,
-    step: &Step,
+    step: &MutationStep,
     temporary: &str,
     before_in_place: commit::BeforeInPlace<'_>,
 ) -> Result<MadeByEditor, JournalError> {
@@ -217,17 +217,17 @@ fn make_through(
 }
 
 /// Reverts the steps that were made, newest first; returns the files for which that failed.
-fn roll_back(steps: &[Step], stamps: &[Option<Stamp>], besides: &[Beside]) -> Vec<PathBuf> {
+fn roll_back(steps: &[MutationStep], stamps: &[Option<Stamp>], besides: &[StepSideFiles]) -> Vec<PathBuf> {
     let mut failed = Vec::new();
     for ((step, stamp), beside) in steps.iter().zip(stamps).zip(besides).rev() {
         let now = match (stamp, &step.after) {
-            (Some(stamp), Some(after)) => Some(Snapshot {
+            (Some(stamp), Some(after)) => Some(FileSnapshot {
                 stamp: stamp.clone(),
                 bytes: after.clone(),
             }),
             _ => None,
         };
-        let back = Step {
+        let back = MutationStep {
             given: step.given.clone(),
             real: step.real.clone(),
             before: now,
@@ -249,9 +249,9 @@ fn roll_back(steps: &[Step], stamps: &[Option<Stamp>], besides: &[Beside]) -> Ve
 /// A unit whose intent is on disk.
 pub(super) struct OpenUnit<'h> {
     history: &'h UndoHistory,
-    log: Log,
+    log: UndoLogFile,
     id: String,
-    pub(super) besides: Vec<Beside>,
+    pub(super) besides: Vec<StepSideFiles>,
     in_place: Cell<bool>,
 }
 
@@ -259,7 +259,7 @@ impl<'h> OpenUnit<'h> {
     pub(super) fn begin(
         history: &'h UndoHistory,
         ticket: &WriteGrant,
-        steps: &[Step],
+        steps: &[MutationStep],
         undoes: Vec<String>,
     ) -> Result<Self, JournalError> {
         let store = history.store();
@@ -268,20 +268,20 @@ impl<'h> OpenUnit<'h> {
         let id = history.new_unit(&ticket.call)?;
         let (mut files, mut besides) = (Vec::new(), Vec::new());
         for step in steps {
-            let beside = Beside::of(step)?;
+            let beside = StepSideFiles::of(step)?;
             files.push(record(store, step, beside.clone())?);
             besides.push(beside);
         }
         history.count(&files);
         let in_place = files.iter().any(|file| file.in_place);
-        let intent = Record::Intent(Box::new(Intent {
+        let intent = UndoRecord::Intent(Box::new(UndoIntent {
             unit: id.clone(),
             call: ticket.call.clone(),
             tool: ticket.tool.clone(),
             time: now(),
             undoes,
             files,
-            ..Intent::default()
+            ..UndoIntent::default()
         }));
         let unit = Self {
             history,
@@ -290,28 +290,28 @@ impl<'h> OpenUnit<'h> {
             besides,
             in_place: Cell::new(in_place),
         };
-        if let Err(error) = unit.log.append(&intent, Keep::Durable) {
+        if let Err(error) = unit.log.append(&intent, Durability::Durable) {
             // The record may be in the log nevertheless.
             let error = store.failed(error);
-            unit.end(Ending::NotMade, Some(error.to_string()));
+            unit.end(UnitEnding::NotMade, Some(error.to_string()));
             return Err(error);
         }
         Ok(unit)
     }
 
     /// From now on the file may be found half written, so its new content must be stored, too.
-    fn goes_in_place(&self, file: usize, step: &Step) -> Result<(), JournalError> {
+    fn goes_in_place(&self, file: usize, step: &MutationStep) -> Result<(), JournalError> {
         if step.is_linked() {
             return Ok(()); // the intent says so already
         }
         self.in_place.set(true);
         let store = self.history.store();
         if let Some(after) = &step.after {
-            store.put(after, Keep::Durable)?;
+            store.put(after, Durability::Durable)?;
         }
         let unit = self.id.clone();
         self.log
-            .append(&Record::InPlace { unit, file }, Keep::Durable)
+            .append(&UndoRecord::InPlace { unit, file }, Durability::Durable)
             .map_err(|error| store.failed(error))
     }
 
@@ -319,39 +319,39 @@ impl<'h> OpenUnit<'h> {
     fn became(&self, file: usize, content: &[u8]) -> Result<(), JournalError> {
         let store = self.history.store();
         let keep = match content.len() <= SHOWN {
-            true => store.put(content, Keep::BestEffort)?,
+            true => store.put(content, Durability::BestEffort)?,
             false => ContentHash::of(content).to_string(),
         };
-        let after = After {
+        let after = PostImage {
             hash: keep,
             size: content.len() as u64,
         };
         let unit = self.id.clone();
         self.log
-            .append(&Record::Became { unit, file, after }, Keep::Durable)
+            .append(&UndoRecord::Became { unit, file, after }, Durability::Durable)
             .map_err(|error| store.failed(error))
     }
 
     /// Writes the outcome. A lost outcome is derived from the hashes again, unless another process
     /// changes a file that was written in place: only then the outcome must be durable.
-    pub(super) fn end(&self, ending: Ending, note: Option<String>) {
+    pub(super) fn end(&self, ending: UnitEnding, note: Option<String>) {
         let unit = self.id.clone();
         let keep = if self.in_place.get() {
-            Keep::Durable
+            Durability::Durable
         } else {
-            Keep::BestEffort
+            Durability::BestEffort
         };
-        let outcome = Record::Outcome { unit, ending, note };
+        let outcome = UndoRecord::Outcome { unit, ending, note };
         if self.log.append(&outcome, keep).is_err() {
             self.history.unsaid().push(outcome);
         }
     }
 }
 
-pub(super) fn write_pending_records(history: &UndoHistory, log: &Log) -> Result<(), JournalError> {
+pub(super) fn write_pending_records(history: &UndoHistory, log: &UndoLogFile) -> Result<(), JournalError> {
     let mut unsaid = history.unsaid();
     while let Some(outcome) = unsaid.first() {
-        log.append(outcome, Keep::Durable)
+        log.append(outcome, Durability::Durable)
             .map_err(|error| history.store().failed(error))?;
         unsaid.remove(0);
     }
@@ -360,14 +360,14 @@ pub(super) fn write_pending_records(history: &UndoHistory, log: &Log) -> Result<
 
 /// Files and directories that a step creates besides its file, and that are removed if it fails.
 #[derive(Debug, Clone)]
-pub(super) struct Beside {
+pub(super) struct StepSideFiles {
     pub(super) temporary: String,
     /// Missing directories, outermost first.
     made: Vec<PathBuf>,
 }
 
-impl Beside {
-    fn of(step: &Step) -> Result<Self, JournalError> {
+impl StepSideFiles {
+    fn of(step: &MutationStep) -> Result<Self, JournalError> {
         let failed = |error| JournalError::io("create", &step.real, error);
         let is_new = step.before.is_none() && step.after.is_some();
         Ok(Self {
@@ -380,9 +380,9 @@ impl Beside {
     }
 }
 
-impl Step {
+impl MutationStep {
     /// Returns whether this is the file of the step, by path or as another hard link.
-    pub(crate) fn is_same_object(&self, real: &Path, found: Option<&Snapshot>) -> bool {
+    pub(crate) fn is_same_object(&self, real: &Path, found: Option<&FileSnapshot>) -> bool {
         let linked = match (&self.before, found) {
             (Some(own), Some(found)) => own.stamp.same_object(&found.stamp),
             _ => false,
@@ -398,17 +398,17 @@ impl Step {
     }
 }
 
-fn record(store: &Store, step: &Step, beside: Beside) -> Result<FileRecord, JournalError> {
+fn record(store: &UndoStore, step: &MutationStep, beside: StepSideFiles) -> Result<FileRecord, JournalError> {
     let before = match &step.before {
         None => RecordState::Absent,
         Some(before) => {
             let failed = |error| commit::open_failed("read", &step.real, error);
-            let target = Directory::of(&step.real)
+            let target = TargetDirectory::of(&step.real)
                 .and_then(|directory| directory.open_target(Access::READ_OK))
                 .map_err(failed)?;
             let attributes = Attributes::of(&target, &before.stamp).map_err(failed)?;
             RecordState::Regular {
-                hash: store.put(&before.bytes, Keep::Durable)?,
+                hash: store.put(&before.bytes, Durability::Durable)?,
                 size: before.bytes.len() as u64,
                 mode: attributes.mode,
                 uid: attributes.uid,
@@ -424,14 +424,14 @@ fn record(store: &Store, step: &Step, beside: Beside) -> Result<FileRecord, Jour
         None => None,
         Some(after) => {
             let hash = if in_place {
-                store.put(after, Keep::Durable)?
+                store.put(after, Durability::Durable)?
             } else if after.len() <= SHOWN {
-                store.put(after, Keep::BestEffort)?
+                store.put(after, Durability::BestEffort)?
             } else {
                 ContentHash::of(after).to_string()
             };
             let size = after.len() as u64;
-            Some(After { hash, size })
+            Some(PostImage { hash, size })
         }
     };
     Ok(FileRecord {

@@ -12,21 +12,21 @@ use crate::stamp::Stamp;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(super) enum Record {
+pub(super) enum UndoRecord {
     /// The intended change. On disk before the first byte of any file changes.
-    Intent(Box<Intent>),
+    Intent(Box<UndoIntent>),
     /// A rename is not possible for this file: it is overwritten in place from here on.
     InPlace { unit: String, file: usize },
     /// An editor wrote this file, with a content that differs from the intended one.
     Became {
         unit: String,
         file: usize,
-        after: After,
+        after: PostImage,
     },
     /// The outcome of a unit. If it is missing, recovery decides.
     Outcome {
         unit: String,
-        ending: Ending,
+        ending: UnitEnding,
         /// The reason and the author, if the call itself did not write the outcome.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
@@ -37,7 +37,7 @@ pub(super) enum Record {
 
 /// All changes of files by one call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Intent {
+pub(super) struct UndoIntent {
     pub(super) unit: String,
     pub(super) call: String,
     pub(super) tool: String,
@@ -53,10 +53,10 @@ pub(super) struct Intent {
     /// The paths of any kind that a command, or the undo of one, changes. All of them are made or
     /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) swept: Vec<Swept>,
+    pub(super) swept: Vec<PathChangeRecord>,
     /// Changes that cannot be reverted. Only the first ones are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) left: Vec<Left>,
+    pub(super) left: Vec<UnrestorablePath>,
     /// The record was written after the change was made by a command, so it can never be half done.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) observed: bool,
@@ -73,7 +73,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-impl Intent {
+impl UndoIntent {
     /// Returns whether a temporary name is not one of this program's: recovery would create and remove files by it.
     pub(super) fn names_foreign_temporary(&self) -> bool {
         let files = self.files.iter().map(|file| &file.temporary);
@@ -84,7 +84,7 @@ impl Intent {
 
 /// One path of any kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Swept {
+pub(crate) struct PathChangeRecord {
     #[serde(with = "path")]
     pub(crate) path: PathBuf,
     pub(crate) before: RecordState,
@@ -93,7 +93,7 @@ pub(crate) struct Swept {
 
 /// A path that cannot be restored, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Left {
+pub(crate) struct UnrestorablePath {
     #[serde(with = "path")]
     pub(crate) path: PathBuf,
     pub(crate) why: String,
@@ -109,7 +109,7 @@ pub(super) struct FileRecord {
     pub(super) real: PathBuf,
     pub(super) before: RecordState,
     /// `None`: the file is removed.
-    pub(super) after: Option<After>,
+    pub(super) after: Option<PostImage>,
     /// The name of the temporary file in the same directory.
     pub(super) temporary: String,
     #[serde(default)]
@@ -137,7 +137,7 @@ pub(crate) enum RecordState {
         /// Nanoseconds since the epoch; restored only if a command changed it.
         mtime: i64,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        extended: Vec<Extended>,
+        extended: Vec<XattrRecord>,
         /// Another hard link to the file at that time, if any.
         #[serde(default, with = "some_path", skip_serializing_if = "Option::is_none")]
         twin: Option<PathBuf>,
@@ -157,14 +157,14 @@ pub(crate) enum RecordState {
     /// its seal.
     Opaque {
         kind: String,
-        seal: Seal,
+        seal: UnreadFileStamp,
     },
     /// A file whose content was not read and that is at another path in the other of the two
     /// states.
     Moved {
         #[serde(with = "path")]
         to: PathBuf,
-        seal: Seal,
+        seal: UnreadFileStamp,
     },
     /// A directory with very many entries, identified by one hash over their names and stamps.
     Grown {
@@ -175,7 +175,7 @@ pub(crate) enum RecordState {
 
 /// The stamp of a file that was not read, to detect changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Seal {
+pub(crate) struct UnreadFileStamp {
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) size: u64,
@@ -183,7 +183,7 @@ pub(crate) struct Seal {
     pub(crate) mtime: i64,
 }
 
-impl Seal {
+impl UnreadFileStamp {
     pub(crate) fn of(stamp: &Stamp) -> Self {
         Self {
             device: stamp.device,
@@ -201,21 +201,21 @@ pub(crate) fn nanoseconds(time: i128) -> i64 {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct After {
+pub(super) struct PostImage {
     pub(super) hash: String,
     pub(super) size: u64,
 }
 
 /// An extended attribute; name and value are in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Extended {
+pub(crate) struct XattrRecord {
     name: String,
     value: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Ending {
+pub(super) enum UnitEnding {
     /// The files have the intended state.
     Made,
     /// The files have their previous state.
@@ -274,9 +274,9 @@ impl FileRecord {
     }
 }
 
-pub(crate) fn extended(all: &[(Vec<u8>, Vec<u8>)]) -> Vec<Extended> {
+pub(crate) fn extended(all: &[(Vec<u8>, Vec<u8>)]) -> Vec<XattrRecord> {
     all.iter()
-        .map(|(name, value)| Extended {
+        .map(|(name, value)| XattrRecord {
             name: to_hex(name),
             value: to_hex(value),
         })
@@ -384,11 +384,11 @@ mod tests {
             r#"{"kind":"outcome","unit":"u","ending":"made"}"#,
             r#"{"kind":"dropped","units":["w"]}"#,
         ];
-        let records: Vec<Record> = lines
+        let records: Vec<UndoRecord> = lines
             .iter()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
-        let Record::Intent(intent) = &records[0] else {
+        let UndoRecord::Intent(intent) = &records[0] else {
             panic!("{records:?}")
         };
         assert_eq!(intent.files[0].before.hash(), Some("h"));
@@ -399,7 +399,7 @@ mod tests {
     fn a_record_reads_back_as_it_was_written_whatever_the_path() {
         for name in [&b"plain"[..], b"caf\xe9", "gr\u{fc}n \n".as_bytes()] {
             let path = PathBuf::from(OsString::from_vec(name.to_vec()));
-            let record = Record::Intent(Box::new(Intent {
+            let record = UndoRecord::Intent(Box::new(UndoIntent {
                 unit: "u".into(),
                 call: "c".into(),
                 tool: "Edit".into(),
@@ -418,7 +418,7 @@ mod tests {
                         extended: extended(&[(b"user.k".to_vec(), vec![0, 255])]),
                         twin: Some(path.clone()),
                     },
-                    after: Some(After {
+                    after: Some(PostImage {
                         hash: "i".into(),
                         size: 4,
                     }),
@@ -430,7 +430,7 @@ mod tests {
                     removed: 2,
                 }],
                 part_of: None,
-                swept: vec![Swept {
+                swept: vec![PathChangeRecord {
                     path: path.clone(),
                     before: RecordState::Link {
                         target: path.clone(),
@@ -445,8 +445,8 @@ mod tests {
             }));
             let line = serde_json::to_string(&record).unwrap();
             assert!(!line.contains('\n'));
-            assert_eq!(serde_json::from_str::<Record>(&line).unwrap(), record);
-            let Record::Intent(intent) = record else {
+            assert_eq!(serde_json::from_str::<UndoRecord>(&line).unwrap(), record);
+            let UndoRecord::Intent(intent) = record else {
                 unreachable!()
             };
             let attributes = intent.files[0].before.attributes().unwrap();

@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 
 use super::UndoHistory;
 use super::perform::look;
-use super::record::{Ending, FileRecord, Record};
-use super::store::Keep;
-use super::units::{Unit, Units};
-use crate::commit::{self, Directory};
+use super::record::{UnitEnding, FileRecord, UndoRecord};
+use super::store::Durability;
+use super::units::{UndoUnit, UndoUnits};
+use crate::commit::{self, TargetDirectory};
 use crate::error::JournalError;
 use crate::lock::FileLock;
-use crate::open::Snapshot;
+use crate::open::FileSnapshot;
 use crate::stamp::ContentHash;
 
 /// The result of the recovery of one unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveredUnit {
     /// The id of the unit that was interrupted.
     pub unit: String,
     /// The tool that made it.
@@ -61,7 +61,7 @@ impl UndoHistory {
     ///
     /// Recovery writes what the records say, without a question. So it leaves a journal alone that belongs to another
     /// user, such as that of a user whose home a root process uses.
-    pub fn recover(&self) -> Result<Vec<Recovered>, JournalError> {
+    pub fn recover(&self) -> Result<Vec<RecoveredUnit>, JournalError> {
         if !self.store().is_of_this_user() {
             return Ok(Vec::new());
         }
@@ -74,7 +74,7 @@ impl UndoHistory {
 
     /// Removes files that a crash left in the folder and no record names. If another process uses
     /// the folder, or if it fails, this can wait for the next start.
-    fn remove_litter(&self, units: &Units) {
+    fn remove_litter(&self, units: &UndoUnits) {
         if !self.store().litter(&units.hashes()).is_empty()
             && let Ok(Some(_log)) = self.store().try_open_alone()
             // Other processes may have added records since.
@@ -84,8 +84,8 @@ impl UndoHistory {
         }
     }
 
-    fn settle_all(&self, units: &Units) -> Result<Vec<Recovered>, JournalError> {
-        let interrupted = |units: &Units| -> Vec<Unit> {
+    fn settle_all(&self, units: &UndoUnits) -> Result<Vec<RecoveredUnit>, JournalError> {
+        let interrupted = |units: &UndoUnits| -> Vec<UndoUnit> {
             let open = units.all.iter().filter(|unit| unit.ending.is_none());
             open.cloned().collect()
         };
@@ -109,22 +109,22 @@ impl UndoHistory {
                 continue; // files that cannot be restored now may be restorable later
             };
             let (ending, note) = match verdict {
-                RecoveryVerdict::Completed => (Ending::Made, "completed before a crash"),
-                RecoveryVerdict::NeverHappened => (Ending::NotMade, "interrupted before it began"),
-                RecoveryVerdict::TakenBack => (Ending::NotMade, "interrupted and reverted"),
+                RecoveryVerdict::Completed => (UnitEnding::Made, "completed before a crash"),
+                RecoveryVerdict::NeverHappened => (UnitEnding::NotMade, "interrupted before it began"),
+                RecoveryVerdict::TakenBack => (UnitEnding::NotMade, "interrupted and reverted"),
                 RecoveryVerdict::Unclear => (
-                    Ending::Unclear,
+                    UnitEnding::Unclear,
                     "interrupted, and a file was changed by someone else since",
                 ),
             };
-            let record = Record::Outcome {
+            let record = UndoRecord::Outcome {
                 unit: unit.id().to_owned(),
                 ending,
                 note: Some(note.to_owned()),
             };
-            log.append(&record, Keep::Durable)
+            log.append(&record, Durability::Durable)
                 .map_err(|error| self.store().failed(error))?;
-            settled.push(Recovered {
+            settled.push(RecoveredUnit {
                 unit: unit.id().to_owned(),
                 tool: unit.intent.tool.clone(),
                 files: reals_of(&unit),
@@ -134,7 +134,7 @@ impl UndoHistory {
         Ok(settled)
     }
 
-    fn settle(&self, unit: &Unit) -> Result<RecoveryVerdict, JournalError> {
+    fn settle(&self, unit: &UndoUnit) -> Result<RecoveryVerdict, JournalError> {
         if unit.intent.names_foreign_temporary() {
             return Ok(RecoveryVerdict::Unclear);
         }
@@ -179,7 +179,7 @@ impl UndoHistory {
     fn compare(
         &self,
         file: &FileRecord,
-        now: Option<&Snapshot>,
+        now: Option<&FileSnapshot>,
     ) -> Result<FileState, JournalError> {
         let hash = now.map(|now| ContentHash::of(&now.bytes).to_string());
         if hash.as_deref() == file.after_hash() {
@@ -209,7 +209,7 @@ impl UndoHistory {
         &self,
         file: &FileRecord,
         found: FileState,
-        now: Option<Snapshot>,
+        now: Option<FileSnapshot>,
     ) -> Result<(), JournalError> {
         let real = file.real.as_path();
         let before = match file.before.hash() {
@@ -241,7 +241,7 @@ impl UndoHistory {
 
 /// Removes the temporary file of a record. Its directory may not exist.
 fn remove_leftover(file: &FileRecord) -> Result<(), JournalError> {
-    let removed = match Directory::of(&file.real) {
+    let removed = match TargetDirectory::of(&file.real) {
         Ok(directory) => directory.remove_leftover(file.temporary.as_ref()),
         Err(error) => Err(error),
     };
@@ -265,7 +265,7 @@ fn is_something_else(error: &JournalError) -> bool {
     )
 }
 
-fn reals_of(unit: &Unit) -> Vec<PathBuf> {
+fn reals_of(unit: &UndoUnit) -> Vec<PathBuf> {
     let files = unit.intent.files.iter().map(|file| &file.real);
     let swept = unit.intent.swept.iter().map(|one| &one.path);
     files.chain(swept).cloned().collect()

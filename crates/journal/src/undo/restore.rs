@@ -10,9 +10,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::record::RecordState;
-use super::store::Store;
+use super::store::UndoStore;
 use super::swept::is_same_content_and_extended;
-use crate::commit::{CommitPlace, Directory, NewFile, Times, open_failed};
+use crate::commit::{ReplacePolicy, TargetDirectory, NewFile, Times, open_failed};
 use crate::error::JournalError;
 use crate::stamp::Stamp;
 
@@ -24,7 +24,7 @@ const OPEN: u32 = 0o700;
 
 /// One path to restore.
 #[derive(Debug)]
-pub(super) struct Task {
+pub(super) struct RestoreTask {
     pub(super) path: PathBuf,
     /// The stamp when the plan was made.
     pub(super) seen: Option<Stamp>,
@@ -35,7 +35,7 @@ pub(super) struct Task {
 }
 
 pub(super) struct Restoration<'a> {
-    pub(super) store: &'a Store,
+    pub(super) store: &'a UndoStore,
     /// The name of new entries before they are renamed into place.
     pub(super) temporary: &'a str,
     /// Directories get back their present times after the change.
@@ -45,7 +45,7 @@ pub(super) struct Restoration<'a> {
 impl Restoration<'_> {
     /// Does all tasks, or stops at the first that fails. Returns directories that were to be
     /// removed but are not empty, and those whose time could not be set.
-    pub(super) fn run(&self, tasks: &[Task]) -> Result<Vec<(PathBuf, String)>, JournalError> {
+    pub(super) fn run(&self, tasks: &[RestoreTask]) -> Result<Vec<(PathBuf, String)>, JournalError> {
         let sync = tasks.len() <= SYNCED_SINGLY;
         let above = self.times_above(tasks);
         let by_depth = deepest_last(tasks);
@@ -70,24 +70,24 @@ impl Restoration<'_> {
                 self.make_directory(task)?;
             }
         }
-        let (twins, others): (Vec<&Task>, Vec<&Task>) = by_depth
+        let (twins, others): (Vec<&RestoreTask>, Vec<&RestoreTask>) = by_depth
             .iter()
             .copied()
             .partition(|task| has_twin(&task.to));
         for task in others.into_iter().chain(twins) {
             let place = match is_there(&task.now) && !is_in_the_way(&task.path) {
-                true => CommitPlace::MayReplace,
-                false => CommitPlace::MustNotExist,
+                true => ReplacePolicy::MayReplace,
+                false => ReplacePolicy::MustNotExist,
             };
             self.put(task, place, sync)?;
         }
         let mut left = Vec::new();
-        let goes = |task: &&&Task| {
+        let goes = |task: &&&RestoreTask| {
             let has_moved = matches!(task.now, RecordState::Moved { .. });
             let goes = is_there(&task.now) && task.to == RecordState::Absent;
             goes && !has_moved && !is_in_the_way(&task.path)
         };
-        let lost = |task: &&&Task| {
+        let lost = |task: &&&RestoreTask| {
             matches!(
                 task.now,
                 RecordState::Opaque { .. } | RecordState::Grown { .. }
@@ -95,7 +95,7 @@ impl Restoration<'_> {
         };
         let going = by_depth.iter().rev().filter(goes);
         let (last, first): (Vec<_>, Vec<_>) = going.partition(lost);
-        let is_plain = |task: &&&Task| !task.now.is_directory() || lost(task);
+        let is_plain = |task: &&&RestoreTask| !task.now.is_directory() || lost(task);
         let (files, directories): (Vec<_>, Vec<_>) =
             first.into_iter().chain(last).partition(is_plain);
         for task in files.into_iter().chain(directories) {
@@ -111,7 +111,7 @@ impl Restoration<'_> {
         }
         for (path, mtime) in above {
             // The directory itself is not part of the restoration, so an error is ignored.
-            let _ = Directory::of(&path).and_then(|directory| directory.give_times(mtime));
+            let _ = TargetDirectory::of(&path).and_then(|directory| directory.give_times(mtime));
         }
         if !sync {
             self.store.sync_all();
@@ -120,14 +120,14 @@ impl Restoration<'_> {
     }
 
     /// Returns the times of directories that change only because tasks change entries in them.
-    fn times_above(&self, tasks: &[Task]) -> BTreeMap<PathBuf, i64> {
+    fn times_above(&self, tasks: &[RestoreTask]) -> BTreeMap<PathBuf, i64> {
         let mut above = BTreeMap::new();
         for task in tasks.iter().filter(|_| self.keep_times) {
             let Some(parent) = task.path.parent() else {
                 continue;
             };
             if !above.contains_key(parent)
-                && let Ok(Some(stamp)) = Directory::of(parent).and_then(|one| one.stamp())
+                && let Ok(Some(stamp)) = TargetDirectory::of(parent).and_then(|one| one.stamp())
             {
                 above.insert(
                     parent.to_path_buf(),
@@ -143,7 +143,7 @@ impl Restoration<'_> {
 
     /// Sets owner and mode of a directory first. If the target mode does not let its owner change
     /// entries, that mode is set at the end.
-    fn open_up(&self, task: &Task) -> Result<(), JournalError> {
+    fn open_up(&self, task: &RestoreTask) -> Result<(), JournalError> {
         let io = |error| failed(task, error);
         let (RecordState::Directory { .. }, Some(seen)) = (&task.now, &task.seen) else {
             return Ok(());
@@ -163,8 +163,8 @@ impl Restoration<'_> {
         }
     }
 
-    fn at(&self, task: &Task) -> Result<Directory, JournalError> {
-        Directory::of(&task.path).map_err(|error| failed(task, error))
+    fn at(&self, task: &RestoreTask) -> Result<TargetDirectory, JournalError> {
+        TargetDirectory::of(&task.path).map_err(|error| failed(task, error))
     }
 
     fn temporary(&self) -> &OsStr {
@@ -172,7 +172,7 @@ impl Restoration<'_> {
     }
 
     /// Checks that the entry still has the stamp from when the plan was made.
-    fn require_seen(&self, task: &Task, at: &Directory) -> Result<(), JournalError> {
+    fn require_seen(&self, task: &RestoreTask, at: &TargetDirectory) -> Result<(), JournalError> {
         let now = at.stamp().map_err(|error| failed(task, error))?;
         let same = match (&task.seen, &now) {
             (None, None) => true,
@@ -193,7 +193,7 @@ impl Restoration<'_> {
     }
 
     /// Removes the entry. Returns `false` if it is a directory that is not empty, which stays.
-    fn remove(&self, task: &Task) -> Result<bool, JournalError> {
+    fn remove(&self, task: &RestoreTask) -> Result<bool, JournalError> {
         let at = self.at(task)?;
         self.require_seen(task, &at)?;
         let removed = match &task.now {
@@ -209,7 +209,7 @@ impl Restoration<'_> {
         }
     }
 
-    fn make_directory(&self, task: &Task) -> Result<(), JournalError> {
+    fn make_directory(&self, task: &RestoreTask) -> Result<(), JournalError> {
         let io = |error| failed(task, error);
         let at = self.at(task)?;
         at.put_directory().map_err(io)?;
@@ -220,15 +220,15 @@ impl Restoration<'_> {
         Ok(())
     }
 
-    fn put(&self, task: &Task, mut place: CommitPlace, sync: bool) -> Result<(), JournalError> {
+    fn put(&self, task: &RestoreTask, mut place: ReplacePolicy, sync: bool) -> Result<(), JournalError> {
         if let RecordState::Moved { to, .. } = &task.now
             && !matches!(task.to, RecordState::Moved { .. })
         {
             let at = self.at(task)?;
             self.require_seen(task, &at)?;
-            let moved = Directory::of(to).and_then(|to| at.move_to(&to, CommitPlace::MustNotExist));
+            let moved = TargetDirectory::of(to).and_then(|to| at.move_to(&to, ReplacePolicy::MustNotExist));
             moved.map_err(|error| failed(task, error))?;
-            place = CommitPlace::MustNotExist;
+            place = ReplacePolicy::MustNotExist;
         }
         if !is_there(&task.to) || task.to.is_directory() {
             return Ok(());
@@ -240,10 +240,10 @@ impl Restoration<'_> {
             }
             RecordState::Moved { to, .. } => {
                 self.require_seen(task, &at)?;
-                Directory::of(to).and_then(|from| from.move_to(&at, place))
+                TargetDirectory::of(to).and_then(|from| from.move_to(&at, place))
             }
             RecordState::Link { target, .. } => {
-                if place == CommitPlace::MayReplace {
+                if place == ReplacePolicy::MayReplace {
                     self.require_seen(task, &at)?;
                 }
                 at.put_link(self.temporary(), target, task.mtime, place)
@@ -253,7 +253,7 @@ impl Restoration<'_> {
                 at.give_mode(seal.mode)
             }
             RecordState::Regular { .. } => {
-                if place == CommitPlace::MayReplace {
+                if place == ReplacePolicy::MayReplace {
                     self.require_seen(task, &at)?;
                 }
                 return self.put_regular(task, &at, place, sync);
@@ -264,9 +264,9 @@ impl Restoration<'_> {
 
     fn put_regular(
         &self,
-        task: &Task,
-        at: &Directory,
-        place: CommitPlace,
+        task: &RestoreTask,
+        at: &TargetDirectory,
+        place: ReplacePolicy,
         sync: bool,
     ) -> Result<(), JournalError> {
         let io = |error| failed(task, error);
@@ -287,7 +287,7 @@ impl Restoration<'_> {
         }
         if let Some(twin) = twin
             && super::looked::hash_of(twin).is_ok_and(|found| found.as_deref() == Some(hash))
-            && let Ok(twin) = Directory::of(twin)
+            && let Ok(twin) = TargetDirectory::of(twin)
             && at.put_name_of(self.temporary(), &twin, place).is_ok()
         {
             return Ok(());
@@ -313,7 +313,7 @@ impl Restoration<'_> {
 
     /// Sets a mode that forbids changes in a directory, and its time; returns the reason if the
     /// time could not be set.
-    fn finish_directory(&self, task: &Task) -> Result<Option<String>, JournalError> {
+    fn finish_directory(&self, task: &RestoreTask) -> Result<Option<String>, JournalError> {
         let RecordState::Directory { mode, .. } = &task.to else {
             return Ok(None);
         };
@@ -324,7 +324,7 @@ impl Restoration<'_> {
         let Some(mtime) = task.mtime else {
             return Ok(None);
         };
-        let given = Directory::of(&task.path).and_then(|at| at.give_times(mtime));
+        let given = TargetDirectory::of(&task.path).and_then(|at| at.give_times(mtime));
         Ok(given
             .err()
             .map(|error| format!("its time could not be set: {error}")))
@@ -345,8 +345,8 @@ fn has_twin(state: &RecordState) -> bool {
 }
 
 /// Returns whether the other hard link, which was restored before this one, is another file now.
-fn is_parted(at: &Directory, twin: Option<&Path>) -> bool {
-    let twin = twin.and_then(|twin| Directory::of(twin).ok()?.stamp().ok()?);
+fn is_parted(at: &TargetDirectory, twin: Option<&Path>) -> bool {
+    let twin = twin.and_then(|twin| TargetDirectory::of(twin).ok()?.stamp().ok()?);
     match (twin, at.stamp()) {
         (Some(twin), Ok(Some(own))) => !twin.same_object(&own),
         _ => false,
@@ -354,12 +354,12 @@ fn is_parted(at: &Directory, twin: Option<&Path>) -> bool {
 }
 
 /// Sorts tasks so that a directory comes before its entries.
-fn deepest_last(tasks: &[Task]) -> Vec<&Task> {
-    let mut sorted: Vec<&Task> = tasks.iter().collect();
+fn deepest_last(tasks: &[RestoreTask]) -> Vec<&RestoreTask> {
+    let mut sorted: Vec<&RestoreTask> = tasks.iter().collect();
     sorted.sort_by(|a, b| a.path.cmp(&b.path));
     sorted
 }
 
-fn failed(task: &Task, error: io::Error) -> JournalError {
+fn failed(task: &RestoreTask, error: io::Error) -> JournalError {
     open_failed("restore", &task.path, error)
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use super::perform::millis;
-use super::record::{Ending, RecordState};
+use super::record::{UnitEnding, RecordState};
 use super::store::LogMark;
-use super::units::Units;
+use super::units::UndoUnits;
 use super::{UndoHistory, now};
 use crate::error::JournalError;
 
@@ -46,12 +46,12 @@ impl UndoHistory {
         // Taken before reading: changes that are recorded concurrently are reported twice rather
         // than never.
         let next = HistoryMark(self.store.mark(now()));
-        let units = Units::of(self.store.records_behind(&mark.0)?);
+        let units = UndoUnits::of(self.store.records_behind(&mark.0)?);
         let mut found: Vec<RecordedChange> = Vec::new();
         let mut index: HashMap<PathBuf, usize> = HashMap::new();
         // The effect of a unit that is still running can only be seen on disk.
         let made = units.all.iter();
-        let made = made.filter(|unit| unit.ending != Some(Ending::NotMade));
+        let made = made.filter(|unit| unit.ending != Some(UnitEnding::NotMade));
         for (one, _) in made.flat_map(|unit| unit.all_paths()) {
             let is_file = |state: &RecordState| matches!(state, RecordState::Regular { .. });
             if !is_file(&one.before) && !is_file(&one.after) {

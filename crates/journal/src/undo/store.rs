@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-use super::record::Record;
+use super::record::UndoRecord;
 use crate::commit::{missing_parents, same_content};
 use crate::error::JournalError;
 use crate::open::open_real;
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
 
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct UndoStore {
     folder: PathBuf,
     state: Mutex<UndoStoreState>,
 }
@@ -49,7 +49,7 @@ struct UndoStoreState {
 
 /// The required durability of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(super) enum Durability {
     /// Survives a power failure, because something is overwritten that only the blob preserves.
     Durable,
     /// May be lost in a power failure: only shown to readers.
@@ -75,12 +75,12 @@ impl LogMark {
 
 /// The log, opened and locked.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct UndoLogFile {
     file: File,
     path: PathBuf,
 }
 
-impl Store {
+impl UndoStore {
     pub(super) fn new(folder: PathBuf) -> Self {
         Self {
             folder,
@@ -108,14 +108,14 @@ impl Store {
     }
 
     /// Opens the log for a change, creating the folder if it is the first one.
-    pub(super) fn open(&self) -> Result<Log, JournalError> {
+    pub(super) fn open(&self) -> Result<UndoLogFile, JournalError> {
         self.open_log(FlockOperation::NonBlockingLockShared)
             .map_err(|error| self.failed(error))
     }
 
     /// Opens the log exclusively, waiting until no change is running; `None` if the log does not
     /// exist.
-    pub(super) fn open_alone(&self) -> Result<Option<Log>, JournalError> {
+    pub(super) fn open_alone(&self) -> Result<Option<UndoLogFile>, JournalError> {
         if !self.exists() {
             return Ok(None);
         }
@@ -126,7 +126,7 @@ impl Store {
 
     /// Like [`Self::open_alone`], but does not wait: returns `None` unless the exclusive lock was
     /// obtained, which also needs a file system with locks.
-    pub(super) fn try_open_alone(&self) -> Result<Option<Log>, JournalError> {
+    pub(super) fn try_open_alone(&self) -> Result<Option<UndoLogFile>, JournalError> {
         let path = self.log_path();
         let opened = open_regular(OpenOptions::new().read(true).append(true), &path);
         let file = match opened {
@@ -134,7 +134,7 @@ impl Store {
             result => result.map_err(|error| self.failed(error))?,
         };
         let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        let log = Log { file, path };
+        let log = UndoLogFile { file, path };
         Ok((locked && log.is_current().map_err(|error| self.failed(error))?).then_some(log))
     }
 
@@ -142,7 +142,7 @@ impl Store {
         self.log_path().exists()
     }
 
-    fn open_log(&self, operation: FlockOperation) -> io::Result<Log> {
+    fn open_log(&self, operation: FlockOperation) -> io::Result<UndoLogFile> {
         let path = self.log_path();
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -172,7 +172,7 @@ impl Store {
                 Ok(()) | Err(_) => {}
             }
             let path = path.clone();
-            let log = Log { file, path };
+            let log = UndoLogFile { file, path };
             if log.is_current()? {
                 return Ok(log);
             }
@@ -189,7 +189,7 @@ impl Store {
     }
 
     /// All records that can be read, oldest first.
-    pub(super) fn records(&self) -> Result<Vec<Record>, JournalError> {
+    pub(super) fn records(&self) -> Result<Vec<UndoRecord>, JournalError> {
         match read_regular(&self.log_path()) {
             Ok(text) => Ok(records_in(&text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -208,7 +208,7 @@ impl Store {
     }
 
     /// Returns the records after a mark, oldest first. Usually reads only the end of the log.
-    pub(super) fn records_behind(&self, mark: &LogMark) -> Result<Vec<Record>, JournalError> {
+    pub(super) fn records_behind(&self, mark: &LogMark) -> Result<Vec<UndoRecord>, JournalError> {
         if let Some((log, length)) = &mark.end
             && is_at(log, &self.log_path()).map_err(|error| self.failed(error))?
         {
@@ -221,33 +221,33 @@ impl Store {
         }
         let mut records = self.records()?;
         records.retain(|record| match record {
-            Record::Intent(intent) => intent.time > mark.time,
+            UndoRecord::Intent(intent) => intent.time > mark.time,
             _ => true,
         });
         Ok(records)
     }
 
     /// Stores a content and returns its hash.
-    pub(super) fn put(&self, content: &[u8], keep: Keep) -> Result<String, JournalError> {
+    pub(super) fn put(&self, content: &[u8], keep: Durability) -> Result<String, JournalError> {
         let hash = ContentHash::of(content).to_string();
         // Another process may have dropped the blob with old units since.
         let is_there = self.lock().durable.contains(&hash) && self.blob_path(&hash).exists();
         if !is_there {
             self.write_blob(&hash, content, keep)
                 .map_err(|error| self.failed(error))?;
-            if keep == Keep::Durable {
+            if keep == Durability::Durable {
                 self.lock().durable.insert(hash.clone());
             }
         }
         Ok(hash)
     }
 
-    fn write_blob(&self, hash: &str, content: &[u8], keep: Keep) -> io::Result<()> {
+    fn write_blob(&self, hash: &str, content: &[u8], keep: Durability) -> io::Result<()> {
         let blobs = self.folder.join(BLOBS);
         match open_regular(OpenOptions::new().read(true), &self.blob_path(hash)) {
             // Not its length: a power failure may have left anything in it.
             Ok(file) if same_content(&file, content)? => {
-                if keep == Keep::Durable {
+                if keep == Durability::Durable {
                     file.sync_all()?;
                     sync_directory(&blobs)?;
                 }
@@ -264,7 +264,7 @@ impl Store {
                 .mode(0o600)
                 .open(&unfinished)?;
             file.write_all(content)?;
-            if keep == Keep::Durable {
+            if keep == Durability::Durable {
                 file.sync_all()?;
             }
             fs::rename(&unfinished, self.blob_path(hash))
@@ -274,8 +274,8 @@ impl Store {
         }
         written?;
         match keep {
-            Keep::Durable => sync_directory(&blobs),
-            Keep::BestEffort => Ok(()),
+            Durability::Durable => sync_directory(&blobs),
+            Durability::BestEffort => Ok(()),
         }
     }
 
@@ -404,7 +404,7 @@ impl Store {
     }
 }
 
-impl Log {
+impl UndoLogFile {
     /// Returns whether this is still the file with the log's name. It may have been replaced while
     /// we waited for the lock.
     fn is_current(&self) -> io::Result<bool> {
@@ -412,12 +412,12 @@ impl Log {
     }
 
     /// Appends a record with a single write.
-    pub(super) fn append(&self, record: &Record, keep: Keep) -> io::Result<()> {
+    pub(super) fn append(&self, record: &UndoRecord, keep: Durability) -> io::Result<()> {
         self.append_all(std::slice::from_ref(record), keep)
     }
 
     /// Appends several records with a single write.
-    pub(super) fn append_all(&self, records: &[Record], keep: Keep) -> io::Result<()> {
+    pub(super) fn append_all(&self, records: &[UndoRecord], keep: Durability) -> io::Result<()> {
         // The leading line break ends a line that a crash may have cut off.
         let mut lines = vec![b'\n'];
         for record in records {
@@ -426,13 +426,13 @@ impl Log {
         }
         (&self.file).write_all(&lines)?;
         match keep {
-            Keep::Durable => self.file.sync_data(),
-            Keep::BestEffort => Ok(()),
+            Durability::Durable => self.file.sync_data(),
+            Durability::BestEffort => Ok(()),
         }
     }
 
     /// Replaces all records by these. Only if the log was opened exclusively.
-    pub(super) fn rewrite(&self, records: &[Record]) -> io::Result<()> {
+    pub(super) fn rewrite(&self, records: &[UndoRecord]) -> io::Result<()> {
         let mut text = Vec::new();
         for record in records {
             serde_json::to_writer(&mut text, record)?;
@@ -485,7 +485,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 }
 
 /// Parses the readable records of these lines.
-fn records_in(text: &[u8]) -> Vec<Record> {
+fn records_in(text: &[u8]) -> Vec<UndoRecord> {
     let lines = text.split(|&byte| byte == b'\n');
     lines
         .filter_map(|line| serde_json::from_slice(line).ok())

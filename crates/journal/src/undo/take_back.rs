@@ -17,22 +17,22 @@ use std::time::SystemTime;
 use rustix::fs::Access;
 
 use super::error::UndoError;
-use super::perform::{Step, look, millis, perform};
+use super::perform::{MutationStep, look, millis, perform};
 use super::preview::{Conflict, patch_of};
-use super::record::{Ending, RecordState};
-use super::units::{Unit, Units};
+use super::record::{UnitEnding, RecordState};
+use super::units::{UndoUnit, UndoUnits};
 use super::{ChangeKind, UndoHistory};
-use crate::commit::{Attributes, Directory, open_failed};
+use crate::commit::{Attributes, TargetDirectory, open_failed};
 use crate::error::JournalError;
 use crate::lock::FileLock;
-use crate::open::Snapshot;
+use crate::open::FileSnapshot;
 use crate::patch::Patch;
 use crate::stamp::{ContentHash, Stamp};
 use crate::write_grant::WriteGrant;
 
 /// The selection of the changes to undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum UndoSelection {
     /// The last change that is still in effect and not an undo; if repeated, the one before it.
     Last,
     /// A unit by its id (a call's id), or by an unambiguous prefix of at least 8 characters.
@@ -43,7 +43,7 @@ pub enum Which {
 
 /// Whether to apply the undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum UndoMode {
     /// Applies it.
     Apply,
     /// Only reports what would be done.
@@ -52,7 +52,7 @@ pub enum Mode {
 
 /// The result of an undo or of its preview.
 #[derive(Debug)]
-pub struct Undone {
+pub struct UndoOutcome {
     /// The undo's own unit, with which it can be undone; `None` for a preview.
     pub unit: Option<String>,
     /// The reverted units, newest first, with their tools.
@@ -82,8 +82,8 @@ pub struct UndoneFile {
 }
 
 /// The expected present state of a file, and its target state.
-struct WantedFile<'u> {
-    unit: &'u Unit,
+struct FileUndo<'u> {
+    unit: &'u UndoUnit,
     given: &'u Path,
     expected: Option<&'u str>,
     before: &'u RecordState,
@@ -95,9 +95,9 @@ impl UndoHistory {
     pub fn undo(
         &self,
         ticket: &WriteGrant,
-        which: &Which,
-        mode: Mode,
-    ) -> Result<Undone, JournalError> {
+        which: &UndoSelection,
+        mode: UndoMode,
+    ) -> Result<UndoOutcome, JournalError> {
         if !self.store().is_of_this_user() {
             return Err(UndoError::OtherUser {
                 folder: self.folder().to_path_buf(),
@@ -111,7 +111,7 @@ impl UndoHistory {
         }
         let chosen = choose(&units, which)?;
         if chosen.iter().any(|unit| unit.is_swept()) {
-            let is_chosen = |unit: &Unit| chosen.iter().any(|one| one.id() == unit.id());
+            let is_chosen = |unit: &UndoUnit| chosen.iter().any(|one| one.id() == unit.id());
             let oldest = units.all.iter().position(is_chosen).unwrap_or_default();
             let mut later = units.all[oldest..].iter();
             let set_times = later.all(|unit| is_chosen(unit) || unit.is_undo() || !unit.stands());
@@ -141,7 +141,7 @@ impl UndoHistory {
             .map(|unit| (unit.id().to_owned(), unit.intent.tool.clone()))
             .collect();
         let conflict = (!conflicts.is_empty()).then(|| Conflict::describe(&conflicts));
-        if let (Some(text), Mode::Apply) = (&conflict, mode) {
+        if let (Some(text), UndoMode::Apply) = (&conflict, mode) {
             return Err(UndoError::Conflict(text.clone()).into());
         }
         if conflict.is_none() && steps.is_empty() {
@@ -149,7 +149,7 @@ impl UndoHistory {
         }
         let files = steps.iter().map(describe).collect();
         let (mut unit, mut results) = (None, Vec::new());
-        if mode == Mode::Apply {
+        if mode == UndoMode::Apply {
             let ids = undid.iter().map(|(id, _)| id.clone()).collect();
             let performed = perform(Some(self), ticket, &steps, ids)?;
             unit = performed.unit;
@@ -161,7 +161,7 @@ impl UndoHistory {
                 .map(|(stamp, content)| Some((stamp?, content?)))
                 .collect();
         }
-        Ok(Undone {
+        Ok(UndoOutcome {
             unit,
             undid,
             files,
@@ -174,9 +174,9 @@ impl UndoHistory {
     fn step(
         &self,
         real: &Path,
-        wanted: &WantedFile<'_>,
-        now: Option<Snapshot>,
-    ) -> Result<Step, JournalError> {
+        wanted: &FileUndo<'_>,
+        now: Option<FileSnapshot>,
+    ) -> Result<MutationStep, JournalError> {
         let after = match wanted.before.hash() {
             None => None,
             Some(hash) => match self.store().get(hash)? {
@@ -191,7 +191,7 @@ impl UndoHistory {
         };
         let attributes = match &now {
             // Removed files must get their attributes back if the unit has to be reverted.
-            Some(now) => Directory::of(real)
+            Some(now) => TargetDirectory::of(real)
                 .and_then(|directory| directory.open_target(Access::READ_OK))
                 .and_then(|file| Attributes::of(&file, &now.stamp))
                 .map(Some)
@@ -201,7 +201,7 @@ impl UndoHistory {
         let bytes = |side: Option<&Vec<u8>>| side.cloned().unwrap_or_default();
         let (old, new) = (now.as_ref().map(|now| &now.bytes), after.as_ref());
         let patch = patch_of(&bytes(old), &bytes(new));
-        Ok(Step {
+        Ok(MutationStep {
             given: wanted.given.to_path_buf(),
             real: real.to_path_buf(),
             before: now,
@@ -213,7 +213,7 @@ impl UndoHistory {
         })
     }
 
-    fn conflict(&self, real: &Path, wanted: &WantedFile<'_>, now: Option<Snapshot>) -> Conflict {
+    fn conflict(&self, real: &Path, wanted: &FileUndo<'_>, now: Option<FileSnapshot>) -> Conflict {
         let kept = |hash: Option<&str>| hash.map(|hash| self.store().get(hash).ok().flatten());
         Conflict {
             unit: wanted.unit.id().to_owned(),
@@ -225,11 +225,11 @@ impl UndoHistory {
     }
 }
 
-pub(super) fn choose<'u>(units: &'u Units, which: &Which) -> Result<Vec<&'u Unit>, UndoError> {
+pub(super) fn choose<'u>(units: &'u UndoUnits, which: &UndoSelection) -> Result<Vec<&'u UndoUnit>, UndoError> {
     let unit = match which {
-        Which::Last => units.last()?,
-        Which::Unit(id) => units.find(id)?,
-        Which::Since(time) => {
+        UndoSelection::Last => units.last()?,
+        UndoSelection::Unit(id) => units.find(id)?,
+        UndoSelection::Since(time) => {
             let since = units.since(millis(*time));
             return if since.is_empty() {
                 Err(UndoError::NothingSince)
@@ -240,27 +240,27 @@ pub(super) fn choose<'u>(units: &'u Units, which: &Which) -> Result<Vec<&'u Unit
     };
     let id = unit.id().to_owned();
     match (&unit.ending, &unit.undone_by) {
-        (Some(Ending::Made), None) => Ok(vec![unit]),
-        (Some(Ending::Made), Some(by)) => Err(UndoError::AlreadyUndone { id, by: by.clone() }),
-        (Some(Ending::NotMade), _) => {
+        (Some(UnitEnding::Made), None) => Ok(vec![unit]),
+        (Some(UnitEnding::Made), Some(by)) => Err(UndoError::AlreadyUndone { id, by: by.clone() }),
+        (Some(UnitEnding::NotMade), _) => {
             let why = unit.note.as_deref().unwrap_or("it failed");
             let why = format!("{}.", why.trim_end_matches('.'));
             Err(UndoError::NeverMade { id, why })
         }
-        (Some(Ending::Unclear) | None, _) => Err(UndoError::Unclear { id }),
+        (Some(UnitEnding::Unclear) | None, _) => Err(UndoError::Unclear { id }),
     }
 }
 
 /// Combines several units, newest first, into one change for each file. They must be consistent:
 /// the content after one is the content before the next.
-fn compose<'u>(units: &[&'u Unit]) -> Result<BTreeMap<&'u Path, WantedFile<'u>>, UndoError> {
+fn compose<'u>(units: &[&'u UndoUnit]) -> Result<BTreeMap<&'u Path, FileUndo<'u>>, UndoError> {
     let names = one_name_each(units);
-    let mut all: BTreeMap<&Path, WantedFile<'u>> = BTreeMap::new();
+    let mut all: BTreeMap<&Path, FileUndo<'u>> = BTreeMap::new();
     for &unit in units {
         for file in &unit.intent.files {
             let real = names[file.real.as_path()];
             let Some(later) = all.get_mut(real) else {
-                let wanted = WantedFile {
+                let wanted = FileUndo {
                     unit,
                     given: &file.given,
                     expected: file.after_hash(),
@@ -288,7 +288,7 @@ fn compose<'u>(units: &[&'u Unit]) -> Result<BTreeMap<&'u Path, WantedFile<'u>>,
 }
 
 /// Maps each path to one name of its file: a change through one hard link changes all of them.
-fn one_name_each<'u>(units: &[&'u Unit]) -> HashMap<&'u Path, &'u Path> {
+fn one_name_each<'u>(units: &[&'u UndoUnit]) -> HashMap<&'u Path, &'u Path> {
     let mut objects = HashMap::new();
     let files = units.iter().flat_map(|unit| &unit.intent.files);
     files
@@ -304,7 +304,7 @@ fn one_name_each<'u>(units: &[&'u Unit]) -> HashMap<&'u Path, &'u Path> {
         .collect()
 }
 
-fn describe(step: &Step) -> UndoneFile {
+fn describe(step: &MutationStep) -> UndoneFile {
     let (old, new) = (step.before.as_ref(), step.after.as_ref());
     UndoneFile {
         given: step.given.clone(),

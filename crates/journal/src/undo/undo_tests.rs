@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::perform::{OpenUnit, Step, look};
-use super::store::{Keep, Store};
+use super::perform::{OpenUnit, MutationStep, look};
+use super::store::{Durability, UndoStore};
 use super::{RecoveryVerdict, UndoHistory, UndoLimits};
 use crate::journal::Journal;
 use crate::write_grant::WriteGrant;
@@ -52,7 +52,7 @@ impl Scene {
 
     /// A call that was killed right after its intent; gives the names of its temporary files.
     fn begin(&self, changes: &[(&str, Option<&str>)]) -> Vec<String> {
-        let step = |(name, after): &(&str, Option<&str>)| Step {
+        let step = |(name, after): &(&str, Option<&str>)| MutationStep {
             given: self.path(name),
             real: self.path(name),
             before: look(&self.path(name), u64::MAX).unwrap(),
@@ -62,7 +62,7 @@ impl Scene {
             added: 0,
             removed: 0,
         };
-        let steps: Vec<Step> = changes.iter().map(step).collect();
+        let steps: Vec<MutationStep> = changes.iter().map(step).collect();
         let ticket = WriteGrant::unconfined("call", "Test");
         let unit = OpenUnit::begin(&self.history, &ticket, &steps, Vec::new()).unwrap();
         let names = unit.besides.iter().map(|beside| beside.temporary.clone());
@@ -196,7 +196,7 @@ fn what_is_not_ours_any_more_is_left_alone() {
 fn a_unit_that_still_runs_is_waited_for() {
     let scene = Scene::new();
     scene.put("file", "old");
-    let step = Step {
+    let step = MutationStep {
         given: scene.path("file"),
         real: scene.path("file"),
         before: look(&scene.path("file"), u64::MAX).unwrap(),
@@ -218,7 +218,7 @@ fn a_unit_that_still_runs_is_waited_for() {
         std::thread::sleep(std::time::Duration::from_millis(50));
         assert!(!other.is_finished());
         fs::write(Path::new(&step.real), "new").unwrap();
-        unit.end(super::record::Ending::Made, None);
+        unit.end(super::record::UnitEnding::Made, None);
         drop(unit);
         assert_eq!(other.join().unwrap(), []);
     });
@@ -228,19 +228,19 @@ fn a_unit_that_still_runs_is_waited_for() {
 #[test]
 fn a_kept_content_is_there_whatever_happened_to_it() {
     let scene = Scene::new();
-    let store = Store::new(scene.root.join("undo"));
+    let store = UndoStore::new(scene.root.join("undo"));
     drop(store.open().unwrap());
-    let hash = store.put(b"content", Keep::Durable).unwrap();
+    let hash = store.put(b"content", Durability::Durable).unwrap();
     let blob = scene.root.join("undo/blobs").join(&hash);
     // Another process drops it with old units.
     fs::remove_file(&blob).unwrap();
-    assert_eq!(store.put(b"content", Keep::Durable).unwrap(), hash);
+    assert_eq!(store.put(b"content", Durability::Durable).unwrap(), hash);
     assert_eq!(store.get(&hash).unwrap().as_deref(), Some(&b"content"[..]));
     // A power failure leaves something of the same length; the next start knows nothing of it.
     fs::write(&blob, "\0\0\0\0\0\0\0").unwrap();
-    let store = Store::new(scene.root.join("undo"));
+    let store = UndoStore::new(scene.root.join("undo"));
     assert_eq!(store.get(&hash).unwrap(), None);
-    store.put(b"content", Keep::Durable).unwrap();
+    store.put(b"content", Durability::Durable).unwrap();
     assert_eq!(store.get(&hash).unwrap().as_deref(), Some(&b"content"[..]));
 }
 

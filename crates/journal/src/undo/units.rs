@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::error::UndoError;
-use super::record::{Ending, Intent, Record, RecordState, Swept};
+use super::record::{UnitEnding, UndoIntent, UndoRecord, RecordState, PathChangeRecord};
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Unit {
-    pub(super) intent: Intent,
+pub(super) struct UndoUnit {
+    pub(super) intent: UndoIntent,
     /// `None`: interrupted, or still running in another process.
-    pub(super) ending: Option<Ending>,
+    pub(super) ending: Option<UnitEnding>,
     pub(super) note: Option<String>,
     /// The later unit that undid this one and is still in effect itself.
     pub(super) undone_by: Option<String>,
@@ -19,19 +19,19 @@ pub(super) struct Unit {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Units {
+pub(super) struct UndoUnits {
     /// Oldest first.
-    pub(super) all: Vec<Unit>,
+    pub(super) all: Vec<UndoUnit>,
     pub(super) dropped: Vec<String>,
 }
 
-impl Unit {
+impl UndoUnit {
     pub(super) fn id(&self) -> &str {
         &self.intent.unit
     }
 
     pub(super) fn is_made(&self) -> bool {
-        self.ending == Some(Ending::Made)
+        self.ending == Some(UnitEnding::Made)
     }
 
     /// Returns whether the unit belongs to a command or undoes one.
@@ -45,14 +45,14 @@ impl Unit {
     }
 
     /// Returns the paths of any kind that no later unit reverted.
-    pub(super) fn swept(&self) -> impl Iterator<Item = &Swept> {
+    pub(super) fn swept(&self) -> impl Iterator<Item = &PathChangeRecord> {
         let all = self.intent.swept.iter();
         all.filter(|one| !self.taken.contains(&one.path))
     }
 
     /// Returns all changed paths, each with whether its modes and times are known.
-    pub(super) fn all_paths(&self) -> Vec<(Swept, bool)> {
-        let mut all: Vec<(Swept, bool)> = self.swept().map(|one| (one.clone(), true)).collect();
+    pub(super) fn all_paths(&self) -> Vec<(PathChangeRecord, bool)> {
+        let mut all: Vec<(PathChangeRecord, bool)> = self.swept().map(|one| (one.clone(), true)).collect();
         let directory = || RecordState::Directory {
             mode: 0o755,
             uid: 0,
@@ -62,7 +62,7 @@ impl Unit {
         for file in &self.intent.files {
             let mut add = |path: &Path, before: RecordState, after: RecordState| {
                 let path = path.to_path_buf();
-                let one = Swept {
+                let one = PathChangeRecord {
                     path,
                     before,
                     after,
@@ -101,15 +101,15 @@ impl Unit {
     }
 }
 
-impl Units {
-    pub(super) fn of(records: Vec<Record>) -> Self {
+impl UndoUnits {
+    pub(super) fn of(records: Vec<UndoRecord>) -> Self {
         let mut units = Self::default();
         let mut index: HashMap<String, usize> = HashMap::new();
         for record in records {
             match record {
-                Record::Intent(intent) => {
+                UndoRecord::Intent(intent) => {
                     index.insert(intent.unit.clone(), units.all.len());
-                    units.all.push(Unit {
+                    units.all.push(UndoUnit {
                         intent: *intent,
                         ending: None,
                         note: None,
@@ -117,25 +117,25 @@ impl Units {
                         taken: HashSet::new(),
                     });
                 }
-                Record::InPlace { unit, file } => {
+                UndoRecord::InPlace { unit, file } => {
                     let unit = index.get(&unit).map(|&at| &mut units.all[at]);
                     if let Some(file) = unit.and_then(|unit| unit.intent.files.get_mut(file)) {
                         file.in_place = true;
                     }
                 }
-                Record::Became { unit, file, after } => {
+                UndoRecord::Became { unit, file, after } => {
                     let unit = index.get(&unit).map(|&at| &mut units.all[at]);
                     if let Some(file) = unit.and_then(|unit| unit.intent.files.get_mut(file)) {
                         file.after = Some(after);
                     }
                 }
-                Record::Outcome { unit, ending, note } => {
+                UndoRecord::Outcome { unit, ending, note } => {
                     if let Some(&at) = index.get(&unit) {
                         units.all[at].ending = Some(ending);
                         units.all[at].note = note;
                     }
                 }
-                Record::Dropped { units: dropped } => units.dropped.extend(dropped),
+                UndoRecord::Dropped { units: dropped } => units.dropped.extend(dropped),
             }
         }
         units.mark_undone(&index);
@@ -166,7 +166,7 @@ impl Units {
     }
 
     /// Returns the last unit that is in effect and is not an undo.
-    pub(super) fn last(&self) -> Result<&Unit, UndoError> {
+    pub(super) fn last(&self) -> Result<&UndoUnit, UndoError> {
         let mut newest_first = self.all.iter().rev();
         newest_first
             .find(|unit| unit.stands() && !unit.is_undo())
@@ -177,7 +177,7 @@ impl Units {
     }
 
     /// Finds a unit by its id, an unambiguous prefix of it, or the id of its call.
-    pub(super) fn find(&self, id: &str) -> Result<&Unit, UndoError> {
+    pub(super) fn find(&self, id: &str) -> Result<&UndoUnit, UndoError> {
         let is_dropped = |dropped: &String| id.len() >= 8 && dropped.starts_with(id);
         if self.dropped.iter().any(|dropped| dropped == id) {
             return Err(UndoError::Dropped { id: id.to_owned() });
@@ -214,7 +214,7 @@ impl Units {
     }
 
     /// Returns all units made at or after a time, newest first.
-    pub(super) fn since(&self, time: u64) -> Vec<&Unit> {
+    pub(super) fn since(&self, time: u64) -> Vec<&UndoUnit> {
         self.all
             .iter()
             .rev()

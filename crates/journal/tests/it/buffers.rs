@@ -4,15 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_journal::edit::Change;
+use haft_journal::edit::EditRequest;
 use haft_journal::{
-    Edited, FileTarget, Journal, JournalError, Mode, PageRequest, Sweep, TextPage, UndoHistory,
-    UnsavedText, Which, WriteGrant, WriteThrough,
+    EditReport, FileTarget, Journal, JournalError, UndoMode, PageRequest, SnapshotScope, TextPage, UndoHistory,
+    UnsavedText, UndoSelection, WriteGrant, WriteThrough,
 };
 
 use crate::{Desk, assert_says, ticket};
 
-const CHANGE: Change<'static> = Change {
+const CHANGE: EditRequest<'static> = EditRequest {
     old: "two",
     new: "2",
     replace_all: false,
@@ -38,14 +38,14 @@ impl Desk {
         self.journal.read(target, &PageRequest::default()).unwrap()
     }
 
-    fn edit_two(&self, ticket: &WriteGrant) -> Result<Edited, JournalError> {
+    fn edit_two(&self, ticket: &WriteGrant) -> Result<EditReport, JournalError> {
         self.journal.edit(ticket, &self.path("file"), &CHANGE)
     }
 
     fn undo_last(&self) {
         let ticket = ticket();
         self.journal
-            .undo(&ticket, &Which::Last, Mode::Apply)
+            .undo(&ticket, &UndoSelection::Last, UndoMode::Apply)
             .unwrap();
     }
 }
@@ -79,9 +79,9 @@ fn what_the_disk_has_or_had_is_not_unsaved() {
 fn what_a_command_changed_makes_an_editor_stale() {
     let desk = Desk::new();
     desk.put("file", "one\ntwo\n");
-    let sweep = Sweep {
+    let sweep = SnapshotScope {
         roots: vec![desk.dir.path().to_path_buf()],
-        ..Sweep::default()
+        ..SnapshotScope::default()
     };
     let before = desk.journal.before_command(&sweep);
     assert!(desk.journal.runs_commands());
@@ -257,7 +257,7 @@ fn what_an_editor_formats_is_kept_told_and_undone() {
     // Also by a journal that reads its log again.
     let again = Journal::new(None).with_undo(desk.session.path().join("undo"));
     again
-        .undo(&crate::ticket(), &Which::Last, Mode::Apply)
+        .undo(&crate::ticket(), &UndoSelection::Last, UndoMode::Apply)
         .unwrap();
     assert_eq!(desk.get("file"), b"one\ntwo\n");
 }
@@ -297,7 +297,7 @@ fn new_files_and_vanished_ones_are_written_all_the_same() {
     // Nor about bytes that are no text.
     desk.put("latin", b"caf\xe9 one\n");
     desk.read("latin").unwrap();
-    let change = Change {
+    let change = EditRequest {
         old: "one",
         new: "1",
         replace_all: false,

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::UNIX_EPOCH;
 
-use haft_journal::edit::Change;
+use haft_journal::edit::EditRequest;
 use haft_journal::{
-    ContentHash, FileChange, Journal, Mode, PageRequest, UnitState, Which, WriteGrant,
+    ContentHash, FileChange, Journal, UndoMode, PageRequest, UnitState, UndoSelection, WriteGrant,
 };
 
 use crate::strace;
@@ -100,7 +100,7 @@ fn changes_files() {
             // Edit needs a text that is there once: the whole.
             0 | 1 => {
                 let (old, new) = (now.as_str(), content(number, step));
-                let change = Change {
+                let change = EditRequest {
                     old,
                     new: &new,
                     replace_all: false,
@@ -117,7 +117,7 @@ fn changes_files() {
                 journal.apply_all(&ticket, all.collect()).unwrap();
             }
             3 => {
-                journal.undo(&ticket, &Which::Last, Mode::Apply).unwrap();
+                journal.undo(&ticket, &UndoSelection::Last, UndoMode::Apply).unwrap();
             }
             _ => {
                 let made = folder.join(format!("work/made-{step}/deep/file"));
@@ -221,8 +221,8 @@ fn check(folder: &Path, done: &[String]) -> usize {
     {
         let all = journal.undo(
             &ticket(folder, "all"),
-            &Which::Since(UNIX_EPOCH),
-            Mode::Apply,
+            &UndoSelection::Since(UNIX_EPOCH),
+            UndoMode::Apply,
         );
         // Undone to the last step already: fine, too.
         if let Err(error) = all {
@@ -269,7 +269,7 @@ fn marks_its_lines() {
             format!("{name} {line:03} open"),
             format!("{name} {line:03} done"),
         );
-        let change = Change {
+        let change = EditRequest {
             old: &old,
             new: &new,
             replace_all: false,

@@ -1,6 +1,6 @@
 //! The vectors of file-tools.md §8 that must be refused, with what is said.
 
-use haft_journal::edit::Change;
+use haft_journal::edit::EditRequest;
 
 use crate::Desk;
 
@@ -200,7 +200,7 @@ fn refused_edits_change_nothing_and_say_why() {
         desk.put("file", file);
         let _ = desk.read("file"); // refused for the binary one
         let path = desk.path("file");
-        let change = Change {
+        let change = EditRequest {
             old,
             new,
             replace_all: false,

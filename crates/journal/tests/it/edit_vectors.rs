@@ -1,7 +1,7 @@
 //! Vectors 1–64 of file-tools.md §8, in the notation of the table there:
 //! `⏎` LF, `␍` CR, `·` space, `→` tab, `⍽` no-break space.
 
-use haft_journal::edit::{Change, Tier};
+use haft_journal::edit::{EditRequest, Tier};
 
 use crate::{Desk, assert_says};
 
@@ -22,7 +22,7 @@ fn meant(notation: &str) -> String {
 
 /// The edit, its check and its traces on a real file.
 #[track_caller]
-fn check_edit(number: &str, before: &[u8], change: &Change<'_>, after: &[u8], tier: Tier) {
+fn check_edit(number: &str, before: &[u8], change: &EditRequest<'_>, after: &[u8], tier: Tier) {
     let desk = Desk::with_read(before);
     let path = desk.path("file");
     let preview = desk.journal.check_edit(&path, change).unwrap().patch();
@@ -43,8 +43,8 @@ fn check_edit(number: &str, before: &[u8], change: &Change<'_>, after: &[u8], ti
     assert_eq!(desk.names(), ["file"], "vector {number}");
 }
 
-fn once<'a>(old: &'a str, new: &'a str) -> Change<'a> {
-    Change {
+fn once<'a>(old: &'a str, new: &'a str) -> EditRequest<'a> {
+    EditRequest {
         old,
         new,
         replace_all: false,
@@ -308,7 +308,7 @@ fn all_places_are_changed_when_all_are_meant() {
     ];
     for (number, before, old, new, after, tier) in cases {
         let (before, old, new, after) = (meant(before), meant(old), meant(new), meant(after));
-        let change = Change {
+        let change = EditRequest {
             old: &old,
             new: &new,
             replace_all: true,
@@ -421,7 +421,7 @@ fn text_of_a_double_byte_page_is_edited_as_characters() {
 #[test]
 fn only_strict_tiers_change_several_places() {
     // Tolerant tiers have at most one place, also when all are meant.
-    let all = |old, new| Change {
+    let all = |old, new| EditRequest {
         old,
         new,
         replace_all: true,

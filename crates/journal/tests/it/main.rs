@@ -48,8 +48,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use haft_journal::edit::Change;
-use haft_journal::{Edited, Journal, JournalError, PageRequest, TextPage, WriteGrant, WriteReport};
+use haft_journal::edit::EditRequest;
+use haft_journal::{EditReport, Journal, JournalError, PageRequest, TextPage, WriteGrant, WriteReport};
 use tempfile::TempDir;
 
 /// A journal with a directory of its own.
@@ -102,11 +102,11 @@ impl Desk {
         self.journal.write(&ticket(), &self.path(name), content)
     }
 
-    fn edit(&self, name: &str, old: &str, new: &str) -> Result<Edited, JournalError> {
+    fn edit(&self, name: &str, old: &str, new: &str) -> Result<EditReport, JournalError> {
         self.journal.edit(
             &ticket(),
             &self.path(name),
-            &Change {
+            &EditRequest {
                 old,
                 new,
                 replace_all: false,

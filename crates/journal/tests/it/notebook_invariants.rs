@@ -1,7 +1,7 @@
 //! What holds for every change of every notebook: shared by the seeds and the fuzz target
 //! (`fuzz/fuzz_targets/notebook.rs` includes this file).
 
-use haft_journal::notebook::{CellChange, CellType, Notebook, NotebookError, Spliced, splice};
+use haft_journal::notebook::{CellChange, CellType, Notebook, NotebookError, NotebookSplice, splice};
 use serde_json::Value;
 
 /// One question to NotebookEdit, owned.
@@ -69,7 +69,7 @@ fn shown(notebook: &Notebook<'_>) {
 }
 
 /// Only the named cell differs, and it says what was asked; as another JSON reader sees it, too.
-fn check_spliced(case: &Case, spliced: &Spliced) {
+fn check_spliced(case: &Case, spliced: &NotebookSplice) {
     assert_ne!(spliced.content, case.file, "a change that changes nothing");
     let notebook = Notebook::open(&spliced.content).unwrap();
     shown(&notebook);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use haft_journal::notebook::{CellChange, CellType, Notebook, splice};
-use haft_journal::{Extent, Journal};
+use haft_journal::{ShownExtent, Journal};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -322,7 +322,7 @@ fn delete() -> CellChange {
 
 fn look(journal: &Journal, desk: &Desk) {
     let raw = journal.read_bytes(&desk.path("n.ipynb"), 1 << 20).unwrap();
-    journal.record_shown(raw, Extent::Whole);
+    journal.record_shown(raw, ShownExtent::Whole);
 }
 
 #[test]
@@ -379,6 +379,6 @@ fn raw_bytes_come_from_regular_files_within_the_limit() {
         desk.journal.ledger().lookup(&real).is_none(),
         "not yet shown"
     );
-    desk.journal.record_shown(raw, Extent::Part);
+    desk.journal.record_shown(raw, ShownExtent::Part);
     assert!(desk.journal.ledger().lookup(&real).unwrap().partial);
 }

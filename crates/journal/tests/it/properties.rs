@@ -1,6 +1,6 @@
 //! What must hold for any bytes and any texts.
 
-use haft_journal::edit::{Change, EditError, Tier, apply, plan};
+use haft_journal::edit::{EditRequest, EditError, Tier, apply, plan};
 use haft_journal::readable_text;
 use proptest::prelude::*;
 
@@ -61,7 +61,7 @@ proptest! {
         };
         let (old, new) = (typed(&|_| false), typed(&is_new));
         let before = file(&|_| false);
-        let plan = plan(before.as_bytes(), &Change { old: &old, new: &new, replace_all: false });
+        let plan = plan(before.as_bytes(), &EditRequest { old: &old, new: &new, replace_all: false });
         let after = apply(before.as_bytes(), &plan.unwrap());
         prop_assert_eq!(String::from_utf8(after).unwrap(), file(&is_new));
     }
@@ -70,7 +70,7 @@ proptest! {
     fn bytes_outside_the_matches_never_change(
         file in file(), old in text(), new in text(), replace_all: bool
     ) {
-        if let Ok(plan) = plan(&file, &Change { old: &old, new: &new, replace_all }) {
+        if let Ok(plan) = plan(&file, &EditRequest { old: &old, new: &new, replace_all }) {
             let result = apply(&file, &plan);
             let (mut before, mut after) = (0, 0);
             for splice in &plan.splices {
@@ -89,7 +89,7 @@ proptest! {
 
     #[test]
     fn a_match_equals_the_old_text_but_for_breaks(file in file(), old in text(), new in "[ab]{1,3}") {
-        if let Ok(plan) = plan(&file, &Change { old: &old, new: &new, replace_all: true })
+        if let Ok(plan) = plan(&file, &EditRequest { old: &old, new: &new, replace_all: true })
             && plan.tier == Tier::Exact
             && file.contains(&b'\n')
         {
@@ -109,7 +109,7 @@ proptest! {
 
     #[test]
     fn one_place_is_changed_only_if_there_is_one(file in "[ab\n]{0,30}", old in "[ab\n]{1,3}") {
-        let change = Change { old: &old, new: "x", replace_all: false };
+        let change = EditRequest { old: &old, new: "x", replace_all: false };
         let count = (0..file.len()).filter(|&at| file[at..].starts_with(&old)).count();
         match plan(file.as_bytes(), &change) {
             Ok(plan) if plan.tier == Tier::EndOfFile => {
@@ -124,7 +124,7 @@ proptest! {
 
     #[test]
     fn replacing_all_agrees_with_the_plain_replacement(file in "[ab\n]{0,30}", old in "[ab\n]{1,3}") {
-        let change = Change { old: &old, new: "x", replace_all: true };
+        let change = EditRequest { old: &old, new: "x", replace_all: true };
         if let Ok(plan) = plan(file.as_bytes(), &change) && plan.tier == Tier::Exact {
             prop_assert_eq!(apply(file.as_bytes(), &plan), file.replace(&old, "x").into_bytes());
         }
@@ -133,7 +133,7 @@ proptest! {
     #[test]
     fn in_a_crlf_file_no_lone_break_is_written(lines in prop::collection::vec("[ab]{0,2}", 1..8), old in "[ab\n]{1,4}", new in "[ab\n]{0,4}") {
         let file: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
-        let change = Change { old: &old, new: &new, replace_all: true };
+        let change = EditRequest { old: &old, new: &new, replace_all: true };
         if let Ok(plan) = plan(file.as_bytes(), &change) {
             let result = String::from_utf8(apply(file.as_bytes(), &plan)).unwrap();
             prop_assert_eq!(result.matches('\n').count(), result.matches("\r\n").count());
@@ -143,7 +143,7 @@ proptest! {
 
     #[test]
     fn any_bytes_can_be_asked_for_an_edit(file in prop::collection::vec(any::<u8>(), 0..200), old in ".{0,4}", new in ".{0,4}", replace_all: bool) {
-        if let Ok(plan) = plan(&file, &Change { old: &old, new: &new, replace_all }) {
+        if let Ok(plan) = plan(&file, &EditRequest { old: &old, new: &new, replace_all }) {
             apply(&file, &plan);
         }
     }
@@ -263,7 +263,7 @@ proptest! {
         let unique = tolerant_count(&file, &clean) == 1;
         for damage in Damage::ALL {
             let (old, new) = hunk.sides(damage);
-            let change = Change { old: &old, new: &new, replace_all: false };
+            let change = EditRequest { old: &old, new: &new, replace_all: false };
             // A text that is damaged into one that is also there names that one.
             let is_there = plain(&file).contains(&plain(&old)) && plain(&old) != plain(&clean);
             match plan(&source, &change) {

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use haft_journal::edit::{Change, apply, plan};
+use haft_journal::edit::{EditRequest, apply, plan};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use crate::Desk;
@@ -202,7 +202,7 @@ fn the_history_of_this_repository_can_be_replayed() {
 /// With LF and with CRLF; both must agree, and both be right or refused.
 fn try_edit(revision: &Revision, file: &str, hunk: &Hunk, damage: Damage, expected: &str) -> bool {
     let (old, new) = hunk.sides(damage);
-    let change = Change {
+    let change = EditRequest {
         old: &old,
         new: &new,
         replace_all: false,

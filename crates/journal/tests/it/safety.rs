@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
 use haft_journal::Journal;
-use haft_journal::edit::Change;
+use haft_journal::edit::EditRequest;
 use rustix::fs::{CWD, Mode, XattrFlags, getxattr, mkfifoat, setxattr};
 
 use crate::{Desk, assert_says};
@@ -182,7 +182,7 @@ fn two_sessions_do_not_overwrite_each_other() {
         .edit(
             &crate::ticket(),
             &desk.path("file"),
-            &Change {
+            &EditRequest {
                 old: "a",
                 new: "A",
                 replace_all: false,

@@ -6,8 +6,8 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use haft_journal::edit::Change;
-use haft_journal::{ContentHash, FileChange, Journal, Mode, PageRequest, Which};
+use haft_journal::edit::EditRequest;
+use haft_journal::{ContentHash, FileChange, Journal, UndoMode, PageRequest, UndoSelection};
 use proptest::prelude::*;
 use rustix::fs::{XattrFlags, setxattr};
 
@@ -134,7 +134,7 @@ impl Session {
         let path = self.root.join(name);
         let now = self.read(&path)?;
         let line = now.lines().next()?;
-        let change = Change {
+        let change = EditRequest {
             old: line,
             new: text,
             replace_all: false,
@@ -160,18 +160,18 @@ impl Session {
         applied.unwrap().unit
     }
 
-    fn undo(&self, which: &Which) -> Option<String> {
-        let undone = self.journal.undo(&ticket(), which, Mode::Apply);
+    fn undo(&self, which: &UndoSelection) -> Option<String> {
+        let undone = self.journal.undo(&ticket(), which, UndoMode::Apply);
         undone.unwrap().unit
     }
 
     fn undo_last(&mut self) {
         let Some((before, after)) = self.standing.pop() else {
-            let nothing = self.journal.undo(&ticket(), &Which::Last, Mode::Apply);
+            let nothing = self.journal.undo(&ticket(), &UndoSelection::Last, UndoMode::Apply);
             assert!(nothing.unwrap_err().to_string().contains("nothing to undo"));
             return;
         };
-        let unit = self.undo(&Which::Last).unwrap();
+        let unit = self.undo(&UndoSelection::Last).unwrap();
         same(&self.now(), &before, "undone");
         self.undone = Some((unit, (before, after)));
     }
@@ -180,7 +180,7 @@ impl Session {
         let Some((unit, (before, after))) = self.undone.take() else {
             return;
         };
-        self.undo(&Which::Unit(unit)).unwrap();
+        self.undo(&UndoSelection::Unit(unit)).unwrap();
         same(&self.now(), &after, "made again");
         self.standing.push((before, after));
     }
@@ -210,10 +210,10 @@ proptest! {
         }
         if !session.standing.is_empty() {
             let last = session.now();
-            let all = session.undo(&Which::Since(UNIX_EPOCH));
+            let all = session.undo(&UndoSelection::Since(UNIX_EPOCH));
             same(&session.now(), &first, "everything undone");
             if let Some(all) = all {
-                session.undo(&Which::Unit(all));
+                session.undo(&UndoSelection::Unit(all));
                 same(&session.now(), &last, "everything made again");
             }
         }

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use haft_journal::{Mode, RecoveryVerdict, UndoHistory, Which};
+use haft_journal::{UndoMode, RecoveryVerdict, UndoHistory, UndoSelection};
 use rustix::fs::{CWD, Mode as FileMode, mkfifoat};
 
 use crate::{Desk, assert_says, ticket};
@@ -94,7 +94,7 @@ fn a_log_that_is_a_pipe_or_a_link_is_an_error_and_does_not_block() {
             let refused = [
                 history.recover().is_err(),
                 history.list(9).is_err(),
-                history.undo(&ticket(), &Which::Last, Mode::Apply).is_err(),
+                history.undo(&ticket(), &UndoSelection::Last, UndoMode::Apply).is_err(),
             ];
             sender.send(refused)
         });
@@ -125,7 +125,7 @@ fn the_journal_of_another_user_is_neither_settled_nor_undone() {
     chown(&log, Some(OTHER_USER), None).unwrap();
     let before = fs::read(&log).unwrap();
     assert_eq!(history(&desk).recover().unwrap(), []);
-    let undone = history(&desk).undo(&ticket(), &Which::Last, Mode::Apply);
+    let undone = history(&desk).undo(&ticket(), &UndoSelection::Last, UndoMode::Apply);
     assert_says(undone, &["belongs to another user"]);
     assert_eq!(fs::read(&log).unwrap(), before);
     assert_eq!(desk.get("file"), b"b\n");

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use haft_journal::{
-    Applied, ChangeKind, ContentHash, FileChange, Journal, JournalError, Mode, UndoHistory,
-    UndoLimits, Undone, UnitState, Which, WriteGrant,
+    AppliedChanges, ChangeKind, ContentHash, FileChange, Journal, JournalError, UndoMode, UndoHistory,
+    UndoLimits, UndoOutcome, UnitState, UndoSelection, WriteGrant,
 };
 use proptest::prelude::*;
 use rustix::fs::{CWD, RenameFlags, XattrFlags, getxattr, renameat_with, setxattr};
@@ -16,12 +16,12 @@ use rustix::fs::{CWD, RenameFlags, XattrFlags, getxattr, renameat_with, setxattr
 use crate::{Desk, assert_says, moments::next_millisecond, ticket};
 
 impl Desk {
-    fn undo(&self, which: Which) -> Result<Undone, JournalError> {
-        self.journal.undo(&ticket(), &which, Mode::Apply)
+    fn undo(&self, which: UndoSelection) -> Result<UndoOutcome, JournalError> {
+        self.journal.undo(&ticket(), &which, UndoMode::Apply)
     }
 
-    fn undo_unit(&self, unit: &Option<String>) -> Result<Undone, JournalError> {
-        self.undo(Which::Unit(unit.clone().unwrap()))
+    fn undo_unit(&self, unit: &Option<String>) -> Result<UndoOutcome, JournalError> {
+        self.undo(UndoSelection::Unit(unit.clone().unwrap()))
     }
 
     fn replace_all(&self, names: &[&str], content: &str) -> Vec<FileChange> {
@@ -34,7 +34,7 @@ impl Desk {
         names.iter().map(change).collect()
     }
 
-    fn apply(&self, changes: Vec<FileChange>) -> Result<Applied, JournalError> {
+    fn apply(&self, changes: Vec<FileChange>) -> Result<AppliedChanges, JournalError> {
         self.journal.apply_all(&ticket(), changes)
     }
 }
@@ -43,7 +43,7 @@ impl Desk {
 fn an_undo_gives_back_the_bytes_and_can_be_undone() {
     let desk = Desk::with_read("a\r\nb\n");
     let edited = desk.edit("file", "b", "c").unwrap();
-    let undone = desk.undo(Which::Last).unwrap();
+    let undone = desk.undo(UndoSelection::Last).unwrap();
     assert_eq!(desk.get("file"), b"a\r\nb\n");
     assert_eq!(
         undone.undid,
@@ -67,11 +67,11 @@ fn without_an_id_one_step_after_the_other_is_taken_back() {
     let desk = Desk::with_read("1\n");
     desk.edit("file", "1", "2").unwrap();
     desk.edit("file", "2", "3").unwrap();
-    desk.undo(Which::Last).unwrap();
+    desk.undo(UndoSelection::Last).unwrap();
     assert_eq!(desk.get("file"), b"2\n");
-    desk.undo(Which::Last).unwrap();
+    desk.undo(UndoSelection::Last).unwrap();
     assert_eq!(desk.get("file"), b"1\n");
-    assert_says(desk.undo(Which::Last), &["nothing to undo"]);
+    assert_says(desk.undo(UndoSelection::Last), &["nothing to undo"]);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_directory_that_someone_else_uses_stays() {
     let desk = Desk::new();
     desk.write("made/file", "x\n").unwrap();
     desk.put("made/other", "theirs");
-    desk.undo(Which::Last).unwrap();
+    desk.undo(UndoSelection::Last).unwrap();
     assert_eq!(crate::names_in(&desk.path("made")), ["other"]);
 }
 
@@ -106,7 +106,7 @@ fn links_hard_links_and_modes_survive_an_undo() {
     let supported = setxattr(desk.path("file"), "user.k", b"v", XattrFlags::empty()).is_ok();
     let inode = fs::metadata(desk.path("file")).unwrap().ino();
     desk.edit("link", "a", "b").unwrap();
-    desk.undo(Which::Last).unwrap();
+    desk.undo(UndoSelection::Last).unwrap();
     assert_eq!(
         (desk.get("file"), desk.get("twin")),
         (b"a\n".to_vec(), b"a\n".to_vec())
@@ -146,7 +146,7 @@ fn a_file_changed_since_is_not_touched_and_all_three_states_are_shown() {
     assert_says(desk.undo_unit(&edited.unit), &parts);
     let preview = desk
         .journal
-        .undo(&ticket(), &Which::Last, Mode::Preview)
+        .undo(&ticket(), &UndoSelection::Last, UndoMode::Preview)
         .unwrap();
     assert!(preview.conflict.unwrap().contains("+nineteen"));
     assert_eq!(desk.get("file"), theirs.as_bytes());
@@ -186,7 +186,7 @@ fn several_files_are_written_and_undone_together() {
     // One of them changed since: none is undone.
     desk.put("b", "theirs\n");
     assert_says(
-        desk.undo(Which::Last),
+        desk.undo(UndoSelection::Last),
         &["b was changed after", "Nothing was undone"],
     );
     assert_eq!(
@@ -194,7 +194,7 @@ fn several_files_are_written_and_undone_together() {
         (b"new\n".to_vec(), b"theirs\n".to_vec())
     );
     desk.put("b", "new\n");
-    desk.undo(Which::Last).unwrap();
+    desk.undo(UndoSelection::Last).unwrap();
     for name in names {
         assert_eq!(desk.get(name), format!("old {name}\n").as_bytes());
     }
@@ -270,15 +270,15 @@ fn everything_since_a_time_is_taken_back_as_one() {
     next_millisecond();
     desk.edit("file", "2", "3").unwrap();
     desk.write("new", "x\n").unwrap();
-    desk.undo(Which::Last).unwrap();
+    desk.undo(UndoSelection::Last).unwrap();
     desk.edit("file", "3", "4").unwrap();
-    let undone = desk.undo(Which::Since(then)).unwrap();
+    let undone = desk.undo(UndoSelection::Since(then)).unwrap();
     assert_eq!(desk.get("file"), b"2\n");
     assert_eq!(desk.names(), ["file"]);
     // Times are kept in milliseconds: what was just done would be since now.
     next_millisecond();
     assert_says(
-        desk.undo(Which::Since(SystemTime::now())),
+        desk.undo(UndoSelection::Since(SystemTime::now())),
         &["nothing was changed since then"],
     );
     desk.undo_unit(&undone.unit).unwrap();
@@ -288,7 +288,7 @@ fn everything_since_a_time_is_taken_back_as_one() {
     desk.read("file").unwrap();
     desk.edit("file", "theirs", "ours").unwrap();
     assert_says(
-        desk.undo(Which::Since(then)),
+        desk.undo(UndoSelection::Since(then)),
         &["someone else", "Nothing was undone"],
     );
 }
@@ -299,7 +299,7 @@ fn the_list_is_newest_first_and_says_what_can_be_undone() {
     let first = desk.edit("file", "a", "1\n2").unwrap();
     let second = desk.edit("file", "b", "c").unwrap();
     desk.write("new", "x\ny\n").unwrap();
-    desk.undo(Which::Last).unwrap();
+    desk.undo(UndoSelection::Last).unwrap();
     let listed = desk.journal.history().unwrap().list(9).unwrap();
     assert_eq!(listed.len(), 4);
     let undo = &listed[0];
@@ -330,7 +330,7 @@ fn the_list_is_newest_first_and_says_what_can_be_undone() {
         "{why}"
     );
     assert_says(
-        desk.undo(Which::Unit("no-such-id".into())),
+        desk.undo(UndoSelection::Unit("no-such-id".into())),
         &["no change has the id", &listed[2].id],
     );
 }
@@ -341,7 +341,7 @@ fn nothing_is_created_before_the_first_change_and_nobody_else_can_read_it() {
     assert!(desk.edit("file", "missing", "b").is_err());
     let folder = desk.session.path().join("undo");
     assert!(!folder.exists());
-    assert_says(desk.undo(Which::Last), &["nothing to undo"]);
+    assert_says(desk.undo(UndoSelection::Last), &["nothing to undo"]);
     desk.edit("file", "a", "b").unwrap();
     let mode = |path: PathBuf| fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!(
@@ -365,7 +365,7 @@ fn a_torn_last_line_and_another_process_do_no_harm() {
     // What `haft undo` does: another journal on the same folder, no session.
     let history = UndoHistory::open(desk.session.path().join("undo"));
     assert_eq!(history.list(9).unwrap().len(), 2);
-    history.undo(&ticket(), &Which::Last, Mode::Apply).unwrap();
+    history.undo(&ticket(), &UndoSelection::Last, UndoMode::Apply).unwrap();
     desk.undo_unit(&edited.unit).unwrap();
     assert_eq!(desk.get("file"), b"a\n");
 }
@@ -389,7 +389,7 @@ fn what_is_dropped_for_room_says_so() {
     }
     let history = journal.history().unwrap();
     assert_eq!(history.list(99).unwrap().len(), 10);
-    let undo = |unit: &String| journal.undo(&ticket(), &Which::Unit(unit.clone()), Mode::Apply);
+    let undo = |unit: &String| journal.undo(&ticket(), &UndoSelection::Unit(unit.clone()), UndoMode::Apply);
     assert_says(undo(&units[0]), &["can no longer be undone", "dropped"]);
     assert!(desk.path("0").exists());
     undo(&units[11]).unwrap();
@@ -419,7 +419,7 @@ fn contents_that_no_unit_needs_are_removed() {
         .map(|entry| entry.unwrap().metadata().unwrap().len())
         .sum();
     assert!((10_000..45_000).contains(&kept), "{kept}");
-    journal.undo(&ticket(), &Which::Last, Mode::Apply).unwrap();
+    journal.undo(&ticket(), &UndoSelection::Last, UndoMode::Apply).unwrap();
     assert_eq!(desk.get("file"), "18".repeat(2_000).as_bytes());
 }
 
@@ -473,7 +473,7 @@ fn a_write_stays_inside_whatever_links_say() {
         &["outside"],
     );
     // An undo is held to its own ticket.
-    let undo = |ticket: &WriteGrant| desk.journal.undo(ticket, &Which::Last, Mode::Apply);
+    let undo = |ticket: &WriteGrant| desk.journal.undo(ticket, &UndoSelection::Last, UndoMode::Apply);
     assert_says(undo(&inside("e")), &["outside the directories"]);
     undo(&granted).unwrap();
     assert_eq!(fs::read(&secret).unwrap(), b"secret\n");

@@ -21,12 +21,12 @@ const LONGEST: u64 = 32 * 1024 * 1024;
 
 /// The cached state of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct KeptList {
+pub(super) struct CachedToolList {
     pub(super) revision: String,
     pub(super) tools: Vec<Value>,
 }
 
-pub(super) fn read(folder: &Path, entry: &ServerEntry) -> Option<KeptList> {
+pub(super) fn read(folder: &Path, entry: &ServerEntry) -> Option<CachedToolList> {
     let path = path(folder, entry);
     let length = fs::metadata(&path).ok()?.len();
     let text = (length <= LONGEST).then(|| fs::read(&path).ok())??;
@@ -34,7 +34,7 @@ pub(super) fn read(folder: &Path, entry: &ServerEntry) -> Option<KeptList> {
 }
 
 /// Stores a list. If that fails, the next session starts without it.
-pub(super) fn write(folder: &Path, entry: &ServerEntry, kept: &KeptList) {
+pub(super) fn write(folder: &Path, entry: &ServerEntry, kept: &CachedToolList) {
     if read(folder, entry).as_ref() == Some(kept) {
         return;
     }
@@ -79,7 +79,7 @@ mod tests {
         let entry = |command: &str| {
             ServerEntry::read("s", &json!({"command": command}), ServerScope::User).unwrap()
         };
-        let kept = KeptList {
+        let kept = CachedToolList {
             revision: "2025-11-25".to_owned(),
             tools: vec![json!({"name": "t"})],
         };

@@ -18,8 +18,8 @@ use std::{
 
 use haft_contract::BoxFuture;
 use haft_sandbox::{
-    CommandEnd, ExitKind, Line, Mechanism, ResourceLimits, Running, Sandbox, SandboxProfile,
-    ScratchLease, Setup, system_shell,
+    CommandEnd, ExitKind, ShellCommand, Mechanism, ResourceLimits, CommandHandle, Sandbox, SandboxProfile,
+    ScratchLease, SandboxSetup, system_shell,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tokio::{
@@ -30,9 +30,9 @@ use tokio::{
 };
 
 use super::{
-    log::Words,
+    log::StderrTail,
     stdio::{self, BUFFER, GRACE, LineSink},
-    transport::{MOST_WAITING, Opened, TransportControl},
+    transport::{MOST_WAITING, OpenTransport, TransportControl},
 };
 use crate::{
     message::RpcMessage,
@@ -59,7 +59,7 @@ pub(crate) struct ConfinedStart<'a> {
 pub(crate) async fn open(
     start: ConfinedStart<'_>,
     handler: Arc<dyn PeerHandler>,
-) -> Result<(Opened, Option<String>), String> {
+) -> Result<(OpenTransport, Option<String>), String> {
     let failed = |error: String| format!("it cannot be confined as `sandbox` says: {error}");
     let shell = system_shell().ok_or_else(|| failed("there is no bash".to_owned()))?;
     // Held until the sandbox uses the folder.
@@ -67,7 +67,7 @@ pub(crate) async fn open(
     let folder = folder.map_err(|error| failed(error.to_string()))?;
     let scratch = folder.path().to_path_buf();
     let environment: Vec<(OsString, OsString)> = start.environment.into_iter().collect();
-    let sandbox = Sandbox::new(Setup {
+    let sandbox = Sandbox::new(SandboxSetup {
         program: start.keeper.to_path_buf(),
         shell,
         environment: Arc::new(move |_| environment.clone()),
@@ -96,7 +96,7 @@ pub(crate) async fn open(
         Ok((options.open_sender(&input)?, options.open_receiver(&words)?))
     };
     let (stdin, stderr) = piped().map_err(|error| failed(error.to_string()))?;
-    let line = Line {
+    let line = ShellCommand {
         text: line(start.program, start.args, &input, &words),
         cwd: start.cwd.to_path_buf(),
         sourced: None,
@@ -129,7 +129,7 @@ pub(crate) async fn open(
         following.run(output).await;
         reading_words.abort();
     });
-    let opened = Opened {
+    let opened = OpenTransport {
         peer,
         control: program,
     };
@@ -178,7 +178,7 @@ async fn write(mut stdin: pipe::Sender, mut messages: mpsc::Receiver<RpcMessage>
 
 /// Waits for the server to end, or ends it, together with everything that it started.
 async fn follow(
-    mut running: Running,
+    mut running: CommandHandle,
     sandbox: Sandbox,
     mut wanted: watch::Receiver<bool>,
     ended: watch::Sender<Option<String>>,
@@ -242,7 +242,7 @@ impl Reading {
 struct ConfinedProgram {
     /// Taking this closes the input after everything was written.
     input: Mutex<Option<mpsc::Sender<RpcMessage>>>,
-    words: Words,
+    words: StderrTail,
     end: watch::Receiver<Option<String>>,
     ending: watch::Sender<bool>,
 }
@@ -262,7 +262,7 @@ impl TransportControl for ConfinedProgram {
         })
     }
 
-    fn stderr_tail(&self) -> Option<Words> {
+    fn stderr_tail(&self) -> Option<StderrTail> {
         Some(Arc::clone(&self.words))
     }
 }

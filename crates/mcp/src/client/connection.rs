@@ -14,12 +14,12 @@ use tokio::time::timeout;
 
 use super::{
     handler::InputRequests,
-    transport::{Opened, TransportControl},
+    transport::{OpenTransport, TransportControl},
 };
 use crate::{
     frames::LONGEST_FRAME,
     message::{RpcError, code},
-    peer::{Patience, Peer, PeerError},
+    peer::{RequestTimeout, Peer, PeerError},
     revision::{Revision, meta},
 };
 
@@ -40,7 +40,7 @@ const PROBE: Duration = Duration::from_secs(3);
 
 /// The way a connection starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Greeting {
+pub(crate) enum HandshakeKind {
     /// Query the supported revisions first.
     Newest,
     /// Send `initialize`: the server is known not to support newer revisions.
@@ -52,7 +52,7 @@ pub struct Connection {
     peer: Peer,
     control: Arc<dyn TransportControl>,
     revision: Revision,
-    facts: ServerFacts,
+    facts: ServerInfo,
     /// The `_meta` of each request in the stateless revision.
     meta: Option<Map<String, Value>>,
     inputs: Arc<dyn InputRequests>,
@@ -61,7 +61,7 @@ pub struct Connection {
 
 /// A server's description of itself.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ServerFacts {
+pub struct ServerInfo {
     /// Its name and version.
     pub info: Value,
     /// Its capabilities.
@@ -70,7 +70,7 @@ pub struct ServerFacts {
     pub instructions: Option<String>,
 }
 
-impl ServerFacts {
+impl ServerInfo {
     /// Returns whether the server has a capability. A server that does not list its capabilities
     /// may have any.
     pub fn has(&self, capability: &str) -> bool {
@@ -83,7 +83,7 @@ impl ServerFacts {
 
 /// The reason why the connection failed.
 #[derive(Debug)]
-pub(crate) struct GreetingError {
+pub(crate) struct HandshakeError {
     pub(crate) error: PeerError,
     /// True if the server exited when it was queried for revisions: it should be started again and
     /// sent `initialize`.
@@ -93,35 +93,35 @@ pub(crate) struct GreetingError {
 impl Connection {
     /// Agrees with the server on a revision. `capabilities` are those of the client.
     pub(crate) async fn handshake(
-        opened: Opened,
-        greeting: Greeting,
+        opened: OpenTransport,
+        greeting: HandshakeKind,
         capabilities: &Value,
         inputs: Arc<dyn InputRequests>,
-    ) -> Result<Self, GreetingError> {
-        let Opened { peer, control } = opened;
-        let mut closing = CloseUnlessKept(Some(Arc::clone(&control)));
+    ) -> Result<Self, HandshakeError> {
+        let OpenTransport { peer, control } = opened;
+        let mut closing = CloseGuard(Some(Arc::clone(&control)));
         let mut connection = Self {
             peer,
             control,
             revision: Revision::NEWEST_WITH_INITIALIZE,
-            facts: ServerFacts::default(),
+            facts: ServerInfo::default(),
             meta: None,
             inputs,
             is_closing: AtomicBool::new(true),
         };
         let greeted = match greeting {
-            Greeting::Newest => connection.negotiate(capabilities).await,
-            Greeting::Initialize => connection.initialize(capabilities).await,
+            HandshakeKind::Newest => connection.negotiate(capabilities).await,
+            HandshakeKind::Initialize => connection.initialize(capabilities).await,
         };
         if let Err(error) = greeted {
-            let is_old = greeting == Greeting::Newest && matches!(error, PeerError::Closed(_));
-            return Err(GreetingError { error, is_old });
+            let is_old = greeting == HandshakeKind::Newest && matches!(error, PeerError::Closed(_));
+            return Err(HandshakeError { error, is_old });
         }
         connection.kept(&mut closing);
         Ok(connection)
     }
 
-    fn kept(&self, closing: &mut CloseUnlessKept) {
+    fn kept(&self, closing: &mut CloseGuard) {
         closing.0 = None;
         Arc::clone(&self.control).begun();
         self.is_closing.store(false, Ordering::Relaxed);
@@ -200,7 +200,7 @@ impl Connection {
         self.revision = revision;
         self.control.agreed(revision);
         self.meta = Some(own_meta(revision, capabilities));
-        self.facts = ServerFacts {
+        self.facts = ServerInfo {
             info: answer["_meta"][meta::SERVER_INFO].clone(),
             capabilities: answer["capabilities"].clone(),
             instructions: answer["instructions"].as_str().map(str::to_owned),
@@ -225,7 +225,7 @@ impl Connection {
             ))
         })?;
         self.control.agreed(self.revision);
-        self.facts = ServerFacts {
+        self.facts = ServerInfo {
             info: answer["serverInfo"].clone(),
             capabilities: answer["capabilities"].clone(),
             instructions: answer["instructions"].as_str().map(str::to_owned),
@@ -234,7 +234,7 @@ impl Connection {
     }
 
     /// Returns the server's description of itself.
-    pub fn facts(&self) -> &ServerFacts {
+    pub fn facts(&self) -> &ServerInfo {
         &self.facts
     }
 
@@ -267,7 +267,7 @@ impl Connection {
         &self,
         tool: &str,
         arguments: &Value,
-        patience: Patience,
+        patience: RequestTimeout,
         on_progress: impl FnMut(Value) + Send,
     ) -> Result<Value, PeerError> {
         let params = json!({
@@ -279,25 +279,25 @@ impl Connection {
     }
 
     /// Returns the tools.
-    pub async fn list_tools(&self, patience: Patience) -> Result<Vec<Value>, PeerError> {
+    pub async fn list_tools(&self, patience: RequestTimeout) -> Result<Vec<Value>, PeerError> {
         let listed = self.list("tools", "tools/list", "tools", patience).await?;
         Ok(self.control.usable_tools(listed))
     }
 
     /// Returns the prompts.
-    pub async fn list_prompts(&self, patience: Patience) -> Result<Vec<Value>, PeerError> {
+    pub async fn list_prompts(&self, patience: RequestTimeout) -> Result<Vec<Value>, PeerError> {
         self.list("prompts", "prompts/list", "prompts", patience)
             .await
     }
 
     /// Returns the resources.
-    pub async fn list_resources(&self, patience: Patience) -> Result<Vec<Value>, PeerError> {
+    pub async fn list_resources(&self, patience: RequestTimeout) -> Result<Vec<Value>, PeerError> {
         self.list("resources", "resources/list", "resources", patience)
             .await
     }
 
     /// Returns the resource templates.
-    pub async fn list_templates(&self, patience: Patience) -> Result<Vec<Value>, PeerError> {
+    pub async fn list_templates(&self, patience: RequestTimeout) -> Result<Vec<Value>, PeerError> {
         let (method, key) = ("resources/templates/list", "resourceTemplates");
         let listed = self.list("resources", method, key, patience).await;
         match listed {
@@ -310,7 +310,7 @@ impl Connection {
     }
 
     /// Reads a resource.
-    pub async fn read_resource(&self, uri: &str, patience: Patience) -> Result<Value, PeerError> {
+    pub async fn read_resource(&self, uri: &str, patience: RequestTimeout) -> Result<Value, PeerError> {
         self.ask("resources/read", json!({"uri": uri}), patience, |_| {})
             .await
     }
@@ -320,14 +320,14 @@ impl Connection {
         &self,
         name: &str,
         arguments: &Map<String, Value>,
-        patience: Patience,
+        patience: RequestTimeout,
     ) -> Result<Value, PeerError> {
         let params = json!({"name": name, "arguments": arguments});
         self.ask("prompts/get", params, patience, |_| {}).await
     }
 
     /// Checks whether the server responds.
-    pub async fn ping(&self, patience: Patience) -> Result<(), PeerError> {
+    pub async fn ping(&self, patience: RequestTimeout) -> Result<(), PeerError> {
         if self.revision.has_initialize() {
             self.request("ping", json!({}), patience).await?;
         }
@@ -356,7 +356,7 @@ impl Connection {
                 "resourcesListChanged": true,
             }
         });
-        self.request("subscriptions/listen", wanted, Patience::default())
+        self.request("subscriptions/listen", wanted, RequestTimeout::default())
             .await?;
         Ok(())
     }
@@ -368,7 +368,7 @@ impl Connection {
         capability: &str,
         method: &str,
         key: &str,
-        patience: Patience,
+        patience: RequestTimeout,
     ) -> Result<Vec<Value>, PeerError> {
         let mut entries = Vec::new();
         if !self.facts.has(capability) {
@@ -405,7 +405,7 @@ impl Connection {
         &self,
         method: &str,
         params: Value,
-        patience: Patience,
+        patience: RequestTimeout,
     ) -> Result<Value, PeerError> {
         let mut tried = 1;
         loop {
@@ -424,7 +424,7 @@ impl Connection {
         &self,
         method: &str,
         mut params: Value,
-        patience: Patience,
+        patience: RequestTimeout,
         mut on_progress: impl FnMut(Value) + Send,
     ) -> Result<Value, PeerError> {
         for _ in 0..MOST_ROUNDS {
@@ -495,7 +495,7 @@ impl Connection {
         &self,
         method: &str,
         params: Value,
-        patience: Patience,
+        patience: RequestTimeout,
     ) -> Result<Value, PeerError> {
         let params = self.with_meta(params);
         self.peer
@@ -523,9 +523,9 @@ impl Drop for Connection {
 }
 
 /// Closes the transport unless the connection is kept: the future of a greeting may be dropped.
-struct CloseUnlessKept(Option<Arc<dyn TransportControl>>);
+struct CloseGuard(Option<Arc<dyn TransportControl>>);
 
-impl Drop for CloseUnlessKept {
+impl Drop for CloseGuard {
     fn drop(&mut self) {
         if let Some(control) = &self.0 {
             close_later(control);

@@ -29,7 +29,7 @@ pub(super) struct Defaults {
 
 /// A tool of a server.
 #[derive(Debug)]
-pub(super) struct Definition {
+pub(super) struct ServerToolDefinition {
     pub(super) spec: ToolSpec,
     /// The server's name for the tool.
     pub(super) called: String,
@@ -47,7 +47,7 @@ pub(super) struct Definition {
     pub(super) output: Option<SchemaValidator>,
 }
 
-impl Definition {
+impl ServerToolDefinition {
     /// Converts an entry of `tools/list`. Returns `None` for an entry without a name.
     pub(super) fn new(server: &str, listed: &Value, defaults: Defaults) -> Option<Self> {
         let called = listed["name"].as_str().filter(|name| !name.is_empty())?;
@@ -217,7 +217,7 @@ mod tests {
             "_meta": {"anthropic/maxResultSizeChars": 9_000_000},
             "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}}},
         });
-        let made = Definition::new("calc", &listed, DEFAULTS).unwrap();
+        let made = ServerToolDefinition::new("calc", &listed, DEFAULTS).unwrap();
         assert_eq!(made.spec.description.len(), 2_048);
         assert_eq!(made.spec.input_schema, listed["inputSchema"]);
         assert_eq!(made.spec.title(), "Addition");
@@ -225,18 +225,18 @@ mod tests {
         assert_eq!(made.effects(), Effects::READS);
         assert!(!made.interactive);
 
-        let bare = Definition::new("calc", &json!({"name": "x"}), DEFAULTS).unwrap();
+        let bare = ServerToolDefinition::new("calc", &json!({"name": "x"}), DEFAULTS).unwrap();
         assert_eq!(bare.spec.description, "The tool x of the server calc.");
         assert_eq!(bare.spec.profile.result_cap, Some(100));
         assert!(bare.effects().exclusive && !bare.effects().patches);
-        assert!(Definition::new("calc", &json!({"name": ""}), DEFAULTS).is_none());
+        assert!(ServerToolDefinition::new("calc", &json!({"name": ""}), DEFAULTS).is_none());
     }
 
     #[test]
     fn hints_never_make_a_call_less_careful_than_the_others_say() {
         let effects = |annotations: Value| {
             let listed = json!({"name": "x", "annotations": annotations});
-            let made = Definition::new("calc", &listed, DEFAULTS).unwrap();
+            let made = ServerToolDefinition::new("calc", &listed, DEFAULTS).unwrap();
             (
                 made.effects() == Effects::READS,
                 made.spec.profile.contacts_others,
@@ -263,7 +263,7 @@ mod tests {
                 "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
             },
         });
-        let made = Definition::new("calc", &listed, DEFAULTS).unwrap();
+        let made = ServerToolDefinition::new("calc", &listed, DEFAULTS).unwrap();
         assert!(made.check(&json!({"a": "x"})).is_ok());
         assert!(made.check(&json!({"a": "x", "b": "y"})).is_err());
         assert!(made.check(&json!({})).is_err());
@@ -276,10 +276,10 @@ mod tests {
             "annotations": {"idempotentHint": true},
             "_meta": {"anthropic/alwaysLoad": true},
         });
-        let made = Definition::new("calc", &listed, DEFAULTS).unwrap();
+        let made = ServerToolDefinition::new("calc", &listed, DEFAULTS).unwrap();
         assert_eq!(made.effects().repeat, Idempotency::Checkable);
         assert!(!made.spec.profile.deferred);
-        let plain = Definition::new("calc", &json!({"name": "put"}), DEFAULTS).unwrap();
+        let plain = ServerToolDefinition::new("calc", &json!({"name": "put"}), DEFAULTS).unwrap();
         assert_eq!(plain.effects().repeat, Idempotency::Never);
         assert!(plain.spec.profile.deferred);
     }

@@ -106,7 +106,7 @@ pub(crate) trait InputRequests: Send + Sync {
 /// The number of times a server has reported a changed list. A counter, because many reports must
 /// not pile up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ServerNews {
+pub(crate) struct ListChanges {
     pub(crate) tools: u64,
     pub(crate) prompts: u64,
 }
@@ -115,7 +115,7 @@ pub(crate) struct ServerNews {
 pub(crate) struct ClientHandler {
     server: String,
     host: Arc<dyn ClientHost>,
-    news: watch::Sender<ServerNews>,
+    news: watch::Sender<ListChanges>,
     /// True once a protocol violation was reported; further ones are not shown.
     has_warned: AtomicBool,
     log: Arc<ServerLog>,
@@ -125,7 +125,7 @@ impl ClientHandler {
     pub(crate) fn new(
         server: &str,
         host: &Arc<dyn ClientHost>,
-        news: watch::Sender<ServerNews>,
+        news: watch::Sender<ListChanges>,
         log: &Arc<ServerLog>,
     ) -> Self {
         Self {

@@ -18,7 +18,7 @@ use tokio::{
 use super::{
     param_headers::{ParamHeaders, header_value},
     remote::RemoteAccess,
-    transport::{MOST_WAITING, Opened, QueueSink, TransportControl},
+    transport::{MOST_WAITING, OpenTransport, QueueSink, TransportControl},
 };
 use crate::{
     frames::LONGEST_FRAME,
@@ -41,9 +41,9 @@ const LONGEST_REFUSAL: usize = 64 * 1024;
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Creates the transport to a remote server. Nothing is sent yet.
-pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opened {
+pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> OpenTransport {
     let (sender, receiver) = mpsc::channel(MOST_WAITING);
-    let way = Arc::new(HttpWay {
+    let way = Arc::new(StreamableHttp {
         access,
         state: Mutex::default(),
         peer: OnceLock::new(),
@@ -56,17 +56,17 @@ pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opene
     let _ = way.peer.set(peer.downgrade()); // it is set only here
     let sending = haft_contract::spawn_boxed(send_all(receiver, Arc::clone(&way)));
     way.state().tasks.push(sending.abort_handle());
-    Opened { peer, control: way }
+    OpenTransport { peer, control: way }
 }
 
-struct HttpWay {
+struct StreamableHttp {
     access: RemoteAccess,
-    state: Mutex<WayState>,
+    state: Mutex<StreamableHttpState>,
     peer: OnceLock<WeakPeer>,
 }
 
 #[derive(Default)]
-struct WayState {
+struct StreamableHttpState {
     session: Option<String>,
     revision: Option<Revision>,
     is_listening: bool,
@@ -79,7 +79,7 @@ struct WayState {
 
 /// Sends the messages in order. A request may take long, so later messages do not wait for it; any
 /// other message is sent completely before the next.
-async fn send_all(mut messages: mpsc::Receiver<RpcMessage>, way: Arc<HttpWay>) {
+async fn send_all(mut messages: mpsc::Receiver<RpcMessage>, way: Arc<StreamableHttp>) {
     while let Some(message) = messages.recv().await {
         match &message {
             RpcMessage::Request { id, .. } => {
@@ -117,8 +117,8 @@ async fn send_all(mut messages: mpsc::Receiver<RpcMessage>, way: Arc<HttpWay>) {
     }
 }
 
-impl HttpWay {
-    fn state(&self) -> MutexGuard<'_, WayState> {
+impl StreamableHttp {
+    fn state(&self) -> MutexGuard<'_, StreamableHttpState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -196,7 +196,7 @@ impl HttpWay {
 
     /// Reads the stream of a request, and resumes it until the answer has arrived.
     async fn follow(&self, id: &RpcId, mut body: Box<dyn HttpBody>) -> Result<(), PeerError> {
-        let mut place = StreamPlace::default();
+        let mut place = StreamPosition::default();
         let mut resumes = 0;
         loop {
             let ended = self.read_events(&mut *body, &mut place, &mut resumes).await;
@@ -224,7 +224,7 @@ impl HttpWay {
     async fn read_events(
         &self,
         body: &mut dyn HttpBody,
-        place: &mut StreamPlace,
+        place: &mut StreamPosition,
         resumes: &mut u32,
     ) -> Result<(), String> {
         while let Some(event) = body.event(LONGEST_FRAME).await? {
@@ -240,7 +240,7 @@ impl HttpWay {
 
     /// Reads the server's unsolicited messages as long as it offers a stream for them.
     async fn listen(self: Arc<Self>) {
-        let mut place = StreamPlace::default();
+        let mut place = StreamPosition::default();
         let mut failures = 0;
         while failures < MOST_RESUMES {
             let response = match self.get(place.id.as_deref()).await {
@@ -396,7 +396,7 @@ impl HttpWay {
     }
 }
 
-impl TransportControl for HttpWay {
+impl TransportControl for StreamableHttp {
     fn abandoned(&self) {
         self.end_tasks();
     }
@@ -434,12 +434,12 @@ impl TransportControl for HttpWay {
 
 /// The position at which a stream can be resumed.
 #[derive(Default)]
-struct StreamPlace {
+struct StreamPosition {
     id: Option<String>,
     retry: Option<u64>,
 }
 
-impl StreamPlace {
+impl StreamPosition {
     fn pause(&self) -> Duration {
         let named = self.retry.map(Duration::from_millis);
         named.unwrap_or(PAUSE).min(LONGEST_PAUSE)

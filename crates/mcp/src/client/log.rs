@@ -13,20 +13,20 @@ const SHOWN: usize = 20;
 const LONGEST: usize = 300;
 
 /// The last bytes of a server's standard error.
-pub(crate) type Words = Arc<Mutex<VecDeque<u8>>>;
+pub(crate) type StderrTail = Arc<Mutex<VecDeque<u8>>>;
 
 /// The output of a server besides its answers. Only the last part of it is stored.
 #[derive(Default)]
 pub(crate) struct ServerLog {
     /// The standard error since the last start, and of the start before.
-    words: Mutex<[Option<Words>; 2]>,
+    words: Mutex<[Option<StderrTail>; 2]>,
     /// The log messages of the protocol.
     logged: Mutex<VecDeque<String>>,
 }
 
 impl ServerLog {
     /// Called when the server was started again and writes to `words`.
-    pub(super) fn follow(&self, words: Option<Words>) {
+    pub(super) fn follow(&self, words: Option<StderrTail>) {
         if words.is_some() {
             let mut known = lock(&self.words);
             let last = known[0].take();

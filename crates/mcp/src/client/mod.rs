@@ -39,7 +39,7 @@ mod tool;
 mod transport;
 
 pub use approval::{ApprovedTools, ToolApprovals};
-pub use connection::{Connection, ServerFacts};
+pub use connection::{Connection, ServerInfo};
 pub use entry::{
     RemoteServer, ServerEntry, ServerKind, ServerSandbox, ServerScope, SkippedServer, entries,
 };
@@ -51,7 +51,7 @@ pub use resources::resource_tools;
 pub use result::text_of;
 pub use server::ServerHandle;
 pub use servers::{
-    OF_PLUGINS, SeenTools, ServerChanges, ServerDetails, ServerList, Servers, ToolChange,
+    OF_PLUGINS, ToolVersions, ServerChanges, ServerDetails, ServerList, Servers, ToolChange,
     is_waited_for,
 };
 pub use transport::{SandboxOf, ServerLaunch, ServerLink};

@@ -13,7 +13,7 @@ use super::{
     remote::RemoteAccess,
     server::ClientShared,
     sse, stdio,
-    transport::{self, Opened},
+    transport::{self, OpenTransport},
 };
 
 impl ServerHandle {
@@ -21,7 +21,7 @@ impl ServerHandle {
         &self,
         shared: &ClientShared,
         handler: &Arc<ClientHandler>,
-    ) -> Result<Opened, String> {
+    ) -> Result<OpenTransport, String> {
         let options = &shared.options;
         let (kind, unset) = self.entry().expanded(&*options.variable);
         if let [first, ..] = unset.as_slice() {

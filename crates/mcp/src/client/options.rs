@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
-use haft_contract::HttpStreams;
+use haft_contract::HttpTransport;
 
 use super::{ServerScope, ServerTokens, ToolApprovals, transport::ServerLaunch};
 
@@ -26,7 +26,7 @@ pub struct ClientOptions {
     /// The folder for cached tool lists.
     pub cache: Option<PathBuf>,
     /// The HTTP client for remote servers; `None` disables them.
-    pub http: Option<Arc<dyn HttpStreams>>,
+    pub http: Option<Arc<dyn HttpTransport>>,
     /// The source of tokens for remote servers.
     pub tokens: Option<Arc<dyn ServerTokens>>,
     /// The source of approvals for tools; `None` offers all tools.

@@ -6,7 +6,7 @@ use haft_contract::Content;
 use serde_json::{Map, Value, json};
 
 use super::{ServerHandle, Servers, definition, result};
-use crate::peer::Patience;
+use crate::peer::RequestTimeout;
 
 /// The time limit for a server's answer.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -117,7 +117,7 @@ async fn said(
     let connection = server.connected().await?;
     let name = prompt["name"].as_str().unwrap_or_default();
     let answer = connection
-        .get_prompt(name, &filled, Patience::of(LIMIT))
+        .get_prompt(name, &filled, RequestTimeout::of(LIMIT))
         .await;
     let answer = answer.map_err(|error| error.to_string())?;
     let messages = answer["messages"].as_array().into_iter().flatten();

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{BoxFuture, HttpRequest, HttpResponse, HttpStreams};
+use haft_contract::{BoxFuture, HttpRequest, HttpResponse, HttpTransport};
 use serde_json::{Map, Value};
 use tokio::{process::Command, time::timeout};
 
@@ -36,7 +36,7 @@ pub trait ServerTokens: Send + Sync {
 pub(crate) struct RemoteAccess {
     pub(crate) name: String,
     pub(crate) server: RemoteServer,
-    pub(crate) streams: Arc<dyn HttpStreams>,
+    pub(crate) streams: Arc<dyn HttpTransport>,
     pub(crate) tokens: Option<Arc<dyn ServerTokens>>,
     /// The environment of the helper command.
     pub(crate) environment: BTreeMap<OsString, OsString>,

@@ -9,7 +9,7 @@ use haft_contract::{
 use serde_json::{Map, Value, json};
 
 use super::{ServerHandle, Servers, result};
-use crate::peer::Patience;
+use crate::peer::RequestTimeout;
 
 /// The time limit for listing or reading.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -160,7 +160,7 @@ async fn of_server(server: &ServerHandle) -> Result<Vec<Value>, String> {
     if !connection.facts().has("resources") {
         return Ok(Vec::new());
     }
-    let limit = Patience::of(LIMIT);
+    let limit = RequestTimeout::of(LIMIT);
     let resources = connection
         .list_resources(limit)
         .await
@@ -216,7 +216,7 @@ impl Servers {
         let failed = |why: String| format!("the server {server}: {why}");
         let connection = handle.connected().await.map_err(failed)?;
         let mut answer = connection
-            .read_resource(uri, Patience::of(LIMIT))
+            .read_resource(uri, RequestTimeout::of(LIMIT))
             .await
             .map_err(|error| failed(error.to_string()))?;
         match answer["contents"].take() {

@@ -17,15 +17,15 @@ use tokio::{
 
 use super::{
     ApprovedTools, ClientHost, ClientOptions, Connection, ServerEntry, ServerKind, ServerLink,
-    cache::{self, KeptList},
-    connection::Greeting,
-    definition::{Defaults, Definition},
-    handler::{ClientHandler, ServerNews},
+    cache::{self, CachedToolList},
+    connection::HandshakeKind,
+    definition::{Defaults, ServerToolDefinition},
+    handler::{ClientHandler, ListChanges},
     log::ServerLog,
     tool::ServerTool,
 };
 use crate::{
-    peer::{Patience, PeerError},
+    peer::{RequestTimeout, PeerError},
     revision::Revision,
 };
 
@@ -86,7 +86,7 @@ pub struct ServerHandle {
     /// True if it was added by a request that sets servers; the next such request replaces it.
     pub(super) by_request: bool,
     status: watch::Sender<ServerStatus>,
-    offered: Mutex<Offered>,
+    offered: Mutex<OfferedItems>,
     version: AtomicU64,
     shared: OnceLock<Arc<ClientShared>>,
     stop: Mutex<CancellationToken>,
@@ -94,9 +94,9 @@ pub struct ServerHandle {
 }
 
 /// A server that has just been connected.
-struct Greeted {
+struct ConnectedServer {
     connection: Arc<Connection>,
-    news: watch::Receiver<ServerNews>,
+    news: watch::Receiver<ListChanges>,
     /// Its tools, approved or not.
     tools: Vec<Value>,
     prompts: Vec<Value>,
@@ -104,7 +104,7 @@ struct Greeted {
 
 /// The tools and prompts that a server offers.
 #[derive(Default, Clone)]
-struct Offered {
+struct OfferedItems {
     tools: Vec<Value>,
     /// The description of unapproved changes.
     unapproved: Option<String>,
@@ -254,14 +254,14 @@ impl ServerHandle {
         let definitions = offered
             .tools
             .iter()
-            .filter_map(|tool| Definition::new(self.name(), tool, defaults));
+            .filter_map(|tool| ServerToolDefinition::new(self.name(), tool, defaults));
         let tools = definitions.map(|definition| -> Arc<dyn DynTool> {
             Arc::new(ServerTool {
                 definition,
                 server: Arc::clone(self),
                 folder: options.folder.clone(),
                 // The engine enforces the overall limit as well.
-                patience: Patience {
+                patience: RequestTimeout {
                     whole: Some(timeout),
                     idle,
                 },
@@ -274,9 +274,9 @@ impl ServerHandle {
     pub(super) fn start(self: &Arc<Self>, shared: &Arc<ClientShared>) {
         let shared = Arc::clone(self.shared.get_or_init(|| Arc::clone(shared)));
         if let Some(kept) = self.kept_list(&shared) {
-            *self.offered() = Offered {
+            *self.offered() = OfferedItems {
                 tools: kept.tools,
-                ..Offered::default()
+                ..OfferedItems::default()
             };
             self.version.fetch_add(1, Ordering::AcqRel);
         }
@@ -416,12 +416,12 @@ impl ServerHandle {
         &self,
         shared: &Arc<ClientShared>,
         connection: &Arc<Connection>,
-        mut news: watch::Receiver<ServerNews>,
+        mut news: watch::Receiver<ListChanges>,
     ) -> String {
         let listening = connection.listen();
         tokio::pin!(listening);
         let mut is_listening = true;
-        let mut seen = ServerNews::default();
+        let mut seen = ListChanges::default();
         loop {
             tokio::select! {
                 why = connection.closed() => return why,
@@ -445,10 +445,10 @@ impl ServerHandle {
         &self,
         shared: &Arc<ClientShared>,
         connection: &Connection,
-        seen: ServerNews,
-        now: ServerNews,
+        seen: ListChanges,
+        now: ListChanges,
     ) {
-        let limit = Patience::of(shared.options.connect);
+        let limit = RequestTimeout::of(shared.options.connect);
         if now.tools != seen.tools {
             match connection.list_tools(limit).await {
                 Ok(tools) => {
@@ -475,19 +475,19 @@ impl ServerHandle {
     }
 
     /// Connects the server once and requests its lists.
-    async fn connect(&self, shared: &Arc<ClientShared>) -> Result<Greeted, PeerError> {
+    async fn connect(&self, shared: &Arc<ClientShared>) -> Result<ConnectedServer, PeerError> {
         let kept = self.kept_list(shared);
         let is_old = kept.is_some_and(|kept| {
             Revision::parse(&kept.revision).is_some_and(Revision::has_initialize)
         });
         let mut greeting = match &self.entry.kind {
-            ServerKind::Sdk | ServerKind::Sse(_) => Greeting::Initialize,
-            _ if is_old => Greeting::Initialize,
-            _ => Greeting::Newest,
+            ServerKind::Sdk | ServerKind::Sse(_) => HandshakeKind::Initialize,
+            _ if is_old => HandshakeKind::Initialize,
+            _ => HandshakeKind::Newest,
         };
         let capabilities = capabilities(&*shared.host);
         let (connection, news) = loop {
-            let (sender, news) = watch::channel(ServerNews::default());
+            let (sender, news) = watch::channel(ListChanges::default());
             let (name, host) = (self.name(), &shared.host);
             let handler = Arc::new(ClientHandler::new(name, host, sender, &self.log));
             let opened = self.open(shared, &handler).await;
@@ -495,19 +495,19 @@ impl ServerHandle {
             self.log.follow(opened.control.stderr_tail());
             match Connection::handshake(opened, greeting, &capabilities, handler).await {
                 Ok(connection) => break (Arc::new(connection), news),
-                Err(failed) if failed.is_old => greeting = Greeting::Initialize,
+                Err(failed) if failed.is_old => greeting = HandshakeKind::Initialize,
                 Err(failed) => return Err(failed.error),
             }
         };
-        let limit = Patience::of(shared.options.connect);
+        let limit = RequestTimeout::of(shared.options.connect);
         let tools = connection.list_tools(limit).await?;
         // Prompts are less important than tools, so they get less time.
-        let limit = Patience::of(shared.options.connect / 3);
+        let limit = RequestTimeout::of(shared.options.connect / 3);
         let prompts = match connection.list_prompts(limit).await {
             Err(gone @ PeerError::Closed(_)) => return Err(gone),
             prompts => prompts.unwrap_or_default(),
         };
-        Ok(Greeted {
+        Ok(ConnectedServer {
             connection,
             news,
             tools,
@@ -519,10 +519,10 @@ impl ServerHandle {
     async fn publish_items(
         &self,
         shared: &ClientShared,
-        greeted: Greeted,
+        greeted: ConnectedServer,
         stop: &CancellationToken,
-    ) -> (Arc<Connection>, watch::Receiver<ServerNews>) {
-        let Greeted {
+    ) -> (Arc<Connection>, watch::Receiver<ListChanges>) {
+        let ConnectedServer {
             connection,
             news,
             tools,
@@ -530,7 +530,7 @@ impl ServerHandle {
         } = greeted;
         let approved = self.approved(shared, tools).await;
         self.keep_list(shared, &connection, &approved.tools);
-        *self.offered() = Offered {
+        *self.offered() = OfferedItems {
             tools: approved.tools,
             unapproved: approved.unapproved,
             prompts,
@@ -547,13 +547,13 @@ impl ServerHandle {
         }
     }
 
-    fn kept_list(&self, shared: &ClientShared) -> Option<KeptList> {
+    fn kept_list(&self, shared: &ClientShared) -> Option<CachedToolList> {
         cache::read(shared.options.cache.as_deref()?, &self.entry)
     }
 
     fn keep_list(&self, shared: &ClientShared, connection: &Connection, tools: &[Value]) {
         if let (Some(folder), false) = (&shared.options.cache, self.entry.kind == ServerKind::Sdk) {
-            let kept = KeptList {
+            let kept = CachedToolList {
                 revision: connection.revision().as_str().to_owned(),
                 tools: tools.to_vec(),
             };
@@ -568,7 +568,7 @@ impl ServerHandle {
         }
     }
 
-    fn offered(&self) -> MutexGuard<'_, Offered> {
+    fn offered(&self) -> MutexGuard<'_, OfferedItems> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

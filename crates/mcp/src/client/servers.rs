@@ -11,7 +11,7 @@ use super::{
     SkippedServer, definition, entry,
     server::{ClientShared, ServerStatus},
 };
-use crate::peer::Patience;
+use crate::peer::RequestTimeout;
 
 /// The prefix of the names of plugins' servers.
 pub const OF_PLUGINS: &str = "plugin:";
@@ -91,7 +91,7 @@ pub struct ToolChange {
 
 /// The versions of the servers whose tools were already reported, by name.
 #[derive(Debug, Default)]
-pub struct SeenTools(Vec<(String, u64)>);
+pub struct ToolVersions(Vec<(String, u64)>);
 
 impl Servers {
     /// Adds entries. An entry whose name is taken is ignored, unless its scope has precedence.
@@ -330,9 +330,9 @@ impl Servers {
     }
 
     /// Returns the tools of all servers, and the record of what was reported with them.
-    pub fn tools(&self) -> (Vec<Arc<dyn DynTool>>, SeenTools) {
+    pub fn tools(&self) -> (Vec<Arc<dyn DynTool>>, ToolVersions) {
         let servers = self.state().servers.clone();
-        let (mut tools, mut seen) = (Vec::new(), SeenTools::default());
+        let (mut tools, mut seen) = (Vec::new(), ToolVersions::default());
         for server in servers {
             seen.0.push((server.name().to_owned(), server.version()));
             tools.extend(server.tools());
@@ -349,7 +349,7 @@ impl Servers {
 
     /// Waits for tools that were not reported yet, and returns the changes. Returns `None` when the
     /// session ends.
-    pub async fn tool_changes(&self, seen: &mut SeenTools) -> Option<Vec<ToolChange>> {
+    pub async fn tool_changes(&self, seen: &mut ToolVersions) -> Option<Vec<ToolChange>> {
         let shared = self.shared.get()?;
         let mut changes = shared.changes.subscribe();
         loop {
@@ -365,7 +365,7 @@ impl Servers {
         }
     }
 
-    fn changed_since(&self, seen: &mut SeenTools) -> Vec<ToolChange> {
+    fn changed_since(&self, seen: &mut ToolVersions) -> Vec<ToolChange> {
         let servers = self.state().servers.clone();
         let mut changed = Vec::new();
         seen.0.retain(|(name, _)| {
@@ -489,7 +489,7 @@ impl Servers {
         let (server, tool) = self.find(name)?;
         let connection = server.connected().await?;
         let called = connection
-            .call_tool(&tool, arguments, Patience::default(), |_| {})
+            .call_tool(&tool, arguments, RequestTimeout::default(), |_| {})
             .await;
         called.map_err(|error| match error {
             crate::peer::PeerError::Answered(error) => error.message,

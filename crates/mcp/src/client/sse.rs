@@ -12,7 +12,7 @@ use tokio::{
 
 use super::{
     remote::{RemoteAccess, within},
-    transport::{MOST_WAITING, Opened, QueueSink, TransportControl},
+    transport::{MOST_WAITING, OpenTransport, QueueSink, TransportControl},
 };
 use crate::{
     frames::LONGEST_FRAME,
@@ -24,9 +24,9 @@ use crate::{
 const FIRST_BYTE: Duration = Duration::from_secs(60);
 
 /// Creates the transport to a server and opens the stream immediately.
-pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opened {
+pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> OpenTransport {
     let (sender, messages) = mpsc::channel(MOST_WAITING);
-    let way = Arc::new(SseWay {
+    let way = Arc::new(SseTransport {
         access,
         peer: OnceLock::new(),
         place: watch::Sender::new(None),
@@ -44,10 +44,10 @@ pub(crate) fn open(access: RemoteAccess, handler: Arc<dyn PeerHandler>) -> Opene
     let sending = haft_contract::spawn_boxed(Arc::clone(&way).send_all(messages));
     way.tasks()
         .extend([reading.abort_handle(), sending.abort_handle()]);
-    Opened { peer, control: way }
+    OpenTransport { peer, control: way }
 }
 
-struct SseWay {
+struct SseTransport {
     access: RemoteAccess,
     peer: OnceLock<WeakPeer>,
     /// The address for messages, once the server has named it.
@@ -55,7 +55,7 @@ struct SseWay {
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
-impl SseWay {
+impl SseTransport {
     fn tasks(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -163,7 +163,7 @@ impl SseWay {
     }
 }
 
-impl TransportControl for SseWay {
+impl TransportControl for SseTransport {
     fn abandoned(&self) {
         self.end_tasks();
     }

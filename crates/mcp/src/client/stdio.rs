@@ -20,8 +20,8 @@ use tokio::{
 };
 
 use super::{
-    log::Words,
-    transport::{MOST_WAITING, Opened, ServerLaunch, TransportControl, enqueue},
+    log::StderrTail,
+    transport::{MOST_WAITING, OpenTransport, ServerLaunch, TransportControl, enqueue},
 };
 use crate::{
     frames::{Frame, FrameReader, LONGEST_FRAME},
@@ -44,7 +44,7 @@ pub(crate) fn open(
     environment: &BTreeMap<OsString, OsString>,
     launch: &ServerLaunch,
     handler: Arc<dyn PeerHandler>,
-) -> Result<Opened, String> {
+) -> Result<OpenTransport, String> {
     let found = find(command, environment, &launch.cwd)?;
     let mut starting = match &launch.guard {
         Some(guard) => Command::from(haft_sandbox::guarded(guard, &found)),
@@ -77,7 +77,7 @@ pub(crate) fn open(
     let peer = Peer::new(Arc::new(LineSink::new(&sender)), handler);
     haft_contract::spawn_boxed(write(stdin, receiver, peer.downgrade()));
     let (ended, end) = watch::channel(None);
-    let program = Arc::new(Program {
+    let program = Arc::new(ServerProgram {
         pid: child.id(),
         is_guarded: launch.guard.is_some(),
         input: Mutex::new(Some(sender)),
@@ -93,7 +93,7 @@ pub(crate) fn open(
         reading_words,
         ended,
     ));
-    Ok(Opened {
+    Ok(OpenTransport {
         peer,
         control: program,
     })
@@ -177,7 +177,7 @@ async fn follow(
     mut child: Child,
     stdout: ChildStdout,
     peer: WeakPeer,
-    program: Arc<Program>,
+    program: Arc<ServerProgram>,
     reading_words: tokio::task::JoinHandle<()>,
     ended: watch::Sender<Option<String>>,
 ) {
@@ -263,17 +263,17 @@ pub(super) async fn keep_words(mut stderr: impl AsyncRead + Unpin, kept: Arc<Mut
 }
 
 /// A started program.
-struct Program {
+struct ServerProgram {
     pid: Option<u32>,
     is_guarded: bool,
     /// Taking this closes the input after everything was written.
     input: Mutex<Option<mpsc::Sender<RpcMessage>>>,
-    words: Words,
+    words: StderrTail,
     end: watch::Receiver<Option<String>>,
     name: String,
 }
 
-impl Program {
+impl ServerProgram {
     /// Asks the program to exit, or kills it.
     async fn end(&self, at_once: bool) {
         let Some(pid) = self.pid else { return };
@@ -297,7 +297,7 @@ impl Program {
     }
 }
 
-impl TransportControl for Program {
+impl TransportControl for ServerProgram {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.close_input();
@@ -314,7 +314,7 @@ impl TransportControl for Program {
         })
     }
 
-    fn stderr_tail(&self) -> Option<Words> {
+    fn stderr_tail(&self) -> Option<StderrTail> {
         Some(Arc::clone(&self.words))
     }
 }

@@ -3,23 +3,23 @@
 use std::{path::PathBuf, sync::Arc};
 
 use haft_contract::{
-    BoundCall, BoxFuture, CallContext, Content, DynTool, Effects, Permission, ToolError,
-    ToolOutput, ToolSpec, Update,
+    BoundCall, BoxFuture, CallContext, Content, DynTool, Effects, ToolPermission, ToolError,
+    ToolOutput, ToolSpec, ProgressUpdate,
 };
 use serde_json::Value;
 
-use super::{definition::Definition, result, server::ServerHandle};
-use crate::peer::{Patience, PeerError};
+use super::{definition::ServerToolDefinition, result, server::ServerHandle};
+use crate::peer::{RequestTimeout, PeerError};
 
 /// The length in characters above which a result is worth a warning: about 10,000 tokens.
 const LONG: usize = 40_000;
 
 pub(super) struct ServerTool {
-    pub(super) definition: Definition,
+    pub(super) definition: ServerToolDefinition,
     pub(super) server: Arc<ServerHandle>,
     /// The folder for results that are neither text nor an image.
     pub(super) folder: PathBuf,
-    pub(super) patience: Patience,
+    pub(super) patience: RequestTimeout,
 }
 
 impl DynTool for ServerTool {
@@ -51,11 +51,11 @@ impl BoundCall for ServerCall {
         self.tool.definition.effects()
     }
 
-    fn permission(&self, _: &CallContext) -> Permission {
+    fn permission(&self, _: &CallContext) -> ToolPermission {
         if self.tool.definition.interactive {
-            Permission::Ask("its server wants a person to agree each time".to_owned())
+            ToolPermission::Ask("its server wants a person to agree each time".to_owned())
         } else {
-            Permission::ByEffects
+            ToolPermission::ByEffects
         }
     }
 
@@ -130,7 +130,7 @@ fn in_words(server: &str, error: &PeerError) -> String {
 }
 
 /// Converts a progress report.
-fn updates(params: &Value) -> Vec<Update> {
+fn updates(params: &Value) -> Vec<ProgressUpdate> {
     let whole = |value: &Value| {
         let number = value
             .as_f64()
@@ -142,12 +142,12 @@ fn updates(params: &Value) -> Vec<Update> {
         )]
         Some(number as u64)
     };
-    let step = whole(&params["progress"]).map(|done| Update::Step {
+    let step = whole(&params["progress"]).map(|done| ProgressUpdate::Step {
         done,
         total: whole(&params["total"]),
     });
     let note = params["message"].as_str().filter(|text| !text.is_empty());
-    let note = note.map(|text| Update::Note {
+    let note = note.map(|text| ProgressUpdate::Note {
         text: text.chars().take(500).collect(),
     });
     step.into_iter().chain(note).collect()
@@ -161,8 +161,8 @@ mod tests {
 
     #[test]
     fn reports_of_progress_are_steps_and_notes() {
-        let step = |done, total| Update::Step { done, total };
-        let note = Update::Note {
+        let step = |done, total| ProgressUpdate::Step { done, total };
+        let note = ProgressUpdate::Note {
             text: "half".to_owned(),
         };
         let reported = updates(&json!({"progress": 1.5, "total": 3, "message": "half"}));

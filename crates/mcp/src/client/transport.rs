@@ -14,7 +14,7 @@ use tokio::{
     task::AbortHandle,
 };
 
-use super::{ServerSandbox, log::Words};
+use super::{ServerSandbox, log::StderrTail};
 
 use crate::{
     message::{RpcId, RpcMessage},
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// An open transport.
-pub(crate) struct Opened {
+pub(crate) struct OpenTransport {
     pub(crate) peer: Peer,
     pub(crate) control: Arc<dyn TransportControl>,
 }
@@ -52,7 +52,7 @@ pub(crate) trait TransportControl: Send + Sync {
     }
 
     /// Returns the last part of the server's standard error.
-    fn stderr_tail(&self) -> Option<Words> {
+    fn stderr_tail(&self) -> Option<StderrTail> {
         None
     }
 }
@@ -98,7 +98,7 @@ pub(crate) fn open_link(
     server: &str,
     link: &Arc<dyn ServerLink>,
     handler: Arc<dyn PeerHandler>,
-) -> Opened {
+) -> OpenTransport {
     let sink = Arc::new(LinkSink {
         server: server.to_owned(),
         link: Arc::clone(link),
@@ -107,7 +107,7 @@ pub(crate) fn open_link(
     });
     let peer = Peer::new(Arc::clone(&sink) as _, handler);
     let _ = sink.peer.set(peer.downgrade()); // it is set only here
-    Opened {
+    OpenTransport {
         peer,
         control: Arc::new(NoControl),
     }

@@ -21,7 +21,7 @@ pub mod stdio;
 pub use http::{HttpAccess, HttpServer, HttpServerOptions};
 pub use pool::{KeptResults, NarrowRoots, OpenCalls, PoolService, PromptDefinition, PromptSource};
 pub use service::{
-    ClientAskError, ClientFacts, LogLevel, McpService, OpenSession, RequestContext,
+    ClientRequestError, ClientInfo, LogLevel, McpService, OpenSession, RequestContext,
     ServerDescription, ServiceAnswer, SessionNotifier,
 };
 pub use stdio::serve_lines;

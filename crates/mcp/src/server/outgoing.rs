@@ -11,29 +11,29 @@ use std::{
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::service::ClientAskError;
+use super::service::ClientRequestError;
 use crate::{RpcError, RpcId};
 
 /// The pending requests of a session.
 #[derive(Debug, Default)]
-pub(super) struct OpenAsks {
+pub(super) struct PendingClientRequests {
     next: AtomicI64,
     waiting: Mutex<HashMap<RpcId, oneshot::Sender<Result<Value, RpcError>>>>,
 }
 
 /// A pending request. It is removed when its caller stops waiting.
-pub(super) struct OpenAsk<'a> {
+pub(super) struct PendingClientRequest<'a> {
     pub(super) id: RpcId,
-    asks: &'a OpenAsks,
+    asks: &'a PendingClientRequests,
     answer: oneshot::Receiver<Result<Value, RpcError>>,
 }
 
-impl OpenAsks {
-    pub(super) fn begin(&self) -> OpenAsk<'_> {
+impl PendingClientRequests {
+    pub(super) fn begin(&self) -> PendingClientRequest<'_> {
         let id = RpcId::Number(self.next.fetch_add(1, Ordering::Relaxed));
         let (sender, answer) = oneshot::channel();
         self.waiting().insert(id.clone(), sender);
-        OpenAsk {
+        PendingClientRequest {
             id,
             asks: self,
             answer,
@@ -51,16 +51,16 @@ impl OpenAsks {
     }
 }
 
-impl OpenAsk<'_> {
-    pub(super) async fn answer(mut self) -> Result<Value, ClientAskError> {
+impl PendingClientRequest<'_> {
+    pub(super) async fn answer(mut self) -> Result<Value, ClientRequestError> {
         match (&mut self.answer).await {
             Ok(result) => Ok(result?),
-            Err(_) => Err(ClientAskError::Gone),
+            Err(_) => Err(ClientRequestError::Gone),
         }
     }
 }
 
-impl Drop for OpenAsk<'_> {
+impl Drop for PendingClientRequest<'_> {
     fn drop(&mut self) {
         self.asks.waiting().remove(&self.id);
     }

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{
-    service::{ClientAskError, McpService, RequestChannel, RequestContext, ServiceAnswer},
+    service::{ClientRequestError, McpService, RequestChannel, RequestContext, ServiceAnswer},
     session::ReplyChannel,
 };
 use crate::{RpcError, RpcMessage, message::code};
@@ -33,24 +33,24 @@ const WAITING_ASKS: usize = 16;
 
 /// The parked requests.
 #[derive(Default)]
-pub(super) struct ParkedRequests(Mutex<HashMap<String, Parked>>);
+pub(super) struct ParkedRequests(Mutex<HashMap<String, ParkedRequest>>);
 
-struct Parked {
+struct ParkedRequest {
     about: String,
-    running: Running,
+    running: RunningRequest,
     /// The input requests that were sent, by their keys.
-    asked: Vec<(String, Ask)>,
+    asked: Vec<(String, ClientQuestion)>,
 }
 
 /// A request in progress. Dropping it ends the work.
-struct Running {
+struct RunningRequest {
     task: JoinHandle<ServiceAnswer>,
-    asks: mpsc::Receiver<Ask>,
-    way: Arc<Parking>,
+    asks: mpsc::Receiver<ClientQuestion>,
+    way: Arc<ParkingChannel>,
     asked: usize,
 }
 
-struct Ask {
+struct ClientQuestion {
     name: Option<String>,
     method: String,
     params: Value,
@@ -58,13 +58,13 @@ struct Ask {
 }
 
 /// The channel to the client of a request that may be sent again.
-struct Parking {
-    asks: mpsc::Sender<Ask>,
+struct ParkingChannel {
+    asks: mpsc::Sender<ClientQuestion>,
     /// The current target for messages that belong to the request.
     to: Mutex<Arc<dyn ReplyChannel>>,
 }
 
-impl RequestChannel for Parking {
+impl RequestChannel for ParkingChannel {
     fn notify(&self, method: &str, params: Value) {
         let to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         to.try_send(RpcMessage::notification(method, params));
@@ -75,9 +75,9 @@ impl RequestChannel for Parking {
         name: Option<&str>,
         method: &str,
         params: Value,
-    ) -> BoxFuture<'_, Result<Value, ClientAskError>> {
+    ) -> BoxFuture<'_, Result<Value, ClientRequestError>> {
         let (answer, answered) = oneshot::channel();
-        let ask = Ask {
+        let ask = ClientQuestion {
             name: name.map(str::to_owned),
             method: method.to_owned(),
             params,
@@ -87,8 +87,8 @@ impl RequestChannel for Parking {
             self.asks
                 .send(ask)
                 .await
-                .map_err(|_| ClientAskError::Gone)?;
-            answered.await.map_err(|_| ClientAskError::Gone)
+                .map_err(|_| ClientRequestError::Gone)?;
+            answered.await.map_err(|_| ClientRequestError::Gone)
         })
     }
 }
@@ -104,7 +104,7 @@ impl ParkedRequests {
     ) -> ServiceAnswer {
         let about = about(method, &params);
         let mut running = match params["requestState"].as_str() {
-            None => Running::start(service, method, params, cx, to),
+            None => RunningRequest::start(service, method, params, cx, to),
             Some(state) => {
                 let parked = self.take(state, &about)?;
                 parked.way().set(to);
@@ -120,7 +120,7 @@ impl ParkedRequests {
             Some(first) = running.asks.recv() => running.with_others(first).await,
         };
         let asked = running.keyed(asks);
-        self.park(Parked {
+        self.park(ParkedRequest {
             about,
             running,
             asked,
@@ -128,7 +128,7 @@ impl ParkedRequests {
     }
 
     /// Stores a request until it is sent again, and returns its input requests.
-    fn park(self: &Arc<Self>, parked: Parked) -> ServiceAnswer {
+    fn park(self: &Arc<Self>, parked: ParkedRequest) -> ServiceAnswer {
         let state = random_name();
         let asked = parked.asked.iter();
         let asked: Map<String, Value> = asked
@@ -159,7 +159,7 @@ impl ParkedRequests {
         }))
     }
 
-    fn take(&self, state: &str, about: &str) -> Result<Parked, RpcError> {
+    fn take(&self, state: &str, about: &str) -> Result<ParkedRequest, RpcError> {
         let mut all = self.all();
         if all.get(state).is_some_and(|parked| parked.about != about) {
             let why = "this `requestState` belongs to another request";
@@ -170,21 +170,21 @@ impl ParkedRequests {
         })
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Parked>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, ParkedRequest>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Parked {
-    fn way(&self) -> &Arc<Parking> {
+impl ParkedRequest {
+    fn way(&self) -> &Arc<ParkingChannel> {
         &self.running.way
     }
 
     /// Passes the answers on. Returns the parked request as an error if answers are missing; they
     /// are requested again.
-    fn answered(mut self, responses: &Value) -> Result<Running, Box<Self>> {
+    fn answered(mut self, responses: &Value) -> Result<RunningRequest, Box<Self>> {
         let is_missing =
-            |(key, _): &(String, Ask)| !responses.get(key).is_some_and(Value::is_object);
+            |(key, _): &(String, ClientQuestion)| !responses.get(key).is_some_and(Value::is_object);
         if self.asked.iter().any(is_missing) {
             return Err(Box::new(self));
         }
@@ -195,14 +195,14 @@ impl Parked {
     }
 }
 
-impl Parking {
+impl ParkingChannel {
     fn set(&self, to: &Arc<dyn ReplyChannel>) {
         let mut current = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         *current = Arc::clone(to);
     }
 }
 
-impl Running {
+impl RunningRequest {
     fn start(
         service: &Arc<dyn McpService>,
         method: &str,
@@ -211,7 +211,7 @@ impl Running {
         to: &Arc<dyn ReplyChannel>,
     ) -> Self {
         let (sender, asks) = mpsc::channel(WAITING_ASKS);
-        let way = Arc::new(Parking {
+        let way = Arc::new(ParkingChannel {
             asks: sender,
             to: Mutex::new(Arc::clone(to)),
         });
@@ -228,7 +228,7 @@ impl Running {
     }
 
     /// Combines input requests that are made at the same time.
-    async fn with_others(&mut self, first: Ask) -> Vec<Ask> {
+    async fn with_others(&mut self, first: ClientQuestion) -> Vec<ClientQuestion> {
         let mut asks = vec![first];
         tokio::task::yield_now().await;
         while let Ok(ask) = self.asks.try_recv() {
@@ -237,7 +237,7 @@ impl Running {
         asks
     }
 
-    fn keyed(&mut self, asks: Vec<Ask>) -> Vec<(String, Ask)> {
+    fn keyed(&mut self, asks: Vec<ClientQuestion>) -> Vec<(String, ClientQuestion)> {
         let keyed = asks.into_iter().map(|ask| {
             self.asked += 1;
             let name = ask.name.clone();
@@ -248,7 +248,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -70,7 +70,7 @@ impl ServerDescription {
 
 /// The description of a client.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ClientFacts {
+pub struct ClientInfo {
     /// The revision that it uses.
     pub revision: Revision,
     /// Its name and version.
@@ -79,7 +79,7 @@ pub struct ClientFacts {
     pub capabilities: Value,
 }
 
-impl ClientFacts {
+impl ClientInfo {
     /// Returns whether the client can show a form to its user.
     pub fn has_forms(&self) -> bool {
         match &self.capabilities["elicitation"] {
@@ -139,7 +139,7 @@ impl LogLevel {
 /// The reason why the client did not answer a request.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ClientAskError {
+pub enum ClientRequestError {
     /// The client answered with an error.
     #[error(transparent)]
     Answered(#[from] RpcError),
@@ -162,7 +162,7 @@ pub(super) trait RequestChannel: Send + Sync {
         name: Option<&str>,
         method: &str,
         params: Value,
-    ) -> BoxFuture<'_, Result<Value, ClientAskError>>;
+    ) -> BoxFuture<'_, Result<Value, ClientRequestError>>;
 }
 
 /// The context of a request, with the channel to its client. Cheap to clone.
@@ -171,7 +171,7 @@ pub struct RequestContext {
     /// The id of the request.
     pub id: RpcId,
     /// The client.
-    pub client: Arc<ClientFacts>,
+    pub client: Arc<ClientInfo>,
     /// Cancelled when the client cancels the request or disconnects.
     pub cancel: CancellationToken,
     pub(super) progress: Option<Value>,
@@ -221,7 +221,7 @@ impl RequestContext {
     }
 
     /// Sends a request to the client and waits for the answer without a time limit.
-    pub async fn ask(&self, method: &str, params: Value) -> Result<Value, ClientAskError> {
+    pub async fn ask(&self, method: &str, params: Value) -> Result<Value, ClientRequestError> {
         self.channel.ask(None, method, params).await
     }
 
@@ -232,7 +232,7 @@ impl RequestContext {
         name: &str,
         method: &str,
         params: Value,
-    ) -> Result<Value, ClientAskError> {
+    ) -> Result<Value, ClientRequestError> {
         self.channel.ask(Some(name), method, params).await
     }
 }
@@ -308,7 +308,7 @@ mod tests {
             (json!({"elicitation": null}), false),
         ];
         for (capabilities, expected) in cases {
-            let client = ClientFacts {
+            let client = ClientInfo {
                 revision: Revision::NEWEST,
                 info: Value::Null,
                 capabilities: capabilities.clone(),

@@ -9,10 +9,10 @@ use haft_contract::{BoxFuture, CancellationToken};
 use serde_json::{Map, Value, json};
 
 use super::{
-    outgoing::{OpenAsk, OpenAsks},
+    outgoing::{PendingClientRequest, PendingClientRequests},
     parked::ParkedRequests,
     service::{
-        ClientAskError, ClientFacts, LogLevel, McpService, RequestChannel, RequestContext,
+        ClientRequestError, ClientInfo, LogLevel, McpService, RequestChannel, RequestContext,
         ServerDescription, ServiceAnswer,
     },
 };
@@ -64,7 +64,7 @@ pub(super) struct McpSession {
     service: Arc<dyn McpService>,
     description: ServerDescription,
     state: Mutex<SessionState>,
-    asks: OpenAsks,
+    asks: PendingClientRequests,
     parked: Arc<ParkedRequests>,
     closed: CancellationToken,
 }
@@ -72,7 +72,7 @@ pub(super) struct McpSession {
 #[derive(Default)]
 struct SessionState {
     /// Known after `initialize`.
-    client: Option<Arc<ClientFacts>>,
+    client: Option<Arc<ClientInfo>>,
     log_level: Option<LogLevel>,
     /// Requests in progress.
     incoming: HashMap<RpcId, CancellationToken>,
@@ -89,7 +89,7 @@ impl McpSession {
                 log_level: Some(LogLevel::Info),
                 ..SessionState::default()
             }),
-            asks: OpenAsks::default(),
+            asks: PendingClientRequests::default(),
             parked,
             closed: CancellationToken::new(),
         })
@@ -260,7 +260,7 @@ impl McpSession {
             client: Arc::clone(&client),
             cancel: cancel.clone(),
             log_level,
-            channel: Arc::new(Direct {
+            channel: Arc::new(DirectChannel {
                 session: Arc::clone(self),
                 to: Arc::clone(to),
             }),
@@ -296,7 +296,7 @@ impl McpSession {
                 let why = "the session has begun already; a new one needs a new connection";
                 return Err(RpcError::new(code::INVALID_REQUEST, why));
             }
-            state.client = Some(Arc::new(ClientFacts {
+            state.client = Some(Arc::new(ClientInfo {
                 revision,
                 info: params["clientInfo"].clone(),
                 capabilities: params["capabilities"].clone(),
@@ -423,7 +423,7 @@ impl Drop for OpenRequest<'_> {
 fn stateless_client(
     method: &str,
     meta: &Value,
-) -> Result<(Arc<ClientFacts>, Option<LogLevel>), RpcError> {
+) -> Result<(Arc<ClientInfo>, Option<LogLevel>), RpcError> {
     let version = meta[PROTOCOL_VERSION].as_str();
     let missing = |key: &str| RpcError::invalid_params(format!("`_meta` lacks {key:?}"));
     let version = version.ok_or_else(|| missing(PROTOCOL_VERSION))?;
@@ -439,7 +439,7 @@ fn stateless_client(
     }
     let capabilities = meta.get(CLIENT_CAPABILITIES).filter(|it| it.is_object());
     let capabilities = capabilities.ok_or_else(|| missing(CLIENT_CAPABILITIES))?;
-    let client = Arc::new(ClientFacts {
+    let client = Arc::new(ClientInfo {
         revision,
         info: meta[CLIENT_INFO].clone(),
         capabilities: capabilities.clone(),
@@ -448,12 +448,12 @@ fn stateless_client(
 }
 
 /// The channel to a connected client.
-struct Direct {
+struct DirectChannel {
     session: Arc<McpSession>,
     to: Arc<dyn ReplyChannel>,
 }
 
-impl RequestChannel for Direct {
+impl RequestChannel for DirectChannel {
     fn notify(&self, method: &str, params: Value) {
         self.to.try_send(RpcMessage::notification(method, params));
     }
@@ -467,14 +467,14 @@ impl RequestChannel for Direct {
         _: Option<&str>,
         method: &str,
         params: Value,
-    ) -> BoxFuture<'_, Result<Value, ClientAskError>> {
+    ) -> BoxFuture<'_, Result<Value, ClientRequestError>> {
         let ask = self.session.asks.begin();
         let message = RpcMessage::request(ask.id.clone(), method, params);
         Box::pin(async move {
             if !self.to.send(message).await {
-                return Err(ClientAskError::Gone);
+                return Err(ClientRequestError::Gone);
             }
-            let mut unanswered = UnansweredAsk {
+            let mut unanswered = ClientRequestGuard {
                 id: Some(ask.id.clone()),
                 to: &*self.to,
             };
@@ -485,21 +485,21 @@ impl RequestChannel for Direct {
     }
 }
 
-async fn wait(ask: OpenAsk<'_>, closed: &CancellationToken) -> Result<Value, ClientAskError> {
+async fn wait(ask: PendingClientRequest<'_>, closed: &CancellationToken) -> Result<Value, ClientRequestError> {
     tokio::select! {
         biased;
-        () = closed.cancelled() => Err(ClientAskError::Gone),
+        () = closed.cancelled() => Err(ClientRequestError::Gone),
         answer = ask.answer() => answer,
     }
 }
 
 /// Cancels a request to the client if its caller stops waiting.
-struct UnansweredAsk<'a> {
+struct ClientRequestGuard<'a> {
     id: Option<RpcId>,
     to: &'a dyn ReplyChannel,
 }
 
-impl Drop for UnansweredAsk<'_> {
+impl Drop for ClientRequestGuard<'_> {
     fn drop(&mut self) {
         if let Some(id) = &self.id {
             let params = json!({"requestId": id.to_value(), "reason": "no longer wanted"});

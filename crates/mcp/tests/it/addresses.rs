@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use haft_contract::{HttpStreams, SecretFile};
+use haft_contract::{HttpTransport, SecretFile};
 use haft_mcp::client::oauth::{LoginRequest, OAuthClient, TokenStore, login};
 use haft_models::{Http, HttpOptions};
-use haft_testkit::http::{HttpAsked, HttpFake, HttpReply, header};
+use haft_testkit::http::{RecordedHttpRequest, HttpFake, HttpReply, header};
 use serde_json::{Value, json};
 
 use crate::setting::{Setting, text};
 
-fn http() -> Arc<dyn HttpStreams> {
+fn http() -> Arc<dyn HttpTransport> {
     Arc::new(Http::new(HttpOptions {
         proxies: false,
         ..HttpOptions::default()
@@ -21,7 +21,7 @@ fn json_reply(status: u16, body: &Value) -> HttpReply {
     HttpReply::new(status, "application/json", body.to_string())
 }
 
-fn answer(asked: &HttpAsked, result: &Value) -> HttpReply {
+fn answer(asked: &RecordedHttpRequest, result: &Value) -> HttpReply {
     json_reply(
         200,
         &json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": result}),
@@ -29,7 +29,7 @@ fn answer(asked: &HttpAsked, result: &Value) -> HttpReply {
 }
 
 /// What a server with one tool answers to everything but calls; `None`: that is for the test.
-fn usual(asked: &HttpAsked) -> Option<HttpReply> {
+fn usual(asked: &RecordedHttpRequest) -> Option<HttpReply> {
     let result = match asked.body["method"].as_str() {
         Some("initialize") => json!({
             "protocolVersion": "2025-06-18",

@@ -7,7 +7,7 @@ use haft_mcp::{
     RpcError,
     message::code,
     server::{
-        ClientAskError, LogLevel, McpService, OpenSession, RequestContext, ServerDescription,
+        ClientRequestError, LogLevel, McpService, OpenSession, RequestContext, ServerDescription,
         ServiceAnswer, SessionNotifier,
     },
 };
@@ -167,9 +167,9 @@ fn form(message: &str, properties: Value, required: &[&str]) -> Value {
     })
 }
 
-fn failed(error: ClientAskError) -> RpcError {
+fn failed(error: ClientRequestError) -> RpcError {
     match error {
-        ClientAskError::Answered(error) => error,
+        ClientRequestError::Answered(error) => error,
         other => RpcError::new(code::INTERNAL, other.to_string()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use haft_contract::{CallContext, Update};
+use haft_contract::{CallContext, ProgressUpdate};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -25,7 +25,7 @@ async fn calls_and_reports(setting: &Setting) {
     assert!(text(&done.unwrap()).contains("completed"));
     let first = updates.recv().await.map(|(_, update)| update);
     assert!(
-        matches!(first, Some(Update::Step { total: Some(2), .. })),
+        matches!(first, Some(ProgressUpdate::Step { total: Some(2), .. })),
         "{first:?}"
     );
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    BoxFuture, CallContext, CancellationToken, DynTool, ToolError, ToolOutput, Updates,
+    BoxFuture, CallContext, CancellationToken, DynTool, ToolError, ToolOutput, ProgressUpdates,
 };
 use haft_mcp::client::{
     ClientHost, ClientOptions, Elicitation, ElicitationAnswer, ServerLaunch, ServerScope, Servers,
@@ -137,7 +137,7 @@ impl Setting {
         &self,
         tool: &str,
         input: Value,
-    ) -> (Result<ToolOutput, ToolError>, Updates) {
+    ) -> (Result<ToolOutput, ToolError>, ProgressUpdates) {
         let (cx, updates) = CallContext::for_test(self.dir.path());
         let call = self.tool(tool).bind(input).unwrap();
         let output = tokio::time::timeout(Duration::from_secs(120), call.call(&cx)).await;

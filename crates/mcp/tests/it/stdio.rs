@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{BoxFuture, CallContext, Update};
+use haft_contract::{BoxFuture, CallContext, ProgressUpdate};
 use haft_mcp::client::{ApprovedTools, ServerEntry, ToolApprovals};
 use serde_json::{Value, json};
 use tokio::{sync::Notify, time::timeout};
@@ -259,7 +259,7 @@ async fn progress_is_reported_and_an_interrupt_ends_a_call() {
     let first = updates.recv().await.map(|(_, update)| update);
     assert_eq!(
         first,
-        Some(Update::Step {
+        Some(ProgressUpdate::Step {
             done: 1,
             total: Some(3)
         })

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Block, Message, ModelRequest, Thinking, ToolChoice, ToolResult,
-    conversation::Entry,
+    conversation::ConversationEntry,
     fragments::{Dialect, Fragment},
     listing::split_window,
 };
@@ -208,7 +208,7 @@ fn write_messages(request: &ModelRequest, mark: &str, out: &mut Vec<u8>) {
     let before = entries[..last]
         .iter()
         .rposition(|entry| entry.message.role == Role::User);
-    let fragment = |(index, entry): (usize, &Arc<Entry>)| {
+    let fragment = |(index, entry): (usize, &Arc<ConversationEntry>)| {
         let is_prefill = index == last && entry.message.role == Role::Assistant;
         match is_prefill {
             true => message(&trimmed(&entry.message), keeps_thinking(entry, request)),
@@ -234,12 +234,12 @@ fn write_messages(request: &ModelRequest, mark: &str, out: &mut Vec<u8>) {
 
 /// Returns whether the thinking of a message may be sent: signatures are valid only for the model
 /// that wrote the message.
-fn keeps_thinking(entry: &Entry, request: &ModelRequest) -> bool {
+fn keeps_thinking(entry: &ConversationEntry, request: &ModelRequest) -> bool {
     let by = entry.message.model.as_deref();
     by.is_none_or(|by| by == request.model)
 }
 
-fn fragment(entry: &Entry, request: &ModelRequest) -> Fragment {
+fn fragment(entry: &ConversationEntry, request: &ModelRequest) -> Fragment {
     let keeps = keeps_thinking(entry, request);
     let dialect = if keeps {
         WITH_THINKING

@@ -15,7 +15,7 @@ use reqwest::{
 
 use crate::{
     ErrorKind, EventStream, Http, KeyHelper, Model, ModelError, ModelRequest,
-    generate::{Out, generate},
+    generate::{StreamSender, generate},
     http, key,
     listing::split_window,
 };
@@ -214,13 +214,13 @@ impl Anthropic {
         self,
         request: ModelRequest,
         cancel: CancellationToken,
-        out: Out,
+        out: StreamSender,
     ) -> Result<(), ModelError> {
         let response = self.send(&request, &cancel).await?;
         let is_json = http::answer::is_json(&response);
         let stream = Box::pin(response.bytes_stream());
         let options = self.http.options();
-        let body = http::body::Body::new(stream, options, cancel);
+        let body = http::body::ResponseBody::new(stream, options, cancel);
         match is_json {
             true => stream::read_whole(body, options.longest_event, &out).await,
             false => stream::read(body, &out).await,

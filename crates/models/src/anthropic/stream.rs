@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     BlockStart, ErrorKind, ModelError, ModelEvent, StopReason, Usage,
-    generate::Out,
+    generate::StreamSender,
     http::{
         answer::{described, from_body, quoted},
-        body::{Body, Events},
+        body::{ResponseBody, ResponseEvents},
     },
 };
 
@@ -95,12 +95,12 @@ struct MessageDecoder {
 }
 
 /// Sends the events of the body. Returns an error if the body ends too early.
-pub(super) async fn read<S, E>(body: Body<S>, out: &Out) -> Result<(), ModelError>
+pub(super) async fn read<S, E>(body: ResponseBody<S>, out: &StreamSender) -> Result<(), ModelError>
 where
     S: Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
     E: std::error::Error + Send,
 {
-    let mut events = Events::new(body);
+    let mut events = ResponseEvents::new(body);
     let mut decoder = MessageDecoder::default();
     while !decoder.is_over {
         let read = match events.next().await {
@@ -148,9 +148,9 @@ where
 
 /// Sends a response that arrived as one JSON message as if it had been streamed.
 pub(super) async fn read_whole<S, E>(
-    mut body: Body<S>,
+    mut body: ResponseBody<S>,
     longest: usize,
-    out: &Out,
+    out: &StreamSender,
 ) -> Result<(), ModelError>
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,

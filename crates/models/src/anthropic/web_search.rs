@@ -2,7 +2,7 @@
 //!
 //! The conversation is not sent: the provider's model sees only the search query.
 
-use haft_contract::{CancellationToken, WebHit, WebHits, WebQuery};
+use haft_contract::{CancellationToken, WebSearchResult, WebSearchResults, WebQuery};
 use serde_json::{Value, json};
 
 use super::Anthropic;
@@ -26,7 +26,7 @@ impl Anthropic {
         model: &str,
         query: &WebQuery,
         cancel: &CancellationToken,
-    ) -> Result<(WebHits, Usage), ModelError> {
+    ) -> Result<(WebSearchResults, Usage), ModelError> {
         let url = http::join(self.base_url(), "v1", "messages")?;
         let headers = self.options.headers(model, false, cancel).await?;
         let body = body(model, query).to_string();
@@ -56,8 +56,8 @@ fn body(model: &str, query: &WebQuery) -> Value {
     })
 }
 
-fn hits(answer: &Value) -> Result<WebHits, ModelError> {
-    let mut found = WebHits::default();
+fn hits(answer: &Value) -> Result<WebSearchResults, ModelError> {
+    let mut found = WebSearchResults::default();
     let mut failed = None;
     for block in answer["content"].as_array().into_iter().flatten() {
         match block["type"].as_str() {
@@ -86,8 +86,8 @@ fn hits(answer: &Value) -> Result<WebHits, ModelError> {
     }
 }
 
-fn hit(result: &Value) -> Option<WebHit> {
-    Some(WebHit {
+fn hit(result: &Value) -> Option<WebSearchResult> {
+    Some(WebSearchResult {
         title: result["title"].as_str().unwrap_or_default().to_owned(),
         url: result["url"].as_str()?.to_owned(),
         // The provider's excerpt of a page is encrypted; its age is not.

@@ -167,13 +167,13 @@ where
 {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Either<T> {
+    enum TextOrList<T> {
         Text(String),
         List(Vec<T>),
     }
-    Ok(match Either::deserialize(deserializer)? {
-        Either::Text(text) => vec![T::from_text(text)],
-        Either::List(list) => list,
+    Ok(match TextOrList::deserialize(deserializer)? {
+        TextOrList::Text(text) => vec![T::from_text(text)],
+        TextOrList::List(list) => list,
     })
 }
 

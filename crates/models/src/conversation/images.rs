@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_contract::{Content, output::MediaSource};
 
-use super::{Block, Conversation, Entry, History, Message};
+use super::{Block, Conversation, ConversationEntry, RequestHistory, Message};
 
 /// The maximum length of an image in base64 characters that providers accept.
 const LARGEST: usize = 5 * 1024 * 1024;
@@ -16,7 +16,7 @@ impl Conversation {
     }
 }
 
-impl History {
+impl RequestHistory {
     /// Like [`Conversation::drop_images`], but only for this request.
     pub(crate) fn drop_images(&mut self, messages: &[usize], note: &str) {
         drop_from(&mut self.entries, messages, note);
@@ -76,7 +76,7 @@ fn images(message: &Message) -> impl Iterator<Item = &MediaSource> {
     })
 }
 
-fn drop_from(entries: &mut [Arc<Entry>], messages: &[usize], note: &str) {
+fn drop_from(entries: &mut [Arc<ConversationEntry>], messages: &[usize], note: &str) {
     for index in messages {
         let Some(entry) = entries.get_mut(*index) else {
             continue;
@@ -95,6 +95,6 @@ fn drop_from(entries: &mut [Arc<Entry>], messages: &[usize], note: &str) {
                 _ => {}
             }
         }
-        *entry = Entry::new(message, entry.tools.clone());
+        *entry = ConversationEntry::new(message, entry.tools.clone());
     }
 }

@@ -34,19 +34,19 @@ use crate::fragments::Fragments;
 /// The messages so far.
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<Arc<ConversationEntry>>,
     ids: HashSet<String>,
 }
 
 /// The messages of one request. Creating and cloning it is cheap.
 #[derive(Debug, Clone, Default)]
-pub struct History {
-    entries: Vec<Arc<Entry>>,
+pub struct RequestHistory {
+    entries: Vec<Arc<ConversationEntry>>,
 }
 
 /// A message with its cached data.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ConversationEntry {
     pub(crate) message: Message,
     /// For a message with results: the name of the tool by call id.
     pub(crate) tools: HashMap<String, String>,
@@ -141,8 +141,8 @@ impl Conversation {
     }
 
     /// Returns the messages for a request.
-    pub fn history(&self) -> History {
-        History {
+    pub fn history(&self) -> RequestHistory {
+        RequestHistory {
             entries: self.entries.clone(),
         }
     }
@@ -165,10 +165,10 @@ impl Conversation {
             content.append(&mut message.content);
             tools.extend(last.tools.clone());
             message.content = content;
-            *last = Entry::new(message, tools);
+            *last = ConversationEntry::new(message, tools);
             return;
         }
-        self.entries.push(Entry::new(message, tools));
+        self.entries.push(ConversationEntry::new(message, tools));
     }
 }
 
@@ -216,18 +216,18 @@ fn by_call(
     }
 }
 
-impl History {
+impl RequestHistory {
     /// Returns the messages, first to last.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> + ExactSizeIterator {
         self.entries.iter().map(|entry| &entry.message)
     }
 
-    pub(crate) fn entries(&self) -> &[Arc<Entry>] {
+    pub(crate) fn entries(&self) -> &[Arc<ConversationEntry>] {
         &self.entries
     }
 }
 
-impl Entry {
+impl ConversationEntry {
     fn new(message: Message, tools: HashMap<String, String>) -> Arc<Self> {
         Arc::new(Self {
             message,

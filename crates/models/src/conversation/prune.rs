@@ -2,7 +2,7 @@
 
 use haft_contract::Content;
 
-use super::{Block, Conversation, Entry};
+use super::{Block, Conversation, ConversationEntry};
 
 impl Conversation {
     /// Replaces tool results that are longer than the note by the note, in all but the last `keep`
@@ -28,7 +28,7 @@ impl Conversation {
                     result.content = vec![Content::text(note)];
                 }
             }
-            *entry = Entry::new(message, entry.tools.clone());
+            *entry = ConversationEntry::new(message, entry.tools.clone());
         }
         freed
     }

@@ -8,7 +8,7 @@ use reqwest::{
 };
 use serde_json::Value;
 
-use super::{Http, body::Body};
+use super::{Http, body::ResponseBody};
 use crate::{ErrorKind, ModelError};
 use haft_contract::{CalendarTime, CancellationToken};
 
@@ -37,7 +37,7 @@ pub(crate) async fn refusal(
     let status = response.status().as_u16();
     let headers = response.headers().clone();
     let stream = Box::pin(response.bytes_stream());
-    let mut body = Body::new(stream, http.options(), cancel.clone());
+    let mut body = ResponseBody::new(stream, http.options(), cancel.clone());
     let text = match body.all(LONGEST_REFUSAL).await {
         Ok(bytes) => bytes,
         Err(error) if error.kind == ErrorKind::Cancelled => return error,

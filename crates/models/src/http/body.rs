@@ -10,14 +10,14 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::{HttpOptions, root, until_cancelled};
 use crate::{
     ModelError,
-    sse::{Parser, ServerEvent},
+    sse::{SseParser, ServerEvent},
 };
 
 /// The number of bytes at the start of a response that are kept for error messages.
 const HEAD: usize = 512;
 
 /// The body of a response.
-pub(crate) struct Body<S> {
+pub(crate) struct ResponseBody<S> {
     stream: S,
     options: HttpOptions,
     cancel: CancellationToken,
@@ -28,7 +28,7 @@ pub(crate) struct Body<S> {
     until: Instant,
 }
 
-impl<S, E> Body<S>
+impl<S, E> ResponseBody<S>
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
     E: std::error::Error,
@@ -99,7 +99,7 @@ where
 const GOODBYE: Duration = Duration::from_millis(20);
 const LONG_GOODBYE: Duration = Duration::from_secs(2);
 
-impl<S, E> Body<S>
+impl<S, E> ResponseBody<S>
 where
     S: Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
     E: Send,
@@ -116,26 +116,26 @@ where
 }
 
 /// The server-sent events of a response.
-pub(crate) struct Events<S> {
-    pub(crate) body: Body<S>,
-    parser: Parser,
+pub(crate) struct ResponseEvents<S> {
+    pub(crate) body: ResponseBody<S>,
+    parser: SseParser,
     ended: bool,
 }
 
 /// An event of a stream.
-pub(crate) struct Read {
+pub(crate) struct ReadEvent {
     pub(crate) event: ServerEvent,
     /// Whether the stream ended without the end of this event, so that it may be cut off.
     pub(crate) open: bool,
 }
 
-impl<S, E> Events<S>
+impl<S, E> ResponseEvents<S>
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
     E: std::error::Error,
 {
-    pub(crate) fn new(body: Body<S>) -> Self {
-        let parser = Parser::new(body.options.longest_event);
+    pub(crate) fn new(body: ResponseBody<S>) -> Self {
+        let parser = SseParser::new(body.options.longest_event);
         Self {
             body,
             parser,
@@ -144,7 +144,7 @@ where
     }
 
     /// Returns the next event, or `None` at the end.
-    pub(crate) async fn next(&mut self) -> Result<Option<Read>, ModelError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<ReadEvent>, ModelError> {
         let unreadable = |error: crate::sse::SseError| ModelError::protocol(error.to_string());
         loop {
             let event = if self.ended {
@@ -159,7 +159,7 @@ where
                     self.body.content();
                 }
                 let open = self.ended;
-                return Ok(Some(Read { event, open }));
+                return Ok(Some(ReadEvent { event, open }));
             }
             if self.ended {
                 return Ok(None);
@@ -206,7 +206,7 @@ mod tests {
     async fn read(
         stream: impl Stream<Item = Result<Bytes, Infallible>> + Unpin,
     ) -> (usize, ModelError) {
-        let mut events = Events::new(Body::new(stream, &options(), CancellationToken::new()));
+        let mut events = ResponseEvents::new(ResponseBody::new(stream, &options(), CancellationToken::new()));
         let mut count = 0;
         loop {
             match events.next().await {
@@ -236,7 +236,7 @@ mod tests {
                 stream::once(end).filter_map(|()| async { None::<Result<Bytes, Infallible>> }),
             );
             let began = Instant::now();
-            let body = Body::new(stream, &options(), CancellationToken::new());
+            let body = ResponseBody::new(stream, &options(), CancellationToken::new());
             body.drain_end().await;
             assert!(began.elapsed() <= GOODBYE + Duration::from_millis(1));
             ended.await.unwrap();
@@ -273,7 +273,7 @@ mod tests {
     async fn being_told_to_stop_ends_the_wait() {
         let cancel = CancellationToken::new();
         let stream = stream::pending::<Result<Bytes, Infallible>>();
-        let mut events = Events::new(Body::new(stream, &options(), cancel.clone()));
+        let mut events = ResponseEvents::new(ResponseBody::new(stream, &options(), cancel.clone()));
         let (ended, ()) = tokio::join!(events.next(), async { cancel.cancel() });
         assert_eq!(
             ended.err().map(|error| error.kind),

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{BoxFuture, FetchWeb, HttpFailure, HttpResponse, WebRequest};
+use haft_contract::{BoxFuture, WebFetcher, HttpFailure, HttpResponse, WebRequest};
 use reqwest::{
     Client, Url,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -33,7 +33,7 @@ const MOST_HEADERS: usize = 200;
 pub struct WebClient {
     options: HttpOptions,
     client: OnceLock<Client>,
-    pins: Arc<Pins>,
+    pins: Arc<AddressPins>,
 }
 
 impl WebClient {
@@ -103,7 +103,7 @@ impl WebClient {
     }
 }
 
-impl FetchWeb for WebClient {
+impl WebFetcher for WebClient {
     fn get(&self, request: WebRequest) -> BoxFuture<'_, Result<HttpResponse, HttpFailure>> {
         Box::pin(self.fetch(request))
     }
@@ -141,7 +141,7 @@ fn explained(url: &Url, error: reqwest::Error) -> String {
 
 /// The checked addresses of hosts while requests to them are in flight.
 #[derive(Debug, Default)]
-struct Pins {
+struct AddressPins {
     /// By host: one list per request, because several requests to one host may have different
     /// addresses.
     known: Mutex<HashMap<String, Vec<Arc<[IpAddr]>>>>,
@@ -149,15 +149,15 @@ struct Pins {
 }
 
 /// The addresses of one request. Dropping this removes them.
-struct Pinned {
-    pins: Arc<Pins>,
+struct PinnedAddresses {
+    pins: Arc<AddressPins>,
     host: String,
     addresses: Arc<[IpAddr]>,
 }
 
-impl Pins {
-    fn pin(self: &Arc<Self>, host: &str, addresses: Vec<IpAddr>) -> Pinned {
-        let pinned = Pinned {
+impl AddressPins {
+    fn pin(self: &Arc<Self>, host: &str, addresses: Vec<IpAddr>) -> PinnedAddresses {
+        let pinned = PinnedAddresses {
             pins: Arc::clone(self),
             host: host.to_ascii_lowercase(),
             addresses: addresses.into(),
@@ -187,7 +187,7 @@ impl Pins {
     }
 }
 
-impl Drop for Pinned {
+impl Drop for PinnedAddresses {
     fn drop(&mut self) {
         let mut known = self.pins.known();
         if let Some(all) = known.get_mut(&self.host) {
@@ -199,7 +199,7 @@ impl Drop for Pinned {
     }
 }
 
-impl Resolve for Pins {
+impl Resolve for AddressPins {
     fn resolve(&self, name: Name) -> Resolving {
         let (pinned, is_proxy) = (self.of(name.as_str()), self.is_proxy(name.as_str()));
         Box::pin(async move {
@@ -218,14 +218,14 @@ impl Resolve for Pins {
 mod tests {
     use super::*;
 
-    async fn resolved(pins: &Pins, name: &str) -> Result<Vec<SocketAddr>, String> {
+    async fn resolved(pins: &AddressPins, name: &str) -> Result<Vec<SocketAddr>, String> {
         let found = pins.resolve(name.parse().unwrap()).await;
         found.map(Iterator::collect).map_err(|why| why.to_string())
     }
 
     #[tokio::test]
     async fn a_name_stands_for_what_was_checked_and_only_while_a_request_is_under_way() {
-        let pins = Arc::new(Pins::default());
+        let pins = Arc::new(AddressPins::default());
         let unknown = Err("a.example was not looked up".to_owned());
         assert_eq!(resolved(&pins, "a.example").await, unknown);
         let address: IpAddr = "192.0.2.1".parse().unwrap();

@@ -1,25 +1,25 @@
 //! The HTTP client for other crates: sends JSON and receives a short text.
 
 use bytes::Bytes;
-use haft_contract::{BoxFuture, CancellationToken, HttpAnswer, HttpClient, HttpPost};
+use haft_contract::{BoxFuture, CancellationToken, HttpTextResponse, HttpClient, HttpPost};
 use reqwest::{
     Url,
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
 };
 
-use super::{Http, body::Body, host_and_port};
+use super::{Http, body::ResponseBody, host_and_port};
 
 /// The maximum length of a response in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
 
 impl HttpClient for Http {
-    fn post(&self, request: HttpPost) -> BoxFuture<'_, Result<HttpAnswer, String>> {
+    fn post(&self, request: HttpPost) -> BoxFuture<'_, Result<HttpTextResponse, String>> {
         Box::pin(self.send_json(request))
     }
 }
 
 impl Http {
-    async fn send_json(&self, request: HttpPost) -> Result<HttpAnswer, String> {
+    async fn send_json(&self, request: HttpPost) -> Result<HttpTextResponse, String> {
         let url = Url::parse(&request.url).map_err(|error| format!("{}: {error}", request.url))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("{}: only http and https are spoken", request.url));
@@ -39,7 +39,7 @@ impl Http {
         let location = response.headers().get(LOCATION);
         let location = location.and_then(|to| to.to_str().ok()).map(str::to_owned);
         let stream = Box::pin(response.bytes_stream());
-        let mut body = Body::new(stream, self.options(), never);
+        let mut body = ResponseBody::new(stream, self.options(), never);
         let bytes = body.all(LONGEST).await;
         let bytes = bytes.map_err(|error| format!("the answer of {}: {error}", host_and_port(&url)))?;
         if bytes.len() == LONGEST {
@@ -48,7 +48,7 @@ impl Http {
                 "the answer of {place} is longer than {LONGEST} bytes"
             ));
         }
-        Ok(HttpAnswer {
+        Ok(HttpTextResponse {
             status,
             location,
             body: String::from_utf8_lossy(&bytes).into_owned(),

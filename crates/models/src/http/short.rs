@@ -4,7 +4,7 @@ use haft_contract::CancellationToken;
 use reqwest::Response;
 use serde::Deserialize;
 
-use super::{Http, answer, body::Body};
+use super::{Http, answer, body::ResponseBody};
 use crate::ModelError;
 
 /// The maximum length of such a response in bytes.
@@ -20,7 +20,7 @@ pub(crate) async fn read<T: for<'de> Deserialize<'de>>(
         return Err(answer::refusal(http, response, cancel).await);
     }
     let stream = Box::pin(response.bytes_stream());
-    let mut body = Body::new(stream, http.options(), cancel.clone());
+    let mut body = ResponseBody::new(stream, http.options(), cancel.clone());
     let bytes = body.all(LONGEST).await?;
     serde_json::from_slice(&bytes).map_err(|_| {
         let text = String::from_utf8_lossy(&bytes);

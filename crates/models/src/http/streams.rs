@@ -1,7 +1,7 @@
 //! The HTTP client for other protocols over HTTP: any method, any header, streamed responses.
 
 use haft_contract::{
-    BoxFuture, HttpBody, HttpEvent, HttpFailure, HttpMethod, HttpRequest, HttpResponse, HttpStreams,
+    BoxFuture, HttpBody, HttpEvent, HttpFailure, HttpMethod, HttpRequest, HttpResponse, HttpTransport,
 };
 use reqwest::{
     Method, Response, Url,
@@ -9,9 +9,9 @@ use reqwest::{
 };
 
 use super::{Http, root, unreachable};
-use crate::{ErrorKind, sse::Parser};
+use crate::{ErrorKind, sse::SseParser};
 
-impl HttpStreams for Http {
+impl HttpTransport for Http {
     fn open(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, HttpFailure>> {
         Box::pin(self.stream(request))
     }
@@ -85,7 +85,7 @@ pub(super) fn headers(written: &[(String, String)]) -> Result<HeaderMap, String>
 
 struct StreamedBody {
     response: Response,
-    parser: Option<Parser>,
+    parser: Option<SseParser>,
     is_over: bool,
 }
 
@@ -113,7 +113,7 @@ impl HttpBody for StreamedBody {
     fn event(&mut self, longest: usize) -> BoxFuture<'_, Result<Option<HttpEvent>, String>> {
         Box::pin(async move {
             loop {
-                let parser = self.parser.get_or_insert_with(|| Parser::new(longest));
+                let parser = self.parser.get_or_insert_with(|| SseParser::new(longest));
                 let next = match self.is_over {
                     true => parser.finish(),
                     false => parser.next(),

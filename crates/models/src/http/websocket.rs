@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use data_encoding::BASE64;
 use haft_contract::{
-    BoxFuture, OpenWebSockets, WebSocketMessage, WebSocketMessages, WebSocketRequest,
+    BoxFuture, WebSocketConnector, WebSocketMessage, WebSocketMessages, WebSocketRequest,
 };
 use reqwest::{Client, StatusCode, Url, header::HeaderMap, redirect};
 use tokio::{
@@ -30,7 +30,7 @@ const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WebSockets;
 
-impl OpenWebSockets for WebSockets {
+impl WebSocketConnector for WebSockets {
     fn open(
         &self,
         request: WebSocketRequest,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Block, ModelRequest, ToolChoice, ToolDefinition, ToolResult,
-    conversation::Entry,
+    conversation::ConversationEntry,
     fragments::{Dialect, Fragment},
     listing::split_window,
 };
@@ -22,13 +22,13 @@ const NO_OUTPUT: &str = "(no output)";
 
 /// The optional fields that a server accepts. They are learned from its errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Accepted {
+pub(super) struct AcceptedFields {
     pub(super) stream_options: bool,
     pub(super) max_completion_tokens: bool,
 }
 
 /// Returns the complete body.
-pub(super) fn body(request: &ModelRequest, quirks: &Quirks, accepted: Accepted) -> Bytes {
+pub(super) fn body(request: &ModelRequest, quirks: &Quirks, accepted: AcceptedFields) -> Bytes {
     let mut out = parameters(request, accepted).to_string().into_bytes();
     // The object stays open: the large parts are appended.
     out.pop();
@@ -65,7 +65,7 @@ pub(super) fn body(request: &ModelRequest, quirks: &Quirks, accepted: Accepted) 
     out.into()
 }
 
-fn parameters(request: &ModelRequest, accepted: Accepted) -> Value {
+fn parameters(request: &ModelRequest, accepted: AcceptedFields) -> Value {
     let mut body = json!({"model": split_window(&request.model).0, "stream": true});
     if accepted.stream_options {
         body["stream_options"] = json!({"include_usage": true});
@@ -152,7 +152,7 @@ fn plain_fragment(json: String) -> Fragment {
 }
 
 /// Converts a message into one or more messages of OpenAI's format.
-fn messages(entry: &Entry, quirks: &Quirks, own: bool) -> Fragment {
+fn messages(entry: &ConversationEntry, quirks: &Quirks, own: bool) -> Fragment {
     let messages = match entry.message.role {
         Role::Assistant => assistant(&entry.message.content, quirks, own)
             .into_iter()
@@ -227,7 +227,7 @@ fn assistant(blocks: &[Block], quirks: &Quirks, own: bool) -> Option<Value> {
 
 /// Returns one tool message per result, then the content that tool messages cannot contain, then
 /// the user's content.
-fn user(entry: &Entry, quirks: &Quirks) -> Vec<Value> {
+fn user(entry: &ConversationEntry, quirks: &Quirks) -> Vec<Value> {
     let mut messages = Vec::new();
     let mut shown = Vec::new();
     let mut said = Vec::new();
@@ -258,7 +258,7 @@ fn user(entry: &Entry, quirks: &Quirks) -> Vec<Value> {
     messages
 }
 
-fn tool(result: &ToolResult, entry: &Entry, quirks: &Quirks) -> Value {
+fn tool(result: &ToolResult, entry: &ConversationEntry, quirks: &Quirks) -> Value {
     let texts: Vec<&str> = result.content.iter().map(text_or_place).collect();
     let mut text = texts.join("\n");
     if text.trim().is_empty() {

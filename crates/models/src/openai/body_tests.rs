@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::{Conversation, Message, Prefix, SystemBlock};
 
-const ACCEPTED: Accepted = Accepted {
+const ACCEPTED: AcceptedFields = AcceptedFields {
     stream_options: true,
     max_completion_tokens: false,
 };
@@ -110,12 +110,12 @@ fn reasoning_goes_back_only_where_it_is_wanted_and_to_whom_it_is_of() {
 #[test]
 fn parameters_of_a_request() {
     let mut variants = Vec::new();
-    let mut add = |accepted: Accepted, change: &dyn Fn(&mut ModelRequest)| {
+    let mut add = |accepted: AcceptedFields, change: &dyn Fn(&mut ModelRequest)| {
         let mut request = request();
         change(&mut request);
         variants.push(parameters(&request, accepted).to_string());
     };
-    let other = Accepted {
+    let other = AcceptedFields {
         stream_options: false,
         max_completion_tokens: true,
     };

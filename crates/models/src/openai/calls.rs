@@ -15,7 +15,7 @@ const LONGEST: usize = 17 * 1024 * 1024;
 
 /// The tool calls of one reply.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(super) struct CallAssembler {
     calls: Vec<Call>,
     by_index: std::collections::HashMap<u64, usize>,
     /// The calls that began in the most recent chunk that began any.
@@ -34,7 +34,7 @@ struct Call {
 
 /// An assembled call.
 #[derive(Debug, PartialEq)]
-pub(super) struct Finished {
+pub(super) struct AssembledCall {
     pub(super) id: String,
     pub(super) name: String,
     /// The arguments: JSON if they could be repaired, otherwise as the server sent them.
@@ -68,7 +68,7 @@ impl Call {
     }
 }
 
-impl Calls {
+impl CallAssembler {
     pub(super) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
@@ -134,7 +134,7 @@ impl Calls {
     }
 
     /// Returns the next call that is certainly complete.
-    pub(super) fn ready(&mut self) -> Option<Finished> {
+    pub(super) fn ready(&mut self) -> Option<AssembledCall> {
         let is_last = self.handed_out + 1 >= self.calls.len();
         let call = self.calls.get_mut(self.handed_out).filter(|_| !is_last)?;
         if call.id.is_empty() || !call.is_complete() || !call.arguments.starts_with('{') {
@@ -143,7 +143,7 @@ impl Calls {
         self.handed_out += 1;
         // The call remains in the list: it distinguishes later calls that reuse its index.
         let extra = std::mem::take(&mut call.extra);
-        Some(Finished {
+        Some(AssembledCall {
             id: call.id.clone(),
             name: call.name.clone(),
             arguments: call.arguments.clone(),
@@ -153,7 +153,7 @@ impl Calls {
 
     /// Returns the calls that were not handed out yet, in order. `cut_off` means that the reply
     /// ended because it ran out of tokens, so brackets must not be closed.
-    pub(super) fn finish(self, cut_off: bool) -> Vec<Finished> {
+    pub(super) fn finish(self, cut_off: bool) -> Vec<AssembledCall> {
         let rest = self.calls.into_iter().skip(self.handed_out);
         let named = rest.filter(|call| {
             if call.name.is_empty() {
@@ -162,7 +162,7 @@ impl Calls {
             !call.name.is_empty()
         });
         named
-            .map(|call| Finished {
+            .map(|call| AssembledCall {
                 arguments: repair_json::repair_json(&call.arguments, cut_off),
                 id: match call.id.is_empty() {
                     true => made_up_id(),

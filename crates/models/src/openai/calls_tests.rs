@@ -7,7 +7,7 @@ use super::*;
 
 /// `id name arguments` of each call; ids that were made up are `*`.
 fn calls(chunks: &[Value], cut_off: bool) -> Vec<String> {
-    let mut calls = Calls::default();
+    let mut calls = CallAssembler::default();
     let mut finished = Vec::new();
     for chunk in chunks {
         let entries = chunk
@@ -18,7 +18,7 @@ fn calls(chunks: &[Value], cut_off: bool) -> Vec<String> {
         finished.extend(std::iter::from_fn(|| calls.ready()));
     }
     finished.extend(calls.finish(cut_off));
-    let line = |call: &Finished| {
+    let line = |call: &AssembledCall| {
         let made_up = call.id.len() == 29 && call.id.starts_with("call_");
         let id = if made_up { "*" } else { call.id.as_str() };
         format!("{id} {} {}", call.name, call.arguments)
@@ -182,7 +182,7 @@ fn vector_12_what_was_cut_off_is_not_completed() {
 fn a_call_is_handed_out_early_only_when_it_is_complete_and_another_has_begun() {
     let p = |index, id, arguments: &str| piece(Some(index), Some(id), Some("R"), json!(arguments));
     let ready = |chunks: &[Value]| {
-        let mut calls = Calls::default();
+        let mut calls = CallAssembler::default();
         chunks
             .iter()
             .for_each(|chunk| calls.push(std::slice::from_ref(chunk)));
@@ -226,7 +226,7 @@ fn a_call_is_handed_out_early_only_when_it_is_complete_and_another_has_begun() {
 
 #[test]
 fn fields_that_nobody_knows_are_kept() {
-    let mut calls = Calls::default();
+    let mut calls = CallAssembler::default();
     let mut entry = piece(Some(0), Some("a"), Some("R"), json!("{}"));
     entry["extra_content"] = json!({"google": {"thought_signature": "s"}});
     entry["type"] = json!("function");

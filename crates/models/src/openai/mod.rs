@@ -23,12 +23,12 @@ use reqwest::{
 
 use crate::{
     ErrorKind, EventStream, Http, KeyHelper, Model, ModelError, ModelEvent, ModelRequest,
-    generate::{Out, generate},
+    generate::{StreamSender, generate},
     http, key,
 };
-use body::Accepted;
+use body::AcceptedFields;
 pub use quirks::{EchoReasoning, Quirks};
-use stream::Ended;
+use stream::StreamOutcome;
 
 /// The default base URL of the API.
 pub const BASE_URL: &str = "https://api.openai.com/v1";
@@ -38,7 +38,7 @@ pub const BASE_URL: &str = "https://api.openai.com/v1";
 pub struct OpenAi {
     http: Http,
     options: OpenAiOptions,
-    refused: Arc<Refused>,
+    refused: Arc<RefusedFields>,
 }
 
 /// The server and the credentials of a client.
@@ -74,7 +74,7 @@ impl std::fmt::Debug for OpenAiOptions {
 
 /// The optional fields that this server has rejected. They are not sent again.
 #[derive(Debug, Default)]
-struct Refused {
+struct RefusedFields {
     stream_options: AtomicBool,
     /// Whether the server expects the other name of the token limit.
     limit_name: AtomicBool,
@@ -186,8 +186,8 @@ impl OpenAi {
         }
     }
 
-    fn accepted(&self, quirks: &Quirks) -> Accepted {
-        Accepted {
+    fn accepted(&self, quirks: &Quirks) -> AcceptedFields {
+        AcceptedFields {
             stream_options: !self.refused.stream_options.load(Relaxed),
             max_completion_tokens: quirks.max_completion_tokens
                 != self.refused.limit_name.load(Relaxed),
@@ -196,7 +196,7 @@ impl OpenAi {
 
     /// Remembers a field that the server has rejected. Returns whether the next body would be
     /// different.
-    fn record_refused_field(&self, error: &ModelError, sent: Accepted, quirks: &Quirks) -> bool {
+    fn record_refused_field(&self, error: &ModelError, sent: AcceptedFields, quirks: &Quirks) -> bool {
         if error.kind != ErrorKind::BadRequest {
             return false;
         }
@@ -249,7 +249,7 @@ impl OpenAi {
         self,
         request: ModelRequest,
         cancel: CancellationToken,
-        out: Out,
+        out: StreamSender,
     ) -> Result<(), ModelError> {
         let quirks = self.options.quirks.clone().unwrap_or_default();
         for attempt in 1.. {
@@ -257,7 +257,7 @@ impl OpenAi {
             let is_json = http::answer::is_json(&response);
             let options = self.http.options();
             let stream = Box::pin(response.bytes_stream());
-            let body = http::body::Body::new(stream, options, cancel.clone());
+            let body = http::body::ResponseBody::new(stream, options, cancel.clone());
             let ended = if is_json {
                 let longest = options.longest_event;
                 stream::read_whole(body, longest, &quirks, asked, &out).await?
@@ -265,9 +265,9 @@ impl OpenAi {
                 stream::read(body, &quirks, asked, &out).await?
             };
             match ended {
-                Ended::Whole => break,
-                Ended::Empty if attempt == 1 => out.send(ModelEvent::Discard).await,
-                Ended::Empty => {
+                StreamOutcome::Whole => break,
+                StreamOutcome::Empty if attempt == 1 => out.send(ModelEvent::Discard).await,
+                StreamOutcome::Empty => {
                     let message = "the reply holds nothing but a tool call without a name";
                     return Err(ModelError::protocol(message));
                 }

@@ -8,23 +8,23 @@ use futures_util::Stream;
 use serde_json::{Value, json};
 
 use super::{
-    calls::{Calls, Finished},
+    calls::{CallAssembler, AssembledCall},
     quirks::Quirks,
     text_tool_calls,
-    think::{Splitter, ThinkPiece},
+    think::{ThinkSplitter, ThinkPiece},
 };
 use crate::{
     BlockStart, ErrorKind, ModelError, ModelEvent, StopReason, Usage,
-    generate::Out,
+    generate::StreamSender,
     http::{
         answer::{described, from_body, quoted},
-        body::{Body, Events},
+        body::{ResponseBody, ResponseEvents},
     },
     sse::SseError,
 };
 
 /// The outcome of reading a response.
-pub(super) enum Ended {
+pub(super) enum StreamOutcome {
     /// A complete reply.
     Whole,
     /// No usable content, although no error occurred.
@@ -33,10 +33,10 @@ pub(super) enum Ended {
 
 /// Decodes the chunks of one response.
 pub(super) struct ChunkDecoder {
-    splitter: Option<Splitter>,
+    splitter: Option<ThinkSplitter>,
     /// Text that is held back until it is complete, to find tool calls in it.
     held: Option<String>,
-    calls: Calls,
+    calls: CallAssembler,
     /// The index and kind of the block that receives further text.
     open: Option<(usize, Kind)>,
     blocks: usize,
@@ -59,16 +59,16 @@ enum Kind {
 /// Sends the events of a streamed response. `asked` is the length of the request, for an estimate
 /// of the tokens.
 pub(super) async fn read<S, E>(
-    body: Body<S>,
+    body: ResponseBody<S>,
     quirks: &Quirks,
     asked: usize,
-    out: &Out,
-) -> Result<Ended, ModelError>
+    out: &StreamSender,
+) -> Result<StreamOutcome, ModelError>
 where
     S: Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
     E: std::error::Error + Send,
 {
-    let mut events = Events::new(body);
+    let mut events = ResponseEvents::new(body);
     let mut decoder = ChunkDecoder::new(quirks);
     let mut is_over = false;
     while !is_over {
@@ -116,12 +116,12 @@ where
 
 /// Sends the events of a response that arrived as one piece of JSON.
 pub(super) async fn read_whole<S, E>(
-    mut body: Body<S>,
+    mut body: ResponseBody<S>,
     longest: usize,
     quirks: &Quirks,
     asked: usize,
-    out: &Out,
-) -> Result<Ended, ModelError>
+    out: &StreamSender,
+) -> Result<StreamOutcome, ModelError>
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
     E: std::error::Error,
@@ -141,7 +141,7 @@ where
     finish(decoder, asked, out).await
 }
 
-async fn finish(decoder: ChunkDecoder, asked: usize, out: &Out) -> Result<Ended, ModelError> {
+async fn finish(decoder: ChunkDecoder, asked: usize, out: &StreamSender) -> Result<StreamOutcome, ModelError> {
     let (events, ended) = decoder.finish(asked);
     for event in events {
         out.send(event).await;
@@ -152,9 +152,9 @@ async fn finish(decoder: ChunkDecoder, asked: usize, out: &Out) -> Result<Ended,
 impl ChunkDecoder {
     pub(super) fn new(quirks: &Quirks) -> Self {
         Self {
-            splitter: quirks.think_tags.then(Splitter::default),
+            splitter: quirks.think_tags.then(ThinkSplitter::default),
             held: quirks.printed_calls.then(String::new),
-            calls: Calls::default(),
+            calls: CallAssembler::default(),
             open: None,
             blocks: 0,
             started: false,
@@ -306,7 +306,7 @@ impl ChunkDecoder {
         }
     }
 
-    fn hand_out(&mut self, call: Finished) {
+    fn hand_out(&mut self, call: AssembledCall) {
         self.close();
         self.has_calls = true;
         let index = self.blocks;
@@ -320,7 +320,7 @@ impl ChunkDecoder {
     }
 
     /// Ends the stream. Returns the last events and the outcome.
-    pub(super) fn finish(mut self, asked: usize) -> (Vec<ModelEvent>, Ended) {
+    pub(super) fn finish(mut self, asked: usize) -> (Vec<ModelEvent>, StreamOutcome) {
         for piece in self
             .splitter
             .take()
@@ -338,7 +338,7 @@ impl ChunkDecoder {
         let only_nameless = self.blocks == 0 && !self.calls.is_empty();
         let calls = std::mem::take(&mut self.calls).finish(cut_off);
         if only_nameless && calls.is_empty() {
-            return (self.events, Ended::Empty);
+            return (self.events, StreamOutcome::Empty);
         }
         calls.into_iter().for_each(|call| self.hand_out(call));
         let usage = self.usage.unwrap_or_else(|| estimate(asked, self.said));
@@ -351,7 +351,7 @@ impl ChunkDecoder {
             _ => StopReason::EndTurn,
         };
         self.events.push(ModelEvent::Stop { reason });
-        (self.events, Ended::Whole)
+        (self.events, StreamOutcome::Whole)
     }
 }
 

@@ -7,21 +7,21 @@ use serde_json::{Map, Value};
 
 /// A call found in a text.
 #[derive(Debug, PartialEq)]
-pub(super) struct Printed {
+pub(super) struct TextToolCall {
     pub(super) name: String,
     pub(super) arguments: Value,
 }
 
 /// Returns the text without its calls, and the calls. Calls that cannot be parsed remain in the
 /// text.
-pub(super) fn find(text: &str) -> (String, Vec<Printed>) {
+pub(super) fn find(text: &str) -> (String, Vec<TextToolCall>) {
     if let Some(call) = fenced(text) {
         return (String::new(), vec![call]);
     }
     let mut said = String::new();
     let mut calls = Vec::new();
     let mut rest = text;
-    while let Some(Form { start, end, call }) = next(rest) {
+    while let Some(CallForm { start, end, call }) = next(rest) {
         said.push_str(&rest[..start]);
         match call {
             Some(call) => calls.push(call),
@@ -34,13 +34,13 @@ pub(super) fn find(text: &str) -> (String, Vec<Printed>) {
 }
 
 /// A possible call: its range in the text, and the call if it could be parsed.
-struct Form {
+struct CallForm {
     start: usize,
     end: usize,
-    call: Option<Printed>,
+    call: Option<TextToolCall>,
 }
 
-fn next(text: &str) -> Option<Form> {
+fn next(text: &str) -> Option<CallForm> {
     let forms = [
         ("<tool_call>", "</tool_call>"),
         ("<function=", "</function>"),
@@ -64,11 +64,11 @@ fn next(text: &str) -> Option<Form> {
         Some(_) => after,
         None => start + open.len(),
     };
-    Some(Form { start, end, call })
+    Some(CallForm { start, end, call })
 }
 
 /// Parses `{"name": …, "arguments": {…}}`.
-fn object(text: &str) -> Option<Printed> {
+fn object(text: &str) -> Option<TextToolCall> {
     let Value::Object(mut object) = serde_json::from_str(text.trim()).ok()? else {
         return None;
     };
@@ -78,16 +78,16 @@ fn object(text: &str) -> Option<Printed> {
     let arguments = object
         .remove("arguments")
         .or_else(|| object.remove("parameters"))?;
-    arguments.is_object().then_some(Printed { name, arguments })
+    arguments.is_object().then_some(TextToolCall { name, arguments })
 }
 
 /// Parses `NAME>{…}`, or `NAME>` followed by `<parameter=KEY>VALUE</parameter>` for each argument.
-fn function(text: &str) -> Option<Printed> {
+fn function(text: &str) -> Option<TextToolCall> {
     let (name, body) = text.split_once('>')?;
     let name = name.trim().trim_matches('"').to_owned();
     let body = body.trim();
     if let Ok(arguments @ Value::Object(_)) = serde_json::from_str(body) {
-        return Some(Printed { name, arguments });
+        return Some(TextToolCall { name, arguments });
     }
     let mut arguments = Map::new();
     let mut rest = body;
@@ -102,11 +102,11 @@ fn function(text: &str) -> Option<Printed> {
         rest = after.trim_start();
     }
     let arguments = Value::Object(arguments);
-    (!name.is_empty()).then_some(Printed { name, arguments })
+    (!name.is_empty()).then_some(TextToolCall { name, arguments })
 }
 
 /// Returns the call of a reply that consists of a single fenced block with a call in it.
-fn fenced(text: &str) -> Option<Printed> {
+fn fenced(text: &str) -> Option<TextToolCall> {
     let inside = text.trim().strip_prefix("```")?.strip_suffix("```")?;
     object(inside.strip_prefix("json").unwrap_or(inside))
 }
@@ -170,7 +170,7 @@ mod tests {
         ];
         for (what, text, said, expected) in cases {
             let (rest, calls) = find(text);
-            let line = |call: &Printed| format!("{} {}", call.name, call.arguments);
+            let line = |call: &TextToolCall| format!("{} {}", call.name, call.arguments);
             let calls: Vec<String> = calls.iter().map(line).collect();
             assert_eq!(
                 (rest.as_str(), calls),

@@ -5,7 +5,7 @@ const CLOSE: &str = "</think>";
 
 /// Splits a streamed text that may begin with `<think>…</think>`.
 #[derive(Debug, Default)]
-pub(super) struct Splitter {
+pub(super) struct ThinkSplitter {
     state: ThinkState,
     /// Text that cannot be assigned yet because it may be the beginning of a tag.
     pending: String,
@@ -28,7 +28,7 @@ pub(super) enum ThinkPiece {
     Text(String),
 }
 
-impl Splitter {
+impl ThinkSplitter {
     pub(super) fn push(&mut self, text: &str) -> Vec<ThinkPiece> {
         let mut pieces = Vec::new();
         self.pending.push_str(text);
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn split(chunks: &[&str]) -> (String, String) {
-        let mut splitter = Splitter::default();
+        let mut splitter = ThinkSplitter::default();
         let mut pieces: Vec<ThinkPiece> = chunks
             .iter()
             .flat_map(|chunk| splitter.push(chunk))

@@ -15,7 +15,7 @@ use haft_contract::CancellationToken;
 use super::{Line, VERSION, parts};
 use crate::{
     ErrorKind, EventStream, Model, ModelError, ModelRequest,
-    generate::{Out, generate},
+    generate::{StreamSender, generate},
 };
 
 /// A model whose requests and replies are recorded. API keys are not part of the recording.
@@ -82,7 +82,7 @@ impl Recorder {
         self,
         request: ModelRequest,
         cancel: CancellationToken,
-        out: Out,
+        out: StreamSender,
     ) -> Result<(), ModelError> {
         let number = self.keep(|tape| tape.request(&request))?;
         let mut events = self.model.stream(request, cancel);

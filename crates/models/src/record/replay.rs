@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{Line, VERSION, parts};
 use crate::{
     EventStream, Model, ModelError, ModelEvent, ModelRequest,
-    generate::{Out, generate},
+    generate::{StreamSender, generate},
 };
 
 /// The maximum length of the recorded and the current text that a divergence shows, in characters.
@@ -31,12 +31,12 @@ pub struct Replay {
 #[derive(Debug, Default)]
 struct ReplayTape {
     parts: Vec<Value>,
-    requests: Vec<Recorded>,
+    requests: Vec<RecordedRequest>,
     divergences: Vec<Divergence>,
 }
 
 #[derive(Debug, Default)]
-struct Recorded {
+struct RecordedRequest {
     parts: Vec<usize>,
     events: Vec<ModelEvent>,
     error: Option<ModelError>,
@@ -130,7 +130,7 @@ impl Replay {
         self,
         request: ModelRequest,
         cancel: CancellationToken,
-        out: Out,
+        out: StreamSender,
     ) -> Result<(), ModelError> {
         let found = self.tape().find(&request, self.is_strict);
         let (events, ended) = found?;
@@ -161,9 +161,9 @@ impl ReplayTape {
                 {
                     return Err("a request that does not fit what comes before".to_owned());
                 }
-                self.requests.push(Recorded {
+                self.requests.push(RecordedRequest {
                     parts,
-                    ..Recorded::default()
+                    ..RecordedRequest::default()
                 });
             }
             Line::Event { request, event } => self.request(request)?.events.push(event),
@@ -173,7 +173,7 @@ impl ReplayTape {
         Ok(())
     }
 
-    fn request(&mut self, number: usize) -> Result<&mut Recorded, String> {
+    fn request(&mut self, number: usize) -> Result<&mut RecordedRequest, String> {
         let unknown = || format!("request {number} was not begun");
         self.requests.get_mut(number).ok_or_else(unknown)
     }
@@ -187,9 +187,9 @@ impl ReplayTape {
         is_strict: bool,
     ) -> Result<ReplayedReply, ModelError> {
         let now = parts(request);
-        let unused = |recorded: &&Recorded| !recorded.is_used;
-        let difference = |recorded: &Recorded| first_difference(&self.parts, &recorded.parts, &now);
-        let same = |recorded: &Recorded| !recorded.is_used && difference(recorded).is_none();
+        let unused = |recorded: &&RecordedRequest| !recorded.is_used;
+        let difference = |recorded: &RecordedRequest| first_difference(&self.parts, &recorded.parts, &now);
+        let same = |recorded: &RecordedRequest| !recorded.is_used && difference(recorded).is_none();
         let number = self.requests.iter().position(same).or_else(|| {
             let next = self.requests.iter().find(unused)?;
             self.requests

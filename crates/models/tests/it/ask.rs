@@ -8,7 +8,7 @@ use std::{
 use futures_util::StreamExt;
 use haft_contract::{BoxFuture, CancellationToken, Content};
 use haft_models::{
-    Anthropic, Assembler, Clock, Conversation, Http, HttpOptions, Model, ModelError, ModelEvent,
+    Anthropic, Assembler, RetryClock, Conversation, Http, HttpOptions, Model, ModelError, ModelEvent,
     ModelRequest, OpenAi, Prefix, Reply, Retry, RetryPolicy, ToolCall,
     anthropic::AnthropicOptions,
     openai::{OpenAiOptions, Quirks},
@@ -105,7 +105,7 @@ pub(crate) struct Instant {
     pub(crate) waits: Mutex<Vec<Duration>>,
 }
 
-impl Clock for Instant {
+impl RetryClock for Instant {
     fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {
         self.waits.lock().unwrap().push(duration);
         Box::pin(std::future::ready(()))

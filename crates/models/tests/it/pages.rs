@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use haft_contract::{FetchWeb, WebRequest};
+use haft_contract::{WebFetcher, WebRequest};
 use haft_models::{HttpOptions, WebClient};
 use haft_testkit::http::{HttpFake, HttpReply, header};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};

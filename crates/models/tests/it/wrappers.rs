@@ -3,8 +3,8 @@ use std::{sync::Arc, time::Duration};
 use futures_util::StreamExt;
 use haft_contract::{BoxFuture, CancellationToken, Content};
 use haft_models::{
-    Clock, Conversation, ErrorKind, Fallback, Model, ModelRequest, Prefix, Recorder, Replay, Retry,
-    RetryPolicy, Scripted, SystemBlock, ToolResult,
+    RetryClock, Conversation, ErrorKind, Fallback, Model, ModelRequest, Prefix, Recorder, Replay, Retry,
+    RetryPolicy, ScriptedModel, SystemBlock, ToolResult,
 };
 
 use crate::ask::{Heard, Instant, ask, request, retrying};
@@ -48,7 +48,7 @@ async fn session(model: &dyn Model, result: &str) -> Vec<Heard> {
 
 #[tokio::test]
 async fn a_script_is_said_turn_by_turn() {
-    let scripted = Scripted::parse(LOOK_AND_SAY).unwrap();
+    let scripted = ScriptedModel::parse(LOOK_AND_SAY).unwrap();
     let (model, _) = retrying(scripted.clone());
     let heard = session(&model, "text").await;
     assert_eq!(heard[0].text(), "Let me see.");
@@ -72,13 +72,13 @@ async fn a_script_is_said_turn_by_turn() {
 
 #[test]
 fn a_script_that_is_wrong_says_where() {
-    let error = Scripted::parse(r#"{"turns": [{"contents": []}]}"#).unwrap_err();
+    let error = ScriptedModel::parse(r#"{"turns": [{"contents": []}]}"#).unwrap_err();
     let text = error.to_string();
     assert!(
         text.starts_with("the script: unknown field `contents`"),
         "{text}"
     );
-    let error = Scripted::open("no/such/file".as_ref()).unwrap_err();
+    let error = ScriptedModel::open("no/such/file".as_ref()).unwrap_err();
     assert!(
         error.to_string().starts_with("the script no/such/file: "),
         "{error}"
@@ -91,7 +91,7 @@ async fn a_script_that_fails_after_a_call_is_cut_off_there() {
         "content": [{"type": "tool_use", "id": "a", "name": "Read", "input": {"x": 1}}],
         "error": {"kind": "connection", "message": "lost"}
     }]}"#;
-    let (model, _) = retrying(Scripted::parse(script).unwrap());
+    let (model, _) = retrying(ScriptedModel::parse(script).unwrap());
     let heard = ask(&model, request()).await;
     assert_eq!(heard.notes(), ["cut off: lost"]);
     assert_eq!(heard.calls(), [r#"a Read {"x":1}"#]);
@@ -101,9 +101,9 @@ async fn a_script_that_fails_after_a_call_is_cut_off_there() {
 async fn another_model_takes_over_from_one_that_is_overloaded_and_stays() {
     let busy = r#"{"error": {"kind": "overloaded", "message": "busy"}}"#;
     let script = format!(r#"{{"turns": [{busy}, {busy}, {busy}, {{"content": []}}]}}"#);
-    let first = Scripted::parse(&script).unwrap();
+    let first = ScriptedModel::parse(&script).unwrap();
     let says = |text: &str| format!(r#"{{"content": [{{"type": "text", "text": "{text}"}}]}}"#);
-    let second = Scripted::parse(&format!(
+    let second = ScriptedModel::parse(&format!(
         r#"{{"turns": [{}, {}]}}"#,
         says("one"),
         says("two")
@@ -137,16 +137,16 @@ async fn another_model_takes_over_from_one_that_is_overloaded_and_stays() {
 
 #[tokio::test]
 async fn another_model_does_not_help_against_a_wrong_key_nor_after_a_call() {
-    let other = || Arc::new(Scripted::parse(r#"{"turns": [{"content": []}]}"#).unwrap());
+    let other = || Arc::new(ScriptedModel::parse(r#"{"turns": [{"content": []}]}"#).unwrap());
     let wrong_key =
-        Scripted::parse(r#"{"turns": [{"error": {"kind": "auth", "message": "no"}}]}"#).unwrap();
+        ScriptedModel::parse(r#"{"turns": [{"error": {"kind": "auth", "message": "no"}}]}"#).unwrap();
     let model = Fallback::new(Arc::new(wrong_key)).then(other(), "other");
     assert_eq!(ask(&model, request()).await.kind(), Some(ErrorKind::Auth));
     let late = r#"{"turns": [{
         "content": [{"type": "tool_use", "name": "Read", "input": {"x": 1}}],
         "error": {"kind": "overloaded", "message": "busy"}
     }]}"#;
-    let model = Fallback::new(Arc::new(Scripted::parse(late).unwrap())).then(other(), "other");
+    let model = Fallback::new(Arc::new(ScriptedModel::parse(late).unwrap())).then(other(), "other");
     let heard = ask(&model, request()).await;
     assert_eq!(
         (heard.kind(), heard.handed_out.len()),
@@ -157,7 +157,7 @@ async fn another_model_does_not_help_against_a_wrong_key_nor_after_a_call() {
 /// A recorded session, and the path of its recording.
 async fn recorded(dir: &tempfile::TempDir) -> (Vec<Heard>, std::path::PathBuf) {
     let path = dir.path().join("session.jsonl");
-    let scripted = Arc::new(Scripted::parse(LOOK_AND_SAY).unwrap());
+    let scripted = Arc::new(ScriptedModel::parse(LOOK_AND_SAY).unwrap());
     let recorder = Recorder::create(scripted, &path).unwrap();
     let (model, _) = retrying(recorder);
     (session(&model, "text").await, path)
@@ -234,7 +234,7 @@ async fn requests_of_a_recording_may_come_in_another_order() {
     };
     let says = |text: &str| format!(r#"{{"content": [{{"type": "text", "text": "{text}"}}]}}"#);
     let script = format!(r#"{{"turns": [{}, {}]}}"#, says("one"), says("two"));
-    let recorder = Recorder::create(Arc::new(Scripted::parse(&script).unwrap()), &path).unwrap();
+    let recorder = Recorder::create(Arc::new(ScriptedModel::parse(&script).unwrap()), &path).unwrap();
     ask(&recorder, asked("1")).await;
     ask(&recorder, asked("2")).await;
     let replay = Replay::open(&path).unwrap();
@@ -287,7 +287,7 @@ async fn a_recording_that_cannot_be_written_is_an_error_not_a_loss() {
             Ok(())
         }
     }
-    let scripted = Arc::new(Scripted::parse(LOOK_AND_SAY).unwrap());
+    let scripted = Arc::new(ScriptedModel::parse(LOOK_AND_SAY).unwrap());
     let recorder = Recorder::new(scripted, Box::new(Full)).unwrap();
     let error = ask(&recorder, request()).await.error.unwrap();
     assert_eq!(
@@ -300,7 +300,7 @@ async fn a_recording_that_cannot_be_written_is_an_error_not_a_loss() {
 async fn being_told_to_stop_ends_the_wait_for_a_retry() {
     #[derive(Debug)]
     struct Never(CancellationToken);
-    impl Clock for Never {
+    impl RetryClock for Never {
         fn sleep(&self, _: Duration) -> BoxFuture<'_, ()> {
             // The one that waits is stopped.
             self.0.cancel();
@@ -312,7 +312,7 @@ async fn being_told_to_stop_ends_the_wait_for_a_retry() {
     }
     let cancel = CancellationToken::new();
     let busy =
-        Scripted::parse(r#"{"turns": [{"error": {"kind": "overloaded", "message": "busy"}}]}"#)
+        ScriptedModel::parse(r#"{"turns": [{"error": {"kind": "overloaded", "message": "busy"}}]}"#)
             .unwrap();
     let clock = Arc::new(Never(cancel.clone()));
     let model = Retry::with_clock(Arc::new(busy), RetryPolicy::default(), clock);
@@ -328,7 +328,7 @@ async fn a_server_that_was_there_once_is_waited_for() {
     let script = format!(
         r#"{{"turns": [{{"content": [{{"type": "text", "text": "here"}}]}}, {refusals}]}}"#
     );
-    let (model, clock) = retrying(Scripted::parse(&script).unwrap());
+    let (model, clock) = retrying(ScriptedModel::parse(&script).unwrap());
     assert!(ask(&model, request()).await.error.is_none());
     let error = ask(&model, request()).await.error.unwrap();
     assert_eq!(error.kind, ErrorKind::Refused);

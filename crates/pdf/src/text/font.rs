@@ -7,7 +7,7 @@ use hayro_syntax::object::{Array, Dict, Name, Object, Stream, String as PdfStrin
 
 use super::{
     encoding::BaseEncoding,
-    font_program::{self, Meanings},
+    font_program::{self, CodeMap},
     glyph_names, metrics,
 };
 
@@ -31,7 +31,7 @@ pub(super) struct TextFont {
 enum FontKind {
     /// A simple font: one byte per code.
     Simple {
-        meanings: Box<Meanings>,
+        meanings: Box<CodeMap>,
         advances: Box<[f32; 256]>,
     },
     /// A composite font: the encoding determines the number of bytes per code.
@@ -244,7 +244,7 @@ fn simple(font: &Dict<'_>, to_unicode: Option<CMap>) -> TextFont {
     }
 }
 
-fn simple_meanings(font: &Dict<'_>, descriptor: &Dict<'_>, name: &str) -> Meanings {
+fn simple_meanings(font: &Dict<'_>, descriptor: &Dict<'_>, name: &str) -> CodeMap {
     let encoding = font.get::<Object<'_>>("Encoding");
     let (base, differences) = match encoding {
         Some(Object::Name(name)) => (BaseEncoding::named(&name), None),
@@ -312,7 +312,7 @@ fn expanded(character: char) -> String {
     }
 }
 
-fn program_meanings(descriptor: &Dict<'_>) -> Option<Meanings> {
+fn program_meanings(descriptor: &Dict<'_>) -> Option<CodeMap> {
     if let Some(program) = descriptor.get::<Stream<'_>>("FontFile") {
         return font_program::of_type1(&program.decoded_data().ok()?);
     }
@@ -324,7 +324,7 @@ fn simple_advances(
     font: &Dict<'_>,
     descriptor: &Dict<'_>,
     name: &str,
-    meanings: &Meanings,
+    meanings: &CodeMap,
 ) -> [f32; 256] {
     // A Type 3 font, whose glyphs are drawn by the PDF, defines its own unit.
     let matrix = font.get::<Array<'_>>("FontMatrix");

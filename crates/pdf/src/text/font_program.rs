@@ -8,13 +8,13 @@ use memchr::memmem;
 use super::{encoding::BaseEncoding, glyph_names};
 
 /// The text of each code.
-pub(super) type Meanings = [Option<String>; 256];
+pub(super) type CodeMap = [Option<String>; 256];
 
-pub(super) const NO_MEANINGS: Meanings = [const { None }; 256];
+pub(super) const NO_MEANINGS: CodeMap = [const { None }; 256];
 
 /// Reads the encoding of a Type 1 program. It is PostScript, whose clear-text part contains lines
 /// like `dup 65 /A put`.
-pub(super) fn of_type1(program: &[u8]) -> Option<Meanings> {
+pub(super) fn of_type1(program: &[u8]) -> Option<CodeMap> {
     let start = memmem::find(program, b"/Encoding")?;
     let text = &program[start + b"/Encoding".len()..];
     let words = text.split(|byte| byte.is_ascii_whitespace());
@@ -41,7 +41,7 @@ pub(super) fn of_type1(program: &[u8]) -> Option<Meanings> {
     meanings.iter().any(Option::is_some).then_some(meanings)
 }
 
-fn standard() -> Meanings {
+fn standard() -> CodeMap {
     let mut meanings = NO_MEANINGS;
     for (code, meaning) in (0_u8..=255).zip(&mut meanings) {
         *meaning = BaseEncoding::Standard.character(code).map(String::from);
@@ -50,7 +50,7 @@ fn standard() -> Meanings {
 }
 
 /// Reads the encoding of a compact font program (CFF) from its tables of glyphs, names and codes.
-pub(super) fn of_cff(program: &[u8]) -> Option<Meanings> {
+pub(super) fn of_cff(program: &[u8]) -> Option<CodeMap> {
     let header = usize::from(*program.get(2)?);
     let (_, names_end) = index(program, header)?;
     let (tops, tops_end) = index(program, names_end)?;

@@ -68,12 +68,12 @@ pub(super) struct PageWalk<'c> {
     line: Matrix,
     /// The replacement texts (`ActualText`) of the open marked content. Each is recorded once,
     /// instead of the characters that are drawn.
-    meant: Vec<Option<MeantText>>,
+    meant: Vec<Option<ActualText>>,
     forms: Vec<ObjectIdentifier>,
     pub(super) glyphs: Vec<ShownGlyph>,
 }
 
-struct MeantText {
+struct ActualText {
     text: String,
     is_shown: bool,
 }
@@ -217,7 +217,7 @@ impl<'c> PageWalk<'c> {
         };
         let meant = properties.and_then(|dict| dict.get::<PdfString<'_>>("ActualText"));
         if self.meant.len() < STATES {
-            self.meant.push(meant.map(|meant| MeantText {
+            self.meant.push(meant.map(|meant| ActualText {
                 text: super::string_text(meant.as_bytes()),
                 is_shown: false,
             }));

@@ -1,6 +1,6 @@
 //! Files of which part is lost are said to be damaged, and what is lost is named; a scan is not.
 
-use haft_pdf::{Failure, PdfReading, answer::Refusal, child::AskError};
+use haft_pdf::{PageFailure, PdfReading, answer::UnreadableReason, child::PdfReadError};
 
 use crate::{
     ask,
@@ -10,7 +10,7 @@ use crate::{
 /// In words: what a reader would conclude.
 fn verdict(file: &[u8]) -> String {
     match ask(file, None) {
-        Err(AskError::Refused(refusal)) => format!("refused: {refusal}"),
+        Err(PdfReadError::Refused(refusal)) => format!("refused: {refusal}"),
         Err(error) => panic!("{error}"),
         Ok(document) => {
             let PdfReading {
@@ -27,11 +27,11 @@ fn verdict(file: &[u8]) -> String {
                 words += &match (page.text.is_empty(), page.failure) {
                     (false, None) => format!("; {} text", page.number),
                     (true, None) => format!("; {} no text", page.number),
-                    (is_empty, Some(Failure::Damaged(why))) => {
+                    (is_empty, Some(PageFailure::Damaged(why))) => {
                         let text = if is_empty { "no text" } else { "text" };
                         format!("; {} {text}, damaged: {why}", page.number)
                     }
-                    (_, Some(Failure::Unreadable(why))) => {
+                    (_, Some(PageFailure::Unreadable(why))) => {
                         format!("; {} unreadable: {why}", page.number)
                     }
                 };
@@ -54,7 +54,7 @@ fn a_file_that_was_cut_off_is_damaged_wherever_the_cut_is() {
         let closing = file.len() - b"startxref\n1234\n%%EOF\n".len();
         for length in (20..closing).step_by(23) {
             match ask(&file[..length], None) {
-                Err(AskError::Refused(Refusal::Damaged(why))) => {
+                Err(PdfReadError::Refused(UnreadableReason::Damaged(why))) => {
                     assert!(why.contains("cut off"), "{length}: {why}");
                 }
                 Err(error) => panic!("{length}: {error}"),

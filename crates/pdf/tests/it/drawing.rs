@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_pdf::child::{self, AskError, PdfLimits};
+use haft_pdf::child::{self, PdfReadError, PdfLimits};
 
 use crate::written::{pdf, scan};
 
@@ -47,7 +47,7 @@ fn pdftoppm() -> Option<PathBuf> {
 
 const NO_PDFTOPPM: &str = "pages drawn by pdftoppm: no poppler-utils";
 
-fn draw(drawer: &Path, pdf: &[u8], page: u32) -> Result<Vec<u8>, AskError> {
+fn draw(drawer: &Path, pdf: &[u8], page: u32) -> Result<Vec<u8>, PdfReadError> {
     let program = env::current_exe().unwrap();
     let limits = PdfLimits::default();
     child::draw(&program, drawer, pdf, page, 300, &limits, &|| false)
@@ -81,6 +81,6 @@ fn what_pdftoppm_cannot_draw_is_an_error() {
     };
     for file in [&b"%PDF-1.4\nnothing else"[..], &scan(1)] {
         let error = draw(&drawer, file, 2).unwrap_err();
-        assert!(matches!(error, AskError::Crashed(_)), "{error}");
+        assert!(matches!(error, PdfReadError::Crashed(_)), "{error}");
     }
 }

@@ -4,7 +4,7 @@
 
 use haft_pdf::{
     Pages, PdfReading, PdfRequest,
-    answer::{PdfAnswer, Refusal, give, understand},
+    answer::{PdfAnswer, UnreadableReason, give, understand},
 };
 
 const AT_MOST: usize = 20;
@@ -13,7 +13,7 @@ const AT_MOST: usize = 20;
 /// as it may: it is a child's end.
 pub(crate) fn check(
     bytes: &[u8],
-    read: impl Fn(&[u8], &PdfRequest) -> Option<Result<PdfReading, Refusal>>,
+    read: impl Fn(&[u8], &PdfRequest) -> Option<Result<PdfReading, UnreadableReason>>,
 ) {
     let pages = std::str::from_utf8(bytes).ok().and_then(list_of_pages);
     let some = Pages::parse("1-3,7", AT_MOST).ok();

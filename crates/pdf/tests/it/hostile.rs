@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_pdf::child::{self, AskError, PdfLimits};
+use haft_pdf::child::{self, PdfReadError, PdfLimits};
 
 use crate::{
     ask_within, request,
@@ -46,7 +46,7 @@ fn damaged_files_end_in_an_error_or_an_answer() {
     for file in files {
         match ask_within(&file, None, &short()) {
             Ok(_) => answered += 1,
-            Err(AskError::Refused(_) | AskError::Crashed(_) | AskError::TimedOut(_)) => {}
+            Err(PdfReadError::Refused(_) | PdfReadError::Crashed(_) | PdfReadError::TimedOut(_)) => {}
             Err(error) => panic!("{error}"),
         }
     }
@@ -176,7 +176,7 @@ fn a_child_can_be_cancelled() {
     let began = Instant::now();
     let cancelled = || began.elapsed() > Duration::from_millis(100);
     let error = child::ask(&script.0, b"x", &request(None), &limits, &cancelled).unwrap_err();
-    assert!(matches!(error, AskError::Cancelled), "{error}");
+    assert!(matches!(error, PdfReadError::Cancelled), "{error}");
     assert!(began.elapsed() < Duration::from_secs(5));
 }
 
@@ -227,7 +227,7 @@ fn a_bomb_goes_off_in_the_child() {
     );
     match ask_within(&file, None, &short()) {
         Ok(document) => assert_eq!(document.pages[0].text, ""),
-        Err(AskError::Refused(_) | AskError::Crashed(_) | AskError::TimedOut(_)) => {}
+        Err(PdfReadError::Refused(_) | PdfReadError::Crashed(_) | PdfReadError::TimedOut(_)) => {}
         Err(error) => panic!("{error}"),
     }
 }

@@ -25,7 +25,7 @@ use std::{env, fs, path::Path};
 
 use haft_pdf::{
     Pages, PdfReading, PdfRequest,
-    child::{self, ARGUMENT, AskError, PdfLimits},
+    child::{self, ARGUMENT, PdfReadError, PdfLimits},
 };
 
 /// Not a test: what the binary does when it is called as a child. The name is also the filter that
@@ -48,11 +48,11 @@ fn request(pages: Option<&str>) -> PdfRequest {
     }
 }
 
-fn ask(pdf: &[u8], pages: Option<&str>) -> Result<PdfReading, AskError> {
+fn ask(pdf: &[u8], pages: Option<&str>) -> Result<PdfReading, PdfReadError> {
     ask_within(pdf, pages, &PdfLimits::default())
 }
 
-fn ask_within(pdf: &[u8], pages: Option<&str>, limits: &PdfLimits) -> Result<PdfReading, AskError> {
+fn ask_within(pdf: &[u8], pages: Option<&str>, limits: &PdfLimits) -> Result<PdfReading, PdfReadError> {
     let program = env::current_exe().unwrap();
     child::ask(&program, pdf, &request(pages), limits, &|| false)
 }
@@ -68,8 +68,8 @@ fn the_seeds_of_the_fuzzer_break_no_promise() {
             let limits = PdfLimits::default();
             match child::ask(&program, bytes, request, &limits, &|| false) {
                 Ok(document) => Some(Ok(document)),
-                Err(AskError::Refused(refusal)) => Some(Err(refusal)),
-                Err(AskError::Crashed(_) | AskError::TimedOut(_)) => None,
+                Err(PdfReadError::Refused(refusal)) => Some(Err(refusal)),
+                Err(PdfReadError::Crashed(_) | PdfReadError::TimedOut(_)) => None,
                 Err(error) => panic!("{error}"),
             }
         });

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use haft_pdf::child::{self, AskError, PdfLimits};
+use haft_pdf::child::{self, PdfReadError, PdfLimits};
 
 use crate::{
     ask, ask_within,
@@ -82,9 +82,9 @@ fn what_is_no_reader_is_said_to_be_none() {
     let request = crate::request(None);
     let limits = PdfLimits::default();
     let error = child::ask("/bin/true".as_ref(), b"", &request, &limits, &|| false).unwrap_err();
-    assert!(matches!(error, AskError::NotAReader(_)), "{error}");
+    assert!(matches!(error, PdfReadError::NotAReader(_)), "{error}");
     let error = child::ask("/no/such".as_ref(), b"", &request, &limits, &|| false).unwrap_err();
-    assert!(matches!(error, AskError::Io(_)), "{error}");
+    assert!(matches!(error, PdfReadError::Io(_)), "{error}");
     let error = ask_within(b"hello", None, &limits).unwrap_err();
-    assert!(matches!(error, AskError::Refused(_)), "{error}");
+    assert!(matches!(error, PdfReadError::Refused(_)), "{error}");
 }

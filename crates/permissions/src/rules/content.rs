@@ -6,7 +6,7 @@
 
 use haft_contract::{RuleMatch, ToolSpec};
 
-use super::{Bases, Domain, List, PathPattern, RuleClass, RuleContent, Wildcard, rule::collapse};
+use super::{PatternBases, DomainPattern, List, PathPattern, RuleClass, RuleContent, Wildcard, rule::collapse};
 
 /// The parameters that are the subject of a call: a rule gives their pattern without the parameter
 /// name.
@@ -22,14 +22,14 @@ const COMMAND_PARAMETERS: [&str; 4] = [
 
 /// A content whose meaning the tool determines.
 #[derive(Debug, Clone)]
-pub struct OpenContent {
+pub struct UnresolvedContent {
     text: String,
     list: List,
-    bases: Bases,
+    bases: PatternBases,
 }
 
-impl OpenContent {
-    pub(super) fn new(text: String, list: List, bases: &Bases) -> Self {
+impl UnresolvedContent {
+    pub(super) fn new(text: String, list: List, bases: &PatternBases) -> Self {
         Self {
             text,
             list,
@@ -119,8 +119,8 @@ impl OpenContent {
     }
 
     /// Returns the host pattern, if the content has the form `domain:HOST`.
-    pub(crate) fn domain(&self) -> Option<Domain> {
-        self.text.strip_prefix("domain:").map(Domain::new)
+    pub(crate) fn domain(&self) -> Option<DomainPattern> {
+        self.text.strip_prefix("domain:").map(DomainPattern::new)
     }
 
     fn only_parameter(&self) -> Result<RuleContent, String> {

@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A host pattern: a name, `*.name` for all subdomains, `*` for all hosts; any other `*` matches
 /// within one label. All spellings of an address, with brackets or without, are the same pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Domain(String);
+pub struct DomainPattern(String);
 
-impl Domain {
+impl DomainPattern {
     /// Parses a pattern.
     pub fn new(pattern: &str) -> Self {
         Self(canonical(pattern.trim()))
@@ -37,7 +37,7 @@ impl Domain {
     }
 }
 
-impl std::fmt::Display for Domain {
+impl std::fmt::Display for DomainPattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
@@ -108,14 +108,14 @@ pub(crate) fn in_url(host: &str) -> String {
 
 /// The target of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct UrlTarget {
     /// The host as written, without the port; an IPv6 address in canonical form, without brackets.
     pub host: String,
     /// The reason why no rule may allow the target, if any.
     pub odd: Option<&'static str>,
 }
 
-impl Target {
+impl UrlTarget {
     /// Returns the target of a text without a host, which no rule can allow.
     pub fn none() -> Self {
         Self {
@@ -127,7 +127,7 @@ impl Target {
 
 /// Returns the target of a URL; `None` if it has no host. Parses strictly: a host that two parsers
 /// could read differently is never allowed.
-pub fn target(url: &str) -> Option<Target> {
+pub fn target(url: &str) -> Option<UrlTarget> {
     let (scheme, rest) = url.trim().split_once("://")?;
     let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
     let authority = &rest[..end];
@@ -159,7 +159,7 @@ pub fn target(url: &str) -> Option<Target> {
     } else {
         bad_host
     };
-    Some(Target { host, odd })
+    Some(UrlTarget { host, odd })
 }
 
 /// Returns the host after a `[`, and the reason why it is invalid, if it is.
@@ -207,7 +207,7 @@ mod tests {
         ];
         for (pattern, host, expected) in cases {
             assert_eq!(
-                Domain::new(pattern).matches(host),
+                DomainPattern::new(pattern).matches(host),
                 expected,
                 "{pattern} {host}"
             );
@@ -243,8 +243,8 @@ mod tests {
         ];
         for (one, others) in same {
             for other in others {
-                assert!(Domain::new(one).matches(other), "{one} {other}");
-                assert!(Domain::new(other).matches(one), "{other} {one}");
+                assert!(DomainPattern::new(one).matches(other), "{one} {other}");
+                assert!(DomainPattern::new(other).matches(one), "{other} {one}");
             }
         }
         let different = [
@@ -258,10 +258,10 @@ mod tests {
             ("127.0.0.1", "[127.0.0.1"),
         ];
         for (one, other) in different {
-            assert!(!Domain::new(one).matches(other), "{one} {other}");
+            assert!(!DomainPattern::new(one).matches(other), "{one} {other}");
         }
-        assert!(Domain::new("*").matches("[::1]"));
-        assert_eq!(Domain::new("[0:0::1]").to_string(), "::1");
+        assert!(DomainPattern::new("*").matches("[::1]"));
+        assert_eq!(DomainPattern::new("[0:0::1]").to_string(), "::1");
     }
 
     #[test]

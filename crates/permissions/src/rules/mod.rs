@@ -7,20 +7,20 @@ mod path;
 mod rule;
 mod wildcard;
 
-use haft_contract::{Hidden, HiddenFiles, HiddenRules, HomeControl, ToolSpec};
+use haft_contract::{HiddenFilter, HiddenFiles, HiddenRules, HomeControl, ToolSpec};
 
 use std::{borrow::Cow, collections::HashSet, path::Path, sync::Arc};
 
-pub use content::OpenContent;
+pub use content::UnresolvedContent;
 pub(super) use content::parameters;
 pub(crate) use domain::in_url;
-pub use domain::{Domain, Target, target};
+pub use domain::{DomainPattern, UrlTarget, target};
 pub use haft_contract::RuleList as List;
-pub use haft_settings::{Bases, RuleSource, Scope};
+pub use haft_settings::{PatternBases, RuleSource, SettingsScope};
 pub use names::{RuleClass, is_known};
-pub use path::{Anchor, PathPattern};
+pub use path::{PathAnchor, PathPattern};
 pub(crate) use rule::collapse;
-pub use rule::{Rule, RuleContent, RuleProblem, ToolName, split_list, split_rule};
+pub use rule::{Rule, RuleContent, RuleProblem, ToolSelector, split_list, split_rule};
 pub use wildcard::Wildcard;
 
 /// The rules in force.
@@ -75,7 +75,7 @@ impl Rules {
         list: List,
         text: &str,
         source: RuleSource,
-        bases: &Bases,
+        bases: &PatternBases,
     ) -> Result<(), RuleProblem> {
         let text = current_name(text);
         let rule = Rule::parse(list, &text, source, bases)?;
@@ -99,7 +99,7 @@ impl Rules {
     pub fn resolve_for_tools(&mut self, tools: &[ToolSpec]) -> Vec<RuleProblem> {
         let mut problems = Vec::new();
         self.retain(|rule| {
-            let ToolName::One(name) = &rule.tool else {
+            let ToolSelector::One(name) = &rule.tool else {
                 return true;
             };
             let mut called = tools.iter();
@@ -148,16 +148,16 @@ impl Rules {
     }
 
     /// Files that deny rules of these classes name.
-    pub fn hidden_by_classes(self: &Arc<Self>, classes: &'static [RuleClass]) -> Hidden {
+    pub fn hidden_by_classes(self: &Arc<Self>, classes: &'static [RuleClass]) -> HiddenFilter {
         let denied = DeniedPaths {
             rules: Arc::clone(self),
             classes,
         };
         let none = denied.patterns().next().is_none();
         if none {
-            return Hidden::default();
+            return HiddenFilter::default();
         }
-        Hidden::from_rules(denied)
+        HiddenFilter::from_rules(denied)
     }
 
     /// What they say of files of a checkout counts for those of its copy too.
@@ -172,11 +172,11 @@ impl Rules {
     /// Only the administrator's rules count, now and later.
     pub fn close(&mut self) {
         self.closed = true;
-        self.retain(|rule| rule.source.scope == Scope::Managed);
+        self.retain(|rule| rule.source.scope == SettingsScope::Managed);
     }
 
     fn takes(&self, rule: &Rule) -> bool {
-        !self.closed || rule.source.scope == Scope::Managed
+        !self.closed || rule.source.scope == SettingsScope::Managed
     }
 
     /// Leaves out what does not pass.
@@ -190,7 +190,7 @@ impl Rules {
     pub fn extend(&mut self, other: Self) {
         if other.closed {
             self.closed = true;
-            self.retain(|rule| rule.list != List::Allow || rule.source.scope == Scope::Managed);
+            self.retain(|rule| rule.list != List::Allow || rule.source.scope == SettingsScope::Managed);
         }
         for rule in other.rules {
             if self.takes(&rule) && self.known.insert(key(&rule)) {
@@ -238,7 +238,7 @@ impl HiddenRules for DeniedPaths {
 }
 
 /// What makes two rules the same. The file belongs to it: it says where patterns start.
-type RuleKey = (List, Scope, Option<Arc<Path>>, String);
+type RuleKey = (List, SettingsScope, Option<Arc<Path>>, String);
 
 fn key(rule: &Rule) -> RuleKey {
     let RuleSource { scope, file, .. } = &rule.source;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use haft_contract::{GlobStart, PathGlob};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::{Bases, List};
+use super::{PatternBases, List};
 use haft_settings::resolve;
 
 /// No pattern a person writes names this file but by naming all of them.
@@ -17,14 +17,14 @@ const WILD: [char; 4] = ['*', '?', '[', '\\'];
 /// A path pattern, bound to the directory it starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathPattern {
-    anchor: Anchor,
+    anchor: PathAnchor,
     /// From the directory as it is called, and from where that really is.
-    starts: Vec<Start>,
+    starts: Vec<AnchoredGlob>,
 }
 
 /// A pattern from one directory.
 #[derive(Debug, Clone)]
-struct Start {
+struct AnchoredGlob {
     base: PathBuf,
     matcher: Gitignore,
     /// The one path it names, if it holds no wildcard.
@@ -37,17 +37,17 @@ struct Start {
     pattern: String,
 }
 
-impl PartialEq for Start {
+impl PartialEq for AnchoredGlob {
     fn eq(&self, other: &Self) -> bool {
         (&self.base, &self.pattern) == (&other.base, &other.pattern)
     }
 }
 
-impl Eq for Start {}
+impl Eq for AnchoredGlob {}
 
 /// How the pattern is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Anchor {
+pub enum PathAnchor {
     /// `//p`
     Root,
     /// `~/p`
@@ -60,24 +60,24 @@ pub enum Anchor {
 
 impl PathPattern {
     /// Reads a pattern; the error says what is wrong with it.
-    pub fn new(pattern: &str, list: List, bases: &Bases) -> Result<Self, String> {
+    pub fn new(pattern: &str, list: List, bases: &PatternBases) -> Result<Self, String> {
         if pattern.starts_with('!') {
             return Err("a pattern cannot begin with `!`".to_owned());
         }
         let (anchor, base, rest) = if let Some(rest) = pattern.strip_prefix("//") {
-            (Anchor::Root, Path::new("/"), format!("/{rest}"))
+            (PathAnchor::Root, Path::new("/"), format!("/{rest}"))
         } else if let Some(rest) = pattern.strip_prefix("~/") {
-            (Anchor::Home, bases.home.as_path(), format!("/{rest}"))
+            (PathAnchor::Home, bases.home.as_path(), format!("/{rest}"))
         } else if let Some(rest) = pattern.strip_prefix('/') {
-            (Anchor::Source, bases.slash.as_path(), format!("/{rest}"))
+            (PathAnchor::Source, bases.slash.as_path(), format!("/{rest}"))
         } else if let Some(rest) = pattern.strip_prefix("./") {
-            (Anchor::Cwd, bases.cwd.as_path(), format!("/{rest}"))
+            (PathAnchor::Cwd, bases.cwd.as_path(), format!("/{rest}"))
         } else {
-            (Anchor::Cwd, bases.cwd.as_path(), relative(pattern, list))
+            (PathAnchor::Cwd, bases.cwd.as_path(), relative(pattern, list))
         };
         let (rest, up) = without_dots(&rest)?;
         let base = base.ancestors().nth(up).unwrap_or(Path::new("/"));
-        let start = Start::new(base.to_path_buf(), &rest)?;
+        let start = AnchoredGlob::new(base.to_path_buf(), &rest)?;
         let real = resolve::resolve_links(base);
         let linked = match list {
             List::Deny | List::Ask => behind_links(&start, &real, &rest),
@@ -85,10 +85,10 @@ impl PathPattern {
         };
         let mut starts = vec![start];
         if real != base {
-            starts.push(Start::new(real, &rest)?);
+            starts.push(AnchoredGlob::new(real, &rest)?);
         }
         if let Some((base, rest)) = linked {
-            starts.push(Start::new(base, &rest)?);
+            starts.push(AnchoredGlob::new(base, &rest)?);
         }
         Ok(Self { anchor, starts })
     }
@@ -107,9 +107,9 @@ impl PathPattern {
     /// One that covers what this data says.
     pub fn of_glob(glob: &PathGlob) -> Result<Self, String> {
         let starts = glob.starts.iter();
-        let starts = starts.map(|start| Start::new(start.base.clone(), &start.pattern));
+        let starts = starts.map(|start| AnchoredGlob::new(start.base.clone(), &start.pattern));
         Ok(Self {
-            anchor: Anchor::Root,
+            anchor: PathAnchor::Root,
             starts: starts.collect::<Result<_, _>>()?,
         })
     }
@@ -131,9 +131,9 @@ impl PathPattern {
                     None => continue,
                 },
             };
-            let known = |one: &Start| one.base == base && one.pattern == pattern;
+            let known = |one: &AnchoredGlob| one.base == base && one.pattern == pattern;
             if !self.starts.iter().chain(&further).any(known)
-                && let Ok(start) = Start::new(base, &pattern)
+                && let Ok(start) = AnchoredGlob::new(base, &pattern)
             {
                 further.push(start);
             }
@@ -200,11 +200,11 @@ impl PathPattern {
 
     /// It is written as an absolute path or from the home directory.
     pub fn is_absolute(&self) -> bool {
-        matches!(self.anchor, Anchor::Root | Anchor::Home)
+        matches!(self.anchor, PathAnchor::Root | PathAnchor::Home)
     }
 }
 
-impl Start {
+impl AnchoredGlob {
     fn new(base: PathBuf, pattern: &str) -> Result<Self, String> {
         let literally = |pattern: &str| {
             let literal = !pattern.contains(WILD) && pattern.starts_with('/');
@@ -276,7 +276,7 @@ impl Start {
 /// The same pattern from where its first directories really are, if links lead there: what is
 /// denied by the name of a link is denied by its own name too. Never for what allows: the one who can
 /// make a link would say what.
-fn behind_links(start: &Start, real_base: &Path, pattern: &str) -> Option<(PathBuf, String)> {
+fn behind_links(start: &AnchoredGlob, real_base: &Path, pattern: &str) -> Option<(PathBuf, String)> {
     let below = stem(pattern);
     let real = resolve::resolve_links(&start.stem);
     if real == real_base.join(&below) {
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn patterns_are_anchored_as_they_are_written() {
-        let bases = Bases {
+        let bases = PatternBases {
             cwd: "/p".into(),
             home: "/h".into(),
             slash: "/s".into(),
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn a_pattern_follows_into_a_copy_of_the_checkout() {
-        let bases = Bases {
+        let bases = PatternBases {
             cwd: "/p".into(),
             home: "/h".into(),
             slash: "/p/s".into(),
@@ -481,7 +481,7 @@ mod tests {
         }
         symlink(root.join("real"), root.join("p")).unwrap();
         symlink(root.join("kept/[1] keys"), root.join("real/secret")).unwrap();
-        let bases = Bases {
+        let bases = PatternBases {
             cwd: root.join("p"),
             home: root.join("p"),
             slash: root.join("p"),

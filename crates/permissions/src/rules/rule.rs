@@ -5,10 +5,10 @@ use std::{borrow::Cow, fmt};
 use haft_contract::{Profile, ToolSpec};
 
 use super::{
-    Bases, Domain, List, PathPattern, RuleClass, RuleSource, Wildcard,
-    content::{OpenContent, parameters},
+    PatternBases, DomainPattern, List, PathPattern, RuleClass, RuleSource, Wildcard,
+    content::{UnresolvedContent, parameters},
 };
-use crate::Facts;
+use crate::CallFacts;
 
 /// A permission rule.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct Rule {
     /// The source of the rule.
     pub source: RuleSource,
     /// The tools to which the rule applies.
-    pub tool: ToolName,
+    pub tool: ToolSelector,
     /// The class of the rule's name.
     pub class: RuleClass,
     /// The calls of those tools to which the rule applies.
@@ -29,7 +29,7 @@ pub struct Rule {
 
 /// The tools to which a rule applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ToolName {
+pub enum ToolSelector {
     /// The tool of this name.
     One(String),
     /// All tools of an MCP server.
@@ -38,7 +38,7 @@ pub enum ToolName {
     Fitting(Wildcard),
 }
 
-impl ToolName {
+impl ToolSelector {
     /// Returns whether the rule applies to the tool of this name.
     pub fn is(&self, tool: &str) -> bool {
         match self {
@@ -74,11 +74,11 @@ pub enum RuleContent {
     /// Calls with a matching path.
     Path(Box<PathPattern>),
     /// Calls to a matching host.
-    Domain(Domain),
+    Domain(DomainPattern),
     /// Calls with a matching text: an agent kind, or a skill with its arguments.
     Text(Wildcard),
     /// Content that the tool's profile resolves.
-    Open(Box<OpenContent>),
+    Open(Box<UnresolvedContent>),
     /// Calls with a matching parameter.
     Parameter {
         /// The name of the parameter.
@@ -112,7 +112,7 @@ impl Rule {
         list: List,
         written: &str,
         source: RuleSource,
-        bases: &Bases,
+        bases: &PatternBases,
     ) -> Result<Self, RuleProblem> {
         let text = written.trim().to_owned();
         let problem = |problem: String| RuleProblem {
@@ -124,8 +124,8 @@ impl Rule {
         let (name, content) = split_rule(&text).map_err(|what| problem(what.to_owned()))?;
         let tool = tool_name(name, list).map_err(problem)?;
         let plain = match &tool {
-            ToolName::One(name) => name.as_str(),
-            ToolName::Server(_) | ToolName::Fitting(_) => "",
+            ToolSelector::One(name) => name.as_str(),
+            ToolSelector::Server(_) | ToolSelector::Fitting(_) => "",
         };
         let class = match (plain, list, &content) {
             // Write rules that deny or ask apply to all edits of the file, whichever tool makes
@@ -136,7 +136,7 @@ impl Rule {
         let content = match content {
             None => RuleContent::All,
             Some(text) => {
-                let open = OpenContent::new(text, list, bases);
+                let open = UnresolvedContent::new(text, list, bases);
                 open.read(class, plain).map_err(problem)?
             }
         };
@@ -151,7 +151,7 @@ impl Rule {
     }
 
     /// Resolves the content for the tool of a call; `None` if it has no meaning for the tool.
-    pub(crate) fn resolve_content(&self, facts: &Facts) -> Option<Cow<'_, RuleContent>> {
+    pub(crate) fn resolve_content(&self, facts: &CallFacts) -> Option<Cow<'_, RuleContent>> {
         match &self.content {
             RuleContent::Open(open) => {
                 let meaning = open.meaning(&facts.tool, facts.rules, &facts.parameters);
@@ -218,7 +218,7 @@ fn unescape(content: &str) -> String {
     text
 }
 
-fn tool_name(name: &str, list: List) -> Result<ToolName, String> {
+fn tool_name(name: &str, list: List) -> Result<ToolSelector, String> {
     if name.contains('*') {
         let after_server = name
             .strip_prefix("mcp__")
@@ -229,14 +229,14 @@ fn tool_name(name: &str, list: List) -> Result<ToolName, String> {
                 "an allow rule may hold `*` only behind mcp__SERVER__: name the tools".to_owned(),
             );
         }
-        return Ok(ToolName::Fitting(Wildcard::new(name)));
+        return Ok(ToolSelector::Fitting(Wildcard::new(name)));
     }
     if let Some(rest) = name.strip_prefix("mcp__")
         && !rest.contains("__")
     {
-        return Ok(ToolName::Server(name.to_owned()));
+        return Ok(ToolSelector::Server(name.to_owned()));
     }
-    Ok(ToolName::One(name.to_owned()))
+    Ok(ToolSelector::One(name.to_owned()))
 }
 
 /// Replaces each run of spaces and tabs outside quotes by one space.
@@ -287,11 +287,11 @@ mod tests {
     use haft_contract::RuleMatch;
 
     use super::*;
-    use crate::rules::{Rules, Scope};
+    use crate::rules::{Rules, SettingsScope};
 
     #[test]
     fn rules_are_read_or_refused_with_a_reason() {
-        let bases = Bases {
+        let bases = PatternBases {
             cwd: "/p".into(),
             home: "/h".into(),
             slash: "/p".into(),
@@ -346,7 +346,7 @@ mod tests {
         let mut table = String::new();
         for (list, text) in cases {
             let mut rules = Rules::default();
-            let added = rules.add(list, text, RuleSource::of(Scope::User), &bases);
+            let added = rules.add(list, text, RuleSource::of(SettingsScope::User), &bases);
             let mut problems = rules.resolve_for_tools(&tools);
             let said = match (added, problems.pop(), rules.is_empty()) {
                 (Ok(()), None, _) => "ok".to_owned(),

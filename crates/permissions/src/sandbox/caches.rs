@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    super::{Facts, Policy, StorePlaces, credentials, shell_facts::ShellFacts},
+    super::{CallFacts, Policy, StorePlaces, credentials, shell_facts::ShellFacts},
     paths::{permanent, unlinked},
 };
 use haft_settings::resolve;
@@ -122,7 +122,7 @@ const PRIVATE: &[&str] = &[
 ];
 
 /// Real paths of the caches that a command of this call may fill; those that it needs may be missing.
-pub(super) fn of(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
+pub(super) fn of(policy: &Policy, facts: &CallFacts) -> Vec<PathBuf> {
     let (Some(home), Some(shell)) = (policy.home.as_deref(), facts.shell.as_ref()) else {
         return Vec::new();
     };

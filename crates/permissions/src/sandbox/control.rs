@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_contract::{ControlAction, ControlNames, ControlUse};
+use haft_contract::{ControlAction, ControlNames, ControlAccess};
 use haft_settings::{git_repository, resolve};
 use haft_shell::git_config;
 
@@ -135,7 +135,7 @@ pub(super) fn names() -> ControlNames {
 }
 
 /// May a command do this to a file, as far as that decides what other programs run?
-pub(super) fn permits(used: &ControlUse<'_>, roots: &[PathBuf]) -> bool {
+pub(super) fn permits(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
     if let ControlAction::Remove { made } = used.action {
         // What it has made, and would not be obeyed where it lies, it may take away again.
         return made || is_installed(used.path, roots) || !is_kept(used.path);
@@ -227,7 +227,7 @@ fn is_installed(path: &Path, roots: &[PathBuf]) -> bool {
 
 /// Returns whether a command may add a part of a repository to a directory, or change its `HEAD`. `false` if the
 /// directory could then be a repository with settings or hooks that were not checked.
-fn may_add_part(used: &ControlUse<'_>, roots: &[PathBuf]) -> bool {
+fn may_add_part(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
     let path = used.path;
     let Some((directory, added)) = added_part(path) else {
         return true;
@@ -301,7 +301,7 @@ mod tests {
         let permits = |name: &str, action| {
             let path = root.join(name);
             let path = path.as_path();
-            let used = ControlUse {
+            let used = ControlAccess {
                 path,
                 action,
                 settings: None,
@@ -370,7 +370,7 @@ mod tests {
         let permits = |name: &str, settings| {
             let path = &root.join(name);
             let action = ControlAction::MakeFile;
-            let used = ControlUse {
+            let used = ControlAccess {
                 path,
                 action,
                 settings,

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 
 use haft_contract::SecretFile;
 use haft_settings::{
-    Bases, Problem, Scope, Settings, SettingsFile, extend_unique, resolve,
+    PatternBases, SettingsProblem, SettingsScope, Settings, SettingsFile, extend_unique, resolve,
     sandbox::{ALLOWING, LOOSENING, pointer, value},
 };
 use serde_json::Value;
 
-use super::{Excluded, SandboxSettings, SettingsHost};
+use super::{ExcludedCommand, SandboxSettings, SettingsHost};
 use crate::{
     is_protected,
     rules::{List, PathPattern, RuleClass},
@@ -20,19 +20,19 @@ use crate::{
 
 /// Which files may say something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
+enum AllowedSource {
     Anybody,
     /// Not a file of the workspace.
     User,
     Managed,
 }
 
-impl Who {
-    fn includes(self, scope: Scope) -> bool {
+impl AllowedSource {
+    fn includes(self, scope: SettingsScope) -> bool {
         match self {
             Self::Anybody => true,
             Self::User => scope.is_users(),
-            Self::Managed => scope == Scope::Managed,
+            Self::Managed => scope == SettingsScope::Managed,
         }
     }
 }
@@ -91,14 +91,14 @@ const KEYS: [(&str, &[&str]); 4] = [
 
 /// How commands are to be confined. Whether the machine can do it is for others to say.
 pub(crate) fn read(settings: &mut Settings) -> SandboxSettings {
-    let mut reading = Reading {
+    let mut reading = SandboxSettingsReader {
         settings,
         problems: Vec::new(),
         waiting: Vec::new(),
     };
     reading.look_for_unknown_keys();
     let sandbox = reading.sandbox();
-    let Reading {
+    let SandboxSettingsReader {
         problems, waiting, ..
     } = reading;
     settings.problems.extend(problems);
@@ -106,27 +106,27 @@ pub(crate) fn read(settings: &mut Settings) -> SandboxSettings {
     sandbox
 }
 
-struct Reading<'a> {
+struct SandboxSettingsReader<'a> {
     settings: &'a Settings,
-    problems: Vec<Problem>,
+    problems: Vec<SettingsProblem>,
     waiting: Vec<String>,
 }
 
 /// An entry of a list, with the file it stands in and its place there.
-struct Entry<'a> {
+struct SettingsEntry<'a> {
     layer: &'a SettingsFile,
     pointer: String,
     value: &'a Value,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> SandboxSettingsReader<'a> {
     fn sandbox(&mut self) -> SandboxSettings {
-        let enabled = self.flag("enabled", Who::Anybody);
-        let auto = self.flag("autoAllowBashIfSandboxed", Who::Anybody);
-        let managed_reads = self.flag("filesystem.allowManagedReadPathsOnly", Who::Managed);
-        let managed_hosts = self.flag("network.allowManagedDomainsOnly", Who::Managed);
+        let enabled = self.flag("enabled", AllowedSource::Anybody);
+        let auto = self.flag("autoAllowBashIfSandboxed", AllowedSource::Anybody);
+        let managed_reads = self.flag("filesystem.allowManagedReadPathsOnly", AllowedSource::Managed);
+        let managed_hosts = self.flag("network.allowManagedDomainsOnly", AllowedSource::Managed);
         let only = |managed: Option<bool>| match managed {
-            Some(true) => Some(Scope::Managed),
+            Some(true) => Some(SettingsScope::Managed),
             _ => None,
         };
         let deny_read = self.patterns("filesystem.denyRead");
@@ -134,18 +134,18 @@ impl<'a> Reading<'a> {
         let mut sandbox = SandboxSettings {
             enabled,
             trusted: self.settings.trust.runs,
-            required: self.flag("failIfUnavailable", Who::Anybody) == Some(true),
+            required: self.flag("failIfUnavailable", AllowedSource::Anybody) == Some(true),
             lets_through: auto != Some(false) && self.is_enabled_by_trust(enabled, auto),
             excluded: self.excluded(),
-            may_be_lifted: self.flag("allowUnsandboxedCommands", Who::Anybody) != Some(false),
-            files_open: self.flag("filesystem.disabled", Who::User) == Some(true),
+            may_be_lifted: self.flag("allowUnsandboxedCommands", AllowedSource::Anybody) != Some(false),
+            files_open: self.flag("filesystem.disabled", AllowedSource::User) == Some(true),
             allow_write: self.paths("filesystem.allowWrite", None),
             deny_write: self.patterns("filesystem.denyWrite"),
             deny_read,
             allow_read: self.paths("filesystem.allowRead", only(managed_reads)),
             allowed_hosts: self.hosts("network.allowedDomains", only(managed_hosts)),
             denied_hosts: self.hosts("network.deniedDomains", None),
-            strict_hosts: self.flag("network.strictAllowlist", Who::User) == Some(true),
+            strict_hosts: self.flag("network.strictAllowlist", AllowedSource::User) == Some(true),
             managed_hosts_only: managed_hosts == Some(true),
             withheld: self.withheld(),
             own_directory: vec![
@@ -167,7 +167,7 @@ impl<'a> Reading<'a> {
         if is_protected(&places.user) {
             return None;
         }
-        let bases = Bases {
+        let bases = PatternBases {
             cwd: places.cwd.clone(),
             home: places.home.clone(),
             slash: places.cwd.clone(),
@@ -228,12 +228,12 @@ impl<'a> Reading<'a> {
     }
 
     /// May this file say it? Tells why not.
-    fn may_say(&mut self, layer: &SettingsFile, key: &str, who: Who) -> bool {
+    fn may_say(&mut self, layer: &SettingsFile, key: &str, who: AllowedSource) -> bool {
         let may = who.includes(layer.scope);
         if !may {
             let whose = match who {
-                Who::Managed => "managed settings",
-                Who::Anybody | Who::User => "the user's own settings",
+                AllowedSource::Managed => "managed settings",
+                AllowedSource::Anybody | AllowedSource::User => "the user's own settings",
             };
             let what = format!("it only counts in {whose}; it is left out");
             self.warn(layer, &pointer(key), &what);
@@ -242,7 +242,7 @@ impl<'a> Reading<'a> {
     }
 
     /// A flag: the highest rank wins.
-    fn flag(&mut self, key: &str, who: Who) -> Option<bool> {
+    fn flag(&mut self, key: &str, who: AllowedSource) -> Option<bool> {
         let loose = LOOSENING.iter().find(|(name, _)| *name == key);
         let settings = self.settings;
         let mut found = None;
@@ -285,7 +285,7 @@ impl<'a> Reading<'a> {
     }
 
     /// The entries of a list that count, the highest rank first.
-    fn entries(&mut self, key: &str, only: Option<Scope>) -> Vec<Entry<'a>> {
+    fn entries(&mut self, key: &str, only: Option<SettingsScope>) -> Vec<SettingsEntry<'a>> {
         let settings: &'a Settings = self.settings;
         let pointer = pointer(key);
         let mut found = Vec::new();
@@ -304,7 +304,7 @@ impl<'a> Reading<'a> {
                 self.wait_for(key);
                 continue;
             }
-            found.extend(entries.iter().enumerate().map(|(at, value)| Entry {
+            found.extend(entries.iter().enumerate().map(|(at, value)| SettingsEntry {
                 layer,
                 pointer: format!("{pointer}/{at}"),
                 value,
@@ -317,8 +317,8 @@ impl<'a> Reading<'a> {
     fn read<T: PartialEq>(
         &mut self,
         key: &str,
-        only: Option<Scope>,
-        read: impl Fn(&Settings, &Entry<'a>) -> Result<T, String>,
+        only: Option<SettingsScope>,
+        read: impl Fn(&Settings, &SettingsEntry<'a>) -> Result<T, String>,
     ) -> Vec<T> {
         let mut found = Vec::new();
         for entry in self.entries(key, only) {
@@ -333,22 +333,22 @@ impl<'a> Reading<'a> {
         found
     }
 
-    fn excluded(&mut self) -> Vec<Excluded> {
+    fn excluded(&mut self) -> Vec<ExcludedCommand> {
         self.read("excludedCommands", None, |_, entry| {
             let text = text(entry.value)?;
             // A rule for commands, written with the tool's name or without.
             let bare = text
                 .strip_prefix(RuleClass::Commands.word())
                 .and_then(|rest| rest.strip_prefix('(')?.strip_suffix(')'));
-            Ok(Excluded::new(bare.unwrap_or(text)))
+            Ok(ExcludedCommand::new(bare.unwrap_or(text)))
         })
     }
 
-    fn hosts(&mut self, key: &str, only: Option<Scope>) -> Vec<SettingsHost> {
+    fn hosts(&mut self, key: &str, only: Option<SettingsScope>) -> Vec<SettingsHost> {
         self.read(key, only, |_, entry| SettingsHost::new(text(entry.value)?))
     }
 
-    fn paths(&mut self, key: &str, only: Option<Scope>) -> Vec<PathBuf> {
+    fn paths(&mut self, key: &str, only: Option<SettingsScope>) -> Vec<PathBuf> {
         self.read(key, only, |settings, entry| {
             let text = text(entry.value)?;
             let plain = stripped(text);
@@ -412,7 +412,7 @@ fn stripped(path: &str) -> &str {
 
 /// `/x` is absolute here, and `x` starts where the file says.
 fn pattern(settings: &Settings, layer: &SettingsFile, path: &str) -> Result<PathPattern, String> {
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: settings.places.cwd.clone(),
         home: settings.places.home.clone(),
         slash: layer.slash.clone(),

@@ -10,14 +10,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_contract::{Confined, PermissionMode};
+use haft_contract::{ConfinementProfile, PermissionMode};
 
 use super::{
     super::{
-        Facts, Policy, StorePlaces, Touched, allow, credentials,
+        CallFacts, Policy, StorePlaces, TouchedPath, allow, credentials,
         decide::path_to_ask_about,
         rules::{List, RuleClass, RuleContent},
-        shell_facts::{ShellFacts, Where},
+        shell_facts::{ShellFacts, PathLocation},
         system_files,
     },
     paths::{outermost, permanent, unlinked},
@@ -165,7 +165,7 @@ const SYSTEM: [&str; 18] = [
 
 /// Directories that are closed, and what is open in them.
 #[derive(Debug, Default)]
-pub(super) struct Homes {
+pub(super) struct HomeVisibility {
     /// Real paths, none below another.
     pub(super) closed: Vec<PathBuf>,
     /// As they are called.
@@ -175,21 +175,21 @@ pub(super) struct Homes {
 }
 
 /// What of the homes a call's command sees.
-pub(super) fn visible_homes(policy: &Policy, facts: &Facts, confined: Confined) -> Homes {
+pub(super) fn visible_homes(policy: &Policy, facts: &CallFacts, confined: ConfinementProfile) -> HomeVisibility {
     let Some(shell) = facts.shell.as_ref() else {
-        return Homes::default();
+        return HomeVisibility::default();
     };
     // In that mode nothing is asked about a path, and so nothing is closed.
     if policy.mode == PermissionMode::BypassPermissions {
-        return Homes::default();
+        return HomeVisibility::default();
     }
     let untold = reads::unknown_read(shell);
-    if confined == Confined::Workspace && untold.is_none() {
-        return Homes::default();
+    if confined == ConfinementProfile::Workspace && untold.is_none() {
+        return HomeVisibility::default();
     }
     // No one was asked about a path that the line does not show.
     let computes = untold.is_some() || reads::computes_path(shell);
-    let wide = confined == Confined::ReadOnly && computes && allow::is_harmless(policy, shell);
+    let wide = confined == ConfinementProfile::ReadOnly && computes && allow::is_harmless(policy, shell);
     let session = session(policy, wide);
     let mut open = session.open.clone();
     let called = shell
@@ -211,7 +211,7 @@ pub(super) fn visible_homes(policy: &Policy, facts: &Facts, confined: Confined) 
     }
     let closed = session.closed.iter();
     let closed = closed.filter(|closed| !open.iter().any(|open| closed.starts_with(open)));
-    Homes {
+    HomeVisibility {
         closed: closed.cloned().collect(),
         open: outermost(open),
         untold,
@@ -219,13 +219,13 @@ pub(super) fn visible_homes(policy: &Policy, facts: &Facts, confined: Confined) 
 }
 
 /// What is the same for every call of a session.
-struct Session {
+struct SessionHomes {
     closed: Vec<PathBuf>,
     open: Vec<PathBuf>,
 }
 
-fn session(policy: &Policy, wide: bool) -> Session {
-    let looked = Looked::lately(policy.home.as_deref());
+fn session(policy: &Policy, wide: bool) -> SessionHomes {
+    let looked = HomeScan::lately(policy.home.as_deref());
     let (closed, tools) = match wide {
         true => (&looked.closed_outside, &looked.tools_outside),
         false => (&looked.closed, &looked.tools),
@@ -263,7 +263,7 @@ fn session(policy: &Policy, wide: bool) -> Session {
             open.extend([path, real].into_iter().filter(|path| inside(path)));
         }
     }
-    Session { closed, open }
+    SessionHomes { closed, open }
 }
 
 fn is_inside(path: &Path, closed: &[PathBuf]) -> bool {
@@ -277,7 +277,7 @@ const BELIEVED: Duration = Duration::from_secs(1);
 const MOST_HOMES: usize = 32;
 
 /// What is there.
-struct Looked {
+struct HomeScan {
     /// The homes; real paths.
     closed: Vec<PathBuf>,
     /// The tools that live in the homes of this user, by the names that they are found by.
@@ -287,10 +287,10 @@ struct Looked {
     tools_outside: Vec<PathBuf>,
 }
 
-impl Looked {
+impl HomeScan {
     /// Looked up at most once a second.
     fn lately(home: Option<&Path>) -> Arc<Self> {
-        type Kept = (Option<PathBuf>, Instant, Arc<Looked>);
+        type Kept = (Option<PathBuf>, Instant, Arc<HomeScan>);
         static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, at, found)) = &*kept
@@ -401,10 +401,10 @@ fn at_both(path: PathBuf, closed: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
 
 /// What this very call may read, as far as its line says: it was judged, and a person or a rule let it
 /// through. Of what is behind links in the working directories, only what was asked about by its name.
-fn permitted(policy: &Policy, facts: &Facts, closed: &[PathBuf]) -> Vec<PathBuf> {
+fn permitted(policy: &Policy, facts: &CallFacts, closed: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut asked = None;
-    let mut add = |touched: &Touched| {
+    let mut add = |touched: &TouchedPath| {
         let linked = policy.is_inside(&touched.given) && !policy.is_inside(&touched.real);
         if !linked {
             found.push(touched.given.clone());
@@ -420,9 +420,9 @@ fn permitted(policy: &Policy, facts: &Facts, closed: &[PathBuf]) -> Vec<PathBuf>
     let shell = facts.shell.iter().flat_map(ShellFacts::parts);
     for path in shell.flat_map(|(_, _, paths)| paths) {
         match &path.place {
-            Where::Known(places) => places.iter().for_each(&mut add),
+            PathLocation::Known(places) => places.iter().for_each(&mut add),
             // A pattern that was not resolved: its directory, unless that is more than anyone means.
-            Where::Below(Some(places)) if !path.resolved => {
+            PathLocation::Below(Some(places)) if !path.resolved => {
                 let is_home = |path: &Path| {
                     closed.iter().any(|home| home.starts_with(path))
                         || path.parent() == Some(Path::new(credentials::HOMES))
@@ -430,7 +430,7 @@ fn permitted(policy: &Policy, facts: &Facts, closed: &[PathBuf]) -> Vec<PathBuf>
                 let places = places.iter().filter(|touched| !is_home(&touched.real));
                 places.for_each(&mut add);
             }
-            Where::Below(_) => {}
+            PathLocation::Below(_) => {}
         }
     }
     found

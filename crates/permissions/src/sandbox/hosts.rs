@@ -2,12 +2,12 @@
 
 use std::{fmt, sync::Arc};
 
-use haft_contract::{HostGlob, HostLists, HostVerdict, Hosts, JudgeHosts, PermissionMode};
+use haft_contract::{HostGlob, HostLists, HostVerdict, HostPolicy, HostEvaluator, PermissionMode};
 
 use super::{
     super::{
-        Policy, Rules, Scope,
-        rules::{Domain, List, RuleContent},
+        Policy, Rules, SettingsScope,
+        rules::{DomainPattern, List, RuleContent},
     },
     SandboxSettings,
 };
@@ -16,7 +16,7 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsHost {
     text: String,
-    domain: Domain,
+    domain: DomainPattern,
     port: Option<u16>,
 }
 
@@ -57,7 +57,7 @@ impl SettingsHost {
         }
         Ok(Self {
             text: text.to_owned(),
-            domain: Domain::new(host),
+            domain: DomainPattern::new(host),
             port,
         })
     }
@@ -77,7 +77,7 @@ impl SettingsHost {
                 Some(port) => format!("{host}:{port}"),
                 None => host.clone(),
             },
-            domain: Domain::new(host),
+            domain: DomainPattern::new(host),
             port: *port,
         }
     }
@@ -119,7 +119,7 @@ impl SettingsHosts {
         let of_rules = |list: List| {
             policy.rules.in_list(list).filter_map(move |rule| {
                 let counts =
-                    list != List::Allow || !managed_only || rule.source.scope == Scope::Managed;
+                    list != List::Allow || !managed_only || rule.source.scope == SettingsScope::Managed;
                 let domain = match &rule.content {
                     RuleContent::Domain(domain) => Some(domain.clone()),
                     RuleContent::Open(open) if tool.is_some_and(|tool| rule.tool.is(tool)) => {
@@ -165,8 +165,8 @@ impl SettingsHosts {
         }
     }
 
-    pub(super) fn judge(self) -> Hosts {
-        Hosts::from_evaluator(self)
+    pub(super) fn judge(self) -> HostPolicy {
+        HostPolicy::from_evaluator(self)
     }
 
     /// Restores the value from serializable lists.
@@ -181,7 +181,7 @@ impl SettingsHosts {
     }
 }
 
-impl JudgeHosts for SettingsHosts {
+impl HostEvaluator for SettingsHosts {
     fn evaluate(&self, host: &str, port: u16) -> HostVerdict {
         self.verdict(host, port)
     }
@@ -219,7 +219,7 @@ impl HostsByPolicy {
     }
 }
 
-impl JudgeHosts for HostsByPolicy {
+impl HostEvaluator for HostsByPolicy {
     fn evaluate(&self, host: &str, port: u16) -> HostVerdict {
         self.look_up().verdict(host, port)
     }
@@ -228,8 +228,8 @@ impl JudgeHosts for HostsByPolicy {
         self.look_up().lists()
     }
 
-    fn for_tool(&self, tool: &str) -> Option<Hosts> {
-        Some(Hosts::from_evaluator(Self {
+    fn for_tool(&self, tool: &str) -> Option<HostPolicy> {
+        Some(HostPolicy::from_evaluator(Self {
             tool: Some(tool.to_owned()),
             ..self.clone()
         }))
@@ -239,7 +239,7 @@ impl JudgeHosts for HostsByPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bases, RuleSource};
+    use crate::{PatternBases, RuleSource};
 
     #[test]
     fn hosts_are_read_with_and_without_a_port() {
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn rules_of_one_tool_count_for_it_alone() {
-        let bases = Bases {
+        let bases = PatternBases {
             cwd: "/p".into(),
             home: "/h".into(),
             slash: "/p".into(),
@@ -325,13 +325,13 @@ mod tests {
             (List::Deny, "Skill(domain:other.example)"),
         ] {
             let source = RuleSource {
-                scope: Scope::User,
+                scope: SettingsScope::User,
                 file: None,
                 line: None,
             };
             rules.add(list, text, source, &bases).unwrap();
         }
-        let all = Hosts::from_evaluator(HostsByPolicy {
+        let all = HostPolicy::from_evaluator(HostsByPolicy {
             rules: Arc::new(rules),
             sandbox: Arc::default(),
             tool: None,

@@ -30,32 +30,32 @@ const MAX_DIRECTORIES: usize = 400_000;
 const SETTLED: Duration = Duration::from_secs(3);
 
 /// The last looks, the newest first.
-pub(super) struct KeptLooks(Mutex<Vec<KeptLook>>);
+pub(super) struct ScanCache(Mutex<Vec<CachedScan>>);
 
 /// What was seen from some directories on, with some patterns.
-struct KeptLook {
-    key: LookKey,
-    listings: HashMap<OsString, Kept>,
+struct CachedScan {
+    key: ScanKey,
+    listings: HashMap<OsString, CachedListing>,
 }
 
 #[derive(PartialEq, Eq)]
-struct LookKey {
+struct ScanKey {
     roots: Vec<PathBuf>,
     hiding: Vec<PathPattern>,
     locking: Vec<PathPattern>,
 }
 
 /// A directory as it was.
-struct Kept {
-    stamp: Stamp,
-    listing: Arc<Listing>,
+struct CachedListing {
+    stamp: DirectoryStamp,
+    listing: Arc<DirectoryListing>,
     /// This scan has compared the times already, and they are the same.
     is_fresh: bool,
 }
 
 /// Which directory it was, and its times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct DirectoryStamp {
     device: u64,
     inode: u64,
     modified: (i64, i64),
@@ -64,11 +64,11 @@ struct Stamp {
 
 /// What a directory holds.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
+pub(super) struct DirectoryListing {
     /// How many entries there are.
     pub(super) entries: usize,
     /// Those that are worth a look.
-    pub(super) notable: Vec<Notable>,
+    pub(super) notable: Vec<ListingMatch>,
     /// It exists, and what it holds could not be read.
     pub(super) is_unreadable: bool,
 }
@@ -83,15 +83,15 @@ pub(super) enum EntryKind {
 
 /// An entry that is worth a look.
 #[derive(Debug)]
-pub(super) struct Notable {
+pub(super) struct ListingMatch {
     pub(super) name: OsString,
     pub(super) kind: EntryKind,
-    pub(super) why: Why,
+    pub(super) why: MatchReason,
 }
 
 /// Why an entry is worth a look: by its path alone, so that it stays true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum MatchReason {
     /// A pattern hides it.
     Hidden,
     /// A pattern locks it.
@@ -105,11 +105,11 @@ pub(super) enum Why {
 }
 
 /// The directories of one look.
-pub(super) struct Listings<'a> {
-    kept: &'a KeptLooks,
-    key: LookKey,
-    before: HashMap<OsString, Kept>,
-    now: HashMap<OsString, Kept>,
+pub(super) struct ScanListings<'a> {
+    kept: &'a ScanCache,
+    key: ScanKey,
+    before: HashMap<OsString, CachedListing>,
+    now: HashMap<OsString, CachedListing>,
     /// By device: can its times be relied on?
     reliable: HashMap<u64, bool>,
     clock: SystemTime,
@@ -117,7 +117,7 @@ pub(super) struct Listings<'a> {
     read: usize,
 }
 
-impl KeptLooks {
+impl ScanCache {
     pub(super) const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
@@ -128,8 +128,8 @@ impl KeptLooks {
         roots: &[PathBuf],
         [hiding, locking]: [&[&PathPattern]; 2],
         clock: SystemTime,
-    ) -> Listings<'_> {
-        let same = |look: &KeptLook| {
+    ) -> ScanListings<'_> {
+        let same = |look: &CachedScan| {
             look.key.roots == roots
                 && look.key.hiding.iter().eq(hiding.iter().copied())
                 && look.key.locking.iter().eq(locking.iter().copied())
@@ -138,15 +138,15 @@ impl KeptLooks {
         let known = kept.iter().position(same).map(|at| kept.remove(at));
         drop(kept);
         let own = |patterns: &[&PathPattern]| patterns.iter().copied().cloned().collect();
-        let look = known.unwrap_or_else(|| KeptLook {
-            key: LookKey {
+        let look = known.unwrap_or_else(|| CachedScan {
+            key: ScanKey {
                 roots: roots.to_vec(),
                 hiding: own(hiding),
                 locking: own(locking),
             },
             listings: HashMap::new(),
         });
-        Listings {
+        ScanListings {
             kept: self,
             key: look.key,
             before: look.listings,
@@ -158,7 +158,7 @@ impl KeptLooks {
     }
 }
 
-impl Listings<'_> {
+impl ScanListings<'_> {
     /// Compares the times of all directories of the last scan, by several threads if they are many.
     pub(super) fn compare_times(&mut self) {
         /// Fewer are compared faster than threads start.
@@ -166,7 +166,7 @@ impl Listings<'_> {
         const MAX_THREADS: usize = 8;
         let is_many = self.before.len() > MANY;
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        let mut all: Vec<(&OsString, &mut Kept)> = self.before.iter_mut().collect();
+        let mut all: Vec<(&OsString, &mut CachedListing)> = self.before.iter_mut().collect();
         for (_, kept) in &mut all {
             kept.is_fresh = false;
         }
@@ -178,7 +178,7 @@ impl Listings<'_> {
             for part in all.chunks_mut(part) {
                 scope.spawn(|| {
                     for (path, kept) in part {
-                        kept.is_fresh = Stamp::read(Path::new(path)) == Some(kept.stamp);
+                        kept.is_fresh = DirectoryStamp::read(Path::new(path)) == Some(kept.stamp);
                     }
                 });
             }
@@ -189,22 +189,22 @@ impl Listings<'_> {
     pub(super) fn of(
         &mut self,
         directory: &Path,
-        why: impl Fn(&Path, EntryKind) -> Option<Why>,
-    ) -> Arc<Listing> {
+        why: impl Fn(&Path, EntryKind) -> Option<MatchReason>,
+    ) -> Arc<DirectoryListing> {
         if let Some(kept) = self.now.get(directory.as_os_str()) {
             return Arc::clone(&kept.listing);
         }
         if let Some((path, kept)) = self.before.remove_entry(directory.as_os_str())
-            && (kept.is_fresh || Stamp::read(directory) == Some(kept.stamp))
+            && (kept.is_fresh || DirectoryStamp::read(directory) == Some(kept.stamp))
         {
             let listing = Arc::clone(&kept.listing);
             self.now.insert(path, kept);
             return listing;
         }
         // Before it is read: what comes meanwhile changes its times.
-        let stamp = Stamp::read(directory);
+        let stamp = DirectoryStamp::read(directory);
         self.read += 1;
-        let mut listing = Listing::default();
+        let mut listing = DirectoryListing::default();
         let whole = listing.fill(directory, why).is_some();
         let listing = Arc::new(listing);
         if let Some(stamp) = stamp
@@ -212,7 +212,7 @@ impl Listings<'_> {
             && stamp.is_settled(self.clock)
             && self.is_reliable(stamp.device, directory)
         {
-            let kept = Kept {
+            let kept = CachedListing {
                 stamp,
                 listing: Arc::clone(&listing),
                 is_fresh: false,
@@ -233,7 +233,7 @@ impl Listings<'_> {
         // One beside it may have been quicker.
         kept.retain(|other| other.key != self.key);
         kept.truncate(MOST_LOOKS - 1);
-        let look = KeptLook {
+        let look = CachedScan {
             key: self.key,
             listings: self.now,
         };
@@ -249,7 +249,7 @@ impl Listings<'_> {
     }
 }
 
-impl Stamp {
+impl DirectoryStamp {
     fn read(directory: &Path) -> Option<Self> {
         fs::metadata(directory).ok().map(|found| Self::of(&found))
     }
@@ -274,12 +274,12 @@ impl Stamp {
     }
 }
 
-impl Listing {
+impl DirectoryListing {
     /// Reads it; `None` if not all of it could be read.
     fn fill(
         &mut self,
         directory: &Path,
-        why: impl Fn(&Path, EntryKind) -> Option<Why>,
+        why: impl Fn(&Path, EntryKind) -> Option<MatchReason>,
     ) -> Option<()> {
         let mut whole = Some(());
         let entries = fs::read_dir(directory).inspect_err(|error| {
@@ -307,7 +307,7 @@ impl Listing {
             };
             if let Some(why) = why(&entry.path(), kind) {
                 let name = entry.file_name();
-                self.notable.push(Notable { name, kind, why });
+                self.notable.push(ListingMatch { name, kind, why });
             }
         }
         whole

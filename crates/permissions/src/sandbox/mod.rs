@@ -22,12 +22,12 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{Confined, Confinement, NetworkAccess, PermissionMode, RuleMatch};
+use haft_contract::{ConfinementProfile, Confinement, NetworkAccess, PermissionMode, RuleMatch};
 use haft_settings::extend_unique;
 use serde_json::Value;
 
 use super::{
-    Facts, Policy,
+    CallFacts, Policy,
     rules::{List, PathPattern, Wildcard, collapse},
     shell_facts::ShellFacts,
 };
@@ -57,7 +57,7 @@ pub struct SandboxSettings {
     /// A confined command needs no permission.
     pub lets_through: bool,
     /// Commands that run unconfined.
-    pub excluded: Vec<Excluded>,
+    pub excluded: Vec<ExcludedCommand>,
     /// A person may let a command run unconfined.
     pub may_be_lifted: bool,
     /// Files are not confined, only the network is.
@@ -119,13 +119,13 @@ impl Default for SandboxSettings {
 
 /// Commands that run unconfined, as a rule for commands writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Excluded {
+pub struct ExcludedCommand {
     /// As written.
     pub text: String,
     pattern: Wildcard,
 }
 
-impl Excluded {
+impl ExcludedCommand {
     /// Reads one.
     pub fn new(text: &str) -> Self {
         Self {
@@ -191,7 +191,7 @@ impl SandboxSettings {
     }
 
     /// The exclusion that names a part of this call, if one does.
-    fn excludes(&self, facts: &Facts) -> Option<&Excluded> {
+    fn excludes(&self, facts: &CallFacts) -> Option<&ExcludedCommand> {
         let shell = facts.shell.as_ref()?;
         self.excluded.iter().find(|excluded| excluded.names(shell))
     }
@@ -200,12 +200,12 @@ impl SandboxSettings {
 /// Whom a command so confined may reach.
 pub(super) fn network(
     policy: &Policy,
-    confined: Confined,
+    confined: ConfinementProfile,
     reason: &ProfileReason,
 ) -> NetworkAccess {
     match (confined, policy.sandbox.enabled) {
-        (Confined::Full, _) => NetworkAccess::Anybody,
-        (Confined::ReadOnly, _) if *reason != ProfileReason::ReadsNetwork => NetworkAccess::Nobody,
+        (ConfinementProfile::Full, _) => NetworkAccess::Anybody,
+        (ConfinementProfile::ReadOnly, _) if *reason != ProfileReason::ReadsNetwork => NetworkAccess::Nobody,
         (_, Some(true)) => NetworkAccess::ByRule(SettingsHosts::from_policy(policy).judge()),
         _ => NetworkAccess::Anybody,
     }
@@ -213,12 +213,12 @@ pub(super) fn network(
 
 /// How the command of a call is to be confined, if it has one and may run. Looks at files: which of
 /// those that matter exist.
-pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
+pub fn confine(policy: &Policy, facts: &CallFacts) -> Option<Confinement> {
     let (confined, reason) = profile(policy, facts)?;
     let asks_services = reason == ProfileReason::ReadsNetwork;
     let sandbox = &policy.sandbox;
     let masked = secret_variables::masked(policy, facts);
-    if confined == Confined::Full {
+    if confined == ConfinementProfile::Full {
         return Some(Confinement {
             env: Arc::clone(&sandbox.env),
             masked,
@@ -226,14 +226,14 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
         });
     }
     // No user approved a line that only reads, and the line needs no secret.
-    let env = match confined == Confined::ReadOnly && !asks_services {
+    let env = match confined == ConfinementProfile::ReadOnly && !asks_services {
         true => secret_variables::without_values(&sandbox.env, &masked),
         false => Arc::clone(&sandbox.env),
     };
     let paths = paths::resolve_paths(policy, facts, confined);
     let mut paths = paths;
     let mut homes = match confined {
-        Confined::Workspace if sandbox.files_open => homes::Homes::default(),
+        ConfinementProfile::Workspace if sandbox.files_open => homes::HomeVisibility::default(),
         _ => homes::visible_homes(policy, facts, confined),
     };
     if let Some(shell) = facts.shell.as_ref().filter(|_| asks_services) {
@@ -268,8 +268,8 @@ pub fn confine(policy: &Policy, facts: &Facts) -> Option<Confinement> {
 
 /// How a program that no call starts, such as an MCP server, is confined: as a command of which only this is known.
 /// Looks at files, like [`confine`].
-pub fn confine_program(policy: &Policy, confined: Confined, network: NetworkAccess) -> Confinement {
-    let facts = Facts::without_effects("", RuleMatch::NameOnly, Value::Null);
+pub fn confine_program(policy: &Policy, confined: ConfinementProfile, network: NetworkAccess) -> Confinement {
+    let facts = CallFacts::without_effects("", RuleMatch::NameOnly, Value::Null);
     let paths = paths::resolve_paths(policy, &facts, confined);
     Confinement {
         profile: confined,

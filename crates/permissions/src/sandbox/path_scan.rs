@@ -19,7 +19,7 @@ use haft_settings::{git_repository, resolve};
 use super::{
     super::{Policy, home_control::HomeRules, protected::is_telling, rules::PathPattern},
     control,
-    listings::{EntryKind, KeptLooks, Listings, Why},
+    listings::{EntryKind, ScanCache, ScanListings, MatchReason},
     paths::{around, outermost},
 };
 
@@ -89,7 +89,7 @@ impl<'a> PathScan<'a> {
 
     /// Scans these directories for control files and, if patterns are left, the directories that the patterns cover.
     pub(super) fn walk(&mut self, writable: Vec<PathBuf>, policy: &Policy) {
-        static KEPT: KeptLooks = KeptLooks::new();
+        static KEPT: ScanCache = ScanCache::new();
         self.walk_at(writable, policy, &KEPT, SystemTime::now());
     }
 
@@ -98,7 +98,7 @@ impl<'a> PathScan<'a> {
         &mut self,
         writable: Vec<PathBuf>,
         policy: &Policy,
-        kept: &KeptLooks,
+        kept: &ScanCache,
         clock: SystemTime,
     ) -> usize {
         self.home = policy.home_control();
@@ -134,7 +134,7 @@ impl<'a> PathScan<'a> {
     fn scan(
         &mut self,
         mut waiting: VecDeque<ScanDirectory>,
-        listings: &mut Listings<'_>,
+        listings: &mut ScanListings<'_>,
         deadline: Instant,
     ) {
         let starts: Vec<PathBuf> = waiting.iter().map(|start| start.path.clone()).collect();
@@ -164,7 +164,7 @@ impl<'a> PathScan<'a> {
                 let path = directory.path.join(&entry.name);
                 let is_dir = entry.kind == EntryKind::Directory;
                 let found = self.finds(&path, entry.why, is_dir, directory.controls);
-                if found && entry.why == Why::Hidden {
+                if found && entry.why == MatchReason::Hidden {
                     continue;
                 }
                 let follows =
@@ -231,7 +231,7 @@ impl<'a> PathScan<'a> {
     }
 
     /// The reason to check a path, if any: by the patterns and its name alone.
-    fn why(&self, path: &Path, kind: EntryKind) -> Option<Why> {
+    fn why(&self, path: &Path, kind: EntryKind) -> Option<MatchReason> {
         let is_dir = kind == EntryKind::Directory;
         // A link may lead to a directory.
         let is_link = kind == EntryKind::Link;
@@ -242,36 +242,36 @@ impl<'a> PathScan<'a> {
             })
         };
         if stops(&self.hiding) {
-            Some(Why::Hidden)
+            Some(MatchReason::Hidden)
         } else if stops(&self.locking) {
-            Some(Why::Locked)
+            Some(MatchReason::Locked)
         } else if path.file_name().is_some_and(is_telling) || is_head(path) {
-            Some(Why::Telling)
+            Some(MatchReason::Telling)
         } else if is_link && !self.hiding.is_empty() {
-            Some(Why::Link)
+            Some(MatchReason::Link)
         } else {
-            is_dir.then_some(Why::Directory)
+            is_dir.then_some(MatchReason::Directory)
         }
     }
 
     /// Adds a path to the result if it belongs there. Then control files below it need no check.
-    fn finds(&mut self, path: &Path, why: Why, is_dir: bool, controls: bool) -> bool {
+    fn finds(&mut self, path: &Path, why: MatchReason, is_dir: bool, controls: bool) -> bool {
         match why {
-            Why::Hidden => {
+            MatchReason::Hidden => {
                 self.hidden.push(resolve::resolve_links(path));
                 return true;
             }
-            Why::Locked => {
+            MatchReason::Locked => {
                 self.locked.push(resolve::resolve_links(path));
                 return true;
             }
-            Why::Directory | Why::Link | Why::Telling => {}
+            MatchReason::Directory | MatchReason::Link | MatchReason::Telling => {}
         }
         if controls && self.home.is_at_home(path) && self.home.is_control(path) {
             self.protect_at_home(path);
             return true;
         }
-        if why != Why::Telling {
+        if why != MatchReason::Telling {
             return false;
         }
         if is_head(path) {

@@ -3,7 +3,7 @@ use std::{fs, time::Duration};
 use haft_contract::PermissionMode;
 
 use super::{
-    super::super::rules::{Bases, List},
+    super::super::rules::{PatternBases, List},
     *,
 };
 
@@ -12,7 +12,7 @@ struct Tree {
     _dir: tempfile::TempDir,
     root: PathBuf,
     policy: Policy,
-    kept: KeptLooks,
+    kept: ScanCache,
     hiding: Vec<PathPattern>,
     locking: Vec<PathPattern>,
 }
@@ -29,7 +29,7 @@ impl Tree {
             policy: Policy::new(PermissionMode::Default, vec![root.clone()]),
             _dir: dir,
             root,
-            kept: KeptLooks::new(),
+            kept: ScanCache::new(),
             hiding: Vec::new(),
             locking: Vec::new(),
         };
@@ -38,7 +38,7 @@ impl Tree {
     }
 
     fn pattern(&self, pattern: &str) -> PathPattern {
-        let bases = Bases {
+        let bases = PatternBases {
             home: PathBuf::from("/nowhere"),
             slash: self.root.clone(),
             cwd: self.root.clone(),

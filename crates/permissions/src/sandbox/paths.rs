@@ -10,19 +10,19 @@ use std::{
 };
 
 use haft_contract::{
-    Confined, ControlAction, ControlFiles, ControlNames, ControlRules, ControlUse, ControlledFiles,
+    ConfinementProfile, ControlAction, ControlFiles, ControlNames, ControlRules, ControlAccess, ControlledFiles,
     HomeControl, PermittedPath,
 };
 use haft_shell::WriteKind;
 
 use super::{
     super::{
-        Facts, Policy, StorePlaces, Touched, credentials,
+        CallFacts, Policy, StorePlaces, TouchedPath, credentials,
         decide::stores_allowed,
         home_control::{HomeRules, home_names},
         protected::{completes_sequence, folded, is_protected},
         rules::{List, PathPattern, RuleClass, RuleContent},
-        shell_facts::{PathAccess, ShellFacts, Where},
+        shell_facts::{PathAccess, ShellFacts, PathLocation},
     },
     SandboxSettings, caches, control,
     path_scan::PathScan,
@@ -37,7 +37,7 @@ const MOST_MOVED: usize = 50_000;
 
 /// Which files a command may change, and which it may not even read. Real paths.
 #[derive(Debug, Default)]
-pub(super) struct Paths {
+pub(super) struct ConfinementPaths {
     pub(super) writable: Vec<PathBuf>,
     /// Those of the writable ones that are caches of tools.
     pub(super) caches: Vec<PathBuf>,
@@ -53,27 +53,27 @@ pub(super) struct Paths {
 }
 
 /// Looks them up for a call that may run.
-pub(super) fn resolve_paths(policy: &Policy, facts: &Facts, confined: Confined) -> Paths {
+pub(super) fn resolve_paths(policy: &Policy, facts: &CallFacts, confined: ConfinementProfile) -> ConfinementPaths {
     let sandbox = &policy.sandbox;
     let hiding = patterns(policy, RuleClass::Reads, &sandbox.deny_read);
-    if confined == Confined::ReadOnly {
+    if confined == ConfinementProfile::ReadOnly {
         let mut look = PathScan::new(hiding, Vec::new());
         look.walk(Vec::new(), policy);
         let unscanned = look.unscanned.take();
         let (hidden, stores) = with_stores(hidden(look.hidden, policy), policy, facts);
-        return Paths {
+        return ConfinementPaths {
             hidden,
             stores,
             unscanned,
             // For what a person may let it change, when it turns out that it does.
             control: protected_control_files(policy, Vec::new()),
-            ..Paths::default()
+            ..ConfinementPaths::default()
         };
     }
     if sandbox.files_open {
-        return Paths {
+        return ConfinementPaths {
             writable: vec![PathBuf::from("/")],
-            ..Paths::default()
+            ..ConfinementPaths::default()
         };
     }
     let mut granted = granted(policy, facts);
@@ -120,7 +120,7 @@ pub(super) fn resolve_paths(policy: &Policy, facts: &Facts, confined: Confined) 
     let judged = protected
         .iter()
         .filter(|path| control::is_judged(path) && !look.locked.contains(path));
-    Paths {
+    ConfinementPaths {
         judged: judged.cloned().collect(),
         protected,
         control: protected_control_files(policy, granted),
@@ -233,7 +233,7 @@ fn hidden(hidden: Vec<PathBuf>, policy: &Policy) -> Vec<PathBuf> {
 fn with_stores(
     mut hidden: Vec<PathBuf>,
     policy: &Policy,
-    facts: &Facts,
+    facts: &CallFacts,
 ) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let allowed = stores_allowed(policy, facts);
     let allowed = || allowed.iter().map(PathBuf::as_path);
@@ -258,9 +258,9 @@ fn reaches(granted: &PermittedPath, path: &Path) -> bool {
 }
 
 /// What this very call was permitted to write, as far as its line says where.
-fn granted(policy: &Policy, facts: &Facts) -> Vec<PermittedPath> {
+fn granted(policy: &Policy, facts: &CallFacts) -> Vec<PermittedPath> {
     let home = policy.home_control();
-    let one = |touched: &Touched, removed: bool| PermittedPath {
+    let one = |touched: &TouchedPath, removed: bool| PermittedPath {
         path: touched.real.clone(),
         // It goes away, or it is itself one that is asked about.
         whole: removed
@@ -276,12 +276,12 @@ fn granted(policy: &Policy, facts: &Facts) -> Vec<PermittedPath> {
             continue;
         };
         match &path.place {
-            Where::Known(places) => {
+            PathLocation::Known(places) => {
                 let removed = how == WriteKind::Removal;
                 granted.extend(places.iter().map(|touched| one(touched, removed)));
             }
             // A pattern: its directory, unless that is more than anyone means.
-            Where::Below(Some(places)) => {
+            PathLocation::Below(Some(places)) => {
                 let wide = |path: &Path| {
                     policy.home.as_deref() == Some(path)
                         || path.parent().is_none()
@@ -290,7 +290,7 @@ fn granted(policy: &Policy, facts: &Facts) -> Vec<PermittedPath> {
                 let places = places.iter().filter(|touched| !wide(&touched.real));
                 granted.extend(places.map(|touched| one(touched, false)));
             }
-            Where::Below(None) => {}
+            PathLocation::Below(None) => {}
         }
     }
     granted
@@ -462,7 +462,7 @@ impl ProtectedPaths {
     }
 
     /// Returns whether a command may do this, by the place of the path in a home and by the stores of secrets.
-    fn permits_place(&self, used: &ControlUse<'_>) -> bool {
+    fn permits_place(&self, used: &ControlAccess<'_>) -> bool {
         match used.action {
             ControlAction::Remove { made: true } => true,
             ControlAction::MakeDirectory if self.home.leads_to_data(used.path) => true,
@@ -487,7 +487,7 @@ impl ProtectedPaths {
     }
 
     /// Returns whether a directory or a link of this name brings the rest of the path of a control file or a store.
-    fn brings_rest(&self, used: &ControlUse<'_>) -> bool {
+    fn brings_rest(&self, used: &ControlAccess<'_>) -> bool {
         let brings = |holds: &dyn Fn(&Path) -> bool| {
             let mut homes = self.home.homes.iter();
             completes_sequence(used.path, holds)
@@ -524,7 +524,7 @@ impl ControlRules for ProtectedPaths {
         }
     }
 
-    fn permits(&self, used: &ControlUse<'_>) -> bool {
+    fn permits(&self, used: &ControlAccess<'_>) -> bool {
         let moves_locked = match used.action {
             ControlAction::MoveDirectory { from } => self.moves_locked(from, used.path),
             _ => false,

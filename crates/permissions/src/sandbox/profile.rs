@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use haft_contract::{Confined, PermissionMode};
+use haft_contract::{ConfinementProfile, PermissionMode};
 use serde_json::Value;
 
-use super::super::{Facts, Policy, allow};
+use super::super::{CallFacts, Policy, allow};
 
 /// The reason why a command gets its profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,24 +47,24 @@ impl fmt::Display for ProfileReason {
 
 /// Returns the profile of a call that runs a command, once it is allowed, and the reason. Has no
 /// side effects.
-pub fn profile(policy: &Policy, facts: &Facts) -> Option<(Confined, ProfileReason)> {
+pub fn profile(policy: &Policy, facts: &CallFacts) -> Option<(ConfinementProfile, ProfileReason)> {
     if is_lifted(policy, facts) {
-        return Some((Confined::Full, ProfileReason::Lifted));
+        return Some((ConfinementProfile::Full, ProfileReason::Lifted));
     }
     without_lifting(policy, facts)
 }
 
-fn without_lifting(policy: &Policy, facts: &Facts) -> Option<(Confined, ProfileReason)> {
+fn without_lifting(policy: &Policy, facts: &CallFacts) -> Option<(ConfinementProfile, ProfileReason)> {
     let shell = facts.shell.as_ref()?;
     let sandbox = &policy.sandbox;
     if let Some(excluded) = sandbox.excludes(facts) {
         return Some((
-            Confined::Full,
+            ConfinementProfile::Full,
             ProfileReason::Excluded(excluded.text.clone()),
         ));
     }
     if allow::is_harmless(policy, shell) {
-        return Some((Confined::ReadOnly, ProfileReason::ReadOnly));
+        return Some((ConfinementProfile::ReadOnly, ProfileReason::ReadOnly));
     }
     let bypass = policy.mode == PermissionMode::BypassPermissions;
     // If the command may run only because of the sandbox, the user has not agreed to its access to
@@ -72,32 +72,32 @@ fn without_lifting(policy: &Policy, facts: &Facts) -> Option<(Confined, ProfileR
     let agreed = !(sandbox.enabled == Some(true) && sandbox.lets_through);
     let network = agreed && allow::reads_network(policy, shell);
     Some(match sandbox.enabled {
-        Some(true) if network => (Confined::ReadOnly, ProfileReason::ReadsNetwork),
+        Some(true) if network => (ConfinementProfile::ReadOnly, ProfileReason::ReadsNetwork),
         None if network && !bypass && !sandbox.files_open => {
-            (Confined::ReadOnly, ProfileReason::ReadsNetwork)
+            (ConfinementProfile::ReadOnly, ProfileReason::ReadsNetwork)
         }
-        Some(true) => (Confined::Workspace, ProfileReason::MayChange),
-        Some(false) => (Confined::Full, ProfileReason::Disabled),
-        None if bypass => (Confined::Full, ProfileReason::Bypass),
-        None if sandbox.files_open => (Confined::Full, ProfileReason::FilesOpen),
-        None => (Confined::Workspace, ProfileReason::MayChange),
+        Some(true) => (ConfinementProfile::Workspace, ProfileReason::MayChange),
+        Some(false) => (ConfinementProfile::Full, ProfileReason::Disabled),
+        None if bypass => (ConfinementProfile::Full, ProfileReason::Bypass),
+        None if sandbox.files_open => (ConfinementProfile::Full, ProfileReason::FilesOpen),
+        None => (ConfinementProfile::Workspace, ProfileReason::MayChange),
     })
 }
 
-fn wants_lifting(policy: &Policy, facts: &Facts) -> bool {
+fn wants_lifting(policy: &Policy, facts: &CallFacts) -> bool {
     let asked = facts.input.get("dangerouslyDisableSandbox") == Some(&Value::Bool(true));
     asked && policy.sandbox.may_be_lifted
 }
 
 /// Returns whether the call requests to run unconfined and would be confined otherwise.
-pub(crate) fn is_lifted(policy: &Policy, facts: &Facts) -> bool {
+pub(crate) fn is_lifted(policy: &Policy, facts: &CallFacts) -> bool {
     wants_lifting(policy, facts)
-        && without_lifting(policy, facts).is_some_and(|(confined, _)| confined != Confined::Full)
+        && without_lifting(policy, facts).is_some_and(|(confined, _)| confined != ConfinementProfile::Full)
 }
 
 /// Returns whether the confinement is strict enough to run the command without permission. It must
 /// restrict both files and network, and the machine must support it.
-pub(crate) fn is_enough(policy: &Policy, facts: &Facts) -> bool {
+pub(crate) fn is_enough(policy: &Policy, facts: &CallFacts) -> bool {
     let sandbox = &policy.sandbox;
     sandbox.enabled == Some(true)
         && sandbox.lets_through
@@ -105,12 +105,12 @@ pub(crate) fn is_enough(policy: &Policy, facts: &Facts) -> bool {
         && !sandbox.unconfined
         && !sandbox.files_open
         && policy.mode != PermissionMode::Plan
-        && profile(policy, facts).is_some_and(|(confined, _)| confined != Confined::Full)
+        && profile(policy, facts).is_some_and(|(confined, _)| confined != ConfinementProfile::Full)
 }
 
 /// Returns whether no confinement would prevent the command from opening denied files.
-pub(crate) fn is_open(policy: &Policy, facts: &Facts) -> bool {
+pub(crate) fn is_open(policy: &Policy, facts: &CallFacts) -> bool {
     policy.sandbox.unconfined
         || policy.sandbox.files_open
-        || profile(policy, facts).is_none_or(|(confined, _)| confined == Confined::Full)
+        || profile(policy, facts).is_none_or(|(confined, _)| confined == ConfinementProfile::Full)
 }

@@ -1,9 +1,9 @@
 //! Is it known beforehand what a line reads? Not where an expansion names the file, where a list or a
 //! search does, or where links are followed below a directory.
 
-use haft_shell::{Effect, EffectVerdict, LinePart, Start, Value};
+use haft_shell::{Effect, EffectVerdict, LinePart, StartedProgram, ArgValue};
 
-use super::super::shell_facts::{PathAccess, PathUse, ShellFacts, Where};
+use super::super::shell_facts::{PathAccess, PathUse, ShellFacts, PathLocation};
 
 /// Programs with the letters of their options that make them follow links below a directory.
 const FOLLOWING: &[(&[&str], &str)] = &[
@@ -50,7 +50,7 @@ pub(super) fn unknown_read(shell: &ShellFacts) -> Option<String> {
             return Some(given.unwrap_or_else(|| text(part)));
         }
         let expanded = part.argv.iter().find_map(|arg| match &arg.value {
-            Value::Unknown { .. } => shell.line.get(arg.span.start..arg.span.end),
+            ArgValue::Unknown { .. } => shell.line.get(arg.span.start..arg.span.end),
             _ => None,
         });
         if let Some(expanded) = expanded {
@@ -84,7 +84,7 @@ fn is_reader(shell: &ShellFacts, at: usize) -> bool {
 
 fn is_unsure(path: &PathUse) -> bool {
     matches!(path.access, PathAccess::Read { .. })
-        && matches!(path.place, Where::Below(_))
+        && matches!(path.place, PathLocation::Below(_))
         && !path.resolved
 }
 
@@ -92,7 +92,7 @@ fn is_unsure(path: &PathUse) -> bool {
 fn gets_more(shell: &ShellFacts, at: usize) -> bool {
     let more = |part: &LinePart| {
         let mut starts = part.finding.starts.iter();
-        starts.any(|start| matches!(start, Start::Command { more: true, .. }))
+        starts.any(|start| matches!(start, StartedProgram::Command { more: true, .. }))
     };
     let part = &shell.analysis.parts[at];
     more(part)

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use haft_contract::secrets;
 
-use super::super::{Facts, Policy};
+use super::super::{CallFacts, Policy};
 
 /// Returns the secret variables that commands get and that the line of a call does not name.
-pub(super) fn masked(policy: &Policy, facts: &Facts) -> Arc<[String]> {
+pub(super) fn masked(policy: &Policy, facts: &CallFacts) -> Arc<[String]> {
     let named = |name: &str| names(facts).any(|named| named == name);
     present(policy)
         .filter(|name| !named(name))
@@ -16,7 +16,7 @@ pub(super) fn masked(policy: &Policy, facts: &Facts) -> Arc<[String]> {
 }
 
 /// Returns whether the line of a call names a secret variable that its command gets.
-pub(crate) fn uses_secret(policy: &Policy, facts: &Facts) -> bool {
+pub(crate) fn uses_secret(policy: &Policy, facts: &CallFacts) -> bool {
     present(policy).any(|name| names(facts).any(|named| named == name))
 }
 
@@ -45,7 +45,7 @@ fn present(policy: &Policy) -> impl Iterator<Item = &String> {
     secret.map(|(name, _)| name)
 }
 
-fn names(facts: &Facts) -> impl Iterator<Item = &String> {
+fn names(facts: &CallFacts) -> impl Iterator<Item = &String> {
     facts.shell.iter().flat_map(|shell| &shell.analysis.secrets)
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::PermissionMode;
-use haft_permissions::{Bases, List, PathContext, Policy, RuleSource, Rules, Scope, decide};
+use haft_permissions::{PatternBases, List, PathContext, Policy, RuleSource, Rules, SettingsScope, decide};
 use serde_json::json;
 
 use crate::judged;
@@ -20,14 +20,14 @@ struct Denied {
 
 impl Denied {
     fn new(root: &Path, deny: &[&str]) -> Self {
-        let bases = Bases {
+        let bases = PatternBases {
             cwd: root.to_path_buf(),
             home: "/nowhere/home".into(),
             slash: root.to_path_buf(),
         };
         let mut rules = Rules::default();
         for text in deny {
-            let added = rules.add(List::Deny, text, RuleSource::of(Scope::User), &bases);
+            let added = rules.add(List::Deny, text, RuleSource::of(SettingsScope::User), &bases);
             assert!(added.is_ok(), "{text}: {added:?}");
         }
         Self {

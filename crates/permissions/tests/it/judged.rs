@@ -5,20 +5,20 @@ use std::sync::{Arc, OnceLock};
 use haft_contract::{RuleMatch, ToolSpec, ToolUse};
 use haft_engine::{
     Engine, Registry, SessionContext,
-    permissions::{Facts, PathContext},
+    permissions::{CallFacts, PathContext},
 };
-use haft_testkit::toys::Profiled;
+use haft_testkit::toys::ProfileOnlyTool;
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
 /// The facts of a call that a model makes in a session that starts here. Parameters that must be given and decide
 /// nothing may be left out.
-pub(crate) fn facts(tool: &str, input: &Value, place: &PathContext) -> Facts {
+pub(crate) fn facts(tool: &str, input: &Value, place: &PathContext) -> CallFacts {
     try_facts(tool, input, place).unwrap_or_else(|problem| panic!("{tool} {input}: {problem}"))
 }
 
 /// The same where the call may make no sense.
-pub(crate) fn try_facts(tool: &str, input: &Value, place: &PathContext) -> Result<Facts, String> {
+pub(crate) fn try_facts(tool: &str, input: &Value, place: &PathContext) -> Result<CallFacts, String> {
     let context = SessionContext::new(&place.cwd).with_home(place.home.clone());
     let input = match engine().pool().find(tool) {
         Some(found) => filled(found.spec(), input.clone()),
@@ -47,11 +47,11 @@ fn engine() -> &'static Arc<Engine> {
         for tool in haft_tools::all() {
             registry.add_erased(tool).unwrap();
         }
-        let unknown = Profiled::tool("Unknown", RuleMatch::Parameters);
+        let unknown = ProfileOnlyTool::tool("Unknown", RuleMatch::Parameters);
         registry.add_erased(unknown).unwrap();
         for name in ["get_x", "set_x", "status"] {
             registry
-                .add_external(Profiled::of_server("git", name))
+                .add_external(ProfileOnlyTool::of_server("git", name))
                 .unwrap();
         }
         let runtime = Builder::new_current_thread().build().unwrap();

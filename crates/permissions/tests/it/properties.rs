@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use haft_contract::{Confined, PermissionMode};
+use haft_contract::{ConfinementProfile, PermissionMode};
 use haft_permissions::{
-    Bases, Because, Behavior, Facts, HookWord, List, PathContext, Policy, RuleSource, Rules,
-    SandboxSettings, Scope, decide, profile, sandbox::Excluded,
+    PatternBases, DecisionReason, Behavior, CallFacts, HookPermission, List, PathContext, Policy, RuleSource, Rules,
+    SandboxSettings, SettingsScope, decide, profile, sandbox::ExcludedCommand,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -150,8 +150,8 @@ fn setting() -> PathContext {
 fn policy(mode: PermissionMode, written: &Written) -> Policy {
     let mut rules = Rules::default();
     for (list, text, users) in written {
-        let scope = if *users { Scope::User } else { Scope::Project };
-        let bases = Bases {
+        let scope = if *users { SettingsScope::User } else { SettingsScope::Project };
+        let bases = PatternBases {
             cwd: "/p".into(),
             home: "/h".into(),
             slash: "/p".into(),
@@ -166,15 +166,15 @@ fn policy(mode: PermissionMode, written: &Written) -> Policy {
     }
 }
 
-fn facts(call: &(&'static str, Value), hook: HookWord) -> Facts {
-    Facts {
+fn facts(call: &(&'static str, Value), hook: HookPermission) -> CallFacts {
+    CallFacts {
         hook,
         ..judged::facts(call.0, &call.1, &setting())
     }
 }
 
-fn hook() -> impl Strategy<Value = HookWord> {
-    prop::sample::select(vec![HookWord::NoAnswer, HookWord::Allow, HookWord::Ask])
+fn hook() -> impl Strategy<Value = HookPermission> {
+    prop::sample::select(vec![HookPermission::NoAnswer, HookPermission::Allow, HookPermission::Ask])
 }
 
 fn sandbox() -> impl Strategy<Value = SandboxSettings> {
@@ -189,7 +189,7 @@ fn sandbox() -> impl Strategy<Value = SandboxSettings> {
             lets_through,
             may_be_lifted,
             files_open,
-            excluded: excluded.map(Excluded::new).into_iter().collect(),
+            excluded: excluded.map(ExcludedCommand::new).into_iter().collect(),
             ..SandboxSettings::default()
         }
     })
@@ -205,7 +205,7 @@ proptest! {
         call in call(),
         sandbox in sandbox(),
     ) {
-        let facts = facts(&call, HookWord::NoAnswer);
+        let facts = facts(&call, HookPermission::NoAnswer);
         let policy = Policy {
             sandbox: Arc::new(sandbox),
             plan: Some("/h/.claude/plans/s.md".into()),
@@ -224,19 +224,19 @@ proptest! {
         call in call(),
         sandbox in sandbox(),
     ) {
-        let facts = facts(&call, HookWord::NoAnswer);
+        let facts = facts(&call, HookPermission::NoAnswer);
         let sandbox = Arc::new(sandbox);
         let policy = Policy { sandbox: Arc::clone(&sandbox), ..policy(mode, &written) };
         let decision = decide(&policy, &facts);
         let profile = profile(&policy, &facts).map(|(profile, _)| profile);
         prop_assert_eq!(profile.is_some(), facts.shell.is_some());
-        if decision.reason == Because::Sandboxed {
-            prop_assert_eq!(profile, Some(Confined::Workspace));
+        if decision.reason == DecisionReason::Sandboxed {
+            prop_assert_eq!(profile, Some(ConfinementProfile::Workspace));
             prop_assert!(sandbox.enabled == Some(true) && sandbox.available);
             prop_assert!(!sandbox.files_open && mode != PermissionMode::Plan);
         }
-        if decision.reason == Because::ReadOnly && sandbox.excluded.is_empty() {
-            prop_assert!(profile.is_none_or(|profile| profile == Confined::ReadOnly));
+        if decision.reason == DecisionReason::ReadOnly && sandbox.excluded.is_empty() {
+            prop_assert!(profile.is_none_or(|profile| profile == ConfinementProfile::ReadOnly));
         }
     }
 
@@ -259,7 +259,7 @@ proptest! {
         let wish = facts(&(tool, input), hook);
         let after = profile(&policy, &wish);
         if before != after {
-            prop_assert_eq!(after.map(|(profile, _)| profile), Some(Confined::Full));
+            prop_assert_eq!(after.map(|(profile, _)| profile), Some(ConfinementProfile::Full));
             prop_assert!(decide(&policy, &wish).behavior >= Behavior::Ask);
         }
     }
@@ -304,7 +304,7 @@ proptest! {
         more in prop::sample::select(&RULES[..]),
         call in call(),
     ) {
-        let facts = facts(&call, HookWord::NoAnswer);
+        let facts = facts(&call, HookPermission::NoAnswer);
         let before = decide(&policy(mode, &written), &facts).behavior;
         let mut looser = written;
         looser.push((List::Allow, more, true));

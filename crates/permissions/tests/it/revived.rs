@@ -3,10 +3,10 @@
 use std::{fs, path::Path, sync::Arc};
 
 use haft_contract::{
-    Confinement, ControlAction, ControlUse, Hidden, HostVerdict, NetworkAccess, PermissionMode,
+    Confinement, ControlAction, ControlAccess, HiddenFilter, HostVerdict, NetworkAccess, PermissionMode,
 };
 use haft_permissions::{
-    Bases, List, PathContext, Policy, RuleSource, Rules, SandboxSettings, Scope, confine,
+    PatternBases, List, PathContext, Policy, RuleSource, Rules, SandboxSettings, SettingsScope, confine,
     control_names, revive, revive_hidden, rules::RuleClass, sandbox::SettingsHost,
 };
 use serde_json::json;
@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::judged::facts;
 
 fn rules(root: &Path) -> Rules {
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: root.into(),
         home: root.join("home"),
         slash: root.into(),
@@ -29,7 +29,7 @@ fn rules(root: &Path) -> Rules {
         (List::Ask, "WebFetch(domain:ask.example.com)"),
         (List::Deny, "WebFetch(domain:bad.example.com)"),
     ] {
-        let added = rules.add(list, text, RuleSource::of(Scope::User), &bases);
+        let added = rules.add(list, text, RuleSource::of(SettingsScope::User), &bases);
         assert_eq!(added, Ok(()), "{text}");
     }
     rules
@@ -51,7 +51,7 @@ fn hidden_files_are_the_same() {
         rules
             .hidden_by_classes(&[RuleClass::Edits])
             .union(&control_names(&[], None)),
-        Hidden::default(),
+        HiddenFilter::default(),
     ];
     let paths = [
         "secret/a",
@@ -69,7 +69,7 @@ fn hidden_files_are_the_same() {
     ];
     let mut hidden = 0;
     for before in all {
-        let after: Hidden = written_and_read(&before);
+        let after: HiddenFilter = written_and_read(&before);
         let after = revive_hidden(after.files());
         assert_eq!(after.files(), before.files());
         assert_eq!(after.is_empty(), before.is_empty());
@@ -121,7 +121,7 @@ fn a_confinement_is_the_same() {
     // Without its rules it permits nothing.
     let plain = root.join("src/main.rs");
     let make = |confinement: &Confinement, path: &Path| {
-        confinement.control.permits(&ControlUse {
+        confinement.control.permits(&ControlAccess {
             path,
             action: ControlAction::MakeFile,
             settings: None,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_contract::PermissionMode;
 use haft_permissions::{
-    Bases, Behavior, Facts, List, PathContext, Policy, RuleSource, Rules, Scope, decide, suggest,
+    PatternBases, Behavior, CallFacts, List, PathContext, Policy, RuleSource, Rules, SettingsScope, decide, suggest,
     suggest::path_rule,
 };
 use proptest::prelude::*;
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::judged;
 
-fn bases() -> Bases {
-    Bases {
+fn bases() -> PatternBases {
+    PatternBases {
         cwd: "/p".into(),
         home: "/h".into(),
         slash: "/p".into(),
@@ -23,7 +23,7 @@ fn bases() -> Bases {
 fn policy(allow: &[String]) -> Policy {
     let mut rules = Rules::default();
     for rule in allow {
-        let source = RuleSource::of(Scope::Local);
+        let source = RuleSource::of(SettingsScope::Local);
         rules.add(List::Allow, rule, source, &bases()).unwrap();
     }
     Policy {
@@ -33,7 +33,7 @@ fn policy(allow: &[String]) -> Policy {
     }
 }
 
-fn facts(tool: &str, input: &Value) -> Facts {
+fn facts(tool: &str, input: &Value) -> CallFacts {
     let setting = PathContext {
         cwd: "/p".into(),
         home: Some("/h".into()),
@@ -41,7 +41,7 @@ fn facts(tool: &str, input: &Value) -> Facts {
     judged::facts(tool, input, &setting)
 }
 
-fn bash(line: &str) -> Facts {
+fn bash(line: &str) -> CallFacts {
     facts("Bash", &json!({ "command": line }))
 }
 
@@ -147,7 +147,7 @@ fn an_interpreter_is_offered_by_its_name() {
         assert_eq!(offered("Bash", json!({"command": language})), [""; 0]);
         // What is denied stays denied, and nothing is offered.
         let mut denied = policy(&[]);
-        let source = RuleSource::of(Scope::Local);
+        let source = RuleSource::of(SettingsScope::Local);
         let rules = Arc::make_mut(&mut denied.rules);
         rules
             .add(List::Deny, &format!("Bash({language})"), source, &bases())
@@ -354,7 +354,7 @@ fn rules_compare_words_and_not_the_quotes_around_them() {
 #[test]
 fn what_may_not_be_written_may_not_be_edited() {
     let mut rules = Rules::default();
-    let source = RuleSource::of(Scope::User);
+    let source = RuleSource::of(SettingsScope::User);
     rules
         .add(List::Deny, "Write(//p/secret.txt)", source, &bases())
         .unwrap();

@@ -1,12 +1,12 @@
 //! Rules held against the tools there are.
 
-use haft_permissions::{Bases, List, RuleSource, Rules, Scope};
+use haft_permissions::{PatternBases, List, RuleSource, Rules, SettingsScope};
 
 use crate::judged;
 
 #[test]
 fn a_rule_that_means_nothing_to_its_tool_is_left_out_and_told() {
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: "/p".into(),
         home: "/h".into(),
         slash: "/p".into(),
@@ -31,7 +31,7 @@ fn a_rule_that_means_nothing_to_its_tool_is_left_out_and_told() {
         (List::Deny, "no_such_tool(a:b)"),
     ] {
         let mut rules = Rules::default();
-        let source = RuleSource::of(Scope::User);
+        let source = RuleSource::of(SettingsScope::User);
         rules.add(list, text, source, &bases).unwrap();
         let problems = rules.resolve_for_tools(&judged::specs());
         let problem = problems.first();

@@ -2,7 +2,7 @@
 //! none fails.
 
 use haft_protocol::{
-    AsWritten, CallAnswer, ClientMessage, ClientRequest, DescribedTool, InitializeRequest,
+    RawOrParsed, CallAnswer, ClientMessage, ClientRequest, DescribedTool, InitializeRequest,
     McpMessageReply, PermissionReply, PermissionUpdate, SessionMessage, UpdateDestination,
 };
 use serde_json::{Value, json};
@@ -284,7 +284,7 @@ fn whatever_is_not_a_yes_is_none_and_updates_are_kept_as_written() {
     assert_eq!(rules.destination, Some(UpdateDestination::LocalSettings));
     assert_eq!(unknown.meaning(), None);
     assert_eq!(unknown.value(), &json!({"type": "odd"}));
-    assert_eq!(AsWritten::<u8>::from(json!("x")).into_value(), json!("x"));
+    assert_eq!(RawOrParsed::<u8>::from(json!("x")).into_value(), json!("x"));
 }
 
 #[test]

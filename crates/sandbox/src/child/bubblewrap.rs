@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::{collections::BTreeSet, env, ffi::OsString, io};
 
 use super::{close, mounts};
-use crate::{SandboxProfile, protocol::Plan};
+use crate::{SandboxProfile, protocol::SandboxPlan};
 
 /// Returns the arguments of bubblewrap. It starts this program again, which then confines itself
 /// further.
-pub(super) fn arguments(plan: &Plan) -> io::Result<Vec<OsString>> {
+pub(super) fn arguments(plan: &SandboxPlan) -> io::Result<Vec<OsString>> {
     let mut arguments: Vec<OsString> = Vec::new();
     let mut add = |words: &[&OsString]| arguments.extend(words.iter().map(|word| (*word).clone()));
     let word = |text: &str| OsString::from(text);

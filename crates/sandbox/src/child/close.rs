@@ -16,16 +16,16 @@ use rustix::{
 };
 
 use super::mounts;
-use crate::{ClosedDirectories, SandboxProfile, protocol::Plan};
+use crate::{ClosedDirectories, SandboxProfile, protocol::SandboxPlan};
 
 /// A closed directory and the open paths in it, none of which is below another.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Closed {
+pub(super) struct ClosedDirectory {
     pub(super) directory: PathBuf,
     pub(super) open: Vec<PathBuf>,
 }
 
-impl Closed {
+impl ClosedDirectory {
     /// Returns whether the command cannot see this path.
     pub(super) fn is_shut(&self, path: &Path) -> bool {
         path.starts_with(&self.directory) && !self.open.iter().any(|open| path.starts_with(open))
@@ -33,7 +33,7 @@ impl Closed {
 }
 
 /// Returns the directories that a plan closes. A directory that is itself open is not closed.
-pub(super) fn of(plan: &Plan) -> Vec<Closed> {
+pub(super) fn of(plan: &SandboxPlan) -> Vec<ClosedDirectory> {
     let (closed, writable) = match &plan.profile {
         SandboxProfile::ReadOnly(reading) => (&reading.closed, &[][..]),
         SandboxProfile::Workspace(workspace) => (&workspace.closed, &workspace.writable[..]),
@@ -48,7 +48,7 @@ pub(super) fn of(plan: &Plan) -> Vec<Closed> {
     directories(closed, &open)
 }
 
-fn directories(closed: &ClosedDirectories, open: &[&Path]) -> Vec<Closed> {
+fn directories(closed: &ClosedDirectories, open: &[&Path]) -> Vec<ClosedDirectory> {
     let directories = outermost(closed.directories.iter().map(PathBuf::as_path));
     let shut = directories
         .into_iter()
@@ -56,7 +56,7 @@ fn directories(closed: &ClosedDirectories, open: &[&Path]) -> Vec<Closed> {
     shut.map(|directory| {
         let inside = open.iter().copied();
         let inside = inside.filter(|path| path.starts_with(directory));
-        Closed {
+        ClosedDirectory {
             directory: directory.to_path_buf(),
             open: outermost(inside).into_iter().map(Into::into).collect(),
         }
@@ -80,7 +80,7 @@ pub(super) fn outermost<'a>(paths: impl Iterator<Item = &'a Path>) -> Vec<&'a Pa
 
 /// Closes the directories of a plan. The calling process must have its own mount namespace, with
 /// nothing else mounted in it yet.
-pub(super) fn close(plan: &Plan) -> io::Result<()> {
+pub(super) fn close(plan: &SandboxPlan) -> io::Result<()> {
     for closed in of(plan) {
         if closed.directory.is_dir() {
             let named = |error: io::Error| {
@@ -93,7 +93,7 @@ pub(super) fn close(plan: &Plan) -> io::Result<()> {
     Ok(())
 }
 
-fn close_one(closed: &Closed) -> io::Result<()> {
+fn close_one(closed: &ClosedDirectory) -> io::Result<()> {
     // All open paths are cloned before the empty directory hides them.
     let held: Vec<(&Path, bool, OwnedFd)> = closed
         .open
@@ -146,11 +146,11 @@ mod tests {
         ];
         let open = open.map(Path::new);
         let expected = [
-            Closed {
+            ClosedDirectory {
                 directory: "/home".into(),
                 open: paths(&["/home/me/work", "/home/me/workshop", "/home/other/.tool"]),
             },
-            Closed {
+            ClosedDirectory {
                 directory: "/root".into(),
                 open: Vec::new(),
             },

@@ -29,9 +29,9 @@ use seccompiler::BpfProgram;
 
 use super::{
     filter,
-    keeper::{Step, step, step_at},
+    keeper::{SetupFailure, step, step_at},
 };
-use crate::{Mechanism, Network, SandboxProfile, notify, protocol::Plan};
+use crate::{Mechanism, SandboxNetwork, SandboxProfile, notify, protocol::SandboxPlan};
 
 /// The newest Landlock version that this module handles. An older kernel enforces the rights that
 /// it knows.
@@ -64,7 +64,7 @@ const OWN: [&str; 2] = ["/dev/pts", "/dev/shm"];
 pub(super) const PROCESSES: u64 = 8192;
 
 /// The restrictions of guards and shells, prepared once for all commands of a sandbox.
-pub(super) struct Confinement {
+pub(super) struct PreparedConfinement {
     guard: RulesetCreated,
     /// The additional rules of the shell, if the guard opens files for the command.
     shell: Option<RulesetCreated>,
@@ -75,9 +75,9 @@ pub(super) struct Confinement {
     alone: bool,
 }
 
-impl Confinement {
+impl PreparedConfinement {
     /// Prepares the restrictions. `None` means that commands of this plan are not confined.
-    pub(super) fn prepare(plan: &Plan) -> Result<Option<Self>, Step> {
+    pub(super) fn prepare(plan: &SandboxPlan) -> Result<Option<Self>, SetupFailure> {
         if plan.mechanism == Mechanism::None || plan.profile == SandboxProfile::Full {
             return Ok(None);
         }
@@ -87,9 +87,9 @@ impl Confinement {
             filters.push(filter::unmediated()?);
         }
         Ok(Some(Self {
-            guard: landlock(plan, Writing::Everything)?,
+            guard: landlock(plan, WriteRules::Everything)?,
             shell: mediated
-                .then(|| landlock(plan, Writing::Elsewhere))
+                .then(|| landlock(plan, WriteRules::Elsewhere))
                 .transpose()?,
             filters,
             mediated: mediated.then(filter::mediated).transpose()?,
@@ -98,12 +98,12 @@ impl Confinement {
     }
 
     /// Restricts a guard, before it starts anything, and returns what the kernel enforces then.
-    pub(super) fn guard(&self) -> Result<Held, Step> {
+    pub(super) fn guard(&self) -> Result<EnforcedConfinement, SetupFailure> {
         limits()?;
         let status = restrict(&self.guard)?;
         if self.alone && status == RulesetStatus::NotEnforced {
             let missing = io::Error::from(io::ErrorKind::Unsupported);
-            return Err(Step::new("Landlock", &missing));
+            return Err(SetupFailure::new("Landlock", &missing));
         }
         // The guard needs this capability to read the arguments of calls made by programs that are
         // not dumpable.
@@ -112,7 +112,7 @@ impl Confinement {
             None => kept(),
         };
         capabilities(held)?;
-        Ok(Held {
+        Ok(EnforcedConfinement {
             apart: status == RulesetStatus::FullyEnforced,
             mediated: self.mediated.is_some() && status != RulesetStatus::NotEnforced,
         })
@@ -120,7 +120,7 @@ impl Confinement {
 
     /// Restricts a shell, before it is executed. If the guard opens files for it, returns the
     /// guard's end of the seccomp notifications.
-    pub(super) fn shell(&self) -> Result<Option<OwnedFd>, Step> {
+    pub(super) fn shell(&self) -> Result<Option<OwnedFd>, SetupFailure> {
         if let Some(ruleset) = &self.shell {
             restrict(ruleset)?;
         }
@@ -139,15 +139,15 @@ impl Confinement {
 /// guard that checks the target of each connection, no other program gets one. Chromium binds one
 /// to be the only process of its profile, and is the only program with a network; its profile hides
 /// the directories that contain sockets.
-fn is_browser(plan: &Plan) -> bool {
+fn is_browser(plan: &SandboxPlan) -> bool {
     let has_network = matches!(&plan.profile,
-        SandboxProfile::Workspace(workspace) if workspace.network == Network::Proxy);
+        SandboxProfile::Workspace(workspace) if workspace.network == SandboxNetwork::Proxy);
     plan.program && has_network
 }
 
 /// The restrictions that the kernel enforces for a command.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct EnforcedConfinement {
     /// The command cannot affect other commands, even if it sees their processes.
     pub(super) apart: bool,
     /// The command creates and changes files only through its guard.
@@ -156,7 +156,7 @@ pub(super) struct Held {
 
 /// Hides the memory and open files of this process from other processes of the same user. A program
 /// that is executed later is visible again.
-pub(super) fn secrecy() -> Result<(), Step> {
+pub(super) fn secrecy() -> Result<(), SetupFailure> {
     step("secrecy", || {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)
     })
@@ -164,7 +164,7 @@ pub(super) fn secrecy() -> Result<(), Step> {
 
 /// Prevents gaining privileges by executing a program, core files, and an unlimited number of
 /// processes.
-fn limits() -> Result<(), Step> {
+fn limits() -> Result<(), SetupFailure> {
     step("no new privileges", || set_no_new_privs(true))?;
     let none = Rlimit {
         current: Some(0),
@@ -184,7 +184,7 @@ fn limits() -> Result<(), Step> {
 
 /// The part of a profile's writable paths that a process may write.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Writing {
+enum WriteRules {
     Everything,
     /// Only temporary files and devices. Below the writable directories only sockets can be
     /// created.
@@ -193,7 +193,7 @@ enum Writing {
 
 /// Builds the Landlock rules: writing only where the profile allows it, and no signals to, and no
 /// abstract sockets of, processes outside.
-fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
+fn landlock(plan: &SandboxPlan, writing: WriteRules) -> Result<RulesetCreated, SetupFailure> {
     let reads = AccessFs::from_read(RIGHTS);
     let all = AccessFs::from_all(RIGHTS);
     let others = reads | AccessFs::MakeSock | AccessFs::IoctlDev;
@@ -207,12 +207,12 @@ fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
     let mut connects = false;
     if let SandboxProfile::Workspace(workspace) = &plan.profile {
         let rights = match writing {
-            Writing::Everything => all,
-            Writing::Elsewhere => others,
+            WriteRules::Everything => all,
+            WriteRules::Elsewhere => others,
         };
         let roots = workspace.writable.iter();
         rules.extend(roots.map(|path| (path.as_path(), rights)));
-        connects = workspace.network != Network::None;
+        connects = workspace.network != SandboxNetwork::None;
     }
     // A sandbox without these paths would be useless once they are back.
     for path in &plan.there {
@@ -241,11 +241,11 @@ fn landlock(plan: &Plan, writing: Writing) -> Result<RulesetCreated, Step> {
         }
         Ok::<_, Box<dyn std::error::Error>>(ruleset)
     })()
-    .map_err(|error| Step::new("Landlock", &io::Error::other(error.to_string())))
+    .map_err(|error| SetupFailure::new("Landlock", &io::Error::other(error.to_string())))
 }
 
 /// Returns the paths that may be read: the root directory, if mounts hide the rest.
-fn readable(plan: &Plan) -> Vec<PathBuf> {
+fn readable(plan: &SandboxPlan) -> Vec<PathBuf> {
     let (closed, hidden, writable) = match &plan.profile {
         SandboxProfile::ReadOnly(reading) => (&reading.closed, &reading.hidden, &[][..]),
         SandboxProfile::Workspace(workspace) => (
@@ -265,12 +265,12 @@ fn readable(plan: &Plan) -> Vec<PathBuf> {
 }
 
 /// Restricts this process with the rules and returns how completely the kernel enforces them.
-fn restrict(ruleset: &RulesetCreated) -> Result<RulesetStatus, Step> {
+fn restrict(ruleset: &RulesetCreated) -> Result<RulesetStatus, SetupFailure> {
     let status = ruleset
         .try_clone()
         .map_err(|error| error.to_string())
         .and_then(|ruleset| ruleset.restrict_self().map_err(|error| error.to_string()))
-        .map_err(|error| Step::new("Landlock", &io::Error::other(error)))?;
+        .map_err(|error| SetupFailure::new("Landlock", &io::Error::other(error)))?;
     Ok(status.ruleset)
 }
 
@@ -283,7 +283,7 @@ fn kept() -> CapabilitySet {
 }
 
 /// Drops capabilities. Must come last: the other restrictions need them.
-fn capabilities(held: CapabilitySet) -> Result<(), Step> {
+fn capabilities(held: CapabilitySet) -> Result<(), SetupFailure> {
     step("capabilities", || {
         for capability in CapabilitySet::all().difference(kept()).iter() {
             match remove_capability_from_bounding_set(capability) {

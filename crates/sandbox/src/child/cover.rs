@@ -26,11 +26,11 @@ use rustix::{
     io::Errno,
 };
 
-use super::keeper::{Step, step, step_at};
-use crate::{Mechanism, SandboxProfile, protocol::Plan};
+use super::keeper::{SetupFailure, step, step_at};
+use crate::{Mechanism, SandboxProfile, protocol::SandboxPlan};
 
 /// The mounts over the hidden files of a command, and the watches on their directories.
-pub(super) struct Cover {
+pub(super) struct HiddenFileCover {
     hidden: Vec<HiddenPath>,
     masks: Masks,
     inotify: OwnedFd,
@@ -54,7 +54,7 @@ struct WatchedName {
 
 /// The changes of watched names since the last check.
 #[derive(Default)]
-struct Changes {
+struct CoverChanges {
     any: bool,
     /// The indices of names under which an entry appeared.
     arrived: BTreeSet<usize>,
@@ -64,18 +64,18 @@ struct Changes {
 
 /// The current contents of a hidden file's path.
 #[derive(PartialEq, Eq)]
-enum InPlace {
+enum CoveredEntry {
     Nothing,
     Mask,
     /// A file that can be read.
     Other,
 }
 
-impl Cover {
+impl HiddenFileCover {
     /// Starts watching. Returns `None` if nothing is hidden or the mechanism cannot hide files.
     /// Fails if a file is not hidden now: it was replaced, or came back, after the sandbox was set
     /// up.
-    pub(super) fn of(plan: &Plan) -> Result<Option<Self>, Step> {
+    pub(super) fn of(plan: &SandboxPlan) -> Result<Option<Self>, SetupFailure> {
         let hidden = match &plan.profile {
             SandboxProfile::ReadOnly(reading) => &reading.hidden,
             SandboxProfile::Workspace(workspace) => &workspace.hidden,
@@ -87,7 +87,7 @@ impl Cover {
         Self::over(hidden, plan.mechanism).map(Some)
     }
 
-    fn over(hidden: &[PathBuf], mechanism: Mechanism) -> Result<Self, Step> {
+    fn over(hidden: &[PathBuf], mechanism: Mechanism) -> Result<Self, SetupFailure> {
         let inotify = step("watching hidden files", || {
             init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
         })?;
@@ -102,9 +102,9 @@ impl Cover {
         // This check must come after the watches exist: they report every later change.
         for path in hidden {
             let there = match cover.masks.in_place_of(path) {
-                InPlace::Nothing => false,
-                InPlace::Mask => true,
-                InPlace::Other => {
+                CoveredEntry::Nothing => false,
+                CoveredEntry::Mask => true,
+                CoveredEntry::Other => {
                     let changed = io::Error::from_raw_os_error(libc::ESTALE);
                     return step_at(path, || Err(changed));
                 }
@@ -149,18 +149,18 @@ impl Cover {
         Ok(self.find_uncovered(&changes))
     }
 
-    fn find_uncovered(&mut self, changes: &Changes) -> Option<PathBuf> {
+    fn find_uncovered(&mut self, changes: &CoverChanges) -> Option<PathBuf> {
         if changes.any {
             // A directory that came back must be watched before it is checked.
             self.watch_all();
         }
         for hidden in &self.hidden {
             let uncovered = match self.masks.in_place_of(&hidden.path) {
-                InPlace::Mask => false,
-                InPlace::Other => true,
+                CoveredEntry::Mask => false,
+                CoveredEntry::Other => true,
                 // The path is empty now, and the lost events may include a file that appeared in
                 // between.
-                InPlace::Nothing => changes.incomplete && hidden.there,
+                CoveredEntry::Nothing => changes.incomplete && hidden.there,
             };
             if uncovered {
                 return Some(hidden.path.clone());
@@ -175,10 +175,10 @@ impl Cover {
     }
 
     /// Returns the changes that were reported since the last check.
-    fn changes(&mut self) -> io::Result<Changes> {
+    fn changes(&mut self) -> io::Result<CoverChanges> {
         let mut buffer = [MaybeUninit::uninit(); 8192];
         let mut reader = Reader::new(&self.inotify, &mut buffer);
-        let mut changes = Changes::default();
+        let mut changes = CoverChanges::default();
         loop {
             let event = match reader.next() {
                 Ok(event) => event,
@@ -244,12 +244,12 @@ impl Masks {
         }
     }
 
-    fn in_place_of(&self, path: &Path) -> InPlace {
+    fn in_place_of(&self, path: &Path) -> CoveredEntry {
         match fs::metadata(path) {
-            Err(_) => InPlace::Nothing,
-            Ok(found) if self.known.contains(&(found.dev(), found.ino())) => InPlace::Mask,
-            Ok(found) if self.of_bubblewrap && is_closed_mount(path, &found) => InPlace::Mask,
-            Ok(_) => InPlace::Other,
+            Err(_) => CoveredEntry::Nothing,
+            Ok(found) if self.known.contains(&(found.dev(), found.ino())) => CoveredEntry::Mask,
+            Ok(found) if self.of_bubblewrap && is_closed_mount(path, &found) => CoveredEntry::Mask,
+            Ok(_) => CoveredEntry::Other,
         }
     }
 }
@@ -295,8 +295,8 @@ mod tests {
             fs::rename(self.at("new"), self.hidden()).unwrap();
         }
 
-        fn cover(&self) -> Cover {
-            Cover::over(&[self.hidden()], Mechanism::Namespaces).unwrap()
+        fn cover(&self) -> HiddenFileCover {
+            HiddenFileCover::over(&[self.hidden()], Mechanism::Namespaces).unwrap()
         }
     }
 
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(cover.uncovered_by_change().unwrap(), None);
         place.replaces();
         assert_eq!(cover.uncovered_by_change().unwrap(), Some(place.hidden()));
-        assert!(Cover::over(&[place.hidden()], Mechanism::Namespaces).is_err());
+        assert!(HiddenFileCover::over(&[place.hidden()], Mechanism::Namespaces).is_err());
     }
 
     #[test]

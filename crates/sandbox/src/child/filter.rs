@@ -7,8 +7,8 @@ use seccompiler::{
     SeccompFilter, SeccompRule, apply_filter, sock_filter,
 };
 
-use super::keeper::Step;
-use crate::{Network, SandboxProfile};
+use super::keeper::SetupFailure;
+use crate::{SandboxNetwork, SandboxProfile};
 
 /// The number of this call, which `libc` does not list; it is the same on all architectures.
 const OPEN_TREE_ATTR: i64 = 467;
@@ -101,13 +101,13 @@ const NAMING_REQUESTS: [u64; 5] = [
 ];
 
 /// Applies a filter to this process and all its children. It cannot be removed.
-pub(super) fn apply(program: &BpfProgram) -> Result<(), Step> {
-    apply_filter(program).map_err(|error| Step::new("the filter of system calls", &other(error)))
+pub(super) fn apply(program: &BpfProgram) -> Result<(), SetupFailure> {
+    apply_filter(program).map_err(|error| SetupFailure::new("the filter of system calls", &other(error)))
 }
 
 /// Returns the filters of a profile. `connects` allows Unix stream sockets.
-pub(super) fn programs(profile: &SandboxProfile, connects: bool) -> Result<Vec<BpfProgram>, Step> {
-    compiled(profile, connects).map_err(|error| Step::new("the filter of system calls", &error))
+pub(super) fn programs(profile: &SandboxProfile, connects: bool) -> Result<Vec<BpfProgram>, SetupFailure> {
+    compiled(profile, connects).map_err(|error| SetupFailure::new("the filter of system calls", &error))
 }
 
 fn compiled(profile: &SandboxProfile, connects: bool) -> io::Result<Vec<BpfProgram>> {
@@ -208,14 +208,14 @@ const OPENING: &[(i64, u32)] = &[(libc::SYS_openat, 2)];
 
 /// Returns a filter that refuses `openat2`: its flags are in memory, so a filter cannot decide
 /// whether to pass it to the guard. Programs that use it have a fallback.
-pub(super) fn unmediated() -> Result<BpfProgram, Step> {
+pub(super) fn unmediated() -> Result<BpfProgram, SetupFailure> {
     let calls = BTreeMap::from([(libc::SYS_openat2, Vec::new())]);
-    compile(calls, libc::ENOSYS).map_err(|error| Step::new("the filter of system calls", &error))
+    compile(calls, libc::ENOSYS).map_err(|error| SetupFailure::new("the filter of system calls", &error))
 }
 
 /// Returns the filter that passes calls to the guard if they create files, change their names, or
 /// open them for writing.
-pub(super) fn mediated() -> Result<BpfProgram, Step> {
+pub(super) fn mediated() -> Result<BpfProgram, SetupFailure> {
     const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
     const IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
     const IF_ANY_BIT: u16 = 0x45; // BPF_JMP | BPF_JSET | BPF_K
@@ -226,7 +226,7 @@ pub(super) fn mediated() -> Result<BpfProgram, Step> {
     let writes = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
     let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     let number = |call: i64| {
-        u32::try_from(call).map_err(|error| Step::new("the filter of system calls", &other(error)))
+        u32::try_from(call).map_err(|error| SetupFailure::new("the filter of system calls", &other(error)))
     };
     let mut program = vec![instruction(LOAD, 0, 0, 0)];
     let calls = NAMING.iter().chain(NAMING_HERE);
@@ -302,13 +302,13 @@ fn sockets(profile: &SandboxProfile, connects: bool) -> io::Result<Vec<SeccompRu
     let network = match profile {
         SandboxProfile::ReadOnly(_) => return Ok(Vec::new()), // all kinds
         SandboxProfile::Workspace(workspace) => workspace.network,
-        SandboxProfile::Full => Network::Open,
+        SandboxProfile::Full => SandboxNetwork::Open,
     };
     let mut families = Vec::new();
     if connects {
         families.push(libc::AF_UNIX);
     }
-    if network != Network::None {
+    if network != SandboxNetwork::None {
         families.extend([libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]);
     }
     if families.is_empty() {

@@ -28,18 +28,18 @@ use rustix::{
     },
 };
 
-use self::{usage::UsageMonitor, wait::Happened};
+use self::{usage::UsageMonitor, wait::GuardWake};
 use super::{
-    confine::{self, Confinement, Held},
-    cover::Cover,
+    confine::{self, PreparedConfinement, EnforcedConfinement},
+    cover::HiddenFileCover,
     guard_sockets::GuardSockets,
-    keeper::{Step, step},
+    keeper::{SetupFailure, step},
     mounts, program,
     shell::{GuardedShell, ShellRequest},
 };
 use crate::{
     Mechanism, NameUse, RefusedWrite,
-    protocol::{self, Bytes, News, Order, Plan},
+    protocol::{self, Bytes, GuardEvent, GuardOrder, SandboxPlan},
     tree,
 };
 
@@ -52,9 +52,9 @@ const LOOK_AT_MOST: Duration = Duration::from_millis(250);
 const REPLACEMENTS: u32 = 3;
 
 /// The parameters of a guard.
-pub(super) struct Charge<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) confinement: Option<&'a Confinement>,
+pub(super) struct GuardParams<'a> {
+    pub(super) plan: &'a SandboxPlan,
+    pub(super) confinement: Option<&'a PreparedConfinement>,
     /// The socket to our process.
     pub(super) socket: OwnedFd,
     /// The pipe that the command writes to.
@@ -68,17 +68,17 @@ pub(super) struct Charge<'a> {
 
 /// Guards one command until none of its processes is left. Returns a non-zero exit code if some may
 /// be left.
-pub(super) fn run(charge: Charge<'_>) -> i32 {
+pub(super) fn run(charge: GuardParams<'_>) -> i32 {
     let plan = charge.plan;
     let told = charge.socket.try_clone();
     match Guard::new(charge) {
         Ok(mut guard) => {
-            if !matches!(guard.watch(plan), Ok(Watched::Gone)) {
+            if !matches!(guard.watch(plan), Ok(WatchEnd::Gone)) {
                 guard.kill();
             }
             let nothing_left = guard.reap();
             guard.release_remaining_output();
-            let _ = protocol::write(&mut guard.socket, &News::Gone);
+            let _ = protocol::write(&mut guard.socket, &GuardEvent::Gone);
             i32::from(!nothing_left)
         }
         Err(failed) => {
@@ -91,8 +91,8 @@ pub(super) fn run(charge: Charge<'_>) -> i32 {
 }
 
 /// Reports to our process that its command cannot run, and why.
-pub(super) fn refuse(socket: OwnedFd, failed: Step) {
-    let failed = News::Unable {
+pub(super) fn refuse(socket: OwnedFd, failed: SetupFailure) {
+    let failed = GuardEvent::Unable {
         step: failed.name,
         error: failed.error,
         passing: failed.passing,
@@ -103,9 +103,9 @@ pub(super) fn refuse(socket: OwnedFd, failed: Step) {
 struct Guard<'a> {
     socket: UnixStream,
     keeper: Option<OwnedFd>,
-    confinement: Option<&'a Confinement>,
+    confinement: Option<&'a PreparedConfinement>,
     /// Watches the hidden files.
-    cover: Option<Cover>,
+    cover: Option<HiddenFileCover>,
     /// The sockets on which our process asks whether they are still hidden: one for each pipe that
     /// it reads.
     fences: Vec<UnixStream>,
@@ -139,7 +139,7 @@ struct Guard<'a> {
 }
 
 /// The reason why a guard stops watching.
-enum Watched {
+enum WatchEnd {
     /// No process of the command is left.
     Gone,
     /// Our process or the keeper has exited, or another sandbox is used.
@@ -147,8 +147,8 @@ enum Watched {
 }
 
 impl<'a> Guard<'a> {
-    fn new(charge: Charge<'a>) -> Result<Self, Step> {
-        let Charge {
+    fn new(charge: GuardParams<'a>) -> Result<Self, SetupFailure> {
+        let GuardParams {
             plan,
             confinement,
             socket,
@@ -169,12 +169,12 @@ impl<'a> Guard<'a> {
         confine::secrecy()?;
         // The guard must do this before it drops the rights to see all directories.
         let cover = match confinement {
-            Some(_) => Cover::of(plan)?,
+            Some(_) => HiddenFileCover::of(plan)?,
             None => None,
         };
         let held = match confinement {
             Some(confinement) => confinement.guard()?,
-            None => Held::default(),
+            None => EnforcedConfinement::default(),
         };
         let request = step("", || memfd_create("command", MemfdFlags::CLOEXEC))?;
         let request = File::from(request);
@@ -196,13 +196,13 @@ impl<'a> Guard<'a> {
             Some((sockets, network, link)) => (Some(sockets), Some(network), Some(link)),
             None => (None, None, None),
         };
-        let standing = News::Standing {
+        let standing = GuardEvent::Standing {
             apart: own || held.apart,
             mediated: held.mediated,
             fences,
             network,
         };
-        let pairs: Result<Vec<_>, Step> = (0..fences).map(|_| step("", UnixStream::pair)).collect();
+        let pairs: Result<Vec<_>, SetupFailure> = (0..fences).map(|_| step("", UnixStream::pair)).collect();
         let (fences, theirs): (Vec<_>, Vec<_>) = pairs?.into_iter().unzip();
         let mut files = vec![itself.as_fd()];
         files.extend(theirs.iter().map(AsFd::as_fd));
@@ -241,7 +241,7 @@ impl<'a> Guard<'a> {
     }
 
     /// Watches the command until none of its processes is left or it is no longer needed.
-    fn watch(&mut self, plan: &Plan) -> io::Result<Watched> {
+    fn watch(&mut self, plan: &SandboxPlan) -> io::Result<WatchEnd> {
         let mut look = LOOK_FIRST;
         loop {
             let mut pause = self.ended.then_some(look);
@@ -257,7 +257,7 @@ impl<'a> Guard<'a> {
             if let Some(exceeded) = self.usage.measure_when_due() {
                 if !self.exceeded {
                     self.exceeded = true;
-                    protocol::write(&mut self.socket, &News::Exceeded(exceeded))?;
+                    protocol::write(&mut self.socket, &GuardEvent::Exceeded(exceeded))?;
                 }
                 self.kill();
                 continue;
@@ -265,7 +265,7 @@ impl<'a> Guard<'a> {
             if let Some(left) = self.usage.time_left() {
                 pause = Some(pause.map_or(left, |pause| pause.min(left)));
             }
-            let Happened {
+            let GuardWake {
                 heard,
                 keeper_gone,
                 shell_ended,
@@ -277,12 +277,12 @@ impl<'a> Guard<'a> {
                 wants_socket,
             } = self.wait(pause)?;
             if keeper_gone {
-                return Ok(Watched::Unwanted);
+                return Ok(WatchEnd::Unwanted);
             }
-            if changed && self.is_uncovered(Cover::uncovered_by_change)? {
+            if changed && self.is_uncovered(HiddenFileCover::uncovered_by_change)? {
                 // No command runs yet: the caller uses another sandbox.
                 if !self.ordered && !heard {
-                    return Ok(Watched::Unwanted);
+                    return Ok(WatchEnd::Unwanted);
                 }
                 self.kill();
                 continue;
@@ -311,8 +311,8 @@ impl<'a> Guard<'a> {
             }
             if heard {
                 match protocol::read(&mut self.socket)? {
-                    None => return Ok(Watched::Unwanted),
-                    Some(Order::Run {
+                    None => return Ok(WatchEnd::Unwanted),
+                    Some(GuardOrder::Run {
                         cwd,
                         sourced,
                         text,
@@ -322,7 +322,7 @@ impl<'a> Guard<'a> {
                         let sourced = sourced.as_ref().map(Bytes::as_slice);
                         self.start(cwd.as_slice(), sourced, &text)?;
                     }
-                    Some(Order::Judged {
+                    Some(GuardOrder::Judged {
                         id,
                         used,
                         permitted,
@@ -332,12 +332,12 @@ impl<'a> Guard<'a> {
                             mediator.and_then(|mediator| mediator.on_answer(id, used, permitted));
                         self.ask_about_name(question)?;
                     }
-                    Some(Order::Interrupt) if !self.ended => {
+                    Some(GuardOrder::Interrupt) if !self.ended => {
                         // The pidfd prevents signalling another process with the same number.
                         let _ = pidfd_send_signal(&self.shell.handle, Signal::INT);
                     }
-                    Some(Order::Interrupt | Order::Program { .. }) => {}
-                    Some(Order::Kill { grace_ms }) => {
+                    Some(GuardOrder::Interrupt | GuardOrder::Program { .. }) => {}
+                    Some(GuardOrder::Kill { grace_ms }) => {
                         tree::terminate_below(process::id());
                         self.deadline = Some(Instant::now() + Duration::from_millis(grace_ms));
                     }
@@ -348,7 +348,7 @@ impl<'a> Guard<'a> {
             }
             if self.ended {
                 if self.reap() {
-                    return Ok(Watched::Gone);
+                    return Ok(WatchEnd::Gone);
                 }
                 look = (look * 2).min(LOOK_AT_MOST);
             }
@@ -359,7 +359,7 @@ impl<'a> Guard<'a> {
     /// released.
     fn is_uncovered(
         &mut self,
-        look: impl FnOnce(&mut Cover) -> io::Result<Option<PathBuf>>,
+        look: impl FnOnce(&mut HiddenFileCover) -> io::Result<Option<PathBuf>>,
     ) -> io::Result<bool> {
         if self.uncovered.is_none()
             && let Some(cover) = &mut self.cover
@@ -378,7 +378,7 @@ impl<'a> Guard<'a> {
     /// output written before this check cannot contain hidden data. Returns `false` if a hidden
     /// file was readable.
     fn release_output(&mut self, asked: &[usize]) -> io::Result<bool> {
-        if self.is_uncovered(Cover::uncovered)? {
+        if self.is_uncovered(HiddenFileCover::uncovered)? {
             return Ok(false);
         }
         // Back to front, so that removing a fence does not change the other indices.
@@ -396,7 +396,7 @@ impl<'a> Guard<'a> {
 
     /// Releases all output that is still in the pipes. No process of the command runs any longer.
     fn release_remaining_output(&mut self) {
-        if matches!(self.is_uncovered(Cover::uncovered), Ok(false)) {
+        if matches!(self.is_uncovered(HiddenFileCover::uncovered), Ok(false)) {
             for fence in &mut self.fences {
                 let _ = fence.write_all(&[protocol::COVERED_TO_THE_END]);
             }
@@ -414,7 +414,7 @@ impl<'a> Guard<'a> {
 
     fn ask_about_name(&mut self, question: Option<(u32, NameUse)>) -> io::Result<()> {
         match question {
-            Some((id, used)) => protocol::write(&mut self.socket, &News::Asks { id, used }),
+            Some((id, used)) => protocol::write(&mut self.socket, &GuardEvent::Asks { id, used }),
             None => Ok(()),
         }
     }
@@ -455,7 +455,7 @@ impl<'a> Guard<'a> {
     /// Starts another shell if the current one ended before it took the command, because the
     /// snapshot ended it or another command killed all shells that it could see. Returns `false` if
     /// the command ran or is no longer needed.
-    fn replace(&mut self, plan: &Plan) -> io::Result<bool> {
+    fn replace(&mut self, plan: &SandboxPlan) -> io::Result<bool> {
         let Some(output) = self.output.as_ref() else {
             return Ok(false);
         };
@@ -488,7 +488,7 @@ impl<'a> Guard<'a> {
         self.ended = true;
         // The last read of a hidden file may not have been reported yet. Processes that a program
         // started must not stay.
-        if self.is_uncovered(Cover::uncovered)? || self.program {
+        if self.is_uncovered(HiddenFileCover::uncovered)? || self.program {
             tree::kill_below(process::id(), &[], || self.reap());
         }
         self.output = None;
@@ -518,7 +518,7 @@ impl<'a> Guard<'a> {
         let refused = mem::take(&mut self.refused);
         protocol::write(
             &mut self.socket,
-            &News::Ended {
+            &GuardEvent::Ended {
                 code,
                 signal: status.and_then(WaitStatus::terminating_signal),
                 cwd: cwd.map(Into::into),

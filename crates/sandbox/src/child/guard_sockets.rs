@@ -12,8 +12,8 @@ use std::{
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::{
-    Mechanism, Network, NetworkId, SandboxProfile,
-    protocol::{self, Plan, SOCKET_FAILED, SOCKET_MADE, SOCKET_V4, SOCKET_V6},
+    Mechanism, SandboxNetwork, NetworkId, SandboxProfile,
+    protocol::{self, SandboxPlan, SOCKET_FAILED, SOCKET_MADE, SOCKET_V4, SOCKET_V6},
 };
 
 /// The guard's end of the link on which our process requests sockets.
@@ -22,10 +22,10 @@ pub(super) struct GuardSockets(UnixStream);
 impl GuardSockets {
     /// Creates the link for a command that has its own network and can listen in it. Returns it
     /// with the end for our process.
-    pub(super) fn of(plan: &Plan) -> io::Result<Option<(Self, NetworkId, UnixStream)>> {
+    pub(super) fn of(plan: &SandboxPlan) -> io::Result<Option<(Self, NetworkId, UnixStream)>> {
         let listens = matches!(
             &plan.profile,
-            SandboxProfile::Workspace(workspace) if workspace.network == Network::Proxy
+            SandboxProfile::Workspace(workspace) if workspace.network == SandboxNetwork::Proxy
         );
         if !listens || plan.mechanism >= Mechanism::Reduced {
             return Ok(None);

@@ -28,14 +28,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     bubblewrap,
-    confine::{self, Confinement},
-    guard::{self, Charge},
+    confine::{self, PreparedConfinement},
+    guard::{self, GuardParams},
     mounts, namespaces, waiter,
 };
 use crate::{
-    Mechanism, Network, PROXY_PORT, SandboxProfile,
+    Mechanism, SandboxNetwork, PROXY_PORT, SandboxProfile,
     fork::{Forked, fork, fork_into},
-    protocol::{self, Keeper, Plan},
+    protocol::{self, KeeperReply, SandboxPlan},
     scratch_lease, tree,
 };
 
@@ -44,14 +44,14 @@ use crate::{
 const INSIDE: &str = "HAFT_SANDBOX_INSIDE";
 /// A failed step of the setup: its name and the error.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Step {
+pub(super) struct SetupFailure {
     pub(super) name: String,
     pub(super) error: String,
     /// The step may succeed the next time.
     pub(super) passing: bool,
 }
 
-impl Step {
+impl SetupFailure {
     pub(super) fn new(name: &str, error: &io::Error) -> Self {
         Self {
             name: name.to_owned(),
@@ -68,8 +68,8 @@ impl Step {
 pub(super) fn step<T, E: Into<io::Error>>(
     name: &str,
     work: impl FnOnce() -> Result<T, E>,
-) -> Result<T, Step> {
-    work().map_err(|error| Step::new(name, &error.into()))
+) -> Result<T, SetupFailure> {
+    work().map_err(|error| SetupFailure::new(name, &error.into()))
 }
 
 /// Runs a step for a path that existed before. If the path is missing now, it was moved and may
@@ -78,15 +78,15 @@ pub(super) fn step<T, E: Into<io::Error>>(
 pub(super) fn step_at<T, E: Into<io::Error>>(
     path: &Path,
     work: impl FnOnce() -> Result<T, E>,
-) -> Result<T, Step> {
+) -> Result<T, SetupFailure> {
     work().map_err(|error| {
         let error = error.into();
         let gone = [libc::ENOENT, libc::ENOTDIR, libc::ESTALE];
         let gone = error
             .raw_os_error()
             .is_some_and(|code| gone.contains(&code));
-        let failed = Step::new(&path.display().to_string(), &error);
-        Step {
+        let failed = SetupFailure::new(&path.display().to_string(), &error);
+        SetupFailure {
             passing: failed.passing || gone,
             ..failed
         }
@@ -113,7 +113,7 @@ pub(super) fn main() -> i32 {
         Ok(lock) => lock,
         Err(error) => {
             let error = format!("{}: {error}", plan.scratch.display());
-            return send_reply(&channel, &Keeper::NoScratch { error });
+            return send_reply(&channel, &KeeperReply::NoScratch { error });
         }
     };
     // Orphans of a killed keeper become children of the waiter.
@@ -130,13 +130,13 @@ pub(super) fn main() -> i32 {
             drop((channel, file));
             waiter::run(&socket, keeper, &plan.scratch)
         }
-        Err(error) => answer(&channel, Step::new("a second process", &error)),
+        Err(error) => answer(&channel, SetupFailure::new("a second process", &error)),
     }
 }
 
 /// Reports a failure to our process.
-fn answer(socket: &OwnedFd, failed: Step) -> i32 {
-    let failed = Keeper::Failed {
+fn answer(socket: &OwnedFd, failed: SetupFailure) -> i32 {
+    let failed = KeeperReply::Failed {
         step: failed.name,
         error: failed.error,
         passing: failed.passing,
@@ -144,7 +144,7 @@ fn answer(socket: &OwnedFd, failed: Step) -> i32 {
     send_reply(socket, &failed)
 }
 
-fn send_reply(socket: &OwnedFd, failed: &Keeper) -> i32 {
+fn send_reply(socket: &OwnedFd, failed: &KeeperReply) -> i32 {
     let _ = serde_json::to_vec(failed)
         .map_err(io::Error::from)
         .and_then(|answer| protocol::send(socket, &answer, &[]));
@@ -153,7 +153,7 @@ fn send_reply(socket: &OwnedFd, failed: &Keeper) -> i32 {
 
 /// Receives the plan and the keeper's socket to our process. The plan comes as a file, because it
 /// may be long.
-fn receive(socket: &OwnedFd) -> io::Result<(Plan, fs::File, OwnedFd)> {
+fn receive(socket: &OwnedFd) -> io::Result<(SandboxPlan, fs::File, OwnedFd)> {
     let (_, files) = protocol::receive(socket)?.ok_or(io::ErrorKind::UnexpectedEof)?;
     let mut files = files.into_iter();
     let (Some(file), Some(channel)) = (files.next(), files.next()) else {
@@ -168,12 +168,12 @@ fn receive(socket: &OwnedFd) -> io::Result<(Plan, fs::File, OwnedFd)> {
 fn inside(socket: OwnedFd) -> i32 {
     let prepared = (|| {
         let (plan, output) = step("the plan", read_again)?;
-        let confinement = Confinement::prepare(&plan)?;
+        let confinement = PreparedConfinement::prepare(&plan)?;
         let listener = listener(&plan)?;
         Ok((plan, output, confinement, listener))
     })();
     match prepared {
-        Ok((plan, output, confinement, listener)) => guard::run(Charge {
+        Ok((plan, output, confinement, listener)) => guard::run(GuardParams {
             plan: &plan,
             confinement: confinement.as_ref(),
             socket,
@@ -190,7 +190,7 @@ fn inside(socket: OwnedFd) -> i32 {
 
 /// Reads the plan from standard output, and takes the command's output from standard error.
 /// Commands must inherit neither these nor the socket.
-fn read_again() -> io::Result<(Plan, OwnedFd)> {
+fn read_again() -> io::Result<(SandboxPlan, OwnedFd)> {
     let plan = fs::read("/proc/self/fd/1")?;
     let output = own_stderr().try_clone_to_owned()?;
     let null = fs::File::options().write(true).open("/dev/null")?;
@@ -201,7 +201,7 @@ fn read_again() -> io::Result<(Plan, OwnedFd)> {
 }
 
 /// Enters the namespaces of the sandbox and serves commands there.
-fn enter(channel: OwnedFd, plan: &Plan, file: &fs::File, waiter: OwnedFd) -> i32 {
+fn enter(channel: OwnedFd, plan: &SandboxPlan, file: &fs::File, waiter: OwnedFd) -> i32 {
     let entered = (|| {
         // Standard input is the waiter's socket.
         step("standard input", null_stdin)?;
@@ -235,18 +235,18 @@ fn null_stdin() -> io::Result<()> {
 }
 
 /// Serves commands in the finished sandbox.
-fn keep(socket: OwnedFd, plan: &Plan, file: &fs::File, waiter: &OwnedFd) -> i32 {
+fn keep(socket: OwnedFd, plan: &SandboxPlan, file: &fs::File, waiter: &OwnedFd) -> i32 {
     let mut plan = plan.clone();
     if let SandboxProfile::Workspace(workspace) = &mut plan.profile
         && plan.mechanism == Mechanism::Reduced
-        && workspace.network == Network::Proxy
+        && workspace.network == SandboxNetwork::Proxy
     {
         // Without its own network namespace a command could bypass the proxy, so it gets no
         // network.
-        workspace.network = Network::None;
+        workspace.network = SandboxNetwork::None;
     }
     match ready(&socket, &plan) {
-        Ok(confinement) => Serving {
+        Ok(confinement) => KeeperServer {
             plan: &plan,
             file,
             confinement: confinement.as_ref(),
@@ -258,7 +258,7 @@ fn keep(socket: OwnedFd, plan: &Plan, file: &fs::File, waiter: &OwnedFd) -> i32 
 }
 
 /// Prepares the restrictions of all commands and reports to our process that the keeper is ready.
-fn ready(socket: &OwnedFd, plan: &Plan) -> Result<Option<Confinement>, Step> {
+fn ready(socket: &OwnedFd, plan: &SandboxPlan) -> Result<Option<PreparedConfinement>, SetupFailure> {
     // Bubblewrap creates a network for each command.
     let listener = match plan.mechanism {
         Mechanism::Namespaces => listener(plan)?,
@@ -266,9 +266,9 @@ fn ready(socket: &OwnedFd, plan: &Plan) -> Result<Option<Confinement>, Step> {
     };
     step("adopting orphans", || set_child_subreaper(Some(getpid())))?;
     confine::secrecy()?;
-    let confinement = Confinement::prepare(plan)?;
+    let confinement = PreparedConfinement::prepare(plan)?;
     step("answering", || {
-        let ready = serde_json::to_vec(&Keeper::Ready)?;
+        let ready = serde_json::to_vec(&KeeperReply::Ready)?;
         let files: Vec<_> = listener.iter().map(AsFd::as_fd).collect();
         protocol::send(socket, &ready, &files)
     })?;
@@ -276,11 +276,11 @@ fn ready(socket: &OwnedFd, plan: &Plan) -> Result<Option<Confinement>, Step> {
 }
 
 /// Creates a socket inside the sandbox's network on which our process, outside, can listen.
-fn listener(plan: &Plan) -> Result<Option<TcpListener>, Step> {
+fn listener(plan: &SandboxPlan) -> Result<Option<TcpListener>, SetupFailure> {
     match &plan.profile {
         // Without its own network namespace, other processes could reach the socket.
         SandboxProfile::Workspace(workspace)
-            if workspace.network == Network::Proxy && plan.mechanism < Mechanism::Reduced => {}
+            if workspace.network == SandboxNetwork::Proxy && plan.mechanism < Mechanism::Reduced => {}
         _ => return Ok(None),
     }
     if plan.mechanism == Mechanism::Namespaces {
@@ -301,24 +301,24 @@ fn wait_for(process: Pid) -> i32 {
     }
 }
 
-struct Guarding {
+struct GuardProcess {
     pid: Pid,
     handle: OwnedFd,
 }
 
 /// The parameters that all guards of a sandbox share.
-struct Serving<'a> {
-    plan: &'a Plan,
+struct KeeperServer<'a> {
+    plan: &'a SandboxPlan,
     /// The file with the plan.
     file: &'a fs::File,
-    confinement: Option<&'a Confinement>,
+    confinement: Option<&'a PreparedConfinement>,
     waiter: &'a OwnedFd,
 }
 
-impl Serving<'_> {
+impl KeeperServer<'_> {
     /// Forks a guard for each packet, until our process or the waiter exits.
     fn serve(&self, socket: OwnedFd) -> i32 {
-        let mut guards: Vec<Guarding> = Vec::new();
+        let mut guards: Vec<GuardProcess> = Vec::new();
         loop {
             let mut watched = vec![
                 PollFd::new(&socket, PollFlags::IN),
@@ -364,10 +364,10 @@ impl Serving<'_> {
                         return self.guard(theirs, output, keeper);
                     }
                     Ok((Forked::Parent(pid), _)) => match pidfd_open(pid, PidfdFlags::empty()) {
-                        Ok(handle) => guards.push(Guarding { pid, handle }),
+                        Ok(handle) => guards.push(GuardProcess { pid, handle }),
                         Err(_) => break,
                     },
-                    Err(error) => guard::refuse(theirs, Step::new("", &error)),
+                    Err(error) => guard::refuse(theirs, SetupFailure::new("", &error)),
                 }
             }
         }
@@ -393,7 +393,7 @@ impl Serving<'_> {
             guard::refuse(socket, failed);
             return 1;
         }
-        guard::run(Charge {
+        guard::run(GuardParams {
             plan: self.plan,
             confinement: self.confinement,
             socket,
@@ -405,7 +405,7 @@ impl Serving<'_> {
 
     /// Replaces this process with bubblewrap, which starts this program again inside. Returns only
     /// if that fails.
-    fn through_bubblewrap(&self, socket: &OwnedFd, output: &OwnedFd) -> Step {
+    fn through_bubblewrap(&self, socket: &OwnedFd, output: &OwnedFd) -> SetupFailure {
         let becoming = (|| {
             let arguments = bubblewrap::arguments(self.plan)?;
             dup2_stdin(socket)?;
@@ -421,15 +421,15 @@ impl Serving<'_> {
             )
         })();
         match becoming {
-            Ok(()) => Step::new("bubblewrap", &io::ErrorKind::Other.into()),
-            Err(error) => Step::new("bubblewrap", &error),
+            Ok(()) => SetupFailure::new("bubblewrap", &io::ErrorKind::Other.into()),
+            Err(error) => SetupFailure::new("bubblewrap", &error),
         }
     }
 }
 
 /// Reaps guards that ended. Processes left by a guard that failed are now children of the keeper,
 /// which kills them.
-fn reap(guards: &mut Vec<Guarding>) {
+fn reap(guards: &mut Vec<GuardProcess>) {
     let mut killed = reap_some(guards);
     while killed {
         killed = false;
@@ -445,7 +445,7 @@ fn reap(guards: &mut Vec<Guarding>) {
 }
 
 /// Reaps ended children. Returns whether a guard among them may have left processes.
-fn reap_some(guards: &mut Vec<Guarding>) -> bool {
+fn reap_some(guards: &mut Vec<GuardProcess>) -> bool {
     let mut killed = false;
     while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
         let count = guards.len();

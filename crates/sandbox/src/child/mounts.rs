@@ -21,9 +21,9 @@ use rustix::{
 
 use super::{
     close,
-    keeper::{Step, step, step_at},
+    keeper::{SetupFailure, step, step_at},
 };
-use crate::{SandboxProfile, Workspace, protocol::Plan};
+use crate::{SandboxProfile, WorkspaceProfile, protocol::SandboxPlan};
 
 /// The devices in a sandbox; none of them gives access to the machine.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -41,7 +41,7 @@ const DAEMONS: &str = "/run";
 const DEPTH: u32 = 3;
 
 /// Sets up the mounts. The calling process must have its own mount namespace.
-pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
+pub(super) fn set_up(plan: &SandboxPlan) -> Result<(), SetupFailure> {
     step("private mounts", || {
         mount_change(
             "/",
@@ -50,7 +50,7 @@ pub(super) fn set_up(plan: &Plan) -> Result<(), Step> {
     })?;
     step("devices", || devices(&plan.scratch))?;
     step("closed directories", || close::close(plan))?;
-    let none = Workspace::nothing();
+    let none = WorkspaceProfile::nothing();
     let (workspace, hidden) = match &plan.profile {
         SandboxProfile::ReadOnly(reading) => (&none, &reading.hidden),
         SandboxProfile::Workspace(workspace) => (workspace, &workspace.hidden),
@@ -126,7 +126,7 @@ fn counts_by_space(release: &str) -> bool {
     }
 }
 
-impl Workspace {
+impl WorkspaceProfile {
     fn nothing() -> Self {
         Self {
             writable: Vec::new(),
@@ -134,7 +134,7 @@ impl Workspace {
             hidden: Vec::new(),
             guarded: None,
             closed: crate::ClosedDirectories::default(),
-            network: crate::Network::None,
+            network: crate::SandboxNetwork::None,
         }
     }
 }
@@ -227,7 +227,7 @@ fn protect(
     scratch: &Path,
     table: &mut Mounts,
 ) -> io::Result<()> {
-    let way = Way::to(path)?;
+    let way = PathLinks::to(path)?;
     for link in &way.links {
         if writable.iter().any(|root| link.starts_with(root)) {
             hold(&above(link, writable), table)?;
@@ -295,13 +295,13 @@ fn note(path: &Path, table: &mut Mounts) {
 }
 
 /// The way in which a path leads to a file.
-struct Way {
+struct PathLinks {
     /// The symlinks on the way.
     links: Vec<PathBuf>,
     end: PathBuf,
 }
 
-impl Way {
+impl PathLinks {
     fn to(path: &Path) -> io::Result<Self> {
         // The kernel's limit.
         const LINKS: usize = 40;
@@ -342,7 +342,7 @@ fn parts(path: &Path) -> Vec<OsString> {
 /// Returns the sockets to hide: those that are known, all others in the same directories, and those
 /// of system daemons. Leaves out sockets in writable directories. A socket that was renamed after
 /// `bind`, or whose listener is in another network namespace, appears in no list of sockets.
-pub(super) fn sockets(plan: &Plan) -> BTreeSet<PathBuf> {
+pub(super) fn sockets(plan: &SandboxPlan) -> BTreeSet<PathBuf> {
     let SandboxProfile::Workspace(workspace) = &plan.profile else {
         return BTreeSet::new(); // such a sandbox has no sockets that could connect
     };
@@ -525,12 +525,12 @@ mod tests {
         fs::write(at("real/deep/file"), "").unwrap();
         symlink("real/../real", at("link")).unwrap();
         symlink(at("link/deep/file"), at("real/first")).unwrap();
-        let way = Way::to(&at("link/first")).unwrap();
+        let way = PathLinks::to(&at("link/first")).unwrap();
         assert_eq!(way.end, at("real/deep/file"));
         assert_eq!(way.links, [at("link"), at("real/first"), at("link")]);
         symlink("loop", at("loop")).unwrap();
-        assert!(Way::to(&at("loop")).is_err());
-        assert!(Way::to(&at("nothing")).is_err());
+        assert!(PathLinks::to(&at("loop")).is_err());
+        assert!(PathLinks::to(&at("nothing")).is_err());
     }
 
     #[test]

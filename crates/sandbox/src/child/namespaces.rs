@@ -11,16 +11,16 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use super::keeper::{Step, step};
+use super::keeper::{SetupFailure, step};
 use crate::{
-    Network, SandboxProfile,
+    SandboxNetwork, SandboxProfile,
     fork::{Forked, fork, unshare},
-    protocol::Plan,
+    protocol::SandboxPlan,
 };
 
 /// Moves this process into new namespaces. With a new PID namespace, the next process that it forks
 /// is the first one there. The user namespace comes first: it permits the others without root.
-pub(super) fn enter(plan: &Plan) -> Result<(), Step> {
+pub(super) fn enter(plan: &SandboxPlan) -> Result<(), SetupFailure> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     step("a user name space", || {
         if uid == 0 {
@@ -44,7 +44,7 @@ pub(super) fn enter(plan: &Plan) -> Result<(), Step> {
 pub(super) fn has_network(profile: &SandboxProfile) -> bool {
     match profile {
         SandboxProfile::ReadOnly(_) => false,
-        SandboxProfile::Workspace(workspace) => workspace.network == Network::Open,
+        SandboxProfile::Workspace(workspace) => workspace.network == SandboxNetwork::Open,
         SandboxProfile::Full => true,
     }
 }

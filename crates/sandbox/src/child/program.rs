@@ -15,13 +15,13 @@ use std::{
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
 
 use super::{
-    confine::Confinement,
-    keeper::{Step, step},
+    confine::PreparedConfinement,
+    keeper::{SetupFailure, step},
     shell::{GuardedShell, ShellRequest, fork_to},
 };
 use crate::{
     fork::{default_signals, place_files},
-    protocol::{self, Bytes, FILES, Order, Plan},
+    protocol::{self, Bytes, FILES, GuardOrder, SandboxPlan},
 };
 
 /// The number of pipes that are read only after the guard's confirmation: standard output and
@@ -40,10 +40,10 @@ struct ProgramOrder {
 /// Starts the program that our process names on the socket. Returns it, and whether our process
 /// answers questions about guarded names.
 pub(super) fn start(
-    plan: &Plan,
-    confinement: Option<&Confinement>,
+    plan: &SandboxPlan,
+    confinement: Option<&PreparedConfinement>,
     socket: &mut UnixStream,
-) -> Result<(GuardedShell, bool), Step> {
+) -> Result<(GuardedShell, bool), SetupFailure> {
     let (order, judged) = step("", || receive(socket))?;
     let turn = |guard| become_program(confinement, order, guard);
     let (pid, handle, mediator) = step("", || fork_to(plan, turn))??;
@@ -87,7 +87,7 @@ fn receive(socket: &mut UnixStream) -> io::Result<(ProgramOrder, bool)> {
         _ => None,
     });
     let files: Vec<OwnedFd> = files.flatten().collect();
-    let Some(Order::Program {
+    let Some(GuardOrder::Program {
         program,
         arguments,
         env,
@@ -117,22 +117,22 @@ fn receive(socket: &mut UnixStream) -> io::Result<(ProgramOrder, bool)> {
 
 /// Drops what the program must not have, and executes it. Returns only if that fails.
 fn become_program(
-    confinement: Option<&Confinement>,
+    confinement: Option<&PreparedConfinement>,
     order: ProgramOrder,
     guard: OwnedFd,
-) -> (Step, OwnedFd) {
-    let listener = match confinement.map(Confinement::shell).transpose() {
+) -> (SetupFailure, OwnedFd) {
+    let listener = match confinement.map(PreparedConfinement::shell).transpose() {
         Ok(listener) => listener.flatten(),
         Err(failed) => return (failed, guard),
     };
     if let Some(listener) = listener
         && let Err(error) = protocol::send(&guard, b"listener", &[listener.as_fd()])
     {
-        return (Step::new("", &error), guard);
+        return (SetupFailure::new("", &error), guard);
     }
     let named = |path: &Path, error: &io::Error| {
         let text = format!("{}: {error}", path.display());
-        Step::new("", &io::Error::new(error.kind(), text))
+        SetupFailure::new("", &io::Error::new(error.kind(), text))
     };
     // Here and not by `exec`, whose error would not show whether the directory or the program is
     // missing.
@@ -141,7 +141,7 @@ fn become_program(
     }
     let guard = match place_files(order.files, guard) {
         Ok(guard) => guard,
-        Err((error, guard)) => return (Step::new("", &error), guard),
+        Err((error, guard)) => return (SetupFailure::new("", &error), guard),
     };
     default_signals();
     let error = Command::new(&order.program)

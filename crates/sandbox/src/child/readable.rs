@@ -31,7 +31,7 @@ pub fn readable(closed: &ClosedDirectories, hidden: &[PathBuf], open: &[PathBuf]
         .map(|path| real(path))
         .filter(|path| !open.iter().any(|open| path.starts_with(open)))
         .collect();
-    let parts = Parts {
+    let parts = ReadableParts {
         shut,
         open,
         hidden: hidden.iter().map(|path| real(path)).collect(),
@@ -42,13 +42,13 @@ pub fn readable(closed: &ClosedDirectories, hidden: &[PathBuf], open: &[PathBuf]
     found
 }
 
-struct Parts {
+struct ReadableParts {
     shut: Vec<PathBuf>,
     open: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
 }
 
-impl Parts {
+impl ReadableParts {
     fn gather(&self, path: &Path, found: &mut Vec<PathBuf>) {
         if self.hidden.iter().any(|hidden| path.starts_with(hidden)) {
             return;

@@ -20,13 +20,13 @@ use rustix::{
 };
 
 use super::{
-    confine::Confinement,
-    keeper::{Step, step},
+    confine::PreparedConfinement,
+    keeper::{SetupFailure, step},
     mediate::Mediator,
 };
 use crate::{
     fork::{Forked, fork},
-    protocol::{self, Plan},
+    protocol::{self, SandboxPlan},
 };
 
 /// The variable that contains the script of the shell, so that the process list stays readable. It
@@ -62,12 +62,12 @@ pub(super) enum ShellRequest {
 
 impl GuardedShell {
     pub(super) fn start(
-        plan: &Plan,
-        confinement: Option<&Confinement>,
+        plan: &SandboxPlan,
+        confinement: Option<&PreparedConfinement>,
         snapshot: Option<&Path>,
         request: &File,
         output: &OwnedFd,
-    ) -> Result<Self, Step> {
+    ) -> Result<Self, SetupFailure> {
         // These steps have no name: a failure of the shell does not show that the mechanism fails
         // here.
         let (wait_for, go) = step("", || pipe_with(PipeFlags::CLOEXEC))?;
@@ -111,9 +111,9 @@ type Begun = (Pid, OwnedFd, Option<Mediator>);
 /// Forks a process that executes another program, and waits until it did. `turn` returns only if
 /// that fails, with the failed step and the socket to this process that it received.
 pub(super) fn fork_to(
-    plan: &Plan,
-    turn: impl FnOnce(OwnedFd) -> (Step, OwnedFd),
-) -> io::Result<Result<Begun, Step>> {
+    plan: &SandboxPlan,
+    turn: impl FnOnce(OwnedFd) -> (SetupFailure, OwnedFd),
+) -> io::Result<Result<Begun, SetupFailure>> {
     let (ours, theirs) = socketpair(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,
@@ -146,13 +146,13 @@ pub(super) fn fork_to(
 
 /// Drops what the command must not have, and executes its shell. Returns only if that fails.
 fn become_shell(
-    plan: &Plan,
-    confinement: Option<&Confinement>,
+    plan: &SandboxPlan,
+    confinement: Option<&PreparedConfinement>,
     snapshot: Option<&Path>,
     given: [std::os::fd::BorrowedFd<'_>; 3],
     output: &OwnedFd,
     guard: &OwnedFd,
-) -> Step {
+) -> SetupFailure {
     let prepared = (|| {
         let listener = match confinement {
             Some(confinement) => confinement.shell()?,
@@ -192,7 +192,7 @@ fn become_shell(
         .process_group(0)
         .exec();
     let text = format!("{}: {error}", plan.shell.display());
-    Step::new("", &io::Error::new(error.kind(), text))
+    SetupFailure::new("", &io::Error::new(error.kind(), text))
 }
 
 /// Returns the script of the shell. It is on one line, so that the command's first line is line 1

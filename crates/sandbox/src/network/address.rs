@@ -8,7 +8,7 @@ use std::{
 /// The purpose of an address that is not public.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Special {
+pub enum SpecialAddress {
     /// The unspecified address. Connecting to it reaches this machine.
     Unspecified,
     /// A loopback address of this machine.
@@ -29,7 +29,7 @@ pub enum Special {
     Reserved,
 }
 
-impl Special {
+impl SpecialAddress {
     /// Returns the purpose of an address; `None` if it is public. An address that embeds an IPv4
     /// address (mapped, NAT64, 6to4) is public only if that one is.
     pub fn of(address: IpAddr) -> Option<Self> {
@@ -40,45 +40,45 @@ impl Special {
     }
 }
 
-fn of_v4(address: Ipv4Addr) -> Option<Special> {
+fn of_v4(address: Ipv4Addr) -> Option<SpecialAddress> {
     let special = match address.octets() {
         // The second is Azure's, in a public range. The addresses of other clouds are in ranges
         // below.
-        [169, 254, 169, 254] | [168, 63, 129, 16] => Special::Metadata,
-        [0, 0, 0, 0] => Special::Unspecified,
-        [127, ..] => Special::Loopback,
-        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => Special::Private,
-        [169, 254, ..] => Special::LinkLocal,
-        [100, 64..=127, ..] => Special::Shared,
-        [224..=239, ..] => Special::Multicast,
-        [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => Special::Documentation,
+        [169, 254, 169, 254] | [168, 63, 129, 16] => SpecialAddress::Metadata,
+        [0, 0, 0, 0] => SpecialAddress::Unspecified,
+        [127, ..] => SpecialAddress::Loopback,
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => SpecialAddress::Private,
+        [169, 254, ..] => SpecialAddress::LinkLocal,
+        [100, 64..=127, ..] => SpecialAddress::Shared,
+        [224..=239, ..] => SpecialAddress::Multicast,
+        [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => SpecialAddress::Documentation,
         // This network; protocols; 6to4 relays; benchmarks; future use and broadcast.
         [0, ..] | [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..=19, ..] | [240..=255, ..] => {
-            Special::Reserved
+            SpecialAddress::Reserved
         }
         _ => return None,
     };
     Some(special)
 }
 
-fn of_v6(address: Ipv6Addr) -> Option<Special> {
+fn of_v6(address: Ipv6Addr) -> Option<SpecialAddress> {
     let special = match address.segments() {
-        [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254] => Special::Metadata,
-        [0, 0, 0, 0, 0, 0, 0, 0] => Special::Unspecified,
-        [0, 0, 0, 0, 0, 0, 0, 1] => Special::Loopback,
+        [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254] => SpecialAddress::Metadata,
+        [0, 0, 0, 0, 0, 0, 0, 0] => SpecialAddress::Unspecified,
+        [0, 0, 0, 0, 0, 0, 0, 1] => SpecialAddress::Loopback,
         [0x0064, 0xff9b, 0, 0, 0, 0, ..] | [0x2002, ..] => {
             return embedded(address.into()).and_then(of_v4);
         }
-        [0xfc00..=0xfdff, ..] => Special::Private,
+        [0xfc00..=0xfdff, ..] => SpecialAddress::Private,
         // Site-local addresses are deprecated, but still in use.
-        [0xfe80..=0xfeff, ..] => Special::LinkLocal,
-        [0xff00..=0xffff, ..] => Special::Multicast,
-        [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => Special::Documentation,
+        [0xfe80..=0xfeff, ..] => SpecialAddress::LinkLocal,
+        [0xff00..=0xffff, ..] => SpecialAddress::Multicast,
+        [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => SpecialAddress::Documentation,
         // Protocols: Teredo, which embeds an obfuscated IPv4 address, ORCHID, benchmarks.
-        [0x2001, 0..=0x01ff, ..] => Special::Reserved,
+        [0x2001, 0..=0x01ff, ..] => SpecialAddress::Reserved,
         // The range from which all public addresses are assigned so far.
         [0x2000..=0x3fff, ..] => return None,
-        _ => Special::Reserved,
+        _ => SpecialAddress::Reserved,
     };
     Some(special)
 }
@@ -95,7 +95,7 @@ pub(super) fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)))
 }
 
-impl fmt::Display for Special {
+impl fmt::Display for SpecialAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unspecified => "the unspecified address",
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn every_special_range_is_known() {
-        use Special::*;
+        use SpecialAddress::*;
         let cases = [
             ("8.8.8.8", None),
             ("100.63.255.255", None),
@@ -176,7 +176,7 @@ mod tests {
             ("4000::1", Some(Reserved)),
         ];
         for (address, expected) in cases {
-            assert_eq!(Special::of(address.parse().unwrap()), expected, "{address}");
+            assert_eq!(SpecialAddress::of(address.parse().unwrap()), expected, "{address}");
         }
     }
 
@@ -188,13 +188,13 @@ mod tests {
             if v4.is_private() || v4.is_loopback() || v4.is_link_local() || v4.is_multicast()
                 || v4.is_broadcast() || v4.is_documentation() || v4.is_unspecified()
             {
-                prop_assert!(Special::of(v4.into()).is_some());
+                prop_assert!(SpecialAddress::of(v4.into()).is_some());
             }
             let v6 = Ipv6Addr::from(wide);
             if v6.is_loopback() || v6.is_multicast() || v6.is_unique_local()
                 || v6.is_unicast_link_local() || v6.is_unspecified()
             {
-                prop_assert!(Special::of(v6.into()).is_some());
+                prop_assert!(SpecialAddress::of(v6.into()).is_some());
             }
         }
 
@@ -208,7 +208,7 @@ mod tests {
                 Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, high, low),
                 Ipv6Addr::new(0x2002, high, low, 0, 0, 0, 0, 1),
             ] {
-                prop_assert_eq!(Special::of(wrapped.into()), Special::of(v4.into()));
+                prop_assert_eq!(SpecialAddress::of(wrapped.into()), SpecialAddress::of(v4.into()));
             }
         }
     }

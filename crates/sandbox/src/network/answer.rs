@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use super::{dial::Failure, line::ReadError};
+use super::{dial::DialFailure, line::ReadError};
 
 /// A response of the proxy.
 pub(super) struct ProxyReply {
@@ -61,12 +61,12 @@ impl ProxyReply {
     }
 }
 
-impl From<Failure> for ProxyReply {
-    fn from(failure: Failure) -> Self {
+impl From<DialFailure> for ProxyReply {
+    fn from(failure: DialFailure) -> Self {
         match failure {
-            Failure::Refused(text) => Self::new(403, text),
-            Failure::Unreachable(text, ErrorKind::TimedOut) => Self::new(504, text),
-            Failure::Unresolved(text) | Failure::Unreachable(text, _) => Self::new(502, text),
+            DialFailure::Refused(text) => Self::new(403, text),
+            DialFailure::Unreachable(text, ErrorKind::TimedOut) => Self::new(504, text),
+            DialFailure::Unresolved(text) | DialFailure::Unreachable(text, _) => Self::new(502, text),
         }
     }
 }

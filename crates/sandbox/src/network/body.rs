@@ -10,7 +10,7 @@ use super::{
 
 /// The framing of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Body {
+pub(super) enum HttpBodyFraming {
     Empty,
     Length(u64),
     Chunked,
@@ -30,7 +30,7 @@ impl From<ReadError> for CopyError {
     }
 }
 
-impl Body {
+impl HttpBodyFraming {
     /// Forwards the body. Encodes chunks again, without extensions and trailer fields, so that the
     /// receiver reads them as they were read here. `line` is the maximum total length of the lines
     /// between chunks.
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     /// What was passed on, what was left unread, and how it ended.
-    async fn copied(body: Body, input: &[u8]) -> (Vec<u8>, Vec<u8>, Result<(), CopyError>) {
+    async fn copied(body: HttpBodyFraming, input: &[u8]) -> (Vec<u8>, Vec<u8>, Result<(), CopyError>) {
         let (mut output, mut reader) = (Vec::new(), input);
         let result = body
             .copy(&mut reader, &mut output, 1000, &IdleClock::default())
@@ -147,12 +147,12 @@ mod tests {
         let chunks = b"3\r\nabc\r\nA;x=\"y\"\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\nGET /";
         let written: &[u8] = b"3\r\nabc\r\na\r\n0123456789\r\n0\r\n\r\n";
         type Bytes = &'static [u8];
-        let cases: [(Body, Bytes, Bytes, Bytes); 5] = [
-            (Body::Empty, b"GET /", b"", b"GET /"),
-            (Body::Length(3), b"abcGET /", b"abc", b"GET /"),
-            (Body::Chunked, chunks, written, b"GET /"),
-            (Body::Chunked, b"0\r\n\r\nx", b"0\r\n\r\n", b"x"),
-            (Body::UntilClose, b"abc", b"abc", b""),
+        let cases: [(HttpBodyFraming, Bytes, Bytes, Bytes); 5] = [
+            (HttpBodyFraming::Empty, b"GET /", b"", b"GET /"),
+            (HttpBodyFraming::Length(3), b"abcGET /", b"abc", b"GET /"),
+            (HttpBodyFraming::Chunked, chunks, written, b"GET /"),
+            (HttpBodyFraming::Chunked, b"0\r\n\r\nx", b"0\r\n\r\n", b"x"),
+            (HttpBodyFraming::UntilClose, b"abc", b"abc", b""),
         ];
         for (body, input, expected, rest) in cases {
             let (output, left, result) = copied(body, input).await;
@@ -163,22 +163,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_breaks_its_word_is_never_ended() {
-        let cases: [(Body, &[u8]); 15] = [
-            (Body::Length(4), b"abc"),
-            (Body::Chunked, b""),
-            (Body::Chunked, b"\r\n"),
-            (Body::Chunked, b"3\r\nab"),
-            (Body::Chunked, b"3\r\nabcd\r\n0\r\n\r\n"),
-            (Body::Chunked, b"3\nabc\r\n0\r\n\r\n"),
-            (Body::Chunked, b"3\r\nabc\n0\r\n\r\n"),
-            (Body::Chunked, b"0\r\n"),
-            (Body::Chunked, b"0\r\n folded: x\r\n\r\n"),
-            (Body::Chunked, b"0x3\r\nabc\r\n0\r\n\r\n"),
-            (Body::Chunked, b"+3\r\nabc\r\n0\r\n\r\n"),
-            (Body::Chunked, b" 3\r\nabc\r\n0\r\n\r\n"),
-            (Body::Chunked, b"3 x\r\nabc\r\n0\r\n\r\n"),
-            (Body::Chunked, b"3;\x01\r\nabc\r\n0\r\n\r\n"),
-            (Body::Chunked, b"10000000000000000\r\nabc"),
+        let cases: [(HttpBodyFraming, &[u8]); 15] = [
+            (HttpBodyFraming::Length(4), b"abc"),
+            (HttpBodyFraming::Chunked, b""),
+            (HttpBodyFraming::Chunked, b"\r\n"),
+            (HttpBodyFraming::Chunked, b"3\r\nab"),
+            (HttpBodyFraming::Chunked, b"3\r\nabcd\r\n0\r\n\r\n"),
+            (HttpBodyFraming::Chunked, b"3\nabc\r\n0\r\n\r\n"),
+            (HttpBodyFraming::Chunked, b"3\r\nabc\n0\r\n\r\n"),
+            (HttpBodyFraming::Chunked, b"0\r\n"),
+            (HttpBodyFraming::Chunked, b"0\r\n folded: x\r\n\r\n"),
+            (HttpBodyFraming::Chunked, b"0x3\r\nabc\r\n0\r\n\r\n"),
+            (HttpBodyFraming::Chunked, b"+3\r\nabc\r\n0\r\n\r\n"),
+            (HttpBodyFraming::Chunked, b" 3\r\nabc\r\n0\r\n\r\n"),
+            (HttpBodyFraming::Chunked, b"3 x\r\nabc\r\n0\r\n\r\n"),
+            (HttpBodyFraming::Chunked, b"3;\x01\r\nabc\r\n0\r\n\r\n"),
+            (HttpBodyFraming::Chunked, b"10000000000000000\r\nabc"),
         ];
         for (body, input) in cases {
             let (output, _, result) = copied(body, input).await;
@@ -199,10 +199,10 @@ mod tests {
         ) {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             runtime.block_on(async {
-                let (whole, left, result) = copied(Body::Chunked, &input).await;
+                let (whole, left, result) = copied(HttpBodyFraming::Chunked, &input).await;
                 let mut pieces = BufReader::with_capacity(capacity, input.as_slice());
                 let mut output = Vec::new();
-                let again = Body::Chunked
+                let again = HttpBodyFraming::Chunked
                     .copy(&mut pieces, &mut output, 1000, &IdleClock::default())
                     .await;
                 prop_assert_eq!(result.is_ok(), again.is_ok());

@@ -12,22 +12,22 @@ use tokio::{
 };
 
 use super::{
-    Gate, GateLogEntry, GateRequest, GateVerdict, Host, ProxyLimits, Resolve, addresses_of,
-    log::Log,
+    NetworkGate, GateLogEntry, GateRequest, GateVerdict, Host, ProxyLimits, Resolve, addresses_of,
+    log::GateLog,
 };
 use crate::CommandNetwork;
 
 /// The state that the connections of a proxy share.
 pub(super) struct Dialer {
-    pub(super) gate: Arc<dyn Gate>,
+    pub(super) gate: Arc<dyn NetworkGate>,
     pub(super) resolver: Arc<dyn Resolve>,
     pub(super) limits: ProxyLimits,
-    pub(super) log: Log,
+    pub(super) log: GateLog,
 }
 
 /// The reason why a connection failed. The texts are whole paragraphs for the client.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum DialFailure {
     /// The gate or the address check refused it.
     Refused(String),
     /// It was allowed, but the name cannot be resolved.
@@ -43,11 +43,11 @@ impl Dialer {
         bytes: &[u8],
         port: u16,
         method: Option<&str>,
-    ) -> Result<Host, Failure> {
+    ) -> Result<Host, DialFailure> {
         Host::parse(bytes).map_err(|invalid| {
             let host = shown(bytes);
             let because = format!("This is no valid host: {invalid}. No rule allows that.");
-            let failure = Failure::Refused(refusal(&host, port, &because));
+            let failure = DialFailure::Refused(refusal(&host, port, &because));
             self.log.add(GateLogEntry {
                 host,
                 port,
@@ -66,7 +66,7 @@ impl Dialer {
         &self,
         request: GateRequest,
         gone: impl Future<Output = ()>,
-    ) -> Result<TcpStream, Failure> {
+    ) -> Result<TcpStream, DialFailure> {
         let mut entry = GateLogEntry {
             host: request.host.to_string(),
             port: request.port,
@@ -93,7 +93,7 @@ impl Dialer {
                         let text = format!("The host {host} cannot be resolved: {error}.\n");
                         (entry.allowed, entry.because) = (true, because);
                         self.log.add(entry);
-                        return Err(Failure::Unresolved(text));
+                        return Err(DialFailure::Unresolved(text));
                     }
                 }
             }
@@ -126,12 +126,12 @@ impl Dialer {
                 "The host {host} cannot be reached at {address}: {}.\n",
                 reason(&error)
             );
-            Failure::Unreachable(text, error.kind())
+            DialFailure::Unreachable(text, error.kind())
         })
     }
 
-    fn refused(&self, entry: GateLogEntry, because: String) -> Failure {
-        let failure = Failure::Refused(refusal(&entry.host, entry.port, &because));
+    fn refused(&self, entry: GateLogEntry, because: String) -> DialFailure {
+        let failure = DialFailure::Refused(refusal(&entry.host, entry.port, &because));
         self.log.add(GateLogEntry { because, ..entry });
         failure
     }

@@ -13,14 +13,14 @@ const GOODBYE: Duration = Duration::from_secs(5);
 
 /// The way in which a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ConnectionEnd {
     /// All data was forwarded.
     Whole,
     /// One side broke off.
     Broken,
 }
 
-impl End {
+impl ConnectionEnd {
     /// Closes the client's connection so that the client can distinguish the two: a broken
     /// connection is reset.
     pub(super) async fn close(

@@ -10,9 +10,9 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use super::{
     ProxyLimits,
     answer::ProxyReply,
-    body::{Body, CopyError},
-    end::{End, discard},
-    head::{Fields, Framing, RequestHead, ResponseHead, Version, read_response},
+    body::{HttpBodyFraming, CopyError},
+    end::{ConnectionEnd, discard},
+    head::{HeaderFields, Framing, RequestHead, ResponseHead, HttpVersion, read_response},
     idle::IdleClock,
     line::ReadError,
 };
@@ -21,16 +21,16 @@ use super::{
 const MOST_INTERIM: usize = 16;
 
 /// One plain HTTP request and its response.
-pub(super) struct Exchange {
+pub(super) struct HttpExchange {
     start: Vec<u8>,
-    body: Body,
-    version: Version,
+    body: HttpBodyFraming,
+    version: HttpVersion,
     is_head: bool,
     longest_head: usize,
     silence: Duration,
 }
 
-impl Exchange {
+impl HttpExchange {
     /// Creates the exchange for a request with this head to this site (host and port, as in a URL).
     pub(super) fn new(
         head: &RequestHead,
@@ -44,9 +44,9 @@ impl Exchange {
         Self {
             start: with_fields(first, &head.fields, framing, true),
             body: match framing {
-                Framing::Unsaid => Body::Empty,
-                Framing::Length(length) => Body::Length(length),
-                Framing::Chunked => Body::Chunked,
+                Framing::Unsaid => HttpBodyFraming::Empty,
+                Framing::Length(length) => HttpBodyFraming::Length(length),
+                Framing::Chunked => HttpBodyFraming::Chunked,
             },
             version: head.version,
             is_head: head.method == "HEAD",
@@ -61,7 +61,7 @@ impl Exchange {
         from_client: &mut (impl AsyncBufRead + Unpin),
         to_client: &mut (impl AsyncWrite + Unpin),
         server: impl AsyncRead + AsyncWrite,
-    ) -> Result<End, ProxyReply> {
+    ) -> Result<ConnectionEnd, ProxyReply> {
         let (from_server, mut to_server) = tokio::io::split(server);
         let mut from_server = BufReader::new(from_server);
         let pulse = IdleClock::default();
@@ -89,7 +89,7 @@ impl Exchange {
             answered = self.receive(&mut from_server, to_client, &pulse) => answered,
             error = sending => {
                 tracing::debug!(%error, "the client broke off");
-                Ok(End::Broken)
+                Ok(ConnectionEnd::Broken)
             }
         }
     }
@@ -99,7 +99,7 @@ impl Exchange {
         from_server: &mut (impl AsyncBufRead + Unpin),
         to_client: &mut (impl AsyncWrite + Unpin),
         pulse: &IdleClock,
-    ) -> Result<End, ProxyReply> {
+    ) -> Result<ConnectionEnd, ProxyReply> {
         let mut interim = 0;
         let (head, framing) = loop {
             let head = read_response(from_server, self.longest_head).await;
@@ -117,10 +117,10 @@ impl Exchange {
                     if interim > MOST_INTERIM {
                         return Err(ProxyReply::bad_gateway(&ReadError::TooLong));
                     }
-                    if self.version == Version::Http11 {
+                    if self.version == HttpVersion::Http11 {
                         let bytes = with_fields(first(&head), &head.fields, Framing::Unsaid, false);
                         if to_client.write_all(&bytes).await.is_err() {
-                            return Ok(End::Broken);
+                            return Ok(ConnectionEnd::Broken);
                         }
                     }
                 }
@@ -128,25 +128,25 @@ impl Exchange {
             }
         };
         let body = match framing {
-            _ if self.is_head || matches!(head.status, 204 | 304) => Body::Empty,
-            Framing::Unsaid => Body::UntilClose,
-            Framing::Length(length) => Body::Length(length),
-            Framing::Chunked => Body::Chunked,
+            _ if self.is_head || matches!(head.status, 204 | 304) => HttpBodyFraming::Empty,
+            Framing::Unsaid => HttpBodyFraming::UntilClose,
+            Framing::Length(length) => HttpBodyFraming::Length(length),
+            Framing::Chunked => HttpBodyFraming::Chunked,
         };
         let bytes = with_fields(first(&head), &head.fields, framing, true);
         if to_client.write_all(&bytes).await.is_err() {
-            return Ok(End::Broken);
+            return Ok(ConnectionEnd::Broken);
         }
         match body
             .copy(from_server, to_client, self.longest_head, pulse)
             .await
         {
-            Ok(()) => Ok(End::Whole),
+            Ok(()) => Ok(ConnectionEnd::Whole),
             Err(CopyError::Read(error)) => {
                 tracing::debug!(%error, "the server broke off");
-                Ok(End::Broken)
+                Ok(ConnectionEnd::Broken)
             }
-            Err(CopyError::Write) => Ok(End::Broken),
+            Err(CopyError::Write) => Ok(ConnectionEnd::Broken),
         }
     }
 }
@@ -162,7 +162,7 @@ fn first(head: &ResponseHead) -> String {
 
 /// Returns a message head: its first lines, the fields that may be forwarded, and those of the
 /// proxy.
-fn with_fields(first: String, fields: &Fields, framing: Framing, closes: bool) -> Vec<u8> {
+fn with_fields(first: String, fields: &HeaderFields, framing: Framing, closes: bool) -> Vec<u8> {
     let mut head = first.into_bytes();
     for (name, value) in fields.iter() {
         if name == "host" || fields.is_of_connection(name) {
@@ -196,14 +196,14 @@ mod tests {
     const SILENCE: Duration = Duration::from_secs(10);
 
     /// A client and a server, a request between them, and how it ended.
-    fn started() -> (DuplexStream, DuplexStream, tokio::task::JoinHandle<End>) {
+    fn started() -> (DuplexStream, DuplexStream, tokio::task::JoinHandle<ConnectionEnd>) {
         let (client, near_client) = tokio::io::duplex(100);
         let (server, near_server) = tokio::io::duplex(100);
         let end = tokio::spawn(async move {
-            let exchange = Exchange {
+            let exchange = HttpExchange {
                 start: b"GET / HTTP/1.1\r\n\r\n".to_vec(),
-                body: Body::Empty,
-                version: Version::Http11,
+                body: HttpBodyFraming::Empty,
+                version: HttpVersion::Http11,
                 is_head: false,
                 longest_head: 1000,
                 silence: SILENCE,
@@ -211,7 +211,7 @@ mod tests {
             let (reader, mut writer) = tokio::io::split(near_client);
             let mut reader = BufReader::new(reader);
             let run = exchange.run(&mut reader, &mut writer, near_server);
-            run.await.unwrap_or(End::Broken)
+            run.await.unwrap_or(ConnectionEnd::Broken)
         });
         (client, server, end)
     }
@@ -228,7 +228,7 @@ mod tests {
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.unwrap();
         assert!(answer.ends_with("late"), "{answer}");
-        assert_eq!(end.await.unwrap(), End::Whole);
+        assert_eq!(end.await.unwrap(), ConnectionEnd::Whole);
     }
 
     #[tokio::test(start_paused = true)]
@@ -246,6 +246,6 @@ mod tests {
         }
         assert!(!end.is_finished());
         tokio::time::sleep(3 * SILENCE).await;
-        assert_eq!(end.await.unwrap(), End::Broken);
+        assert_eq!(end.await.unwrap(), ConnectionEnd::Broken);
     }
 }

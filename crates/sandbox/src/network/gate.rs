@@ -2,14 +2,14 @@
 
 use std::{net::IpAddr, pin::Pin};
 
-use super::{AllowedAddresses, Host, HostRules, Judged};
+use super::{AllowedAddresses, Host, HostRules, HostRuleVerdict};
 use crate::CommandNetwork;
 
 /// A boxed future, so that the traits here are object safe.
 pub type GateFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Decides about each request separately. May take long, because it may ask the user.
-pub trait Gate: Send + Sync {
+pub trait NetworkGate: Send + Sync {
     /// Decides whether a request may be sent. Called before the name is resolved.
     fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict>;
 }
@@ -60,20 +60,20 @@ pub enum GateVerdict {
 /// everything that no rule allows, and plain HTTP requests that could change something (any method
 /// except `GET` and `HEAD`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ByRules(
+pub struct RuleGate(
     /// The rules.
     pub HostRules,
 );
 
-impl ByRules {
+impl RuleGate {
     fn verdict(&self, request: &GateRequest) -> GateVerdict {
         let GateRequest { host, port, .. } = request;
         let because = match self.0.judge(host, *port) {
-            Judged::Denied(pattern) => {
+            HostRuleVerdict::Denied(pattern) => {
                 format!("The rule \"{pattern}\" denies it. Nothing overrides that.")
             }
-            Judged::Unknown => format!("No rule allows it. {}", what_allows(host)),
-            Judged::Allowed(pattern) => match request.method.as_deref() {
+            HostRuleVerdict::Unknown => format!("No rule allows it. {}", what_allows(host)),
+            HostRuleVerdict::Allowed(pattern) => match request.method.as_deref() {
                 None | Some("GET" | "HEAD") => {
                     return GateVerdict::Allow {
                         because: format!("The rule \"{pattern}\" allows it."),
@@ -102,7 +102,7 @@ fn what_allows(host: &Host) -> String {
     }
 }
 
-impl Gate for ByRules {
+impl NetworkGate for RuleGate {
     fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
         Box::pin(async move { self.verdict(&request) })
     }

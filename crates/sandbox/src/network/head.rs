@@ -19,8 +19,8 @@ const MOST_FIELDS: usize = 256;
 pub(super) struct RequestHead {
     pub(super) method: String,
     pub(super) target: Target,
-    pub(super) version: Version,
-    pub(super) fields: Fields,
+    pub(super) version: HttpVersion,
+    pub(super) fields: HeaderFields,
 }
 
 /// The target of a request. The host is unchecked.
@@ -39,19 +39,19 @@ pub(super) enum Target {
 /// The head of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResponseHead {
-    pub(super) version: Version,
+    pub(super) version: HttpVersion,
     pub(super) status: u16,
     pub(super) reason: String,
-    pub(super) fields: Fields,
+    pub(super) fields: HeaderFields,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum HttpVersion {
     Http10,
     Http11,
 }
 
-impl Version {
+impl HttpVersion {
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::Http10 => "HTTP/1.0",
@@ -72,7 +72,7 @@ impl Version {
 
 /// Header fields in order: names in lower case, values as sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Fields(Vec<(String, Vec<u8>)>);
+pub(super) struct HeaderFields(Vec<(String, Vec<u8>)>);
 
 /// The framing of a message body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub(super) enum Framing {
     Chunked,
 }
 
-impl Fields {
+impl HeaderFields {
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0
             .iter()
@@ -121,7 +121,7 @@ impl Fields {
 
     /// Returns the framing of the body. Every ambiguity is an error, because it would allow hiding
     /// one request in another (request smuggling).
-    pub(super) fn framing(&self, version: Version) -> Result<Framing, ReadError> {
+    pub(super) fn framing(&self, version: HttpVersion) -> Result<Framing, ReadError> {
         let mut lengths = self.all("content-length");
         let mut encodings = self.all("transfer-encoding");
         let (length, encoding) = (lengths.next(), encodings.next());
@@ -141,7 +141,7 @@ impl Fields {
                 Ok(Framing::Length(length))
             }
             (None, Some(encoding)) => {
-                if version == Version::Http11 && encoding.eq_ignore_ascii_case(b"chunked") {
+                if version == HttpVersion::Http11 && encoding.eq_ignore_ascii_case(b"chunked") {
                     return Ok(Framing::Chunked);
                 }
                 Err(ReadError::Malformed(
@@ -166,7 +166,7 @@ pub(super) async fn read_request(
             "the first line is not METHOD TARGET VERSION",
         ));
     };
-    let version = Version::parse(version)?;
+    let version = HttpVersion::parse(version)?;
     let method = token(method).filter(|method| method.len() <= LONGEST_METHOD);
     let method = method.ok_or(ReadError::Malformed("the method is no word"))?;
     let target = parse_target(&method, target)?;
@@ -190,7 +190,7 @@ pub(super) async fn read_response(
     const BAD: ReadError = ReadError::Malformed("the first line is not VERSION STATUS REASON");
     let line = read_line(reader, &mut budget).await?;
     let (version, rest) = line.split_at_checked(8).ok_or(BAD)?;
-    let version = Version::parse(version)?;
+    let version = HttpVersion::parse(version)?;
     let (status, reason) = rest.split_at_checked(4).ok_or(BAD)?;
     let &[b' ', class @ b'1'..=b'5', tens, ones] = status else {
         return Err(BAD);
@@ -218,12 +218,12 @@ pub(super) async fn read_response(
 pub(super) async fn read_fields(
     reader: &mut (impl AsyncBufRead + Unpin),
     budget: &mut usize,
-) -> Result<Fields, ReadError> {
+) -> Result<HeaderFields, ReadError> {
     let mut fields = Vec::new();
     loop {
         let line = read_line(reader, budget).await?;
         if line.is_empty() {
-            return Ok(Fields(fields));
+            return Ok(HeaderFields(fields));
         }
         if fields.len() == MOST_FIELDS {
             return Err(ReadError::TooLong);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, BufReader};
 
 use super::{
-    head::{Framing, RequestHead, Target, Version, read_request, read_response},
+    head::{Framing, RequestHead, Target, HttpVersion, read_request, read_response},
     line::ReadError,
 };
 
@@ -131,7 +131,7 @@ async fn the_length_of_a_body_is_said_once_and_clearly() {
     }
     let head = b"POST http://a.com/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
     let head = request(head).await.unwrap();
-    assert_eq!(head.version, Version::Http10);
+    assert_eq!(head.version, HttpVersion::Http10);
     assert!(head.fields.framing(head.version).is_err());
 }
 

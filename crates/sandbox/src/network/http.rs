@@ -10,8 +10,8 @@ use super::{
     GateRequest,
     answer::ProxyReply,
     dial::Dialer,
-    end::{End, wait_client_gone},
-    exchange::Exchange,
+    end::{ConnectionEnd, wait_client_gone},
+    exchange::HttpExchange,
     head::{Framing, RequestHead, Target, read_request},
     line::ReadError,
     tunnel,
@@ -41,8 +41,8 @@ pub(super) async fn serve(mut reader: FromClient<'_>, writer: &mut WriteHalf<'_>
     let end = match answered {
         Ok(end) => end,
         Err(answer) => match writer.write_all(&answer.bytes()).await {
-            Ok(()) => End::Whole,
-            Err(_) => End::Broken,
+            Ok(()) => ConnectionEnd::Whole,
+            Err(_) => ConnectionEnd::Broken,
         },
     };
     end.close(&mut reader, writer).await;
@@ -54,7 +54,7 @@ async fn pass_on(
     reader: &mut FromClient<'_>,
     writer: &mut WriteHalf<'_>,
     dialer: &Dialer,
-) -> Result<End, ProxyReply> {
+) -> Result<ConnectionEnd, ProxyReply> {
     let framing = head.fields.framing(head.version);
     let framing = framing.map_err(|error| ProxyReply::malformed(&error))?;
     match &head.target {
@@ -73,7 +73,7 @@ async fn pass_on(
             let server = dialer.open(request, wait_client_gone(reader)).await?;
             let established = b"HTTP/1.1 200 Connection established\r\n\r\n";
             if writer.write_all(established).await.is_err() {
-                return Ok(End::Broken);
+                return Ok(ConnectionEnd::Broken);
             }
             let silence = dialer.limits.silence;
             Ok(tunnel::join(reader, writer, server, silence).await)
@@ -92,7 +92,7 @@ async fn pass_on(
             };
             // A client may close its sending side and still wait for the response.
             let server = dialer.open(request, std::future::pending()).await?;
-            let exchange = Exchange::new(&head, framing, &site, path, &dialer.limits);
+            let exchange = HttpExchange::new(&head, framing, &site, path, &dialer.limits);
             exchange.run(reader, writer, server).await
         }
     }

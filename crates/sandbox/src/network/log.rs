@@ -25,12 +25,12 @@ pub struct GateLogEntry {
 
 /// The latest decisions, oldest first.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct GateLog {
     entries: Mutex<VecDeque<GateLogEntry>>,
     most: usize,
 }
 
-impl Log {
+impl GateLog {
     pub(super) fn new(most: usize) -> Self {
         Self {
             entries: Mutex::default(),

@@ -46,13 +46,13 @@ mod rules;
 mod socks;
 mod tunnel;
 
-pub use address::Special;
-pub use gate::{ByRules, Gate, GateFuture, GateRequest, GateVerdict};
+pub use address::SpecialAddress;
+pub use gate::{RuleGate, NetworkGate, GateFuture, GateRequest, GateVerdict};
 pub use host::{Host, InvalidHost};
 pub use log::GateLogEntry;
 pub use pattern::{HostPattern, InvalidPattern};
-pub(crate) use proxy::Accepting;
+pub(crate) use proxy::ListenerGuard;
 pub use proxy::{Proxy, ProxyLimits, ProxyOptions};
 pub use reach::AllowedAddresses;
 pub use resolve::{Resolve, SystemResolver, addresses_of};
-pub use rules::{HostRules, Judged};
+pub use rules::{HostRules, HostRuleVerdict};

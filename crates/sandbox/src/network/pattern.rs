@@ -8,12 +8,12 @@ use super::{Host, InvalidHost};
 /// each with an optional `:port`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPattern {
-    hosts: Hosts,
+    hosts: HostMatch,
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Hosts {
+enum HostMatch {
     All,
     /// The parent domain with a dot before it.
     Below(String),
@@ -25,11 +25,11 @@ enum Hosts {
 #[error("the host pattern `{pattern}` cannot be read: {why}")]
 pub struct InvalidPattern {
     pattern: String,
-    why: Why,
+    why: PatternFault,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-enum Why {
+enum PatternFault {
     #[error("name only the host, without scheme and path")]
     Url,
     #[error("the port is no number from 1 to 65535")]
@@ -58,11 +58,11 @@ impl HostPattern {
     /// Returns whether the pattern matches this host at this port.
     pub fn matches(&self, host: &Host, port: u16) -> bool {
         let host_fits = match &self.hosts {
-            Hosts::All => true,
-            Hosts::Below(suffix) => host
+            HostMatch::All => true,
+            HostMatch::Below(suffix) => host
                 .name()
                 .is_some_and(|name| name.len() > suffix.len() && name.ends_with(suffix)),
-            Hosts::This(this) => this == host,
+            HostMatch::This(this) => this == host,
         };
         host_fits && self.port.is_none_or(|only| only == port)
     }
@@ -70,8 +70,8 @@ impl HostPattern {
     /// Returns the host of a pattern that matches exactly one.
     pub fn exactly(&self) -> Option<&Host> {
         match &self.hosts {
-            Hosts::This(host) => Some(host),
-            Hosts::All | Hosts::Below(_) => None,
+            HostMatch::This(host) => Some(host),
+            HostMatch::All | HostMatch::Below(_) => None,
         }
     }
 
@@ -82,46 +82,46 @@ impl HostPattern {
     }
 }
 
-fn read(pattern: &str) -> Result<HostPattern, Why> {
+fn read(pattern: &str) -> Result<HostPattern, PatternFault> {
     if pattern.contains('/') {
-        return Err(Why::Url);
+        return Err(PatternFault::Url);
     }
     let (hosts, port) = match pattern.find(']') {
         Some(end) => match &pattern[end + 1..] {
             "" => (pattern, None),
             rest => (
                 &pattern[..=end],
-                Some(rest.strip_prefix(':').ok_or(Why::Brackets)?),
+                Some(rest.strip_prefix(':').ok_or(PatternFault::Brackets)?),
             ),
         },
-        None if pattern.matches(':').count() > 1 => return Err(Why::Brackets),
+        None if pattern.matches(':').count() > 1 => return Err(PatternFault::Brackets),
         None => match pattern.split_once(':') {
             Some((hosts, port)) => (hosts, Some(port)),
             None => (pattern, None),
         },
     };
     let port = port
-        .map(|port| parse_port(port.as_bytes()).ok_or(Why::Port))
+        .map(|port| parse_port(port.as_bytes()).ok_or(PatternFault::Port))
         .transpose()?;
     let hosts = match hosts.strip_prefix('*') {
-        Some("") => Hosts::All,
+        Some("") => HostMatch::All,
         Some(below) => {
-            let name = below.strip_prefix('.').ok_or(Why::Star)?;
+            let name = below.strip_prefix('.').ok_or(PatternFault::Star)?;
             match parse_host(name)?.name() {
-                Some(name) => Hosts::Below(format!(".{name}")),
-                None => return Err(Why::BelowAddress),
+                Some(name) => HostMatch::Below(format!(".{name}")),
+                None => return Err(PatternFault::BelowAddress),
             }
         }
-        None => Hosts::This(parse_host(hosts)?),
+        None => HostMatch::This(parse_host(hosts)?),
     };
     Ok(HostPattern { hosts, port })
 }
 
-fn parse_host(host: &str) -> Result<Host, Why> {
+fn parse_host(host: &str) -> Result<Host, PatternFault> {
     match Host::parse(host.as_bytes()) {
-        Err(InvalidHost::Byte(b'*')) => Err(Why::Star),
-        Err(InvalidHost::Byte(byte)) if !byte.is_ascii() => Err(Why::Ascii),
-        other => other.map_err(Why::Host),
+        Err(InvalidHost::Byte(b'*')) => Err(PatternFault::Star),
+        Err(InvalidHost::Byte(byte)) if !byte.is_ascii() => Err(PatternFault::Ascii),
+        other => other.map_err(PatternFault::Host),
     }
 }
 
@@ -146,9 +146,9 @@ impl FromStr for HostPattern {
 impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.hosts {
-            Hosts::All => f.write_str("*")?,
-            Hosts::Below(suffix) => write!(f, "*{suffix}")?,
-            Hosts::This(host) => write!(f, "{host}")?,
+            HostMatch::All => f.write_str("*")?,
+            HostMatch::Below(suffix) => write!(f, "*{suffix}")?,
+            HostMatch::This(host) => write!(f, "{host}")?,
         }
         self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
     }

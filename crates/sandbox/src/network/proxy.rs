@@ -11,7 +11,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Gate, GateLogEntry, Resolve, SystemResolver, dial::Dialer, http, log::Log, socks};
+use super::{NetworkGate, GateLogEntry, Resolve, SystemResolver, dial::Dialer, http, log::GateLog, socks};
 
 /// The pause after an error of `accept`, which mostly means too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -19,11 +19,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A proxy that runs until it is dropped. Its connections end with it.
 pub struct Proxy {
     dialer: Arc<Dialer>,
-    accepting: Option<Accepting>,
+    accepting: Option<ListenerGuard>,
 }
 
 /// Keeps a listener in service until it is dropped.
-pub(crate) struct Accepting(AbortHandle);
+pub(crate) struct ListenerGuard(AbortHandle);
 
 /// The resolver and limits of a proxy.
 pub struct ProxyOptions {
@@ -76,14 +76,14 @@ impl Default for ProxyOptions {
 impl Proxy {
     /// Serves the clients of a listener in the current tokio runtime. The listener may belong to
     /// another network namespace; outgoing connections use that of this process.
-    pub fn serve(listener: std::net::TcpListener, gate: Arc<dyn Gate>) -> io::Result<Self> {
+    pub fn serve(listener: std::net::TcpListener, gate: Arc<dyn NetworkGate>) -> io::Result<Self> {
         Self::serve_with(listener, gate, ProxyOptions::default())
     }
 
     /// Like [`Proxy::serve`], but with the given resolver and limits.
     pub fn serve_with(
         listener: std::net::TcpListener,
-        gate: Arc<dyn Gate>,
+        gate: Arc<dyn NetworkGate>,
         options: ProxyOptions,
     ) -> io::Result<Self> {
         let mut proxy = Self::with(gate, options);
@@ -93,13 +93,13 @@ impl Proxy {
 
     /// Creates a proxy without a listener. It serves only those given to
     /// [`accept_from`](Self::accept_from).
-    pub(crate) fn with(gate: Arc<dyn Gate>, options: ProxyOptions) -> Self {
+    pub(crate) fn with(gate: Arc<dyn NetworkGate>, options: ProxyOptions) -> Self {
         let ProxyOptions { resolver, limits } = options;
         let dialer = Arc::new(Dialer {
             gate,
             resolver,
             limits,
-            log: Log::new(limits.log),
+            log: GateLog::new(limits.log),
         });
         Self {
             dialer,
@@ -108,12 +108,12 @@ impl Proxy {
     }
 
     /// Serves the clients of one more listener.
-    pub(crate) fn accept_from(&self, listener: std::net::TcpListener) -> io::Result<Accepting> {
+    pub(crate) fn accept_from(&self, listener: std::net::TcpListener) -> io::Result<ListenerGuard> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let accepting = runtime.spawn(accept(listener, Arc::clone(&self.dialer)));
-        Ok(Accepting(accepting.abort_handle()))
+        Ok(ListenerGuard(accepting.abort_handle()))
     }
 
     /// Returns the latest decisions, oldest first.
@@ -122,7 +122,7 @@ impl Proxy {
     }
 }
 
-impl Drop for Accepting {
+impl Drop for ListenerGuard {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{Host, Special, address::embedded};
+use super::{Host, SpecialAddress, address::embedded};
 
 /// All public addresses, and other addresses that rules name explicitly.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,9 +52,9 @@ impl AllowedAddresses {
         if self.denied.contains(&address) || inner.is_some_and(|it| self.denied.contains(&it)) {
             return Err(format!("{at} denied by a rule. Nothing overrides that."));
         }
-        match Special::of(address) {
+        match SpecialAddress::of(address) {
             None => Ok(()),
-            Some(special @ (Special::Unspecified | Special::Multicast)) => {
+            Some(special @ (SpecialAddress::Unspecified | SpecialAddress::Multicast)) => {
                 Err(format!("{at} {special}. No rule allows that."))
             }
             Some(_) if self.named.contains(&address) => Ok(()),

@@ -15,7 +15,7 @@ pub struct HostRules {
 
 /// The decision of the rules about a host, with the pattern that made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judged<'a> {
+pub enum HostRuleVerdict<'a> {
     /// This pattern allows the host, and none denies it.
     Allowed(&'a HostPattern),
     /// This pattern denies the host.
@@ -26,14 +26,14 @@ pub enum Judged<'a> {
 
 impl HostRules {
     /// Evaluates the rules for a host at a port. Denying patterns win.
-    pub fn judge(&self, host: &Host, port: u16) -> Judged<'_> {
+    pub fn judge(&self, host: &Host, port: u16) -> HostRuleVerdict<'_> {
         let fits = |pattern: &&HostPattern| pattern.matches(host, port);
         if let Some(pattern) = self.denied.iter().find(fits) {
-            Judged::Denied(pattern)
+            HostRuleVerdict::Denied(pattern)
         } else if let Some(pattern) = self.allowed.iter().find(fits) {
-            Judged::Allowed(pattern)
+            HostRuleVerdict::Allowed(pattern)
         } else {
-            Judged::Unknown
+            HostRuleVerdict::Unknown
         }
     }
 

@@ -10,8 +10,8 @@ use tokio::{
 
 use super::{
     GateRequest,
-    dial::{Dialer, Failure},
-    end::{End, wait_client_gone},
+    dial::{Dialer, DialFailure},
+    end::{ConnectionEnd, wait_client_gone},
     line::ReadError,
     tunnel,
 };
@@ -24,7 +24,7 @@ const NO_METHOD: u8 = 0xff;
 
 /// The reply codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reply {
+enum SocksReply {
     Succeeded = 0,
     Failed = 1,
     NotAllowed = 2,
@@ -36,7 +36,7 @@ enum Reply {
 
 /// The requested target. The host has the form of a URL and is unchecked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Wanted {
+struct SocksTarget {
     host: Vec<u8>,
     port: u16,
 }
@@ -55,12 +55,12 @@ pub(super) async fn serve(
     };
     let reply = opened
         .as_ref()
-        .map_or_else(|reply| *reply, |_| Reply::Succeeded);
+        .map_or_else(|reply| *reply, |_| SocksReply::Succeeded);
     // The reply does not reveal our outside address.
     let bytes = [VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0];
     let end = match (writer.write_all(&bytes).await, opened) {
-        (Err(_), _) => End::Broken,
-        (Ok(()), Err(_)) => End::Whole,
+        (Err(_), _) => ConnectionEnd::Broken,
+        (Ok(()), Err(_)) => ConnectionEnd::Whole,
         (Ok(()), Ok(server)) => {
             tunnel::join(&mut reader, writer, server, dialer.limits.silence).await
         }
@@ -72,7 +72,7 @@ pub(super) async fn serve(
 async fn handshake(
     reader: &mut BufReader<ReadHalf<'_>>,
     writer: &mut WriteHalf<'_>,
-) -> Result<Result<Wanted, Reply>, ReadError> {
+) -> Result<Result<SocksTarget, SocksReply>, ReadError> {
     let method = match read_greeting(reader).await? {
         true => NO_PASSWORD,
         false => NO_METHOD,
@@ -85,11 +85,11 @@ async fn handshake(
 }
 
 async fn open(
-    wanted: Wanted,
+    wanted: SocksTarget,
     dialer: &Dialer,
     gone: impl Future<Output = ()>,
-) -> Result<tokio::net::TcpStream, Reply> {
-    let Wanted { host, port } = wanted;
+) -> Result<tokio::net::TcpStream, SocksReply> {
+    let SocksTarget { host, port } = wanted;
     let opened = match dialer.host(&host, port, None) {
         Ok(host) => {
             let request = GateRequest {
@@ -103,9 +103,9 @@ async fn open(
         Err(failure) => Err(failure),
     };
     opened.map_err(|failure| match failure {
-        Failure::Refused(_) => Reply::NotAllowed,
-        Failure::Unreachable(_, std::io::ErrorKind::ConnectionRefused) => Reply::ConnectionRefused,
-        Failure::Unresolved(_) | Failure::Unreachable(..) => Reply::HostUnreachable,
+        DialFailure::Refused(_) => SocksReply::NotAllowed,
+        DialFailure::Unreachable(_, std::io::ErrorKind::ConnectionRefused) => SocksReply::ConnectionRefused,
+        DialFailure::Unresolved(_) | DialFailure::Unreachable(..) => SocksReply::HostUnreachable,
     })
 }
 
@@ -120,13 +120,13 @@ async fn read_greeting(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<bool,
 
 async fn read_wanted(
     reader: &mut (impl AsyncBufRead + Unpin),
-) -> Result<Result<Wanted, Reply>, ReadError> {
+) -> Result<Result<SocksTarget, SocksReply>, ReadError> {
     let [version, command, reserved, kind] = read(reader).await?;
     if version != VERSION || reserved != 0 {
-        return Ok(Err(Reply::Failed));
+        return Ok(Err(SocksReply::Failed));
     }
     if command != 1 {
-        return Ok(Err(Reply::CommandUnknown));
+        return Ok(Err(SocksReply::CommandUnknown));
     }
     let host = match kind {
         1 => Ipv4Addr::from(read(reader).await?).to_string().into_bytes(),
@@ -135,11 +135,11 @@ async fn read_wanted(
             named(read_bytes(reader, length).await?)
         }
         4 => format!("[{}]", Ipv6Addr::from(read(reader).await?)).into_bytes(),
-        _ => return Ok(Err(Reply::AddressUnknown)),
+        _ => return Ok(Err(SocksReply::AddressUnknown)),
     };
     match u16::from_be_bytes(read(reader).await?) {
-        0 => Ok(Err(Reply::Failed)),
-        port => Ok(Ok(Wanted { host, port })),
+        0 => Ok(Err(SocksReply::Failed)),
+        port => Ok(Ok(SocksTarget { host, port })),
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    type Outcome = Option<Result<Wanted, Reply>>;
+    type Outcome = Option<Result<SocksTarget, SocksReply>>;
 
     async fn wanted(bytes: &[u8]) -> Outcome {
         let mut reader = bytes;
@@ -187,7 +187,7 @@ mod tests {
     #[tokio::test]
     async fn names_and_addresses_are_read() {
         let to = |host: &str, port| {
-            Some(Ok(Wanted {
+            Some(Ok(SocksTarget {
                 host: host.as_bytes().to_vec(),
                 port,
             }))
@@ -203,27 +203,27 @@ mod tests {
             // Listening and datagrams.
             (
                 b"\x05\x02\x00\x01\x7f\0\0\x01\x00\x50",
-                Some(Err(Reply::CommandUnknown)),
+                Some(Err(SocksReply::CommandUnknown)),
             ),
             (
                 b"\x05\x03\x00\x01\x7f\0\0\x01\x00\x50",
-                Some(Err(Reply::CommandUnknown)),
+                Some(Err(SocksReply::CommandUnknown)),
             ),
             (
                 b"\x05\x01\x00\x02\x7f\0\0\x01\x00\x50",
-                Some(Err(Reply::AddressUnknown)),
+                Some(Err(SocksReply::AddressUnknown)),
             ),
             (
                 b"\x05\x01\x07\x01\x7f\0\0\x01\x00\x50",
-                Some(Err(Reply::Failed)),
+                Some(Err(SocksReply::Failed)),
             ),
             (
                 b"\x04\x01\x00\x01\x7f\0\0\x01\x00\x50",
-                Some(Err(Reply::Failed)),
+                Some(Err(SocksReply::Failed)),
             ),
             (
                 b"\x05\x01\x00\x01\x7f\0\0\x01\x00\x00",
-                Some(Err(Reply::Failed)),
+                Some(Err(SocksReply::Failed)),
             ),
             (b"\x05\x01\x00\x03\x05a.com\x01", None),
         ];

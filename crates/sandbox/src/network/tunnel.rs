@@ -9,7 +9,7 @@ use tokio::{
 
 use super::{
     body::{CopyError, copy_some},
-    end::End,
+    end::ConnectionEnd,
     idle::IdleClock,
 };
 
@@ -20,7 +20,7 @@ pub(super) async fn join(
     to_client: &mut (impl AsyncWrite + Unpin),
     server: impl AsyncRead + AsyncWrite,
     silence: Duration,
-) -> End {
+) -> ConnectionEnd {
     let (from_server, mut to_server) = tokio::io::split(server);
     let mut from_server = BufReader::new(from_server);
     let (pulse, half_ended) = (IdleClock::default(), Notify::new());
@@ -36,10 +36,10 @@ pub(super) async fn join(
     };
     tokio::select! {
         ended = both_end => match ended {
-            Ok(_) => End::Whole,
-            Err(_) => End::Broken,
+            Ok(_) => ConnectionEnd::Whole,
+            Err(_) => ConnectionEnd::Broken,
         },
-        () = left_alone => End::Broken,
+        () = left_alone => ConnectionEnd::Broken,
     }
 }
 
@@ -63,7 +63,7 @@ mod tests {
     const SILENCE: Duration = Duration::from_secs(10);
 
     /// A client and a server, and how their connection ended.
-    fn joined() -> (DuplexStream, DuplexStream, tokio::task::JoinHandle<End>) {
+    fn joined() -> (DuplexStream, DuplexStream, tokio::task::JoinHandle<ConnectionEnd>) {
         let (client, near_client) = tokio::io::duplex(100);
         let (server, near_server) = tokio::io::duplex(100);
         let end = tokio::spawn(async move {
@@ -95,7 +95,7 @@ mod tests {
         }
         assert!(!end.is_finished());
         tokio::time::sleep(3 * SILENCE).await;
-        assert_eq!(end.await.unwrap(), End::Broken);
+        assert_eq!(end.await.unwrap(), ConnectionEnd::Broken);
     }
 
     #[tokio::test(start_paused = true)]
@@ -108,6 +108,6 @@ mod tests {
         let mut read = String::new();
         server.read_to_string(&mut read).await.unwrap();
         assert_eq!(read, "last");
-        assert_eq!(end.await.unwrap(), End::Whole);
+        assert_eq!(end.await.unwrap(), ConnectionEnd::Whole);
     }
 }

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::symlink};
 
 use haft_sandbox::{
-    ClosedDirectories, GuardedNames, Mechanism, Network, Reading, SandboxProfile, Workspace,
+    ClosedDirectories, GuardedNames, Mechanism, SandboxNetwork, ReadOnlyProfile, SandboxProfile, WorkspaceProfile,
 };
 
 use crate::setting::Place;
@@ -35,17 +35,17 @@ fn profiles(place: &Place) -> [SandboxProfile; 2] {
     let mut with_project = open.to_vec();
     with_project.push(home.join("project"));
     [
-        SandboxProfile::ReadOnly(Reading {
+        SandboxProfile::ReadOnly(ReadOnlyProfile {
             hidden: hidden.clone(),
             closed: closed(with_project),
         }),
-        SandboxProfile::Workspace(Workspace {
+        SandboxProfile::Workspace(WorkspaceProfile {
             writable: vec![home.join("project")],
             protected: Vec::new(),
             hidden,
             closed: closed(open.to_vec()),
             guarded: Some(GuardedNames::default()),
-            network: Network::None,
+            network: SandboxNetwork::None,
         }),
     ]
 }

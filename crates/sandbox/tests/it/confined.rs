@@ -10,7 +10,7 @@ use std::{
 
 use haft_sandbox::{
     ClosedDirectories, CommandOutput, ConfinedProcess, ConfinedProgram, ExitKind, Mechanism,
-    Network, Sandbox, SandboxError, SandboxProfile, Setup, Workspace,
+    SandboxNetwork, Sandbox, SandboxError, SandboxProfile, SandboxSetup, WorkspaceProfile,
 };
 use rustix::io::{FdFlags, fcntl_setfd};
 use tokio::{
@@ -171,13 +171,13 @@ async fn it_writes_where_its_profile_says_and_reaches_no_one() {
         inside.display(),
         outside.display(),
     );
-    let profile = SandboxProfile::Workspace(Workspace {
+    let profile = SandboxProfile::Workspace(WorkspaceProfile {
         writable: vec![fs::canonicalize(&inside).unwrap()],
         protected: Vec::new(),
         hidden: Vec::new(),
         guarded: None,
         closed: ClosedDirectories::default(),
-        network: Network::None,
+        network: SandboxNetwork::None,
     });
     let mut process = start(&place, &profile, bash(&place, &script)).await;
     assert_eq!(all(&mut process.stdout).await, "inside\nscratch\n");
@@ -199,13 +199,13 @@ async fn a_program_that_no_guard_connects_for_has_no_unix_socket() {
     fs::create_dir(&inside).unwrap();
     let script = "/usr/bin/python3 -I -S -c 'import socket; socket.socketpair(); print(\"pair\"); \
                   socket.socket(socket.AF_UNIX)' 2> /dev/null || echo refused";
-    let profile = SandboxProfile::Workspace(Workspace {
+    let profile = SandboxProfile::Workspace(WorkspaceProfile {
         writable: vec![fs::canonicalize(&inside).unwrap()],
         protected: Vec::new(),
         hidden: Vec::new(),
         guarded: None,
         closed: ClosedDirectories::default(),
-        network: Network::None,
+        network: SandboxNetwork::None,
     });
     let mut process = start(&place, &profile, bash(&place, script)).await;
     assert_eq!(all(&mut process.stdout).await, "pair\nrefused\n");
@@ -286,7 +286,7 @@ async fn it_is_interrupted_where_our_process_ignores_interrupts() {
     );
     fs::write(&keeper, script).unwrap();
     fs::set_permissions(&keeper, fs::Permissions::from_mode(0o755)).unwrap();
-    let sandbox = Sandbox::new(Setup {
+    let sandbox = Sandbox::new(SandboxSetup {
         program: keeper,
         ..setup(dir.path(), Mechanism::Namespaces)
     });

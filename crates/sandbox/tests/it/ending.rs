@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::{ExitKind, Line, Mechanism, SandboxProfile};
+use haft_sandbox::{ExitKind, ShellCommand, Mechanism, SandboxProfile};
 
 use crate::{
     lifetime::{everywhere, gone, line, place, setup},
@@ -114,7 +114,7 @@ async fn the_directory_is_told_as_it_is() {
             let path = place.project().join(OsStr::from_bytes(name));
             fs::create_dir(&path).unwrap();
             // There at the beginning, and there at the end.
-            let here = Line {
+            let here = ShellCommand {
                 text: "/bin/pwd | od -An -c | tail -1 >/dev/null; true".to_owned(),
                 cwd: path.clone(),
                 sourced: None,
@@ -164,7 +164,7 @@ async fn a_directory_one_cannot_begin_in_is_an_error_that_says_so() {
             ),
             (file, "Not a directory"),
         ] {
-            let line = Line {
+            let line = ShellCommand {
                 text: "echo not run".to_owned(),
                 cwd: cwd.clone(),
                 sourced: None,
@@ -377,7 +377,7 @@ async fn shells_that_wait_are_replaced_when_somebody_kills_them() {
     }
 }
 
-async fn run(place: &Place, profile: &SandboxProfile, line: Line) -> Outcome {
+async fn run(place: &Place, profile: &SandboxProfile, line: ShellCommand) -> Outcome {
     let mut running = place.sandbox.start(profile, line).await.unwrap();
     let text = output(&mut running).await;
     let ended = running.exited().await;
@@ -391,7 +391,7 @@ async fn a_directory_one_may_not_enter_is_an_error_for_those_who_may_not() {
     let closed: PathBuf = place.project().join("closed");
     fs::create_dir(&closed).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-    let line = Line {
+    let line = ShellCommand {
         text: "echo in".to_owned(),
         cwd: closed.clone(),
         sourced: None,

@@ -9,8 +9,8 @@ use std::{
 };
 
 use haft_sandbox::{
-    ClosedDirectories, CommandEnd, GuardedNames, Line, Mechanism, Network, Reading, ResourceLimits,
-    Sandbox, SandboxProfile, Setup, Workspace,
+    ClosedDirectories, CommandEnd, GuardedNames, ShellCommand, Mechanism, SandboxNetwork, ReadOnlyProfile, ResourceLimits,
+    Sandbox, SandboxProfile, SandboxSetup, WorkspaceProfile,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -46,7 +46,7 @@ impl Place {
             .into_iter()
             .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
         let env: Vec<_> = env.collect();
-        let sandbox = Sandbox::new(Setup {
+        let sandbox = Sandbox::new(SandboxSetup {
             program: env!("CARGO_BIN_EXE_haft-keeper").into(),
             shell: "/bin/bash".into(),
             environment: Arc::new(move |_| env.clone()),
@@ -69,22 +69,22 @@ impl Place {
     }
 
     pub(crate) fn readonly() -> SandboxProfile {
-        SandboxProfile::ReadOnly(Reading::default())
+        SandboxProfile::ReadOnly(ReadOnlyProfile::default())
     }
 
     pub(crate) fn workspace(&self) -> SandboxProfile {
-        SandboxProfile::Workspace(Workspace {
+        SandboxProfile::Workspace(WorkspaceProfile {
             writable: vec![self.project()],
             protected: Vec::new(),
             hidden: Vec::new(),
             guarded: Some(GuardedNames::default()),
             closed: ClosedDirectories::default(),
-            network: Network::Open,
+            network: SandboxNetwork::Open,
         })
     }
 
     pub(crate) async fn run(&self, profile: &SandboxProfile, text: &str) -> Outcome {
-        let line = Line {
+        let line = ShellCommand {
             text: text.to_owned(),
             cwd: self.project(),
             sourced: None,
@@ -111,7 +111,7 @@ pub(crate) fn read(path: impl AsRef<Path>) -> Option<String> {
 }
 
 /// All that a command writes.
-pub(crate) async fn output(running: &mut haft_sandbox::Running) -> String {
+pub(crate) async fn output(running: &mut haft_sandbox::CommandHandle) -> String {
     let mut bytes = Vec::new();
     let read = timeout(LONG, running.output.read_to_end(&mut bytes)).await;
     read.expect("the output does not end").unwrap();

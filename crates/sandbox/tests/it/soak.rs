@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use haft_sandbox::{ExitKind, Line, Mechanism, Running, Sandbox, SandboxProfile};
+use haft_sandbox::{ExitKind, ShellCommand, Mechanism, CommandHandle, Sandbox, SandboxProfile};
 use tokio::{io::AsyncReadExt, sync::Semaphore, time::timeout};
 
 use crate::{
@@ -160,7 +160,7 @@ pub(crate) async fn work(dir: &Path, best: Mechanism) {
 }
 
 async fn one(sandbox: &Sandbox, profile: &SandboxProfile, dir: &Path, (text, then): (&str, Then)) {
-    let line = Line {
+    let line = ShellCommand {
         text: text.to_owned(),
         cwd: dir.to_owned(),
         sourced: None,
@@ -196,7 +196,7 @@ async fn one(sandbox: &Sandbox, profile: &SandboxProfile, dir: &Path, (text, the
     timeout(LONG, running.gone()).await.expect(&what);
 }
 
-async fn read_all(running: &mut Running) -> usize {
+async fn read_all(running: &mut CommandHandle) -> usize {
     let mut count = 0;
     let mut buffer = vec![0; 1 << 16];
     loop {

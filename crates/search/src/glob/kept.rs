@@ -5,35 +5,35 @@ use std::cmp::Reverse;
 
 use super::{GlobPlan, GlobQuery, GlobReport, report};
 use crate::handle::{EntryKind, kind_of, modified};
-use crate::index::{AskedTree, Mark, NotKnown};
+use crate::index::{QueriedTree, FileFingerprint, IndexMiss};
 use crate::skip::SkipLog;
-use crate::stop::{Stop, Watch};
+use crate::stop::{StopCondition, StopFlag};
 use crate::walk::NameRules;
 
 /// Answers a query from the indexed tree. Returns `NotKnown` if the index cannot answer exactly.
 pub(super) fn run(
     query: &GlobQuery,
     plan: &GlobPlan,
-    stop: &Stop,
-    asked: &AskedTree,
-) -> Result<GlobReport, NotKnown> {
-    let here = Mark::of(&plan.directory.stat().map_err(|_| NotKnown)?);
+    stop: &StopCondition,
+    asked: &QueriedTree,
+) -> Result<GlobReport, IndexMiss> {
+    let here = FileFingerprint::of(&plan.directory.stat().map_err(|_| IndexMiss)?);
     let rules = NameRules {
         hidden: query.hidden,
         ..NameRules::default()
     };
-    let watch = Watch::new(stop);
+    let watch = StopFlag::new(stop);
     let skips = SkipLog::default();
     let mut found = Vec::new();
     asked.with_fresh(|kept, has_looked| {
         let tree = &kept.tree;
-        let below = plan.real.strip_prefix(&tree.root).map_err(|_| NotKnown)?;
-        let start = tree.find(below).ok_or(NotKnown)?;
+        let below = plan.real.strip_prefix(&tree.root).map_err(|_| IndexMiss)?;
+        let start = tree.find(below).ok_or(IndexMiss)?;
         let known = &tree.directories[start as usize].mark;
         if (known.device, known.inode) != (here.device, here.inode)
             || !tree.covers(start, &query.current_dir, &query.leave_out)
         {
-            return Err(NotKnown);
+            return Err(IndexMiss);
         }
         for skip in kept.skips_above(start) {
             skips.add(skip.path.as_deref(), skip.reason);
@@ -44,7 +44,7 @@ pub(super) fn run(
             for skip in &directory.skips {
                 skips.add(skip.path.as_deref(), skip.reason.clone());
             }
-            let in_base = directory.path.strip_prefix(below).map_err(|_| NotKnown)?;
+            let in_base = directory.path.strip_prefix(below).map_err(|_| IndexMiss)?;
             let mut path = plan.base.join(in_base);
             for entry in &directory.entries {
                 if watch.must_stop() {
@@ -57,7 +57,7 @@ pub(super) fn run(
                     && plan.pattern.may_lead_to(depth + 1, &entry.name);
                 if is_met && is_dir {
                     if !query.leave_out.excludes(&path) {
-                        waiting.push((entry.directory.ok_or(NotKnown)?, depth + 1));
+                        waiting.push((entry.directory.ok_or(IndexMiss)?, depth + 1));
                     }
                 } else if is_met
                     && plan

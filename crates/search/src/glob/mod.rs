@@ -20,13 +20,13 @@ pub use pattern::split_pattern;
 
 use crate::handle::Directory;
 #[cfg(target_os = "linux")]
-use crate::index::Need;
+use crate::index::IndexNeed;
 use crate::index::TreeStore;
-use crate::leave_out::LeaveOut;
-use crate::root::Opened;
+use crate::leave_out::Exclusions;
+use crate::root::OpenedRoot;
 use crate::skip::{SkipLog, Skipped};
-use crate::stop::{Completion, Stop, Watch};
-use crate::walk::{Tree, Visitor};
+use crate::stop::{Completion, StopCondition, StopFlag};
+use crate::walk::{WalkTree, Visitor};
 use crate::{SearchError, root};
 use pattern::Pattern;
 
@@ -51,7 +51,7 @@ pub struct GlobQuery {
     /// The maximum number of paths to return; `None` for all.
     pub limit: Option<usize>,
     /// Files and directories that the search must not read.
-    pub leave_out: LeaveOut,
+    pub leave_out: Exclusions,
 }
 
 impl GlobQuery {
@@ -67,7 +67,7 @@ impl GlobQuery {
             respect_ignore: true,
             hidden: true,
             limit: None,
-            leave_out: LeaveOut::default(),
+            leave_out: Exclusions::default(),
         }
     }
 }
@@ -108,7 +108,7 @@ fn sound(query: &GlobQuery) -> Result<GlobPlan, SearchError> {
         return Err(SearchError::LeadsElsewhere { path: base });
     }
     let root = root::open(&base, judged)?;
-    let Opened::Directory(directory) = root.opened else {
+    let OpenedRoot::Directory(directory) = root.opened else {
         return Err(SearchError::NotADirectory { path: base });
     };
     Ok(GlobPlan {
@@ -125,7 +125,7 @@ pub(crate) fn check(query: &GlobQuery) -> Result<(), SearchError> {
 
 pub(crate) fn run(
     query: &GlobQuery,
-    stop: &Stop,
+    stop: &StopCondition,
     threads: usize,
     trees: Option<&TreeStore>,
 ) -> Result<GlobReport, SearchError> {
@@ -138,14 +138,14 @@ pub(crate) fn run(
         && let Some(asked) = trees.holder(&plan.real, &query.current_dir)
     {
         if let Ok(report) = kept::run(query, &plan, stop, &asked) {
-            trees.after(&asked.holder, Need::Tree);
+            trees.after(&asked.holder, IndexNeed::Tree);
             if trees.verifies() {
                 verify(query, &report, threads)?;
             }
             return Ok(report);
         }
         let report = walk(query, plan, stop, threads);
-        trees.after(&asked.holder, Need::Tree);
+        trees.after(&asked.holder, IndexNeed::Tree);
         return Ok(report);
     }
     let _ = trees;
@@ -161,7 +161,7 @@ fn verify(query: &GlobQuery, report: &GlobReport, threads: usize) -> Result<(), 
     let again = || {
         Ok(format!(
             "{:?}",
-            walk(query, sound(query)?, &Stop::never(), threads)
+            walk(query, sound(query)?, &StopCondition::never(), threads)
         ))
     };
     let (ours, plain): (String, String) = (format!("{report:?}"), again()?);
@@ -172,17 +172,17 @@ fn verify(query: &GlobQuery, report: &GlobReport, threads: usize) -> Result<(), 
     Ok(())
 }
 
-fn walk(query: &GlobQuery, plan: GlobPlan, stop: &Stop, threads: usize) -> GlobReport {
+fn walk(query: &GlobQuery, plan: GlobPlan, stop: &StopCondition, threads: usize) -> GlobReport {
     let GlobPlan {
         base,
         real,
         directory,
         pattern,
     } = plan;
-    let watch = Watch::new(stop);
+    let watch = StopFlag::new(stop);
     let skips = SkipLog::default();
     let found = Mutex::new(Vec::new());
-    let tree = Tree {
+    let tree = WalkTree {
         root: &base,
         real: &real,
         directory,

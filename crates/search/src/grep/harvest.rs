@@ -18,37 +18,37 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
-use super::scan::Finding;
-use super::{FileCount, Found, GrepMode, GrepQuery, GrepReport, Row, RowKind, Tally};
+use super::scan::FileMatches;
+use super::{FileCount, GrepMatches, GrepMode, GrepQuery, GrepReport, GrepRow, RowKind, GrepCounts};
 use crate::skip::SkipLog;
 use crate::stop::{Completion, SearchStop};
 
-pub(super) struct Harvest<K> {
+pub(super) struct ResultCollector<K> {
     /// One row more than the last of the page, which shows whether there are more.
     rows_needed: usize,
-    kept: Mutex<Kept<K>>,
+    kept: Mutex<CollectedResults<K>>,
     has_end: AtomicBool,
     end: RwLock<Option<K>>,
 }
 
-enum Kept<K> {
+enum CollectedResults<K> {
     Rows {
-        files: BTreeMap<K, Vec<Row>>,
+        files: BTreeMap<K, Vec<GrepRow>>,
         total: usize,
     },
     Files(Vec<(Reverse<SystemTime>, K)>),
     Counts(Vec<(K, u64)>),
 }
 
-impl<K: Ord + Clone> Harvest<K> {
+impl<K: Ord + Clone> ResultCollector<K> {
     pub(super) fn new(query: &GrepQuery) -> Self {
         let kept = match query.mode {
-            GrepMode::Content { .. } => Kept::Rows {
+            GrepMode::Content { .. } => CollectedResults::Rows {
                 files: BTreeMap::new(),
                 total: 0,
             },
-            GrepMode::FilesWithMatches => Kept::Files(Vec::new()),
-            GrepMode::Count => Kept::Counts(Vec::new()),
+            GrepMode::FilesWithMatches => CollectedResults::Files(Vec::new()),
+            GrepMode::Count => CollectedResults::Counts(Vec::new()),
         };
         Self {
             rows_needed: page_end(query).saturating_add(1),
@@ -77,19 +77,19 @@ impl<K: Ord + Clone> Harvest<K> {
                 .is_some_and(|end| file > end.borrow())
     }
 
-    pub(super) fn add(&self, file: impl FnOnce() -> K, finding: Finding) {
+    pub(super) fn add(&self, file: impl FnOnce() -> K, finding: FileMatches) {
         if finding.rows.is_empty() && finding.matches == 0 {
             return;
         }
         let file = file();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *kept {
-            Kept::Files(files) => {
+            CollectedResults::Files(files) => {
                 let modified = finding.modified.unwrap_or(SystemTime::UNIX_EPOCH);
                 files.push((Reverse(modified), file));
             }
-            Kept::Counts(counts) => counts.push((file, finding.matches)),
-            Kept::Rows { files, total } => {
+            CollectedResults::Counts(counts) => counts.push((file, finding.matches)),
+            CollectedResults::Rows { files, total } => {
                 if finding.rows.is_empty() {
                     return;
                 }
@@ -115,8 +115,8 @@ impl<K: Ord + Clone> Harvest<K> {
     ) -> GrepReport {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (found, more, tally) = match &mut *kept {
-            Kept::Rows { files, .. } => page_of_rows(std::mem::take(files), query),
-            Kept::Files(files) => {
+            CollectedResults::Rows { files, .. } => page_of_rows(std::mem::take(files), query),
+            CollectedResults::Files(files) => {
                 let mut files = std::mem::take(files);
                 let total = files.len();
                 let page_end = page_end(query);
@@ -129,16 +129,16 @@ impl<K: Ord + Clone> Harvest<K> {
                 let page: Vec<_> = page(files, query).map(|(_, file)| path_of(&file)).collect();
                 let more = total > query.offset.saturating_add(page.len());
                 (
-                    Found::Files(page),
+                    GrepMatches::Files(page),
                     more,
-                    Tally {
+                    GrepCounts {
                         files: total,
                         rows: total,
                         matches: None,
                     },
                 )
             }
-            Kept::Counts(counts) => {
+            CollectedResults::Counts(counts) => {
                 let mut counts = std::mem::take(counts);
                 counts.sort_unstable();
                 let total = counts.len();
@@ -151,9 +151,9 @@ impl<K: Ord + Clone> Harvest<K> {
                     .collect();
                 let more = total > query.offset.saturating_add(page.len());
                 (
-                    Found::Counts(page),
+                    GrepMatches::Counts(page),
                     more,
-                    Tally {
+                    GrepCounts {
                         files: total,
                         rows: total,
                         matches,
@@ -161,7 +161,7 @@ impl<K: Ord + Clone> Harvest<K> {
                 )
             }
         };
-        let cut = more && matches!(found, Found::Rows(_));
+        let cut = more && matches!(found, GrepMatches::Rows(_));
         let end = self.end.read().unwrap_or_else(PoisonError::into_inner);
         let end = end.as_ref().filter(|_| cut).map(path_of);
         GrepReport {
@@ -182,7 +182,7 @@ impl<K: Ord + Clone> Harvest<K> {
 /// Drops the last files as long as the files before them have enough rows. The breaks between files
 /// are not counted, so it may keep a few rows too many, but never too few. Returns the new end.
 fn drop_surplus<K: Ord + Clone>(
-    files: &mut BTreeMap<K, Vec<Row>>,
+    files: &mut BTreeMap<K, Vec<GrepRow>>,
     total: &mut usize,
     needed: usize,
 ) -> Option<K> {
@@ -209,19 +209,19 @@ fn page<T>(rows: Vec<T>, query: &GrepQuery) -> impl Iterator<Item = T> {
         .take(query.head_limit.unwrap_or(usize::MAX))
 }
 
-fn page_of_rows<K>(files: BTreeMap<K, Vec<Row>>, query: &GrepQuery) -> (Found, bool, Tally) {
+fn page_of_rows<K>(files: BTreeMap<K, Vec<GrepRow>>, query: &GrepQuery) -> (GrepMatches, bool, GrepCounts) {
     let page_end = page_end(query);
     let all = files.values().map(Vec::len).sum::<usize>();
     let mut shown = Vec::with_capacity(all.min(query.head_limit.unwrap_or(usize::MAX)));
-    let mut tally = Tally {
+    let mut tally = GrepCounts {
         matches: Some(0),
-        ..Tally::default()
+        ..GrepCounts::default()
     };
     let mut more = false;
     for rows in files.into_values() {
         let first = rows.first().map(|row| Arc::clone(&row.path));
         let between = first.filter(|_| query.has_context() && tally.rows > 0);
-        let between = between.map(|path| Row {
+        let between = between.map(|path| GrepRow {
             path,
             line: None,
             kind: RowKind::Break,
@@ -248,7 +248,7 @@ fn page_of_rows<K>(files: BTreeMap<K, Vec<Row>>, query: &GrepQuery) -> (Found, b
             tally.rows += 1;
         }
     }
-    (Found::Rows(shown), more, tally)
+    (GrepMatches::Rows(shown), more, tally)
 }
 
 #[cfg(test)]
@@ -257,11 +257,11 @@ mod tests {
 
     use super::*;
 
-    fn add(harvest: &Harvest<Arc<Path>>, path: &str, number: u64) {
+    fn add(harvest: &ResultCollector<Arc<Path>>, path: &str, number: u64) {
         harvest.add(|| Arc::from(Path::new(path)), rows(path, number));
     }
 
-    fn report(harvest: &Harvest<Arc<Path>>) -> GrepReport {
+    fn report(harvest: &ResultCollector<Arc<Path>>) -> GrepReport {
         let path_of = |file: &Arc<Path>| file.to_path_buf();
         harvest.report(
             &content(3),
@@ -271,19 +271,19 @@ mod tests {
         )
     }
 
-    fn rows(path: &str, number: u64) -> Finding {
+    fn rows(path: &str, number: u64) -> FileMatches {
         let path: Arc<Path> = Arc::from(Path::new(path));
-        let row = |line| Row {
+        let row = |line| GrepRow {
             path: Arc::clone(&path),
             line: Some(line),
             kind: RowKind::Match,
             text: String::new(),
             full_length: None,
         };
-        Finding {
+        FileMatches {
             rows: (1..=number).map(row).collect(),
             matches: number,
-            ..Finding::default()
+            ..FileMatches::default()
         }
     }
 
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn the_end_moves_forward_as_rows_come_in() {
-        let harvest = Harvest::new(&content(3)); // needs a fourth row to know of more
+        let harvest = ResultCollector::new(&content(3)); // needs a fourth row to know of more
         add(&harvest, "/m/1", 3);
         assert!(
             !harvest.is_beyond(Path::new("/z")),
@@ -313,7 +313,7 @@ mod tests {
         add(&harvest, "/b", 1);
         assert!(harvest.is_beyond(Path::new("/p")) && !harvest.is_beyond(Path::new("/m")));
         let report = report(&harvest);
-        let Found::Rows(shown) = &report.found else {
+        let GrepMatches::Rows(shown) = &report.found else {
             panic!("rows asked for")
         };
         let paths: Vec<_> = shown.iter().map(|row| row.path.to_str().unwrap()).collect();
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(report.completion, Completion::Stopped(SearchStop::Limit));
         assert_eq!(
             report.tally,
-            Tally {
+            GrepCounts {
                 files: 2,
                 rows: 3,
                 matches: Some(3)
@@ -331,13 +331,13 @@ mod tests {
 
     #[test]
     fn a_page_that_takes_exactly_everything_is_complete() {
-        let harvest = Harvest::new(&content(3));
+        let harvest = ResultCollector::new(&content(3));
         add(&harvest, "/m", 3);
         let report = report(&harvest);
         assert!(!report.more);
         assert_eq!(
             report.totals(),
-            Some(Tally {
+            Some(GrepCounts {
                 files: 1,
                 rows: 3,
                 matches: Some(3)

@@ -11,18 +11,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use super::harvest::Harvest;
-use super::scan::{Content, Finding, HeldText, Naming, Scanner};
+use super::harvest::ResultCollector;
+use super::scan::{SearchInput, FileMatches, CachedText, FileOrigin, Scanner};
 use super::{GrepPlan, GrepQuery, GrepReport};
 use crate::handle::Directory;
 use crate::index::{
-    AskedTree, Candidate, Candidates, Holder, KeptTree, LONGEST_HELD, Mark, NotKnown, ReadText,
+    QueriedTree, Candidate, Candidates, TreeHandle, IndexedTree, LONGEST_HELD, FileFingerprint, IndexMiss, ReadText,
     TextKind, ViewKey,
 };
-use crate::leave_out::LeaveOut;
-use crate::root::Opened;
+use crate::leave_out::Exclusions;
+use crate::root::OpenedRoot;
 use crate::skip::{SkipLog, SkipReason};
-use crate::stop::{Stop, Watch};
+use crate::stop::{StopCondition, StopFlag};
 use crate::walk::NameRules;
 
 /// The number of files a thread takes at a time.
@@ -38,29 +38,29 @@ const AT_ONCE: usize = 1 << 20;
 pub(super) fn run(
     query: &GrepQuery,
     built: &GrepPlan,
-    stop: &Stop,
+    stop: &StopCondition,
     threads: usize,
-    asked: &AskedTree,
-) -> Result<(GrepReport, crate::index::Unread), NotKnown> {
-    let Opened::Directory(root) = &built.root.opened else {
-        return Err(NotKnown);
+    asked: &QueriedTree,
+) -> Result<(GrepReport, crate::index::Unread), IndexMiss> {
+    let OpenedRoot::Directory(root) = &built.root.opened else {
+        return Err(IndexMiss);
     };
-    let here = Mark::of(&root.stat().map_err(|_| NotKnown)?);
+    let here = FileFingerprint::of(&root.stat().map_err(|_| IndexMiss)?);
     let needed = built.matcher.needed(query);
     let (candidates, top) = asked.with_fresh(|kept, has_looked| {
         let below = built
             .root
             .real
             .strip_prefix(&kept.tree.root)
-            .map_err(|_| NotKnown)?;
-        let directory = kept.tree.find(below).ok_or(NotKnown)?;
+            .map_err(|_| IndexMiss)?;
+        let directory = kept.tree.find(below).ok_or(IndexMiss)?;
         let known = &kept.tree.directories[directory as usize].mark;
         if (known.device, known.inode) != (here.device, here.inode)
             || !kept
                 .tree
                 .covers(directory, &query.current_dir, &query.leave_out)
         {
-            return Err(NotKnown);
+            return Err(IndexMiss);
         }
         let key = ViewKey {
             directory,
@@ -76,14 +76,14 @@ pub(super) fn run(
         let seen = kept.visible_files(&key, &rules)?;
         let Ok(candidates) = kept.candidates(&seen, needed, has_looked) else {
             kept.forget_index();
-            return Err(NotKnown);
+            return Err(IndexMiss);
         };
         Ok((candidates, Arc::clone(&kept.tree.top)))
     })?;
 
-    let watch = Watch::new(stop);
+    let watch = StopFlag::new(stop);
     let skips = SkipLog::default();
-    let harvest = Harvest::new(query);
+    let harvest = ResultCollector::new(query);
     let scanner = Scanner::new(built.matcher.exact(), query, harvest.rows_needed(), &watch)
         .with_narrowing(built.matcher.narrowing(query));
     let search = Search {
@@ -93,7 +93,7 @@ pub(super) fn run(
         harvest: &harvest,
         skips: &skips,
         watch: &watch,
-        left_out: LeftOut::new(&query.leave_out, &query.path),
+        left_out: ExclusionCache::new(&query.leave_out, &query.path),
         spares_looks: candidates.files.len() > asked.holder.looked_at,
         next: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
@@ -121,28 +121,28 @@ pub(super) fn run(
         search.work(scanner);
     });
     if search.is_lost.load(Ordering::Relaxed) {
-        return Err(NotKnown);
+        return Err(IndexMiss);
     }
     drop(search);
     let report = asked.holder.look(|kept| {
         let path_of = |place: &usize| kept.path_of(candidates.files[*place]).0;
         match kept.epoch == candidates.epoch {
             true => Ok(harvest.report(query, skips, watch.completion(), path_of)),
-            false => Err(NotKnown),
+            false => Err(IndexMiss),
         }
     })?;
     Ok((report, candidates.unread))
 }
 
 struct Search<'a> {
-    holder: &'a Holder,
+    holder: &'a TreeHandle,
     candidates: &'a Candidates,
     top: &'a Directory,
     /// Files are identified by their index among the candidates.
-    harvest: &'a Harvest<usize>,
+    harvest: &'a ResultCollector<usize>,
     skips: &'a SkipLog,
-    watch: &'a Watch,
-    left_out: LeftOut<'a>,
+    watch: &'a StopFlag,
+    left_out: ExclusionCache<'a>,
     spares_looks: bool,
     next: AtomicUsize,
     /// Set when nothing further can be shown, or the time is up.
@@ -190,13 +190,13 @@ impl Search<'_> {
     /// of the first candidate that was not processed.
     fn search_held(
         &self,
-        kept: &KeptTree,
+        kept: &IndexedTree,
         scanner: &mut Scanner,
         places: Range<usize>,
         to_read: &mut Vec<(usize, Candidate)>,
-    ) -> Result<usize, NotKnown> {
+    ) -> Result<usize, IndexMiss> {
         if kept.epoch != self.candidates.epoch {
-            return Err(NotKnown);
+            return Err(IndexMiss);
         }
         let (mut bytes, mut buffer) = (0, PathBuf::new());
         for place in places.clone() {
@@ -219,16 +219,16 @@ impl Search<'_> {
                 continue;
             };
             bytes += held.bytes.len();
-            let text = HeldText {
+            let text = CachedText {
                 bytes: &held.bytes,
                 is_plain: held.kind == TextKind::Plain,
                 is_ascii: held.is_ascii,
                 size: entry.mark.size,
                 modified: entry.mark.modified(),
             };
-            let content = || Ok(Some(Content::Held(text)));
+            let content = || Ok(Some(SearchInput::Held(text)));
             let shared = || path().into();
-            let finding = scanner.search_content(&shared, content, Naming::Walked);
+            let finding = scanner.search_content(&shared, content, FileOrigin::Walked);
             self.add(place, finding, path);
         }
         Ok(places.end)
@@ -272,26 +272,26 @@ impl Search<'_> {
             }
             other => other,
         };
-        let open = || -> io::Result<Option<Content<'_>>> {
+        let open = || -> io::Result<Option<SearchInput<'_>>> {
             let file = opened?;
             Ok(match &read {
-                Some(text) => Some(Content::Held(HeldText {
+                Some(text) => Some(SearchInput::Held(CachedText {
                     bytes: &text.bytes,
                     is_plain: text.kind == TextKind::Plain,
                     is_ascii: text.is_ascii,
                     size: text.mark.size,
                     modified: text.mark.modified(),
                 })),
-                None => file.map(Content::File),
+                None => file.map(SearchInput::File),
             })
         };
         let path = || file.path.as_path().into();
-        let finding = scanner.search_content(&path, open, Naming::Walked);
+        let finding = scanner.search_content(&path, open, FileOrigin::Walked);
         self.add(place, finding, || file.path.clone());
         read
     }
 
-    fn add(&self, place: usize, mut finding: Finding, path: impl Fn() -> PathBuf) {
+    fn add(&self, place: usize, mut finding: FileMatches, path: impl Fn() -> PathBuf) {
         if let Some(reason) = finding.skipped.take() {
             self.skips.add(Some(&path()), reason);
         }
@@ -311,14 +311,14 @@ fn read_text(file: &mut File) -> Option<ReadText> {
 
 /// The excluded paths, checked for a file and every directory above it up to the root. Caches the
 /// result for each directory.
-struct LeftOut<'a> {
-    leave_out: &'a LeaveOut,
+struct ExclusionCache<'a> {
+    leave_out: &'a Exclusions,
     root: &'a Path,
     directories: Mutex<HashMap<PathBuf, bool>>,
 }
 
-impl<'a> LeftOut<'a> {
-    fn new(leave_out: &'a LeaveOut, root: &'a Path) -> Self {
+impl<'a> ExclusionCache<'a> {
+    fn new(leave_out: &'a Exclusions, root: &'a Path) -> Self {
         Self {
             leave_out,
             root,

@@ -14,7 +14,7 @@ use super::filter;
 #[cfg(target_os = "linux")]
 use super::narrow::LineFilter;
 #[cfg(target_os = "linux")]
-use super::scan::Narrowing;
+use super::scan::Prefilter;
 use crate::SearchError;
 #[cfg(target_os = "linux")]
 use crate::index::{TrigramQuery, plan};
@@ -38,7 +38,7 @@ pub(super) struct BuiltPattern {
     /// Shared, because the regex's working memory is shared with it.
     exact: Arc<RegexMatcher>,
     #[cfg(target_os = "linux")]
-    narrowing: OnceLock<Narrowing>,
+    narrowing: OnceLock<Prefilter>,
     #[cfg(target_os = "linux")]
     needed: OnceLock<TrigramQuery>,
 }
@@ -67,8 +67,8 @@ impl BuiltPattern {
 
     /// Returns the prefilter, which rules out lines faster than the pattern.
     #[cfg(target_os = "linux")]
-    pub(super) fn narrowing(&self, query: &GrepQuery) -> Narrowing {
-        let build = || Narrowing {
+    pub(super) fn narrowing(&self, query: &GrepQuery) -> Prefilter {
+        let build = || Prefilter {
             // A pattern that contains a searchable literal is fast without a prefilter.
             lines: match self.needed(query) {
                 TrigramQuery::Any => LineFilter::build(query).map(Arc::new),

@@ -36,30 +36,30 @@ use ignore::types::Types;
 
 pub(crate) use matcher::MatcherCache;
 pub use query::{GrepMode, GrepQuery, split_globs};
-pub use report::{FileCount, Found, GrepReport, MAX_COLUMNS, Row, RowKind, Tally};
+pub use report::{FileCount, GrepMatches, GrepReport, MAX_COLUMNS, GrepRow, RowKind, GrepCounts};
 pub use text::{MatchGroups, TemplatePart, TextMatcher};
 
 use crate::handle::EntryKind;
 #[cfg(target_os = "linux")]
-use crate::index::Need;
+use crate::index::IndexNeed;
 use crate::index::TreeStore;
-use crate::root::{Opened, Root};
+use crate::root::{OpenedRoot, SearchRoot};
 use crate::skip::SkipLog;
 #[cfg(target_os = "linux")]
 use crate::stop::{Completion, SearchStop};
-use crate::stop::{Stop, Watch};
-use crate::walk::{Entry, Tree};
+use crate::stop::{StopCondition, StopFlag};
+use crate::walk::{WalkEntry, WalkTree};
 use crate::{SearchError, root};
-use harvest::Harvest;
+use harvest::ResultCollector;
 use matcher::BuiltPattern;
-use scan::{Naming, Scanner};
+use scan::{FileOrigin, Scanner};
 
 /// A valid query: its patterns are compiled and its root is open.
 struct GrepPlan {
     matcher: Arc<BuiltPattern>,
     overrides: Arc<Override>,
     types: Arc<Types>,
-    root: Root,
+    root: SearchRoot,
 }
 
 impl GrepPlan {
@@ -89,7 +89,7 @@ pub(crate) fn matcher_of(query: &GrepQuery) -> Result<RegexMatcher, SearchError>
 
 pub(crate) fn run(
     query: &GrepQuery,
-    stop: &Stop,
+    stop: &StopCondition,
     threads: usize,
     matchers: &MatcherCache,
     trees: Option<&TreeStore>,
@@ -99,18 +99,18 @@ pub(crate) fn run(
     if let Some(trees) = trees
         // If the path contains a link, other ignore rules apply to the tree.
         && built.root.real == query.path
-        && matches!(built.root.opened, Opened::Directory(_))
+        && matches!(built.root.opened, OpenedRoot::Directory(_))
         && let Some(asked) = trees.holder(&query.path, &query.current_dir)
     {
         if let Ok((report, unread)) = indexed::run(query, &built, stop, threads, &asked) {
-            trees.after(&asked.holder, Need::Index(Some(unread)));
+            trees.after(&asked.holder, IndexNeed::Index(Some(unread)));
             if trees.verifies() {
                 verify(query, &report, threads)?;
             }
             return Ok(report);
         }
         let report = walk(query, built, stop, threads);
-        trees.after(&asked.holder, Need::Index(None));
+        trees.after(&asked.holder, IndexNeed::Index(None));
         return Ok(report);
     }
     let _ = trees;
@@ -126,7 +126,7 @@ fn verify(query: &GrepQuery, report: &GrepReport, threads: usize) -> Result<(), 
     }
     let again = || {
         let built = GrepPlan::of(query, &MatcherCache::default())?;
-        Ok(format!("{:?}", walk(query, built, &Stop::never(), threads)))
+        Ok(format!("{:?}", walk(query, built, &StopCondition::never(), threads)))
     };
     let (ours, plain): (String, String) = (format!("{report:?}"), again()?);
     assert!(
@@ -136,7 +136,7 @@ fn verify(query: &GrepQuery, report: &GrepReport, threads: usize) -> Result<(), 
     Ok(())
 }
 
-fn walk(query: &GrepQuery, built: GrepPlan, stop: &Stop, threads: usize) -> GrepReport {
+fn walk(query: &GrepQuery, built: GrepPlan, stop: &StopCondition, threads: usize) -> GrepReport {
     let GrepPlan {
         matcher,
         overrides,
@@ -144,15 +144,15 @@ fn walk(query: &GrepQuery, built: GrepPlan, stop: &Stop, threads: usize) -> Grep
         root,
     } = built;
 
-    let watch = Watch::new(stop);
+    let watch = StopFlag::new(stop);
     let skips = SkipLog::default();
-    let harvest = Arc::new(Harvest::<Arc<Path>>::new(query));
+    let harvest = Arc::new(ResultCollector::<Arc<Path>>::new(query));
     let scanner = Scanner::new(matcher.exact(), query, harvest.rows_needed(), &watch);
 
     let file = match root.opened {
-        Opened::File(file) => Some(file),
-        Opened::Directory(directory) => {
-            let tree = Tree {
+        OpenedRoot::File(file) => Some(file),
+        OpenedRoot::Directory(directory) => {
+            let tree = WalkTree {
                 root: &query.path,
                 real: &root.real,
                 directory,
@@ -165,7 +165,7 @@ fn walk(query: &GrepQuery, built: GrepPlan, stop: &Stop, threads: usize) -> Grep
                 leave_out: query.leave_out.clone(),
             };
             let pruning = Arc::clone(&harvest);
-            let keep = move |entry: &Entry| !pruning.is_beyond(entry.path());
+            let keep = move |entry: &WalkEntry| !pruning.is_beyond(entry.path());
             tree.walk(&watch, &skips, keep, || {
                 let (mut scanner, harvest, skips) = (scanner.clone(), &harvest, &skips);
                 Box::new(move |entry| {
@@ -173,7 +173,7 @@ fn walk(query: &GrepQuery, built: GrepPlan, stop: &Stop, threads: usize) -> Grep
                     if entry.kind() == EntryKind::File {
                         let open = || entry.open();
                         let path = entry.path();
-                        search_file(harvest, skips, &mut scanner, path, open, Naming::Walked);
+                        search_file(harvest, skips, &mut scanner, path, open, FileOrigin::Walked);
                     }
                 })
             });
@@ -183,18 +183,18 @@ fn walk(query: &GrepQuery, built: GrepPlan, stop: &Stop, threads: usize) -> Grep
     if let Some(file) = file {
         let open = || Ok(Some(file));
         let (path, mut scanner) = (&query.path, scanner.clone());
-        search_file(&harvest, &skips, &mut scanner, path, open, Naming::Named);
+        search_file(&harvest, &skips, &mut scanner, path, open, FileOrigin::Named);
     }
     harvest.report(query, skips, watch.completion(), |path| path.to_path_buf())
 }
 
 fn search_file(
-    harvest: &Harvest<Arc<Path>>,
+    harvest: &ResultCollector<Arc<Path>>,
     skips: &SkipLog,
     scanner: &mut Scanner,
     path: &Path,
     open: impl FnOnce() -> io::Result<Option<File>>,
-    naming: Naming,
+    naming: FileOrigin,
 ) {
     // Checked again, because rows found since the walk listed this file may have moved the end
     // before it.

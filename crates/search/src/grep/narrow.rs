@@ -479,13 +479,13 @@ fn of_repetition(repetition: &Repetition, depth: usize) -> Part {
 }
 
 /// A matcher that applies the pattern only to lines that may match.
-pub(super) struct Narrowed<'a> {
+pub(super) struct PrefilteredMatcher<'a> {
     exact: &'a RegexMatcher,
     lines: Option<&'a LineFilter>,
     relaxed: Option<&'a RegexMatcher>,
 }
 
-impl<'a> Narrowed<'a> {
+impl<'a> PrefilteredMatcher<'a> {
     /// At least one of the two filters must be present: they select those lines.
     pub(super) fn new(
         exact: &'a RegexMatcher,
@@ -525,7 +525,7 @@ impl<'a> Narrowed<'a> {
 }
 
 /// Behaves exactly like the pattern, except where the searcher asks for a candidate line.
-impl Matcher for Narrowed<'_> {
+impl Matcher for PrefilteredMatcher<'_> {
     type Captures = RegexCaptures;
     type Error = grep_matcher::NoError;
 

@@ -169,7 +169,7 @@ proptest! {
                 (filter.as_ref(), relaxed.as_ref()),
             ] {
                 if filter.is_some() || relaxed.is_some() {
-                    let narrowed = Narrowed::new(&exact, filter, relaxed);
+                    let narrowed = PrefilteredMatcher::new(&exact, filter, relaxed);
                     prop_assert_eq!(&lines(narrowed, &text), &expected);
                 }
             }

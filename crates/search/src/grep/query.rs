@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::LeaveOut;
+use crate::Exclusions;
 
 /// One search. [`GrepQuery::new`] requests the matching files; set the fields for anything else.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct GrepQuery {
     /// The number of rows to skip first.
     pub offset: usize,
     /// Files and directories that the search must not read.
-    pub leave_out: LeaveOut,
+    pub leave_out: Exclusions,
 }
 
 /// The kind of rows in the result.
@@ -72,7 +72,7 @@ impl GrepQuery {
             multiline: false,
             head_limit: None,
             offset: 0,
-            leave_out: LeaveOut::default(),
+            leave_out: Exclusions::default(),
         }
     }
 

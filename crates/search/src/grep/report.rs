@@ -14,12 +14,12 @@ pub const MAX_COLUMNS: usize = 500;
 #[derive(Clone, Debug)]
 pub struct GrepReport {
     /// The rows after `offset`, at most `head_limit` of them.
-    pub found: Found,
+    pub found: GrepMatches,
     /// True if there are rows after those in `found`.
     pub more: bool,
     /// The counts of everything found, shown or not. These are the true totals only if the search
     /// was complete; see [`Self::totals`].
-    pub tally: Tally,
+    pub tally: GrepCounts,
     /// Files that were not searched, or only in part.
     pub skipped: Skipped,
     /// Reports whether the whole tree was searched.
@@ -32,16 +32,16 @@ pub struct GrepReport {
 
 impl GrepReport {
     /// Returns the totals over the whole tree, or `None` if the search ended early.
-    pub fn totals(&self) -> Option<Tally> {
+    pub fn totals(&self) -> Option<GrepCounts> {
         (self.completion == Completion::Complete).then_some(self.tally)
     }
 }
 
 /// The rows, of the kind that belongs to the query's mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum GrepMatches {
     /// In path order, then line order.
-    Rows(Vec<Row>),
+    Rows(Vec<GrepRow>),
     /// Newest first; files with the same time are in path order.
     Files(Vec<PathBuf>),
     /// In path order.
@@ -51,7 +51,7 @@ pub enum Found {
 /// The counts of a grep. If the rows ended at the limit, these cover the rows up to the end of the
 /// page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct GrepCounts {
     /// Files with at least one row.
     pub files: usize,
     /// The number of rows, before `offset` and limit are applied.
@@ -63,7 +63,7 @@ pub struct Tally {
 
 /// One printed line of content mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct GrepRow {
     /// The file; for a [`RowKind::Break`], the file that follows.
     pub path: Arc<Path>,
     /// The line number, starting at 1. `None` for breaks and notices.

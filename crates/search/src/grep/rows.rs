@@ -8,8 +8,8 @@ use grep_matcher::{Match, Matcher};
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 
-use super::scan::{Finding, Pulse};
-use super::{MAX_COLUMNS, Row, RowKind};
+use super::scan::{FileMatches, StopPoller};
+use super::{MAX_COLUMNS, GrepRow, RowKind};
 use crate::skip::SkipReason;
 
 /// The number of bytes after a multi-line match that ripgrep shows to a look-ahead such as `$` when
@@ -26,8 +26,8 @@ pub(super) struct RowSink<'a> {
     matcher: &'a RegexMatcher,
     only_matching: bool,
     max_rows: usize,
-    pulse: Pulse<'a>,
-    rows: Vec<Row>,
+    pulse: StopPoller<'a>,
+    rows: Vec<GrepRow>,
     matches: u64,
     binary: Option<u64>,
     /// The matches inside the current lines; a field only to reuse its memory.
@@ -40,7 +40,7 @@ impl<'a> RowSink<'a> {
         matcher: &'a RegexMatcher,
         only_matching: bool,
         max_rows: usize,
-        pulse: Pulse<'a>,
+        pulse: StopPoller<'a>,
     ) -> Self {
         Self {
             path,
@@ -56,9 +56,9 @@ impl<'a> RowSink<'a> {
         }
     }
 
-    pub(super) fn into_finding(self) -> Finding {
+    pub(super) fn into_finding(self) -> FileMatches {
         let skipped = self.binary.map(|offset| SkipReason::Binary { offset });
-        Finding {
+        FileMatches {
             rows: self.rows,
             matches: self.matches,
             modified: None,
@@ -69,7 +69,7 @@ impl<'a> RowSink<'a> {
     fn push(&mut self, kind: RowKind, line: Option<u64>, bytes: &[u8]) {
         let (text, full_length) = shown(bytes);
         let path = Arc::clone(self.shared_path.get_or_insert_with(self.path));
-        self.rows.push(Row {
+        self.rows.push(GrepRow {
             path,
             line,
             kind,

@@ -18,11 +18,11 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch};
 
-use super::narrow::{LineFilter, Narrowed};
+use super::narrow::{LineFilter, PrefilteredMatcher};
 use super::rows::{PathSource, RowSink, each_match};
-use super::{GrepMode, GrepQuery, Row};
+use super::{GrepMode, GrepQuery, GrepRow};
 use crate::skip::SkipReason;
-use crate::stop::Watch;
+use crate::stop::StopFlag;
 
 /// A stop is checked only once in this many matches, because reading the clock costs more than a
 /// short line.
@@ -43,7 +43,7 @@ const MAX_HELD: usize = 512 * 1024 * 1024;
 
 /// The reason why a file is searched. It decides what happens if the file is binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Naming {
+pub(super) enum FileOrigin {
     /// Found by the walk: the search of a file ends at a NUL byte.
     Walked,
     /// Named by the caller: searched to its end, because skipping it would contradict the caller.
@@ -52,9 +52,9 @@ pub(super) enum Naming {
 
 /// The results of one file.
 #[derive(Debug, Default)]
-pub(super) struct Finding {
+pub(super) struct FileMatches {
     /// Filled only in content mode.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<GrepRow>,
     pub(super) matches: u64,
     /// The modification time. Filled only in files mode, where it decides the order.
     pub(super) modified: Option<SystemTime>,
@@ -75,11 +75,11 @@ pub(super) struct Scanner {
     /// and calls.
     matcher: Arc<RegexMatcher>,
     /// Rules out most lines faster than the pattern.
-    narrowing: Narrowing,
+    narrowing: Prefilter,
     mode: GrepMode,
     /// More rows of one file are never shown.
     max_rows: usize,
-    watch: Watch,
+    watch: StopFlag,
 }
 
 impl Scanner {
@@ -87,7 +87,7 @@ impl Scanner {
         matcher: Arc<RegexMatcher>,
         query: &GrepQuery,
         max_rows: usize,
-        watch: &Watch,
+        watch: &StopFlag,
     ) -> Self {
         let mut builder = SearcherBuilder::new();
         builder.multi_line(query.multiline).line_number(false);
@@ -109,7 +109,7 @@ impl Scanner {
             builder,
             detection: BinaryDetection::none(),
             matcher,
-            narrowing: Narrowing::default(),
+            narrowing: Prefilter::default(),
             mode: query.mode,
             max_rows,
             watch: watch.clone(),
@@ -118,7 +118,7 @@ impl Scanner {
 
     /// Adds a prefilter, which is applied to cached texts only.
     #[cfg(target_os = "linux")]
-    pub(super) fn with_narrowing(mut self, narrowing: Narrowing) -> Self {
+    pub(super) fn with_narrowing(mut self, narrowing: Prefilter) -> Self {
         self.narrowing = narrowing;
         self
     }
@@ -131,20 +131,20 @@ impl Scanner {
         &mut self,
         path: &Path,
         open: impl FnOnce() -> io::Result<Option<File>>,
-        naming: Naming,
-    ) -> Finding {
+        naming: FileOrigin,
+    ) -> FileMatches {
         let path = || Arc::from(path);
-        self.search_content(&path, || Ok(open()?.map(Content::File)), naming)
+        self.search_content(&path, || Ok(open()?.map(SearchInput::File)), naming)
     }
 
     /// Like [`Self::search`], but the content may have been read before.
     pub(super) fn search_content<'c>(
         &mut self,
         path: &PathSource<'_>,
-        open: impl FnOnce() -> io::Result<Option<Content<'c>>>,
-        naming: Naming,
-    ) -> Finding {
-        let mut finding = Finding::default();
+        open: impl FnOnce() -> io::Result<Option<SearchInput<'c>>>,
+        naming: FileOrigin,
+    ) -> FileMatches {
+        let mut finding = FileMatches::default();
         let searched = match open() {
             Ok(None) => return finding,
             Ok(Some(content)) => self.search_into(&mut finding, path, content, naming),
@@ -160,10 +160,10 @@ impl Scanner {
 
     fn search_into(
         &mut self,
-        finding: &mut Finding,
+        finding: &mut FileMatches,
         path: &PathSource<'_>,
-        mut content: Content<'_>,
-        naming: Naming,
+        mut content: SearchInput<'_>,
+        naming: FileOrigin,
     ) -> io::Result<()> {
         if self.searcher.multi_line_with_matcher(&*self.matcher) {
             let bytes = content.size()?;
@@ -173,8 +173,8 @@ impl Scanner {
             }
         }
         self.detection = match naming {
-            Naming::Walked => BinaryDetection::quit(b'\0'),
-            Naming::Named => BinaryDetection::convert(b'\0'),
+            FileOrigin::Walked => BinaryDetection::quit(b'\0'),
+            FileOrigin::Named => BinaryDetection::convert(b'\0'),
         };
         let (mut attempt, mut outcome, buffer) = self.attempt(path, &content);
         if buffer == Buffer::Grown {
@@ -183,7 +183,7 @@ impl Scanner {
             (attempt, outcome, _) = self.attempt(path, &content);
         }
         *finding = attempt;
-        if naming == Naming::Named {
+        if naming == FileOrigin::Named {
             // A named file is searched to its end, so nothing was left out.
             finding.skipped = None;
         }
@@ -201,10 +201,10 @@ impl Scanner {
     fn attempt(
         &mut self,
         path: &PathSource<'_>,
-        content: &Content<'_>,
-    ) -> (Finding, io::Result<()>, Buffer) {
+        content: &SearchInput<'_>,
+    ) -> (FileMatches, io::Result<()>, Buffer) {
         let is_multi_line = self.searcher.multi_line_with_matcher(&*self.matcher);
-        let filling = Filling {
+        let filling = SinkConfig {
             path,
             matcher: &self.matcher,
             mode: self.mode,
@@ -214,7 +214,7 @@ impl Scanner {
         // Without a line terminator in the regex, the result could depend on how the text is cut
         // for reading, so the text is then read through the same reader as a file.
         let slice = match content {
-            Content::Held(held) if is_multi_line || self.matcher.line_terminator().is_some() => {
+            SearchInput::Held(held) if is_multi_line || self.matcher.line_terminator().is_some() => {
                 held.plain()
             }
             _ => None,
@@ -227,8 +227,8 @@ impl Scanner {
         }
         let mut reader = Reader {
             input: match content {
-                Content::File(file) => Input::File(file),
-                Content::Held(held) => Input::Held(held.bytes),
+                SearchInput::File(file) => Input::File(file),
+                SearchInput::Held(held) => Input::Held(held.bytes),
             },
             watch: &self.watch,
             read: 0,
@@ -250,11 +250,11 @@ impl Scanner {
 /// Searches a text without NUL bytes and byte order mark. It need not be checked for them again.
 fn search_plain(
     searcher: &mut Searcher,
-    narrowing: &Narrowing,
-    filling: Filling<'_>,
+    narrowing: &Prefilter,
+    filling: SinkConfig<'_>,
     text: PlainText<'_>,
     is_multi_line: bool,
-) -> (Finding, io::Result<()>) {
+) -> (FileMatches, io::Result<()>) {
     let (matcher, bytes) = (filling.matcher, text.bytes);
     let lines = narrowing.lines.as_deref();
     let relaxed = narrowing.relaxed.as_deref().filter(|_| !text.is_ascii);
@@ -262,10 +262,10 @@ fn search_plain(
         let is_ruled_out = lines.is_some_and(|lines| lines.next(bytes).is_none())
             || relaxed.is_some_and(|relaxed| matches!(relaxed.is_match(bytes), Ok(false)));
         if is_ruled_out {
-            return (Finding::default(), Ok(()));
+            return (FileMatches::default(), Ok(()));
         }
     } else if lines.is_some() || relaxed.is_some() {
-        let narrowed = Narrowed::new(matcher, lines, relaxed);
+        let narrowed = PrefilteredMatcher::new(matcher, lines, relaxed);
         return filling.run(|sink| match sink {
             EitherSink::Rows(sink) => searcher.search_slice(narrowed, bytes, sink),
             EitherSink::Count(sink) => searcher.search_slice(narrowed, bytes, sink),
@@ -279,7 +279,7 @@ fn search_plain(
 
 /// Prefilters that rule out most lines faster than the pattern.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Narrowing {
+pub(super) struct Prefilter {
     pub(super) lines: Option<Arc<LineFilter>>,
     /// For texts beyond ASCII. Where it does not match, the pattern does not match either.
     pub(super) relaxed: Option<Arc<RegexMatcher>>,
@@ -287,21 +287,21 @@ pub(super) struct Narrowing {
 
 /// The parameters of the sink to fill.
 #[derive(Clone, Copy)]
-struct Filling<'a> {
+struct SinkConfig<'a> {
     path: &'a PathSource<'a>,
     matcher: &'a RegexMatcher,
     mode: GrepMode,
     max_rows: usize,
-    watch: &'a Watch,
+    watch: &'a StopFlag,
 }
 
-impl Filling<'_> {
+impl SinkConfig<'_> {
     /// Creates the sink for the mode, lets `search` fill it, and returns its contents.
     fn run(
         self,
         search: impl FnOnce(EitherSink<'_, '_>) -> io::Result<()>,
-    ) -> (Finding, io::Result<()>) {
-        let pulse = Pulse::new(self.watch);
+    ) -> (FileMatches, io::Result<()>) {
+        let pulse = StopPoller::new(self.watch);
         match self.mode {
             GrepMode::Content { only_matching, .. } => {
                 let mut sink =
@@ -325,14 +325,14 @@ enum EitherSink<'s, 'a> {
 }
 
 /// The content to search.
-pub(super) enum Content<'a> {
+pub(super) enum SearchInput<'a> {
     File(File),
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "no index there"))]
-    Held(HeldText<'a>),
+    Held(CachedText<'a>),
 }
 
 /// The cached content of a file.
-pub(super) struct HeldText<'a> {
+pub(super) struct CachedText<'a> {
     /// The whole content, or as much as a search can see.
     pub(super) bytes: &'a [u8],
     /// True if the text has no NUL byte and no byte order mark, so that it is searched unchanged.
@@ -350,7 +350,7 @@ struct PlainText<'a> {
     is_ascii: bool,
 }
 
-impl<'a> HeldText<'a> {
+impl<'a> CachedText<'a> {
     fn plain(&self) -> Option<PlainText<'a>> {
         self.is_plain.then_some(PlainText {
             bytes: self.bytes,
@@ -359,7 +359,7 @@ impl<'a> HeldText<'a> {
     }
 }
 
-impl Content<'_> {
+impl SearchInput<'_> {
     fn size(&self) -> io::Result<u64> {
         match self {
             Self::File(file) => Ok(file.metadata()?.len()),
@@ -398,7 +398,7 @@ enum Buffer {
 /// Makes a file without matches stoppable, and detects a buffer that has grown.
 struct Reader<'a> {
     input: Input<'a>,
-    watch: &'a Watch,
+    watch: &'a StopFlag,
     read: usize,
     buffer_matters: bool,
     buffer: Buffer,
@@ -427,13 +427,13 @@ impl Read for Reader<'_> {
 }
 
 /// Checks for a stop once in [`MATCHES_PER_CHECK`] matches.
-pub(super) struct Pulse<'a> {
-    watch: &'a Watch,
+pub(super) struct StopPoller<'a> {
+    watch: &'a StopFlag,
     matches: u32,
 }
 
-impl<'a> Pulse<'a> {
-    fn new(watch: &'a Watch) -> Self {
+impl<'a> StopPoller<'a> {
+    fn new(watch: &'a StopFlag) -> Self {
         Self { watch, matches: 0 }
     }
 
@@ -449,11 +449,11 @@ struct CountSink<'a> {
     first_only: bool,
     count: u64,
     binary: Option<u64>,
-    pulse: Pulse<'a>,
+    pulse: StopPoller<'a>,
 }
 
 impl<'a> CountSink<'a> {
-    fn new(matcher: &'a RegexMatcher, first_only: bool, pulse: Pulse<'a>) -> Self {
+    fn new(matcher: &'a RegexMatcher, first_only: bool, pulse: StopPoller<'a>) -> Self {
         Self {
             matcher,
             first_only,
@@ -465,12 +465,12 @@ impl<'a> CountSink<'a> {
 }
 
 impl CountSink<'_> {
-    fn into_finding(self) -> Finding {
+    fn into_finding(self) -> FileMatches {
         let skipped = self.binary.map(|offset| SkipReason::Binary { offset });
-        Finding {
+        FileMatches {
             matches: self.count,
             skipped,
-            ..Finding::default()
+            ..FileMatches::default()
         }
     }
 }
@@ -511,7 +511,7 @@ mod tests {
 
     use super::*;
     use crate::grep::matcher;
-    use crate::stop::Stop;
+    use crate::stop::StopCondition;
 
     #[test]
     fn a_long_line_in_one_file_does_not_change_what_is_found_in_the_next() {
@@ -532,7 +532,7 @@ mod tests {
             mode,
             ..GrepQuery::new("needle", dir.path())
         };
-        let watch = Watch::new(&Stop::never());
+        let watch = StopFlag::new(&StopCondition::never());
         let mut scanner = Scanner::new(
             Arc::new(matcher::build(&query).unwrap()),
             &query,
@@ -540,25 +540,25 @@ mod tests {
             &watch,
         );
         let before = scanner
-            .search(&binary, || File::open(&binary).map(Some), Naming::Walked)
+            .search(&binary, || File::open(&binary).map(Some), FileOrigin::Walked)
             .rows;
         assert_eq!(before.len(), 2, "the match and a notice");
         assert_eq!(
             scanner
-                .search(&long, || File::open(&long).map(Some), Naming::Walked)
+                .search(&long, || File::open(&long).map(Some), FileOrigin::Walked)
                 .skipped,
             None
         );
-        let grown = Content::File(File::open(&binary).unwrap());
+        let grown = SearchInput::File(File::open(&binary).unwrap());
         let path = || Arc::from(&*binary);
         assert_eq!(scanner.attempt(&path, &grown).2, Buffer::Grown);
         assert_eq!(
             scanner
-                .search(&binary, || File::open(&binary).map(Some), Naming::Walked)
+                .search(&binary, || File::open(&binary).map(Some), FileOrigin::Walked)
                 .rows,
             before
         );
-        let fresh = Content::File(File::open(&binary).unwrap());
+        let fresh = SearchInput::File(File::open(&binary).unwrap());
         assert_eq!(
             scanner.attempt(&path, &fresh).2,
             Buffer::Fresh,

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::contents::{
-    Coverage, FileData, Held, LONGEST_INDEXED, MOST_TRIGRAMS, ReadText, TextKind,
+    Coverage, FileData, CachedContent, LONGEST_INDEXED, MOST_TRIGRAMS, ReadText, TextKind,
 };
-use super::holder::{Holder, Stage};
-use super::kept::{KeptTree, NotKnown, Slot, Unread, ViewKey};
-use super::mark::Mark;
+use super::holder::{TreeHandle, TreeStage};
+use super::kept::{IndexedTree, IndexMiss, Slot, Unread, ViewKey};
+use super::mark::FileFingerprint;
 use super::segment::{MOST_TEXTS, SegmentBuilder};
 use super::tree::{EntryNumber, LiveTree, TreeEntry};
 use super::trigram::TrigramCollector;
@@ -49,7 +49,7 @@ impl Unread {
 
 /// Ensures that a thread brings the index up to date, and frees the cached texts when they have not
 /// been used for `contents_kept`.
-pub(crate) fn start(holder: &Arc<Holder>, wants_index: bool) {
+pub(crate) fn start(holder: &Arc<TreeHandle>, wants_index: bool) {
     let mut work = holder.work();
     work.is_wanted = true;
     work.wants_index |= wants_index;
@@ -66,7 +66,7 @@ pub(crate) fn start(holder: &Arc<Holder>, wants_index: bool) {
 }
 
 /// Records that cached texts are in use.
-pub(crate) fn touch(holder: &Arc<Holder>) {
+pub(crate) fn touch(holder: &Arc<TreeHandle>) {
     let mut work = holder.work();
     work.last_asked = Instant::now();
     let has_thread = work.has_thread;
@@ -77,7 +77,7 @@ pub(crate) fn touch(holder: &Arc<Holder>) {
     }
 }
 
-fn run(holder: &Holder) {
+fn run(holder: &TreeHandle) {
     // On Linux this sets the priority of this thread only.
     let _ = rustix::process::setpriority_process(None, 10);
     wait(holder, BEFORE_START, |_| true);
@@ -123,7 +123,7 @@ fn run(holder: &Holder) {
     }
 }
 
-fn wait(holder: &Holder, at_most: Duration, goes_on: impl Fn(&super::holder::Work) -> bool) {
+fn wait(holder: &TreeHandle, at_most: Duration, goes_on: impl Fn(&super::holder::BackgroundWork) -> bool) {
     let until = Instant::now() + at_most;
     let mut work = holder.work();
     while goes_on(&work) && !holder.has_ended() {
@@ -149,17 +149,17 @@ struct Job {
     entry: EntryNumber,
     version: u32,
     path: std::path::PathBuf,
-    mark: Mark,
+    mark: FileFingerprint,
 }
 
 /// The result of indexing one file.
 struct Indexed {
     entry: EntryNumber,
     version: u32,
-    mark: Mark,
+    mark: FileFingerprint,
     /// The file's number in the segment. `None` if the file must always be searched.
     text: Option<usize>,
-    held: Option<Held>,
+    held: Option<CachedContent>,
     is_settled: bool,
     /// The watch of the file itself, started before the file was read.
     watch: Option<WatchNumber>,
@@ -177,7 +177,7 @@ struct Batch {
 }
 
 impl Batch {
-    fn new(kept: &mut KeptTree, jobs: Vec<Job>) -> Self {
+    fn new(kept: &mut IndexedTree, jobs: Vec<Job>) -> Self {
         if !jobs.is_empty() {
             kept.tree.file_watches.begin();
         }
@@ -212,8 +212,8 @@ impl Batch {
     }
 
     /// Enters the results into the tree, unless its files have been renumbered since.
-    fn hand_in(self, holder: &Holder, enter: impl FnOnce(&mut KeptTree)) {
-        if let Stage::Ready(kept) = &mut *holder.lock()
+    fn hand_in(self, holder: &TreeHandle, enter: impl FnOnce(&mut IndexedTree)) {
+        if let TreeStage::Ready(kept) = &mut *holder.lock()
             && kept.epoch == self.epoch
         {
             enter(kept);
@@ -250,7 +250,7 @@ fn enter_watch(
 }
 
 /// Watches known files that have no watch yet.
-pub(crate) fn watch_some(holder: &Holder) -> Progress {
+pub(crate) fn watch_some(holder: &TreeHandle) -> Progress {
     let Ok(mut batch) = holder.with_fresh(|kept, _| unwatched(kept)) else {
         return Progress::Done;
     };
@@ -265,7 +265,7 @@ pub(crate) fn watch_some(holder: &Holder) -> Progress {
         let top = Arc::clone(&batch.top);
         let watch = batch.watch(|watcher| watcher.watch_file_below(&top, &job.path));
         let found = watch.and_then(|_| top.look_below(&job.path));
-        let is_same = found.is_some_and(|found| Mark::of(&found) == job.mark);
+        let is_same = found.is_some_and(|found| FileFingerprint::of(&found) == job.mark);
         done.push((job, watch, is_same));
     }
     let mut progress = Progress::Done;
@@ -286,7 +286,7 @@ pub(crate) fn watch_some(holder: &Holder) -> Progress {
     progress
 }
 
-fn unwatched(kept: &mut KeptTree) -> Result<Batch, NotKnown> {
+fn unwatched(kept: &mut IndexedTree) -> Result<Batch, IndexMiss> {
     let seen = kept.visible_files(&all_files(), &NameRules::default())?;
     let most = kept.tree.file_watches.room().min(MOST_TEXTS);
     let entries = seen
@@ -319,7 +319,7 @@ fn all_files() -> ViewKey {
 }
 
 /// Indexes the next batch of files.
-pub(crate) fn index_some(holder: &Holder) -> Progress {
+pub(crate) fn index_some(holder: &TreeHandle) -> Progress {
     let Ok(mut batch) = holder.with_fresh(|kept, _| choose(kept, holder.few_files)) else {
         return Progress::Done;
     };
@@ -385,7 +385,7 @@ pub(crate) fn index_some(holder: &Holder) -> Progress {
 
 /// Chooses the files to index next. If there are too many segments, the files of the smallest ones
 /// are indexed again into a new segment.
-fn choose(kept: &mut KeptTree, few_files: usize) -> Result<Batch, NotKnown> {
+fn choose(kept: &mut IndexedTree, few_files: usize) -> Result<Batch, IndexMiss> {
     let seen = kept.visible_files(&all_files(), &NameRules::default())?;
     if kept.segments.len() > MOST_SEGMENTS {
         merge(kept);
@@ -415,7 +415,7 @@ fn choose(kept: &mut KeptTree, few_files: usize) -> Result<Batch, NotKnown> {
     Ok(Batch::new(kept, jobs))
 }
 
-fn merge(kept: &mut KeptTree) {
+fn merge(kept: &mut IndexedTree) {
     let mut living = vec![0_usize; kept.segments.len()];
     for entry in &kept.tree.entries {
         if let Coverage::Indexed { segment, .. } = entry.data.coverage {
@@ -445,7 +445,7 @@ fn merge(kept: &mut KeptTree) {
 }
 
 fn index_one(
-    holder: &Holder,
+    holder: &TreeHandle,
     batch: &mut Batch,
     job: Job,
     builder: &mut SegmentBuilder,

@@ -12,8 +12,8 @@ use std::time::SystemTime;
 
 use rustix::fs::fstat;
 
-use super::mark::Mark;
-use super::tree::FileKnowledge;
+use super::mark::FileFingerprint;
+use super::tree::ContentKnowledge;
 
 /// The maximum size in bytes of a file whose text is cached. Larger files are read at each search.
 pub(crate) const LONGEST_HELD: u64 = 4 << 20;
@@ -30,7 +30,7 @@ const FIRST_PIECE: usize = 60_000;
 #[derive(Debug, Default)]
 pub(crate) struct FileData {
     pub(crate) coverage: Coverage,
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<CachedContent>,
     /// True if the file had not changed just before it was read, so that any later change shows in
     /// its timestamps.
     pub(crate) is_settled: bool,
@@ -51,7 +51,7 @@ impl FileData {
     }
 }
 
-impl FileKnowledge for FileData {
+impl ContentKnowledge for FileData {
     fn is_settled(&self) -> bool {
         self.is_settled
     }
@@ -71,11 +71,11 @@ pub(crate) enum Coverage {
 
 /// The cached text of a file, or as much of it as a search can see.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct CachedContent {
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) kind: TextKind,
     pub(crate) is_ascii: bool,
-    _share: Arc<Share>,
+    _share: Arc<BudgetShare>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,19 +90,19 @@ pub(crate) enum TextKind {
 
 /// The memory that cached texts use, and its limit.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct TextBudget {
     used: AtomicUsize,
     pub(crate) most: usize,
 }
 
 /// A part of the budget, returned when dropped.
 #[derive(Debug)]
-struct Share {
-    budget: Arc<Budget>,
+struct BudgetShare {
+    budget: Arc<TextBudget>,
     bytes: usize,
 }
 
-impl Drop for Share {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -111,7 +111,7 @@ impl Drop for Share {
 /// The memory in bytes that a text takes in addition to its content.
 const OVERHEAD: usize = 64;
 
-impl Budget {
+impl TextBudget {
     pub(crate) fn new(most: usize) -> Arc<Self> {
         let used = AtomicUsize::new(0);
         Arc::new(Self { used, most })
@@ -134,14 +134,14 @@ impl Budget {
     }
 
     /// Caches a text, if there is room.
-    fn hold(self: &Arc<Self>, text: &ReadText) -> Option<Held> {
+    fn hold(self: &Arc<Self>, text: &ReadText) -> Option<CachedContent> {
         let bytes = text.bytes.len() + OVERHEAD;
         let used = self.used.fetch_add(bytes, Ordering::Relaxed);
-        let share = Share {
+        let share = BudgetShare {
             budget: Arc::clone(self),
             bytes,
         };
-        (used + bytes <= self.most).then(|| Held {
+        (used + bytes <= self.most).then(|| CachedContent {
             bytes: Arc::clone(&text.bytes),
             kind: text.kind,
             is_ascii: text.is_ascii,
@@ -155,7 +155,7 @@ pub(crate) struct ReadText {
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) kind: TextKind,
     pub(crate) is_ascii: bool,
-    pub(crate) mark: Mark,
+    pub(crate) mark: FileFingerprint,
     pub(crate) is_settled: bool,
 }
 
@@ -165,7 +165,7 @@ impl ReadText {
     pub(crate) fn of(file: &mut File, longest: u64) -> io::Result<Option<Self>> {
         use std::io::Seek;
         let begun = SystemTime::now();
-        let mark = Mark::of(&fstat(&*file)?);
+        let mark = FileFingerprint::of(&fstat(&*file)?);
         if mark.size > longest {
             return Ok(None);
         }
@@ -190,7 +190,7 @@ impl ReadText {
             }
         };
         let is_whole = kind == TextKind::Beginning || bytes.len() == size;
-        if !is_whole || Mark::of(&fstat(&*file)?) != mark {
+        if !is_whole || FileFingerprint::of(&fstat(&*file)?) != mark {
             file.rewind()?;
             return Ok(None);
         }
@@ -205,7 +205,7 @@ impl ReadText {
 
     /// Creates a text from content that the caller already has. Returns `None` unless the text is
     /// searched unchanged.
-    pub(crate) fn plain(bytes: &[u8], mark: Mark) -> Option<Self> {
+    pub(crate) fn plain(bytes: &[u8], mark: FileFingerprint) -> Option<Self> {
         let is_plain = !has_mark(bytes) && memchr::memchr(0, bytes).is_none();
         is_plain.then(|| Self {
             bytes: bytes.into(),
@@ -216,7 +216,7 @@ impl ReadText {
         })
     }
 
-    pub(crate) fn hold(&self, budget: &Arc<Budget>) -> Option<Held> {
+    pub(crate) fn hold(&self, budget: &Arc<TextBudget>) -> Option<CachedContent> {
         match self.bytes.len() as u64 <= LONGEST_HELD {
             true => budget.hold(self),
             false => None,
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn the_budget_is_kept_and_given_back() {
-        let budget = Budget::new(1000);
+        let budget = TextBudget::new(1000);
         let text = read(&[b'a'; 400]);
         let (one, two) = (text.hold(&budget), text.hold(&budget));
         assert!(one.is_some() && two.is_some());
@@ -272,6 +272,6 @@ mod tests {
         assert_eq!(budget.used(), (400 + OVERHEAD) * 2);
         drop((one, two));
         assert_eq!(budget.used(), 0);
-        assert!(Budget::by_default().most <= 256 << 20);
+        assert!(TextBudget::by_default().most <= 256 << 20);
     }
 }

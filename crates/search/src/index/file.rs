@@ -25,10 +25,10 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FlockOperation, flock};
 
 use super::contents::Coverage;
-use super::holder::{Holder, Stage};
-use super::kept::KeptTree;
-use super::mark::Mark;
-use super::segment::{Damaged, Segment, SegmentSize};
+use super::holder::{TreeHandle, TreeStage};
+use super::kept::IndexedTree;
+use super::mark::FileFingerprint;
+use super::segment::{CorruptIndex, Segment, SegmentSize};
 use super::tree::{DirectoryNumber, EntryNumber, TreeDirectory};
 
 const MAGIC: [u8; 8] = *b"haftidx\x02";
@@ -65,7 +65,7 @@ fn is_ours(path: &Path) -> bool {
 }
 
 /// Writes the index of a tree to disk, if it is large enough and no other process is writing it.
-pub(crate) fn save(holder: &Holder) {
+pub(crate) fn save(holder: &TreeHandle) {
     let Some(folder) = &holder.folder else {
         return;
     };
@@ -78,7 +78,7 @@ pub(crate) fn save(holder: &Holder) {
     }
 }
 
-fn save_in(folder: &Path, holder: &Holder) -> io::Result<()> {
+fn save_in(folder: &Path, holder: &TreeHandle) -> io::Result<()> {
     let Some((table, segments, epoch)) = gather(holder) else {
         return Ok(());
     };
@@ -120,12 +120,12 @@ fn save_in(folder: &Path, holder: &Holder) -> io::Result<()> {
     Ok(())
 }
 
-type Gathered = (Vec<u8>, Vec<Arc<Segment>>, u64);
+type IndexSnapshot = (Vec<u8>, Vec<Arc<Segment>>, u64);
 
 /// Collects what is to be written while the tree is locked. Returns `None` if there is nothing to
 /// write.
-fn gather(holder: &Holder) -> Option<Gathered> {
-    let Stage::Ready(kept) = &mut *holder.lock() else {
+fn gather(holder: &TreeHandle) -> Option<IndexSnapshot> {
+    let TreeStage::Ready(kept) = &mut *holder.lock() else {
         return None;
     };
     // Reading a small tree again is faster than checking what changed in it.
@@ -212,13 +212,13 @@ fn write(mut file: &File, table: &[u8], segments: &[Arc<Segment>]) -> io::Result
 }
 
 /// Reads the posting lists from the file from now on, instead of from memory.
-fn use_file(holder: &Holder, file: File, places: &Places, epoch: u64) {
+fn use_file(holder: &TreeHandle, file: File, places: &Places, epoch: u64) {
     let file = Arc::new(file);
-    let opened: Result<Vec<Segment>, Damaged> = places
+    let opened: Result<Vec<Segment>, CorruptIndex> = places
         .iter()
         .map(|(start, size)| Segment::open(&file, *start, *size))
         .collect();
-    if let (Stage::Ready(kept), Ok(opened)) = (&mut *holder.lock(), opened)
+    if let (TreeStage::Ready(kept), Ok(opened)) = (&mut *holder.lock(), opened)
         && kept.epoch == epoch
         && kept.segments.len() >= opened.len()
     {
@@ -259,14 +259,14 @@ fn bound(folder: &Path, newest: &Path) {
 }
 
 /// Returns whether an index file exists for this tree.
-pub(crate) fn is_there(holder: &Holder) -> bool {
+pub(crate) fn is_there(holder: &TreeHandle) -> bool {
     let folder = holder.folder.as_deref();
     folder.is_some_and(|folder| place(folder, &holder.root, &holder.current_dir).is_file())
 }
 
 /// Reads the index that an earlier session stored, if it is usable. May run while the tree is being
 /// read.
-pub(crate) fn read(holder: &Holder) -> Option<IndexContents> {
+pub(crate) fn read(holder: &TreeHandle) -> Option<IndexContents> {
     let folder = holder.folder.as_deref()?;
     let path = place(folder, &holder.root, &holder.current_dir);
     if !path.is_file() || !is_ours(folder) || !is_ours(&path) {
@@ -301,19 +301,19 @@ pub(crate) struct IndexContents {
     start: usize,
 }
 
-fn open(path: &Path, holder: &Holder) -> Result<IndexContents, Damaged> {
+fn open(path: &Path, holder: &TreeHandle) -> Result<IndexContents, CorruptIndex> {
     let mut file = File::open(path)?;
     let mut header = [0; HEADER as usize];
     file.read_exact(&mut header)?;
     let length = u64::from_le_bytes(array(&header[16..])?);
     let table_length = u64::from_le_bytes(array(&header[24..])?);
     if header[..8] != MAGIC
-        || file.metadata()?.len() != HEADER.checked_add(length).ok_or(Damaged)?
+        || file.metadata()?.len() != HEADER.checked_add(length).ok_or(CorruptIndex)?
         || table_length > length
     {
-        return Err(Damaged);
+        return Err(CorruptIndex);
     }
-    let mut table = vec![0; usize::try_from(table_length).map_err(|_| Damaged)?];
+    let mut table = vec![0; usize::try_from(table_length).map_err(|_| CorruptIndex)?];
     file.read_exact(&mut table)?;
     let mut sum = Checksum::new();
     sum.add(&table);
@@ -325,13 +325,13 @@ fn open(path: &Path, holder: &Holder) -> Result<IndexContents, Damaged> {
         }
     }
     if sum.value() != u64::from_le_bytes(array(&header[8..])?) {
-        return Err(Damaged);
+        return Err(CorruptIndex);
     }
     let mut source = Source(&table);
     if source.bytes()? != holder.root.as_os_str().as_bytes()
         || source.bytes()? != holder.current_dir.as_os_str().as_bytes()
     {
-        return Err(Damaged);
+        return Err(CorruptIndex);
     }
     let count = source.number()?;
     let mut sizes = Vec::new();
@@ -348,7 +348,7 @@ fn open(path: &Path, holder: &Holder) -> Result<IndexContents, Damaged> {
     let mut segments = Vec::new();
     for size in sizes {
         segments.push(Segment::open(&file, start, size)?);
-        start += size.bytes().ok_or(Damaged)?;
+        start += size.bytes().ok_or(CorruptIndex)?;
     }
     match start == HEADER + length {
         true => Ok(IndexContents {
@@ -357,25 +357,25 @@ fn open(path: &Path, holder: &Holder) -> Result<IndexContents, Damaged> {
             table,
             start: at,
         }),
-        false => Err(Damaged),
+        false => Err(CorruptIndex),
     }
 }
 
 /// Applies what an earlier session stored about files that have not changed since.
-pub(crate) fn adopt_index(kept: &mut KeptTree, index: IndexContents) {
+pub(crate) fn adopt_index(kept: &mut IndexedTree, index: IndexContents) {
     match take_over_files(kept, &index) {
         Ok(()) => {
             kept.add_segments(index.segments);
             kept.is_saved = true;
         }
-        Err(Damaged) => {
+        Err(CorruptIndex) => {
             kept.forget_index();
             give_up(&index.path);
         }
     }
 }
 
-fn take_over_files(kept: &mut KeptTree, index: &IndexContents) -> Result<(), Damaged> {
+fn take_over_files(kept: &mut IndexedTree, index: &IndexContents) -> Result<(), CorruptIndex> {
     let mut source = Source(&index.table[index.start..]);
     let mut next = 0;
     while !source.0.is_empty() {
@@ -416,11 +416,11 @@ fn take_over_files(kept: &mut KeptTree, index: &IndexContents) -> Result<(), Dam
     Ok(())
 }
 
-fn array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Damaged> {
+fn array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], CorruptIndex> {
     bytes
         .get(..N)
         .and_then(|bytes| bytes.try_into().ok())
-        .ok_or(Damaged)
+        .ok_or(CorruptIndex)
 }
 
 fn put_bytes(into: &mut Vec<u8>, bytes: &[u8]) {
@@ -428,7 +428,7 @@ fn put_bytes(into: &mut Vec<u8>, bytes: &[u8]) {
     into.extend(bytes);
 }
 
-fn put_mark(into: &mut Vec<u8>, mark: &Mark) {
+fn put_mark(into: &mut Vec<u8>, mark: &FileFingerprint) {
     for number in [mark.device, mark.inode, mark.size] {
         into.extend(number.to_le_bytes());
     }
@@ -442,30 +442,30 @@ fn put_mark(into: &mut Vec<u8>, mark: &Mark) {
 struct Source<'a>(&'a [u8]);
 
 impl<'a> Source<'a> {
-    fn take(&mut self, count: usize) -> Result<&'a [u8], Damaged> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(Damaged)?;
+    fn take(&mut self, count: usize) -> Result<&'a [u8], CorruptIndex> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(CorruptIndex)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn number(&mut self) -> Result<u64, Damaged> {
+    fn number(&mut self) -> Result<u64, CorruptIndex> {
         Ok(u64::from_le_bytes(array(self.take(8)?)?))
     }
 
-    fn small(&mut self) -> Result<u32, Damaged> {
+    fn small(&mut self) -> Result<u32, CorruptIndex> {
         Ok(u32::from_le_bytes(array(self.take(4)?)?))
     }
 
-    fn bytes(&mut self) -> Result<&'a [u8], Damaged> {
+    fn bytes(&mut self) -> Result<&'a [u8], CorruptIndex> {
         let length = self.small()? as usize;
         self.take(length)
     }
 
-    fn mark(&mut self) -> Result<Mark, Damaged> {
+    fn mark(&mut self) -> Result<FileFingerprint, CorruptIndex> {
         let [device, inode, size] = [self.number()?, self.number()?, self.number()?];
         let modified = (self.number()? as i64, self.small()?);
         let changed = (self.number()? as i64, self.small()?);
-        Ok(Mark {
+        Ok(FileFingerprint {
             device,
             inode,
             size,

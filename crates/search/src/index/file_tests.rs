@@ -4,7 +4,7 @@ use std::thread;
 use super::*;
 use crate::IndexSettings;
 use crate::index::build::{self, Progress};
-use crate::index::contents::Budget;
+use crate::index::contents::TextBudget;
 
 #[test]
 fn a_sum_does_not_depend_on_how_bytes_come_and_shows_every_change() {
@@ -40,16 +40,16 @@ fn tree() -> (tempfile::TempDir, PathBuf, PathBuf) {
     (dir, root, folder)
 }
 
-fn holder(root: &Path, folder: &Path) -> Holder {
+fn holder(root: &Path, folder: &Path) -> TreeHandle {
     let settings = IndexSettings {
         cache_folder: Some(folder.to_path_buf()),
         ..IndexSettings::default()
     };
-    Holder::new(root, root, &Budget::new(1 << 20), 1, &settings)
+    TreeHandle::new(root, root, &TextBudget::new(1 << 20), 1, &settings)
 }
 
 /// How many files the index knows, after reading what an earlier session left.
-fn known(holder: &Holder) -> usize {
+fn known(holder: &TreeHandle) -> usize {
     holder.read();
     let known = holder.with(|kept| {
         let entries = kept.tree.entries.iter();
@@ -60,7 +60,7 @@ fn known(holder: &Holder) -> usize {
     known.unwrap()
 }
 
-fn built(root: &Path, folder: &Path) -> Holder {
+fn built(root: &Path, folder: &Path) -> TreeHandle {
     let holder = holder(root, folder);
     holder.read();
     while build::index_some(&holder) == Progress::Made {}

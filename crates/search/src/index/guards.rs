@@ -16,18 +16,18 @@ use rustix::fs::{AtFlags, CWD, statat, statfs};
 use rustix::io::Errno;
 
 use super::load::is_local;
-use super::mark::Mark;
+use super::mark::FileFingerprint;
 use crate::handle::{EntryKind, kind_of};
 
 /// A file that is not watched and must be checked before each answer.
 #[derive(Debug)]
-struct Guarded {
+struct GuardedFile {
     path: Box<Path>,
-    seen: Option<Mark>,
+    seen: Option<FileFingerprint>,
     is_settled: bool,
 }
 
-impl Guarded {
+impl GuardedFile {
     /// Records the state of a file that was read at `read` or later.
     fn new(path: &Path, read: SystemTime) -> Self {
         let seen = look(path);
@@ -46,14 +46,14 @@ impl Guarded {
 
 /// Returns the fingerprint of a path. For a directory only its identity is compared, because its
 /// contents do not matter here.
-fn look(path: &Path) -> Option<Mark> {
+fn look(path: &Path) -> Option<FileFingerprint> {
     let found = statat(CWD, path, AtFlags::empty()).ok()?;
-    let mark = Mark::of(&found);
+    let mark = FileFingerprint::of(&found);
     Some(match kind_of(&found) {
-        Some(EntryKind::Directory) => Mark {
+        Some(EntryKind::Directory) => FileFingerprint {
             device: mark.device,
             inode: mark.inode,
-            ..Mark::default()
+            ..FileFingerprint::default()
         },
         _ => mark,
     })
@@ -66,7 +66,7 @@ struct MissingNames {
     paths: Vec<Box<Path>>,
     /// The directory's fingerprint when none of the names existed. `None` if a new name might not
     /// show in its timestamps.
-    seen: Option<Mark>,
+    seen: Option<FileFingerprint>,
 }
 
 impl MissingNames {
@@ -75,7 +75,7 @@ impl MissingNames {
     fn are_missing(&mut self) -> bool {
         // This must come first: any change after this `stat` alters the timestamps.
         let found = statat(CWD, &*self.directory, AtFlags::empty()).ok();
-        let now = found.as_ref().map(Mark::of);
+        let now = found.as_ref().map(FileFingerprint::of);
         if now.is_some() && now == self.seen {
             return true;
         }
@@ -91,22 +91,22 @@ impl MissingNames {
 
 /// All files outside the tree that are checked before an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Guards {
+pub(crate) struct OutsideFiles {
     /// Files that exist, and missing files whose directory does not exist or has unreliable
     /// timestamps.
-    files: Vec<Guarded>,
+    files: Vec<GuardedFile>,
     missing: Vec<MissingNames>,
     count: usize,
 }
 
-impl Guards {
+impl OutsideFiles {
     /// Records the state of files that were read at `read` or later, whether they exist or not.
     pub(crate) fn new<'a>(paths: impl IntoIterator<Item = &'a PathBuf>, read: SystemTime) -> Self {
         let mut guards = Self::default();
         let mut missing: BTreeMap<&Path, Vec<Box<Path>>> = BTreeMap::new();
         for path in paths {
             guards.count += 1;
-            let guarded = Guarded::new(path, read);
+            let guarded = GuardedFile::new(path, read);
             match path.parent().filter(|_| guarded.seen.is_none()) {
                 Some(parent) => missing.entry(parent).or_default().push(guarded.path),
                 None => guards.files.push(guarded),
@@ -122,7 +122,7 @@ impl Guards {
                     paths,
                     seen: None,
                 }),
-                false => guards.files.extend(paths.into_iter().map(|path| Guarded {
+                false => guards.files.extend(paths.into_iter().map(|path| GuardedFile {
                     path,
                     seen: None,
                     is_settled: true,
@@ -139,7 +139,7 @@ impl Guards {
 
     /// Returns whether all files are certainly unchanged.
     pub(crate) fn are_same(&mut self) -> bool {
-        self.files.iter().all(Guarded::is_same)
+        self.files.iter().all(GuardedFile::is_same)
             && self.missing.iter_mut().all(MissingNames::are_missing)
     }
 }
@@ -158,7 +158,7 @@ const VARIABLES: [&str; 4] = [
 pub(crate) struct UserExcludes {
     variables: [Option<OsString>; 4],
     /// The git configuration files.
-    files: Vec<Guarded>,
+    files: Vec<GuardedFile>,
     pub(crate) path: Option<PathBuf>,
 }
 
@@ -181,7 +181,7 @@ impl UserExcludes {
         let begun = SystemTime::now();
         // Recorded before they are read, so a concurrent change is noticed at the next check.
         let files = files.into_iter().flatten();
-        let files = files.map(|path| Guarded::new(&path, begun)).collect();
+        let files = files.map(|path| GuardedFile::new(&path, begun)).collect();
         Self {
             variables,
             files,
@@ -198,7 +198,7 @@ impl UserExcludes {
                 .iter()
                 .zip(&self.variables)
                 .all(|(name, seen)| std::env::var_os(name) == *seen);
-        if is_known && self.files.iter().all(Guarded::is_same) {
+        if is_known && self.files.iter().all(GuardedFile::is_same) {
             return true;
         }
         let now = Self::find();
@@ -221,22 +221,22 @@ mod tests {
     fn guarded_files_may_come_and_go() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
-        let missing = Guarded::new(&path, SystemTime::now());
+        let missing = GuardedFile::new(&path, SystemTime::now());
         assert!(missing.is_same());
         fs::write(&path, "x").unwrap();
         assert!(!missing.is_same());
         assert!(
-            !Guarded::new(&path, SystemTime::now()).is_same(),
+            !GuardedFile::new(&path, SystemTime::now()).is_same(),
             "it changed just now"
         );
-        let folder = Guarded::new(dir.path(), SystemTime::now());
+        let folder = GuardedFile::new(dir.path(), SystemTime::now());
         fs::write(dir.path().join("b"), "x").unwrap();
         assert!(folder.is_same());
     }
 
-    fn guards(dir: &Path, names: &[&str]) -> Guards {
+    fn guards(dir: &Path, names: &[&str]) -> OutsideFiles {
         let paths: Vec<PathBuf> = names.iter().map(|name| dir.join(name)).collect();
-        Guards::new(&paths, SystemTime::now())
+        OutsideFiles::new(&paths, SystemTime::now())
     }
 
     #[test]
@@ -301,12 +301,12 @@ mod tests {
         assert!(excludes.are_same() && excludes.are_same());
         // As if there were another answer from before.
         excludes.path = Some(dir.path().join("excludes"));
-        if excludes.files.iter().all(Guarded::is_same) && std::env::var_os("HOME").is_some() {
+        if excludes.files.iter().all(GuardedFile::is_same) && std::env::var_os("HOME").is_some() {
             assert!(excludes.are_same(), "nothing says that it changed");
         }
         excludes
             .files
-            .push(Guarded::new(&settings, SystemTime::now()));
+            .push(GuardedFile::new(&settings, SystemTime::now()));
         fs::write(&settings, "x").unwrap();
         assert!(!excludes.are_same());
         assert!(excludes.are_same());

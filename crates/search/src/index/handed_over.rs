@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::contents::{Budget, FileData, LONGEST_HELD, ReadText};
-use super::mark::Mark;
+use super::contents::{TextBudget, FileData, LONGEST_HELD, ReadText};
+use super::mark::FileFingerprint;
 use super::tree::LiveTree;
 use crate::FileIdentity;
 
@@ -17,21 +17,21 @@ const MOST: usize = 64;
 
 /// The contents that were passed in since the last query.
 #[derive(Debug, Default)]
-pub(crate) struct HandedOver(Vec<HandedText>);
+pub(crate) struct WrittenContents(Vec<WrittenText>);
 
 #[derive(Debug)]
-struct HandedText {
+struct WrittenText {
     /// The path relative to the root.
     path: PathBuf,
     bytes: Box<[u8]>,
     identity: FileIdentity,
 }
 
-impl HandedOver {
+impl WrittenContents {
     pub(crate) fn add(&mut self, path: &Path, bytes: &[u8], identity: &FileIdentity) {
         self.0.retain(|text| text.path != path);
         if self.0.len() < MOST && bytes.len() as u64 <= LONGEST_HELD {
-            self.0.push(HandedText {
+            self.0.push(WrittenText {
                 path: path.to_path_buf(),
                 bytes: bytes.into(),
                 identity: *identity,
@@ -41,7 +41,7 @@ impl HandedOver {
 
     /// Caches the contents that are still current. Called after the tree was brought up to date;
     /// contents whose rename event has not arrived by then are dropped.
-    pub(crate) fn take_in(&mut self, tree: &mut LiveTree<FileData>, budget: &Arc<Budget>) {
+    pub(crate) fn take_in(&mut self, tree: &mut LiveTree<FileData>, budget: &Arc<TextBudget>) {
         let moved_here = std::mem::take(&mut tree.moved_here);
         for text in self.0.drain(..) {
             let entries = moved_here.iter().copied();
@@ -59,7 +59,7 @@ impl HandedOver {
             let watch = watcher.filter(|_| room > 0);
             let watch = watch.and_then(|it| it.watch_file_below(&tree.top, &text.path).ok());
             let now = tree.top.look_below(&text.path);
-            let is_same = now.is_some_and(|now| Mark::of(&now) == mark && now.st_nlink == 1);
+            let is_same = now.is_some_and(|now| FileFingerprint::of(&now) == mark && now.st_nlink == 1);
             if let Some(watch) = watch
                 && tree.enter_watch(number, watch)
                 && is_same
@@ -71,7 +71,7 @@ impl HandedOver {
     }
 }
 
-fn is_of(text: &HandedText, mark: &Mark) -> bool {
+fn is_of(text: &WrittenText, mark: &FileFingerprint) -> bool {
     let modified = i128::from(mark.modified.0) * 1_000_000_000 + i128::from(mark.modified.1);
     let found = FileIdentity {
         device: mark.device,
@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
     use crate::IndexSettings;
-    use crate::index::holder::Holder;
+    use crate::index::holder::TreeHandle;
 
     fn identity(path: &Path) -> FileIdentity {
         let found = fs::metadata(path).unwrap();
@@ -106,7 +106,7 @@ mod tests {
         let (aside, path) = (root.join("aside"), root.join("a.txt"));
         fs::write(&path, "old\n").unwrap();
         let settings = IndexSettings::default();
-        let holder = Holder::new(&root, &root, &Budget::new(1 << 20), 1, &settings);
+        let holder = TreeHandle::new(&root, &root, &TextBudget::new(1 << 20), 1, &settings);
         holder.read();
         let replace = |text: &str| {
             fs::write(&aside, text).unwrap();

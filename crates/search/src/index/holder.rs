@@ -6,19 +6,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWrit
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::contents::Budget;
+use super::contents::TextBudget;
 use super::file;
 use super::file_watches::FileWatches;
-use super::kept::{KeptTree, NotKnown};
-use super::load::Refused;
-use super::tree::Refreshed;
+use super::kept::{IndexedTree, IndexMiss};
+use super::load::TreeRefusal;
+use super::tree::RefreshOutcome;
 use crate::settings::IndexSettings;
 
 /// A tree, identified by its root directory.
-pub(crate) struct Holder {
+pub(crate) struct TreeHandle {
     pub(crate) root: PathBuf,
     pub(crate) current_dir: PathBuf,
-    pub(crate) budget: Arc<Budget>,
+    pub(crate) budget: Arc<TextBudget>,
     pub(crate) threads: usize,
     /// The directory for index files.
     pub(crate) folder: Option<PathBuf>,
@@ -30,25 +30,25 @@ pub(crate) struct Holder {
     pub(crate) looked_at: usize,
     /// The maximum number of files that get their own watch, if the settings limit it.
     watched_files: Option<usize>,
-    state: RwLock<Stage>,
+    state: RwLock<TreeStage>,
     /// The state of the background thread, if one runs.
-    pub(crate) work: Mutex<Work>,
+    pub(crate) work: Mutex<BackgroundWork>,
     pub(crate) news: Condvar,
     has_ended: AtomicBool,
     /// The number of times the tree was read from scratch.
     readings: AtomicU64,
 }
 
-pub(crate) enum Stage {
+pub(crate) enum TreeStage {
     Unread,
     /// A thread is reading the tree and will store the result here.
     Reading,
-    Ready(Box<KeptTree>),
-    Refused(Refused),
+    Ready(Box<IndexedTree>),
+    Refused(TreeRefusal),
 }
 
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct BackgroundWork {
     pub(crate) has_thread: bool,
     /// True if there is something to do.
     pub(crate) is_wanted: bool,
@@ -57,11 +57,11 @@ pub(crate) struct Work {
     pub(crate) last_asked: Instant,
 }
 
-impl Holder {
+impl TreeHandle {
     pub(crate) fn new(
         root: &Path,
         current_dir: &Path,
-        budget: &Arc<Budget>,
+        budget: &Arc<TextBudget>,
         threads: usize,
         settings: &IndexSettings,
     ) -> Self {
@@ -75,8 +75,8 @@ impl Holder {
             contents_kept: settings.contents_kept,
             looked_at: settings.looked_at,
             watched_files: settings.watched_files,
-            state: RwLock::new(Stage::Unread),
-            work: Mutex::new(Work {
+            state: RwLock::new(TreeStage::Unread),
+            work: Mutex::new(BackgroundWork {
                 has_thread: false,
                 is_wanted: false,
                 wants_index: false,
@@ -88,11 +88,11 @@ impl Holder {
         }
     }
 
-    pub(crate) fn lock(&self) -> RwLockWriteGuard<'_, Stage> {
+    pub(crate) fn lock(&self) -> RwLockWriteGuard<'_, TreeStage> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn work(&self) -> MutexGuard<'_, Work> {
+    pub(crate) fn work(&self) -> MutexGuard<'_, BackgroundWork> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,22 +100,22 @@ impl Holder {
     /// not take long, because the next query must take the write lock to bring the tree up to date.
     pub(crate) fn look<T>(
         &self,
-        look: impl FnOnce(&KeptTree) -> Result<T, NotKnown>,
-    ) -> Result<T, NotKnown> {
+        look: impl FnOnce(&IndexedTree) -> Result<T, IndexMiss>,
+    ) -> Result<T, IndexMiss> {
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
-            Stage::Ready(kept) => look(kept),
-            _ => Err(NotKnown),
+            TreeStage::Ready(kept) => look(kept),
+            _ => Err(IndexMiss),
         }
     }
 
     /// Calls `ask` with exclusive access to the tree, if it is ready.
     pub(crate) fn with<T>(
         &self,
-        ask: impl FnOnce(&mut KeptTree) -> Result<T, NotKnown>,
-    ) -> Result<T, NotKnown> {
+        ask: impl FnOnce(&mut IndexedTree) -> Result<T, IndexMiss>,
+    ) -> Result<T, IndexMiss> {
         match &mut *self.lock() {
-            Stage::Ready(kept) => ask(kept),
-            _ => Err(NotKnown),
+            TreeStage::Ready(kept) => ask(kept),
+            _ => Err(IndexMiss),
         }
     }
 
@@ -123,22 +123,22 @@ impl Holder {
     /// dropped. The second argument of `ask` says whether everything was read again just now.
     pub(crate) fn with_fresh<T>(
         &self,
-        ask: impl FnOnce(&mut KeptTree, Refreshed) -> Result<T, NotKnown>,
-    ) -> Result<T, NotKnown> {
+        ask: impl FnOnce(&mut IndexedTree, RefreshOutcome) -> Result<T, IndexMiss>,
+    ) -> Result<T, IndexMiss> {
         let mut stage = self.lock();
-        let Stage::Ready(kept) = &mut *stage else {
-            return Err(NotKnown);
+        let TreeStage::Ready(kept) = &mut *stage else {
+            return Err(IndexMiss);
         };
         match kept.refresh() {
             Ok(refreshed) => ask(kept, refreshed),
-            Err(Refused::Failed | Refused::Stopped) => {
+            Err(TreeRefusal::Failed | TreeRefusal::Stopped) => {
                 // It may succeed another time.
-                *stage = Stage::Unread;
-                Err(NotKnown)
+                *stage = TreeStage::Unread;
+                Err(IndexMiss)
             }
             Err(refused) => {
-                *stage = Stage::Refused(refused);
-                Err(NotKnown)
+                *stage = TreeStage::Refused(refused);
+                Err(IndexMiss)
             }
         }
     }
@@ -148,16 +148,16 @@ impl Holder {
     pub(crate) fn read(&self) -> Option<u64> {
         {
             let mut stage = self.lock();
-            if !matches!(*stage, Stage::Unread) {
+            if !matches!(*stage, TreeStage::Unread) {
                 return None;
             }
-            *stage = Stage::Reading;
+            *stage = TreeStage::Reading;
         }
         let stop = || self.has_ended();
         let (read, index) = thread::scope(|scope| {
             // The index file is read concurrently with the tree; neither depends on the other.
             let index = thread::Builder::new().spawn_scoped(scope, || file::read(self));
-            let read = KeptTree::read(
+            let read = IndexedTree::read(
                 &self.root,
                 &self.current_dir,
                 self.threads,
@@ -175,16 +175,16 @@ impl Holder {
                 }
                 kept.epoch = self.readings.fetch_add(1, Ordering::Relaxed) << 32;
                 let number = kept.epoch;
-                (Stage::Ready(Box::new(kept)), Some(number))
+                (TreeStage::Ready(Box::new(kept)), Some(number))
             }
-            Err(refused) => (Stage::Refused(refused), None),
+            Err(refused) => (TreeStage::Refused(refused), None),
         };
         *self.lock() = stage;
         number
     }
 
     pub(crate) fn is_unread(&self) -> bool {
-        matches!(*self.lock(), Stage::Unread)
+        matches!(*self.lock(), TreeStage::Unread)
     }
 
     /// Reads the tree now if an earlier session stored an index: then this is faster than a plain
@@ -207,7 +207,7 @@ impl Holder {
     }
 }
 
-impl std::fmt::Debug for Holder {
+impl std::fmt::Debug for TreeHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Holder")
             .field("root", &self.root)

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::bits::Bits;
-use super::contents::{Budget, Coverage, FileData, Held, ReadText, TextKind};
+use super::contents::{TextBudget, Coverage, FileData, CachedContent, ReadText, TextKind};
 use super::file_watches::FileWatches;
-use super::handed_over::HandedOver;
-use super::load::Refused;
+use super::handed_over::WrittenContents;
+use super::load::TreeRefusal;
 use super::plan::TrigramQuery;
-use super::segment::{Damaged, Segment};
-use super::tree::{DirectoryNumber, EntryNumber, LiveTree, Refreshed, TreeEntry, Watching};
+use super::segment::{CorruptIndex, Segment};
+use super::tree::{DirectoryNumber, EntryNumber, LiveTree, RefreshOutcome, TreeEntry, Watching};
 use crate::FileIdentity;
 use crate::handle::EntryKind;
 use crate::skip::Skip;
-use crate::walk::{NameRules, Verdict};
+use crate::walk::{NameRules, IgnoreVerdict};
 
 /// The number of file selections to cache.
 const MOST_VIEWS: usize = 12;
@@ -24,16 +24,16 @@ const MOST_VIEWS: usize = 12;
 const NO_FILE: EntryNumber = EntryNumber::MAX;
 
 /// A tree with its index.
-pub(crate) struct KeptTree {
+pub(crate) struct IndexedTree {
     pub(crate) tree: LiveTree<FileData>,
     pub(crate) segments: Vec<Slot>,
     views: Vec<View>,
-    pub(crate) budget: Arc<Budget>,
+    pub(crate) budget: Arc<TextBudget>,
     /// Increases when entries are renumbered.
     pub(crate) epoch: u64,
     /// True if everything in the index is stored on disk.
     pub(crate) is_saved: bool,
-    handed_over: HandedOver,
+    handed_over: WrittenContents,
 }
 
 /// A segment, with the current file for each of its texts.
@@ -56,12 +56,12 @@ struct View {
     structure: u64,
     /// The decision for each entry: 0 for none yet, 1 for hidden, 2 for visible.
     decided: Vec<u8>,
-    seen: Seen,
+    seen: VisibleFiles,
 }
 
 /// The files that a walk with a query's rules would find.
 #[derive(Clone)]
-pub(crate) struct Seen {
+pub(crate) struct VisibleFiles {
     /// In path order.
     pub(crate) files: Arc<[EntryNumber]>,
     pub(crate) skips: Arc<[Skip]>,
@@ -107,17 +107,17 @@ impl Candidate {
 
 /// The index cannot answer the query: search without it.
 #[derive(Debug)]
-pub(crate) struct NotKnown;
+pub(crate) struct IndexMiss;
 
-impl KeptTree {
+impl IndexedTree {
     pub(crate) fn read(
         root: &Path,
         current_dir: &Path,
         threads: usize,
-        budget: &Arc<Budget>,
+        budget: &Arc<TextBudget>,
         file_watches: FileWatches,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, TreeRefusal> {
         let watching = Watching::Wanted;
         Ok(Self {
             tree: LiveTree::read(root, current_dir, threads, watching, file_watches, stop)?,
@@ -126,7 +126,7 @@ impl KeptTree {
             budget: Arc::clone(budget),
             epoch: 0,
             is_saved: false,
-            handed_over: HandedOver::default(),
+            handed_over: WrittenContents::default(),
         })
     }
 
@@ -136,10 +136,10 @@ impl KeptTree {
     }
 
     /// Brings the tree up to date; see [`LiveTree::refresh`].
-    pub(crate) fn refresh(&mut self) -> Result<Refreshed, Refused> {
+    pub(crate) fn refresh(&mut self) -> Result<RefreshOutcome, TreeRefusal> {
         let refreshed = self.tree.refresh()?;
         self.handed_over.take_in(&mut self.tree, &self.budget);
-        if refreshed == Refreshed::ReadAgain {
+        if refreshed == RefreshOutcome::ReadAgain {
             self.epoch += 1;
             self.views.clear();
             self.number_texts();
@@ -176,7 +176,7 @@ impl KeptTree {
     }
 
     /// Returns the files that a walk from this directory with these rules would find.
-    pub(crate) fn visible_files(&mut self, key: &ViewKey, rules: &NameRules) -> Result<Seen, NotKnown> {
+    pub(crate) fn visible_files(&mut self, key: &ViewKey, rules: &NameRules) -> Result<VisibleFiles, IndexMiss> {
         let known = self.views.iter().position(|view| view.key == *key);
         let mut view = match known {
             Some(at) => self.views.remove(at),
@@ -184,7 +184,7 @@ impl KeptTree {
                 key: key.clone(),
                 structure: u64::MAX,
                 decided: Vec::new(),
-                seen: Seen {
+                seen: VisibleFiles {
                     files: Arc::new([]),
                     skips: Arc::new([]),
                 },
@@ -206,7 +206,7 @@ impl KeptTree {
         start: DirectoryNumber,
         rules: &NameRules,
         decided: &mut [u8],
-    ) -> Result<Seen, NotKnown> {
+    ) -> Result<VisibleFiles, IndexMiss> {
         let mut files = Vec::new();
         let mut skips = self.skips_above(start);
         let by_name = !rules.overrides.is_empty() || !rules.types.is_empty() || !rules.hidden;
@@ -223,7 +223,7 @@ impl KeptTree {
             let entry = &self.tree.entries[number as usize];
             let is_dir = entry.kind == EntryKind::Directory;
             let is_hidden = match by_name {
-                false => rules.respect_ignore && entry.verdict == Verdict::Ignored,
+                false => rules.respect_ignore && entry.verdict == IgnoreVerdict::Ignored,
                 true => {
                     let known = &mut decided[number as usize];
                     if *known == 0 {
@@ -237,13 +237,13 @@ impl KeptTree {
                 _ if is_hidden => {}
                 EntryKind::Directory => match entry.directory {
                     Some(inside) => enter(inside, &mut waiting, &mut skips),
-                    None => return Err(NotKnown),
+                    None => return Err(IndexMiss),
                 },
                 EntryKind::File => files.push(number),
                 _ => {}
             }
         }
-        Ok(Seen {
+        Ok(VisibleFiles {
             files: files.into(),
             skips: skips.into(),
         })
@@ -268,10 +268,10 @@ impl KeptTree {
     /// checked since the query started.
     pub(crate) fn candidates(
         &mut self,
-        seen: &Seen,
+        seen: &VisibleFiles,
         query: &TrigramQuery,
         has_looked: bool,
-    ) -> Result<Candidates, Damaged> {
+    ) -> Result<Candidates, CorruptIndex> {
         let found = self.indexed_candidates(query)?;
         let mut unread = Unread::default();
         if !has_looked {
@@ -312,7 +312,7 @@ impl KeptTree {
     }
 
     /// Returns the files that the index cannot rule out.
-    fn indexed_candidates(&self, query: &TrigramQuery) -> Result<Bits, Damaged> {
+    fn indexed_candidates(&self, query: &TrigramQuery) -> Result<Bits, CorruptIndex> {
         let mut found = Bits::none(self.tree.entries.len());
         for (number, slot) in self.segments.iter().enumerate() {
             for text in slot.segment.candidates(query)?.iter() {
@@ -346,7 +346,7 @@ impl KeptTree {
         entry: &'a TreeEntry<FileData>,
         spares_look: bool,
         path: &mut PathBuf,
-    ) -> Option<&'a Held> {
+    ) -> Option<&'a CachedContent> {
         // A `stat` alone does not detect a second change within the same clock tick.
         let is_watched = entry.watch.is_some();
         let held = entry.data.held.as_ref();

@@ -12,11 +12,11 @@ use std::thread;
 use rustix::fs::fstatfs;
 use rustix::io::Errno;
 
-use super::mark::Mark;
+use super::mark::FileFingerprint;
 use super::watch::{WatchNumber, Watcher};
 use crate::handle::{Directory, EntryKind, kind_of};
 use crate::skip::{Skip, SkipLog, SkipReason};
-use crate::walk::{IgnoreRules, Level, Telling, Verdict, is_version_control};
+use crate::walk::{IgnoreRules, IgnoreLevel, IgnoreFilesPresent, IgnoreVerdict, is_version_control};
 
 /// The maximum number of entries in a tree. Larger trees are not indexed.
 pub(crate) const MOST_ENTRIES: usize = 600_000;
@@ -36,7 +36,7 @@ const LOCAL: [u64; 9] = [
 
 /// The reason why a tree is not indexed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum TreeRefusal {
     TooLarge,
     /// A part of the tree is on a file system that other machines may write to.
     NotLocal,
@@ -44,7 +44,7 @@ pub(crate) enum Refused {
     Failed,
 }
 
-impl Refused {
+impl TreeRefusal {
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::TooLarge => "it has too many entries",
@@ -61,9 +61,9 @@ pub(crate) struct LoadedDirectory {
     pub(crate) above: Option<(usize, usize)>,
     /// The path relative to the root of the tree.
     pub(crate) path: PathBuf,
-    pub(crate) mark: Mark,
+    pub(crate) mark: FileFingerprint,
     pub(crate) watch: Option<WatchNumber>,
-    pub(crate) level: Option<Arc<Level>>,
+    pub(crate) level: Option<Arc<IgnoreLevel>>,
     pub(crate) skips: Vec<Skip>,
     /// Sorted by name.
     pub(crate) entries: Vec<LoadedEntry>,
@@ -72,9 +72,9 @@ pub(crate) struct LoadedDirectory {
 pub(crate) struct LoadedEntry {
     pub(crate) name: OsString,
     pub(crate) kind: EntryKind,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: IgnoreVerdict,
     /// For a directory that is entered, the fingerprint in its [`LoadedDirectory`] applies instead.
-    pub(crate) mark: Mark,
+    pub(crate) mark: FileFingerprint,
 }
 
 /// The parameters of reading a tree.
@@ -111,7 +111,7 @@ impl LocalDevice {
 struct ReadTask {
     above: Option<(usize, usize)>,
     path: PathBuf,
-    level: Option<Arc<Level>>,
+    level: Option<Arc<IgnoreLevel>>,
 }
 
 impl Loader<'_> {
@@ -119,8 +119,8 @@ impl Loader<'_> {
     pub(crate) fn load(
         &self,
         path: &Path,
-        level: Option<Arc<Level>>,
-    ) -> Result<Vec<LoadedDirectory>, Refused> {
+        level: Option<Arc<IgnoreLevel>>,
+    ) -> Result<Vec<LoadedDirectory>, TreeRefusal> {
         let mut loaded: Vec<LoadedDirectory> = Vec::new();
         let mut tasks = vec![ReadTask {
             above: None,
@@ -135,7 +135,7 @@ impl Loader<'_> {
                 loaded.push(directory);
             }
             if entries > MOST_ENTRIES {
-                return Err(Refused::TooLarge);
+                return Err(TreeRefusal::TooLarge);
             }
             tasks.clear();
             for (number, directory) in loaded.iter().enumerate().skip(start) {
@@ -151,7 +151,7 @@ impl Loader<'_> {
         Ok(loaded)
     }
 
-    fn load_all(&self, tasks: &[ReadTask]) -> Result<Vec<Option<LoadedDirectory>>, Refused> {
+    fn load_all(&self, tasks: &[ReadTask]) -> Result<Vec<Option<LoadedDirectory>>, TreeRefusal> {
         if self.threads <= 1 || tasks.len() < 16 {
             return tasks.iter().map(|task| self.read(task)).collect();
         }
@@ -183,15 +183,15 @@ impl Loader<'_> {
 
     /// Reads one directory. Returns `None` if it no longer exists or was replaced by something
     /// else.
-    fn read(&self, task: &ReadTask) -> Result<Option<LoadedDirectory>, Refused> {
+    fn read(&self, task: &ReadTask) -> Result<Option<LoadedDirectory>, TreeRefusal> {
         if (self.stop)() {
-            return Err(Refused::Stopped);
+            return Err(TreeRefusal::Stopped);
         }
         let path = self.root.join(&task.path);
         let mut loaded = LoadedDirectory {
             above: task.above,
             path: task.path.clone(),
-            mark: Mark::default(),
+            mark: FileFingerprint::default(),
             watch: None,
             level: task.level.clone(),
             skips: Vec::new(),
@@ -205,15 +205,15 @@ impl Loader<'_> {
         };
         let directory = match self.top.enter_below(&task.path) {
             Ok(directory) => directory,
-            Err(error) if is_unsupported(&error) => return Err(Refused::Failed),
+            Err(error) if is_unsupported(&error) => return Err(TreeRefusal::Failed),
             Err(error) if is_gone(&error) => return Ok(None),
             Err(error) => {
                 loaded.skips.push(unreadable(&error));
                 return Ok(Some(loaded));
             }
         };
-        let found = directory.stat().map_err(|_| Refused::Failed)?;
-        loaded.mark = Mark::of(&found);
+        let found = directory.stat().map_err(|_| TreeRefusal::Failed)?;
+        loaded.mark = FileFingerprint::of(&found);
         if !self.local.is(loaded.mark.device) {
             check_local(&directory)?;
             self.local.set(loaded.mark.device);
@@ -224,11 +224,11 @@ impl Loader<'_> {
                 Err(error) if error.raw_os_error() == Some(Errno::NOSPC.raw_os_error()) => {
                     self.ran_out_of_watches.store(true, Ordering::Relaxed);
                 }
-                Err(_) => return Err(Refused::Failed),
+                Err(_) => return Err(TreeRefusal::Failed),
             }
         }
         let mut names = Vec::new();
-        let mut telling = Telling::default();
+        let mut telling = IgnoreFilesPresent::default();
         let listed = directory.list(|name, kind| {
             telling.note(&name);
             names.push((name, kind));
@@ -246,12 +246,12 @@ impl Loader<'_> {
             // A `stat` of a directory that is opened next would add nothing.
             let is_entered = kind == EntryKind::Directory && !is_version_control(&name);
             let verdict = is_entered.then(|| self.verdict(&name, kind, &path, level));
-            let entry = match verdict.filter(|verdict| *verdict != Verdict::Ignored) {
+            let entry = match verdict.filter(|verdict| *verdict != IgnoreVerdict::Ignored) {
                 Some(verdict) => Some(LoadedEntry {
                     name,
                     kind,
                     verdict,
-                    mark: Mark::default(),
+                    mark: FileFingerprint::default(),
                 }),
                 None => self.entry(&directory, name, &path, level)?,
             };
@@ -268,20 +268,20 @@ impl Loader<'_> {
         directory: &Directory,
         name: OsString,
         path: &Path,
-        level: Option<&Level>,
-    ) -> Result<Option<LoadedEntry>, Refused> {
+        level: Option<&IgnoreLevel>,
+    ) -> Result<Option<LoadedEntry>, TreeRefusal> {
         if is_version_control(&name) {
             return Ok(None);
         }
         let found = directory.look_surely(&name);
-        let found = found.map_err(|_| Refused::Failed)?;
+        let found = found.map_err(|_| TreeRefusal::Failed)?;
         Ok(found.and_then(|found| {
             let kind = kind_of(&found)?;
             Some(LoadedEntry {
                 verdict: self.verdict(&name, kind, path, level),
                 name,
                 kind,
-                mark: Mark::of(&found),
+                mark: FileFingerprint::of(&found),
             })
         }))
     }
@@ -292,22 +292,22 @@ impl Loader<'_> {
         name: &OsStr,
         kind: EntryKind,
         path: &Path,
-        level: Option<&Level>,
-    ) -> Verdict {
+        level: Option<&IgnoreLevel>,
+    ) -> IgnoreVerdict {
         let is_dir = kind == EntryKind::Directory;
         match level {
             Some(_) => self.rules.by_files(&path.join(name), is_dir, level),
             // No ignore file applies.
-            None => Verdict::Unknown,
+            None => IgnoreVerdict::Unknown,
         }
     }
 }
 
-fn check_local(directory: &Directory) -> Result<(), Refused> {
-    let found = fstatfs(directory.fd()).map_err(|_| Refused::Failed)?;
+fn check_local(directory: &Directory) -> Result<(), TreeRefusal> {
+    let found = fstatfs(directory.fd()).map_err(|_| TreeRefusal::Failed)?;
     match is_local(found.f_type as u64) {
         true => Ok(()),
-        false => Err(Refused::NotLocal),
+        false => Err(TreeRefusal::NotLocal),
     }
 }
 
@@ -318,7 +318,7 @@ pub(crate) fn is_local(file_system: u64) -> bool {
 
 impl LoadedEntry {
     pub(crate) fn is_entered(&self) -> bool {
-        self.kind == EntryKind::Directory && self.verdict != Verdict::Ignored
+        self.kind == EntryKind::Directory && self.verdict != IgnoreVerdict::Ignored
     }
 }
 

@@ -4,14 +4,14 @@
 use std::path::PathBuf;
 use std::thread;
 
-use super::mark::Mark;
-use super::tree::{EntryNumber, FileKnowledge, LiveTree};
+use super::mark::FileFingerprint;
+use super::tree::{EntryNumber, ContentKnowledge, LiveTree};
 use super::watch::WatchNumber;
 
 /// Fewer files than this are checked by one thread.
 const MANY: usize = 500;
 
-impl<T: FileKnowledge> LiveTree<T> {
+impl<T: ContentKnowledge> LiveTree<T> {
     /// Discards what is known about a file's content.
     pub(crate) fn drop_content(&mut self, number: EntryNumber) {
         let entry = &mut self.entries[number as usize];
@@ -49,7 +49,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         self.drop_content(number);
         let found = self.top.look_below(&self.path_of(number));
         if let Some(found) = found {
-            self.entries[number as usize].mark = Mark::of(&found);
+            self.entries[number as usize].mark = FileFingerprint::of(&found);
         }
     }
 

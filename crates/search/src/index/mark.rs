@@ -11,7 +11,7 @@ const TICK: Duration = Duration::from_millis(40);
 /// The identity of a file and its times of change. Programs cannot set the ctime, so a program that
 /// restores the modification time does not hide a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct FileFingerprint {
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) size: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Mark {
     pub(crate) changed: (i64, u32),
 }
 
-impl Mark {
+impl FileFingerprint {
     #[expect(clippy::unnecessary_cast, reason = "the types differ between systems")]
     pub(crate) fn of(found: &Stat) -> Self {
         Self {
@@ -60,10 +60,10 @@ mod tests {
     fn a_change_just_now_or_in_the_future_is_not_settled() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let at = |seconds: i64| (now.as_secs() as i64 + seconds, now.subsec_nanos());
-        let mark = |modified, changed| Mark {
+        let mark = |modified, changed| FileFingerprint {
             modified: at(modified),
             changed: at(changed),
-            ..Mark::default()
+            ..FileFingerprint::default()
         };
         let now = SystemTime::now();
         assert!(mark(-10, -10).is_settled(now));

@@ -41,11 +41,11 @@ pub(crate) fn file_place(folder: &Path, root: &Path) -> Option<PathBuf> {
 }
 
 pub(crate) use contents::{LONGEST_HELD, ReadText, TextKind};
-pub(crate) use holder::Holder;
-pub(crate) use kept::{Candidate, Candidates, KeptTree, NotKnown, Unread, ViewKey};
-pub(crate) use mark::Mark;
+pub(crate) use holder::TreeHandle;
+pub(crate) use kept::{Candidate, Candidates, IndexedTree, IndexMiss, Unread, ViewKey};
+pub(crate) use mark::FileFingerprint;
 pub(crate) use plan::{TrigramQuery, plan};
-pub(crate) use store::{AskedTree, Need, TreeStore};
+pub(crate) use store::{QueriedTree, IndexNeed, TreeStore};
 
 /// Items that fuzz targets use.
 #[cfg(feature = "fuzzing")]

@@ -120,7 +120,7 @@ type Texts = BTreeSet<Vec<u8>>;
 
 /// The knowledge about a part of a pattern.
 #[derive(Clone, Debug)]
-enum Known {
+enum KnownTexts {
     /// Every match is one of these texts, in lower case.
     Exact(Texts),
     Partly {
@@ -133,7 +133,7 @@ enum Known {
     },
 }
 
-impl Known {
+impl KnownTexts {
     fn anything() -> Self {
         Self::Partly {
             first: nothing(),
@@ -296,36 +296,36 @@ fn edges(texts: &Texts, cut: impl Fn(&[u8], usize) -> Vec<u8>) -> Texts {
     nothing()
 }
 
-fn read(hir: &Hir, depth: usize) -> Known {
+fn read(hir: &Hir, depth: usize) -> KnownTexts {
     if depth > DEEPEST {
-        return Known::anything();
+        return KnownTexts::anything();
     }
     match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => Known::empty(),
+        HirKind::Empty | HirKind::Look(_) => KnownTexts::empty(),
         HirKind::Literal(literal) => {
             let text: Vec<u8> = literal.0.iter().map(|byte| trigram::fold(*byte)).collect();
-            Known::Exact(BTreeSet::from([text]))
+            KnownTexts::Exact(BTreeSet::from([text]))
         }
-        HirKind::Class(class) => of_class(class).map_or_else(Known::anything, Known::Exact),
+        HirKind::Class(class) => of_class(class).map_or_else(KnownTexts::anything, KnownTexts::Exact),
         HirKind::Repetition(repetition) => of_repetition(repetition, depth),
         HirKind::Capture(capture) => read(&capture.sub, depth + 1),
         HirKind::Concat(parts) => parts
             .iter()
             .map(|part| read(part, depth + 1))
-            .reduce(Known::then)
-            .unwrap_or_else(Known::empty),
+            .reduce(KnownTexts::then)
+            .unwrap_or_else(KnownTexts::empty),
         HirKind::Alternation(parts) => {
-            Known::any_of(parts.iter().map(|part| read(part, depth + 1)).collect())
+            KnownTexts::any_of(parts.iter().map(|part| read(part, depth + 1)).collect())
         }
     }
 }
 
-fn of_repetition(repetition: &Repetition, depth: usize) -> Known {
+fn of_repetition(repetition: &Repetition, depth: usize) -> KnownTexts {
     let once = || read(&repetition.sub, depth + 1);
     match (repetition.min, repetition.max) {
-        (_, Some(0)) => Known::empty(),
-        (0, Some(1)) => Known::any_of(vec![once(), Known::empty()]),
-        (0, _) => Known::anything(),
+        (_, Some(0)) => KnownTexts::empty(),
+        (0, Some(1)) => KnownTexts::any_of(vec![once(), KnownTexts::empty()]),
+        (0, _) => KnownTexts::anything(),
         (1, Some(1)) => once(),
         (least, most) => {
             let times = least.min(MOST_REPEATED);

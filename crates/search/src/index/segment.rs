@@ -96,9 +96,9 @@ enum Lists {
 
 /// The index file is corrupt: it must not be used.
 #[derive(Debug)]
-pub(crate) struct Damaged;
+pub(crate) struct CorruptIndex;
 
-impl From<io::Error> for Damaged {
+impl From<io::Error> for CorruptIndex {
     fn from(_: io::Error) -> Self {
         Self
     }
@@ -127,7 +127,7 @@ impl Segment {
     }
 
     /// Returns the texts that may match: perhaps too many, never too few.
-    pub(crate) fn candidates(&self, query: &TrigramQuery) -> Result<Bits, Damaged> {
+    pub(crate) fn candidates(&self, query: &TrigramQuery) -> Result<Bits, CorruptIndex> {
         match query {
             TrigramQuery::Any => Ok(Bits::all(self.texts)),
             TrigramQuery::One(trigram) => self.list(*trigram),
@@ -176,14 +176,14 @@ impl Segment {
         }
     }
 
-    fn list(&self, trigram: Trigram) -> Result<Bits, Damaged> {
+    fn list(&self, trigram: Trigram) -> Result<Bits, CorruptIndex> {
         let Some((from, to)) = self.place(trigram) else {
             return Ok(Bits::none(self.texts));
         };
         match &self.lists {
-            Lists::Memory(lists) => decode(lists.get(from..to).ok_or(Damaged)?, self.texts),
+            Lists::Memory(lists) => decode(lists.get(from..to).ok_or(CorruptIndex)?, self.texts),
             Lists::File(file, start) => {
-                let mut bytes = vec![0; to.checked_sub(from).ok_or(Damaged)?];
+                let mut bytes = vec![0; to.checked_sub(from).ok_or(CorruptIndex)?];
                 file.read_exact_at(&mut bytes, start + from as u64)?;
                 decode(&bytes, self.texts)
             }
@@ -209,10 +209,10 @@ impl Segment {
 
     /// Opens the segment at this offset of a file whose checksum was verified. Only its table is
     /// read into memory.
-    pub(crate) fn open(file: &Arc<File>, start: u64, size: SegmentSize) -> Result<Self, Damaged> {
+    pub(crate) fn open(file: &Arc<File>, start: u64, size: SegmentSize) -> Result<Self, CorruptIndex> {
         let (texts, trigrams) = (size.texts as usize, size.trigrams as usize);
         if texts > MOST_TEXTS || trigrams > 1 << 24 {
-            return Err(Damaged);
+            return Err(CorruptIndex);
         }
         let mut bytes = vec![0; trigrams * 8];
         file.read_exact_at(&mut bytes, start)?;
@@ -229,7 +229,7 @@ impl Segment {
                 .last()
                 .is_some_and(|(_, last)| u64::from(*last) > size.lists)
         {
-            return Err(Damaged);
+            return Err(CorruptIndex);
         }
         Ok(Self {
             texts,
@@ -273,7 +273,7 @@ fn encode(numbers: &[usize], texts: usize, into: &mut Vec<u8>) {
 }
 
 /// Decodes a list. Its length in bytes shows which of the two encodings it has.
-pub(crate) fn decode(bytes: &[u8], texts: usize) -> Result<Bits, Damaged> {
+pub(crate) fn decode(bytes: &[u8], texts: usize) -> Result<Bits, CorruptIndex> {
     let mut rest = bytes;
     let count = take(&mut rest)?;
     let mut found = Bits::none(texts);
@@ -303,11 +303,11 @@ fn put(mut number: usize, into: &mut Vec<u8>) {
     into.push(number as u8);
 }
 
-fn take(bytes: &mut &[u8]) -> Result<usize, Damaged> {
+fn take(bytes: &mut &[u8]) -> Result<usize, CorruptIndex> {
     let mut number = 0;
     for shift in [0, 7, 14] {
         let [byte, rest @ ..] = *bytes else {
-            return Err(Damaged);
+            return Err(CorruptIndex);
         };
         *bytes = rest;
         number |= usize::from(byte & 0x7f) << shift;
@@ -315,7 +315,7 @@ fn take(bytes: &mut &[u8]) -> Result<usize, Damaged> {
             return Ok(number);
         }
     }
-    Err(Damaged)
+    Err(CorruptIndex)
 }
 
 #[cfg(test)]

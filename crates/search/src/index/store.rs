@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::build::{self, Progress};
-use super::contents::{Budget, Coverage, FileData};
-use super::holder::{Holder, Stage};
-use super::kept::{KeptTree, NotKnown, Unread};
-use super::tree::{Refreshed, TreeEntry};
+use super::contents::{TextBudget, Coverage, FileData};
+use super::holder::{TreeHandle, TreeStage};
+use super::kept::{IndexedTree, IndexMiss, Unread};
+use super::tree::{RefreshOutcome, TreeEntry};
 use crate::FileIdentity;
 use crate::handle::EntryKind;
 use crate::settings::{IndexSettings, IndexStatus};
-use crate::walk::Verdict;
+use crate::walk::IgnoreVerdict;
 
 /// The maximum number of trees to cache; the least recently used one is dropped first.
 const MOST_TREES: usize = 4;
@@ -20,10 +20,10 @@ const MOST_TREES: usize = 4;
 #[derive(Debug)]
 pub(crate) struct TreeStore {
     settings: IndexSettings,
-    budget: Arc<Budget>,
+    budget: Arc<TextBudget>,
     threads: usize,
     /// Most recently used first.
-    trees: Mutex<Vec<Arc<Holder>>>,
+    trees: Mutex<Vec<Arc<TreeHandle>>>,
 }
 
 impl TreeStore {
@@ -33,8 +33,8 @@ impl TreeStore {
             return None;
         }
         let budget = match settings.memory {
-            Some(most) => Budget::new(most),
-            None => Budget::by_default(),
+            Some(most) => TextBudget::new(most),
+            None => TextBudget::by_default(),
         };
         Some(Self {
             settings,
@@ -51,7 +51,7 @@ impl TreeStore {
 
     /// Returns the tree for a search below `real`: that of the current directory, if `real` is in
     /// it. Returns `None` if the directory must not be indexed.
-    pub(crate) fn holder(&self, real: &Path, current_dir: &Path) -> Option<AskedTree> {
+    pub(crate) fn holder(&self, real: &Path, current_dir: &Path) -> Option<QueriedTree> {
         let root = match real.starts_with(current_dir) {
             true => current_dir,
             false => real,
@@ -68,7 +68,7 @@ impl TreeStore {
             Some(at) => trees.remove(at),
             None => {
                 let (budget, threads) = (&self.budget, self.threads);
-                Arc::new(Holder::new(
+                Arc::new(TreeHandle::new(
                     root,
                     current_dir,
                     budget,
@@ -97,7 +97,7 @@ impl TreeStore {
             }
             false => holder.read_if_indexed(),
         };
-        Some(AskedTree { holder, read_now })
+        Some(QueriedTree { holder, read_now })
     }
 
     /// Passes a content to the trees that contain the file.
@@ -130,12 +130,12 @@ impl TreeStore {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        let status = |holder: &Arc<Holder>| {
+        let status = |holder: &Arc<TreeHandle>| {
             let mut status = IndexStatus {
                 root: holder.root.clone(),
                 is_ready: false,
                 refused: match &*holder.lock() {
-                    Stage::Refused(refused) => Some(refused.reason()),
+                    TreeStage::Refused(refused) => Some(refused.reason()),
                     _ => None,
                 },
                 is_watched: false,
@@ -149,7 +149,7 @@ impl TreeStore {
             let _ = holder.with(|kept| {
                 let entries = || kept.tree.entries.iter().filter(|entry| entry.is_there);
                 let is_file = |entry: &&TreeEntry<FileData>| {
-                    entry.kind == EntryKind::File && entry.verdict != Verdict::Ignored
+                    entry.kind == EntryKind::File && entry.verdict != IgnoreVerdict::Ignored
                 };
                 let is_indexed = |entry: &&TreeEntry<FileData>| {
                     matches!(entry.data.coverage, Coverage::Indexed { .. })
@@ -168,37 +168,37 @@ impl TreeStore {
     }
 
     /// Called after an answer: starts the background work that would make the next one faster.
-    pub(crate) fn after(&self, holder: &Arc<Holder>, need: Need) {
+    pub(crate) fn after(&self, holder: &Arc<TreeHandle>, need: IndexNeed) {
         if self.settings.at_once {
             return;
         }
         match need {
-            Need::Index(Some(unread)) if !unread.needs_work(holder.few_files) => {
+            IndexNeed::Index(Some(unread)) if !unread.needs_work(holder.few_files) => {
                 build::touch(holder)
             }
-            Need::Index(_) => build::start(holder, true),
-            Need::Tree if holder.is_unread() => build::start(holder, false),
-            Need::Tree => {}
+            IndexNeed::Index(_) => build::start(holder, true),
+            IndexNeed::Tree if holder.is_unread() => build::start(holder, false),
+            IndexNeed::Tree => {}
         }
     }
 }
 
 /// The tree that a query is about.
-pub(crate) struct AskedTree {
-    pub(crate) holder: Arc<Holder>,
+pub(crate) struct QueriedTree {
+    pub(crate) holder: Arc<TreeHandle>,
     /// The number of the reading, if the tree was read for this query.
     read_now: Option<u64>,
 }
 
-impl AskedTree {
+impl QueriedTree {
     /// Brings the tree up to date and calls `ask` with it. The second argument of `ask` says
     /// whether every file was checked since the query started.
     pub(crate) fn with_fresh<T>(
         &self,
-        ask: impl FnOnce(&mut KeptTree, bool) -> Result<T, NotKnown>,
-    ) -> Result<T, NotKnown> {
+        ask: impl FnOnce(&mut IndexedTree, bool) -> Result<T, IndexMiss>,
+    ) -> Result<T, IndexMiss> {
         self.holder.with_fresh(|kept, refreshed| {
-            let has_looked = refreshed == Refreshed::ReadAgain || self.read_now == Some(kept.epoch);
+            let has_looked = refreshed == RefreshOutcome::ReadAgain || self.read_now == Some(kept.epoch);
             ask(kept, has_looked)
         })
     }
@@ -206,7 +206,7 @@ impl AskedTree {
 
 /// The part of the cache that a call needs to be answered fast.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Need {
+pub(crate) enum IndexNeed {
     /// The names only.
     Tree,
     /// The contents too. Contains the files that are not indexed, or `None` without a tree.

@@ -28,14 +28,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use super::file_watches::FileWatches;
-use super::guards::{Guards, UserExcludes};
-use super::load::{LoadedDirectory, LoadedEntry, Loader, LocalDevice, Refused};
-use super::mark::Mark;
-use super::watch::{Change, Drained, WatchNumber, Watcher};
-use crate::LeaveOut;
+use super::guards::{OutsideFiles, UserExcludes};
+use super::load::{LoadedDirectory, LoadedEntry, Loader, LocalDevice, TreeRefusal};
+use super::mark::FileFingerprint;
+use super::watch::{WatchEvent, DrainedEvents, WatchNumber, Watcher};
+use crate::Exclusions;
 use crate::handle::{Directory, EntryKind};
 use crate::skip::{Skip, SkipLog};
-use crate::walk::{IgnoreRules, Level, NameRules, Verdict, is_telling, is_version_control};
+use crate::walk::{IgnoreRules, IgnoreLevel, NameRules, IgnoreVerdict, is_telling, is_version_control};
 
 pub(crate) type EntryNumber = u32;
 pub(crate) type DirectoryNumber = u32;
@@ -49,8 +49,8 @@ pub(crate) struct TreeEntry<T> {
     pub(crate) name: Box<OsStr>,
     pub(crate) parent: DirectoryNumber,
     pub(crate) kind: EntryKind,
-    pub(crate) verdict: Verdict,
-    pub(crate) mark: Mark,
+    pub(crate) verdict: IgnoreVerdict,
+    pub(crate) mark: FileFingerprint,
     /// The number of the directory, if the entry is a directory that was entered.
     pub(crate) directory: Option<DirectoryNumber>,
     /// The watch of the file itself, if it has one.
@@ -67,9 +67,9 @@ pub(crate) struct TreeDirectory {
     parent: Option<DirectoryNumber>,
     /// The path relative to the root.
     pub(crate) path: PathBuf,
-    pub(crate) mark: Mark,
+    pub(crate) mark: FileFingerprint,
     watch: Option<WatchNumber>,
-    level: Option<Arc<Level>>,
+    level: Option<Arc<IgnoreLevel>>,
     /// The problems met while reading it.
     pub(crate) skips: Vec<Skip>,
     /// Sorted by name.
@@ -91,7 +91,7 @@ pub(crate) struct LiveTree<T> {
     pub(crate) watcher: Option<Arc<Watcher>>,
     watched: HashMap<WatchNumber, Vec<DirectoryNumber>>,
     pub(crate) file_watches: FileWatches,
-    guards: Guards,
+    guards: OutsideFiles,
     has_linked_rules: bool,
     excludes: UserExcludes,
     gone: usize,
@@ -112,21 +112,21 @@ struct NameChange {
 }
 
 /// The cached knowledge about a file's content.
-pub(crate) trait FileKnowledge: Default + Sync {
+pub(crate) trait ContentKnowledge: Default + Sync {
     /// Returns whether any change since the file was read would show in its timestamps.
     fn is_settled(&self) -> bool;
 }
 
 /// The outcome of a refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refreshed {
+pub(crate) enum RefreshOutcome {
     /// Entries keep their numbers.
     InPlace,
     /// All entries are new; the knowledge about unchanged files was transferred.
     ReadAgain,
 }
 
-impl<T: FileKnowledge> LiveTree<T> {
+impl<T: ContentKnowledge> LiveTree<T> {
     /// Reads the tree at a path without links.
     pub(crate) fn read(
         root: &Path,
@@ -135,17 +135,17 @@ impl<T: FileKnowledge> LiveTree<T> {
         watching: Watching,
         file_watches: FileWatches,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Self, Refused> {
-        let top = Directory::at(root).map_err(|_| Refused::Failed)?;
+    ) -> Result<Self, TreeRefusal> {
+        let top = Directory::at(root).map_err(|_| TreeRefusal::Failed)?;
         let watcher = match watching {
-            Watching::Wanted => Some(Watcher::new().map_err(|_| Refused::Failed)?),
+            Watching::Wanted => Some(Watcher::new().map_err(|_| TreeRefusal::Failed)?),
             Watching::RanOut => None,
         };
         let begun = SystemTime::now();
         let excludes = UserExcludes::find();
         let skips = SkipLog::default();
         let names = NameRules::default();
-        let rules = IgnoreRules::new(root, root, current_dir, names, LeaveOut::default(), &skips);
+        let rules = IgnoreRules::new(root, root, current_dir, names, Exclusions::default(), &skips);
         let ran_out = AtomicBool::new(false);
         let loader = Loader {
             top: &top,
@@ -161,7 +161,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         let elsewhere = rules.elsewhere();
         // Files that changed since `begun` are too recent for their timestamps to be trusted.
         let guarded = excludes.path.iter().chain(&elsewhere.paths);
-        let guards = Guards::new(guarded, begun);
+        let guards = OutsideFiles::new(guarded, begun);
         let mut tree = Self {
             root: root.to_path_buf(),
             current_dir: current_dir.to_path_buf(),
@@ -184,7 +184,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             threads,
         };
         if tree.add(loaded, None).is_none() {
-            return Err(Refused::Failed);
+            return Err(TreeRefusal::Failed);
         }
         Ok(tree)
     }
@@ -201,7 +201,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         &self,
         directory: DirectoryNumber,
         current_dir: &Path,
-        leave_out: &LeaveOut,
+        leave_out: &Exclusions,
     ) -> bool {
         let linked = self.has_linked_rules && (directory != 0 || !leave_out.is_empty());
         let global = self.rules.has_global() && current_dir != self.current_dir;
@@ -227,7 +227,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             if let Some(above) = above {
                 let above = &mut self.entries[above as usize];
                 above.directory = Some(number);
-                if loaded.mark != Mark::default() {
+                if loaded.mark != FileFingerprint::default() {
                     above.mark = loaded.mark;
                 }
             }
@@ -296,7 +296,7 @@ impl<T: FileKnowledge> LiveTree<T> {
 
     /// Returns the current fingerprint of an entry. `path` is a buffer that callers reuse, so that
     /// checking many entries does not allocate for each.
-    pub(crate) fn look_at_entry(&self, entry: &TreeEntry<T>, path: &mut PathBuf) -> Option<Mark> {
+    pub(crate) fn look_at_entry(&self, entry: &TreeEntry<T>, path: &mut PathBuf) -> Option<FileFingerprint> {
         let directory = &self.directories[entry.parent as usize].path;
         path.clear();
         let text = path.as_mut_os_string();
@@ -305,28 +305,28 @@ impl<T: FileKnowledge> LiveTree<T> {
             text.push("/");
         }
         text.push(&entry.name);
-        Some(Mark::of(&self.top.look_below(path)?))
+        Some(FileFingerprint::of(&self.top.look_below(path)?))
     }
 
     /// Brings the tree up to date with every change that was finished before the call.
-    pub(crate) fn refresh(&mut self) -> Result<Refreshed, Refused> {
+    pub(crate) fn refresh(&mut self) -> Result<RefreshOutcome, TreeRefusal> {
         match self.apply_events()? {
-            true => Ok(Refreshed::InPlace),
+            true => Ok(RefreshOutcome::InPlace),
             false => {
                 self.read_again()?;
-                Ok(Refreshed::ReadAgain)
+                Ok(RefreshOutcome::ReadAgain)
             }
         }
     }
 
     /// Applies the changes one by one. Returns false if that is not possible.
-    fn apply_events(&mut self) -> Result<bool, Refused> {
+    fn apply_events(&mut self) -> Result<bool, TreeRefusal> {
         self.moved_here.clear();
         let Some(watcher) = &self.watcher else {
             return Ok(false);
         };
         // This must come first: anything that changes from here on is seen next time.
-        let Drained::Changes(changes) = watcher.drain() else {
+        let DrainedEvents::Changes(changes) = watcher.drain() else {
             return Ok(false);
         };
         if changes.len() > MOST_CHANGES
@@ -339,7 +339,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         self.apply(changes)
     }
 
-    fn apply(&mut self, changes: Vec<Change>) -> Result<bool, Refused> {
+    fn apply(&mut self, changes: Vec<WatchEvent>) -> Result<bool, TreeRefusal> {
         let mut touched: HashMap<DirectoryNumber, HashMap<OsString, NameChange>> = HashMap::new();
         for change in changes {
             let Some(directories) = self.watched.get(&change.watch) else {
@@ -352,7 +352,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             for directory in directories {
                 if change.is_gone {
                     match directory {
-                        0 => return Err(Refused::Failed),
+                        0 => return Err(TreeRefusal::Failed),
                         // The parent directory reports it.
                         _ => continue,
                     }
@@ -391,7 +391,7 @@ impl<T: FileKnowledge> LiveTree<T> {
         &mut self,
         number: DirectoryNumber,
         names: HashMap<OsString, NameChange>,
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, TreeRefusal> {
         let known = &self.directories[number as usize];
         let Ok(opened) = self.top.enter_below(&known.path) else {
             // If the directory was removed with its contents, the parent directory reports it, or
@@ -402,7 +402,7 @@ impl<T: FileKnowledge> LiveTree<T> {
             return Ok(above == Some(true) && self.forget_if_gone(number));
         };
         let is_same = opened.stat().is_ok_and(|found| {
-            let mark = Mark::of(&found);
+            let mark = FileFingerprint::of(&found);
             (mark.device, mark.inode) == (known.mark.device, known.mark.inode)
         });
         if !is_same {
@@ -544,7 +544,7 @@ impl<T: FileKnowledge> LiveTree<T> {
 
     /// Reads everything again. The knowledge about a file's content is transferred if nothing
     /// indicates that the file changed.
-    fn read_again(&mut self) -> Result<(), Refused> {
+    fn read_again(&mut self) -> Result<(), TreeRefusal> {
         let watching = match self.watcher {
             Some(_) => Watching::Wanted,
             None => Watching::RanOut,

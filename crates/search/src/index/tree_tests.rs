@@ -8,7 +8,7 @@ use super::*;
 #[derive(Default)]
 struct Remembered(bool);
 
-impl FileKnowledge for Remembered {
+impl ContentKnowledge for Remembered {
     fn is_settled(&self) -> bool {
         true
     }
@@ -44,8 +44,8 @@ fn without_watches_all_is_looked_at_each_time() {
         fs::write(root.join(name), "x").unwrap();
     }
     for (watching, refreshed) in [
-        (Watching::Wanted, Refreshed::InPlace),
-        (Watching::RanOut, Refreshed::ReadAgain),
+        (Watching::Wanted, RefreshOutcome::InPlace),
+        (Watching::RanOut, RefreshOutcome::ReadAgain),
     ] {
         let mut tree = read(&root, watching);
         assert_eq!(tree.is_watched(), watching == Watching::Wanted);
@@ -75,10 +75,10 @@ fn nothing_is_read_again_while_nothing_but_files_changes() {
         fs::write(root.join("x/y/f"), "x").unwrap();
         fs::write(root.join("aside"), "x").unwrap();
         fs::rename(root.join("aside"), root.join("x/y/f")).unwrap();
-        assert_eq!(tree.refresh().unwrap(), Refreshed::InPlace, "{round}");
+        assert_eq!(tree.refresh().unwrap(), RefreshOutcome::InPlace, "{round}");
         fs::rename(root.join("x"), root.join("w")).unwrap();
         fs::remove_dir_all(root.join("w")).unwrap();
-        assert_eq!(tree.refresh().unwrap(), Refreshed::InPlace, "{round}");
+        assert_eq!(tree.refresh().unwrap(), RefreshOutcome::InPlace, "{round}");
     }
 }
 
@@ -101,5 +101,5 @@ fn a_file_system_that_others_may_change_is_refused() {
         FileWatches::new(None),
         &|| false,
     );
-    assert_eq!(read.err(), Some(Refused::NotLocal));
+    assert_eq!(read.err(), Some(TreeRefusal::NotLocal));
 }

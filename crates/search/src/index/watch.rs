@@ -81,7 +81,7 @@ impl EventQueue {
 
 /// A change in a watched directory, or to a watched file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Change {
+pub(crate) struct WatchEvent {
     pub(crate) watch: WatchNumber,
     pub(crate) name: OsString,
     /// True if a name was added or removed, not only its content changed.
@@ -98,8 +98,8 @@ pub(crate) struct Change {
 
 /// The events since the last call.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Drained {
-    Changes(Vec<Change>),
+pub(crate) enum DrainedEvents {
+    Changes(Vec<WatchEvent>),
     /// There were too many events, or one that affects the whole tree.
     Everything,
 }
@@ -150,12 +150,12 @@ impl Watcher {
     }
 
     /// Returns all events since the last call, without consecutive repetitions.
-    pub(crate) fn drain(&self) -> Drained {
+    pub(crate) fn drain(&self) -> DrainedEvents {
         if self.mounts_changed() {
-            return Drained::Everything;
+            return DrainedEvents::Everything;
         }
         let changes = self.queue.with(|queue| Ok(read(queue)));
-        changes.unwrap_or(Drained::Everything)
+        changes.unwrap_or(DrainedEvents::Everything)
     }
 
     fn mounts_changed(&self) -> bool {
@@ -175,7 +175,7 @@ impl Watcher {
 }
 
 /// Reads all events of a queue, without consecutive repetitions.
-fn read(queue: &OwnedFd) -> Drained {
+fn read(queue: &OwnedFd) -> DrainedEvents {
     let mut buffer = [MaybeUninit::uninit(); 16 << 10];
     let mut reader = inotify::Reader::new(queue, &mut buffer);
     let mut changes = Vec::new();
@@ -184,11 +184,11 @@ fn read(queue: &OwnedFd) -> Drained {
             Ok(event) => event,
             Err(Errno::AGAIN) => break,
             Err(Errno::INTR) => continue,
-            Err(_) => return Drained::Everything,
+            Err(_) => return DrainedEvents::Everything,
         };
         let events = event.events();
         if events.intersects(ReadFlags::QUEUE_OVERFLOW | ReadFlags::UNMOUNT) {
-            return Drained::Everything;
+            return DrainedEvents::Everything;
         }
         let name = event
             .file_name()
@@ -198,7 +198,7 @@ fn read(queue: &OwnedFd) -> Drained {
         let gone = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED;
         let listing =
             ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
-        let change = Change {
+        let change = WatchEvent {
             watch: event.wd(),
             name: name.unwrap_or_default().to_os_string(),
             is_listing: events.intersects(listing),
@@ -211,7 +211,7 @@ fn read(queue: &OwnedFd) -> Drained {
             changes.push(change);
         }
     }
-    Drained::Changes(changes)
+    DrainedEvents::Changes(changes)
 }
 
 impl Drop for Watcher {
@@ -235,10 +235,10 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         let watcher = Watcher::new().unwrap();
         let watch = watcher.watch(&Directory::at(&root).unwrap()).unwrap();
-        assert_eq!(watcher.drain(), Drained::Changes(Vec::new()));
+        assert_eq!(watcher.drain(), DrainedEvents::Changes(Vec::new()));
         for number in 0..500 {
             fs::write(root.join(number.to_string()), "x").unwrap();
-            let Drained::Changes(changes) = watcher.drain() else {
+            let DrainedEvents::Changes(changes) = watcher.drain() else {
                 panic!("few changes");
             };
             assert!(changes.iter().any(|change| {
@@ -251,8 +251,8 @@ mod tests {
         let file = File::open(root.join("7")).unwrap();
         let watch = watcher.watch_file(&file).unwrap();
         let is_told = |watch| match watcher.drain() {
-            Drained::Changes(changes) => changes.iter().any(|change| change.watch == watch),
-            Drained::Everything => panic!("few changes"),
+            DrainedEvents::Changes(changes) => changes.iter().any(|change| change.watch == watch),
+            DrainedEvents::Everything => panic!("few changes"),
         };
         assert!(!is_told(watch));
         fs::hard_link(root.join("7"), &other).unwrap();
@@ -264,7 +264,7 @@ mod tests {
         fs::write(&other, "z").unwrap();
         assert!(!is_told(watch), "it has ended");
         fs::remove_dir_all(&root).unwrap();
-        let Drained::Changes(changes) = watcher.drain() else {
+        let DrainedEvents::Changes(changes) = watcher.drain() else {
             panic!("few changes");
         };
         assert!(changes.len() >= 500);
@@ -285,13 +285,13 @@ mod tests {
         watcher.watch(&root).unwrap();
         let has_ended = || watcher.queue.with(|_| Ok(())).is_err();
         fill(dir.path(), 1000);
-        assert!(matches!(watcher.drain(), Drained::Changes(_)));
+        assert!(matches!(watcher.drain(), DrainedEvents::Changes(_)));
         assert!(!has_ended(), "that can be followed");
         until_blocking("it is ended", || {
             fill(dir.path(), 1000);
             has_ended()
         });
-        assert_eq!(watcher.drain(), Drained::Everything);
+        assert_eq!(watcher.drain(), DrainedEvents::Everything);
         assert!(watcher.watch(&root).is_err(), "nothing is told any more");
         watcher.unwatch(1);
     }
@@ -312,7 +312,7 @@ mod tests {
             return haft_testkit::skip("the kernel's queue is too long to fill");
         }
         fill(dir.path(), limit);
-        assert_eq!(watcher.drain(), Drained::Everything);
+        assert_eq!(watcher.drain(), DrainedEvents::Everything);
     }
 
     #[test]

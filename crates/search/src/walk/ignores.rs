@@ -16,7 +16,7 @@ use ignore::overrides::Override;
 use ignore::types::Types;
 
 use crate::handle::{Directory, EntryKind, kind_of};
-use crate::leave_out::LeaveOut;
+use crate::leave_out::Exclusions;
 use crate::skip::{SkipLog, SkipReason};
 
 /// The maximum number of bytes to read of one ignore file.
@@ -51,14 +51,14 @@ pub(crate) struct IgnoreRules {
     /// The user's global excludes.
     global: Gitignore,
     /// The rules of the directories above the root, matched against real paths.
-    above: Option<Arc<Level>>,
-    leave_out: LeaveOut,
-    elsewhere: Mutex<Elsewhere>,
+    above: Option<Arc<IgnoreLevel>>,
+    leave_out: Exclusions,
+    elsewhere: Mutex<OutsideDependencies>,
 }
 
 /// The files outside the tree that these rules depend on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Elsewhere {
+pub(crate) struct OutsideDependencies {
     /// Paths of files that were tried, whether they exist or not.
     pub(crate) paths: Vec<PathBuf>,
     /// True if an ignore file is a link: whether it applies then depends on where a search starts.
@@ -68,8 +68,8 @@ pub(crate) struct Elsewhere {
 /// The ignore files of one directory, linked to those of the directories above. A directory without
 /// any rules shares the level of its parent.
 #[derive(Debug)]
-pub(crate) struct Level {
-    next: Option<Arc<Level>>,
+pub(crate) struct IgnoreLevel {
+    next: Option<Arc<IgnoreLevel>>,
     custom: Gitignore,
     ignore: Gitignore,
     git: Gitignore,
@@ -84,7 +84,7 @@ pub(crate) struct Level {
 
 /// The relevant files that exist in a directory.
 #[derive(Debug, Default)]
-pub(crate) struct Telling {
+pub(crate) struct IgnoreFilesPresent {
     names: Vec<OsString>,
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn is_telling(name: &OsStr) -> bool {
     name.as_encoded_bytes().first() == Some(&b'.') && TELLING.iter().any(|it| name == *it)
 }
 
-impl Telling {
+impl IgnoreFilesPresent {
     pub(crate) fn note(&mut self, name: &OsStr) {
         if is_telling(name) {
             self.names.push(name.to_os_string());
@@ -121,7 +121,7 @@ impl IgnoreRules {
         real: &Path,
         current_dir: &Path,
         names: NameRules,
-        leave_out: LeaveOut,
+        leave_out: Exclusions,
         skips: &SkipLog,
     ) -> Self {
         let respect_ignore = names.respect_ignore;
@@ -144,7 +144,7 @@ impl IgnoreRules {
                 let Ok(directory) = Directory::through(path) else {
                     continue;
                 };
-                let mut telling = Telling::default();
+                let mut telling = IgnoreFilesPresent::default();
                 for name in TELLING {
                     rules.depends_on(path.join(name));
                     if directory.look(OsStr::new(name)).is_some() {
@@ -164,7 +164,7 @@ impl IgnoreRules {
     }
 
     /// Returns the files outside the tree that the rules read so far depend on.
-    pub(crate) fn elsewhere(&self) -> Elsewhere {
+    pub(crate) fn elsewhere(&self) -> OutsideDependencies {
         let elsewhere = self.elsewhere.lock();
         elsewhere.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -183,7 +183,7 @@ impl IgnoreRules {
     }
 
     /// Returns the rules of the directories above the root.
-    pub(crate) fn start(&self) -> Option<Arc<Level>> {
+    pub(crate) fn start(&self) -> Option<Arc<IgnoreLevel>> {
         self.above.clone()
     }
 
@@ -192,10 +192,10 @@ impl IgnoreRules {
         &self,
         directory: &Directory,
         path: &Path,
-        telling: &Telling,
-        above: Option<Arc<Level>>,
+        telling: &IgnoreFilesPresent,
+        above: Option<Arc<IgnoreLevel>>,
         skips: &SkipLog,
-    ) -> Option<Arc<Level>> {
+    ) -> Option<Arc<IgnoreLevel>> {
         if !self.names.respect_ignore || telling.names.is_empty() {
             return above;
         }
@@ -212,11 +212,11 @@ impl IgnoreRules {
     fn level(
         &self,
         place: &Place<'_>,
-        telling: &Telling,
-        next: Option<Arc<Level>>,
+        telling: &IgnoreFilesPresent,
+        next: Option<Arc<IgnoreLevel>>,
         is_above: bool,
         skips: &SkipLog,
-    ) -> Option<Arc<Level>> {
+    ) -> Option<Arc<IgnoreLevel>> {
         let read = |name: &str| match telling.has(name) {
             true => {
                 let file = self.open_rules(place, name);
@@ -237,7 +237,7 @@ impl IgnoreRules {
             None => Gitignore::empty(),
         };
         let any_git = has_git || next.as_ref().is_some_and(|next| next.any_git);
-        let level = Level {
+        let level = IgnoreLevel {
             any_git,
             next,
             custom: read(CUSTOM),
@@ -280,14 +280,14 @@ impl IgnoreRules {
 
     /// Returns whether an entry of the tree is hidden. `level` belongs to the directory that
     /// contains the entry.
-    pub(super) fn hide(&self, path: &Path, is_dir: bool, level: Option<&Level>) -> bool {
+    pub(super) fn hide(&self, path: &Path, is_dir: bool, level: Option<&IgnoreLevel>) -> bool {
         self.names
             .hide(path, is_dir, || self.by_files(path, is_dir, level))
     }
 
     /// Returns the decision of the ignore files about an entry.
-    pub(crate) fn by_files(&self, path: &Path, is_dir: bool, level: Option<&Level>) -> Verdict {
-        let mut found = [Verdict::Unknown; 4];
+    pub(crate) fn by_files(&self, path: &Path, is_dir: bool, level: Option<&IgnoreLevel>) -> IgnoreVerdict {
+        let mut found = [IgnoreVerdict::Unknown; 4];
         let any_git = level.is_some_and(|level| level.any_git);
         let mut saw_git = false;
         let mut real = None;
@@ -303,8 +303,8 @@ impl IgnoreRules {
             let by_git = any_git && !saw_git;
             let files = level.files().into_iter().zip([true, true, by_git, by_git]);
             for ((file, counts), verdict) in files.zip(&mut found) {
-                if counts && *verdict == Verdict::Unknown && !file.is_empty() {
-                    *verdict = Verdict::of(&file.matched(path, is_dir));
+                if counts && *verdict == IgnoreVerdict::Unknown && !file.is_empty() {
+                    *verdict = IgnoreVerdict::of(&file.matched(path, is_dir));
                 }
             }
             saw_git |= level.has_git;
@@ -312,10 +312,10 @@ impl IgnoreRules {
         }
         let decided = found
             .into_iter()
-            .find(|verdict| *verdict != Verdict::Unknown);
+            .find(|verdict| *verdict != IgnoreVerdict::Unknown);
         decided.unwrap_or_else(|| match any_git {
-            true => Verdict::of(&self.global.matched(path, is_dir)),
-            false => Verdict::Unknown,
+            true => IgnoreVerdict::of(&self.global.matched(path, is_dir)),
+            false => IgnoreVerdict::Unknown,
         })
     }
 }
@@ -338,7 +338,7 @@ impl NameRules {
         &self,
         path: &Path,
         is_dir: bool,
-        by_files: impl FnOnce() -> Verdict,
+        by_files: impl FnOnce() -> IgnoreVerdict,
     ) -> bool {
         if !self.overrides.is_empty() {
             match self.overrides.matched(path, is_dir) {
@@ -349,9 +349,9 @@ impl NameRules {
         let mut is_named = false;
         if self.respect_ignore {
             match by_files() {
-                Verdict::Ignored => return true,
-                Verdict::Wanted => is_named = true,
-                Verdict::Unknown => {}
+                IgnoreVerdict::Ignored => return true,
+                IgnoreVerdict::Wanted => is_named = true,
+                IgnoreVerdict::Unknown => {}
             }
         }
         if !self.types.is_empty() {
@@ -365,7 +365,7 @@ impl NameRules {
     }
 }
 
-impl Level {
+impl IgnoreLevel {
     /// Returns the files in order of precedence.
     fn files(&self) -> [&Gitignore; 4] {
         [&self.custom, &self.ignore, &self.git, &self.exclude]
@@ -374,13 +374,13 @@ impl Level {
 
 /// The decision of the ignore files about a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum IgnoreVerdict {
     Unknown,
     Ignored,
     Wanted,
 }
 
-impl Verdict {
+impl IgnoreVerdict {
     fn of<T>(found: &Match<T>) -> Self {
         match found {
             Match::None => Self::Unknown,

@@ -26,16 +26,16 @@ use ignore::types::Types;
 
 use crate::SearchError;
 use crate::handle::{Directory, EntryKind, kind_of, modified};
-use crate::leave_out::LeaveOut;
-use crate::root::{self, Opened};
+use crate::leave_out::Exclusions;
+use crate::root::{self, OpenedRoot};
 use crate::skip::SkipLog;
-use crate::stop::Watch;
-pub(crate) use ignores::{IgnoreRules, Level, NameRules, Telling, Verdict, is_telling};
+use crate::stop::StopFlag;
+pub(crate) use ignores::{IgnoreRules, IgnoreLevel, NameRules, IgnoreFilesPresent, IgnoreVerdict, is_telling};
 
 const VERSION_CONTROL: [&str; 5] = [".git", ".svn", ".hg", ".bzr", ".jj"];
 
 /// A tree and the rules that decide which of its entries are visible.
-pub(crate) struct Tree<'a> {
+pub(crate) struct WalkTree<'a> {
     /// The root as passed in; the paths of entries start with it.
     pub(crate) root: &'a Path,
     /// The root with all links resolved.
@@ -49,22 +49,22 @@ pub(crate) struct Tree<'a> {
     pub(crate) overrides: Arc<Override>,
     pub(crate) types: Arc<Types>,
     pub(crate) threads: usize,
-    pub(crate) leave_out: LeaveOut,
+    pub(crate) leave_out: Exclusions,
 }
 
 /// The action of one thread for each entry that is not a directory.
-pub(crate) type Visitor<'s> = Box<dyn FnMut(&Entry) + Send + 's>;
+pub(crate) type Visitor<'s> = Box<dyn FnMut(&WalkEntry) + Send + 's>;
 
 /// An entry of the tree, opened through its parent directory.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct WalkEntry {
     directory: Arc<Directory>,
     path: PathBuf,
     kind: EntryKind,
     depth: usize,
 }
 
-impl Entry {
+impl WalkEntry {
     /// Returns the path, below the root as passed in.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -101,15 +101,15 @@ impl Entry {
     }
 }
 
-impl Tree<'_> {
+impl WalkTree<'_> {
     /// Calls one visitor per thread until the tree is done or `watch` stops the search. `keep` is
     /// called once for every entry before anything is read from it, so a directory that it rejects
     /// costs nothing.
     pub(crate) fn walk<'s>(
         self,
-        watch: &'s Watch,
+        watch: &'s StopFlag,
         skips: &'s SkipLog,
-        keep: impl Fn(&Entry) -> bool + Send + Sync + 's,
+        keep: impl Fn(&WalkEntry) -> bool + Send + Sync + 's,
         visitor: impl FnMut() -> Visitor<'s>,
     ) {
         let rules = IgnoreRules::new(
@@ -126,7 +126,7 @@ impl Tree<'_> {
             skips,
         );
         let leave_out = self.leave_out;
-        let keep = move |entry: &Entry| {
+        let keep = move |entry: &WalkEntry| {
             // Checked here too, because a directory with a million entries is listed without a
             // visit in between.
             !watch.must_stop()
@@ -165,13 +165,13 @@ pub fn list_directory(
     current_dir: &Path,
 ) -> Result<DirectoryList, SearchError> {
     let opened = root::open(path, judged)?;
-    let Opened::Directory(directory) = opened.opened else {
+    let OpenedRoot::Directory(directory) = opened.opened else {
         return Err(SearchError::NotADirectory {
             path: path.to_path_buf(),
         });
     };
     let mut names = Vec::new();
-    let mut telling = Telling::default();
+    let mut telling = IgnoreFilesPresent::default();
     let listed = directory.list(|name, kind| {
         telling.note(&name);
         names.push((name, kind));
@@ -186,7 +186,7 @@ pub fn list_directory(
         &opened.real,
         current_dir,
         NameRules::default(),
-        LeaveOut::default(),
+        Exclusions::default(),
         &skips,
     );
     let level = rules.enter(&directory, path, &telling, rules.start(), &skips);
@@ -204,7 +204,7 @@ pub struct DirectoryList {
     /// The names and kinds of its entries.
     pub names: Vec<(OsString, EntryKind)>,
     rules: IgnoreRules,
-    level: Option<Arc<Level>>,
+    level: Option<Arc<IgnoreLevel>>,
 }
 
 impl DirectoryList {

@@ -12,22 +12,22 @@ use std::thread;
 
 use rustix::io::Errno;
 
-use super::ignores::{IgnoreRules, Level, Telling};
-use super::{Entry, Visitor};
+use super::ignores::{IgnoreRules, IgnoreLevel, IgnoreFilesPresent};
+use super::{WalkEntry, Visitor};
 use crate::handle::{Directory, EntryKind};
 use crate::skip::{SkipLog, SkipReason};
-use crate::stop::Watch;
+use crate::stop::StopFlag;
 
 /// The maximum number of files in a batch.
 const BATCH: usize = 32;
 
 /// Returns whether an entry is part of the walk.
-pub(super) type Keep<'a> = dyn Fn(&Entry) -> bool + Sync + 'a;
+pub(super) type EntryFilter<'a> = dyn Fn(&WalkEntry) -> bool + Sync + 'a;
 
 pub(super) struct Walk<'a> {
     rules: &'a IgnoreRules,
-    keep: &'a Keep<'a>,
-    watch: &'a Watch,
+    keep: &'a EntryFilter<'a>,
+    watch: &'a StopFlag,
     skips: &'a SkipLog,
     queue: Queue,
 }
@@ -35,10 +35,10 @@ pub(super) struct Walk<'a> {
 enum Task {
     /// Enter a directory of the tree.
     Enter {
-        entry: Entry,
-        level: Option<Arc<Level>>,
+        entry: WalkEntry,
+        level: Option<Arc<IgnoreLevel>>,
     },
-    Visit(Vec<Entry>),
+    Visit(Vec<WalkEntry>),
 }
 
 #[derive(Default)]
@@ -60,8 +60,8 @@ struct State {
 impl<'a> Walk<'a> {
     pub(super) fn new(
         rules: &'a IgnoreRules,
-        keep: &'a Keep<'a>,
-        watch: &'a Watch,
+        keep: &'a EntryFilter<'a>,
+        watch: &'a StopFlag,
         skips: &'a SkipLog,
     ) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn enter(&self, entry: &Entry, level: Option<Arc<Level>>, found: &mut Vec<Task>) {
+    fn enter(&self, entry: &WalkEntry, level: Option<Arc<IgnoreLevel>>, found: &mut Vec<Task>) {
         match entry.directory.enter(entry.name()) {
             Ok(directory) => {
                 let directory = Arc::new(directory);
@@ -136,11 +136,11 @@ impl<'a> Walk<'a> {
         directory: &Arc<Directory>,
         path: &Path,
         depth: usize,
-        level: Option<Arc<Level>>,
+        level: Option<Arc<IgnoreLevel>>,
         found: &mut Vec<Task>,
     ) {
         let mut names: Vec<(OsString, EntryKind)> = Vec::new();
-        let mut telling = Telling::default();
+        let mut telling = IgnoreFilesPresent::default();
         let listed = directory.list(|name, kind| {
             telling.note(&name);
             names.push((name, kind));
@@ -158,7 +158,7 @@ impl<'a> Walk<'a> {
             if self.rules.hide(&path, is_dir, level.as_deref()) {
                 continue;
             }
-            let entry = Entry {
+            let entry = WalkEntry {
                 directory: Arc::clone(directory),
                 path,
                 kind,

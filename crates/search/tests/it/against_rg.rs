@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 
-use haft_search::{Found, GrepMode, GrepQuery};
+use haft_search::{GrepMatches, GrepMode, GrepQuery};
 
 use crate::tree::{CONTENT, Tree, grep};
 
@@ -282,13 +282,13 @@ fn compare(tree: &Tree, query: &GrepQuery) -> bool {
         .collect();
     let report = grep(query);
     let mut ours = tree.lines(&report);
-    if let Found::Files(files) = &report.found {
+    if let GrepMatches::Files(files) = &report.found {
         // The order by time is our own; here it is the set that counts.
         let mut files = files.clone();
         files.sort();
         ours = files.iter().map(|path| tree.relative(path)).collect();
     }
-    if let Found::Rows(rows) = &report.found {
+    if let GrepMatches::Rows(rows) = &report.found {
         // The cut of long lines is our own as well: what is left must be their beginning, and the
         // length theirs.
         for ((line, full), row) in ours.iter_mut().zip(&theirs).zip(rows) {

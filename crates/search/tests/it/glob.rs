@@ -3,12 +3,12 @@
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use haft_search::{Completion, GlobQuery, GlobReport, SearchEngine, SearchStop, Stop};
+use haft_search::{Completion, GlobQuery, GlobReport, SearchEngine, SearchStop, StopCondition};
 
 use crate::tree::Tree;
 
 fn glob(query: &GlobQuery) -> GlobReport {
-    SearchEngine::new().glob(query, &Stop::never()).unwrap()
+    SearchEngine::new().glob(query, &StopCondition::never()).unwrap()
 }
 
 fn sorted(tree: &Tree, query: &GlobQuery) -> Vec<String> {
@@ -154,7 +154,7 @@ fn a_passed_deadline_is_told() {
     let tree = repository();
     let query = GlobQuery::new("*", &tree.root);
     let report = SearchEngine::new()
-        .glob(&query, &Stop::after(Duration::ZERO))
+        .glob(&query, &StopCondition::after(Duration::ZERO))
         .unwrap();
     assert_eq!(report.completion, Completion::Stopped(SearchStop::Timeout));
 }
@@ -175,7 +175,7 @@ fn wrong_queries_say_what_is_wrong() {
     ];
     for (part, pattern, base) in cases {
         let error = SearchEngine::new()
-            .glob(&GlobQuery::new(pattern, base), &Stop::never())
+            .glob(&GlobQuery::new(pattern, base), &StopCondition::never())
             .expect_err(part);
         assert!(
             error.to_string().contains(part),

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use haft_search::{
-    Completion, Found, GrepMode, GrepQuery, MAX_COLUMNS, SearchEngine, SearchError, SearchStop,
-    SkipReason, Stop, Tally,
+    Completion, GrepMatches, GrepMode, GrepQuery, MAX_COLUMNS, SearchEngine, SearchError, SearchStop,
+    SkipReason, StopCondition, GrepCounts,
 };
 
 use crate::tree::{CONTENT, Tree, grep};
@@ -43,7 +43,7 @@ fn pages_of_content_say_whether_there_is_more() {
     assert!(!second.more);
     assert_eq!(
         second.totals(),
-        Some(Tally {
+        Some(GrepCounts {
             files: 30,
             rows: 300,
             matches: Some(300)
@@ -105,7 +105,7 @@ fn counts_are_summed_over_all_files_although_rows_are_cut() {
     assert!(report.more);
     assert_eq!(
         report.totals(),
-        Some(Tally {
+        Some(GrepCounts {
             files: 3,
             rows: 3,
             matches: Some(5)
@@ -136,7 +136,7 @@ fn files_come_newest_first_and_ties_by_path() {
     assert!(report.more);
     assert_eq!(
         report.totals(),
-        Some(Tally {
+        Some(GrepCounts {
             files: 4,
             rows: 4,
             matches: None
@@ -263,7 +263,7 @@ fn a_file_too_large_to_hold_is_named_in_multiline_mode() {
 fn long_lines_are_cut_for_display_only() {
     let line = format!("{}needle", "é".repeat(600));
     let tree = Tree::with(&[("long", &line)]);
-    let Found::Rows(rows) = grep(&tree.query("needle", CONTENT)).found else {
+    let GrepMatches::Rows(rows) = grep(&tree.query("needle", CONTENT)).found else {
         panic!("rows asked for")
     };
     assert_eq!(rows[0].text, "é".repeat(MAX_COLUMNS));
@@ -294,7 +294,7 @@ fn a_passed_deadline_leaves_a_partial_answer() {
     let tree = three_hundred();
     for mode in [CONTENT, GrepMode::Count, GrepMode::FilesWithMatches] {
         let report = SearchEngine::new()
-            .grep(&tree.query("match", mode), &Stop::after(Duration::ZERO))
+            .grep(&tree.query("match", mode), &StopCondition::after(Duration::ZERO))
             .unwrap();
         assert_eq!(report.completion, Completion::Stopped(SearchStop::Timeout));
         assert_eq!(report.totals(), None);
@@ -315,7 +315,7 @@ fn a_stop_is_honoured_inside_one_file() {
         // Stops at the tenth question, long before the file's end.
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&asked);
-        let stop = Stop::never().or_if(move || counter.fetch_add(1, Ordering::Relaxed) >= 10);
+        let stop = StopCondition::never().or_if(move || counter.fetch_add(1, Ordering::Relaxed) >= 10);
         let query = GrepQuery {
             path,
             multiline,
@@ -397,7 +397,7 @@ fn wrong_queries_say_what_is_wrong() {
     ];
     for (part, query) in queries {
         let error: SearchError = SearchEngine::new()
-            .grep(&query, &Stop::never())
+            .grep(&query, &StopCondition::never())
             .expect_err(part);
         assert!(
             error.to_string().contains(part),

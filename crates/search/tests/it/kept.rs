@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use haft_search::{GlobQuery, GrepMode, GrepQuery, IndexSettings, LeaveOut, SearchEngine, Stop};
+use haft_search::{GlobQuery, GrepMode, GrepQuery, IndexSettings, Exclusions, SearchEngine, StopCondition};
 
 use crate::tree::{CONTENT, Tree};
 
@@ -38,7 +38,7 @@ impl Both {
     /// Asks both, and compares.
     pub(crate) fn grep(&self, query: &GrepQuery) -> String {
         let [kept, plain] = [&self.kept, &self.plain].map(|engine| {
-            let report = engine.grep(query, &Stop::never());
+            let report = engine.grep(query, &StopCondition::never());
             format!("{report:#?}")
         });
         assert_eq!(kept, plain, "{query:?}");
@@ -47,7 +47,7 @@ impl Both {
 
     pub(crate) fn glob(&self, query: &GlobQuery) -> String {
         let [kept, plain] = [&self.kept, &self.plain].map(|engine| {
-            let report = engine.glob(query, &Stop::never());
+            let report = engine.glob(query, &StopCondition::never());
             format!("{report:#?}")
         });
         assert_eq!(kept, plain, "{query:?}");
@@ -548,7 +548,7 @@ fn what_is_left_out_and_what_globs_bring_back() {
         }
         for name in ["sub", "a.txt", "sub/deep", "many"] {
             let path = tree.root.join(name);
-            let leave_out = LeaveOut::from_fn(move |found| found == path);
+            let leave_out = Exclusions::from_fn(move |found| found == path);
             both.grep(&GrepQuery {
                 leave_out: leave_out.clone(),
                 ..tree.query("(?i)needle", CONTENT)
@@ -608,7 +608,7 @@ fn writes_of_other_processes_are_seen_at_once() {
         let mut line = String::new();
         std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
         let query = tree.query(&format!("token{number}end"), GrepMode::Count);
-        let report = both.kept.grep(&query, &Stop::never()).unwrap();
+        let report = both.kept.grep(&query, &StopCondition::never()).unwrap();
         assert_eq!(report.tally.files, 1, "write {number}: {command}");
     }
     drop(to);

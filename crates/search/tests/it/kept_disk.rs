@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use haft_search::{GrepMode, IndexSettings, SearchEngine, Stop};
+use haft_search::{GrepMode, IndexSettings, SearchEngine, StopCondition};
 use haft_testkit::until_blocking;
 
 use crate::kept::Both;
@@ -83,7 +83,7 @@ fn a_writer_that_is_ended() {
             );
         }
         let query = tree.query("round", GrepMode::Count);
-        engine.grep(&query, &Stop::never()).unwrap();
+        engine.grep(&query, &StopCondition::never()).unwrap();
     }
 }
 
@@ -132,7 +132,7 @@ fn a_call_of_its_own() {
         ..settings(&places.join("cache"))
     });
     let query = tree.query("needle", GrepMode::Count);
-    let report = engine.grep(&query, &Stop::never()).unwrap();
+    let report = engine.grep(&query, &StopCondition::never()).unwrap();
     assert_eq!(report.tally.files, 150);
     let status = engine.index_status();
     let indexed = status.first().map_or(0, |status| status.indexed);

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Output;
 use std::time::Duration;
 
-use haft_search::{GrepMode, IndexSettings, SearchEngine, Stop};
+use haft_search::{GrepMode, IndexSettings, SearchEngine, StopCondition};
 use haft_testkit::until_blocking;
 
 use crate::kept::{Both, some_files};
@@ -190,7 +190,7 @@ fn what_is_idle_child() {
     });
     let ask = || {
         let query = tree.query("needle", GrepMode::Count);
-        let report = engine.grep(&query, &Stop::never()).unwrap();
+        let report = engine.grep(&query, &StopCondition::never()).unwrap();
         report.tally.files
     };
     until_blocking("all is indexed", || {

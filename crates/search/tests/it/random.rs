@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcherBuilder;
-use haft_search::{Found, GrepMode, GrepQuery, Row};
+use haft_search::{GrepMatches, GrepMode, GrepQuery, GrepRow};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
@@ -89,10 +89,10 @@ fn line_by_line(files: &BTreeMap<PathBuf, String>, pattern: &str) -> Vec<String>
     rows
 }
 
-fn rows(query: &GrepQuery) -> (Vec<Row>, bool) {
+fn rows(query: &GrepQuery) -> (Vec<GrepRow>, bool) {
     let report = grep(query);
     match report.found {
-        Found::Rows(rows) => (rows, report.more),
+        GrepMatches::Rows(rows) => (rows, report.more),
         other => panic!("rows asked for, got {other:?}"),
     }
 }

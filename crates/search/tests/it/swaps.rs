@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use haft_search::{
-    Found, GlobQuery, GrepMode, GrepQuery, IndexSettings, LeaveOut, SearchEngine, SearchError,
-    SkipReason, Stop, list_directory,
+    GrepMatches, GlobQuery, GrepMode, GrepQuery, IndexSettings, Exclusions, SearchEngine, SearchError,
+    SkipReason, StopCondition, list_directory,
 };
 use rustix::fs::{CWD, Mode, mkfifoat};
 
@@ -39,12 +39,12 @@ fn engine() -> SearchEngine {
 }
 
 /// Puts a link in the place of `name` when the walk has found it.
-fn swap_when_found(tree: &Tree, name: &str, to: &Path) -> LeaveOut {
+fn swap_when_found(tree: &Tree, name: &str, to: &Path) -> Exclusions {
     let path = tree.root.join(name);
     let aside = tree.root.join(format!("{name}.aside").replace('/', "_"));
     let to = to.to_path_buf();
     let pending = Mutex::new(true);
-    LeaveOut::from_fn(move |found| {
+    Exclusions::from_fn(move |found| {
         if found == path && std::mem::take(&mut *pending.lock().unwrap()) {
             fs::rename(&path, &aside).unwrap();
             symlink(&to, &path).unwrap();
@@ -69,14 +69,14 @@ fn a_link_in_the_place_of_what_was_listed_is_not_followed() {
                 leave_out: swap_when_found(&tree, name, &to),
                 ..GrepQuery::new("needle", &tree.root)
             };
-            let report = engine().grep(&query, &Stop::never()).unwrap();
+            let report = engine().grep(&query, &StopCondition::never()).unwrap();
             let text = format!("{report:?}");
             assert!(!text.contains(SECRET), "{name}: {text}");
             let swapped = format!("{:?}", tree.root.join(name));
             let is_named = match &report.found {
-                Found::Rows(rows) => rows.iter().any(|row| format!("{:?}", row.path) == swapped),
-                Found::Files(files) => files.iter().any(|file| format!("{file:?}") == swapped),
-                Found::Counts(counts) => {
+                GrepMatches::Rows(rows) => rows.iter().any(|row| format!("{:?}", row.path) == swapped),
+                GrepMatches::Files(files) => files.iter().any(|file| format!("{file:?}") == swapped),
+                GrepMatches::Counts(counts) => {
                     counts.iter().any(|it| format!("{:?}", it.path) == swapped)
                 }
             };
@@ -88,7 +88,7 @@ fn a_link_in_the_place_of_what_was_listed_is_not_followed() {
             leave_out: swap_when_found(&tree, name, &to),
             ..GlobQuery::new("**/*", &tree.root)
         };
-        let report = engine().glob(&query, &Stop::never()).unwrap();
+        let report = engine().glob(&query, &StopCondition::never()).unwrap();
         assert!(
             !format!("{report:?}").contains(SECRET),
             "{name}: {report:?}"
@@ -101,7 +101,7 @@ fn a_pipe_in_the_place_of_what_was_listed_holds_nothing_up() {
     let (tree, _) = trees();
     let path = tree.root.join("a.txt");
     let query = GrepQuery {
-        leave_out: LeaveOut::from_fn(move |found| {
+        leave_out: Exclusions::from_fn(move |found| {
             if found == path {
                 fs::remove_file(&path).unwrap();
                 mkfifoat(CWD, &path, Mode::RWXU).unwrap();
@@ -110,7 +110,7 @@ fn a_pipe_in_the_place_of_what_was_listed_holds_nothing_up() {
         }),
         ..GrepQuery::new("needle", &tree.root)
     };
-    let report = engine().grep(&query, &Stop::never()).unwrap();
+    let report = engine().grep(&query, &StopCondition::never()).unwrap();
     assert_eq!(report.tally.files, 2);
     assert_eq!(report.skipped.total(), 0);
 }
@@ -126,14 +126,14 @@ fn a_root_that_leads_elsewhere_than_it_was_judged_is_not_searched() {
             judged: judged.clone(),
             ..GrepQuery::new("needle", &link)
         };
-        engine().grep(&query, &Stop::never())
+        engine().grep(&query, &StopCondition::never())
     };
     let glob = || {
         let query = GlobQuery {
             judged: judged.clone(),
             ..GlobQuery::new("*", &link)
         };
-        engine().glob(&query, &Stop::never())
+        engine().glob(&query, &StopCondition::never())
     };
     let list = || list_directory(&link, judged.as_deref(), &tree.root);
     assert_eq!(grep().unwrap().tally.files, 2);
@@ -158,7 +158,7 @@ fn ignore_files_that_are_pipes_or_lead_outside_are_no_ignore_files() {
         symlink(&secret, tree.root.join("dir").join(name)).unwrap();
     }
     let report = engine()
-        .grep(&GrepQuery::new("needle", &tree.root), &Stop::never())
+        .grep(&GrepQuery::new("needle", &tree.root), &StopCondition::never())
         .unwrap();
     assert_eq!(report.tally.files, 3, "{report:?}");
     assert!(!format!("{report:?}").contains(SECRET), "{report:?}");
@@ -167,7 +167,7 @@ fn ignore_files_that_are_pipes_or_lead_outside_are_no_ignore_files() {
     fs::remove_file(tree.root.join("dir/.ignore")).unwrap();
     symlink("shared", tree.root.join("dir/.ignore")).unwrap();
     let report = engine()
-        .grep(&GrepQuery::new("needle", &tree.root), &Stop::never())
+        .grep(&GrepQuery::new("needle", &tree.root), &StopCondition::never())
         .unwrap();
     assert_eq!(report.tally.files, 1, "{report:?}");
     let messages: Vec<_> = report
@@ -205,10 +205,10 @@ fn thousands_of_walks_while_a_directory_is_swapped_show_nothing() {
                     mode: CONTENT,
                     ..GrepQuery::new("needle", &tree.root)
                 };
-                let report = engine.grep(&query, &Stop::never()).unwrap();
+                let report = engine.grep(&query, &StopCondition::never()).unwrap();
                 assert!(!format!("{report:?}").contains(SECRET), "{report:?}");
                 let query = GlobQuery::new("**/*.txt", &tree.root);
-                let report = engine.glob(&query, &Stop::never()).unwrap();
+                let report = engine.glob(&query, &StopCondition::never()).unwrap();
                 assert!(!format!("{report:?}").contains(SECRET), "{report:?}");
             }
         };
@@ -231,7 +231,7 @@ fn a_file_that_is_cut_off_while_it_is_searched_ends_there() {
     };
     // Asked before each piece is read.
     let asked = AtomicUsize::new(0);
-    let stop = Stop::never().or_if(move || {
+    let stop = StopCondition::never().or_if(move || {
         if asked.fetch_add(1, Ordering::Relaxed) == 1 {
             let file = fs::OpenOptions::new().write(true).open(&cut).unwrap();
             file.set_len(100).unwrap();
@@ -239,7 +239,7 @@ fn a_file_that_is_cut_off_while_it_is_searched_ends_there() {
         false
     });
     let report = engine().grep(&query, &stop).unwrap();
-    let Found::Counts(counts) = &report.found else {
+    let GrepMatches::Counts(counts) = &report.found else {
         panic!("counts were asked for");
     };
     assert!(counts[0].count < 50_000, "{counts:?}");

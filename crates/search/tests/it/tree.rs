@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use haft_search::{Found, GrepMode, GrepQuery, GrepReport, Row, RowKind, SearchEngine, Stop};
+use haft_search::{GrepMatches, GrepMode, GrepQuery, GrepReport, GrepRow, RowKind, SearchEngine, StopCondition};
 use tempfile::TempDir;
 
 pub(crate) const CONTENT: GrepMode = GrepMode::Content {
@@ -83,16 +83,16 @@ impl Tree {
     /// The rows as lines, with paths relative to the root.
     pub(crate) fn lines(&self, report: &GrepReport) -> Vec<String> {
         match &report.found {
-            Found::Rows(rows) => rows.iter().map(|row| self.line(row)).collect(),
-            Found::Files(files) => files.iter().map(|path| self.relative(path)).collect(),
-            Found::Counts(counts) => counts
+            GrepMatches::Rows(rows) => rows.iter().map(|row| self.line(row)).collect(),
+            GrepMatches::Files(files) => files.iter().map(|path| self.relative(path)).collect(),
+            GrepMatches::Counts(counts) => counts
                 .iter()
                 .map(|it| format!("{}:{}", self.relative(&it.path), it.count))
                 .collect(),
         }
     }
 
-    pub(crate) fn line(&self, row: &Row) -> String {
+    pub(crate) fn line(&self, row: &GrepRow) -> String {
         let path = self.relative(&row.path);
         let number = row.line.unwrap_or_default();
         match row.kind {
@@ -105,5 +105,5 @@ impl Tree {
 }
 
 pub(crate) fn grep(query: &GrepQuery) -> GrepReport {
-    SearchEngine::new().grep(query, &Stop::never()).unwrap()
+    SearchEngine::new().grep(query, &StopCondition::never()).unwrap()
 }

@@ -6,10 +6,10 @@ use super::{
     options::{ParsedArguments, content, tree, written},
     places::joined,
     shells::{opaque, worse},
-    spec::{CommandEntry, Operands, Spec, doubts, runs, writes},
+    spec::{CommandEntry, Operands, CommandSpec, doubts, runs, writes},
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     ast::Span,
     effect::{CommandFinding, WriteKind},
 };
@@ -26,7 +26,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Own("unrar rar", rar),
     CommandEntry::Own("ar gcc-ar", ar),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "cpio",
             "-itovVBcnfbsSdmu -C: -H: -I: -F: -D: -W: -E< -M: --extract --list --create \
              --block-size= --io-size= --directory= --force-local --format= --quiet --verbose \
@@ -289,7 +289,7 @@ fn cpio(parsed: &ParsedArguments<'_>) -> CommandFinding {
         (Some(finding), _, _) => finding,
         (None, true, false) => CommandFinding::read_only("it only lists an archive"),
         (None, _, true) => {
-            let named = Value::Unknown {
+            let named = ArgValue::Unknown {
                 prefix: String::new(),
                 one: false,
             };

@@ -3,18 +3,18 @@
 use super::{
     options::ParsedArguments,
     shells::worse,
-    spec::{CommandEntry, Operands, OptionStyle, Spec, doubts, runs},
+    spec::{CommandEntry, Operands, OptionStyle, CommandSpec, doubts, runs},
     variables::{is_harmless, is_harmless_value, is_locale, is_name, is_own},
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     effect::{CommandFinding, Effect},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Own("export declare typeset local readonly", declares),
     CommandEntry::Spec(
-        &Spec::prints("unset", "-v")
+        &CommandSpec::prints("unset", "-v")
             .refusing(&[
                 doubts("-f", "takes a function away"),
                 doubts("-n", "takes a reference away"),
@@ -23,7 +23,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             .judged(|parsed| sets(parsed, parsed.operands.iter().copied())),
     ),
     CommandEntry::Spec(
-        &Spec::prints("read", "-rs -d: -n: -N: -p: -t: -u: -a: -i:")
+        &CommandSpec::prints("read", "-rs -d: -n: -N: -p: -t: -u: -a: -i:")
             .refusing(&[doubts("-e", "reads from a terminal")])
             .style(OptionStyle::Posix)
             .strict()
@@ -35,14 +35,14 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             }),
     ),
     CommandEntry::Spec(
-        &Spec::prints("mapfile readarray", "-t -d: -n: -O: -s: -u: -c:")
+        &CommandSpec::prints("mapfile readarray", "-t -d: -n: -O: -s: -u: -c:")
             .refusing(&[runs("-C:", "runs a command")])
             .style(OptionStyle::Posix)
             .strict()
             .judged(|parsed| sets(parsed, parsed.operands.iter().copied())),
     ),
     CommandEntry::Spec(
-        &Spec::prints("getopts", "")
+        &CommandSpec::prints("getopts", "")
             .style(OptionStyle::Posix)
             .strict()
             .judged(|parsed| sets(parsed, parsed.operands.iter().copied().skip(1).take(1))),
@@ -97,15 +97,15 @@ fn declares(argv: &[Arg]) -> CommandFinding {
     let mut finding = fine;
     for word in words {
         let (name, value) = match &word.value {
-            Value::Literal(text) | Value::Braced(text) => match text.split_once('=') {
+            ArgValue::Literal(text) | ArgValue::Braced(text) => match text.split_once('=') {
                 Some((name, value)) => (name, Some(Some(value))),
                 None => (text.as_str(), None),
             },
-            Value::Unknown { prefix, .. } => {
+            ArgValue::Unknown { prefix, .. } => {
                 let name = prefix.split_once('=').map_or("", |(name, _)| name);
                 (name, Some(None))
             }
-            Value::Glob(_) => ("", Some(None)),
+            ArgValue::Glob(_) => ("", Some(None)),
         };
         let (name, value) = match name.strip_suffix('+') {
             Some(name) => (name, value.map(|_| None)),

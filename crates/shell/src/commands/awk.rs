@@ -6,17 +6,17 @@ mod lexer;
 use super::{
     options::{GivenOption, ParsedArguments, content},
     program::ScriptProgram,
-    spec::{CommandEntry, Operands, OptionStyle, Spec, runs, writes},
+    spec::{CommandEntry, Operands, OptionStyle, CommandSpec, runs, writes},
 };
 use crate::{
     arg::Arg,
     ast::Span,
-    effect::{CommandFinding, Effect, Write, WriteKind},
+    effect::{CommandFinding, Effect, FileWrite, WriteKind},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&AWK)];
 
-static AWK: Spec = Spec::reads(
+static AWK: CommandSpec = CommandSpec::reads(
     "awk gawk mawk nawk original-awk",
     "-bcChkMnNOPrsStV -F: -v: -e: -L? --field-separator= --assign= --source= --lint=? \
      --characters-as-bytes --traditional --copyright --csv --help --version --bignum \
@@ -112,7 +112,7 @@ fn dumped(given: &GivenOption) -> Option<Arg> {
 }
 
 fn written(path: Arg) -> Effect {
-    Effect::Write(Write {
+    Effect::Write(FileWrite {
         path,
         how: WriteKind::OptionWrite,
     })
@@ -136,7 +136,7 @@ mod tests {
     use crate::commands::testing::{
         assert_not_read_only, assert_read_only, effects, find, verdict,
     };
-    use crate::effect::{Cover, Start};
+    use crate::effect::{RuleCoverage, StartedProgram};
 
     #[test]
     fn programs_that_print_are_harmless() {
@@ -317,8 +317,8 @@ mod tests {
             "awk '{print | \"rm x\"}' f",
         ] {
             let finding = find(line);
-            assert_eq!(finding.cover, Cover::Exact);
-            let [Start::Script(script)] = finding.starts.as_slice() else {
+            assert_eq!(finding.cover, RuleCoverage::Exact);
+            let [StartedProgram::Script(script)] = finding.starts.as_slice() else {
                 panic!("{line}: {:?}", finding.starts);
             };
             assert!(script.is("rm x"), "{line}");

@@ -3,10 +3,10 @@
 use super::{
     options::{ParsedArguments, names, written},
     shells::{opaque, runs_text, worse},
-    spec::{CommandEntry, Operands, OptionStyle, Spec, doubts, runs, writes},
+    spec::{CommandEntry, Operands, OptionStyle, CommandSpec, doubts, runs, writes},
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     effect::{CommandFinding, WriteKind},
 };
 
@@ -15,17 +15,17 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         "echo true false : exit return break continue shift logout times caller",
         |_| CommandFinding::read_only("it only prints or steers the shell"),
     ),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "pwd",
         "-LP --logical --physical --help --version",
     )),
     CommandEntry::Spec(
-        &Spec::prints("cd", "-LPe@")
+        &CommandSpec::prints("cd", "-LPe@")
             .style(OptionStyle::Posix)
             .judged(enters),
     ),
     CommandEntry::Spec(
-        &Spec::prints("pushd", "-n -#")
+        &CommandSpec::prints("pushd", "-n -#")
             .style(OptionStyle::Posix)
             .judged(|parsed| {
                 let turns = parsed
@@ -38,38 +38,38 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
                 }
             }),
     ),
-    CommandEntry::Spec(&Spec::prints("popd", "-n -#")),
-    CommandEntry::Spec(&Spec::prints("dirs", "-clpv -#")),
-    CommandEntry::Spec(&Spec::prints("type", "-afptP")),
-    CommandEntry::Spec(&Spec::prints("help", "-dms")),
+    CommandEntry::Spec(&CommandSpec::prints("popd", "-n -#")),
+    CommandEntry::Spec(&CommandSpec::prints("dirs", "-clpv -#")),
+    CommandEntry::Spec(&CommandSpec::prints("type", "-afptP")),
+    CommandEntry::Spec(&CommandSpec::prints("help", "-dms")),
     CommandEntry::Spec(
-        &Spec::prints("hash", "-lrdt")
+        &CommandSpec::prints("hash", "-lrdt")
             .refusing(&[runs("-p:", "says which program a name stands for")])
             .strict(),
     ),
     CommandEntry::Spec(
-        &Spec::prints("jobs", "-lnprs")
+        &CommandSpec::prints("jobs", "-lnprs")
             .refusing(&[runs("-x", "starts a command")])
             .style(OptionStyle::Posix)
             .strict(),
     ),
     CommandEntry::Spec(
-        &Spec::prints("wait", "-nf")
+        &CommandSpec::prints("wait", "-nf")
             .refusing(&[doubts("-p:", "sets a variable")])
             .strict(),
     ),
     CommandEntry::Spec(
-        &Spec::prints("ulimit", "-SHabcdefiklmnpqrstuvxPRT")
+        &CommandSpec::prints("ulimit", "-SHabcdefiklmnpqrstuvxPRT")
             .strict()
             .judged(|parsed| asks(parsed, "it changes the limits of the shell")),
     ),
     CommandEntry::Spec(
-        &Spec::prints("umask", "-pS")
+        &CommandSpec::prints("umask", "-pS")
             .strict()
             .judged(|parsed| asks(parsed, "it changes the mode of new files")),
     ),
     CommandEntry::Spec(
-        &Spec::prints("history", "")
+        &CommandSpec::prints("history", "")
             .refusing(&[
                 writes("-c -d:", "forgets commands"),
                 writes("-a -w", "writes the list of commands into a file"),
@@ -88,7 +88,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             }),
     ),
     CommandEntry::Spec(
-        &Spec::prints("fc", "-lnr -e:")
+        &CommandSpec::prints("fc", "-lnr -e:")
             .refusing(&[runs("-s", "runs an earlier command")])
             .strict()
             .judged(|parsed| match parsed.has("-l") {
@@ -97,14 +97,14 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             }),
     ),
     CommandEntry::Spec(
-        &Spec::prints("compgen", "-abcdefgjksuv -A: -G: -P: -S: -X: -o:")
+        &CommandSpec::prints("compgen", "-abcdefgjksuv -A: -G: -P: -S: -X: -o:")
             .refusing(&[
                 runs("-W:", "expands its words"),
                 runs("-C: -F:", "runs a command"),
             ])
             .strict(),
     ),
-    CommandEntry::Spec(&Spec::prints("complete", "-p").strict().judged(|parsed| {
+    CommandEntry::Spec(&CommandSpec::prints("complete", "-p").strict().judged(|parsed| {
         match parsed.has("-p") || parsed.argv.len() < 2 {
             true => parsed.finding(Operands::Text),
             false => opaque(
@@ -114,13 +114,13 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }
     })),
     CommandEntry::Spec(
-        &Spec::prints("bind", "-lpPsSvVX -q: -m:")
+        &CommandSpec::prints("bind", "-lpPsSvVX -q: -m:")
             .refusing(&[runs("-x: -f< -r: -u:", "says what keys do")])
             .strict()
             .judged(|parsed| asks(parsed, "it says what keys do")),
     ),
     CommandEntry::Spec(
-        &Spec::prints("enable", "-aps")
+        &CommandSpec::prints("enable", "-aps")
             .refusing(&[
                 runs("-f:", "loads a library"),
                 doubts("-n -d", "takes a command away"),
@@ -128,7 +128,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             .strict()
             .judged(|parsed| asks(parsed, "it says which commands are the shell's own")),
     ),
-    CommandEntry::Spec(&Spec::prints("alias", "-p").strict().judged(|parsed| {
+    CommandEntry::Spec(&CommandSpec::prints("alias", "-p").strict().judged(|parsed| {
         let defines = parsed
             .operands
             .iter()
@@ -143,20 +143,20 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }
     })),
     CommandEntry::Spec(
-        &Spec::unsure("unalias", "it gives a command another meaning").operands(Operands::Text),
+        &CommandSpec::unsure("unalias", "it gives a command another meaning").operands(Operands::Text),
     ),
     CommandEntry::Spec(
-        &Spec::unsure("bg fg disown suspend", "it changes a job of the shell")
+        &CommandSpec::unsure("bg fg disown suspend", "it changes a job of the shell")
             .operands(Operands::Text),
     ),
     CommandEntry::Spec(
-        &Spec::unsure("compopt", "it says what is run to complete a command")
+        &CommandSpec::unsure("compopt", "it says what is run to complete a command")
             .operands(Operands::Text),
     ),
     CommandEntry::Own("set", set),
-    CommandEntry::Spec(&Spec::prints("shopt", "-pqosu").strict().judged(shopt)),
+    CommandEntry::Spec(&CommandSpec::prints("shopt", "-pqosu").strict().judged(shopt)),
     CommandEntry::Spec(
-        &Spec::prints("trap", "-lpP")
+        &CommandSpec::prints("trap", "-lpP")
             .style(OptionStyle::Posix)
             .judged(trap),
     ),
@@ -183,7 +183,7 @@ fn enters(parsed: &ParsedArguments<'_>) -> CommandFinding {
         .filter(|target| !target.is("-"));
     let target = plain.cloned().or_else(|| {
         // The home directory or the previous directory: the line does not name it.
-        let value = Value::Unknown {
+        let value = ArgValue::Unknown {
             prefix: String::new(),
             one: true,
         };
@@ -298,12 +298,12 @@ fn printf(argv: &[Arg]) -> CommandFinding {
     }
     let alone = words.as_slice().is_empty();
     match &format.value {
-        Value::Literal(text) | Value::Braced(text) if counts(text) && !alone => {
+        ArgValue::Literal(text) | ArgValue::Braced(text) if counts(text) && !alone => {
             doubt("%n sets a variable", format)
         }
-        Value::Literal(_) | Value::Braced(_) => fine,
-        Value::Unknown { one: true, .. } if alone => fine,
-        Value::Unknown { .. } | Value::Glob(_) => doubt("its format is an expansion", format),
+        ArgValue::Literal(_) | ArgValue::Braced(_) => fine,
+        ArgValue::Unknown { one: true, .. } if alone => fine,
+        ArgValue::Unknown { .. } | ArgValue::Glob(_) => doubt("its format is an expansion", format),
     }
 }
 

@@ -4,30 +4,30 @@
 use super::{
     files::{done, work},
     options::{ParsedArguments, content, tree, written},
-    spec::{CommandEntry, Operands, Refused, Spec, doubts, writes},
+    spec::{CommandEntry, Operands, UnsafeOption, CommandSpec, doubts, writes},
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     effect::{CommandFinding, WriteKind},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "zcat gzcat",
         "-cdfhlLnNqrtvVk -S: --stdout --force --list --quiet --recursive --suffix= --synchronous \
          --test --verbose --help --version --license -#",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "bzcat",
         "-dckfqvsLVh --quiet --verbose --small --help --version",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "xzcat lzcat",
         "-dckfqvtlhHVQ -T: -M: -F: --stdout --decompress --keep --force --quiet --verbose \
          --threads= --memlimit= --format= --no-warn --help --version",
     )),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "zstdcat lz4cat",
             "-dckfqvlthV -T? -M? --stdout --decompress --quiet --verbose --no-progress --help \
              --version",
@@ -45,7 +45,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(&zstd("zstd zstdmt").judged(|parsed| packs(parsed, ".zst", false))),
     CommandEntry::Spec(&zstd("unzstd").judged(|parsed| packs(parsed, ".zst", true))),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "lz4 unlz4",
             "-dctzkfqvhHV -# --stdout --decompress --test --list --keep --force --quiet --verbose \
              --fast=? --best --help --version",
@@ -54,7 +54,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .judged(lz4),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "brotli",
             "-dctkfvhV0123456789 -q: -w: -S: --stdout --decompress --test --keep --force \
              --verbose --quality= --lgwin= --suffix= --best --help --version",
@@ -68,8 +68,8 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     ),
 ];
 
-const fn gzip(names: &'static str) -> Spec {
-    Spec::reads(
+const fn gzip(names: &'static str) -> CommandSpec {
+    CommandSpec::reads(
         names,
         "-cdfhklLnNqrtvV -S: -p: -b: -# --stdout --to-stdout --decompress --uncompress --force \
          --help --keep --list --license --no-name --name --quiet --silent --recursive --rsyncable \
@@ -79,8 +79,8 @@ const fn gzip(names: &'static str) -> Spec {
     .strict()
 }
 
-const fn bzip2(names: &'static str) -> Spec {
-    Spec::reads(
+const fn bzip2(names: &'static str) -> CommandSpec {
+    CommandSpec::reads(
         names,
         "-dzkftcqvLVsh -# --help --decompress --compress --keep --force --test --stdout --quiet \
          --verbose --license --version --small --fast --best",
@@ -88,8 +88,8 @@ const fn bzip2(names: &'static str) -> Spec {
     .strict()
 }
 
-const fn xz(names: &'static str) -> Spec {
-    Spec::reads(
+const fn xz(names: &'static str) -> CommandSpec {
+    CommandSpec::reads(
         names,
         "-zdtlkfcehHVqvQ -# -S: -F: -C: -T: -M: --compress --decompress --uncompress --test \
          --list --keep --force --stdout --to-stdout --single-stream --no-sparse --suffix= \
@@ -102,12 +102,12 @@ const fn xz(names: &'static str) -> Spec {
     .strict()
 }
 
-const XZ_REFUSED: &[Refused] = &[doubts(
+const XZ_REFUSED: &[UnsafeOption] = &[doubts(
     "--files=? --files0=?",
     "reads the names of files from a file",
 )];
 
-const ZSTD_REFUSED: &[Refused] = &[
+const ZSTD_REFUSED: &[UnsafeOption] = &[
     writes("-o>", "writes into a file"),
     writes("--rm", "removes its source"),
     writes(
@@ -117,8 +117,8 @@ const ZSTD_REFUSED: &[Refused] = &[
     doubts("--filelist<", "reads the names of files from a file"),
 ];
 
-const fn zstd(names: &'static str) -> Spec {
-    Spec::reads(
+const fn zstd(names: &'static str) -> CommandSpec {
+    CommandSpec::reads(
         names,
         "-kdcfhHVvqlrt -# -T? -M? -D< --keep --decompress --uncompress --force --help --version \
          --stdout --verbose --quiet --list --test --progress --no-progress --asyncio --no-asyncio \
@@ -190,15 +190,15 @@ fn packs(parsed: &ParsedArguments<'_>, ending: &'static str, unpacks: bool) -> C
 /// Returns the name of the resulting file.
 fn result(file: &Arg, ending: &str, unpacks: bool) -> Arg {
     let value = match &file.value {
-        Value::Literal(text) | Value::Braced(text) if unpacks => {
-            Value::Literal(text.strip_suffix(ending).unwrap_or(text).to_owned())
+        ArgValue::Literal(text) | ArgValue::Braced(text) if unpacks => {
+            ArgValue::Literal(text.strip_suffix(ending).unwrap_or(text).to_owned())
         }
-        Value::Literal(text) | Value::Braced(text) => Value::Literal(format!("{text}{ending}")),
-        Value::Glob(text) => Value::Glob(match unpacks {
+        ArgValue::Literal(text) | ArgValue::Braced(text) => ArgValue::Literal(format!("{text}{ending}")),
+        ArgValue::Glob(text) => ArgValue::Glob(match unpacks {
             true => text.strip_suffix(ending).unwrap_or(text).to_owned(),
             false => format!("{text}{ending}"),
         }),
-        unknown @ Value::Unknown { .. } => unknown.clone(),
+        unknown @ ArgValue::Unknown { .. } => unknown.clone(),
     };
     Arg {
         span: file.span,

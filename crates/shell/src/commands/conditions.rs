@@ -5,7 +5,7 @@
 
 use super::{spec::CommandEntry, variables::is_name};
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     commands::options::names,
     effect::{CommandFinding, Effect},
 };
@@ -46,10 +46,10 @@ fn test(argv: &[Arg]) -> CommandFinding {
             continue;
         }
         let certain = match &word.value {
-            Value::Literal(_) | Value::Braced(_) => true,
-            Value::Unknown { one, .. } => *one && operand,
+            ArgValue::Literal(_) | ArgValue::Braced(_) => true,
+            ArgValue::Unknown { one, .. } => *one && operand,
             // No file name that this pattern matches can be an operator.
-            Value::Glob(pattern) => {
+            ArgValue::Glob(pattern) => {
                 operand && pattern.contains(['.', '/']) && !pattern.contains('[')
             }
         };

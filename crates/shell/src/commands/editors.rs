@@ -3,19 +3,19 @@
 use super::{
     hosts,
     options::{self, ParsedArguments},
-    spec::{CommandEntry, Operands, Refused, Spec, runs},
+    spec::{CommandEntry, Operands, UnsafeOption, CommandSpec, runs},
 };
-use crate::effect::{CommandFinding, Effect, Write, WriteKind};
+use crate::effect::{CommandFinding, Effect, FileWrite, WriteKind};
 
 pub(super) const ENTRIES: &[CommandEntry] =
     &[CommandEntry::Spec(&EDITORS), CommandEntry::Spec(&OPENERS)];
 
-const REFUSED: &[Refused] = &[runs(
+const REFUSED: &[UnsafeOption] = &[runs(
     "-c: -S: -s: -u: -w: -W: -i: -T: --cmd= --eval= --script= --load= --funcall= --rcfile=",
     "runs commands of the editor",
 )];
 
-static EDITORS: Spec = Spec::prints(
+static EDITORS: CommandSpec = CommandSpec::prints(
     "vi vim nvim view vimdiff gvim ex ed red nano pico rnano emacs emacsclient joe jed micro mcedit mg \
      helix hx kak code codium subl gedit kate mousepad xed zed",
     "",
@@ -28,7 +28,7 @@ fn edit(parsed: &ParsedArguments<'_>) -> CommandFinding {
         return CommandFinding::read_only("it only prints");
     }
     let finding = match parsed.verdict() {
-        Some(refused) if refused.cover == crate::effect::Cover::Exact => refused,
+        Some(refused) if refused.cover == crate::effect::RuleCoverage::Exact => refused,
         _ => CommandFinding::unknown("it is an editor that waits for a person"),
     };
     let mut finding = parsed.with_effects(finding, Operands::Text);
@@ -39,7 +39,7 @@ fn edit(parsed: &ParsedArguments<'_>) -> CommandFinding {
     });
     for file in files {
         finding.effects.push(options::content(file));
-        finding.effects.push(Effect::Write(Write {
+        finding.effects.push(Effect::Write(FileWrite {
             path: (*file).clone(),
             how: WriteKind::OperandWrite,
         }));
@@ -47,7 +47,7 @@ fn edit(parsed: &ParsedArguments<'_>) -> CommandFinding {
     finding
 }
 
-static OPENERS: Spec = Spec::unsure(
+static OPENERS: CommandSpec = CommandSpec::unsure(
     "open xdg-open gio gnome-open kde-open exo-open wslview start sensible-browser x-www-browser \
      www-browser firefox chromium chromium-browser google-chrome osascript",
     "it opens another program",
@@ -69,7 +69,7 @@ fn open(parsed: &ParsedArguments<'_>) -> CommandFinding {
 
 #[cfg(test)]
 mod tests {
-    use crate::{commands::testing::*, effect::Cover};
+    use crate::{commands::testing::*, effect::RuleCoverage};
 
     #[test]
     fn editors_are_unknown_and_their_files_are_named() {
@@ -95,7 +95,7 @@ mod tests {
             ["net example.com"]
         );
         assert_eq!(effects("open f"), ["read f"]);
-        assert_eq!(find("vim -c x f").cover, Cover::Exact);
-        assert_eq!(find("emacs --eval x").cover, Cover::Exact);
+        assert_eq!(find("vim -c x f").cover, RuleCoverage::Exact);
+        assert_eq!(find("emacs --eval x").cover, RuleCoverage::Exact);
     }
 }

@@ -4,16 +4,16 @@ use super::{
     find::{here, names_below},
     options::{ParsedArguments, parse},
     searching::places,
-    spec::{CommandEntry, Operands, Spec},
+    spec::{CommandEntry, Operands, CommandSpec},
 };
 use crate::{
-    arg::{Arg, Value},
-    effect::{CommandFinding, Effect, Start},
+    arg::{Arg, ArgValue},
+    effect::{CommandFinding, Effect, StartedProgram},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&FD), CommandEntry::Spec(&LOCATE)];
 
-static FD: Spec = Spec::reads(
+static FD: CommandSpec = CommandSpec::reads(
     "fd fdfind",
     "-HIusigFalLp0h1qV -d: -E: -t: -e: -S: -o: -c: -j: -C: -x: -X: --hidden --no-hidden --no-ignore --ignore \
      --no-ignore-vcs --ignore-vcs --no-ignore-parent --ignore-parent --no-global-ignore-file --no-require-git \
@@ -29,7 +29,7 @@ static FD: Spec = Spec::reads(
 .strict()
 .judged(fd);
 
-static LOCATE: Spec = Spec::prints(
+static LOCATE: CommandSpec = CommandSpec::prints(
     "locate plocate mlocate slocate",
     "-AbceEhHiLmNPpqrsSVwx0 -d: -l: -n: --all --basename --count --database= --existing \
      --non-existing --follow --nofollow --ignore-case --ignore-spaces --limit= --null --literal --print --quiet \
@@ -71,7 +71,7 @@ fn fd(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if !placed {
         argv.push(Arg {
             span: given.span,
-            value: Value::Unknown {
+            value: ArgValue::Unknown {
                 prefix: String::new(),
                 one: !all,
             },
@@ -91,12 +91,12 @@ fn fd(parsed: &ParsedArguments<'_>) -> CommandFinding {
         finding = unknown;
     }
     // The alternatives of one brace expansion share a span, so the span cannot distinguish them.
-    let braced = |arg: &Arg| matches!(arg.value, Value::Braced(_));
+    let braced = |arg: &Arg| matches!(arg.value, ArgValue::Braced(_));
     if parsed.argv.get(start).is_some_and(braced) {
         let why = "a brace expansion makes the command that it starts";
         finding.effects.push(Effect::Opaque(why.into()));
     }
-    finding.starting(Start::Command { argv, more: true })
+    finding.starting(StartedProgram::Command { argv, more: true })
 }
 
 fn fd_places(parsed: &ParsedArguments<'_>) -> CommandFinding {
@@ -128,7 +128,7 @@ fn fill(arg: &mut Arg, all: bool) -> bool {
     let Some(at) = MARKS.iter().filter_map(|mark| text.find(mark)).min() else {
         return false;
     };
-    arg.value = Value::Unknown {
+    arg.value = ArgValue::Unknown {
         prefix: text[..at].to_owned(),
         one: !(all && MARKS.contains(&text)),
     };
@@ -137,9 +137,9 @@ fn fill(arg: &mut Arg, all: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::arg::Value;
+    use crate::arg::ArgValue;
     use crate::commands::testing::{assert_not_read_only, assert_read_only, effects, find};
-    use crate::effect::{Cover, Start};
+    use crate::effect::{RuleCoverage, StartedProgram};
 
     #[test]
     fn looking_for_names_is_harmless() {
@@ -199,15 +199,15 @@ mod tests {
         ];
         for (line, expected) in cases {
             let finding = find(line);
-            assert_eq!(finding.cover, Cover::Exact, "{line}");
-            let [Start::Command { argv, more: true }] = finding.starts.as_slice() else {
+            assert_eq!(finding.cover, RuleCoverage::Exact, "{line}");
+            let [StartedProgram::Command { argv, more: true }] = finding.starts.as_slice() else {
                 panic!("{line}: {:?}", finding.starts);
             };
             let words: Vec<String> = argv
                 .iter()
                 .map(|arg| match &arg.value {
-                    Value::Unknown { prefix, one: true } => format!("{prefix}…"),
-                    Value::Unknown { prefix, one: false } => format!("{prefix}…s"),
+                    ArgValue::Unknown { prefix, one: true } => format!("{prefix}…"),
+                    ArgValue::Unknown { prefix, one: false } => format!("{prefix}…s"),
                     _ => arg.text().unwrap_or("?").to_owned(),
                 })
                 .collect();

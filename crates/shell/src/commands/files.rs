@@ -3,7 +3,7 @@
 use super::{
     options::{ParsedArguments, content, is_no_file, judge, names, tree, written},
     places::{joined, parents, placed},
-    spec::{CommandEntry, Operands, Spec, runs},
+    spec::{CommandEntry, Operands, CommandSpec, runs},
 };
 use crate::{
     arg::Arg,
@@ -13,7 +13,7 @@ use crate::{
 pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(&COPY),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "mv",
             "-bfinuvZ -S: -t: -T --backup=? --force --interactive --no-clobber \
              --strip-trailing-slashes --suffix= --target-directory= --no-target-directory \
@@ -22,7 +22,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .judged(moves),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "ln link",
             "-bdFfiLnPrsv -S: -t: -T --backup=? --directory --force --interactive --logical \
              --no-dereference --physical --relative --symbolic --suffix= --target-directory= \
@@ -31,7 +31,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .judged(links),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "install",
             "-bcCDdpsvZ -g: -m: -o: -S: -t: -T --backup=? --compare --directory --group= --mode= \
              --owner= --preserve-timestamps --strip --suffix= --target-directory= \
@@ -48,7 +48,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         ),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "rm",
             "-fiIrRdvx --force --interactive=? --one-file-system --no-preserve-root \
              --preserve-root=? --recursive --dir --verbose --help --version",
@@ -59,11 +59,11 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }),
     ),
     CommandEntry::Spec(
-        &Spec::changes("unlink", "--help --version", "it removes a file")
+        &CommandSpec::changes("unlink", "--help --version", "it removes a file")
             .operands(Operands::Removed),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "rmdir",
             "-pv --ignore-fail-on-non-empty --parents --verbose --help --version",
         )
@@ -84,7 +84,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }),
     ),
     CommandEntry::Spec(
-        &Spec::changes(
+        &CommandSpec::changes(
             "shred",
             "-fuvxz -n: -s: --force --iterations= --random-source< --size= --remove=? --verbose \
              --exact --zero --help --version",
@@ -93,7 +93,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .operands(Operands::Removed),
     ),
     CommandEntry::Spec(
-        &Spec::changes(
+        &CommandSpec::changes(
             "mkdir",
             "-pvZ -m: --mode= --parents --verbose --context=? --help --version",
             "it makes directories",
@@ -101,7 +101,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .operands(Operands::Written),
     ),
     CommandEntry::Spec(
-        &Spec::changes(
+        &CommandSpec::changes(
             "mkfifo",
             "-Z -m: --mode= --context=? --help --version",
             "it makes a pipe",
@@ -109,13 +109,13 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .operands(Operands::Written),
     ),
     CommandEntry::Spec(
-        &Spec::reads("mknod", "-Z -m: --mode= --context=? --help --version").judged(|parsed| {
+        &CommandSpec::reads("mknod", "-Z -m: --mode= --context=? --help --version").judged(|parsed| {
             done(parsed, "it makes a special file")
                 .with_all(parsed.operands.iter().take(1).map(|file| work(file)))
         }),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "touch",
             "-acfhm -d: -r: -t: --no-create --date= --no-dereference --reference= --time= --help \
              --version",
@@ -130,7 +130,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     ),
     CommandEntry::Own("chmod", chmod),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "chown chgrp",
             "-cfvhRHLP --changes --silent --quiet --verbose --dereference --no-dereference \
              --from= --no-preserve-root --preserve-root --reference= --recursive --help --version",
@@ -149,7 +149,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         CommandFinding::mutating("it changes the attributes of files").with_all(files.map(work))
     }),
     CommandEntry::Spec(
-        &Spec::changes(
+        &CommandSpec::changes(
             "dos2unix unix2dos mac2unix unix2mac",
             "-7bcfklmoqrsuvFRShLVnieE --keep-bom --force --keepdate --newline --add-bom --newfile \
              --oldfile --quiet --remove-bom --safe --verbose --follow-symlink --replace-symlink \
@@ -167,7 +167,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     }),
 ];
 
-static COPY: Spec = Spec::reads(
+static COPY: CommandSpec = CommandSpec::reads(
     "cp",
     "-abdfiHlLnPpRrsuvxZ -S: -t: -T --archive --attributes-only --backup=? --copy-contents \
      --force --interactive --link --dereference --no-clobber --no-dereference --preserve=? \
@@ -350,7 +350,7 @@ fn links(parsed: &ParsedArguments<'_>) -> CommandFinding {
 
 /// Analyzes `chmod`, whose mode may begin with a dash.
 fn chmod(argv: &[Arg]) -> CommandFinding {
-    static CHMOD: Spec = Spec::reads(
+    static CHMOD: CommandSpec = CommandSpec::reads(
         "chmod",
         "-cfvRhHLP --changes --silent --quiet --verbose --no-preserve-root --preserve-root \
          --reference= --recursive --dereference --no-dereference --help --version",

@@ -7,9 +7,9 @@ use super::{
     spec::CommandEntry,
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     ast::Span,
-    effect::{CommandFinding, Effect, EffectVerdict, Read, Start, WriteKind},
+    effect::{CommandFinding, Effect, EffectVerdict, FileRead, StartedProgram, WriteKind},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("find", find)];
@@ -48,7 +48,7 @@ fn find(argv: &[Arg]) -> CommandFinding {
 
 /// Returns a read of the names of everything below a path.
 pub(super) fn names_below(arg: &Arg) -> Effect {
-    Effect::Read(Read {
+    Effect::Read(FileRead {
         path: arg.clone(),
         content: false,
         walks: true,
@@ -72,7 +72,7 @@ struct Expression<'a> {
     exact: bool,
     deletes: bool,
     effects: Vec<Effect>,
-    starts: Vec<Start>,
+    starts: Vec<StartedProgram>,
 }
 
 impl<'a> Expression<'a> {
@@ -188,7 +188,7 @@ impl<'a> Expression<'a> {
         };
         self.at += 1;
         // If an expansion becomes several arguments, the extra ones change the expression.
-        let one = matches!(value.value, Value::Unknown { one: true, .. });
+        let one = matches!(value.value, ArgValue::Unknown { one: true, .. });
         if value.text().is_none() && !one {
             self.doubt("what an expansion gives may be an action", value.span);
         }
@@ -241,7 +241,7 @@ impl<'a> Expression<'a> {
         for arg in &mut argv {
             fill(arg, prefix, !all);
         }
-        self.starts.push(Start::Command { argv, more: true });
+        self.starts.push(StartedProgram::Command { argv, more: true });
     }
 
     fn finding(self) -> CommandFinding {
@@ -276,7 +276,7 @@ fn fill(arg: &mut Arg, found: &str, one: bool) {
         Some((before, _)) => (before, true),
         None => return,
     };
-    arg.value = Value::Unknown {
+    arg.value = ArgValue::Unknown {
         prefix: format!("{before}{found}"),
         one,
     };
@@ -298,11 +298,11 @@ fn written(path: &Arg) -> Effect {
 
 #[cfg(test)]
 mod tests {
-    use crate::arg::{Arg, Value};
+    use crate::arg::{Arg, ArgValue};
     use crate::commands::testing::{
         assert_not_read_only, assert_read_only, effects, find, verdict,
     };
-    use crate::effect::{Cover, Start};
+    use crate::effect::{RuleCoverage, StartedProgram};
 
     #[test]
     fn looking_is_harmless() {
@@ -403,22 +403,22 @@ mod tests {
             assert_eq!(effects(line), expected, "{line}");
         }
         for line in ["find . -delete", "find . -fls o", "find . -exec cat {} ;"] {
-            assert_eq!(find(line).cover, Cover::Exact, "{line}");
+            assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
         }
-        assert_eq!(find("find . -odd").cover, Cover::Prefix);
+        assert_eq!(find("find . -odd").cover, RuleCoverage::Prefix);
     }
 
     fn started(line: &str) -> Vec<(Vec<String>, bool)> {
         let word = |arg: &Arg| match &arg.value {
-            Value::Unknown { prefix, one } => format!("{prefix}…{}", if *one { "" } else { "s" }),
+            ArgValue::Unknown { prefix, one } => format!("{prefix}…{}", if *one { "" } else { "s" }),
             _ => arg.text().unwrap_or("?").to_owned(),
         };
         let starts = find(line).starts;
         starts
             .iter()
             .map(|start| match start {
-                Start::Command { argv, more } => (argv.iter().map(word).collect(), *more),
-                Start::Script(_) => panic!("{line} starts a script"),
+                StartedProgram::Command { argv, more } => (argv.iter().map(word).collect(), *more),
+                StartedProgram::Script(_) => panic!("{line} starts a script"),
             })
             .collect()
     }
@@ -451,7 +451,7 @@ mod tests {
             let span = argv[0].span;
             argv.push(Arg {
                 span,
-                value: Value::Unknown {
+                value: ArgValue::Unknown {
                     prefix: String::new(),
                     one: true,
                 },

@@ -1,7 +1,7 @@
 //! The host in a URL or an address.
 
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     effect::{CommandFinding, Effect},
 };
 
@@ -62,12 +62,12 @@ fn plain(host: &str) -> Option<String> {
 /// several arguments, those may name other hosts.
 pub(super) fn contacts(arg: &Arg, host: fn(&str) -> Option<String>) -> Vec<Effect> {
     let (certain, more) = match &arg.value {
-        Value::Literal(text) | Value::Braced(text) => return vec![Effect::Net(host(text))],
-        Value::Glob(text) => (
+        ArgValue::Literal(text) | ArgValue::Braced(text) => return vec![Effect::Net(host(text))],
+        ArgValue::Glob(text) => (
             text.split(['*', '?', '[']).next().unwrap_or_default(),
             false,
         ),
-        Value::Unknown { prefix, one } => (prefix.as_str(), !one),
+        ArgValue::Unknown { prefix, one } => (prefix.as_str(), !one),
     };
     let complete = certain
         .split_once("://")

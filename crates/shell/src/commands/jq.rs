@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use super::{
     options::{ParsedArguments, content},
-    spec::{CommandEntry, Operands, Refused, Spec, runs, writes},
+    spec::{CommandEntry, Operands, UnsafeOption, CommandSpec, runs, writes},
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     ast::Span,
-    effect::{CommandFinding, Effect, EffectVerdict, Write, WriteKind},
+    effect::{CommandFinding, Effect, EffectVerdict, FileWrite, WriteKind},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("jq", jq), CommandEntry::Spec(&YQ)];
@@ -110,7 +110,7 @@ impl<'a> Jq<'a> {
         };
         self.at += 1;
         // If an expansion becomes several arguments, the extra ones change the meaning of the line.
-        let one = matches!(value.value, Value::Unknown { one: true, .. });
+        let one = matches!(value.value, ArgValue::Unknown { one: true, .. });
         if value.text().is_none() && !one {
             self.doubt("the value of an option is not certain", value.span);
         }
@@ -162,7 +162,7 @@ fn imports(program: &str) -> bool {
 
 /// Two programs are named yq: one written in Go, and one that wraps jq. Only options that are safe
 /// in both are listed.
-static YQ: Spec = Spec::reads(
+static YQ: CommandSpec = CommandSpec::reads(
     "yq",
     "-rRnePCMNjyYSchVv -o: -p: -I: -w: --null-input --raw-output --raw-input --exit-status --prettyPrint \
      --colors --no-colors --no-doc --tojson --yaml-output --yml-output --yaml-roundtrip --yml-roundtrip \
@@ -178,7 +178,7 @@ static YQ: Spec = Spec::reads(
 .strict()
 .judged(yq);
 
-const ENABLES: Refused = Refused {
+const ENABLES: UnsafeOption = UnsafeOption {
     options: "--security-enable-system-operator",
     verdict: EffectVerdict::Unknown,
     why: "lets its program start commands",
@@ -218,7 +218,7 @@ fn yq(parsed: &ParsedArguments<'_>) -> CommandFinding {
     for file in files.iter().filter(|file| !file.is("-")) {
         finding.effects.push(content(file));
         if in_place {
-            finding.effects.push(Effect::Write(Write {
+            finding.effects.push(Effect::Write(FileWrite {
                 path: (*file).clone(),
                 how: WriteKind::OptionWrite,
             }));

@@ -233,7 +233,7 @@ mod tests {
         commands::testing::{
             assert_not_read_only, assert_read_only, each, effects, find, starts, verdict,
         },
-        effect::Cover,
+        effect::RuleCoverage,
     };
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
              watch $x; flock $x ls; taskset 1 $x",
         ));
         for line in ["watch ls", "setsid ls", "ionice ls", "flock lock ls"] {
-            assert_eq!(find(line).cover, Cover::Exact, "{line}");
+            assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
         }
         assert_eq!(verdict("watch ls"), "unknown: it starts another command");
     }

@@ -3,17 +3,17 @@
 use super::{
     options::{ParsedArguments, content, judge, names_below, tree},
     reading::unseen,
-    spec::{CommandEntry, Operands, Spec, runs, writes},
+    spec::{CommandEntry, Operands, CommandSpec, runs, writes},
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     ast::Span,
     effect::CommandFinding,
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "ls dir vdir",
             "-aAbBcCdDfFgGhHiklLmnNopqQrRsStuUvxXZ1 -I: -T: -w: --all --almost-all --author \
              --escape --block-size= --ignore-backups --color=? --directory --dired --classify=? \
@@ -28,7 +28,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .judged(|parsed| looks(parsed, parsed.has("-R") || parsed.has("--recursive"))),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "eza exa",
             "-1lGxRTFaAdrDfbBghHimMnStuUXowZO@ -L: -s: -I: -t: --oneline --long --grid --across \
              --recurse --tree --dereference --classify=? --all --almost-all --list-dirs --level= \
@@ -47,7 +47,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "lsd",
             "-aAFlhRdigNrStvX1ULVZ -I: --all --almost-all --color= --icon= --icon-theme= \
              --classify --long --oneline --recursive --human-readable --tree --depth= \
@@ -63,7 +63,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "stat",
             "-Lft -c: --dereference --file-system --cached= --format= --printf= --terse --help \
              --version",
@@ -71,7 +71,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .operands(Operands::Names),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "du",
             "-0abcDHhkLlmPSsxA -B: -d: -t: -X< --null --all --apparent-size --block-size= --bytes \
              --total --dereference-args --max-depth= --files0-from< --human-readable --inodes \
@@ -85,7 +85,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "df",
             "-ahHiklPTv -B: -t: -x: --all --block-size= --human-readable --si --inodes --local \
              --no-sync --output=? --portability --total --type= --print-type --exclude-type= \
@@ -97,7 +97,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "readlink realpath",
             "-femLPnqsvzE --canonicalize --canonicalize-existing --canonicalize-missing \
              --no-newline --logical --physical --quiet --silent --verbose --relative-to= \
@@ -106,7 +106,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .operands(Operands::Names),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "namei",
             "-xmolnvZhV --mountpoints --modes --owners --long --nosymlinks --vertical --context \
              --help --version",
@@ -114,15 +114,15 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .operands(Operands::Names),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "mountpoint",
             "-qdxhV --quiet --nofollow --fs-devno --devno --help --version",
         )
         .operands(Operands::Names),
     ),
-    CommandEntry::Spec(&Spec::reads("lsattr", "-RVadlpv").operands(Operands::Names)),
+    CommandEntry::Spec(&CommandSpec::reads("lsattr", "-RVadlpv").operands(Operands::Names)),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "getfacl",
             "-acdeEsRLPtnpvh --access --omit-header --default --all-effective --no-effective \
              --skip-base --recursive --logical --physical --tabular --numeric --absolute-names \
@@ -131,17 +131,17 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .operands(Operands::Names),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "getfattr",
             "-n: -d -e: -h -m: -RLPV --name= --dump --encoding= --no-dereference --match= \
              --absolute-names --only-values --recursive --logical --physical --version --help",
         )
         .operands(Operands::Names),
     ),
-    CommandEntry::Spec(&Spec::reads("getcap", "-vhrn").operands(Operands::Names)),
+    CommandEntry::Spec(&CommandSpec::reads("getcap", "-vhrn").operands(Operands::Names)),
     CommandEntry::Own("tree", list_tree),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "file",
             "-bchiklLnNrsvzZ0dE -e: -F: -P: --help --version --uncompress --uncompress-noreport \
              --brief --checking-printout --exclude= --exclude-quiet= --separator= --mime --apple \
@@ -160,7 +160,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .strict(),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "bat batcat",
             "-pnASuLPdfhV -l: -r: -H: -m: --plain --number --show-all --nonprintable-notation= \
              --language= --line-range= --highlight-line= --style= --color= --theme= --theme-dark= \
@@ -181,7 +181,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "cmp",
             "-bls -i: -n: --print-bytes --ignore-initial= --verbose --bytes= --quiet --silent \
              --help -v --version",
@@ -195,7 +195,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     ),
     CommandEntry::Spec(&DIFF),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "diff3",
             "-AeE3xXimaTv -L: --show-all --ed --show-overlap --easy-only --overlap-only --merge \
              --text --strip-trailing-cr --initial-tab --label= --help --version",
@@ -204,7 +204,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .strict(),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "sdiff",
             "-iEZbWBalstdHv -I: -w: --ignore-case --ignore-tab-expansion --ignore-trailing-space \
              --ignore-space-change --ignore-all-space --ignore-blank-lines \
@@ -219,28 +219,28 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .strict(),
     ),
     CommandEntry::Spec(
-        &Spec::reads("diffstat", "-bcCklmqstuvV -f: -n: -p: -w:")
+        &CommandSpec::reads("diffstat", "-bcCklmqstuvV -f: -n: -p: -w:")
             .refusing(&[writes("-o>", "writes into a file")])
             .strict(),
     ),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "which",
         "-as --all --skip-alias --skip-dot --skip-functions --skip-tilde --show-dot --show-tilde \
          --tty-only --help --version -vV",
     )),
-    CommandEntry::Spec(&Spec::prints("whereis", "-bmsBMSfulhV --help --version")),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints("whereis", "-bmsBMSfulhV --help --version")),
+    CommandEntry::Spec(&CommandSpec::prints(
         "basename",
         "-az -s: --multiple --suffix= --zero --help --version",
     )),
-    CommandEntry::Spec(&Spec::prints("dirname", "-z --zero --help --version")),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints("dirname", "-z --zero --help --version")),
+    CommandEntry::Spec(&CommandSpec::prints(
         "pathchk",
         "-pP --portability --help --version",
     )),
 ];
 
-static DIFF: Spec = Spec::reads(
+static DIFF: CommandSpec = CommandSpec::reads(
     "diff colordiff zdiff zcmp bzdiff xzdiff",
     "-qscuenyptTlrNiEZbwBad -C: -U: -W: -F: -x: -X< -S: -I: -D: -L: -hPv --normal --brief \
      --report-identical-files --context=? --unified=? --ed --forward-ed --rcs --side-by-side \
@@ -284,7 +284,7 @@ fn looks(parsed: &ParsedArguments<'_>, deep: bool) -> CommandFinding {
 /// In a bundle, the letters after a letter that takes a value are options and not its value: `-Lo 2
 /// out`.
 fn list_tree(argv: &[Arg]) -> CommandFinding {
-    static TREE: Spec = Spec::reads(
+    static TREE: CommandSpec = CommandSpec::reads(
         "tree",
         "-adlfxqNQpugshDFvtcUrnACiSXJ -L: -P: -I: -H: -T: --gitignore --gitfile< --ignore-case \
          --matchdirs --metafirst --prune --info --infofile< --noreport --charset= --filelimit= \
@@ -304,8 +304,8 @@ fn list_tree(argv: &[Arg]) -> CommandFinding {
     );
     let glued = argv.iter().take_while(|arg| !arg.is("--")).find(|arg| {
         let text = match &arg.value {
-            Value::Literal(text) | Value::Braced(text) => text.as_str(),
-            Value::Glob(_) | Value::Unknown { .. } => return false,
+            ArgValue::Literal(text) | ArgValue::Braced(text) => text.as_str(),
+            ArgValue::Glob(_) | ArgValue::Unknown { .. } => return false,
         };
         let letters = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
         let behind = letters.and_then(|letters| letters.split_once(['L', 'P', 'I', 'H', 'T', 'o']));

@@ -153,14 +153,14 @@ pub fn look(name: &str, argv: &[Arg]) -> CommandFinding {
 
 #[cfg(test)]
 mod tests {
-    use super::{spec::Spec, *};
+    use super::{spec::CommandSpec, *};
 
     #[test]
     fn every_name_is_listed_once() {
         let mut seen = HashMap::new();
         for (family, entries) in FAMILIES.iter().enumerate() {
             for entry in *entries {
-                let (CommandEntry::Spec(Spec { names, .. }) | CommandEntry::Own(names, _)) = entry;
+                let (CommandEntry::Spec(CommandSpec { names, .. }) | CommandEntry::Own(names, _)) = entry;
                 for name in names.split(' ') {
                     assert!(!name.is_empty(), "a blank too much in {names:?}");
                     let first = seen.insert(name, family);

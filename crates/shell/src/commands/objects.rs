@@ -4,13 +4,13 @@ use super::{
     files::{done, work},
     options::{ParsedArguments, content},
     shells::worse,
-    spec::{CommandEntry, Operands, Spec, runs},
+    spec::{CommandEntry, Operands, CommandSpec, runs},
 };
 use crate::effect::CommandFinding;
 
 pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "nm gcc-nm",
             "-aABCDegjlnopPrSsuUWhV -f: -t: -X: --debug-syms --print-file-name --demangle=? \
              --no-demangle --recurse-limit --no-recurse-limit --dynamic --format= --extern-only \
@@ -24,7 +24,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .judged(objects),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "objdump",
             "-afphxdDSsgeGLtTrRviHlFCwz -P: -W? -b: -m: -j: -M: -E: -I: -U? --archive-headers \
              --file-headers --private-headers --private= --section-headers --headers \
@@ -43,7 +43,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .judged(objects),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "readelf",
             "-ahlSgtesCnrudVAcDLzPIWTHv -U: -x: -p: -R: -w? --all --file-header --program-headers \
              --segments --section-headers --sections --section-groups --section-details --headers \
@@ -58,7 +58,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .judged(objects),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "size",
             "-ABGodxtfhHvV --format= --radix= --totals --common --target= --help --version",
         )
@@ -66,7 +66,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .judged(objects),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "strings",
             "-adfwovVh -n: -t: -T: -e: -U: -s: -# --all --data --print-file-name --bytes= \
              --radix= --include-all-whitespace --target= --encoding= --unicode= \
@@ -75,20 +75,20 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .judged(objects),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "addr2line",
             "-aipsfCRvhH -e< -j: -b: --addresses --inlines --pretty-print --basenames --functions \
              --demangle=? --exe< --section= --target= --help --version",
         )
         .operands(Operands::Text),
     ),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "c++filt",
         "-_ntpirvh -s: --strip-underscore --no-strip-underscore --no-verbose --types --format= \
          --help --version",
     )),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "strip ranlib",
             "-sgdxXwpvSMDUtT -o> -K: -N: -R: -I: -O: -F: --strip-all --strip-debug \
              --strip-unneeded --only-keep-debug --preserve-dates --verbose --output-target= \
@@ -104,7 +104,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }),
     ),
     CommandEntry::Spec(
-        &Spec::changes(
+        &CommandSpec::changes(
             "objcopy",
             "-O: -I: -B: -j: -R: -S -g -x -X -p --only-section= --remove-section= --strip-all \
              --strip-debug --only-keep-debug --add-gnu-debuglink= --help --version",

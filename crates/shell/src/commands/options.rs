@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 
-use super::spec::{Does, Operands, OptionStyle, Refused, Spec};
+use super::spec::{CommandEffect, Operands, OptionStyle, UnsafeOption, CommandSpec};
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     ast::Span,
-    effect::{CommandFinding, Effect, EffectVerdict, Read, Write, WriteKind},
+    effect::{CommandFinding, Effect, EffectVerdict, FileRead, FileWrite, WriteKind},
 };
 
 /// The parsed arguments of a command.
 #[derive(Debug)]
 pub struct ParsedArguments<'a> {
     /// The table that describes the command.
-    pub spec: &'static Spec,
+    pub spec: &'static CommandSpec,
     /// All arguments, the name first.
     pub argv: &'a [Arg],
     /// The options, in the order of the line.
@@ -35,8 +35,8 @@ pub struct GivenOption {
     pub value: Option<Arg>,
     /// The option's place in the line.
     pub span: Span,
-    role: Role,
-    refused: Option<&'static Refused>,
+    role: OptionValueRole,
+    refused: Option<&'static UnsafeOption>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ enum Arity {
 
 /// The role of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum OptionValueRole {
     Text,
     Read,
     Written,
@@ -57,17 +57,17 @@ enum Role {
 
 /// An option as the table lists it.
 #[derive(Debug, Clone, Copy)]
-struct Listed {
+struct OptionEntry {
     name: &'static str,
     arity: Arity,
-    role: Role,
-    refused: Option<&'static Refused>,
+    role: OptionValueRole,
+    refused: Option<&'static UnsafeOption>,
 }
 
 impl GivenOption {
     /// Returns whether the value is an output file such as `/dev/null`, which stores nothing.
     fn is_discarded(&self) -> bool {
-        self.role == Role::Written && self.value.as_ref().is_some_and(is_no_file)
+        self.role == OptionValueRole::Written && self.value.as_ref().is_some_and(is_no_file)
     }
 }
 
@@ -87,14 +87,14 @@ impl ParsedArguments<'_> {
     pub fn finding(&self, operands: Operands) -> CommandFinding {
         let finding = match self.spec.does {
             // A refused option gives a more precise reason than the command's own reason.
-            Does::Unsure(why) => self
+            CommandEffect::Unsure(why) => self
                 .refusal()
                 .unwrap_or_else(|| CommandFinding::unknown(why)),
-            Does::Read | Does::Own(_) => {
+            CommandEffect::Read | CommandEffect::Own(_) => {
                 let harmless = || CommandFinding::read_only("it only reads");
                 self.verdict().unwrap_or_else(harmless)
             }
-            Does::Change(what) => self
+            CommandEffect::Change(what) => self
                 .verdict()
                 .unwrap_or_else(|| CommandFinding::mutating(what)),
         };
@@ -145,13 +145,13 @@ impl ParsedArguments<'_> {
 
     /// Adds the effects of the option values and the operands to a finding.
     pub fn with_effects(&self, mut finding: CommandFinding, operands: Operands) -> CommandFinding {
-        let work = matches!(self.spec.does, Does::Change(_) | Does::Unsure(_));
+        let work = matches!(self.spec.does, CommandEffect::Change(_) | CommandEffect::Unsure(_));
         for given in self.options.iter().filter(|given| !given.is_discarded()) {
             let Some(value) = &given.value else { continue };
             match given.role {
-                Role::Text => {}
-                Role::Read => finding.effects.extend(file(value)),
-                Role::Written => finding.effects.push(Effect::Write(Write {
+                OptionValueRole::Text => {}
+                OptionValueRole::Read => finding.effects.extend(file(value)),
+                OptionValueRole::Written => finding.effects.push(Effect::Write(FileWrite {
                     path: value.clone(),
                     how: if work {
                         WriteKind::OperandWrite
@@ -212,7 +212,7 @@ fn file(arg: &Arg) -> Option<Effect> {
 
 /// Returns a read of a file's content.
 pub fn content(arg: &Arg) -> Effect {
-    Effect::Read(Read {
+    Effect::Read(FileRead {
         path: arg.clone(),
         content: true,
         walks: false,
@@ -221,7 +221,7 @@ pub fn content(arg: &Arg) -> Effect {
 
 /// Returns a read of a file's names and dates.
 pub fn names(arg: &Arg) -> Effect {
-    Effect::Read(Read {
+    Effect::Read(FileRead {
         path: arg.clone(),
         content: false,
         walks: false,
@@ -230,7 +230,7 @@ pub fn names(arg: &Arg) -> Effect {
 
 /// Returns a read of the content of everything below a path.
 pub fn tree(arg: &Arg) -> Effect {
-    Effect::Read(Read {
+    Effect::Read(FileRead {
         path: arg.clone(),
         content: true,
         walks: true,
@@ -239,7 +239,7 @@ pub fn tree(arg: &Arg) -> Effect {
 
 /// Returns a read of the names of everything below a path.
 pub fn names_below(arg: &Arg) -> Effect {
-    Effect::Read(Read {
+    Effect::Read(FileRead {
         path: arg.clone(),
         content: false,
         walks: true,
@@ -248,7 +248,7 @@ pub fn names_below(arg: &Arg) -> Effect {
 
 /// Returns a write of a file.
 pub fn written(arg: &Arg, how: WriteKind) -> Effect {
-    Effect::Write(Write {
+    Effect::Write(FileWrite {
         path: arg.clone(),
         how,
     })
@@ -263,18 +263,18 @@ pub fn is_no_file(arg: &Arg) -> bool {
 }
 
 /// Evaluates the arguments with a table.
-pub fn judge(spec: &'static Spec, argv: &[Arg]) -> CommandFinding {
+pub fn judge(spec: &'static CommandSpec, argv: &[Arg]) -> CommandFinding {
     let parsed = parse(spec, argv);
     let finding = match spec.does {
-        Does::Own(own) => own(&parsed),
-        Does::Read | Does::Change(_) | Does::Unsure(_) => parsed.finding(spec.operands),
+        CommandEffect::Own(own) => own(&parsed),
+        CommandEffect::Read | CommandEffect::Change(_) | CommandEffect::Unsure(_) => parsed.finding(spec.operands),
     };
     parsed.admit_hidden(finding)
 }
 
 /// Parses the arguments. Never fails: an argument that is not in the table is recorded as a
 /// problem, and parsing continues, so that no path after it is missed.
-pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> ParsedArguments<'a> {
+pub fn parse<'a>(spec: &'static CommandSpec, argv: &'a [Arg]) -> ParsedArguments<'a> {
     let mut parsed = ParsedArguments {
         spec,
         argv,
@@ -291,7 +291,7 @@ pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> ParsedArguments<'a> {
         // In practice, a pattern that begins with a dash matches no file and is passed on as an
         // option.
         let dashed = match &arg.value {
-            Value::Glob(text) if !spec.strict && text.starts_with('-') => Some(text.as_str()),
+            ArgValue::Glob(text) if !spec.strict && text.starts_with('-') => Some(text.as_str()),
             _ => None,
         };
         let Some(text) = arg.text().or(dashed) else {
@@ -300,7 +300,7 @@ pub fn parse<'a>(spec: &'static Spec, argv: &'a [Arg]) -> ParsedArguments<'a> {
                     "what an expansion gives may be an option that does harm",
                     arg.span,
                 );
-            } else if let Value::Unknown { prefix, .. } = &arg.value
+            } else if let ArgValue::Unknown { prefix, .. } = &arg.value
                 && prefix.starts_with('-')
             {
                 parsed.doubt("an option holds an expansion", arg.span);
@@ -347,7 +347,7 @@ impl<'a> ParsedArguments<'a> {
         }
     }
 
-    fn give(&mut self, listed: Listed, value: Option<Arg>, span: Span) {
+    fn give(&mut self, listed: OptionEntry, value: Option<Arg>, span: Span) {
         self.options.push(GivenOption {
             name: listed.name,
             value,
@@ -360,7 +360,7 @@ impl<'a> ParsedArguments<'a> {
     /// Parses an argument such as `-n$count` or `--lines=$count`, where only the option's value is
     /// an expansion. Returns `false` for any other argument.
     fn holds_value(&mut self, arg: &Arg) -> bool {
-        let Value::Unknown { prefix, one } = &arg.value else {
+        let ArgValue::Unknown { prefix, one } = &arg.value else {
             return false;
         };
         if !prefix.starts_with('-') || (self.spec.strict && !one) {
@@ -400,7 +400,7 @@ impl<'a> ParsedArguments<'a> {
         for flag in flags {
             self.give(flag, None, arg.span);
         }
-        let value = Value::Unknown {
+        let value = ArgValue::Unknown {
             prefix: value.to_owned(),
             one: *one,
         };
@@ -413,7 +413,7 @@ impl<'a> ParsedArguments<'a> {
     }
 
     /// Reads the value of an option that takes the next argument.
-    fn next_value(&mut self, listed: Listed, arg: &Arg, rest: &mut std::slice::Iter<'a, Arg>) {
+    fn next_value(&mut self, listed: OptionEntry, arg: &Arg, rest: &mut std::slice::Iter<'a, Arg>) {
         let value = rest.next();
         match value {
             None => self.doubt(format!("{} lacks its value", listed.name), arg.span),
@@ -422,7 +422,7 @@ impl<'a> ParsedArguments<'a> {
             Some(value)
                 if value.text().is_none()
                     && self.spec.strict
-                    && !matches!(value.value, Value::Unknown { one: true, .. }) =>
+                    && !matches!(value.value, ArgValue::Unknown { one: true, .. }) =>
             {
                 self.doubt(
                     format!("the value of {} is not certain", listed.name),
@@ -499,7 +499,7 @@ impl<'a> ParsedArguments<'a> {
 
 /// Finds a long option by its full name or by a unique abbreviation. An abbreviation that also fits
 /// an option missing from the table is ambiguous for the program too, which then does nothing.
-fn find_long(spec: &'static Spec, name: &str) -> Option<Listed> {
+fn find_long(spec: &'static CommandSpec, name: &str) -> Option<OptionEntry> {
     if let Some(exact) = listed(spec).find(|listed| listed.name == name) {
         return Some(exact);
     }
@@ -514,14 +514,14 @@ fn find_long(spec: &'static Spec, name: &str) -> Option<Listed> {
     }
 }
 
-fn find_short(spec: &'static Spec, letter: char) -> Option<Listed> {
+fn find_short(spec: &'static CommandSpec, letter: char) -> Option<OptionEntry> {
     let mut buffer = [0; 4];
     let letter: &str = letter.encode_utf8(&mut buffer);
     listed(spec).find(|listed| listed.name.strip_prefix('-') == Some(letter))
 }
 
 /// Returns every option of a table. Bundled short flags are returned one by one.
-fn listed(spec: &'static Spec) -> impl Iterator<Item = Listed> {
+fn listed(spec: &'static CommandSpec) -> impl Iterator<Item = OptionEntry> {
     let refused = spec
         .refused
         .iter()
@@ -531,22 +531,22 @@ fn listed(spec: &'static Spec) -> impl Iterator<Item = Listed> {
 
 fn words(
     options: &'static str,
-    refused: Option<&'static Refused>,
+    refused: Option<&'static UnsafeOption>,
     style: OptionStyle,
-) -> impl Iterator<Item = Listed> {
+) -> impl Iterator<Item = OptionEntry> {
     options.split_ascii_whitespace().flat_map(move |word| {
         let (name, arity, role) = if let Some(name) = word.strip_suffix("=?") {
-            (name, Arity::Attached, Role::Text)
+            (name, Arity::Attached, OptionValueRole::Text)
         } else if let Some(name) = word.strip_suffix('?') {
-            (name, Arity::Attached, Role::Text)
+            (name, Arity::Attached, OptionValueRole::Text)
         } else if let Some(name) = word.strip_suffix([':', '=']) {
-            (name, Arity::Required, Role::Text)
+            (name, Arity::Required, OptionValueRole::Text)
         } else if let Some(name) = word.strip_suffix('<') {
-            (name, Arity::Required, Role::Read)
+            (name, Arity::Required, OptionValueRole::Read)
         } else if let Some(name) = word.strip_suffix('>') {
-            (name, Arity::Required, Role::Written)
+            (name, Arity::Required, OptionValueRole::Written)
         } else {
-            (word, Arity::Flag, Role::Text)
+            (word, Arity::Flag, OptionValueRole::Text)
         };
         let bundle = arity == Arity::Flag
             && style != OptionStyle::Words
@@ -561,13 +561,13 @@ fn words(
             "{word}: only one letter takes a value"
         );
         let letters: &'static str = if bundle { &name[1..] } else { "" };
-        let one = (!bundle).then_some(Listed {
+        let one = (!bundle).then_some(OptionEntry {
             name,
             arity,
             role,
             refused,
         });
-        let several = letters.char_indices().map(move |(at, letter)| Listed {
+        let several = letters.char_indices().map(move |(at, letter)| OptionEntry {
             name: short(&letters[at..at + letter.len_utf8()]),
             arity,
             role,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::commands::spec::{runs, writes};
 
-static SORT: Spec = Spec::reads(
+static SORT: CommandSpec = CommandSpec::reads(
     "sort",
     "-bdfgiMhnRrVcCmsuz -k: -t: -S: --key= --field-separator= --reverse --unique --check=? --parallel= -#",
 )
@@ -24,7 +24,7 @@ fn argv(words: &[&str]) -> Vec<Arg> {
             match word.strip_prefix('$') {
                 Some(_) => Arg {
                     span,
-                    value: Value::Unknown {
+                    value: ArgValue::Unknown {
                         prefix: String::new(),
                         one: false,
                     },
@@ -88,11 +88,11 @@ fn options_are_read_as_the_program_reads_them() {
 
 #[test]
 fn an_expansion_may_be_the_value_of_an_option() {
-    static HEAD: Spec = Spec::reads("head", "-q -n: --lines=");
-    static TAIL: Spec = Spec::reads("tail", "-n: -#");
+    static HEAD: CommandSpec = CommandSpec::reads("head", "-q -n: --lines=");
+    static TAIL: CommandSpec = CommandSpec::reads("tail", "-n: -#");
     let unknown = |prefix: &str, one| Arg {
         span: Span { start: 0, end: 1 },
-        value: Value::Unknown {
+        value: ArgValue::Unknown {
             prefix: prefix.to_owned(),
             one,
         },

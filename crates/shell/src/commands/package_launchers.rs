@@ -10,7 +10,7 @@ use super::{
     wrappers::starting,
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     effect::{CommandFinding, EffectVerdict},
 };
 
@@ -324,8 +324,8 @@ pub(super) fn with_command(name: &str, argv: &[Arg], finding: CommandFinding) ->
 /// Returns whether an argument of make contains makefile text: `--eval`, `-E`, and their abbreviations.
 fn is_makefile_text(word: &Arg) -> bool {
     let text = match &word.value {
-        Value::Literal(text) | Value::Braced(text) => text,
-        Value::Unknown { prefix, .. } | Value::Glob(prefix) => prefix,
+        ArgValue::Literal(text) | ArgValue::Braced(text) => text,
+        ArgValue::Unknown { prefix, .. } | ArgValue::Glob(prefix) => prefix,
     };
     let short = text.starts_with('-') && !text.starts_with("--");
     text.starts_with("--ev") || (short && text.contains('E'))
@@ -380,8 +380,8 @@ impl<'a> Invocation<'a> {
         if grammar.operand_form == OperandForm::AfterAssignments {
             let assigns = |word: &&Arg| {
                 let text = match &word.value {
-                    Value::Literal(text) | Value::Braced(text) => text,
-                    Value::Unknown { prefix, .. } | Value::Glob(prefix) => prefix,
+                    ArgValue::Literal(text) | ArgValue::Braced(text) => text,
+                    ArgValue::Unknown { prefix, .. } | ArgValue::Glob(prefix) => prefix,
                 };
                 text.contains('=')
             };
@@ -452,7 +452,7 @@ impl<'a> Invocation<'a> {
             OperandForm::Texts => self.command.into_iter().fold(finding, runs_text),
             OperandForm::Prefixed => {
                 let mut words: Vec<Arg> = self.command.into_iter().cloned().collect();
-                if let Some(Value::Literal(text)) = words.first_mut().map(|word| &mut word.value)
+                if let Some(ArgValue::Literal(text)) = words.first_mut().map(|word| &mut word.value)
                     && let Some((_, command)) = text.rsplit_once(':')
                 {
                     *text = command.to_owned();

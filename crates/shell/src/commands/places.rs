@@ -1,6 +1,6 @@
 //! Paths that a command builds from its operands.
 
-use crate::arg::{Arg, Value};
+use crate::arg::{Arg, ArgValue};
 
 /// Returns the path of a name in a directory.
 pub(super) fn joined(folder: &Arg, name: &Arg) -> Arg {
@@ -13,14 +13,14 @@ pub(super) fn joined(folder: &Arg, name: &Arg) -> Arg {
         (false, false) => format!("{base}/{name}"),
     };
     let value = match &name.value {
-        Value::Literal(text) => Value::Literal(path(text)),
-        Value::Braced(text) => Value::Braced(path(text)),
-        Value::Glob(text) => Value::Glob(path(text)),
-        Value::Unknown { prefix, one } if prefix.is_empty() => Value::Unknown {
+        ArgValue::Literal(text) => ArgValue::Literal(path(text)),
+        ArgValue::Braced(text) => ArgValue::Braced(path(text)),
+        ArgValue::Glob(text) => ArgValue::Glob(path(text)),
+        ArgValue::Unknown { prefix, one } if prefix.is_empty() => ArgValue::Unknown {
             prefix: String::new(),
             one: *one,
         },
-        Value::Unknown { prefix, one } => Value::Unknown {
+        ArgValue::Unknown { prefix, one } => ArgValue::Unknown {
             prefix: path(prefix),
             one: *one,
         },
@@ -45,22 +45,22 @@ pub(super) fn placed(folder: &Arg, source: &Arg) -> Arg {
             .to_owned()
     };
     let name = match &source.value {
-        Value::Literal(text) | Value::Braced(text) => Value::Literal(last(text)),
-        Value::Glob(text) => match last(text) {
-            name if name.contains(['*', '?', '[']) => Value::Glob(name),
-            name => Value::Literal(name),
+        ArgValue::Literal(text) | ArgValue::Braced(text) => ArgValue::Literal(last(text)),
+        ArgValue::Glob(text) => match last(text) {
+            name if name.contains(['*', '?', '[']) => ArgValue::Glob(name),
+            name => ArgValue::Literal(name),
         },
         // The unknown part may contain the last slash.
-        Value::Unknown { one, .. } => {
+        ArgValue::Unknown { one, .. } => {
             let prefix = format!("{}/", base.trim_end_matches('/'));
             return Arg {
                 span: source.span,
-                value: Value::Unknown { prefix, one: *one },
+                value: ArgValue::Unknown { prefix, one: *one },
             };
         }
     };
     match &name {
-        Value::Literal(text) if matches!(text.as_str(), "" | "." | "..") => folder.clone(),
+        ArgValue::Literal(text) if matches!(text.as_str(), "" | "." | "..") => folder.clone(),
         _ => joined(
             folder,
             &Arg {
@@ -95,9 +95,9 @@ mod tests {
 
     fn shown(arg: &Arg) -> String {
         match &arg.value {
-            Value::Literal(text) | Value::Braced(text) => text.clone(),
-            Value::Glob(text) => format!("glob({text})"),
-            Value::Unknown { prefix, .. } => format!("{prefix}$"),
+            ArgValue::Literal(text) | ArgValue::Braced(text) => text.clone(),
+            ArgValue::Glob(text) => format!("glob({text})"),
+            ArgValue::Unknown { prefix, .. } => format!("{prefix}$"),
         }
     }
 

@@ -4,10 +4,10 @@
 use super::{
     options::{ParsedArguments, judge, names},
     shells::worse,
-    spec::{CommandEntry, Operands, Spec, doubts, runs, writes},
+    spec::{CommandEntry, Operands, CommandSpec, doubts, runs, writes},
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     effect::{CommandFinding, Effect},
 };
 
@@ -15,40 +15,40 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Own("expr yes sleep factor", |_| {
         CommandFinding::read_only("it only prints")
     }),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "seq",
         "-f: -s: -t: -w --format= --separator= --terminator= --equal-width --help --version -#",
     )),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "numfmt",
         "-d: -z --debug --delimiter= --field= --format= --from= --from-unit= --grouping \
          --header=? --invalid= --padding= --round= --suffix= --to= --to-unit= --unit-separator= \
          --zero-terminated --help --version -#",
     )),
-    CommandEntry::Spec(&Spec::prints("jot", "-cnr -b: -w: -s: -p:")),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints("jot", "-cnr -b: -w: -s: -p:")),
+    CommandEntry::Spec(&CommandSpec::prints(
         "cal ncal",
         "-31hjyJeopwSMCNbsYvV -A: -B: -d: -m: -n: -H: -W: -# --one --three --year --months= \
          --monday --sunday --julian --week=? --color=? --help --version",
     )),
     CommandEntry::Own("date", date),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "uname",
         "-asnrvmpio --all --kernel-name --nodename --kernel-release --kernel-version --machine \
          --processor --hardware-platform --operating-system --help --version",
     )),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "arch whoami groups logname hostid users clear uuidgen mcookie runlevel",
         "-hVrx --help --version --random",
     )),
-    CommandEntry::Spec(&Spec::prints("nproc", "--all --ignore= --help --version")),
-    CommandEntry::Spec(&Spec::prints("tty", "-s --silent --quiet --help --version")),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints("nproc", "--all --ignore= --help --version")),
+    CommandEntry::Spec(&CommandSpec::prints("tty", "-s --silent --quiet --help --version")),
+    CommandEntry::Spec(&CommandSpec::prints(
         "id",
         "-aZgGnruzpPF --context --group --groups --name --real --user --zero --help --version",
     )),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "who",
             "-abdHlmpqrstTuw --all --boot --count --dead --heading --ips --login --message --mesg \
              --process --runlevel --short --time --users --writable --help --version",
@@ -61,63 +61,63 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             })
         }),
     ),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "w",
         "-husfoicpV --no-header --no-current --short --from --old-style --ip-addr --pids \
          --container --terminal --help --version",
     )),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "last lastb",
         "-aFiRwxhV -f< -n: -s: -t: -p: --hostlast --file< --fulltimes --ip --limit= --nohostname \
          --since= --until= --present= --fullnames --system --time-format= --tab-separated --help \
          --version -#",
     )),
     CommandEntry::Spec(
-        &Spec::prints("lastlog", "-b: -h -t: -u: --before= --time= --user= --help")
+        &CommandSpec::prints("lastlog", "-b: -h -t: -u: --before= --time= --user= --help")
             .refusing(&[writes("-C -S --clear --set", "changes the log")])
             .strict(),
     ),
-    CommandEntry::Spec(&Spec::prints("pinky", "-lbhpfwiqs --help --version")),
-    CommandEntry::Spec(&Spec::prints("printenv", "-0 --null --help --version")),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints("pinky", "-lbhpfwiqs --help --version")),
+    CommandEntry::Spec(&CommandSpec::prints("printenv", "-0 --null --help --version")),
+    CommandEntry::Spec(&CommandSpec::prints(
         "locale",
         "-amckvV --all-locales --charmaps --category-name --keyword-name --verbose --help --usage \
          --version",
     )),
-    CommandEntry::Spec(&Spec::prints("getconf", "-a --help --version").strict()),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::prints("getconf", "-a --help --version").strict()),
+    CommandEntry::Spec(&CommandSpec::reads(
         "dircolors",
         "-bcp --sh --bourne-shell --csh --c-shell --print-database --print-ls-colors --help \
          --version",
     )),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "lsb_release",
         "-vidrcash --version --id --description --release --codename --all --short --help",
     )),
-    CommandEntry::Spec(&Spec::prints("sensors", "-uAjfhvn --help --version").strict()),
+    CommandEntry::Spec(&CommandSpec::prints("sensors", "-uAjfhvn --help --version").strict()),
     CommandEntry::Spec(&HOSTNAME),
     CommandEntry::Spec(
-        &Spec::prints("dnsdomainname domainname nisdomainname ypdomainname", "")
+        &CommandSpec::prints("dnsdomainname domainname nisdomainname ypdomainname", "")
             .strict()
             .judged(|parsed| sets(parsed, "it sets a name of the machine")),
     ),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "getent",
             "-Ai --no-addrconfig --no-idn --help --usage --version -V",
         )
         .strict()
         .judged(getent),
     ),
-    CommandEntry::Spec(&Spec::prints("tput", "-T: -Vx").strict().judged(tput)),
+    CommandEntry::Spec(&CommandSpec::prints("tput", "-T: -Vx").strict().judged(tput)),
     CommandEntry::Spec(
-        &Spec::prints("stty", "-ag --all --save -F< --file< --help --version")
+        &CommandSpec::prints("stty", "-ag --all --save -F< --file< --help --version")
             .strict()
             .judged(stty),
     ),
     CommandEntry::Spec(&MAN),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "apropos whatis",
             "-dvrwealV -s: -m: -L: --debug --verbose --regex --wildcard --exact --and --long \
              --sections= --section= --systems= --locale= --help --usage --version",
@@ -125,7 +125,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .strict(),
     ),
     CommandEntry::Spec(
-        &Spec::prints("resize tset reset setterm", "")
+        &CommandSpec::prints("resize tset reset setterm", "")
             .strict()
             .judged(|parsed| {
                 worse(
@@ -136,7 +136,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     ),
 ];
 
-static HOSTNAME: Spec = Spec::prints(
+static HOSTNAME: CommandSpec = CommandSpec::prints(
     "hostname",
     "-adfiIsvV --alias --domain --fqdn --long --ip-address --all-ip-addresses --short --verbose \
      --help --version",
@@ -149,7 +149,7 @@ static HOSTNAME: Spec = Spec::prints(
 .strict()
 .judged(|parsed| sets(parsed, "it sets the name of the machine"));
 
-static MAN: Spec = Spec::prints(
+static MAN: CommandSpec = CommandSpec::prints(
     "man",
     "-fkKwWaiIdDV7 -s: -S: -e: -L: -E: -R: --whatis --apropos --global-apropos --where --path \
      --location --where-cat --location-cat --all --ignore-case --match-case --regex --wildcard \
@@ -195,7 +195,7 @@ fn sets(parsed: &ParsedArguments<'_>, what: &'static str) -> CommandFinding {
 
 /// An operand that is not a format sets the clock. An expansion inside a format cannot.
 fn date(argv: &[Arg]) -> CommandFinding {
-    static DATE: Spec = Spec::prints(
+    static DATE: CommandSpec = CommandSpec::prints(
         "date",
         "-d: -f< -I? -R -u -r: --date= --debug --file< --iso-8601=? --resolution --rfc-email \
          --rfc-822 --rfc-2822 --rfc-3339= --reference= --utc --universal --uct --help --version",
@@ -219,7 +219,7 @@ fn date(argv: &[Arg]) -> CommandFinding {
     let words: Vec<Arg> = argv
         .iter()
         .map(|arg| match &arg.value {
-            Value::Unknown { prefix, one: true } if prefix.starts_with('+') => {
+            ArgValue::Unknown { prefix, one: true } if prefix.starts_with('+') => {
                 Arg::literal("+", arg.span)
             }
             _ => arg.clone(),

@@ -4,7 +4,7 @@
 use super::{
     options::{ParsedArguments, written},
     shells::{opaque, runs_text, worse},
-    spec::{CommandEntry, Operands, OptionStyle, Spec},
+    spec::{CommandEntry, Operands, OptionStyle, CommandSpec},
     wrappers::starting,
 };
 use crate::{
@@ -95,8 +95,8 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     ),
 ];
 
-const fn other(names: &'static str, options: &'static str) -> Spec {
-    Spec::reads(names, options).style(OptionStyle::Posix)
+const fn other(names: &'static str, options: &'static str) -> CommandSpec {
+    CommandSpec::reads(names, options).style(OptionStyle::Posix)
 }
 
 fn rights(parsed: &ParsedArguments<'_>) -> CommandFinding {

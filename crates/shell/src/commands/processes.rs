@@ -3,17 +3,17 @@
 use super::{
     options::{names, names_below},
     shells::worse,
-    spec::{CommandEntry, Operands, Spec, writes},
+    spec::{CommandEntry, Operands, CommandSpec, writes},
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     effect::{CommandFinding, Effect},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Own("ps", ps),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "top",
             "-bciHSsO1hV -w? -n: -d: -o: -p: -u: -U: -E: -e: --batch-mode --cmdline-toggle \
              --delay= --scale-summary-mem= --scale-task-mem= --threads-show --idle-toggle \
@@ -42,7 +42,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             }
         }),
     ),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "pgrep",
         "-lavwcfinoxLAhVH -d: -g: -G: -O: -P: -s: -t: -u: -U: -F< -r: --delimiter= --list-name \
          --list-full --inverse --lightweight --count --full --pgroup= --group= --ignore-case \
@@ -50,17 +50,17 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
          --pidfile< --logpidfile --runstates= --ignore-ancestors --cgroup= --env= --ns= --nslist= \
          --quiet --help --version",
     )),
-    CommandEntry::Spec(&Spec::prints("pidof", "-scnqxzhVtw -d: -o: -S:")),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints("pidof", "-scnqxzhVtw -d: -o: -S:")),
+    CommandEntry::Spec(&CommandSpec::prints(
         "pstree",
         "-aAcgGhlnpsStTuUVZ -C: -H: -N: --arguments --ascii --compact-not --color= --show-pgids \
          --vt100 --highlight-all --highlight-pid= --long --numeric-sort --ns-sort= --show-pids \
          --show-parents --ns-changes --thread-names --hide-threads --uid-changes --unicode \
          --version --security-context --help",
     )),
-    CommandEntry::Spec(&Spec::prints("pwdx", "-hV --help --version")),
+    CommandEntry::Spec(&CommandSpec::prints("pwdx", "-hV --help --version")),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "pmap",
             "-xXdqphV -A: --extended --device --quiet --show-path --range= --help --version",
         )
@@ -71,7 +71,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .strict(),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "fuser",
             "-acfIlmMsuvwV46 -n: --all --inode --list-signals --mount --ismountpoint --namespace= \
              --silent --user --verbose --writeonly --version --ipv4 --ipv6",
@@ -184,13 +184,13 @@ fn ps(argv: &[Arg]) -> CommandFinding {
             }
         }
         match value.map(|value| value.value) {
-            Some(Value::Literal(text) | Value::Braced(text))
+            Some(ArgValue::Literal(text) | ArgValue::Braced(text))
                 if columns && text.to_lowercase().contains("env") =>
             {
                 return secret(word);
             }
-            Some(Value::Literal(_) | Value::Braced(_)) | None => {}
-            Some(Value::Unknown { one: true, .. }) if !columns => {}
+            Some(ArgValue::Literal(_) | ArgValue::Braced(_)) | None => {}
+            Some(ArgValue::Unknown { one: true, .. }) if !columns => {}
             Some(_) => return unread(word),
         }
     }
@@ -307,7 +307,7 @@ fn kill(argv: &[Arg]) -> CommandFinding {
                 .all(|byte| byte.is_ascii_digit())
         })
     };
-    let one = |word: &&Arg| matches!(word.value, Value::Unknown { one: true, .. });
+    let one = |word: &&Arg| matches!(word.value, ArgValue::Unknown { one: true, .. });
     let certain = pids.iter().filter(plain).count();
     let uncertain = pids.iter().filter(one).count();
     // Two uncertain arguments could be another signal and a process.

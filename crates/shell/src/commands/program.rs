@@ -6,14 +6,14 @@
 use std::borrow::Cow;
 
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     ast::Span,
-    effect::{CommandFinding, Cover, Effect, Read, Start, Write, WriteKind},
+    effect::{CommandFinding, RuleCoverage, Effect, FileRead, StartedProgram, FileWrite, WriteKind},
 };
 
 /// An act of a program beyond printing. `None` means that the target is only known at run time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum ScriptAct {
     /// Reads a file.
     Read(Option<String>),
     /// Writes a file.
@@ -28,7 +28,7 @@ pub(super) enum Act {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ScriptProgram {
     /// The program's acts, as far as it could be parsed.
-    pub(super) acts: Vec<Act>,
+    pub(super) acts: Vec<ScriptAct>,
     /// The reason why the program could not be parsed to its end, phrased to follow "because".
     pub(super) doubt: Option<Cow<'static, str>>,
 }
@@ -37,14 +37,14 @@ impl ScriptProgram {
     /// Merges the finding of the options (if they are not read-only) with the effects of the
     /// program.
     pub(super) fn judge(self, options: Option<CommandFinding>, span: Span) -> CommandFinding {
-        let runs = self.acts.iter().any(|act| matches!(act, Act::Run(_)));
+        let runs = self.acts.iter().any(|act| matches!(act, ScriptAct::Run(_)));
         let own = if runs {
             Some(CommandFinding::unknown("its program starts commands").at(span))
-        } else if self.acts.iter().any(|act| matches!(act, Act::Write(_))) {
+        } else if self.acts.iter().any(|act| matches!(act, ScriptAct::Write(_))) {
             Some(CommandFinding::mutating("its program writes files").at(span))
-        } else if self.acts.iter().any(|act| matches!(act, Act::Contact(_))) {
+        } else if self.acts.iter().any(|act| matches!(act, ScriptAct::Contact(_))) {
             Some(CommandFinding::unknown("it contacts a host").at(span))
-        } else if self.acts.contains(&Act::Read(None)) {
+        } else if self.acts.contains(&ScriptAct::Read(None)) {
             Some(CommandFinding::unknown("its program chooses the files it reads").at(span))
         } else {
             self.doubt
@@ -63,20 +63,20 @@ impl ScriptProgram {
         }
         for act in self.acts {
             match act {
-                Act::Read(path) => finding.effects.push(Effect::Read(Read {
+                ScriptAct::Read(path) => finding.effects.push(Effect::Read(FileRead {
                     path: file(path, span),
                     content: true,
                     walks: false,
                 })),
-                Act::Write(path) => finding.effects.push(Effect::Write(Write {
+                ScriptAct::Write(path) => finding.effects.push(Effect::Write(FileWrite {
                     path: file(path, span),
                     how: WriteKind::OptionWrite,
                 })),
-                Act::Run(Some(line)) => {
-                    finding.starts.push(Start::Script(Arg::literal(line, span)));
+                ScriptAct::Run(Some(line)) => {
+                    finding.starts.push(StartedProgram::Script(Arg::literal(line, span)));
                 }
-                Act::Contact(host) => finding.effects.push(Effect::Net(host)),
-                Act::Run(None) => finding.effects.push(Effect::Opaque(Cow::Borrowed(
+                ScriptAct::Contact(host) => finding.effects.push(Effect::Net(host)),
+                ScriptAct::Run(None) => finding.effects.push(Effect::Opaque(Cow::Borrowed(
                     "its program makes the commands that it starts",
                 ))),
             }
@@ -86,7 +86,7 @@ impl ScriptProgram {
 }
 
 fn is_exact(finding: &CommandFinding) -> bool {
-    finding.cover == Cover::Exact
+    finding.cover == RuleCoverage::Exact
 }
 
 fn file(path: Option<String>, span: Span) -> Arg {
@@ -94,7 +94,7 @@ fn file(path: Option<String>, span: Span) -> Arg {
         Some(path) => Arg::literal(path, span),
         None => Arg {
             span,
-            value: Value::Unknown {
+            value: ArgValue::Unknown {
                 prefix: String::new(),
                 one: true,
             },

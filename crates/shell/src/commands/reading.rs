@@ -3,60 +3,60 @@
 use super::{
     options::{ParsedArguments, content, is_no_file, judge, written},
     shells::worse,
-    spec::{CommandEntry, Operands, Spec, doubts, runs, writes},
+    spec::{CommandEntry, Operands, CommandSpec, doubts, runs, writes},
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     effect::{CommandFinding, WriteKind},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "cat",
         "-AbeEnstTuv --show-all --number-nonblank --show-ends --number --squeeze-blank \
          --show-tabs --show-nonprinting --help --version",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "head",
         "-c: -n: -qvz --bytes= --lines= --quiet --silent --verbose --zero-terminated --help \
          --version -#",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "tail",
         "-c: -n: -s: -fFqrvz --bytes= --lines= --follow=? --max-unchanged-stats= --pid= --quiet \
          --silent --retry --sleep-interval= --verbose --zero-terminated --debug --help --version \
          -#",
     )),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "wc",
             "-cmlLw --bytes --chars --lines --max-line-length --words --files0-from< --total= \
              --debug --help --version",
         )
         .judged(listed),
     ),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "nl",
         "-b: -d: -f: -h: -i: -l: -n: -p -s: -v: -w: --body-numbering= --section-delimiter= \
          --footer-numbering= --header-numbering= --line-increment= --join-blank-lines= \
          --number-format= --no-renumber --number-separator= --starting-line-number= \
          --number-width= --help --version",
     )),
-    CommandEntry::Spec(&Spec::reads("rev", "-hV0 --help --version --zero")),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads("rev", "-hV0 --help --version --zero")),
+    CommandEntry::Spec(&CommandSpec::reads(
         "tac",
         "-br -s: --before --regex --separator= --help --version",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "cut",
         "-b: -c: -d: -f: -nsz -F: -O: --bytes= --characters= --delimiter= --fields= --complement \
          --only-delimited --output-delimiter= --zero-terminated --help --version",
     )),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "tr",
         "-cCdst --complement --delete --squeeze-repeats --truncate-set1 --help --version",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "column",
         "-t -n: -O: -N: -C: -l: -E: -d -e -H: -R: -T: -W: -L -J -r: -i: -p: -c: -o: -s: -S: \
          -xhVmK --table --table-name= --table-order= --table-columns= --table-column= \
@@ -66,38 +66,38 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
          --tree-id= --tree-parent= --output-width= --output-separator= --separator= \
          --input-separator= --fillrows --use-spaces= --color=? --help --version",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "paste",
         "-d: -sz --delimiters= --serial --zero-terminated --help --version",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "join",
         "-a: -e: -i -j: -o: -t: -v: -1: -2: -z --ignore-case --check-order --nocheck-order \
          --header --zero-terminated --help --version",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "comm",
         "-123z --check-order --nocheck-order --output-delimiter= --total --zero-terminated --help \
          --version",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "fold",
         "-bsc -w: --bytes --characters --spaces --width= --help --version -#",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "fmt",
         "-cstu -p: -w: -g: --crown-margin --prefix= --split-only --tagged-paragraph \
          --uniform-spacing --width= --goal= --help --version -#",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "expand",
         "-i -t: --initial --tabs= --help --version -#",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "unexpand",
         "-a -t: --all --first-only --tabs= --help --version -#",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "pr",
         "-acdFfJmrtTv -D: -e? -h: -i? -l: -n? -N: -o: -s? -S? -w: -W: --pages= --columns= \
          --across --show-control-chars --double-space --date-format= --expand-tabs=? --form-feed \
@@ -106,49 +106,49 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
          --omit-header --omit-pagination --show-nonprinting --width= --page-width= --help \
          --version -#",
     )),
-    CommandEntry::Spec(&Spec::reads("tsort", "-w --help --version")),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads("tsort", "-w --help --version")),
+    CommandEntry::Spec(&CommandSpec::reads(
         "od",
         "-A: -j: -N: -S: -t: -v -w? -abcdfilosxBDeFhHILOX --address-radix= --endian= \
          --skip-bytes= --read-bytes= --strings=? --format= --output-duplicates --width=? \
          --traditional --help --version",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "hexdump hd",
         "-bcCdoxvhVX -L? -e: -f< -n: -s: --one-byte-octal --one-byte-hex --one-byte-char \
          --canonical --two-bytes-decimal --two-bytes-octal --two-bytes-hex --color=? --format= \
          --format-file< --length= --skip= --no-squeezing --help --version",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "sha1sum sha224sum sha256sum sha384sum sha512sum md5sum b2sum b3sum",
         "-bctzw -l: --binary --check --tag --text --zero --ignore-missing --quiet --status \
          --strict --warn --length= --help --version",
     )),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "cksum",
         "-a: -ctbzw -l: --algorithm= --check --length= --tag --untagged --zero --ignore-missing \
          --quiet --status --strict --warn --debug --raw --base64 --binary --text --help --version",
     )),
-    CommandEntry::Spec(&Spec::reads("sum", "-rs --sysv --help --version")),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads("sum", "-rs --sysv --help --version")),
+    CommandEntry::Spec(&CommandSpec::reads(
         "base64 base32 basenc",
         "-diD -w: --decode --ignore-garbage --wrap= --base64 --base64url --base58 --base32 \
          --base32hex --base16 --base2msbf --base2lsbf --z85 --help --version",
     )),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "col",
             "-bfphxvH -l: --no-backspaces --fine --pass --tabs --spaces --lines= --help --version",
         )
         .operands(Operands::None),
     ),
-    CommandEntry::Spec(&Spec::reads("colrm", "-hV --help --version").operands(Operands::Text)),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads("colrm", "-hV --help --version").operands(Operands::Text)),
+    CommandEntry::Spec(&CommandSpec::reads(
         "ul",
         "-t: -T: -ihV --terminal= --indicated --help --version",
     )),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "look",
             "-adfhV -t: --alternative --alphanum --ignore-case --terminate= --help --version",
         )
@@ -158,7 +158,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(&UNIQ),
     CommandEntry::Spec(&SHUF),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "ptx",
             "-AfGRr -b: -F: -g: -i: -M: -o: -O -S: -T -W: -w: --auto-reference --traditional \
              --ignore-case --references --width= --gap-size= --macro-name= --sentence-regexp= \
@@ -168,7 +168,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .judged(ptx),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "iconv",
             "-f: -t: -lcs --from-code= --to-code= --list --silent --verbose -V --help --usage \
              --version",
@@ -180,21 +180,21 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .strict(),
     ),
     CommandEntry::Own("xxd", xxd),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::reads(
         "bc",
         "-hilqswv --help --interactive --mathlib --quiet --standard --warn --version",
     )),
-    CommandEntry::Spec(&Spec::unsure(
+    CommandEntry::Spec(&CommandSpec::unsure(
         "dc",
         "a ! in what it calculates starts a shell",
     )),
-    CommandEntry::Spec(&Spec::unsure(
+    CommandEntry::Spec(&CommandSpec::unsure(
         "less more most zless zmore bzmore xzless xzmore pg",
         "a pager runs what its keys and options say",
     )),
 ];
 
-static SORT: Spec = Spec::reads(
+static SORT: CommandSpec = CommandSpec::reads(
     "sort",
     "-bdfgiMhnRrVcCmsuz -k: -S: -t: --ignore-leading-blanks --dictionary-order --ignore-case \
      --general-numeric-sort --ignore-nonprinting --month-sort --human-numeric-sort --numeric-sort \
@@ -213,7 +213,7 @@ static SORT: Spec = Spec::reads(
 .strict()
 .judged(listed);
 
-static UNIQ: Spec = Spec::reads(
+static UNIQ: CommandSpec = CommandSpec::reads(
     "uniq",
     "-cdDiuz -f: -s: -w: --count --repeated --all-repeated=? --skip-fields= --group=? \
      --ignore-case --skip-chars= --unique --zero-terminated --check-chars= --help --version -#",
@@ -221,7 +221,7 @@ static UNIQ: Spec = Spec::reads(
 .strict()
 .judged(|parsed| second_is_written(parsed, "its second operand is written"));
 
-static SHUF: Spec = Spec::reads(
+static SHUF: CommandSpec = CommandSpec::reads(
     "shuf",
     "-erz -i: -n: --echo --input-range= --head-count= --random-source< --repeat --zero-terminated \
      --help --version",
@@ -250,7 +250,7 @@ pub(super) fn listed(parsed: &ParsedArguments<'_>) -> CommandFinding {
 pub(super) fn unseen(list: &Arg) -> Arg {
     Arg {
         span: list.span,
-        value: Value::Unknown {
+        value: ArgValue::Unknown {
             prefix: String::new(),
             one: false,
         },
@@ -291,7 +291,7 @@ fn ptx(parsed: &ParsedArguments<'_>) -> CommandFinding {
 /// Analyzes `xxd`. It identifies an option by its first letter, accepts none after its first
 /// operand, and writes its second operand.
 fn xxd(argv: &[Arg]) -> CommandFinding {
-    static OPERANDS: Spec = Spec::reads("xxd", "")
+    static OPERANDS: CommandSpec = CommandSpec::reads("xxd", "")
         .strict()
         .judged(|parsed| second_is_written(parsed, "its second operand is written"));
     const NEXT: &[&str] = &[

@@ -3,10 +3,10 @@
 use super::{
     find::{here, names_below},
     options::{ParsedArguments, content, tree},
-    spec::{CommandEntry, Operands, Spec, runs},
+    spec::{CommandEntry, Operands, CommandSpec, runs},
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     effect::{CommandFinding, Effect},
 };
 
@@ -29,15 +29,15 @@ const GREP_OPTIONS: &str = "-EFGPiywxzsvVbnHhoqaIrRUuLlcTZ0123456789 -e: -f< -m:
      --after-context= --context= --group-separator= --no-group-separator --color=? --colour=? --binary \
      --unix-byte-offsets";
 
-static GREP: Spec = Spec::reads("grep egrep fgrep", GREP_OPTIONS).judged(grep);
+static GREP: CommandSpec = CommandSpec::reads("grep egrep fgrep", GREP_OPTIONS).judged(grep);
 
-static ZGREP: Spec = Spec::reads(
+static ZGREP: CommandSpec = CommandSpec::reads(
     "zgrep zegrep zfgrep bzgrep bzegrep bzfgrep xzgrep xzegrep xzfgrep",
     GREP_OPTIONS,
 )
 .judged(grep);
 
-static RG: Spec = Spec::reads(
+static RG: CommandSpec = CommandSpec::reads(
     "rg",
     "-sbcFLhivnNx.U0oPpqSaIuVHwl -A: -B: -C: -E: -f< -g: -M: -m: -d: -e: -r: -j: -t: -T: \
      --after-context= --auto-hybrid-regex --no-auto-hybrid-regex --before-context= --binary \
@@ -72,7 +72,7 @@ static RG: Spec = Spec::reads(
 .strict()
 .judged(ripgrep);
 
-static AG: Spec = Spec::reads(
+static AG: CommandSpec = CommandSpec::reads(
     "ag",
     "-cHlLo0aDfFiQsStuUvwhV -A? -B? -C? -G: -g: -m: -p< -W: --ackmate --after=? --before=? --context=? \
      --break --nobreak --count --color --nocolor --color-line-number= --color-match= --color-path= --column \
@@ -94,7 +94,7 @@ static AG: Spec = Spec::reads(
 .judged(ag_or_ack);
 
 /// A project's `.ackrc` cannot set an option that starts a program: ack refuses it.
-static ACK: Spec = Spec::reads(
+static ACK: CommandSpec = CommandSpec::reads(
     "ack ack-grep",
     "-fglLciSIvwQoHhs1PrRnk -m: -A: -B: -C? -p? -t: -T: --files-with-matches --files-without-matches --count \
      --ignore-case --smart-case --nosmart-case --no-smart-case --no-ignore-case --invert-match \
@@ -209,7 +209,7 @@ pub(super) fn places<'a>(
         Some(_) if no_pattern.iter().any(|name| parsed.has(name)) => false,
         Some(first) => !matches!(
             first.value,
-            Value::Glob(_) | Value::Unknown { one: false, .. }
+            ArgValue::Glob(_) | ArgValue::Unknown { one: false, .. }
         ),
     };
     operands[usize::from(one)..].to_vec()
@@ -218,7 +218,7 @@ pub(super) fn places<'a>(
 #[cfg(test)]
 mod tests {
     use crate::commands::testing::{assert_not_read_only, assert_read_only, effects, find};
-    use crate::effect::Cover;
+    use crate::effect::RuleCoverage;
 
     #[test]
     fn searching_is_harmless() {
@@ -319,6 +319,6 @@ mod tests {
         for (line, expected) in cases {
             assert_eq!(effects(line), expected, "{line}");
         }
-        assert_eq!(find("rg --pre x y").cover, Cover::Exact);
+        assert_eq!(find("rg --pre x y").cover, RuleCoverage::Exact);
     }
 }

@@ -5,17 +5,17 @@ mod script;
 use super::{
     options::{ParsedArguments, content},
     program::ScriptProgram,
-    spec::{CommandEntry, Operands, Spec, runs, writes},
+    spec::{CommandEntry, Operands, CommandSpec, runs, writes},
 };
 use crate::{
     arg::Arg,
     ast::Span,
-    effect::{CommandFinding, Effect, Write, WriteKind},
+    effect::{CommandFinding, Effect, FileWrite, WriteKind},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&SED)];
 
-static SED: Spec = Spec::reads(
+static SED: CommandSpec = CommandSpec::reads(
     "sed",
     "-nErsuzb -e: -l: --quiet --silent --regexp-extended --separate --unbuffered --null-data \
      --zero-terminated --binary --debug --sandbox --posix --follow-symlinks --line-length= \
@@ -68,7 +68,7 @@ fn sed(parsed: &ParsedArguments<'_>) -> CommandFinding {
             let backup = given.value.as_ref().and_then(Arg::text);
             let kept = backup.and_then(|suffix| backup_of(file, suffix));
             for path in [Some((*file).clone()), kept].into_iter().flatten() {
-                finding.effects.push(Effect::Write(Write {
+                finding.effects.push(Effect::Write(FileWrite {
                     path,
                     how: WriteKind::OptionWrite,
                 }));
@@ -102,7 +102,7 @@ mod tests {
     use crate::commands::testing::{
         assert_not_read_only, assert_read_only, effects, find, verdict,
     };
-    use crate::effect::{Cover, Start};
+    use crate::effect::{RuleCoverage, StartedProgram};
 
     #[test]
     fn scripts_that_print_are_harmless() {
@@ -258,19 +258,19 @@ mod tests {
     #[test]
     fn a_command_of_the_script_is_looked_at_on_its_own() {
         let finding = find("sed '1e touch x' f");
-        assert_eq!(finding.cover, Cover::Exact);
+        assert_eq!(finding.cover, RuleCoverage::Exact);
         for line in [
             "sed -f s f",
             "sed -f s -e 'w out' f",
             "sed -i s/a/b/e f",
             "sed v f",
         ] {
-            assert_eq!(find(line).cover, Cover::Exact, "{line}");
+            assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
         }
         for line in ["sed -i p f", "sed 'w out' f", "sed $script f"] {
-            assert_eq!(find(line).cover, Cover::Prefix, "{line}");
+            assert_eq!(find(line).cover, RuleCoverage::Prefix, "{line}");
         }
-        let [Start::Script(script)] = finding.starts.as_slice() else {
+        let [StartedProgram::Script(script)] = finding.starts.as_slice() else {
             panic!("{:?}", finding.starts);
         };
         assert!(script.is("touch x"));

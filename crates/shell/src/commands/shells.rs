@@ -2,11 +2,11 @@
 
 use super::{
     options::{ParsedArguments, content, judge},
-    spec::{CommandEntry, Operands, OptionStyle, Spec, doubts, runs},
+    spec::{CommandEntry, Operands, OptionStyle, CommandSpec, doubts, runs},
 };
 use crate::{
     arg::Arg,
-    effect::{CommandFinding, Effect, EffectVerdict, Start},
+    effect::{CommandFinding, Effect, EffectVerdict, StartedProgram},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[
@@ -25,25 +25,25 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
 const QUIET: &str =
     "-c -e -u -x -v -f -n -B -C -E -T -h -o: --norc --noprofile  --verbose --help --version";
 
-static BASH: Spec = Spec::reads("bash rbash", QUIET)
+static BASH: CommandSpec = CommandSpec::reads("bash rbash", QUIET)
     .refusing(REFUSED)
     .style(OptionStyle::Posix)
-    .judged(|parsed| shell(parsed, Dialect::Ours));
+    .judged(|parsed| shell(parsed, ShellDialect::Ours));
 
-static POSIX: Spec = Spec::reads("sh dash ash", QUIET)
+static POSIX: CommandSpec = CommandSpec::reads("sh dash ash", QUIET)
     .refusing(REFUSED)
     .style(OptionStyle::Posix)
-    .judged(|parsed| shell(parsed, Dialect::Posix));
+    .judged(|parsed| shell(parsed, ShellDialect::Posix));
 
-static OTHER: Spec = Spec::reads(
+static OTHER: CommandSpec = CommandSpec::reads(
     "zsh ksh mksh ksh93 pdksh fish csh tcsh elvish nu xonsh yash",
     QUIET,
 )
 .refusing(REFUSED)
 .style(OptionStyle::Posix)
-.judged(|parsed| shell(parsed, Dialect::Other));
+.judged(|parsed| shell(parsed, ShellDialect::Other));
 
-const REFUSED: &[super::spec::Refused] = &[
+const REFUSED: &[super::spec::UnsafeOption] = &[
     doubts("-l --login", "runs the profile files first"),
     doubts("-i --interactive", "runs the start-up files first"),
     doubts("-s", "runs what it reads"),
@@ -53,14 +53,14 @@ const REFUSED: &[super::spec::Refused] = &[
 
 /// The shell language of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Dialect {
+enum ShellDialect {
     Ours,
     /// POSIX shell, a subset of bash. It reads some bash syntax differently.
     Posix,
     Other,
 }
 
-fn shell(parsed: &ParsedArguments<'_>, dialect: Dialect) -> CommandFinding {
+fn shell(parsed: &ParsedArguments<'_>, dialect: ShellDialect) -> CommandFinding {
     let finding = parsed.finding(Operands::None);
     if parsed.has("--version") || parsed.has("--help") {
         return finding;
@@ -75,7 +75,7 @@ fn shell(parsed: &ParsedArguments<'_>, dialect: Dialect) -> CommandFinding {
         .first()
         .is_none_or(|first| first.text().is_some_and(|text| !text.starts_with('+')));
     let checks_only =
-        parsed.has("-n") && certain && parsed.verdict().is_none() && dialect != Dialect::Other;
+        parsed.has("-n") && certain && parsed.verdict().is_none() && dialect != ShellDialect::Other;
     let Some(first) = parsed.operands.first() else {
         if parsed.has("-c") {
             return worse(finding, "-c lacks its text");
@@ -97,10 +97,10 @@ fn shell(parsed: &ParsedArguments<'_>, dialect: Dialect) -> CommandFinding {
     }
     let finding = runs_text(finding, first);
     match (dialect, first.text()) {
-        (Dialect::Ours, _) | (_, None) => finding,
-        (Dialect::Posix, Some(text)) if !reads_otherwise(text) => finding,
-        (Dialect::Posix, _) => opaque(finding, "bash and sh read its text in different ways"),
-        (Dialect::Other, _) => opaque(finding, "its text is in the language of another shell"),
+        (ShellDialect::Ours, _) | (_, None) => finding,
+        (ShellDialect::Posix, Some(text)) if !reads_otherwise(text) => finding,
+        (ShellDialect::Posix, _) => opaque(finding, "bash and sh read its text in different ways"),
+        (ShellDialect::Other, _) => opaque(finding, "its text is in the language of another shell"),
     }
 }
 
@@ -135,7 +135,7 @@ fn reads_otherwise(text: &str) -> bool {
 /// Adds a text that a shell runs.
 pub(super) fn runs_text(finding: CommandFinding, text: &Arg) -> CommandFinding {
     match text.text() {
-        Some(_) => finding.starting(Start::Script(text.clone())),
+        Some(_) => finding.starting(StartedProgram::Script(text.clone())),
         None => opaque(finding, "the text it runs is an expansion").at(text.span),
     }
 }
@@ -150,7 +150,7 @@ pub(super) fn runs_words(finding: CommandFinding, words: &[&Arg]) -> CommandFind
                 start: first.span.start,
                 end: last.span.end,
             });
-            finding.starting(Start::Script(Arg::literal(texts.join(" "), span)))
+            finding.starting(StartedProgram::Script(Arg::literal(texts.join(" "), span)))
         }
         (None, _) => opaque(finding, "the text it runs holds an expansion"),
     }
@@ -214,7 +214,7 @@ fn runs_operand(argv: &[Arg], why: &'static str) -> CommandFinding {
     let finding = opaque(CommandFinding::read_only(""), why);
     let is_option = |arg: &Arg| arg.text().is_some_and(|text| text.starts_with('-'));
     match argv.iter().skip(1).position(|arg| !is_option(arg)) {
-        Some(at) => finding.starting(Start::Command {
+        Some(at) => finding.starting(StartedProgram::Command {
             argv: argv[at + 1..].to_vec(),
             more: false,
         }),

@@ -5,7 +5,7 @@ use crate::{arg::Arg, effect::CommandFinding, effect::EffectVerdict};
 
 /// The description of a command (or of one of its subcommands).
 #[derive(Debug, Clone, Copy)]
-pub struct Spec {
+pub struct CommandSpec {
     /// The command's names, separated by spaces.
     pub names: &'static str,
     /// The options that keep the command safe, each with its arity. Any other option makes it
@@ -17,11 +17,11 @@ pub struct Spec {
     /// `:` or `=`: `-f<`, `--file<`, `-o>`, `--output>`.
     pub options: &'static str,
     /// Options that are known and not safe.
-    pub refused: &'static [Refused],
+    pub refused: &'static [UnsafeOption],
     /// The kind of the operands.
     pub operands: Operands,
     /// The command's effect if every option is safe.
-    pub does: Does,
+    pub does: CommandEffect,
     /// The way the command parses its arguments.
     pub style: OptionStyle,
     /// The command has unsafe options (or operands), so every argument must be certain.
@@ -30,7 +30,7 @@ pub struct Spec {
 
 /// Options that are known and not safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refused {
+pub struct UnsafeOption {
     /// The options, written as in [`Spec::options`].
     pub options: &'static str,
     /// The verdict for a command with one of these options.
@@ -58,7 +58,7 @@ pub enum OptionStyle {
 
 /// The effect of a command, without the programs it starts.
 #[derive(Debug, Clone, Copy)]
-pub enum Does {
+pub enum CommandEffect {
     /// Only reads and prints.
     Read,
     /// Changes something. The text names the change, phrased to follow "because".
@@ -90,7 +90,7 @@ pub enum Operands {
     ReadThenWritten,
 }
 
-impl Spec {
+impl CommandSpec {
     /// Describes a command that reads its operands as files and has only safe options.
     pub const fn reads(names: &'static str, options: &'static str) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl Spec {
             options,
             refused: &[],
             operands: Operands::Files,
-            does: Does::Read,
+            does: CommandEffect::Read,
             style: OptionStyle::Gnu,
             strict: false,
         }
@@ -112,7 +112,7 @@ impl Spec {
     /// Describes a command that changes something.
     pub const fn changes(names: &'static str, options: &'static str, what: &'static str) -> Self {
         Self {
-            does: Does::Change(what),
+            does: CommandEffect::Change(what),
             ..Self::reads(names, options)
         }
     }
@@ -120,7 +120,7 @@ impl Spec {
     /// Describes a command whose effect is unpredictable.
     pub const fn unsure(names: &'static str, why: &'static str) -> Self {
         Self {
-            does: Does::Unsure(why),
+            does: CommandEffect::Unsure(why),
             ..Self::reads(names, "")
         }
     }
@@ -131,7 +131,7 @@ impl Spec {
     }
 
     /// Sets the options that are known and not safe.
-    pub const fn refusing(self, refused: &'static [Refused]) -> Self {
+    pub const fn refusing(self, refused: &'static [UnsafeOption]) -> Self {
         Self { refused, ..self }
     }
 
@@ -151,7 +151,7 @@ impl Spec {
     /// Sets a function that computes the finding once the options are parsed.
     pub const fn judged(self, own: fn(&ParsedArguments<'_>) -> CommandFinding) -> Self {
         Self {
-            does: Does::Own(own),
+            does: CommandEffect::Own(own),
             ..self
         }
     }
@@ -163,8 +163,8 @@ impl Spec {
 }
 
 /// Describes an option that makes a reading command write.
-pub const fn writes(options: &'static str, why: &'static str) -> Refused {
-    Refused {
+pub const fn writes(options: &'static str, why: &'static str) -> UnsafeOption {
+    UnsafeOption {
         options,
         verdict: EffectVerdict::Mutating,
         why,
@@ -173,8 +173,8 @@ pub const fn writes(options: &'static str, why: &'static str) -> Refused {
 }
 
 /// Describes an option that starts a program, deletes, or injects configuration.
-pub const fn runs(options: &'static str, why: &'static str) -> Refused {
-    Refused {
+pub const fn runs(options: &'static str, why: &'static str) -> UnsafeOption {
+    UnsafeOption {
         options,
         verdict: EffectVerdict::Unknown,
         why,
@@ -183,8 +183,8 @@ pub const fn runs(options: &'static str, why: &'static str) -> Refused {
 }
 
 /// Describes an option that makes the command's effect unpredictable.
-pub const fn doubts(options: &'static str, why: &'static str) -> Refused {
-    Refused {
+pub const fn doubts(options: &'static str, why: &'static str) -> UnsafeOption {
+    UnsafeOption {
         options,
         verdict: EffectVerdict::Unknown,
         why,
@@ -196,7 +196,7 @@ pub const fn doubts(options: &'static str, why: &'static str) -> Refused {
 #[derive(Debug, Clone, Copy)]
 pub enum CommandEntry {
     /// With a table.
-    Spec(&'static Spec),
+    Spec(&'static CommandSpec),
     /// With a function. The first argument is the name.
     Own(&'static str, fn(&[Arg]) -> CommandFinding),
 }

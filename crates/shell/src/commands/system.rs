@@ -3,7 +3,7 @@
 use super::{
     options::{ParsedArguments, written},
     shells::{opaque, worse},
-    spec::{CommandEntry, Operands, OptionStyle, Spec, doubts, writes},
+    spec::{CommandEntry, Operands, OptionStyle, CommandSpec, doubts, writes},
 };
 use crate::{
     arg::Arg,
@@ -11,36 +11,36 @@ use crate::{
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "free",
         "-bkmghltvwLV -s: -c: --bytes --kilo --mega --giga --tera --peta --kibi --mebi --gibi \
          --tebi --pebi --human --si --lohi --total --committed --seconds= --count= --wide --line \
          --help --version",
     )),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "uptime",
         "-phsVrc --pretty --since --raw --container --help --version",
     )),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "lscpu",
         "-abBcJxyhVr -C? -e? -p? -s: --all --online --bytes --caches=? --offline --json \
          --extended=? --parse=? --sysroot= --hex --physical --raw --output-all --hierarchic=? \
          --help --version",
     )),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "lsblk",
         "-ADJMOPSabdfilmnprstyzhVN -E: -I: -T? -e: -o: -w: -x: --noempty --discard --dedup= \
          --include= --json --merge --output-all --pairs --scsi --tree=? --all --bytes --nodeps \
          --exclude= --fs --ascii --list --perms --noheadings --output= --paths --raw --inverse \
          --topology --width= --sort= --shell --zoned --sysroot= --help --version",
     )),
-    CommandEntry::Spec(&Spec::prints("lsmod", "-h --help")),
-    CommandEntry::Spec(&Spec::reads(
+    CommandEntry::Spec(&CommandSpec::prints("lsmod", "-h --help")),
+    CommandEntry::Spec(&CommandSpec::reads(
         "modinfo",
         "-adlpn0hV -F: -k: -b: --author --description --license --parameters --filename --null \
          --field= --set-version= --basedir= --help --version",
     )),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "lsmem lsns lsipc lslocks",
         "-JPabnrSsuWlgmqcetyhVip -o: -T: --json --pairs --all --bytes --noheadings --output= \
          --output-all --raw --split= --sysroot= --summary=? --list --task= --notruncate --nowrap \
@@ -48,12 +48,12 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
          --export --newline --numeric-perms --time --shell --noinaccessible --pid= --help \
          --version",
     )),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "lsusb",
         "-vtVh -s: -d: -D< --verbose --tree --version --help",
     )),
     CommandEntry::Spec(
-        &Spec::prints("lspci", "-mtvkxbDPn -s: -d: -i< -p< -F< --help --version")
+        &CommandSpec::prints("lspci", "-mtvkxbDPn -s: -d: -i< -p< -F< --help --version")
             .refusing(&[
                 doubts("-q -Q", "asks a name server"),
                 doubts("-M -A: -O: -G -H:", "touches the hardware"),
@@ -61,7 +61,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             .strict(),
     ),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "lshw",
             "-short -class: -C: -json -html -xml -businfo -sanitize -numeric -quiet -notime \
              -version",
@@ -70,13 +70,13 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .strict(),
     ),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "dmidecode",
             "-qhV -t: -s: --quiet --type= --string= --help --version",
         )
         .strict(),
     ),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "findmnt",
         "-smkAabCcDefiJlnPRrUuvyxhV -p? -w: -d: -F< -N: -O: -o: -S: -T: -M: -t: --fstab --mtab \
          --kernel --poll=? --timeout= --all --ascii --bytes --nocanonicalize --canonicalize --df \
@@ -85,23 +85,23 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
          --raw --real --source= --target= --tree --mountpoint= --types= --uniq --notruncate \
          --nofsroot --shell --verify --verbose --vfs-all --help --version",
     )),
-    CommandEntry::Spec(&Spec::prints(
+    CommandEntry::Spec(&CommandSpec::prints(
         "vmstat",
         "-afmnsdDwtyhV -p: -S: --active --forks --slabs --one-header --stats --disk --disk-sum \
          --partition= --unit= --wide --timestamp --no-first --help --version",
     )),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "iostat mpstat",
             "-cdhkmNstVxyzAnTHu -p? -P: -I: -o: -j: -g: --human --pretty --dec=",
         )
         .strict(),
     ),
     CommandEntry::Spec(
-        &Spec::prints("pidstat", "-dHhIlRrstUuVvw -C: -G: -p: -T: --human --dec=").strict(),
+        &CommandSpec::prints("pidstat", "-dHhIlRrstUuVvw -C: -G: -p: -T: --human --dec=").strict(),
     ),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "mount",
             "-lvhV -t: --show-labels --verbose --types= --help --version",
         )
@@ -109,7 +109,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .judged(|parsed| lists(parsed, true, "it mounts a file system")),
     ),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "swapon",
             "-sv --summary --show=? --noheadings --raw --bytes --verbose -hV --help --version",
         )
@@ -117,7 +117,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .judged(|parsed| lists(parsed, true, "it changes where memory is swapped to")),
     ),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "losetup",
             "-aJln -j: -O: --all --json --list --noheadings --associated= --output= --output-all \
              --raw",
@@ -126,7 +126,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .judged(|parsed| lists(parsed, true, "it changes a loop device")),
     ),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "fdisk sfdisk",
             "-lxJ -o: --list --list-details --output= --bytes",
         )
@@ -142,7 +142,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }),
     ),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "ldconfig",
             "-pv -C< --print-cache --verbose -V --help --version",
         )
@@ -156,7 +156,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }),
     ),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "dmesg",
             "-JkPprSuwWxdeTthV -F< -f: -L? -l: -s: --file< --facility= --json --kernel --color=? \
              --level= --nopager --force-prefix --raw --noescape --syslog --buffer-size= \
@@ -174,7 +174,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .strict(),
     ),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "sysctl",
             "-aAXbeNnxo -r: --all --deprecated --binary --ignore --names --values --pattern= -hVd \
              --help --version",
@@ -199,7 +199,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     ),
     CommandEntry::Spec(&SS),
     CommandEntry::Spec(
-        &Spec::prints(
+        &CommandSpec::prints(
             "netstat",
         "-rigsMvWnNepocClaFZtuwxSU46 -A: --route --interfaces --groups --statistics --masquerade \
          --verbose --wide --numeric --numeric-hosts --numeric-ports --numeric-users --symbolic \
@@ -214,7 +214,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             }
         }),
     ),
-    CommandEntry::Spec(&Spec::prints("ifconfig", "-asv").strict().judged(|parsed| {
+    CommandEntry::Spec(&CommandSpec::prints("ifconfig", "-asv").strict().judged(|parsed| {
         lists(
             parsed,
             parsed.operands.len() < 2,
@@ -222,7 +222,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         )
     })),
     CommandEntry::Spec(
-        &Spec::prints("route", "-nNveFC46")
+        &CommandSpec::prints("route", "-nNveFC46")
             .strict()
             .judged(|parsed| {
                 let asked = parsed.operands.is_empty();
@@ -230,7 +230,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             }),
     ),
     CommandEntry::Spec(
-        &Spec::prints("arp", "-vnae -i: --verbose --numeric --device=")
+        &CommandSpec::prints("arp", "-vnae -i: --verbose --numeric --device=")
             .strict()
             .judged(|parsed| {
                 let asked = parsed.operands.is_empty();
@@ -267,7 +267,7 @@ fn by_number(parsed: &ParsedArguments<'_>, finding: CommandFinding) -> CommandFi
     }
 }
 
-static SS: Spec = Spec::prints(
+static SS: CommandSpec = CommandSpec::prints(
     "ss",
     "-hVnalompeTisbEZz460tMSudwxHOBQ -f: -A: -F< --help --version --numeric --all --listening \
      --bound-inactive --options --extended --memory --processes --threads --info --tipcinfo \

@@ -7,7 +7,7 @@ use super::{
     places::joined,
     reading::unseen,
     shells::worse,
-    spec::{CommandEntry, Operands, Refused, Spec, doubts, runs, writes},
+    spec::{CommandEntry, Operands, UnsafeOption, CommandSpec, doubts, runs, writes},
 };
 use crate::{
     arg::Arg,
@@ -16,7 +16,7 @@ use crate::{
 
 pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("tar gtar", tar)];
 
-static TAR: Spec = Spec::reads(
+static TAR: CommandSpec = CommandSpec::reads(
     "tar",
     "-AcdrtuxnSkWOmpsBiajJzZhPlRvo -C: -X< -f: -b: -H: -V: -K: -N: --catenate --concatenate \
      --create --delete --diff --compare --append --test-label --list --update --extract --get \
@@ -49,7 +49,7 @@ static TAR: Spec = Spec::reads(
 .strict()
 .judged(by_mode);
 
-const REFUSED: &[Refused] = &[
+const REFUSED: &[UnsafeOption] = &[
     runs("-I: --use-compress-program=", "starts a program"),
     runs("--to-command=", "starts a program"),
     runs("--checkpoint-action=", "may start a program"),
@@ -247,7 +247,7 @@ fn folder(parsed: &ParsedArguments<'_>, before: usize) -> Option<Arg> {
 mod tests {
     use crate::{
         commands::testing::{assert_not_read_only, assert_read_only, each, effects, find, verdict},
-        effect::Cover,
+        effect::RuleCoverage,
     };
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
             ),
             "unknown: -I starts a program"
         );
-        assert_eq!(find("tar -tf a -I x").cover, Cover::Exact);
+        assert_eq!(find("tar -tf a -I x").cover, RuleCoverage::Exact);
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use super::{
     look,
-    spec::{OptionStyle, Spec},
+    spec::{OptionStyle, CommandSpec},
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     ast::Span,
-    effect::{CommandFinding, Effect, EffectVerdict, Start},
+    effect::{CommandFinding, Effect, EffectVerdict, StartedProgram},
 };
 
 /// The words of a simple line: blanks set them off, `'…'` quotes, `$x` is an expansion, `"$x"`
@@ -39,9 +39,9 @@ pub(super) fn argv(line: &str) -> Vec<Arg> {
             letters.next();
         }
         let value = match prefix {
-            Some(prefix) => Value::Unknown { prefix, one },
-            None if glob => Value::Glob(text),
-            None => Value::Literal(text),
+            Some(prefix) => ArgValue::Unknown { prefix, one },
+            None if glob => ArgValue::Glob(text),
+            None => ArgValue::Literal(text),
         };
         let span = Span { start, end };
         words.push(Arg { span, value });
@@ -108,9 +108,9 @@ pub(super) fn effects(line: &str) -> Vec<String> {
 
 /// What is started, as lines; `…` stands for more words.
 pub(super) fn starts(line: &str) -> Vec<String> {
-    let start = |start: &Start| match start {
-        Start::Script(text) => format!("script {}", path(text)),
-        Start::Command { argv, more } => {
+    let start = |start: &StartedProgram| match start {
+        StartedProgram::Script(text) => format!("script {}", path(text)),
+        StartedProgram::Command { argv, more } => {
             let words: Vec<String> = argv.iter().map(path).collect();
             format!("{}{}", words.join(" "), if *more { " …" } else { "" })
         }
@@ -139,15 +139,15 @@ fn effect(effect: &Effect) -> String {
 
 fn path(arg: &Arg) -> String {
     match &arg.value {
-        Value::Literal(text) | Value::Braced(text) => text.clone(),
-        Value::Glob(text) => format!("glob({text})"),
-        Value::Unknown { prefix, .. } => format!("{prefix}$"),
+        ArgValue::Literal(text) | ArgValue::Braced(text) => text.clone(),
+        ArgValue::Glob(text) => format!("glob({text})"),
+        ArgValue::Unknown { prefix, .. } => format!("{prefix}$"),
     }
 }
 
 /// A table is written as its reader reads it: `-ab:` would be neither `-a` nor `-b:`, and an option
 /// that is listed as harmless too would never be refused.
-pub(super) fn assert_well_formed(specs: &[Spec]) {
+pub(super) fn assert_well_formed(specs: &[CommandSpec]) {
     for spec in specs {
         let harmless = spec.options.split_ascii_whitespace();
         let refused = spec.refused.iter();

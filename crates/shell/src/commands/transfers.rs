@@ -6,7 +6,7 @@ use super::{
     options::{ParsedArguments, names, tree, written},
     reading::unseen,
     shells::worse,
-    spec::{CommandEntry, Operands, Spec, doubts, runs, writes},
+    spec::{CommandEntry, Operands, CommandSpec, doubts, runs, writes},
 };
 use crate::{
     arg::Arg,
@@ -15,7 +15,7 @@ use crate::{
 
 pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&RSYNC)];
 
-static RSYNC: Spec = Spec::reads(
+static RSYNC: CommandSpec = CommandSpec::reads(
     "rsync",
     "-vqcarRbudlLkKHpEAXogDtUNOJSnWxIyzCF0s8hPi46Vm -B: -@: -f: --verbose --info= --debug= \
      --stderr= --quiet --no-motd --checksum --archive --recursive --inc-recursive \
@@ -126,7 +126,7 @@ fn contacts(finding: CommandFinding, place: &Arg) -> CommandFinding {
 mod tests {
     use crate::{
         commands::testing::{assert_not_read_only, assert_read_only, each, effects, find},
-        effect::Cover,
+        effect::RuleCoverage,
     };
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
              --rsync-path=x -n a b; rsync -n --log-file=l a b; rsync -n $x b; rsync -n * b; rsync \
              --daemon; rsync -n --files-from=l a b; rsync rsync://host/m/; rsync host:a",
         ));
-        assert_eq!(find("rsync -n -e ssh a b").cover, Cover::Exact);
+        assert_eq!(find("rsync -n -e ssh a b").cover, RuleCoverage::Exact);
     }
 
     #[test]

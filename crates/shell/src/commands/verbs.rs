@@ -2,7 +2,7 @@
 
 use super::{
     options,
-    spec::{Does, OptionStyle, Spec},
+    spec::{CommandEffect, OptionStyle, CommandSpec},
 };
 use crate::{
     arg::Arg,
@@ -12,18 +12,18 @@ use crate::{
 /// A program with verbs.
 pub(super) struct VerbProgram {
     /// The options before the verb. The table's `names` field is ignored.
-    pub(super) before: Spec,
+    pub(super) before: CommandSpec,
     /// Verbs with a table. A verb of two arguments is written `container/ls`.
-    pub(super) verbs: &'static [Spec],
+    pub(super) verbs: &'static [CommandSpec],
     /// Verbs that are unsafe regardless of their options: the verbs, whether they certainly change
     /// something, and the reason.
-    pub(super) others: &'static [Other],
+    pub(super) others: &'static [UnsafeVerbs],
     /// The reason for an unknown verb.
     pub(super) unknown: &'static str,
 }
 
 /// Verbs that are unsafe regardless of their options.
-pub(super) struct Other {
+pub(super) struct UnsafeVerbs {
     verbs: &'static str,
     verdict: EffectVerdict,
     why: &'static str,
@@ -33,8 +33,8 @@ pub(super) struct Other {
 }
 
 /// Verbs that change something.
-pub(super) const fn change(verbs: &'static str, why: &'static str) -> Other {
-    Other {
+pub(super) const fn change(verbs: &'static str, why: &'static str) -> UnsafeVerbs {
+    UnsafeVerbs {
         verbs,
         verdict: EffectVerdict::Mutating,
         why,
@@ -44,14 +44,14 @@ pub(super) const fn change(verbs: &'static str, why: &'static str) -> Other {
 }
 
 /// Verbs whose effect is unpredictable.
-pub(super) const fn unsure(verbs: &'static str, why: &'static str) -> Other {
-    Other {
+pub(super) const fn unsure(verbs: &'static str, why: &'static str) -> UnsafeVerbs {
+    UnsafeVerbs {
         verdict: EffectVerdict::Unknown,
         ..change(verbs, why)
     }
 }
 
-impl Other {
+impl UnsafeVerbs {
     /// Adds a contacted host that the line does not name.
     pub(super) const fn contacting(self) -> Self {
         Self {
@@ -79,8 +79,8 @@ impl Other {
 }
 
 /// Describes a verb that only reads.
-pub(super) const fn verb(names: &'static str, options: &'static str) -> Spec {
-    Spec::prints(names, options)
+pub(super) const fn verb(names: &'static str, options: &'static str) -> CommandSpec {
+    CommandSpec::prints(names, options)
         .style(OptionStyle::Whole)
         .strict()
 }
@@ -93,7 +93,7 @@ pub(super) fn judge(program: &'static VerbProgram, argv: &[Arg]) -> CommandFindi
     let finding = match words.first() {
         None => match program.before.does {
             // Without a verb, most programs print their usage.
-            Does::Unsure(why) if before.options.is_empty() => CommandFinding::unknown(why),
+            CommandEffect::Unsure(why) if before.options.is_empty() => CommandFinding::unknown(why),
             _ => CommandFinding::read_only("it only prints"),
         },
         Some(_) => by_verb(program, words),

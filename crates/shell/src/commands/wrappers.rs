@@ -4,12 +4,12 @@
 use super::{
     options::ParsedArguments,
     shells::{opaque, worse},
-    spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, doubts, runs, writes},
+    spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, doubts, runs, writes},
     variables::is_harmless_value,
 };
 use crate::{
-    arg::{Arg, Value},
-    effect::{CommandFinding, Cover, Effect, Start},
+    arg::{Arg, ArgValue},
+    effect::{CommandFinding, RuleCoverage, Effect, StartedProgram},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[
@@ -37,7 +37,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .judged(|parsed| transparent(parsed, 0)),
     ),
     CommandEntry::Spec(
-        &Spec::reads("command", "-pvV")
+        &CommandSpec::reads("command", "-pvV")
             .style(OptionStyle::Posix)
             .judged(|parsed| match parsed.has("-v") || parsed.has("-V") {
                 true => parsed.finding(Operands::Text),
@@ -46,7 +46,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
     ),
     CommandEntry::Spec(&wrapper("builtin", "").judged(|parsed| transparent(parsed, 0))),
     CommandEntry::Spec(&wrapper("noglob", "").judged(|parsed| CommandFinding {
-        cover: Cover::Transparent,
+        cover: RuleCoverage::Transparent,
         ..worse(transparent(parsed, 0), "bash has no such command")
     })),
     CommandEntry::Spec(
@@ -76,8 +76,8 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
 
 /// Describes a wrapper: its first operand ends its options, and every argument up to there must be
 /// certain.
-pub(super) const fn wrapper(names: &'static str, options: &'static str) -> Spec {
-    Spec::reads(names, options)
+pub(super) const fn wrapper(names: &'static str, options: &'static str) -> CommandSpec {
+    CommandSpec::reads(names, options)
         .style(OptionStyle::Posix)
         .strict()
 }
@@ -96,7 +96,7 @@ pub(super) fn starting(finding: CommandFinding, words: &[&Arg]) -> CommandFindin
         Some(_) => finding,
         None => opaque(finding, "the command it starts is an expansion").at(first.span),
     };
-    finding.starting(Start::Command {
+    finding.starting(StartedProgram::Command {
         argv: words.iter().map(|word| (*word).clone()).collect(),
         more: false,
     })
@@ -106,7 +106,7 @@ pub(super) fn starting(finding: CommandFinding, words: &[&Arg]) -> CommandFindin
 fn transparent(parsed: &ParsedArguments<'_>, own: usize) -> CommandFinding {
     let finding = parsed.finding(Operands::None);
     let cover = match parsed.verdict() {
-        None => Cover::Transparent,
+        None => RuleCoverage::Transparent,
         Some(finding) => finding.cover,
     };
     CommandFinding {
@@ -120,20 +120,20 @@ fn env(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut own = 0;
     for operand in &parsed.operands {
         let (name, value) = match &operand.value {
-            Value::Literal(text) | Value::Braced(text) if text == "-" => {
+            ArgValue::Literal(text) | ArgValue::Braced(text) if text == "-" => {
                 finding = worse(finding, "it takes the environment away");
                 own += 1;
                 continue;
             }
-            Value::Literal(text) | Value::Braced(text) => match text.split_once('=') {
+            ArgValue::Literal(text) | ArgValue::Braced(text) => match text.split_once('=') {
                 Some((name, value)) => (name, Some(value)),
                 None => break,
             },
-            Value::Unknown { prefix, one: true } => match prefix.split_once('=') {
+            ArgValue::Unknown { prefix, one: true } => match prefix.split_once('=') {
                 Some((name, _)) => (name, None),
                 None => break,
             },
-            Value::Glob(_) | Value::Unknown { .. } => break,
+            ArgValue::Glob(_) | ArgValue::Unknown { .. } => break,
         };
         own += 1;
         if !is_harmless_value(name, value) {
@@ -159,7 +159,7 @@ fn env(parsed: &ParsedArguments<'_>) -> CommandFinding {
     starting(finding, command)
 }
 
-static XARGS: Spec = wrapper(
+static XARGS: CommandSpec = wrapper(
     "xargs",
     "-0rtx -a< -d: -E: -e? -I: -i? -L: -l? -n: -P: -s: --null --no-run-if-empty --verbose --exit \
      --arg-file< --delimiter= --eof=? --replace=? --max-lines=? --max-args= --max-procs= \
@@ -168,7 +168,7 @@ static XARGS: Spec = wrapper(
 .refusing(XARGS_REFUSED)
 .judged(xargs);
 
-const XARGS_REFUSED: &[Refused] = &[
+const XARGS_REFUSED: &[UnsafeOption] = &[
     doubts("-p --interactive", "asks at a terminal"),
     doubts("-o --open-tty", "hands the terminal on"),
     doubts("--process-slot-var=", "sets a variable"),
@@ -177,7 +177,7 @@ const XARGS_REFUSED: &[Refused] = &[
 fn xargs(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = parsed.finding(Operands::None);
     let cover = match parsed.options.is_empty() && parsed.verdict().is_none() {
-        true => Cover::Transparent,
+        true => RuleCoverage::Transparent,
         false => finding.cover,
     };
     if parsed.has("--help") || parsed.has("--version") {
@@ -205,7 +205,7 @@ fn xargs(parsed: &ParsedArguments<'_>) -> CommandFinding {
             more = true;
             argv.push(Arg {
                 span: name.span,
-                value: Value::Unknown {
+                value: ArgValue::Unknown {
                     prefix: String::new(),
                     one: false,
                 },
@@ -216,19 +216,19 @@ fn xargs(parsed: &ParsedArguments<'_>) -> CommandFinding {
         Some(_) => finding,
         None => opaque(finding, "the command it starts comes from its input"),
     };
-    CommandFinding { cover, ..finding }.starting(Start::Command { argv, more })
+    CommandFinding { cover, ..finding }.starting(StartedProgram::Command { argv, more })
 }
 
 /// Replaces the token with unknown input.
 fn fill(word: &mut Arg, token: &str) {
     let prefix = match &word.value {
-        Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => {
+        ArgValue::Literal(text) | ArgValue::Braced(text) | ArgValue::Glob(text) => {
             text.find(token).map(|at| text[..at].to_owned())
         }
-        Value::Unknown { .. } => None,
+        ArgValue::Unknown { .. } => None,
     };
     if let Some(prefix) = prefix {
-        word.value = Value::Unknown { prefix, one: true };
+        word.value = ArgValue::Unknown { prefix, one: true };
     }
 }
 
@@ -236,7 +236,7 @@ fn fill(word: &mut Arg, token: &str) {
 mod tests {
     use crate::{
         commands::testing::{assert_not_read_only, assert_read_only, each, effects, find, starts},
-        effect::Cover,
+        effect::RuleCoverage,
     };
 
     #[test]
@@ -306,10 +306,10 @@ mod tests {
             "xargs grep",
             "noglob ls",
         ] {
-            assert_eq!(find(line).cover, Cover::Transparent, "{line}");
+            assert_eq!(find(line).cover, RuleCoverage::Transparent, "{line}");
         }
         for line in ["env -S ls", "exec -a x ls"] {
-            assert_eq!(find(line).cover, Cover::Exact, "{line}");
+            assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
         }
         for line in [
             "env ls",
@@ -318,7 +318,7 @@ mod tests {
             "time -o x ls",
             "command -v ls",
         ] {
-            assert_eq!(find(line).cover, Cover::Prefix, "{line}");
+            assert_eq!(find(line).cover, RuleCoverage::Prefix, "{line}");
         }
     }
 

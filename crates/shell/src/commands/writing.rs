@@ -4,16 +4,16 @@ use super::{
     files::{done, fills, work},
     options::{ParsedArguments, content, is_no_file, tree},
     places::joined,
-    spec::{CommandEntry, Operands, Spec, doubts, runs},
+    spec::{CommandEntry, Operands, CommandSpec, doubts, runs},
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     effect::{CommandFinding, Effect},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(
-        &Spec::changes(
+        &CommandSpec::changes(
             "truncate",
             "-co -r: -s: --no-create --io-blocks --reference= --size= --help --version",
             "it changes the size of files",
@@ -21,7 +21,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .operands(Operands::Written),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "tee",
             "-aip --append --ignore-interrupts --output-error=? --help --version",
         )
@@ -39,19 +39,19 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }),
     ),
     CommandEntry::Spec(
-        &Spec::changes("sponge", "-a", "it writes what it reads into a file")
+        &CommandSpec::changes("sponge", "-a", "it writes what it reads into a file")
             .operands(Operands::Written),
     ),
     CommandEntry::Own("dd", dd),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "mktemp",
             "-duqt -p: --directory --dry-run --quiet --suffix= --tmpdir=? --help --version",
         )
         .judged(mktemp),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "split",
             "-dexu -a: -b: -C: -l: -n: -t: --suffix-length= --additional-suffix= --bytes= \
              --line-bytes= --numeric-suffixes=? --hex-suffixes=? --elide-empty-files --lines= \
@@ -64,7 +64,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "csplit",
             "-ksz -b: -f: -n: --suffix-format= --prefix= --keep-files --suppress-matched \
              --digits= --quiet --silent --elide-empty-files --help --version",
@@ -75,7 +75,7 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         }),
     ),
     CommandEntry::Spec(
-        &Spec::reads(
+        &CommandSpec::reads(
             "patch",
             "-lcenuNREZTbtfsv -p: -F: -i< -o> -r> -D: -V: -B: -Y: -z: -d: --strip= --fuzz= \
              --ignore-whitespace --context --ed --normal --unified --forward --reverse --input< \
@@ -107,7 +107,7 @@ fn pieces(
         None => (default, name.span),
         Some(prefix) => (prefix.text().unwrap_or_default(), prefix.span),
     };
-    let value = Value::Unknown {
+    let value = ArgValue::Unknown {
         prefix: prefix.to_owned(),
         one: true,
     };
@@ -163,23 +163,23 @@ fn dd(argv: &[Arg]) -> CommandFinding {
     let (mut writes, mut doubt) = (false, None);
     for word in argv.iter().skip(1) {
         let text = match &word.value {
-            Value::Literal(text) | Value::Braced(text) => text,
-            Value::Unknown { prefix, .. } | Value::Glob(prefix) => prefix,
+            ArgValue::Literal(text) | ArgValue::Braced(text) => text,
+            ArgValue::Unknown { prefix, .. } | ArgValue::Glob(prefix) => prefix,
         };
         let value = |value: &str| Arg {
             span: word.span,
             value: match &word.value {
-                Value::Unknown { one, .. } => Value::Unknown {
+                ArgValue::Unknown { one, .. } => ArgValue::Unknown {
                     prefix: value.to_owned(),
                     one: *one,
                 },
-                Value::Glob(_) => Value::Glob(value.to_owned()),
-                Value::Literal(_) | Value::Braced(_) => Value::Literal(value.to_owned()),
+                ArgValue::Glob(_) => ArgValue::Glob(value.to_owned()),
+                ArgValue::Literal(_) | ArgValue::Braced(_) => ArgValue::Literal(value.to_owned()),
             },
         };
         let sure = matches!(
             word.value,
-            Value::Literal(_) | Value::Braced(_) | Value::Unknown { one: true, .. }
+            ArgValue::Literal(_) | ArgValue::Braced(_) | ArgValue::Unknown { one: true, .. }
         );
         match text.split_once('=') {
             Some(("if", file)) if sure => effects.push(content(&value(file))),

@@ -2,14 +2,14 @@
 
 use super::{
     options::{ParsedArguments, content},
-    spec::{CommandEntry, Operands, OptionStyle, Spec, runs, writes},
+    spec::{CommandEntry, Operands, OptionStyle, CommandSpec, runs, writes},
 };
 use crate::effect::{CommandFinding, Effect};
 
 pub(super) const ENTRIES: &[CommandEntry] =
     &[CommandEntry::Spec(&XMLLINT), CommandEntry::Spec(&XSLTPROC)];
 
-static XMLLINT: Spec = Spec::reads(
+static XMLLINT: CommandSpec = CommandSpec::reads(
     "xmllint",
     "--version -version --debug -debug --debugent -debugent --copy -copy --recover -recover --huge -huge \
      --noenc -noenc --noout -noout --load-trace -load-trace --nonet -nonet --nocompact -nocompact --htmlout \
@@ -84,7 +84,7 @@ fn host(rest: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_owned())
 }
 
-static XSLTPROC: Spec = Spec::unsure(
+static XSLTPROC: CommandSpec = CommandSpec::unsure(
     "xsltproc",
     "a stylesheet can write files and fetch from hosts",
 )

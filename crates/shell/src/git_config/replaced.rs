@@ -4,7 +4,7 @@
 //! only settings from a list of safe ones may be added. All other settings must already be in the
 //! old content.
 
-use super::{GitSetting, Risk, parse};
+use super::{GitSetting, GitConfigRisk, parse};
 
 /// Keys of each section that start nothing, include no other settings and redirect git to no other
 /// place. `*` means all keys.
@@ -63,11 +63,11 @@ const HARMLESS: &[(&str, &str)] = &[
 ///
 /// `tree` returns whether the working tree may be at a path. New content that cannot be parsed is
 /// one risk.
-pub fn added_risks(old: &str, new: &str, tree: &dyn Fn(&str) -> bool) -> Vec<Risk> {
+pub fn added_risks(old: &str, new: &str, tree: &dyn Fn(&str) -> bool) -> Vec<GitConfigRisk> {
     let new = match parse(new) {
         Ok(settings) => settings,
         Err(fault) => {
-            return vec![Risk {
+            return vec![GitConfigRisk {
                 key: "a line of it".to_owned(),
                 line: fault.line,
                 why: "cannot be read",
@@ -86,7 +86,7 @@ pub fn added_risks(old: &str, new: &str, tree: &dyn Fn(&str) -> bool) -> Vec<Ris
         values(&new, &name) != values(&old, &name)
     });
     added
-        .map(|setting| Risk {
+        .map(|setting| GitConfigRisk {
             key: setting.name(),
             line: setting.line,
             why: "is not known to be harmless, and was not there before",

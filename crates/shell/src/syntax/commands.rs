@@ -8,7 +8,7 @@ use crate::ast::{
 
 /// The end of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Until {
+pub(super) enum ListTerminator {
     /// The end of the text.
     End,
     /// `)`
@@ -31,7 +31,7 @@ const DECLARATIONS: [&str; 5] = ["declare", "export", "local", "readonly", "type
 impl Parser<'_> {
     /// Parses everything up to the end of the text.
     pub(super) fn whole_script(&mut self) -> ParseResult<Script> {
-        let mut script = self.script(Until::End)?;
+        let mut script = self.script(ListTerminator::End)?;
         self.finish_documents(&mut script)?;
         Ok(script)
     }
@@ -41,7 +41,7 @@ impl Parser<'_> {
         &mut self,
         until: &'static [&'static str],
     ) -> ParseResult<(Script, &'static str)> {
-        let script = self.script(Until::Word(until))?;
+        let script = self.script(ListTerminator::Word(until))?;
         if script.items.is_empty() {
             return Err(self.unexpected("expected a command"));
         }
@@ -54,7 +54,7 @@ impl Parser<'_> {
     }
 
     /// Parses a list, up to its end.
-    pub(super) fn script(&mut self, until: Until) -> ParseResult<Script> {
+    pub(super) fn script(&mut self, until: ListTerminator) -> ParseResult<Script> {
         let mut items = Vec::new();
         let mut joined = false;
         loop {
@@ -80,12 +80,12 @@ impl Parser<'_> {
     }
 
     /// Returns whether the list ends here, at the start of a command.
-    fn at_end(&mut self, until: Until) -> bool {
+    fn at_end(&mut self, until: ListTerminator) -> bool {
         match until {
-            Until::End => self.peek().is_none(),
-            Until::Parenthesis => self.peek() == Some(b')'),
-            Until::Word(words) => self.bare().is_some_and(|bare| words.contains(&bare.text())),
-            Until::Arm => self.at_arm_end() || self.at_bare("esac"),
+            ListTerminator::End => self.peek().is_none(),
+            ListTerminator::Parenthesis => self.peek() == Some(b')'),
+            ListTerminator::Word(words) => self.bare().is_some_and(|bare| words.contains(&bare.text())),
+            ListTerminator::Arm => self.at_arm_end() || self.at_bare("esac"),
         }
     }
 
@@ -95,12 +95,12 @@ impl Parser<'_> {
     }
 
     /// Parses the separator between two pipelines. Returns `None` if the list ends here.
-    fn separator(&mut self, until: Until, compound: bool) -> ParseResult<Option<Separator>> {
+    fn separator(&mut self, until: ListTerminator, compound: bool) -> ParseResult<Option<Separator>> {
         self.gap()?;
         let separator = match (self.peek(), self.second()) {
             (None, _) => None,
             (Some(b'\n'), _) => return Ok(Some(Separator::Sequence)),
-            (Some(b';'), Some(b';' | b'&')) if until == Until::Arm => return Ok(None),
+            (Some(b';'), Some(b';' | b'&')) if until == ListTerminator::Arm => return Ok(None),
             (Some(b';'), Some(b';' | b'&')) => {
                 return Err(self.unexpected("the end of an arm outside `case`"));
             }
@@ -111,7 +111,7 @@ impl Parser<'_> {
             (Some(b'&'), Some(b'&')) => Some(Separator::And),
             (Some(b'|'), Some(b'|')) => Some(Separator::Or),
             (Some(b'&'), _) => Some(Separator::Background),
-            (Some(b')'), _) if until == Until::Parenthesis => return Ok(None),
+            (Some(b')'), _) if until == ListTerminator::Parenthesis => return Ok(None),
             // After a compound command, bash recognises the end of the list without a separator.
             _ if compound && self.at_end(until) => return Ok(None),
             _ => return Err(self.unexpected("expected the end of a command")),

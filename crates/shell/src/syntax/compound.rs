@@ -1,6 +1,6 @@
 //! Compound commands, functions and coprocesses.
 
-use super::commands::{RESERVED, Until, plain_text};
+use super::commands::{RESERVED, ListTerminator, plain_text};
 use super::cursor::in_name;
 use super::words::ExpansionStyle;
 use super::{ParseResult, Parser};
@@ -59,7 +59,7 @@ impl Parser<'_> {
     }
 
     fn subshell(&mut self) -> ParseResult<CommandKind> {
-        let script = self.script(Until::Parenthesis)?;
+        let script = self.script(ListTerminator::Parenthesis)?;
         if script.items.is_empty() {
             return Err(self.unexpected("expected a command"));
         }
@@ -203,7 +203,7 @@ impl Parser<'_> {
             }
         }
         self.expect(b')', "behind the pattern")?;
-        let body = self.script(Until::Arm)?;
+        let body = self.script(ListTerminator::Arm)?;
         if self.eat(b';') {
             // The end of the arm is `;;`, `;&` or `;;&`.
             if self.eat(b';') {

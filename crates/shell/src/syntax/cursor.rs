@@ -24,14 +24,14 @@ pub(super) fn in_name(byte: u8) -> bool {
 
 /// A short unquoted word that ends at a delimiter.
 #[derive(Clone, Copy)]
-pub(super) struct Bare {
+pub(super) struct BareWord {
     bytes: [u8; 9],
     length: usize,
     /// The offset after the word.
     pub(super) end: usize,
 }
 
-impl Bare {
+impl BareWord {
     pub(super) fn text(&self) -> &str {
         str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
     }
@@ -118,9 +118,9 @@ impl Parser<'_> {
     }
 
     /// Returns the word at the cursor, if it is short and ends where an unquoted word does.
-    pub(super) fn bare(&mut self) -> Option<Bare> {
+    pub(super) fn bare(&mut self) -> Option<BareWord> {
         self.peek();
-        let mut bare = Bare {
+        let mut bare = BareWord {
             bytes: [0; 9],
             length: 0,
             end: self.at,
@@ -246,7 +246,7 @@ impl Parser<'_> {
     /// Parses a rewritten text that is part of this one.
     pub(super) fn within<T>(
         &mut self,
-        rewritten: &super::source::Rewritten,
+        rewritten: &super::source::RewrittenSource,
         read: impl FnOnce(&mut Parser<'_>) -> ParseResult<T>,
     ) -> ParseResult<T> {
         if self.bounds.rewritten == MAX_REWRITTEN {
@@ -262,7 +262,7 @@ impl Parser<'_> {
             source: rewritten.source(),
             at: 0,
             bounds,
-            documents: super::Documents::default(),
+            documents: super::HereDocuments::default(),
             in_substitution: false,
             in_substituted_list: false,
             odd_braces: false,

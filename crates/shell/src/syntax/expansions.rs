@@ -2,9 +2,9 @@
 
 use std::mem;
 
-use super::commands::Until;
+use super::commands::ListTerminator;
 use super::cursor::starts_name;
-use super::source::Rewritten;
+use super::source::RewrittenSource;
 use super::words::{Pieces, PlacedPart, Quote};
 use super::{ParseResult, Parser};
 use crate::ast::{
@@ -128,7 +128,7 @@ impl Parser<'_> {
         self.gap()?;
         let start = self.at;
         let timed = self.at_bare("time");
-        let mut script = self.script(Until::Parenthesis)?;
+        let mut script = self.script(ListTerminator::Parenthesis)?;
         if timed && !keeps_time(&script) {
             return Err(self.error(start, self.at, "`time` at the start of a substitution"));
         }
@@ -150,7 +150,7 @@ impl Parser<'_> {
     /// Parses the backquote at the cursor, up to the next one. Bash removes the backslashes first.
     pub(super) fn backquoted(&mut self, quote: Quote, pieces: &mut Pieces) -> ParseResult<()> {
         let start = self.at;
-        let mut rewritten = Rewritten::new(&self.source, start + 1);
+        let mut rewritten = RewrittenSource::new(&self.source, start + 1);
         let mut kept = start + 1;
         let mut at = kept;
         loop {

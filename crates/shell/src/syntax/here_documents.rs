@@ -3,7 +3,7 @@
 use std::mem;
 
 use super::cursor::ends_word;
-use super::source::Rewritten;
+use super::source::RewrittenSource;
 use super::words::{Pieces, Quote};
 use super::{ParseResult, Parser};
 use crate::ast::{
@@ -12,14 +12,14 @@ use crate::ast::{
 
 /// The here-documents of one script.
 #[derive(Default)]
-pub(super) struct Documents {
-    pending: Vec<Pending>,
+pub(super) struct HereDocuments {
+    pending: Vec<PendingHereDocument>,
     /// The bodies, in the order of their announcements. Until the end of the script, the
     /// redirections hold indexes into this list.
     bodies: Vec<ShellWord>,
 }
 
-impl Documents {
+impl HereDocuments {
     pub(super) fn are_none(&self) -> bool {
         self.pending.is_empty() && self.bodies.is_empty()
     }
@@ -29,7 +29,7 @@ impl Documents {
     }
 }
 
-struct Pending {
+struct PendingHereDocument {
     tag: String,
     quoted: bool,
     /// `<<-`
@@ -55,7 +55,7 @@ impl Parser<'_> {
         let (tag, quoted) = self.tag()?;
         let span = self.span(from, self.at);
         let number = self.documents.bodies.len() + self.documents.pending.len();
-        self.documents.pending.push(Pending {
+        self.documents.pending.push(PendingHereDocument {
             tag: tag.clone(),
             quoted,
             strips_tabs,
@@ -144,9 +144,9 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn document(&mut self, pending: &Pending) -> ParseResult<ShellWord> {
+    fn document(&mut self, pending: &PendingHereDocument) -> ParseResult<ShellWord> {
         let start = self.at;
-        let mut body = Rewritten::new(&self.source, start);
+        let mut body = RewrittenSource::new(&self.source, start);
         let end = loop {
             let line = self.at;
             if line >= self.source.text.len() {
@@ -187,7 +187,7 @@ impl Parser<'_> {
 
     /// Reads one line with its line break. With an unquoted tag, the line continues after a
     /// trailing backslash.
-    fn document_line(&mut self, quoted: bool, body: &mut Rewritten) {
+    fn document_line(&mut self, quoted: bool, body: &mut RewrittenSource) {
         let mut kept = self.at;
         let mut at = kept;
         loop {

@@ -45,7 +45,7 @@ use std::fmt;
 pub use outline::outline;
 
 use crate::ast::{Script, Span};
-use here_documents::Documents;
+use here_documents::HereDocuments;
 use source::Source;
 
 /// The reason why a line could not be parsed with certainty, and its place.
@@ -99,7 +99,7 @@ pub fn parse(line: &str) -> Result<Script, SyntaxError> {
             braced_words: braces::MAX_WORDS,
             braced_bytes: braces::MAX_EXPANDED,
         },
-        documents: Documents::default(),
+        documents: HereDocuments::default(),
         in_substitution: false,
         in_substituted_list: false,
         odd_braces: false,
@@ -149,7 +149,7 @@ struct Parser<'t> {
     /// The next byte of the source.
     at: usize,
     bounds: Bounds,
-    documents: Documents,
+    documents: HereDocuments,
     /// Inside `$( )`, `<( )` or `>( )`, where bash also ends a here-document at `TAG)`.
     in_substitution: bool,
     /// Inside `name=( )` inside such a substitution, where bash loses track of backslashes.

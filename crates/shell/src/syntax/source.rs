@@ -53,15 +53,15 @@ impl<'t> Source<'t> {
 }
 
 /// A rewritten text under construction, made of stretches of another text.
-pub(super) struct Rewritten {
+pub(super) struct RewrittenSource {
     pub(super) text: String,
     stretches: Vec<Stretch>,
 }
 
-impl Rewritten {
+impl RewrittenSource {
     /// Creates an empty text whose origin is `at` in `source`.
     pub(super) fn new(source: &Source<'_>, at: usize) -> Self {
-        Rewritten {
+        RewrittenSource {
             text: String::new(),
             stretches: vec![Stretch {
                 start: 0,

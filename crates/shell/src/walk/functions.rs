@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::arg::{Arg, Value};
+use crate::arg::{Arg, ArgValue};
 
 /// The maximum number of functions that are tracked in one line, so that a line with thousands of
 /// them stays cheap to analyze.
@@ -15,9 +15,9 @@ const MOST: usize = 64;
 
 /// The names that are certainly functions here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct InForce(BTreeSet<String>);
+pub(super) struct DefinedFunctions(BTreeSet<String>);
 
-impl InForce {
+impl DefinedFunctions {
     pub(super) fn define(&mut self, name: &str) {
         // It depends on bash's version and mode whether a function may have a path as its name.
         if !name.contains('/') && self.0.len() < MOST {
@@ -62,7 +62,7 @@ pub(super) fn disturbs(argv: &[Arg]) -> bool {
     let Some(first) = argv.first() else {
         return false;
     };
-    let Value::Literal(called) = &first.value else {
+    let ArgValue::Literal(called) = &first.value else {
         return true;
     };
     match called.as_str() {

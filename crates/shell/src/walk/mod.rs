@@ -14,15 +14,15 @@ pub use simple::is_safe_variable;
 use std::path::{Path, PathBuf};
 
 use crate::{
-    analysis::{Analysis, LinePart, LinePlace},
+    analysis::{Analysis, LinePart, LineLocation},
     arithmetic,
     ast::{Command, CommandKind, Item, Pipeline, Script, Separator, Span},
     commands, count,
-    decode::Known,
+    decode::KnownVariables,
     effect::{CommandFinding, Effect, EffectVerdict},
     invisible, syntax,
 };
-use functions::InForce;
+use functions::DefinedFunctions;
 
 /// Texts inside texts (`sh -c "sh -c …"`) deeper than this are not read.
 const DEEPEST: usize = 16;
@@ -35,7 +35,7 @@ const MOST_PLACES: usize = 4;
 pub const MAX_LINE: usize = 131_072;
 
 /// Reads a line and says what it does. Pure, and linear in the length of the line.
-pub fn analyze(line: &str, place: &LinePlace) -> Analysis {
+pub fn analyze(line: &str, place: &LineLocation) -> Analysis {
     count::note(line);
     let whole = Span {
         start: 0,
@@ -93,7 +93,7 @@ pub fn analyze(line: &str, place: &LinePlace) -> Analysis {
 }
 
 struct Walker<'a> {
-    place: &'a LinePlace,
+    place: &'a LineLocation,
     parts: Vec<LinePart>,
     depth: usize,
     /// Functions of the line cover their calls.
@@ -101,33 +101,33 @@ struct Walker<'a> {
     /// Something in the line may change which functions there are.
     disturbed: bool,
     /// Descriptors that the line opens and copies.
-    streams: redirects::Streams,
+    streams: redirects::OpenedDescriptors,
     /// Texts that are evaluated.
     evaluation: hidden::Evaluation,
     variables: variables::LineVariables,
 }
 
 impl<'a> Walker<'a> {
-    fn new(place: &'a LinePlace, functions: bool) -> Self {
+    fn new(place: &'a LineLocation, functions: bool) -> Self {
         Self {
             place,
             parts: Vec::new(),
             depth: 0,
             functions,
             disturbed: false,
-            streams: redirects::Streams::default(),
+            streams: redirects::OpenedDescriptors::default(),
             evaluation: hidden::Evaluation::default(),
             variables: variables::LineVariables::default(),
         }
     }
 
     fn line(&mut self, line: &str, script: &Script) {
-        let mut state = State {
+        let mut state = LineWalkState {
             places: Some(vec![self.place.cwd.clone()]),
             moved: false,
-            functions: InForce::default(),
+            functions: DefinedFunctions::default(),
         };
-        let shell = Shell::new(line, None);
+        let shell = ShellText::new(line, None);
         self.script(script, &shell, &mut state);
         if let Some((span, finding)) = self.streams.problem() {
             self.note(span, finding, &shell, &state);
@@ -154,7 +154,7 @@ impl<'a> Walker<'a> {
 }
 
 /// One text that a shell runs: the line itself, or what `sh -c` is given.
-struct Shell<'a> {
+struct ShellText<'a> {
     source: &'a str,
     /// Where the text stands in the line, if it is not the line itself.
     within: Option<Span>,
@@ -165,7 +165,7 @@ struct Shell<'a> {
     pwd_is_pwd: bool,
 }
 
-impl<'a> Shell<'a> {
+impl<'a> ShellText<'a> {
     fn new(source: &'a str, within: Option<(Span, usize)>) -> Self {
         Self {
             source,
@@ -191,15 +191,15 @@ fn is_only_used(source: &str, name: &str) -> bool {
 
 /// What changes as a shell goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct State {
+struct LineWalkState {
     /// The directories it may be in by now.
     places: Option<Vec<PathBuf>>,
     moved: bool,
     /// The functions that certainly are in force.
-    functions: InForce,
+    functions: DefinedFunctions,
 }
 
-impl State {
+impl LineWalkState {
     fn or(&mut self, other: &Self) {
         self.functions.and(&other.functions);
         self.or_places(other);
@@ -229,7 +229,7 @@ impl State {
 }
 
 impl Walker<'_> {
-    fn script(&mut self, script: &Script, shell: &Shell<'_>, state: &mut State) {
+    fn script(&mut self, script: &Script, shell: &ShellText<'_>, state: &mut LineWalkState) {
         let mut rest = script.items.as_slice();
         while !rest.is_empty() {
             let ends =
@@ -250,10 +250,10 @@ impl Walker<'_> {
     }
 
     /// Pipelines joined by `&&` and `||`.
-    fn chain(&mut self, chain: &[Item], shell: &Shell<'_>, state: &mut State) {
+    fn chain(&mut self, chain: &[Item], shell: &ShellText<'_>, state: &mut LineWalkState) {
         let mut before = state.clone();
         // Only the first one certainly runs.
-        let mut certain: Option<InForce> = None;
+        let mut certain: Option<DefinedFunctions> = None;
         let mut joined_by = Separator::Sequence;
         for item in chain {
             self.pipeline(&item.pipeline, shell, state);
@@ -272,7 +272,7 @@ impl Walker<'_> {
         }
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline, shell: &Shell<'_>, state: &mut State) {
+    fn pipeline(&mut self, pipeline: &Pipeline, shell: &ShellText<'_>, state: &mut LineWalkState) {
         match pipeline.commands.as_slice() {
             [only] => self.command(only, shell, state),
             // Each runs in a shell of its own.
@@ -284,7 +284,7 @@ impl Walker<'_> {
         }
     }
 
-    fn command(&mut self, command: &Command, shell: &Shell<'_>, state: &mut State) {
+    fn command(&mut self, command: &Command, shell: &ShellText<'_>, state: &mut LineWalkState) {
         if let CommandKind::Simple { assignments, words } = &command.kind {
             self.simple(command, assignments, words, shell, state);
             return;
@@ -382,7 +382,7 @@ impl Walker<'_> {
     }
 
     /// Bodies that may run any number of times: a `cd` in one may come before everything in it.
-    fn repeated(&mut self, bodies: &[&Script], shell: &Shell<'_>, state: &mut State) {
+    fn repeated(&mut self, bodies: &[&Script], shell: &ShellText<'_>, state: &mut LineWalkState) {
         let before = state.clone();
         let from = self.parts.len();
         for body in bodies {
@@ -402,8 +402,8 @@ impl Walker<'_> {
     fn arithmetic(
         &mut self,
         expression: &crate::ast::Arithmetic,
-        shell: &Shell<'_>,
-        state: &State,
+        shell: &ShellText<'_>,
+        state: &LineWalkState,
     ) {
         for part in &expression.parts {
             self.part(part, shell, state);
@@ -419,7 +419,7 @@ impl Walker<'_> {
     }
 
     /// Writes down something that is no command of its own.
-    fn note(&mut self, span: Span, mut finding: CommandFinding, shell: &Shell<'_>, state: &State) {
+    fn note(&mut self, span: Span, mut finding: CommandFinding, shell: &ShellText<'_>, state: &LineWalkState) {
         redirects::refuse_spying(&mut finding, state.places.as_deref());
         hidden::admit_chosen(&mut finding);
         if finding.verdict == EffectVerdict::ReadOnly && finding.effects.is_empty() {
@@ -442,13 +442,13 @@ impl Walker<'_> {
         });
     }
 
-    fn known<'s>(&'s self, shell: &Shell<'_>, state: &'s State) -> Known<'s> {
+    fn known<'s>(&'s self, shell: &ShellText<'_>, state: &'s LineWalkState) -> KnownVariables<'s> {
         let home = self.place.home.as_deref().and_then(Path::to_str);
         let pwd = match state.places.as_deref() {
             Some([one]) => one.to_str(),
             _ => None,
         };
-        Known {
+        KnownVariables {
             home: home.filter(|_| shell.home_is_home),
             pwd: pwd.filter(|_| shell.pwd_is_pwd),
         }

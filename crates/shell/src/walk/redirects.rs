@@ -5,18 +5,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Shell, State, Walker};
+use super::{ShellText, LineWalkState, Walker};
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     ast::{Command, PartKind, Redirect, RedirectOperator, Span, WordPart},
     commands::variables::is_own,
     decode::{self, lexical},
-    effect::{CommandFinding, Effect, EffectVerdict, Read, Write, WriteKind},
+    effect::{CommandFinding, Effect, EffectVerdict, FileRead, FileWrite, WriteKind},
 };
 
 impl Walker<'_> {
     /// Analyzes the redirections of any command.
-    pub(super) fn redirects(&mut self, command: &Command, shell: &Shell<'_>, state: &State) {
+    pub(super) fn redirects(&mut self, command: &Command, shell: &ShellText<'_>, state: &LineWalkState) {
         for redirect in &command.redirects {
             self.word(&redirect.target, shell, state);
             if let Some(body) = &redirect.body {
@@ -28,7 +28,7 @@ impl Walker<'_> {
         }
     }
 
-    fn redirect(&self, redirect: &Redirect, shell: &Shell<'_>, state: &State) -> CommandFinding {
+    fn redirect(&self, redirect: &Redirect, shell: &ShellText<'_>, state: &LineWalkState) -> CommandFinding {
         use RedirectOperator as Operator;
         let args = decode::args(&redirect.target, self.known(shell, state));
         let [target] = args.as_slice() else {
@@ -82,7 +82,7 @@ impl Walker<'_> {
                     .with(Effect::Net(None))
             }
             (Operator::Read, _) => {
-                let read = Read {
+                let read = FileRead {
                     path: target.clone(),
                     content: true,
                     walks: false,
@@ -98,7 +98,7 @@ impl Walker<'_> {
                 };
                 CommandFinding::mutating(reason)
                     .at(redirect.span)
-                    .with(Effect::Write(Write {
+                    .with(Effect::Write(FileWrite {
                         path: target,
                         how: WriteKind::Redirect,
                     }))
@@ -150,15 +150,15 @@ pub fn keeps_nothing(path: &str) -> bool {
 /// Tracks descriptors that a line opens from files and copies to its outputs. Together, they can
 /// make `/dev/stdout` name a file.
 #[derive(Debug, Default)]
-pub(super) struct Streams {
+pub(super) struct OpenedDescriptors {
     /// A descriptor above 2 reads a file or a copy of standard input.
     opened: bool,
     /// An output became a copy of a descriptor above 2.
     copied: Option<Span>,
 }
 
-impl Streams {
-    fn note(&mut self, redirect: &Redirect, shell: &Shell<'_>) {
+impl OpenedDescriptors {
+    fn note(&mut self, redirect: &Redirect, shell: &ShellText<'_>) {
         use RedirectOperator as Operator;
         let copies = matches!(
             redirect.operator,
@@ -231,8 +231,8 @@ fn network(path: &str) -> Option<Option<String>> {
 /// Returns whether the target may be a network address, such as `/dev/$x` or `/dev/tcp/$host/80`.
 fn may_be_network(target: &Arg) -> bool {
     match &target.value {
-        Value::Unknown { prefix, .. } | Value::Glob(prefix) => prefix.starts_with("/dev/"),
-        Value::Literal(_) | Value::Braced(_) => false,
+        ArgValue::Unknown { prefix, .. } | ArgValue::Glob(prefix) => prefix.starts_with("/dev/"),
+        ArgValue::Literal(_) | ArgValue::Braced(_) => false,
     }
 }
 
@@ -250,10 +250,10 @@ pub(super) fn refuse_spying(finding: &mut CommandFinding, places: Option<&[PathB
 
 /// Returns whether this reads data of another process: `/proc/PID/…`, even if the id is an
 /// expansion.
-fn spies(read: &Read, places: Option<&[PathBuf]>) -> bool {
+fn spies(read: &FileRead, places: Option<&[PathBuf]>) -> bool {
     let text = match &read.path.value {
-        Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text,
-        Value::Unknown { prefix, .. } => prefix,
+        ArgValue::Literal(text) | ArgValue::Braced(text) | ArgValue::Glob(text) => text,
+        ArgValue::Unknown { prefix, .. } => prefix,
     };
     // A command that reads only names passes them on. It is accepted only if the line names all of
     // them.
@@ -261,7 +261,7 @@ fn spies(read: &Read, places: Option<&[PathBuf]>) -> bool {
         return false;
     }
     let shows = PathTail {
-        cut: matches!(read.path.value, Value::Unknown { .. }),
+        cut: matches!(read.path.value, ArgValue::Unknown { .. }),
         open: text.is_empty() || text.ends_with('/'),
         walks: read.walks,
     };

@@ -3,21 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    DEEPEST, Shell, State, Walker,
-    functions::{self, InForce},
+    DEEPEST, ShellText, LineWalkState, Walker,
+    functions::{self, DefinedFunctions},
     hidden,
     redirects::refuse_spying,
 };
 use crate::{
-    analysis::{Assigned, LinePart},
-    arg::{Arg, Value},
+    analysis::{SetVariable, LinePart},
+    arg::{Arg, ArgValue},
     ast::{AssignedValue, Assignment, Command, ShellWord, Span},
     commands::{
         self,
         variables::{has_known_charset, is_harmless, is_locale},
     },
-    decode::{self, Known, lexical},
-    effect::{CommandFinding, Cover, Effect, EffectVerdict, Start},
+    decode::{self, KnownVariables, lexical},
+    effect::{CommandFinding, RuleCoverage, Effect, EffectVerdict, StartedProgram},
     syntax,
 };
 
@@ -60,8 +60,8 @@ impl Walker<'_> {
         command: &Command,
         assignments: &[Assignment],
         words: &[ShellWord],
-        shell: &Shell<'_>,
-        state: &mut State,
+        shell: &ShellText<'_>,
+        state: &mut LineWalkState,
     ) {
         // The command first, what its words start behind it: parts read like the line.
         let argv: Vec<Arg> = {
@@ -84,9 +84,9 @@ impl Walker<'_> {
             .collect();
         text.extend(texts);
         let text = text.join(" ");
-        let assigned: Vec<Assigned> = {
+        let assigned: Vec<SetVariable> = {
             let known = self.known(shell, state);
-            let assigned = assignments.iter().map(|assignment| Assigned {
+            let assigned = assignments.iter().map(|assignment| SetVariable {
                 name: assignment.name.clone(),
                 plain: is_plain(assignment, known),
             });
@@ -137,7 +137,7 @@ impl Walker<'_> {
         self.follow(&argv, state);
     }
 
-    fn assignment(&mut self, assignment: &Assignment, shell: &Shell<'_>, state: &State) {
+    fn assignment(&mut self, assignment: &Assignment, shell: &ShellText<'_>, state: &LineWalkState) {
         if let Some(subscript) = &assignment.subscript {
             self.word(subscript, shell, state);
         }
@@ -153,13 +153,13 @@ impl Walker<'_> {
 
     /// Is it a function of this line that certainly is in force? Only a command of its own can be:
     /// what another command starts is a program.
-    fn calls_function(&self, argv: &[Arg], state: &State) -> bool {
+    fn calls_function(&self, argv: &[Arg], state: &LineWalkState) -> bool {
         let name = argv.first().map(|first| &first.value);
-        self.functions && matches!(name, Some(Value::Literal(name)) if state.functions.covers(name))
+        self.functions && matches!(name, Some(ArgValue::Literal(name)) if state.functions.covers(name))
     }
 
     /// Writes a part down, and behind it what it starts.
-    fn push(&mut self, mut part: LinePart, shell: &Shell<'_>, state: &State) {
+    fn push(&mut self, mut part: LinePart, shell: &ShellText<'_>, state: &LineWalkState) {
         let starts = part.finding.starts.clone();
         let (cwd, moved, span) = (part.cwd.clone(), part.moved, part.span);
         refuse_spying(&mut part.finding, cwd.as_deref());
@@ -177,8 +177,8 @@ impl Walker<'_> {
         self.depth += 1;
         for start in starts {
             match start {
-                Start::Command { argv, .. } if argv.is_empty() => {}
-                Start::Command { argv, .. } => {
+                StartedProgram::Command { argv, .. } if argv.is_empty() => {}
+                StartedProgram::Command { argv, .. } => {
                     let text = self.source_of(&argv, shell);
                     let finding = look(&argv);
                     self.disturbed |= functions::disturbs(&argv);
@@ -198,7 +198,7 @@ impl Walker<'_> {
                         state,
                     );
                 }
-                Start::Script(arg) => self.text(&arg, outer, state),
+                StartedProgram::Script(arg) => self.text(&arg, outer, state),
             }
         }
         self.depth -= 1;
@@ -213,7 +213,7 @@ impl Walker<'_> {
     }
 
     /// The words of a started command as they stand in the line.
-    fn source_of(&self, argv: &[Arg], shell: &Shell<'_>) -> String {
+    fn source_of(&self, argv: &[Arg], shell: &ShellText<'_>) -> String {
         let mut texts: Vec<std::borrow::Cow<'_, str>> = Vec::new();
         let mut last: Option<Span> = None;
         for arg in argv {
@@ -232,7 +232,7 @@ impl Walker<'_> {
     }
 
     /// A text that a shell is given to run.
-    fn text(&mut self, arg: &Arg, outer: usize, state: &State) {
+    fn text(&mut self, arg: &Arg, outer: usize, state: &LineWalkState) {
         let opaque = |why: String, parts: &mut Vec<LinePart>| {
             let finding = &mut parts[outer].finding;
             finding.verdict = finding.verdict.max(EffectVerdict::Unknown);
@@ -247,11 +247,11 @@ impl Walker<'_> {
         };
         match syntax::parse(source) {
             Ok(script) => {
-                let inner = Shell::new(source, Some((arg.span, outer)));
+                let inner = ShellText::new(source, Some((arg.span, outer)));
                 // Another process knows none of our functions, and a text that runs in this shell
                 // may run at another time.
-                let mut inside = State {
-                    functions: InForce::default(),
+                let mut inside = LineWalkState {
+                    functions: DefinedFunctions::default(),
                     ..state.clone()
                 };
                 self.script(&script, &inner, &mut inside);
@@ -264,7 +264,7 @@ impl Walker<'_> {
     }
 
     /// What the command changes for the rest of the line: the directory.
-    fn follow(&mut self, argv: &[Arg], state: &mut State) {
+    fn follow(&mut self, argv: &[Arg], state: &mut LineWalkState) {
         let Some(called) = argv.first().map(Arg::text) else {
             return;
         };
@@ -308,7 +308,7 @@ impl Walker<'_> {
         }
     }
 
-    fn go(&self, target: Option<&Path>, state: &mut State) {
+    fn go(&self, target: Option<&Path>, state: &mut LineWalkState) {
         let Some(target) = target else {
             return state.lost();
         };
@@ -330,7 +330,7 @@ impl Walker<'_> {
 }
 
 /// Is it one value that is nothing but a value? A locale is more: it says how lines are read.
-fn is_plain(assignment: &Assignment, known: Known<'_>) -> bool {
+fn is_plain(assignment: &Assignment, known: KnownVariables<'_>) -> bool {
     let AssignedValue::Word(word) = &assignment.value else {
         return false;
     };
@@ -342,7 +342,7 @@ fn is_plain(assignment: &Assignment, known: Known<'_>) -> bool {
 /// A call of a function of this line, whose body is judged where it is defined.
 fn called(argv: &[Arg]) -> CommandFinding {
     let mut finding = CommandFinding::read_only("it is a function of this line");
-    finding.cover = Cover::Transparent;
+    finding.cover = RuleCoverage::Transparent;
     // The body may read what it is given.
     finding.effects = argv[1..].iter().map(commands::options::content).collect();
     finding
@@ -353,7 +353,7 @@ fn look(argv: &[Arg]) -> CommandFinding {
     let Some(first) = argv.first() else {
         return CommandFinding::unknown("there is no command");
     };
-    let Value::Literal(called) = &first.value else {
+    let ArgValue::Literal(called) = &first.value else {
         let why = "which program runs is not written in the line";
         return CommandFinding::unknown(why)
             .at(first.span)
@@ -376,7 +376,7 @@ fn look(argv: &[Arg]) -> CommandFinding {
         verdict: EffectVerdict::Unknown,
         reason: why.into(),
         span: Some(first.span),
-        cover: Cover::Prefix,
+        cover: RuleCoverage::Prefix,
         ..known
     }
 }
@@ -384,9 +384,9 @@ fn look(argv: &[Arg]) -> CommandFinding {
 /// Variables that are set make a command unknown unless they are harmless ones.
 fn judge_assignments(
     finding: &mut CommandFinding,
-    assigned: &[Assigned],
+    assigned: &[SetVariable],
     alone: bool,
-    shell: &Shell<'_>,
+    shell: &ShellText<'_>,
     assignments: &[Assignment],
 ) {
     for (one, written) in assigned.iter().zip(assignments) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Shell, State, Walker};
+use super::{ShellText, LineWalkState, Walker};
 use crate::{
     arg::Arg,
     ast::Span,
@@ -105,8 +105,8 @@ impl Walker<'_> {
         &mut self,
         name: &str,
         span: Span,
-        shell: &Shell<'_>,
-        state: &State,
+        shell: &ShellText<'_>,
+        state: &LineWalkState,
     ) {
         if !self.variables.is_secret(name) || !self.variables.secrets.insert(name.to_owned()) {
             return;

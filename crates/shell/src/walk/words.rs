@@ -1,6 +1,6 @@
 //! What hides in words: substitutions, assignments by expansion, conditions.
 
-use super::{Shell, State, Walker};
+use super::{ShellText, LineWalkState, Walker};
 use crate::{
     arithmetic,
     ast::{Parameter, ParameterOperation, PartKind, ShellWord, Span, TestItem, WordPart},
@@ -11,13 +11,13 @@ use crate::{
 
 impl Walker<'_> {
     /// Looks at everything a word makes bash run or set.
-    pub(super) fn word(&mut self, word: &ShellWord, shell: &Shell<'_>, state: &State) {
+    pub(super) fn word(&mut self, word: &ShellWord, shell: &ShellText<'_>, state: &LineWalkState) {
         for part in &word.parts {
             self.part(part, shell, state);
         }
     }
 
-    pub(super) fn part(&mut self, part: &WordPart, shell: &Shell<'_>, state: &State) {
+    pub(super) fn part(&mut self, part: &WordPart, shell: &ShellText<'_>, state: &LineWalkState) {
         match &part.kind {
             PartKind::Text(text) => self.evaluation.note_text(text),
             PartKind::Glob(_) | PartKind::Brace(_) | PartKind::Tilde(_) => {}
@@ -34,7 +34,7 @@ impl Walker<'_> {
         }
     }
 
-    fn parameter(&mut self, parameter: &Parameter, span: Span, shell: &Shell<'_>, state: &State) {
+    fn parameter(&mut self, parameter: &Parameter, span: Span, shell: &ShellText<'_>, state: &LineWalkState) {
         self.operation(&parameter.name, &parameter.operation, span, shell, state);
     }
 
@@ -43,8 +43,8 @@ impl Walker<'_> {
         name: &str,
         operation: &ParameterOperation,
         span: Span,
-        shell: &Shell<'_>,
-        state: &State,
+        shell: &ShellText<'_>,
+        state: &LineWalkState,
     ) {
         self.use_variable(name, span, shell, state);
         match operation {
@@ -87,8 +87,8 @@ impl Walker<'_> {
         &mut self,
         items: &[TestItem],
         span: Span,
-        shell: &Shell<'_>,
-        state: &State,
+        shell: &ShellText<'_>,
+        state: &LineWalkState,
     ) {
         let mut finding = CommandFinding::read_only("it only tests");
         for (at, item) in items.iter().enumerate() {

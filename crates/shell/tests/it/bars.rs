@@ -95,7 +95,7 @@ fn a_line_that_costs_too_much_to_read_is_unknown() {
     let long = format!("echo {}", "a ".repeat(haft_shell::MAX_LINE));
     let analysis = haft_shell::analyze(
         &long,
-        &haft_shell::LinePlace {
+        &haft_shell::LineLocation {
             cwd: "/work/demo".into(),
             home: None,
         },

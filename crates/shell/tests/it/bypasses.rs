@@ -1,6 +1,6 @@
 //! One test a published bypass that a command line can express: how others were fooled does not work.
 
-use haft_shell::{Effect, EffectVerdict, LinePlace};
+use haft_shell::{Effect, EffectVerdict, LineLocation};
 
 use crate::corpus::{judge, shown};
 
@@ -12,7 +12,7 @@ fn assert_not_read_only(lines: &[&str]) {
 
 /// What a line reads, as the commands name it.
 fn reads(line: &str) -> Vec<String> {
-    let place = LinePlace {
+    let place = LineLocation {
         cwd: "/work/demo".into(),
         home: None,
     };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use haft_shell::{EffectVerdict, LinePlace};
+use haft_shell::{EffectVerdict, LineLocation};
 
 /// The right verdict of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ pub(crate) fn shown(text: &str) -> String {
 }
 
 pub(crate) fn judge(text: &str) -> EffectVerdict {
-    let place = LinePlace {
+    let place = LineLocation {
         cwd: "/work/demo".into(),
         home: Some("/home/ada".into()),
     };

@@ -43,13 +43,13 @@ struct ReaderShared {
 
 #[derive(Default)]
 struct ReaderState {
-    wanted: Wanted,
+    wanted: ReaderMode,
     /// The thread waits for `wanted` to change and reads nothing.
     is_parked: bool,
 }
 
 #[derive(Default, PartialEq, Eq, Clone, Copy)]
-enum Wanted {
+enum ReaderMode {
     #[default]
     Read,
     Pause,
@@ -90,7 +90,7 @@ impl InputReader {
 
     /// Stops reading until [`InputReader::resume`]; returns when the thread has stopped.
     pub fn pause(&self) {
-        self.want(Wanted::Pause);
+        self.want(ReaderMode::Pause);
         let mut state = self.shared.lock();
         while !state.is_parked && !self.is_over() {
             let wait = self.shared.changed.wait(state);
@@ -100,14 +100,14 @@ impl InputReader {
 
     /// Continues reading.
     pub fn resume(&self) {
-        self.want(Wanted::Read);
+        self.want(ReaderMode::Read);
     }
 
     fn is_over(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    fn want(&self, wanted: Wanted) {
+    fn want(&self, wanted: ReaderMode) {
         self.shared.lock().wanted = wanted;
         self.shared.changed.notify_all();
         // A full pipe wakes the thread as well.
@@ -117,7 +117,7 @@ impl InputReader {
 
 impl Drop for InputReader {
     fn drop(&mut self) {
-        self.want(Wanted::End);
+        self.want(ReaderMode::End);
         let state = self.shared.lock();
         let reads = |state: &mut ReaderState| !state.is_parked;
         let waited = self.shared.changed.wait_timeout_while(state, ENDING, reads);
@@ -175,7 +175,7 @@ impl ReaderShared {
     /// Waits until a pause ends. Returns `false` if the thread must end.
     fn may_read(&self) -> bool {
         let mut state = self.lock();
-        while state.wanted == Wanted::Pause {
+        while state.wanted == ReaderMode::Pause {
             state.is_parked = true;
             self.changed.notify_all();
             state = self
@@ -184,7 +184,7 @@ impl ReaderShared {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         state.is_parked = false;
-        state.wanted == Wanted::Read
+        state.wanted == ReaderMode::Read
     }
 }
 

@@ -25,14 +25,14 @@ pub(super) enum OpenBlock {
         text: String,
     },
     Code {
-        fence: Fence,
+        fence: CodeFence,
         lexer: CodeLexer,
         indent: usize,
     },
 }
 
 impl OpenBlock {
-    pub(super) fn code(fence: Fence, language: &str, indent: usize) -> Self {
+    pub(super) fn code(fence: CodeFence, language: &str, indent: usize) -> Self {
         Self::Code {
             fence,
             lexer: CodeLexer::new(language),
@@ -60,12 +60,12 @@ impl OpenBlock {
 
 /// The delimiter of a code block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fence {
+pub(super) struct CodeFence {
     mark: char,
     length: usize,
 }
 
-impl Fence {
+impl CodeFence {
     pub(super) fn is_closed_by(self, line: &str) -> bool {
         let line = line.trim();
         line.len() >= self.length && line.chars().all(|c| c == self.mark)
@@ -76,7 +76,7 @@ impl Fence {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LineKind {
     Blank,
-    Fence(Fence, String),
+    Fence(CodeFence, String),
     Heading(usize, String),
     /// Turns the paragraph above it into a heading.
     Underline(usize),
@@ -188,7 +188,7 @@ fn fence(line: &str) -> Option<LineKind> {
     if length < 3 || (mark == '`' && language.contains('`')) {
         return None;
     }
-    Some(LineKind::Fence(Fence { mark, length }, language.to_owned()))
+    Some(LineKind::Fence(CodeFence { mark, length }, language.to_owned()))
 }
 
 fn heading(line: &str) -> Option<(usize, String)> {

@@ -24,14 +24,14 @@ pub struct Screen {
     size: ScreenSize,
     level: ColorLevel,
     reflows: bool,
-    drawn: Drawn,
+    drawn: DrawnFrame,
     /// True if the terminal may show something other than `drawn`: everything is drawn again.
     is_stale: bool,
 }
 
 /// The result of the last frame.
 #[derive(Debug, Clone, Default)]
-struct Drawn {
+struct DrawnFrame {
     rows: Vec<TextLine>,
     caret: Option<Caret>,
     /// The row of the cursor, and the number of cells before it.
@@ -48,7 +48,7 @@ impl Screen {
             size,
             level,
             reflows: false,
-            drawn: Drawn::default(),
+            drawn: DrawnFrame::default(),
             is_stale: true,
         }
     }
@@ -91,7 +91,7 @@ impl Screen {
     /// Forgets the region: it was erased from the screen, and the cursor is at the start of an
     /// empty row.
     pub fn forget(&mut self) {
-        self.drawn = Drawn::default();
+        self.drawn = DrawnFrame::default();
         self.is_stale = true;
     }
 

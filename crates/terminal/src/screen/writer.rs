@@ -38,12 +38,12 @@ pub struct FrameWriter {
 
 #[derive(Default)]
 struct WriterShared {
-    pending: Mutex<Pending>,
+    pending: Mutex<PendingOutput>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Pending {
+struct PendingOutput {
     controls: Vec<TerminalControl>,
     history: Vec<HistoryItem>,
     region: Option<LiveRegion>,
@@ -60,7 +60,7 @@ struct Pending {
     is_over: bool,
 }
 
-impl Pending {
+impl PendingOutput {
     fn has_work(&self) -> bool {
         !self.controls.is_empty()
             || !self.history.is_empty()
@@ -190,7 +190,7 @@ impl FrameWriter {
         !pending.is_over
     }
 
-    fn change(&self, change: impl FnOnce(&mut Pending)) {
+    fn change(&self, change: impl FnOnce(&mut PendingOutput)) {
         change(&mut self.shared.lock());
         self.shared.changed.notify_all();
     }
@@ -206,12 +206,12 @@ impl Drop for FrameWriter {
 }
 
 impl WriterShared {
-    fn lock(&self) -> MutexGuard<'_, Pending> {
+    fn lock(&self) -> MutexGuard<'_, PendingOutput> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the next work, or `None` if the thread must end.
-    fn next(&self) -> Option<Pending> {
+    fn next(&self) -> Option<PendingOutput> {
         let mut pending = self.lock();
         pending.is_busy = false;
         self.changed.notify_all();
@@ -260,7 +260,7 @@ impl<W: Write, F: FnMut(WriterEvent)> WriterThread<W, F> {
         self.shared.changed.notify_all();
     }
 
-    fn perform(&mut self, work: Pending) -> io::Result<()> {
+    fn perform(&mut self, work: PendingOutput) -> io::Result<()> {
         if let Some(size) = work.size {
             self.screen.resize(size);
             self.view.resize(size);

@@ -8,11 +8,11 @@ mod openai;
 
 use serde_json::Value;
 
-use crate::http::{HttpAsked, HttpReply, header};
+use crate::http::{RecordedHttpRequest, HttpReply, header};
 
 /// Returns the error response of a real server, or `None` if the server would accept the request or
 /// the request is not for a provider.
-pub fn refusal(asked: &HttpAsked) -> Option<HttpReply> {
+pub fn refusal(asked: &RecordedHttpRequest) -> Option<HttpReply> {
     let (method, path) = asked.target();
     if method != "POST" {
         return None;

@@ -3,8 +3,8 @@
 use std::{env, fmt::Write, time::Duration};
 
 use haft_contract::{
-    Access, AgentAccess, AgentKind, AgentReport, BackgroundHandle, CallContext, Card, CardPiece,
-    Check, Content, Effects, Idempotency, LaunchOutcome, LaunchRequest, Permission, Profile,
+    Access, AgentAccess, AgentKind, AgentReport, BackgroundHandle, CallContext, Card, CardSection,
+    CheckOutcome, Content, Effects, Idempotency, LaunchOutcome, LaunchRequest, ToolPermission, Profile,
     RuleMatch, ServiceNeed, Services, Subagents, Tool, ToolError, ToolOutput, schema,
 };
 use schemars::JsonSchema;
@@ -163,11 +163,11 @@ impl Tool for Agent {
         }
     }
 
-    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
-        Permission::Allow
+    fn permission(&self, _: &Input, _: &CallContext) -> ToolPermission {
+        ToolPermission::Allow
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         if let Some(Isolation::Remote) = input.isolation {
             let text =
                 "isolation \"remote\" is not available here. Leave it out, or take \"worktree\".";
@@ -179,7 +179,7 @@ impl Tool for Agent {
         }
         let subagents = cx.services.get::<Subagents>()?;
         subagents.0.check(&input.launch())?;
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -193,7 +193,7 @@ impl Tool for Agent {
     fn render_use(&self, input: &Input) -> Option<Card> {
         let kind = input.subagent_type.as_deref().unwrap_or("general-purpose");
         let card = Card::new(Self::NAME, format!("{kind}: {}", input.description));
-        Some(card.with(CardPiece::Text(input.prompt.clone())))
+        Some(card.with(CardSection::Text(input.prompt.clone())))
     }
 
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
@@ -211,7 +211,7 @@ impl Tool for Agent {
             0 => calls,
             tokens => format!("{calls}, {}", counted(tokens, "token")),
         });
-        Some(card.with(CardPiece::Text(text.to_owned())))
+        Some(card.with(CardSection::Text(text.to_owned())))
     }
 }
 

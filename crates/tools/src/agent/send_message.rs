@@ -1,8 +1,8 @@
 //! `SendMessage`: sends a message to a subagent that was launched before.
 
 use haft_contract::{
-    Access, AgentMessage, CallContext, Card, CardPiece, Check, Effects, Idempotency,
-    MessageDelivery, Permission, Profile, ServiceNeed, Subagents, Tool, ToolError, ToolOutput,
+    Access, AgentMessage, CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency,
+    MessageDelivery, ToolPermission, Profile, ServiceNeed, Subagents, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -52,11 +52,11 @@ impl Tool for SendMessage {
         }
     }
 
-    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
-        Permission::Allow
+    fn permission(&self, _: &Input, _: &CallContext) -> ToolPermission {
+        ToolPermission::Allow
     }
 
-    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<CheckOutcome, ToolError> {
         let refused = |text: &str| Err(ToolError::Refused(text.to_owned()));
         if input.message.trim().is_empty() {
             return refused("`message` is empty: say something.");
@@ -65,7 +65,7 @@ impl Tool for SendMessage {
         if summary.chars().count() > LONGEST_SUMMARY {
             return refused("`summary` is longer than 200 characters.");
         }
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -106,6 +106,6 @@ impl Tool for SendMessage {
     fn render_use(&self, input: &Input) -> Option<Card> {
         let summary = input.summary.as_deref().unwrap_or(&input.message);
         let card = Card::new(Self::NAME, format!("{}: {summary}", input.to));
-        Some(card.with(CardPiece::Text(input.message.clone())))
+        Some(card.with(CardSection::Text(input.message.clone())))
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use data_encoding::BASE64;
 use haft_browser::{
-    Arrival, ChromiumError, Emulation, PageAction, PictureOf, SnapshotPart, Tab, is_loopback_url,
+    NavigationResult, ChromiumError, Emulation, PageAction, ScreenshotArea, SnapshotPart, Tab, is_loopback_url,
     one_line, ref_number, visible,
 };
 use haft_contract::{
@@ -14,10 +14,10 @@ use haft_contract::{
 use super::{
     AgentTab, BrowserSession, PageSecrets,
     agent_tab::AgentTabs,
-    answer::{self, BrowserAnswer},
+    answer::{self, BrowserOutput},
     tool::{BrowserAction, Input, NAME},
 };
-use crate::{shell::host_questions::Named, web::PageAddress};
+use crate::{shell::host_questions::NamedCall, web::PageUrl};
 
 /// The maximum number of characters of a requested snapshot, of one after a navigation, and of a
 /// difference.
@@ -41,8 +41,8 @@ pub(super) fn readable(url: &str) -> Result<(), ToolError> {
     if url == "about:blank" {
         return Ok(());
     }
-    PageAddress::read(url).map(drop).map_err(|why| {
-        if !url.contains("//") && PageAddress::read(&format!("http://{url}")).is_ok() {
+    PageUrl::read(url).map(drop).map_err(|why| {
+        if !url.contains("//") && PageUrl::read(&format!("http://{url}")).is_ok() {
             return ToolError::Refused(format!(
                 "{url:?} is no file of the project. Did you mean http://{url}?"
             ));
@@ -69,9 +69,9 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
             true => "The browser is closed.",
             false => "No browser runs.",
         };
-        return Ok(BrowserAnswer::said(closed).output(&[], None, None, &masked));
+        return Ok(BrowserOutput::said(closed).output(&[], None, None, &masked));
     }
-    let named = Named {
+    let named = NamedCall {
         card: Card::new(NAME, input.action.name()),
         asked: ToolUse {
             id: cx.tool_use_id.to_string(),
@@ -81,7 +81,7 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
     };
     session.hosts.open_for(cx, &named).await;
     // Drops `_closing` in any case, so that no question is asked for this call after its end.
-    let _closing = ClosesQuestions(&session);
+    let _closing = HostApprovalGuard(&session);
     let (browser, count) = session.browser(cx).await?;
     let parting = session.take_parting();
     let tabs = AgentTabs::of(cx, &browser, count);
@@ -97,7 +97,7 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
         }
         session.hosts.permit(page, acts);
     }
-    let doing = Doing {
+    let doing = BrowserCall {
         input,
         cx,
         session: &session,
@@ -124,16 +124,16 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
     }
 }
 
-struct ClosesQuestions<'a>(&'a BrowserSession);
+struct HostApprovalGuard<'a>(&'a BrowserSession);
 
-impl Drop for ClosesQuestions<'_> {
+impl Drop for HostApprovalGuard<'_> {
     fn drop(&mut self) {
         self.0.hosts.close();
     }
 }
 
 fn host_of(url: &str) -> String {
-    PageAddress::read(url)
+    PageUrl::read(url)
         .map(|address| format!("{}:{}", address.host, address.port))
         .unwrap_or_default()
 }
@@ -142,7 +142,7 @@ fn failed(error: ChromiumError) -> ToolError {
     ToolError::Failed(crate::web::strip_invisible(&error.to_string()))
 }
 
-pub(super) struct Doing<'a> {
+pub(super) struct BrowserCall<'a> {
     pub(super) input: &'a Input,
     cx: &'a CallContext,
     session: &'a BrowserSession,
@@ -151,8 +151,8 @@ pub(super) struct Doing<'a> {
     pub(super) tab: &'a Tab,
 }
 
-impl Doing<'_> {
-    async fn perform_action(&self) -> Result<BrowserAnswer, ToolError> {
+impl BrowserCall<'_> {
+    async fn perform_action(&self) -> Result<BrowserOutput, ToolError> {
         let Input { action, .. } = self.input;
         match action {
             BrowserAction::Navigate => self.navigate(self.tab).await,
@@ -175,7 +175,7 @@ impl Doing<'_> {
                     .wait_for(text, gone, self.limit())
                     .await
                     .map_err(failed)?;
-                Ok(BrowserAnswer::said(match (text, gone) {
+                Ok(BrowserOutput::said(match (text, gone) {
                     (Some(text), _) => format!("\"{text}\" is there."),
                     (None, gone) => format!("\"{}\" is gone.", gone.unwrap_or_default()),
                 }))
@@ -197,7 +197,7 @@ impl Doing<'_> {
                 let bytes = self.tab.pdf().await.map_err(failed)?;
                 let size = bytes.len();
                 let path = self.save(bytes).await?;
-                Ok(BrowserAnswer::said(format!(
+                Ok(BrowserOutput::said(format!(
                     "The page was written to {path} ({size} bytes)."
                 )))
             }
@@ -206,7 +206,7 @@ impl Doing<'_> {
             BrowserAction::Close => {
                 let number = self.input.tab.unwrap_or(self.tab.number());
                 self.tabs.close(number).await.map_err(failed)?;
-                Ok(BrowserAnswer::said(format!("Tab {number} is closed.")))
+                Ok(BrowserOutput::said(format!("Tab {number} is closed.")))
             }
             _ => {
                 let action = self.page_action().await?;
@@ -215,13 +215,13 @@ impl Doing<'_> {
                     return self
                         .show(
                             self.tab,
-                            BrowserAnswer::said(format!("The page is now {}.", self.tab.url())),
+                            BrowserOutput::said(format!("The page is now {}.", self.tab.url())),
                         )
                         .await;
                 }
                 let quiet = matches!(action, PageAction::Hover(_) | PageAction::Scroll(_));
                 match quiet {
-                    true => Ok(BrowserAnswer::said("Done.")),
+                    true => Ok(BrowserOutput::said("Done.")),
                     false => self.changed(&acted.remarks).await,
                 }
             }
@@ -335,7 +335,7 @@ impl Doing<'_> {
         Ok(files)
     }
 
-    async fn navigate(&self, tab: &Tab) -> Result<BrowserAnswer, ToolError> {
+    async fn navigate(&self, tab: &Tab) -> Result<BrowserOutput, ToolError> {
         let url = self.input.url.as_deref().unwrap_or_default();
         self.navigation_output(tab, tab.navigate(url, self.loading()).await)
             .await
@@ -344,8 +344,8 @@ impl Doing<'_> {
     async fn navigation_output(
         &self,
         tab: &Tab,
-        arrival: Result<Arrival, ChromiumError>,
-    ) -> Result<BrowserAnswer, ToolError> {
+        arrival: Result<NavigationResult, ChromiumError>,
+    ) -> Result<BrowserOutput, ToolError> {
         let arrival = match arrival {
             Ok(arrival) => arrival,
             Err(ChromiumError::Unreachable { error, url }) => {
@@ -357,7 +357,7 @@ impl Doing<'_> {
             .status
             .map(|status| format!(" ({status})"))
             .unwrap_or_default();
-        let mut answer = BrowserAnswer::said(format!("{}{status}", arrival.url));
+        let mut answer = BrowserOutput::said(format!("{}{status}", arrival.url));
         answer.status = arrival.status;
         if arrival.busy {
             answer = answer.with("It still loads.");
@@ -367,7 +367,7 @@ impl Doing<'_> {
 
     async fn unreachable(&self, error: &str, url: &str) -> ToolError {
         let hosts = &self.session.hosts;
-        let said = match PageAddress::read(url) {
+        let said = match PageUrl::read(url) {
             Ok(address) if is_loopback_url(url) => {
                 // A server may have started or ended since the last check.
                 hosts.scan_ports().await;
@@ -389,7 +389,7 @@ impl Doing<'_> {
     }
 
     /// Adds a snapshot of the page after a navigation.
-    async fn show(&self, tab: &Tab, mut answer: BrowserAnswer) -> Result<BrowserAnswer, ToolError> {
+    async fn show(&self, tab: &Tab, mut answer: BrowserOutput) -> Result<BrowserOutput, ToolError> {
         let part = SnapshotPart {
             most: AFTER_NAVIGATION,
             ..SnapshotPart::default()
@@ -399,33 +399,33 @@ impl Doing<'_> {
         Ok(answer)
     }
 
-    async fn changed(&self, remarks: &[String]) -> Result<BrowserAnswer, ToolError> {
+    async fn changed(&self, remarks: &[String]) -> Result<BrowserOutput, ToolError> {
         let mut answer =
-            BrowserAnswer::page(self.tab.difference(DIFFERENCE).await.map_err(failed)?);
+            BrowserOutput::page(self.tab.difference(DIFFERENCE).await.map_err(failed)?);
         answer
             .said
             .extend(remarks.iter().map(|remark| format!("Note: {remark}.")));
         Ok(answer)
     }
 
-    async fn snapshot(&self) -> Result<BrowserAnswer, ToolError> {
+    async fn snapshot(&self) -> Result<BrowserOutput, ToolError> {
         let part = SnapshotPart {
             within: self.reference()?,
             find: self.input.text.clone(),
             most: WHOLE,
         };
-        Ok(BrowserAnswer::page(
+        Ok(BrowserOutput::page(
             self.tab.snapshot(&part).await.map_err(failed)?,
         ))
     }
 
-    async fn tabs(&self) -> Result<BrowserAnswer, ToolError> {
+    async fn tabs(&self) -> Result<BrowserOutput, ToolError> {
         if let Some(number) = self.input.tab {
             let tab = self.tabs.select(number).await.map_err(failed)?;
             return self
                 .show(
                     &tab,
-                    BrowserAnswer::said(format!("Tab {number} is selected.")),
+                    BrowserOutput::said(format!("Tab {number} is selected.")),
                 )
                 .await;
         }
@@ -453,10 +453,10 @@ impl Doing<'_> {
                 tab.title
             )
         });
-        Ok(BrowserAnswer::page(lines.collect::<Vec<_>>().join("\n")))
+        Ok(BrowserOutput::page(lines.collect::<Vec<_>>().join("\n")))
     }
 
-    async fn evaluate(&self) -> Result<BrowserAnswer, ToolError> {
+    async fn evaluate(&self) -> Result<BrowserOutput, ToolError> {
         let script = self.input.script.as_deref().unwrap_or_default();
         let value = self
             .tab
@@ -467,14 +467,14 @@ impl Doing<'_> {
             serde_json::Value::String(text) => text.clone(),
             other => serde_json::to_string_pretty(other).unwrap_or_default(),
         };
-        Ok(BrowserAnswer::page(visible(&text, LONGEST_VALUE)))
+        Ok(BrowserOutput::page(visible(&text, LONGEST_VALUE)))
     }
 
-    async fn screenshot(&self) -> Result<BrowserAnswer, ToolError> {
+    async fn screenshot(&self) -> Result<BrowserOutput, ToolError> {
         let of = match (self.reference()?, self.input.full) {
-            (Some(number), _) => PictureOf::Element(number),
-            (None, Some(true)) => PictureOf::Page,
-            (None, _) => PictureOf::View,
+            (Some(number), _) => ScreenshotArea::Element(number),
+            (None, Some(true)) => ScreenshotArea::Page,
+            (None, _) => ScreenshotArea::View,
         };
         let picture = self.tab.picture(of).await.map_err(failed)?;
         let extension = if picture.media_type == "image/png" {
@@ -486,7 +486,7 @@ impl Doing<'_> {
         let kept = self.session.keep(name, picture.bytes.clone()).await?;
         let (width, height) = picture.shows;
         let mut answer =
-            BrowserAnswer::said(format!("{width}×{height} px, kept as {}", kept.display()));
+            BrowserOutput::said(format!("{width}×{height} px, kept as {}", kept.display()));
         if let Some((width, height)) = picture.cut_from {
             answer = answer.with(format!("Cut: the page has {width}×{height} px."));
         }
@@ -510,7 +510,7 @@ impl Doing<'_> {
         Ok(path.display().to_string())
     }
 
-    async fn emulate(&self) -> Result<BrowserAnswer, ToolError> {
+    async fn emulate(&self) -> Result<BrowserOutput, ToolError> {
         let wanted = self.input.emulate.clone().unwrap_or_default();
         let wanted = Emulation {
             width: wanted.width,
@@ -530,13 +530,13 @@ impl Doing<'_> {
         ] {
             words.extend(value.map(|value| format!("{name} {value}")));
         }
-        Ok(BrowserAnswer::said(format!(
+        Ok(BrowserOutput::said(format!(
             "This tab now has: {}.",
             words.join(", ")
         )))
     }
 
-    async fn trace(&self) -> Result<BrowserAnswer, ToolError> {
+    async fn trace(&self) -> Result<BrowserOutput, ToolError> {
         let trace = self.tab.trace(self.loading()).await.map_err(failed)?;
         let ms =
             |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.0} ms"));
@@ -545,7 +545,7 @@ impl Doing<'_> {
             Some((at, None)) => format!("{at:.0} ms"),
             None => "none".to_owned(),
         };
-        let mut answer = BrowserAnswer::said(format!(
+        let mut answer = BrowserOutput::said(format!(
             "TTFB {}, FCP {}, LCP {lcp}, CLS {:.3}, long tasks {} ({:.0} ms), requests {} ({} KB), heap {} KB, nodes {}",
             ms(trace.ttfb),
             ms(trace.fcp),

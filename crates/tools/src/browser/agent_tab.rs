@@ -11,11 +11,11 @@ use super::BrowserSession;
 /// The tabs are closed when it is dropped.
 pub(crate) struct AgentTab {
     session: Weak<BrowserSession>,
-    held: Mutex<Option<HeldTab>>,
+    held: Mutex<Option<AgentTabState>>,
 }
 
 #[derive(Clone, Copy)]
-struct HeldTab {
+struct AgentTabState {
     /// The number of the browser in the session: tab numbers restart with each browser.
     browser: u64,
     /// The number of its first tab, which identifies all of its tabs.
@@ -31,13 +31,13 @@ impl AgentTab {
         }
     }
 
-    fn held(&self, browser: u64) -> Option<HeldTab> {
+    fn held(&self, browser: u64) -> Option<AgentTabState> {
         let held = *self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.filter(|held| held.browser == browser)
     }
 
     fn hold(&self, browser: u64, owner: u32, current: u32) {
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(HeldTab {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(AgentTabState {
             browser,
             owner,
             current,

@@ -9,7 +9,7 @@ use crate::web::strip_invisible;
 
 /// The result of an action.
 #[derive(Default)]
-pub(super) struct BrowserAnswer {
+pub(super) struct BrowserOutput {
     /// Our own text.
     pub(super) said: Vec<String>,
     /// Text from the page.
@@ -19,7 +19,7 @@ pub(super) struct BrowserAnswer {
     pub(super) blocks: Vec<Content>,
 }
 
-impl BrowserAnswer {
+impl BrowserOutput {
     pub(super) fn said(words: impl Into<String>) -> Self {
         Self {
             said: vec![words.into()],

@@ -17,22 +17,22 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use haft_browser::{BrowserRequest, Judging, RequestJudge, SERVED_HOST, Verdict, is_loopback_url};
+use haft_browser::{BrowserRequest, VerdictFuture, RequestInterceptor, SERVED_HOST, RequestVerdict, is_loopback_url};
 use haft_contract::{CallContext, HostVerdict, PermissionMode, PermissionSnapshot};
 use haft_sandbox::network::{
-    AllowedAddresses, Gate, GateFuture, GateRequest, GateVerdict, Host, Special,
+    AllowedAddresses, NetworkGate, GateFuture, GateRequest, GateVerdict, Host, SpecialAddress,
 };
 
 use super::{files, tool::NAME};
 use crate::{
     blocking::blocking,
     shell::{
-        Shell,
-        host_questions::{HostQuestions, Named, bare, refuse},
+        ShellService,
+        host_questions::{HostApprovals, NamedCall, bare, refuse},
         ports,
         session_ports::{PortServer, SessionPorts},
     },
-    web::{PageAddress, host_rules, is_named},
+    web::{PageUrl, host_rules, is_named},
 };
 
 /// Hosts that Chromium contacts on its own.
@@ -66,14 +66,14 @@ const LIBRARIES: [&str; 10] = [
 
 /// The state of host permissions in a session.
 #[derive(Default)]
-pub(super) struct PageHosts {
-    known: Mutex<KnownPages>,
+pub(super) struct PageHostPolicy {
+    known: Mutex<PageHostState>,
     /// The user's answers about pages, by host, and by port for this machine.
-    questions: HostQuestions,
+    questions: HostApprovals,
 }
 
 #[derive(Default)]
-struct KnownPages {
+struct PageHostState {
     permissions: Option<PermissionSnapshot>,
     cwd: PathBuf,
     /// Hosts on whose pages actions were permitted.
@@ -83,31 +83,31 @@ struct KnownPages {
     /// The last command of the session that listened on each port.
     served: BTreeMap<u16, String>,
     /// The shell, which knows the ports of its commands.
-    shell: Weak<Shell>,
+    shell: Weak<ShellService>,
     /// Whether a page was shown that may have read files of the project.
     project_shown: bool,
 }
 
 /// The kind of an address.
-enum Place {
+enum HostLocation {
     Served,
     /// A port of this machine.
     Here(u16),
     /// A private network or another special address.
-    Special(Special),
+    Special(SpecialAddress),
     Public,
 }
 
-impl PageHosts {
+impl PageHostPolicy {
     /// Uses the rules of this call from now on, and asks questions in its name.
-    pub(super) async fn open_for(&self, cx: &CallContext, named: &Named) {
+    pub(super) async fn open_for(&self, cx: &CallContext, named: &NamedCall) {
         let mut permissions = cx.permissions.clone();
         permissions.hosts = permissions.hosts.for_tool(NAME);
         {
             let mut known = self.known();
             known.permissions = Some(permissions);
             known.cwd = cx.cwd.to_path_buf();
-            if let Ok(shell) = cx.services.get::<Shell>() {
+            if let Ok(shell) = cx.services.get::<ShellService>() {
                 known.shell = Arc::downgrade(&shell);
             }
         }
@@ -116,7 +116,7 @@ impl PageHosts {
     }
 
     /// Updates the ports on which a shell's commands listen.
-    pub(super) async fn look_at(&self, shell: &Shell) {
+    pub(super) async fn look_at(&self, shell: &ShellService) {
         self.note(shell.listening().await);
     }
 
@@ -152,8 +152,8 @@ impl PageHosts {
     /// Returns the reason why an address of this machine does not answer, if a command of the
     /// session listened there before and nothing does now.
     pub(super) fn ended(&self, url: &str) -> Option<String> {
-        let address = PageAddress::read(url).ok()?;
-        let Place::Here(port) = place(&address.host, address.port) else {
+        let address = PageUrl::read(url).ok()?;
+        let HostLocation::Here(port) = place(&address.host, address.port) else {
             return None;
         };
         let by = {
@@ -170,7 +170,7 @@ impl PageHosts {
 
     /// Returns the command of the session that listens at an address of this machine.
     pub(super) fn server(&self, url: &str) -> Option<String> {
-        let address = PageAddress::read(url).ok()?;
+        let address = PageUrl::read(url).ok()?;
         let known = self.known();
         match known.ports.server(&address.host, address.port) {
             PortServer::None => None,
@@ -190,11 +190,11 @@ impl PageHosts {
 
     /// Records that a page at this address was permitted, by a rule or the user.
     pub(super) fn permit(&self, url: &str, acting: bool) {
-        if let Ok(address) = PageAddress::read(url) {
+        if let Ok(address) = PageUrl::read(url) {
             let name = name_of(&address);
             // If a page is permitted because a command of the session serves it, that ends with the
             // command.
-            let by_session = matches!(place(&address.host, address.port), Place::Here(port)
+            let by_session = matches!(place(&address.host, address.port), HostLocation::Here(port)
                 if self.is_served(&address.host, port));
             if !by_session {
                 self.questions.allow(&name);
@@ -207,21 +207,21 @@ impl PageHosts {
 
     /// Returns whether this page may be opened without asking.
     pub(super) fn may_open(&self, url: &str, permissions: &PermissionSnapshot) -> bool {
-        let Ok(address) = PageAddress::read(url) else {
+        let Ok(address) = PageUrl::read(url) else {
             return url == "about:blank";
         };
         let hosts = permissions.hosts.for_tool(NAME);
         let was_allowed = self.questions.said(&name_of(&address)) == Some(true);
         match place(&address.host, address.port) {
-            Place::Served => true,
+            HostLocation::Served => true,
             // A rule for all hosts is not meant for this machine.
-            Place::Here(port) => {
+            HostLocation::Here(port) => {
                 was_allowed
                     || self.is_served(&address.host, port)
                     || is_named(&hosts.lists(), &address.host, address.port)
             }
-            Place::Special(_) => false,
-            Place::Public => {
+            HostLocation::Special(_) => false,
+            HostLocation::Public => {
                 was_allowed
                     || hosts.evaluate(&address.host_in_rules(), address.port) == HostVerdict::Allowed
             }
@@ -230,40 +230,40 @@ impl PageHosts {
 
     /// Returns whether actions on this page are permitted without asking.
     pub(super) fn may_act(&self, url: &str) -> bool {
-        let Ok(address) = PageAddress::read(url) else {
+        let Ok(address) = PageUrl::read(url) else {
             // The page is empty, or it was opened by a page that was permitted.
             return url == "about:blank" || url.is_empty();
         };
         match place(&address.host, address.port) {
-            Place::Served | Place::Here(_) => true,
-            Place::Special(_) | Place::Public => self.known().acted.contains(&name_of(&address)),
+            HostLocation::Served | HostLocation::Here(_) => true,
+            HostLocation::Special(_) | HostLocation::Public => self.known().acted.contains(&name_of(&address)),
         }
     }
 
-    async fn page(&self, request: &BrowserRequest) -> Verdict {
+    async fn page(&self, request: &BrowserRequest) -> RequestVerdict {
         let Some(permissions) = self.known().permissions.clone() else {
-            return Verdict::Refuse("no call is under way".to_owned());
+            return RequestVerdict::Refuse("no call is under way".to_owned());
         };
-        let address = match PageAddress::read(&request.url) {
+        let address = match PageUrl::read(&request.url) {
             Ok(address) => address,
-            Err(why) if request.is_page => return Verdict::Refuse(format!("{why}.")),
+            Err(why) if request.is_page => return RequestVerdict::Refuse(format!("{why}.")),
             // The gate parses hosts just as strictly.
-            Err(_) => return Verdict::Pass,
+            Err(_) => return RequestVerdict::Pass,
         };
         let host = address.host_in_rules();
         let by_rule = permissions.hosts.evaluate(&host, address.port);
         let place = place(&address.host, address.port);
         // Files of the project are not on a network, so a list of hosts does not apply to them.
         let is_closed = permissions.hosts.lists().closed;
-        if by_rule == HostVerdict::Denied && !(is_closed && matches!(place, Place::Served)) {
-            return Verdict::Refuse(match is_closed {
+        if by_rule == HostVerdict::Denied && !(is_closed && matches!(place, HostLocation::Served)) {
+            return RequestVerdict::Refuse(match is_closed {
                 true => format!(
                     "{host} was not allowed: a rule denies it, or none allows it and only such hosts are reached."
                 ),
                 false => format!("{host} was not allowed: a rule denies it."),
             });
         }
-        if matches!(place, Place::Served) {
+        if matches!(place, HostLocation::Served) {
             let root = {
                 let mut known = self.known();
                 known.project_shown = true;
@@ -273,8 +273,8 @@ impl PageHosts {
             let served =
                 tokio::task::spawn_blocking(move || files::serve(&root, &path, &permissions)).await;
             return match served {
-                Ok(served) => Verdict::Serve(served),
-                Err(_) => Verdict::Refuse("the file could not be read".to_owned()),
+                Ok(served) => RequestVerdict::Serve(served),
+                Err(_) => RequestVerdict::Refuse("the file could not be read".to_owned()),
             };
         }
         if !request.is_page {
@@ -283,15 +283,15 @@ impl PageHosts {
         let is_free = permissions.mode == PermissionMode::BypassPermissions;
         let name = name_of(&address);
         match place {
-            Place::Here(port) => {
+            HostLocation::Here(port) => {
                 let ports = self.scan_ports().await;
                 match ports.server(&address.host, port) {
                     PortServer::Machine(_) | PortServer::Command(..) => {
                         self.known().project_shown = true;
-                        return Verdict::Pass;
+                        return RequestVerdict::Pass;
                     }
-                    PortServer::Unreachable(by) => return Verdict::Refuse(no_way(port, by)),
-                    PortServer::Several(by) => return Verdict::Refuse(several(port, &by)),
+                    PortServer::Unreachable(by) => return RequestVerdict::Refuse(no_way(port, by)),
+                    PortServer::Several(by) => return RequestVerdict::Refuse(several(port, &by)),
                     PortServer::None => {}
                 }
                 let is_named = is_named(&permissions.hosts.lists(), &address.host, address.port);
@@ -300,7 +300,7 @@ impl PageHosts {
                     && self.questions.said(&name) != Some(true)
                     && let Some(ended) = self.ended(&request.url)
                 {
-                    return Verdict::Refuse(ended);
+                    return RequestVerdict::Refuse(ended);
                 }
                 let reason = format!(
                     "a page wants to go to port {port} of this machine, on which no command of this session listens. \
@@ -308,24 +308,24 @@ impl PageHosts {
                 );
                 if is_named || is_free || self.ask(&name, reason).await == Some(true) {
                     self.known().project_shown = true;
-                    return Verdict::Pass;
+                    return RequestVerdict::Pass;
                 }
-                Verdict::Refuse(format!(
+                RequestVerdict::Refuse(format!(
                     "Port {port} of this machine was not allowed; WebFetch(domain:{host}) would allow it."
                 ))
             }
-            Place::Special(special) => {
+            HostLocation::Special(special) => {
                 let named = is_named(&permissions.hosts.lists(), &address.host, address.port);
                 match (named || is_free)
-                    && !matches!(special, Special::Unspecified | Special::Multicast)
+                    && !matches!(special, SpecialAddress::Unspecified | SpecialAddress::Multicast)
                 {
-                    true => Verdict::Pass,
-                    false => Verdict::Refuse(format!(
+                    true => RequestVerdict::Pass,
+                    false => RequestVerdict::Refuse(format!(
                         "The address of {host} is private: {special}. Only a rule that names it allows that."
                     )),
                 }
             }
-            Place::Public | Place::Served => {
+            HostLocation::Public | HostLocation::Served => {
                 let reason = format!(
                     "a page wants to go to {host}, and no rule says whether it may. A yes holds for {host} and this session"
                 );
@@ -333,9 +333,9 @@ impl PageHosts {
                     || is_free
                     || self.ask(&name, reason).await == Some(true)
                 {
-                    return Verdict::Pass;
+                    return RequestVerdict::Pass;
                 }
-                Verdict::Refuse(format!(
+                RequestVerdict::Refuse(format!(
                     "{host} was not allowed; WebFetch(domain:{host}) would allow it."
                 ))
             }
@@ -348,16 +348,16 @@ impl PageHosts {
     fn part(
         &self,
         request: &BrowserRequest,
-        address: &PageAddress,
+        address: &PageUrl,
         permissions: &PermissionSnapshot,
-    ) -> Verdict {
-        let Place::Here(port) = place(&address.host, address.port) else {
-            return Verdict::Pass;
+    ) -> RequestVerdict {
+        let HostLocation::Here(port) = place(&address.host, address.port) else {
+            return RequestVerdict::Pass;
         };
         let from_here = !request.from.contains("://") || is_loopback_url(&request.from);
         match from_here || is_named(&permissions.hosts.lists(), &address.host, address.port) {
-            true => Verdict::Pass,
-            false => Verdict::Refuse(format!(
+            true => RequestVerdict::Pass,
+            false => RequestVerdict::Refuse(format!(
                 "a page of another machine wanted port {port} of this one"
             )),
         }
@@ -384,8 +384,8 @@ impl PageHosts {
             return refuse(format!("A rule denies {host}."));
         }
         match place(&request.host, request.port) {
-            Place::Served => refuse(format!("{host} is served without a network")),
-            Place::Here(port) => {
+            HostLocation::Served => refuse(format!("{host} is served without a network")),
+            HostLocation::Here(port) => {
                 let loopback: [IpAddr; 2] =
                     [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
                 let reach = reach.with(loopback).with(request.host.address());
@@ -413,14 +413,14 @@ impl PageHosts {
                     network,
                 }
             }
-            Place::Special(_) => {
+            HostLocation::Special(_) => {
                 let named = is_named(&permissions.hosts.lists(), &request.host, request.port);
                 match named || is_free {
                     true => allow("A rule names it.", reach.with(request.host.address())),
                     false => refuse(format!("The address of {host} is private.")),
                 }
             }
-            Place::Public => {
+            HostLocation::Public => {
                 let opened = self.questions.said(&host) == Some(true);
                 if by_rule == HostVerdict::Allowed || opened || is_free {
                     return allow("It is allowed.", reach);
@@ -481,15 +481,15 @@ impl PageHosts {
         self.questions.ask(NAME, about, reason).await
     }
 
-    fn known(&self) -> MutexGuard<'_, KnownPages> {
+    fn known(&self) -> MutexGuard<'_, PageHostState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns the name under which answers are stored.
-fn name_of(address: &PageAddress) -> String {
+fn name_of(address: &PageUrl) -> String {
     match place(&address.host, address.port) {
-        Place::Here(port) => format!("localhost:{port}"),
+        HostLocation::Here(port) => format!("localhost:{port}"),
         _ => address.host_in_rules(),
     }
 }
@@ -515,18 +515,18 @@ fn no_way(port: u16, by: &str) -> String {
     )
 }
 
-fn place(host: &Host, port: u16) -> Place {
+fn place(host: &Host, port: u16) -> HostLocation {
     let name = host.name().unwrap_or_default();
     if name == SERVED_HOST {
-        return Place::Served;
+        return HostLocation::Served;
     }
     if name == "localhost" || name.ends_with(".localhost") {
-        return Place::Here(port);
+        return HostLocation::Here(port);
     }
-    match host.address().and_then(Special::of) {
-        Some(Special::Loopback) => Place::Here(port),
-        Some(special) => Place::Special(special),
-        None => Place::Public,
+    match host.address().and_then(SpecialAddress::of) {
+        Some(SpecialAddress::Loopback) => HostLocation::Here(port),
+        Some(special) => HostLocation::Special(special),
+        None => HostLocation::Public,
     }
 }
 
@@ -539,14 +539,14 @@ fn calls_home(host: &str) -> bool {
     CALLS_HOME.contains(&host) || host.ends_with(".clients.google.com") || numbered()
 }
 
-impl Gate for PageHosts {
+impl NetworkGate for PageHostPolicy {
     fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
         Box::pin(async move { self.connection(&request).await })
     }
 }
 
-impl RequestJudge for PageHosts {
-    fn intercept<'a>(&'a self, request: &'a BrowserRequest) -> Judging<'a> {
+impl RequestInterceptor for PageHostPolicy {
+    fn intercept<'a>(&'a self, request: &'a BrowserRequest) -> VerdictFuture<'a> {
         Box::pin(self.page(request))
     }
 }

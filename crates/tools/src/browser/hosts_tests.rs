@@ -2,14 +2,14 @@
 
 use std::{net::TcpListener, path::Path};
 
-use haft_contract::{Card, HostLists, Hosts, JudgeHosts, ToolUse};
+use haft_contract::{Card, HostLists, HostPolicy, HostEvaluator, ToolUse};
 
 use super::*;
 use crate::shell::{ports::ListeningSocket, session_ports::ListenerPlace};
 
 struct Examples;
 
-impl JudgeHosts for Examples {
+impl HostEvaluator for Examples {
     fn evaluate(&self, host: &str, _: u16) -> HostVerdict {
         match host {
             "good.example" => HostVerdict::Allowed,
@@ -22,16 +22,16 @@ impl JudgeHosts for Examples {
         HostLists::default()
     }
 
-    fn for_tool(&self, tool: &str) -> Option<Hosts> {
+    fn for_tool(&self, tool: &str) -> Option<HostPolicy> {
         assert_eq!(tool, "Browser");
-        Some(Hosts::from_evaluator(OfBrowser))
+        Some(HostPolicy::from_evaluator(OfBrowser))
     }
 }
 
 /// The same, where a rule denies the browser one more.
 struct OfBrowser;
 
-impl JudgeHosts for OfBrowser {
+impl HostEvaluator for OfBrowser {
     fn evaluate(&self, host: &str, port: u16) -> HostVerdict {
         match host {
             "worse.example" => HostVerdict::Denied,
@@ -44,17 +44,17 @@ impl JudgeHosts for OfBrowser {
     }
 }
 
-async fn hosts() -> PageHosts {
+async fn hosts() -> PageHostPolicy {
     let (mut cx, _updates) = CallContext::for_test(Path::new("/"));
     cx.permissions.mode = PermissionMode::Default;
-    cx.permissions.hosts = Hosts::from_evaluator(Examples);
-    let hosts = PageHosts::default();
+    cx.permissions.hosts = HostPolicy::from_evaluator(Examples);
+    let hosts = PageHostPolicy::default();
     let asked = ToolUse {
         id: String::new(),
         name: "Browser".to_owned(),
         input: serde_json::Value::Null,
     };
-    let named = Named {
+    let named = NamedCall {
         card: Card::new("Browser", "x"),
         asked,
     };
@@ -80,17 +80,17 @@ fn ports(ports: &[u16]) -> SessionPorts {
     SessionPorts::of(ports.map(|port| (at(*port), ListenerPlace::Machine, by)))
 }
 
-async fn page(hosts: &PageHosts, url: &str) -> Verdict {
+async fn page(hosts: &PageHostPolicy, url: &str) -> RequestVerdict {
     let request = BrowserRequest {
         url: url.to_owned(),
         method: "GET".to_owned(),
         is_page: true,
         from: String::new(),
     };
-    RequestJudge::intercept(hosts, &request).await
+    RequestInterceptor::intercept(hosts, &request).await
 }
 
-async fn passes(hosts: &PageHosts, host: &str, port: u16) -> bool {
+async fn passes(hosts: &PageHostPolicy, host: &str, port: u16) -> bool {
     let request = GateRequest {
         host: Host::parse(host.as_bytes()).unwrap(),
         port,
@@ -98,7 +98,7 @@ async fn passes(hosts: &PageHosts, host: &str, port: u16) -> bool {
         url: None,
     };
     !matches!(
-        Gate::judge(hosts, request).await,
+        NetworkGate::judge(hosts, request).await,
         GateVerdict::Refuse { .. }
     )
 }
@@ -106,8 +106,8 @@ async fn passes(hosts: &PageHosts, host: &str, port: u16) -> bool {
 #[tokio::test]
 async fn pages_go_where_rules_say_and_nowhere_else() {
     let hosts = hosts().await;
-    assert_eq!(page(&hosts, "https://good.example/x").await, Verdict::Pass);
-    assert_eq!(page(&hosts, "http://localhost:3000/").await, Verdict::Pass);
+    assert_eq!(page(&hosts, "https://good.example/x").await, RequestVerdict::Pass);
+    assert_eq!(page(&hosts, "http://localhost:3000/").await, RequestVerdict::Pass);
     for (url, why) in [
         ("https://bad.example/", "a rule denies it"),
         ("https://worse.example/", "a rule denies it"),
@@ -124,13 +124,13 @@ async fn pages_go_where_rules_say_and_nowhere_else() {
         ("http://user:pass@good.example/", "user information"),
         ("file:///etc/passwd", "only http and https"),
     ] {
-        let Verdict::Refuse(said) = page(&hosts, url).await else {
+        let RequestVerdict::Refuse(said) = page(&hosts, url).await else {
             panic!("{url}");
         };
         assert!(said.contains(why), "{url}: {said}");
     }
     hosts.permit("https://new.example/", false);
-    assert_eq!(page(&hosts, "https://new.example/").await, Verdict::Pass);
+    assert_eq!(page(&hosts, "https://new.example/").await, RequestVerdict::Pass);
     assert!(!hosts.may_act("https://new.example/"));
     hosts.permit("https://new.example/", true);
     assert!(hosts.may_act("https://new.example/a"));
@@ -148,7 +148,7 @@ async fn after_a_page_of_the_project_public_hosts_need_a_rule() {
     assert!(!passes(&hosts, "haft.localhost", 80).await);
     assert!(matches!(
         page(&hosts, "http://haft.localhost/none").await,
-        Verdict::Serve(_)
+        RequestVerdict::Serve(_)
     ));
     assert!(
         !passes(&hosts, "any.example", 443).await,
@@ -177,22 +177,22 @@ async fn pages_of_others_load_nothing_from_this_machine() {
         ("https://good.example/", false),
         ("https://localhost.example/", false),
     ] {
-        let verdict = RequestJudge::intercept(&hosts, &part(from, api)).await;
-        assert_eq!(verdict == Verdict::Pass, passes, "{from}: {verdict:?}");
+        let verdict = RequestInterceptor::intercept(&hosts, &part(from, api)).await;
+        assert_eq!(verdict == RequestVerdict::Pass, passes, "{from}: {verdict:?}");
     }
     let frame = part("https://good.example/", "https://worse.example/frame");
-    let verdict = RequestJudge::intercept(&hosts, &frame).await;
-    assert!(matches!(verdict, Verdict::Refuse(_)), "{verdict:?}");
+    let verdict = RequestInterceptor::intercept(&hosts, &frame).await;
+    assert!(matches!(verdict, RequestVerdict::Refuse(_)), "{verdict:?}");
 }
 
-async fn verdict(hosts: &PageHosts, host: &str, port: u16) -> GateVerdict {
+async fn verdict(hosts: &PageHostPolicy, host: &str, port: u16) -> GateVerdict {
     let request = GateRequest {
         host: Host::parse(host.as_bytes()).unwrap(),
         port,
         method: None,
         url: None,
     };
-    Gate::judge(hosts, request).await
+    NetworkGate::judge(hosts, request).await
 }
 
 #[tokio::test]
@@ -203,13 +203,13 @@ async fn a_port_of_the_session_is_free_as_long_as_it_is_served() {
     let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = other.local_addr().unwrap().port();
     let url = format!("http://localhost:{port}/");
-    let refused = |verdict: Verdict| match verdict {
-        Verdict::Refuse(why) => why,
+    let refused = |verdict: RequestVerdict| match verdict {
+        RequestVerdict::Refuse(why) => why,
         other => panic!("{other:?}"),
     };
     assert!(refused(page(&hosts, &url).await).contains("was not allowed"));
     hosts.note(ports(&[port]));
-    assert_eq!(page(&hosts, &url).await, Verdict::Pass);
+    assert_eq!(page(&hosts, &url).await, RequestVerdict::Pass);
     hosts.permit(&url, true);
     let GateVerdict::AllowAt {
         addresses, network, ..
@@ -246,7 +246,7 @@ async fn a_port_in_a_network_that_no_one_reaches_is_said_to_be_there() {
     let hosts = hosts().await;
     let by = "background task bash_2 (`unshare -rn serve`)";
     hosts.note(SessionPorts::of([(at(4000), ListenerPlace::Unknown, by)]));
-    let Verdict::Refuse(why) = page(&hosts, "http://localhost:4000/").await else {
+    let RequestVerdict::Refuse(why) = page(&hosts, "http://localhost:4000/").await else {
         panic!("it passes");
     };
     let said = format!("{by} listens on port 4000 in a network that it made itself");

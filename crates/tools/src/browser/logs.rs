@@ -4,14 +4,14 @@ use haft_browser::{ConsoleLevel, one_line, visible};
 use haft_contract::ToolError;
 
 use super::{
-    actions::{Doing, LONGEST_VALUE},
-    answer::BrowserAnswer,
+    actions::{BrowserCall, LONGEST_VALUE},
+    answer::BrowserOutput,
 };
 
 const LONGEST_BODY: usize = 10_000;
 
-impl Doing<'_> {
-    pub(super) fn console(&self) -> Result<BrowserAnswer, ToolError> {
+impl BrowserCall<'_> {
+    pub(super) fn console(&self) -> Result<BrowserOutput, ToolError> {
         let worst = match self.input.filter.as_deref() {
             None | Some("error") => ConsoleLevel::Error,
             Some("warning") => ConsoleLevel::Warning,
@@ -45,7 +45,7 @@ impl Doing<'_> {
             })
             .collect();
         if text.is_empty() {
-            return Ok(BrowserAnswer::said(match worst {
+            return Ok(BrowserOutput::said(match worst {
                 ConsoleLevel::Info => "The console is empty.",
                 _ => "The console has none of these since the last navigation.",
             }));
@@ -53,13 +53,13 @@ impl Doing<'_> {
         if dropped > 0 {
             text.insert(0, format!("({dropped} earlier lines dropped)"));
         }
-        Ok(BrowserAnswer::page(visible(
+        Ok(BrowserOutput::page(visible(
             &text.join("\n"),
             LONGEST_VALUE,
         )))
     }
 
-    pub(super) async fn network(&self) -> Result<BrowserAnswer, ToolError> {
+    pub(super) async fn network(&self) -> Result<BrowserOutput, ToolError> {
         let (entries, dropped) = self.tab.network();
         if let Some(id) = self.input.id {
             let entry = entries.iter().find(|entry| entry.id == id).ok_or_else(|| {
@@ -82,7 +82,7 @@ impl Doing<'_> {
                 Ok(None) => text.push_str("\nbody: no text"),
                 Err(_) => text.push_str("\nbody: not kept"),
             }
-            return Ok(BrowserAnswer::page(text));
+            return Ok(BrowserOutput::page(text));
         }
         let wanted = self.input.filter.as_deref().unwrap_or_default();
         let shown: Vec<String> = entries
@@ -92,12 +92,12 @@ impl Doing<'_> {
             .collect();
         let mut text = shown.join("\n");
         if shown.is_empty() {
-            return Ok(BrowserAnswer::said("No requests."));
+            return Ok(BrowserOutput::said("No requests."));
         }
         if dropped > 0 {
             text = format!("({dropped} earlier requests dropped)\n{text}");
         }
-        Ok(BrowserAnswer::page(visible(&text, LONGEST_VALUE)))
+        Ok(BrowserOutput::page(visible(&text, LONGEST_VALUE)))
     }
 }
 

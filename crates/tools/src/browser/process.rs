@@ -21,7 +21,7 @@ use std::{
 use haft_contract::ToolError;
 use haft_sandbox::{
     ConfinedProcess, ScratchLease,
-    network::{Gate, Proxy},
+    network::{NetworkGate, Proxy},
 };
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
@@ -84,7 +84,7 @@ impl OwnSandbox {
         program: &Path,
         scratch: PathBuf,
         environment: Vec<(OsString, OsString)>,
-        gate: Arc<dyn Gate>,
+        gate: Arc<dyn NetworkGate>,
         pipe: (OwnedFd, OwnedFd),
         arguments: impl FnOnce(u16) -> Vec<OsString>,
     ) -> Result<Self, ToolError> {

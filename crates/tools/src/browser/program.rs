@@ -11,13 +11,13 @@ use std::{
 
 use haft_contract::{CallContext, ToolError};
 use haft_sandbox::{
-    ClosedDirectories, ConfinedProgram, Mechanism, Network, PROXY_PORT, SandboxProfile, Workspace,
-    network::Gate,
+    ClosedDirectories, ConfinedProgram, Mechanism, SandboxNetwork, PROXY_PORT, SandboxProfile, WorkspaceProfile,
+    network::NetworkGate,
 };
 use tokio::net::unix::pipe;
 
 use super::process::{BrowserProcess, OwnSandbox, environment};
-use crate::shell::Shell;
+use crate::shell::ShellService;
 
 /// The program names, in order of preference.
 const NAMES: [&str; 4] = [
@@ -119,15 +119,15 @@ impl BrowserProgram {
 }
 
 /// A started browser, with the pipe that we read from and the one that we write to.
-pub(super) type Started = (BrowserProcess, pipe::Receiver, pipe::Sender);
+pub(super) type StartedBrowser = (BrowserProcess, pipe::Receiver, pipe::Sender);
 
 /// Starts the browser with its pipe, in haft's sandbox if possible, otherwise in its own.
 pub(super) async fn start(
     program: &BrowserProgram,
-    shell: &Shell,
-    gate: Arc<dyn Gate>,
+    shell: &ShellService,
+    gate: Arc<dyn NetworkGate>,
     cx: &CallContext,
-) -> Result<Started, ToolError> {
+) -> Result<StartedBrowser, ToolError> {
     let failed =
         |error: io::Error| ToolError::Failed(format!("The browser was not started: {error}"));
     // A window needs the display, which is not reachable from haft's sandbox.
@@ -175,9 +175,9 @@ pub(super) async fn start(
 /// Starts the browser in Chromium's own sandbox, which does not exist for root.
 fn in_its_own(
     program: &BrowserProgram,
-    shell: &Shell,
-    gate: Arc<dyn Gate>,
-) -> Result<Started, ToolError> {
+    shell: &ShellService,
+    gate: Arc<dyn NetworkGate>,
+) -> Result<StartedBrowser, ToolError> {
     let is_root = rustix::process::geteuid().is_root();
     if is_root && program.headed {
         return Err(ToolError::Failed(format!(
@@ -222,7 +222,7 @@ fn profile(cx: &CallContext) -> SandboxProfile {
             .map(PathBuf::from)
             .filter(|home| home.is_absolute() && home != Path::new("/")),
     );
-    SandboxProfile::Workspace(Workspace {
+    SandboxProfile::Workspace(WorkspaceProfile {
         writable: Vec::new(),
         protected: Vec::new(),
         hidden: cx.permissions.confinement.hidden.to_vec(),
@@ -231,7 +231,7 @@ fn profile(cx: &CallContext) -> SandboxProfile {
             directories: closed,
             open: Vec::new(),
         },
-        network: Network::Proxy,
+        network: SandboxNetwork::Proxy,
     })
 }
 

@@ -11,7 +11,7 @@ use data_encoding::BASE64;
 use haft_contract::{BoxFuture, ToolError};
 use haft_sandbox::network::HostPattern;
 
-use crate::web::PageAddress;
+use crate::web::PageUrl;
 
 /// The minimum length of a value; shorter ones would match ordinary text.
 const SHORTEST: usize = 4;
@@ -117,7 +117,7 @@ impl PageSecret {
     }
 
     fn is_for(&self, address: &str) -> bool {
-        let Ok(address) = PageAddress::read(address) else {
+        let Ok(address) = PageUrl::read(address) else {
             return false;
         };
         self.hosts.iter().any(|host| {

@@ -15,8 +15,8 @@ use std::{
 use haft_browser::{Chromium, ChromiumOptions, Download, DownloadState, TabInfo};
 use haft_contract::{CallContext, ToolError};
 
-use super::{agent_tab::AgentTabs, hosts::PageHosts, process::BrowserProcess, program};
-use crate::{BrowserProgram, blocking::blocking, shell::Shell};
+use super::{agent_tab::AgentTabs, hosts::PageHostPolicy, process::BrowserProcess, program};
+use crate::{BrowserProgram, blocking::blocking, shell::ShellService};
 
 /// The time without use after which the browser is closed.
 const IDLE: Duration = Duration::from_secs(600);
@@ -29,18 +29,18 @@ const LOOKED_AT: Duration = Duration::from_secs(15);
 pub struct BrowserSession {
     /// The folder for screenshots and downloads.
     folder: PathBuf,
-    pub(super) hosts: Arc<PageHosts>,
+    pub(super) hosts: Arc<PageHostPolicy>,
     /// Serializes the calls of all agents. The rules of the running call apply to everything that
     /// pages do during it.
     pub(super) turn: tokio::sync::Mutex<()>,
-    running: tokio::sync::Mutex<Option<Running>>,
+    running: tokio::sync::Mutex<Option<RunningBrowser>>,
     /// The number of browsers that were started.
     started: AtomicU64,
     /// A note for the next result about a browser that has ended.
     parting: Mutex<Option<String>>,
 }
 
-struct Running {
+struct RunningBrowser {
     browser: Chromium,
     /// The number of this browser in the session, from 1.
     count: u64,
@@ -77,7 +77,7 @@ impl BrowserSession {
             self.say("The browser had ended; this is a new one with an empty profile.");
         }
         let program = cx.services.get::<BrowserProgram>()?;
-        let shell = cx.services.get::<Shell>()?;
+        let shell = cx.services.get::<ShellService>()?;
         self.hosts.begin();
         let gate = Arc::clone(&self.hosts);
         let (process, reader, writer) = program::start(&program, &shell, gate, cx).await?;
@@ -114,7 +114,7 @@ impl BrowserSession {
                 }
             });
         }
-        *running = Some(Running {
+        *running = Some(RunningBrowser {
             browser: browser.clone(),
             count,
             process,

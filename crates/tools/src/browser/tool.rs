@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_contract::{
-    CallContext, Card, Check, Effects, Permission, Profile, RuleMatch, ServiceNeed, Tool,
+    CallContext, Card, CheckOutcome, Effects, ToolPermission, Profile, RuleMatch, ServiceNeed, Tool,
     ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{BrowserProgram, BrowserSession, actions, answer, files};
-use crate::{ShellProgram, shell::Shell, web::strip_invisible};
+use crate::{ShellProgram, shell::ShellService, web::strip_invisible};
 
 pub(super) const NAME: &str = "Browser";
 
@@ -317,7 +317,7 @@ impl Tool for Browser {
         if haft_browser::is_loopback_url(&page)
             && let (Ok(session), Ok(shell)) = (
                 cx.services.get::<BrowserSession>(),
-                cx.services.get::<Shell>(),
+                cx.services.get::<ShellService>(),
             )
         {
             session.hosts.look_at(&shell).await;
@@ -326,7 +326,7 @@ impl Tool for Browser {
         Some(whole)
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         if let Some(problem) = input.problem() {
             return Err(ToolError::Refused(problem));
         }
@@ -353,25 +353,25 @@ impl Tool for Browser {
                 .cloned()
                 .collect::<Vec<_>>()
                 .join(", ");
-            return Ok(Check::Ask(format!(
+            return Ok(CheckOutcome::Ask(format!(
                 "it sends {} to {}",
                 strip_invisible(&files),
                 strip_invisible(page)
             )));
         }
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
-    fn permission(&self, input: &Input, cx: &CallContext) -> Permission {
+    fn permission(&self, input: &Input, cx: &CallContext) -> ToolPermission {
         let Ok(session) = cx.services.get::<BrowserSession>() else {
-            return Permission::ByEffects;
+            return ToolPermission::ByEffects;
         };
         let Some(page) = &input.page else {
             // Actions that only read, or do not open a page, need no permission; for a written file
             // the effects decide.
             return match input.save.is_some() {
-                true => Permission::ByEffects,
-                false => Permission::Allow,
+                true => ToolPermission::ByEffects,
+                false => ToolPermission::Allow,
             };
         };
         let is_free = match input.action.acts() {
@@ -379,8 +379,8 @@ impl Tool for Browser {
             false => session.hosts.may_open(page, &cx.permissions),
         };
         match is_free {
-            true => Permission::Allow,
-            false => Permission::ByEffects,
+            true => ToolPermission::Allow,
+            false => ToolPermission::ByEffects,
         }
     }
 

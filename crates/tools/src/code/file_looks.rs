@@ -18,7 +18,7 @@ use super::{
 pub(super) type FileStamp = (u64, u64, u64, i64, i64);
 
 /// The present state of a file.
-pub(super) enum Looked {
+pub(super) enum ObservedFile {
     Same,
     Text {
         stamp: FileStamp,
@@ -30,13 +30,13 @@ pub(super) enum Looked {
 }
 
 /// The result of a check.
-pub(super) struct FileLooks {
+pub(super) struct FileScan {
     /// The present end of the record of changes.
     pub(super) mark: HistoryMark,
     /// The recorded changes by calls and commands, also of files that are not followed. By path,
     /// with the change kind of the protocol.
     pub(super) changed: BTreeMap<PathBuf, u32>,
-    pub(super) looked: Vec<(PathBuf, Looked)>,
+    pub(super) looked: Vec<(PathBuf, ObservedFile)>,
 }
 
 /// Checks files against their last known stamps, and reads the changes that were recorded since a
@@ -45,7 +45,7 @@ pub(super) fn look_at(
     known: Vec<(PathBuf, Option<FileStamp>)>,
     journal: &Journal,
     mark: HistoryMark,
-) -> FileLooks {
+) -> FileScan {
     let recorded = journal
         .history()
         .and_then(|history| history.recorded_since(&mark).ok());
@@ -65,7 +65,7 @@ pub(super) fn look_at(
     let looked = known.into_iter().map(|(path, stamp)| {
         let mut found = look(&path, stamp);
         if stamp.is_none()
-            && let Looked::Text { base: was, .. } = &mut found
+            && let ObservedFile::Text { base: was, .. } = &mut found
         {
             *was = base(&path);
         }
@@ -80,24 +80,24 @@ pub(super) fn look_at(
     let changed = recorded
         .values()
         .map(|change| (change.path.clone(), kind(change)));
-    FileLooks {
+    FileScan {
         changed: changed.collect(),
         looked,
         mark,
     }
 }
 
-fn look(path: &Path, known: Option<FileStamp>) -> Looked {
+fn look(path: &Path, known: Option<FileStamp>) -> ObservedFile {
     match stamp(path) {
-        None => Looked::Gone,
-        Some(now) if Some(now) == known => Looked::Same,
+        None => ObservedFile::Gone,
+        Some(now) if Some(now) == known => ObservedFile::Same,
         Some(now) => match text_of(path) {
-            Ok(Some(text)) => Looked::Text {
+            Ok(Some(text)) => ObservedFile::Text {
                 stamp: now,
                 text,
                 base: None,
             },
-            Ok(None) | Err(_) => Looked::Gone,
+            Ok(None) | Err(_) => ObservedFile::Gone,
         },
     }
 }

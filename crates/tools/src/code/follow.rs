@@ -8,18 +8,18 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{BoxFuture, FollowCalls, Services};
+use haft_contract::{BoxFuture, CallFollowUp, Services};
 use haft_journal::{HistoryMark, Journal};
 use haft_lsp::{LspClient, types::Diagnostic};
 use tokio::time::Instant;
 
 use super::{
-    file_looks::{FileLooks, FileStamp, Looked, look_at},
+    file_looks::{FileScan, FileStamp, ObservedFile, look_at},
     problem_report::{ProblemReport, ReportedFile},
-    problems::{Comparison, Difference, compare},
+    problems::{DiagnosticsPair, DiagnosticsDiff, compare},
     server::{OpenDocuments, Server, ServerKey, ServerState},
     servers::LanguageServers,
-    setup::Reported,
+    setup::DiagnosticsFilter,
 };
 use crate::blocking::blocking;
 
@@ -38,8 +38,8 @@ const MOST_WATCHED: usize = 1000;
 
 /// The state of the files that the session has read or changed.
 #[derive(Default)]
-pub(crate) struct FollowState {
-    documents: HashMap<PathBuf, Followed>,
+pub(crate) struct DiagnosticsState {
+    documents: HashMap<PathBuf, TrackedDocument>,
     /// Stamps of files whose documents were closed.
     closed: HashMap<PathBuf, FileStamp>,
     /// The position in the record of changes up to which changes were processed.
@@ -53,7 +53,7 @@ pub(crate) struct FollowState {
     changed_at: Option<Instant>,
 }
 
-struct Followed {
+struct TrackedDocument {
     server: ServerKey,
     /// The value of the clock when it was last read or changed.
     used: u64,
@@ -68,7 +68,7 @@ struct Followed {
     is_new: bool,
 }
 
-impl FollowCalls for LanguageServers {
+impl CallFollowUp for LanguageServers {
     fn report_after_calls<'a>(&'a self, services: &'a Services) -> BoxFuture<'a, Option<String>> {
         Box::pin(self.report(services))
     }
@@ -78,7 +78,7 @@ impl LanguageServers {
     /// Sends changes since the last call to servers, and reports new problems.
     async fn report(&self, services: &Services) -> Option<String> {
         let reported = self.setup.reported();
-        if self.setup.is_off() || !self.setup.trusted || reported == Reported::Nothing {
+        if self.setup.is_off() || !self.setup.trusted || reported == DiagnosticsFilter::Nothing {
             return None;
         }
         let journal = services.get::<Journal>().ok()?;
@@ -116,7 +116,7 @@ impl LanguageServers {
     }
 
     /// Stores the present problems of unchanged documents as the baseline for later comparisons.
-    fn note_settled(&self, state: &mut FollowState) {
+    fn note_settled(&self, state: &mut DiagnosticsState) {
         for server in self.started() {
             let ServerState::Ready(client) = server.state() else {
                 continue;
@@ -139,7 +139,7 @@ impl LanguageServers {
 
     /// Requests the problems of documents without a baseline, before servers receive the changes:
     /// otherwise the effect of the changes on other documents would be unknown.
-    async fn learn_baselines(&self, state: &mut FollowState, until: Instant) {
+    async fn learn_baselines(&self, state: &mut DiagnosticsState, until: Instant) {
         for server in self.started() {
             let ServerState::Ready(client) = server.state() else {
                 continue;
@@ -176,7 +176,7 @@ impl LanguageServers {
     /// protocol.
     async fn refresh(
         &self,
-        state: &mut FollowState,
+        state: &mut DiagnosticsState,
         journal: Arc<Journal>,
         paths: BTreeSet<PathBuf>,
     ) -> BTreeMap<PathBuf, u32> {
@@ -192,7 +192,7 @@ impl LanguageServers {
         let mark = state.mark.take();
         let mark = mark.unwrap_or_else(|| HistoryMark::at(self.began));
         let looks = blocking(move || look_at(known, &journal, mark)).await;
-        let Ok(FileLooks {
+        let Ok(FileScan {
             mark,
             mut changed,
             looked,
@@ -203,14 +203,14 @@ impl LanguageServers {
         state.mark = Some(mark);
         for (path, found) in looked {
             match found {
-                Looked::Same => {}
-                Looked::Gone => {
+                ObservedFile::Same => {}
+                ObservedFile::Gone => {
                     state.closed.remove(&path);
                     if state.documents.remove(&path).is_some() {
                         changed.insert(path, DELETED);
                     }
                 }
-                Looked::Text { stamp, text, base } => {
+                ObservedFile::Text { stamp, text, base } => {
                     if let Some(kind) = self.record_text(state, &path, (stamp, text), base) {
                         changed.entry(path).or_insert(kind);
                     }
@@ -224,7 +224,7 @@ impl LanguageServers {
     /// Returns the kind of change, if any.
     fn record_text(
         &self,
-        state: &mut FollowState,
+        state: &mut DiagnosticsState,
         path: &std::path::Path,
         (stamp, text): (FileStamp, String),
         base: Option<String>,
@@ -235,7 +235,7 @@ impl LanguageServers {
         let Some(followed) = state.documents.get_mut(path) else {
             let was_closed = state.closed.remove(path).is_some();
             let changed = base.is_some() || was_closed;
-            let followed = Followed {
+            let followed = TrackedDocument {
                 server: self.key_of(path)?,
                 used,
                 stamp,
@@ -261,7 +261,7 @@ impl LanguageServers {
 
     /// Opens documents and sends changes to the running servers. A document that was just read or
     /// changed starts its server, or keeps it running.
-    fn send_changes(&self, state: &mut FollowState, changed: &BTreeMap<PathBuf, u32>) -> Vec<ReadyServer> {
+    fn send_changes(&self, state: &mut DiagnosticsState, changed: &BTreeMap<PathBuf, u32>) -> Vec<ReadyServer> {
         let mut ready: Vec<ReadyServer> = Vec::new();
         let mut by_server: BTreeMap<ServerKey, Vec<(u64, PathBuf)>> = BTreeMap::new();
         for (path, followed) in &mut state.documents {
@@ -315,7 +315,7 @@ impl LanguageServers {
     /// Waits until servers have finished their analysis.
     async fn wait(
         &self,
-        state: &mut FollowState,
+        state: &mut DiagnosticsState,
         clients: &[ReadyServer],
         changed: &BTreeMap<PathBuf, u32>,
         until: Instant,
@@ -366,7 +366,7 @@ struct ReadyServer {
     client: LspClient,
 }
 
-impl FollowState {
+impl DiagnosticsState {
     /// Returns the documents of a server with their texts before the changes, in which they are
     /// opened first.
     fn before_changes(&self, server: &Server, paths: &[(u64, PathBuf)]) -> OpenDocuments {
@@ -381,7 +381,7 @@ impl FollowState {
     }
 
     /// Returns the new problems in the documents of servers that have finished.
-    fn new_diagnostics(&mut self, clients: &[ReadyServer], reported: Reported) -> ProblemReport {
+    fn new_diagnostics(&mut self, clients: &[ReadyServer], reported: DiagnosticsFilter) -> ProblemReport {
         let mut report = ProblemReport::default();
         for server in clients {
             if self.unsettled.contains(&server.key) {
@@ -394,8 +394,8 @@ impl FollowState {
                 if document.report.version.is_none() || document.text != followed.text {
                     continue;
                 }
-                let Difference { new, gone } = compare(
-                    &Comparison {
+                let DiagnosticsDiff { new, gone } = compare(
+                    &DiagnosticsPair {
                         old_text: &followed.base_text,
                         old: followed.base.as_deref(),
                         new_text: &followed.text,

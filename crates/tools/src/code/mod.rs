@@ -23,5 +23,5 @@ mod tool;
 mod wanted_files;
 
 pub use servers::{LanguageServers, installed_servers};
-pub use setup::CodeSetup;
+pub use setup::LanguageServerSetup;
 pub(crate) use tool::Lsp;

@@ -18,7 +18,7 @@ const MOST_HOVER: usize = 4000;
 const NEAR: usize = 3;
 
 /// A request to a server about a document or its workspace.
-pub(crate) struct Inquiry<'a> {
+pub(crate) struct ServerQuery<'a> {
     pub(crate) server: &'a Server,
     pub(crate) client: &'a LspClient,
     pub(crate) cx: &'a CallContext,
@@ -28,7 +28,7 @@ pub(crate) struct Inquiry<'a> {
 
 /// The location of a symbol.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct FoundPlace {
+pub(crate) struct ResolvedPosition {
     pub(crate) place: TextPosition,
     /// A note for the model, if the location differs from the given one.
     pub(crate) note: Option<String>,
@@ -40,9 +40,9 @@ pub(crate) fn locate(
     line: usize,
     character: usize,
     symbol: Option<&str>,
-) -> Result<FoundPlace, String> {
+) -> Result<ResolvedPosition, String> {
     let given = TextPosition { line, character };
-    let as_given = |note| Ok(FoundPlace { place: given, note });
+    let as_given = |note| Ok(ResolvedPosition { place: given, note });
     let all: Vec<&str> = lines(text).collect();
     if line == 0 || line > all.len() {
         return Err(format!(
@@ -80,7 +80,7 @@ pub(crate) fn locate(
             "\"{symbol}\" is at {}:{}, not at {line}:{character}; taken from there.",
             place.line, place.character
         );
-        return Ok(FoundPlace {
+        return Ok(ResolvedPosition {
             place,
             note: Some(note),
         });
@@ -127,7 +127,7 @@ fn occurrences(line: &str, symbol: &str) -> Vec<usize> {
         .collect()
 }
 
-impl Inquiry<'_> {
+impl ServerQuery<'_> {
     /// Sends a request. If the server died in the meantime, that is an error and not an empty
     /// result.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, ToolError> {

@@ -10,13 +10,13 @@ use haft_lsp::{
 };
 use serde_json::{Value, json};
 
-use super::{operations::Inquiry, wanted_files};
+use super::{operations::ServerQuery, wanted_files};
 use crate::{
     blocking::blocking,
-    fs::{Plans, keep_plan},
+    fs::{ReplacePlans, keep_plan},
 };
 
-impl Inquiry<'_> {
+impl ServerQuery<'_> {
     /// Plans the renaming of the symbol at a location.
     pub(crate) async fn rename(&self, params: Value, name: &str) -> Result<ToolOutput, ToolError> {
         self.must_offer("renameProvider", "renaming")?;
@@ -109,7 +109,7 @@ impl Inquiry<'_> {
         if wanted.is_empty() {
             return Ok(None);
         }
-        let plans = self.cx.services.get::<Plans>()?;
+        let plans = self.cx.services.get::<ReplacePlans>()?;
         let id = self.cx.call.to_string();
         Ok(Some(keep_plan(&plans, &id, wanted, &self.cx.cwd)))
     }

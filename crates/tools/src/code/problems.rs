@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use haft_lsp::{position::lines, types::Diagnostic};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use super::setup::Reported;
+use super::setup::DiagnosticsFilter;
 
 /// The problems and texts before and after edits.
-pub(crate) struct Comparison<'a> {
+pub(crate) struct DiagnosticsPair<'a> {
     /// The text before the edits.
     pub(crate) old_text: &'a str,
     /// The problems before; `None` if they are not known.
@@ -21,7 +21,7 @@ pub(crate) struct Comparison<'a> {
 
 /// The result of a comparison.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Difference {
+pub(crate) struct DiagnosticsDiff {
     /// New problems, errors first.
     pub(crate) new: Vec<Diagnostic>,
     /// The number of resolved problems.
@@ -60,11 +60,11 @@ impl LineMap {
 }
 
 /// Returns whether this problem is to be reported, according to the settings.
-pub(crate) fn counts(problem: &Diagnostic, reported: Reported) -> bool {
+pub(crate) fn counts(problem: &Diagnostic, reported: DiagnosticsFilter) -> bool {
     let most = match reported {
-        Reported::New => 2,
-        Reported::Errors => 1,
-        Reported::Nothing => 0,
+        DiagnosticsFilter::New => 2,
+        DiagnosticsFilter::Errors => 1,
+        DiagnosticsFilter::Nothing => 0,
     };
     // 1 is unused code, 2 deprecated code.
     let is_hint = problem.tags.iter().any(|tag| matches!(tag, 1 | 2));
@@ -72,7 +72,7 @@ pub(crate) fn counts(problem: &Diagnostic, reported: Reported) -> bool {
 }
 
 /// Compares the problems before and now.
-pub(crate) fn compare(known: &Comparison<'_>, reported: Reported) -> Difference {
+pub(crate) fn compare(known: &DiagnosticsPair<'_>, reported: DiagnosticsFilter) -> DiagnosticsDiff {
     let map = LineMap::of(known.old_text, known.new_text);
     let mut left: Vec<&Diagnostic> = known
         .new
@@ -108,7 +108,7 @@ pub(crate) fn compare(known: &Comparison<'_>, reported: Reported) -> Difference 
     }
     let mut new: Vec<Diagnostic> = left.into_iter().cloned().collect();
     new.sort_by_key(|problem| (problem.severity.unwrap_or(1), problem.range.start));
-    Difference { new, gone }
+    DiagnosticsDiff { new, gone }
 }
 
 #[cfg(test)]
@@ -131,13 +131,13 @@ mod tests {
         new_text: &str,
         new: &[Diagnostic],
     ) -> (Vec<String>, usize) {
-        let known = Comparison {
+        let known = DiagnosticsPair {
             old_text,
             old,
             new_text,
             new,
         };
-        let found = compare(&known, Reported::New);
+        let found = compare(&known, DiagnosticsFilter::New);
         let new = found.new.into_iter().map(|problem| problem.message);
         (new.collect(), found.gone)
     }

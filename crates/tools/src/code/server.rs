@@ -15,8 +15,8 @@ use std::{
 
 use haft_lsp::{LspClient, LspDocument, LspOptions};
 use haft_sandbox::{
-    CommandOutput, ConfinedProcess, ConfinedProgram, Mechanism, Network, Sandbox, SandboxError,
-    SandboxProfile, Workspace,
+    CommandOutput, ConfinedProcess, ConfinedProgram, Mechanism, SandboxNetwork, Sandbox, SandboxError,
+    SandboxProfile, WorkspaceProfile,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -25,8 +25,8 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval_at, sleep, timeout},
 };
 
-use super::{setup::CodeSetup, table::ServerEntry};
-use crate::{blocking::blocking, shell::Shell};
+use super::{setup::LanguageServerSetup, table::ServerEntry};
+use crate::{blocking::blocking, shell::ShellService};
 
 /// The time without requests after which a server is stopped.
 const IDLE: Duration = Duration::from_secs(15 * 60);
@@ -89,8 +89,8 @@ impl Server {
         entry: ServerEntry,
         root: PathBuf,
         program: (PathBuf, Vec<String>),
-        setup: &CodeSetup,
-        shell: Arc<Shell>,
+        setup: &LanguageServerSetup,
+        shell: Arc<ShellService>,
     ) -> Arc<Self> {
         let server = Arc::new(Self {
             entry,
@@ -104,7 +104,7 @@ impl Server {
             opened_first: Mutex::default(),
             is_looking: Arc::default(),
         });
-        let task = Life {
+        let task = ServerSupervisor {
             server: Arc::clone(&server),
             program,
             setup: setup.clone(),
@@ -232,15 +232,15 @@ impl Server {
 }
 
 /// The task that runs a server and restarts it.
-struct Life {
+struct ServerSupervisor {
     server: Arc<Server>,
     program: (PathBuf, Vec<String>),
-    setup: CodeSetup,
-    shell: Arc<Shell>,
+    setup: LanguageServerSetup,
+    shell: Arc<ShellService>,
 }
 
 /// The reason why a server no longer runs.
-enum Over {
+enum ServerExit {
     /// It died, or was given up because of its output.
     Died(Option<String>),
     /// It used this many MB of memory.
@@ -253,7 +253,7 @@ enum Over {
 /// Documents with their languages and texts.
 pub(crate) type OpenDocuments = Vec<(PathBuf, String, Arc<str>)>;
 
-impl Life {
+impl ServerSupervisor {
     async fn supervise(self) {
         self.supervise_until_end().await;
         self.server.state.send_replace(ServerState::Ended);
@@ -278,9 +278,9 @@ impl Life {
             };
             let name = &server.entry.name;
             match over {
-                Over::Ended => return,
-                Over::Again => {}
-                Over::TooLarge(mb) if was_too_large => {
+                ServerExit::Ended => return,
+                ServerExit::Again => {}
+                ServerExit::TooLarge(mb) if was_too_large => {
                     let why = format!(
                         "{name} used {mb} MB once more, and is not started any more: {} MB is the most \
                          (`lsp.memoryMb`).",
@@ -291,8 +291,8 @@ impl Life {
                     }
                     was_too_large = false;
                 }
-                Over::TooLarge(_) => was_too_large = true,
-                Over::Idle => {
+                ServerExit::TooLarge(_) => was_too_large = true,
+                ServerExit::Idle => {
                     server.state.send_replace(ServerState::Idle);
                     open.clear();
                     tokio::select! {
@@ -300,7 +300,7 @@ impl Life {
                         () = server.end.notified() => return,
                     }
                 }
-                Over::Died(fault) => {
+                ServerExit::Died(fault) => {
                     let now = Instant::now();
                     deaths.retain(|death| now.duration_since(*death) < REMEMBERED);
                     deaths.push_back(now);
@@ -347,11 +347,11 @@ impl Life {
     }
 
     /// Starts the server and runs it until its process has ended.
-    async fn run(&self, open: &mut OpenDocuments) -> Result<Over, String> {
+    async fn run(&self, open: &mut OpenDocuments) -> Result<ServerExit, String> {
         let server = &self.server;
         let (process, client) = tokio::select! {
             begun = self.begin() => begun?,
-            () = server.end.notified() => return Ok(Over::Ended),
+            () = server.end.notified() => return Ok(ServerExit::Ended),
         };
         let first = server.opened_first.lock();
         let first = std::mem::take(&mut *first.unwrap_or_else(PoisonError::into_inner));
@@ -365,7 +365,7 @@ impl Life {
         let over = self.wait_for_exit(&client, &process).await;
         *open = self.documents(&client);
         let grace = server.entry.shutdown;
-        if !matches!(over, Over::Died(_)) {
+        if !matches!(over, ServerExit::Died(_)) {
             client.shut_down(grace).await;
         }
         process.kill(match client.is_closed() {
@@ -387,26 +387,26 @@ impl Life {
     }
 
     /// Waits for the end of a running server.
-    async fn wait_for_exit(&self, client: &LspClient, process: &ConfinedProcess) -> Over {
+    async fn wait_for_exit(&self, client: &LspClient, process: &ConfinedProcess) -> ServerExit {
         let most = self.setup.memory_mb();
         let mut looks = interval_at(Instant::now() + LOOKED_AT, LOOKED_AT);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let idle_at = self.server.last_used() + IDLE;
             tokio::select! {
-                () = client.closed() => return Over::Died(client.why_closed()),
-                () = self.server.again.notified() => return Over::Again,
-                () = self.server.end.notified() => return Over::Ended,
+                () = client.closed() => return ServerExit::Died(client.why_closed()),
+                () = self.server.again.notified() => return ServerExit::Again,
+                () = self.server.end.notified() => return ServerExit::Ended,
                 () = tokio::time::sleep_until(idle_at) => {
                     if self.server.last_used() + IDLE <= Instant::now() {
-                        return Over::Idle;
+                        return ServerExit::Idle;
                     }
                 }
                 _ = looks.tick() => {
                     let pids = process.processes().into_iter().map(|one| one.pid);
                     let used = resident_mb(pids.collect()).await;
                     if used > most {
-                        return Over::TooLarge(used);
+                        return ServerExit::TooLarge(used);
                     }
                 }
             }
@@ -519,13 +519,13 @@ fn profile(confinement: &haft_contract::Confinement, cache: &Path) -> SandboxPro
         SandboxProfile::ReadOnly(reading) => (reading.hidden, reading.closed),
         SandboxProfile::Full => Default::default(),
     };
-    SandboxProfile::Workspace(Workspace {
+    SandboxProfile::Workspace(WorkspaceProfile {
         writable: vec![cache.to_path_buf()],
         protected: Vec::new(),
         hidden,
         guarded: None,
         closed,
-        network: Network::None,
+        network: SandboxNetwork::None,
     })
 }
 

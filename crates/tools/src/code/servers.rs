@@ -11,12 +11,12 @@ use std::{
 use haft_journal::DecodedText;
 
 use super::{
-    follow::FollowState,
+    follow::DiagnosticsState,
     server::{Server, ServerKey},
-    setup::CodeSetup,
+    setup::LanguageServerSetup,
     table::{self, ServerEntry},
 };
-use crate::shell::Shell;
+use crate::shell::ShellService;
 
 /// The maximum number of running servers; if there are more, the least recently used one is
 /// stopped.
@@ -28,14 +28,14 @@ pub(crate) const MOST_BYTES: u64 = 2 << 20;
 
 /// The language servers of a session, shared by its subagents. They are stopped when it is dropped.
 pub struct LanguageServers {
-    pub(crate) setup: CodeSetup,
-    shell: Arc<Shell>,
+    pub(crate) setup: LanguageServerSetup,
+    shell: Arc<ShellService>,
     entries: Vec<ServerEntry>,
     /// The start of the session; earlier changes are ignored.
     pub(super) began: SystemTime,
     servers: Mutex<Vec<Arc<Server>>>,
     programs: Mutex<HashMap<String, FoundProgram>>,
-    pub(super) follow: tokio::sync::Mutex<FollowState>,
+    pub(super) follow: tokio::sync::Mutex<DiagnosticsState>,
 }
 
 /// A cached search result for a program, with the modification times of the folders.
@@ -45,7 +45,7 @@ struct FoundProgram {
 }
 
 /// Returns the installed servers with the paths of their programs, for display.
-pub fn installed_servers(setup: &CodeSetup) -> Vec<(String, PathBuf)> {
+pub fn installed_servers(setup: &LanguageServerSetup) -> Vec<(String, PathBuf)> {
     if setup.is_off() {
         return Vec::new();
     }
@@ -59,7 +59,7 @@ pub fn installed_servers(setup: &CodeSetup) -> Vec<(String, PathBuf)> {
 
 /// The reason why a file has no server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum NoServer {
+pub(crate) enum NoServerReason {
     Off,
     /// No server is known for this extension.
     Unknown(String),
@@ -70,7 +70,7 @@ pub(crate) enum NoServer {
     },
 }
 
-impl fmt::Display for NoServer {
+impl fmt::Display for NoServerReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => f.write_str("Language servers are switched off (`lsp: false`)."),
@@ -106,7 +106,7 @@ impl Drop for LanguageServers {
 
 impl LanguageServers {
     /// Creates the service; no server is started yet.
-    pub fn new(setup: CodeSetup, shell: Arc<Shell>) -> Self {
+    pub fn new(setup: LanguageServerSetup, shell: Arc<ShellService>) -> Self {
         let (entries, _) = table::entries(&setup.settings, &setup.plugins);
         Self {
             began: SystemTime::now(),
@@ -151,17 +151,17 @@ impl LanguageServers {
     }
 
     /// Returns the server for a file; starts it if needed.
-    pub(crate) fn server(&self, path: &Path) -> Result<Arc<Server>, NoServer> {
+    pub(crate) fn server(&self, path: &Path) -> Result<Arc<Server>, NoServerReason> {
         if self.setup.is_off() {
-            return Err(NoServer::Off);
+            return Err(NoServerReason::Off);
         }
         // Checked first: servers of the project's settings are not in the table until the project
         // is trusted.
         if !self.setup.trusted {
-            return Err(NoServer::Untrusted);
+            return Err(NoServerReason::Untrusted);
         }
         let extension = path.extension().unwrap_or_default();
-        let unknown = || NoServer::Unknown(extension.to_string_lossy().into_owned());
+        let unknown = || NoServerReason::Unknown(extension.to_string_lossy().into_owned());
         let entry = self.entry_of(path).ok_or_else(unknown)?;
         let key = (entry.name.clone(), self.root_of(entry, path));
         let mut running = self.running();
@@ -169,7 +169,7 @@ impl LanguageServers {
             server.touch();
             return Ok(Arc::clone(server));
         }
-        let program = self.program(entry).ok_or_else(|| NoServer::NotInstalled {
+        let program = self.program(entry).ok_or_else(|| NoServerReason::NotInstalled {
             name: entry.name.clone(),
             install: entry.install.clone(),
         })?;

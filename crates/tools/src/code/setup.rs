@@ -15,7 +15,7 @@ use super::table;
 
 /// The settings of a session for language servers. A service; without it there are no servers.
 #[derive(Clone)]
-pub struct CodeSetup {
+pub struct LanguageServerSetup {
     /// The working directory of the session.
     pub workspace: PathBuf,
     /// The folder up to which project files are searched: the root of the repository, or the
@@ -40,7 +40,7 @@ pub struct CodeSetup {
 /// The default memory limit of a server with its child processes, in MB.
 const MEMORY_MB: u64 = 2048;
 
-impl fmt::Debug for CodeSetup {
+impl fmt::Debug for LanguageServerSetup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CodeSetup")
             .field("workspace", &self.workspace)
@@ -51,7 +51,7 @@ impl fmt::Debug for CodeSetup {
 
 /// The problems that are reported after edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reported {
+pub(crate) enum DiagnosticsFilter {
     /// New errors and warnings.
     New,
     /// New errors.
@@ -59,7 +59,7 @@ pub(crate) enum Reported {
     Nothing,
 }
 
-impl CodeSetup {
+impl LanguageServerSetup {
     /// Returns whether `lsp` is `false`, which disables all servers.
     pub fn is_off(&self) -> bool {
         self.settings == Value::Bool(false)
@@ -84,11 +84,11 @@ impl CodeSetup {
         self.settings.get("allowUnsandboxed") == Some(&Value::Bool(true))
     }
 
-    pub(crate) fn reported(&self) -> Reported {
+    pub(crate) fn reported(&self) -> DiagnosticsFilter {
         match self.settings.get("diagnostics").and_then(Value::as_str) {
-            Some("off") => Reported::Nothing,
-            Some("errors") => Reported::Errors,
-            _ => Reported::New,
+            Some("off") => DiagnosticsFilter::Nothing,
+            Some("errors") => DiagnosticsFilter::Errors,
+            _ => DiagnosticsFilter::New,
         }
     }
 

@@ -6,22 +6,22 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Profile, ServiceNeed, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CheckOutcome, Effects, Profile, ServiceNeed, Tool, ToolError, ToolOutput,
 };
 use haft_lsp::LspClient;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CodeSetup,
-    operations::{Inquiry, locate},
+    LanguageServerSetup,
+    operations::{ServerQuery, locate},
     render,
     server::{Server, ServerState},
     servers::{LanguageServers, text_of},
 };
 use crate::{blocking::blocking, paths::shown};
 
-const NEEDS: [ServiceNeed; 1] = [ServiceNeed::service::<CodeSetup>()];
+const NEEDS: [ServiceNeed; 1] = [ServiceNeed::service::<LanguageServerSetup>()];
 /// The time to wait for a server that is starting.
 const START: Duration = Duration::from_secs(30);
 /// The maximum time for a server to analyze a document before it is queried.
@@ -121,7 +121,7 @@ impl Tool for Lsp {
         }
     }
 
-    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<CheckOutcome, ToolError> {
         let refused = |text: &str| Err(ToolError::Refused(text.to_owned()));
         if input.file_path.is_none() && input.operation != Operation::Diagnostics {
             return refused("`filePath` is missing: name a file of the language");
@@ -139,7 +139,7 @@ impl Tool for Lsp {
         {
             return refused("give `character`, or the name that is meant as `symbol`");
         }
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -176,7 +176,7 @@ impl Tool for Lsp {
             )));
         }
         let language = server.entry.language(&path).unwrap_or_default();
-        let inquiry = Inquiry {
+        let inquiry = ServerQuery {
             server: &server,
             client: &client,
             cx,
@@ -305,7 +305,7 @@ async fn refresh(client: &LspClient, server: &Server) -> Result<(), ToolError> {
     Ok(())
 }
 
-impl Inquiry<'_> {
+impl ServerQuery<'_> {
     /// Returns the problems of a document. "No problems" is reported only if the server has
     /// analyzed it.
     fn problems(&self, path: &Path) -> Result<String, ToolError> {

@@ -10,7 +10,7 @@ use haft_contract::CallContext;
 use haft_journal::DecodedText;
 use haft_lsp::{EditStep, LspClient, OnExisting, PlannedEdits, edits, types::LspTextEdit, uri};
 
-use crate::{fs::WantedChange, paths::shown};
+use crate::{fs::PlannedFileChange, paths::shown};
 
 /// The maximum size of a file that a plan may change, in bytes.
 const LARGEST: u64 = 50 << 20;
@@ -23,7 +23,7 @@ pub(super) fn after(
     edits: &PlannedEdits,
     client: &LspClient,
     cx: &CallContext,
-) -> Result<Vec<WantedChange>, String> {
+) -> Result<Vec<PlannedFileChange>, String> {
     let mut tree = PlannedTree {
         files: BTreeMap::new(),
         client,
@@ -201,8 +201,8 @@ impl PlannedTree<'_> {
         Ok(())
     }
 
-    fn changes(self) -> Vec<WantedChange> {
-        let changes = self.files.into_iter().map(|(path, state)| WantedChange {
+    fn changes(self) -> Vec<PlannedFileChange> {
+        let changes = self.files.into_iter().map(|(path, state)| PlannedFileChange {
             path,
             old: state.old,
             new: state.now,

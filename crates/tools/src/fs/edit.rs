@@ -3,12 +3,12 @@
 use std::{fmt::Write, path::PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, DiffHunk, Effects, Profile, Tool, ToolError,
+    Access, CallContext, Card, CardSection, CheckOutcome, DiffHunk, Effects, Profile, Tool, ToolError,
     ToolOutput,
 };
 use haft_journal::{
-    Edited,
-    edit::{Change, LineRange, Tier},
+    EditReport,
+    edit::{EditRequest, LineRange, Tier},
     readable_text,
 };
 use schemars::JsonSchema;
@@ -51,8 +51,8 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    fn change(&self) -> Change<'_> {
-        Change {
+    fn change(&self) -> EditRequest<'_> {
+        EditRequest {
             old: &self.old_string,
             new: &self.new_string,
             replace_all: self.replace_all,
@@ -83,7 +83,7 @@ impl Tool for Edit {
         Effects::writing([input.file_path.clone()])
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         if input.old_string == input.new_string {
             return Err(ToolError::Refused(
                 "old_string and new_string are identical: there is nothing to change.".to_owned(),
@@ -104,7 +104,7 @@ impl Tool for Edit {
         .await?
         .map_err(ToolError::Refused)?;
         editor::refuse_unsaved(&target, cx).await?;
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -161,7 +161,7 @@ impl Tool for Edit {
         } else {
             card
         };
-        Some(card.with(CardPiece::Diff(vec![wish(input)])))
+        Some(card.with(CardSection::Diff(vec![wish(input)])))
     }
 
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
@@ -170,7 +170,7 @@ impl Tool for Edit {
             return Some(self.render_use(input)?.with_summary("created"));
         }
         let card = Card::new(Self::NAME, patch::subject(&input.file_path, output));
-        Some(card.with_summary(summary).with(CardPiece::Diff(hunks)))
+        Some(card.with_summary(summary).with(CardSection::Diff(hunks)))
     }
 }
 
@@ -205,7 +205,7 @@ fn output_schema() -> Value {
     })
 }
 
-fn text(edited: &Edited, input: &Input, name: &str) -> String {
+fn text(edited: &EditReport, input: &Input, name: &str) -> String {
     // Writing to a string cannot fail.
     let mut text = String::new();
     if edited.created {

@@ -9,7 +9,7 @@ use std::{
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use haft_contract::{
-    Access, CalendarTime, CallContext, Card, CardPiece, Check, Effects, Profile, RuleMatch, Tool,
+    Access, CalendarTime, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, RuleMatch, Tool,
     ToolError, ToolOutput,
 };
 use haft_search::{DirectoryList, EntryKind, ListedEntry, SearchError, list_directory};
@@ -94,7 +94,7 @@ impl Tool for Ls {
         Effects::READS
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         input.left_out().map_err(ToolError::Refused)?;
         let (path, cwd) = (input.directory(cx), cx.cwd.clone());
         let judged = path_constraint(&path, cx)?;
@@ -106,7 +106,7 @@ impl Tool for Ls {
         });
         match opened.await? {
             Err(problem) => Err(ToolError::Refused(problem)),
-            Ok(()) => Ok(Check::Pass),
+            Ok(()) => Ok(CheckOutcome::Pass),
         }
     }
 
@@ -149,7 +149,7 @@ impl Tool for Ls {
         // The first line repeats the card's subject and summary.
         let text = output.content.first()?.as_text()?;
         Some(match text.split_once('\n') {
-            Some((_, rows)) => card.with(CardPiece::Text(rows.to_owned())),
+            Some((_, rows)) => card.with(CardSection::Text(rows.to_owned())),
             None => card,
         })
     }

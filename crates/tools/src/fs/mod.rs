@@ -33,9 +33,9 @@ pub use read::check_image;
 pub(crate) use read::read_kept;
 pub use read::{image_content, image_pixels};
 #[cfg(feature = "search")]
-pub(crate) use replace_in_files::{Plans, ReplaceInFiles};
+pub(crate) use replace_in_files::{ReplacePlans, ReplaceInFiles};
 #[cfg(feature = "code")]
-pub(crate) use replace_in_files::{WantedChange, keep_plan};
+pub(crate) use replace_in_files::{PlannedFileChange, keep_plan};
 pub(crate) use undo::Undo;
 pub(crate) use write::Write;
 

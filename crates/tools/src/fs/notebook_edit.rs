@@ -3,12 +3,12 @@
 use std::{fmt::Write, path::PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Effects, Profile, RuleMatch, Tool, ToolError,
+    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, RuleMatch, Tool, ToolError,
     ToolOutput,
 };
 use haft_journal::{
     NotebookEdited, Patch,
-    notebook::{CellChange, CellType, Spliced},
+    notebook::{CellChange, CellType, NotebookSplice},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -120,7 +120,7 @@ impl Tool for NotebookEdit {
         Effects::writing([input.notebook_path.clone()])
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         if !is_notebook(&input.notebook_path) {
             return Err(ToolError::Refused(format!(
                 "{} is not a notebook: its name does not end in .ipynb. Use Edit for other files.",
@@ -138,7 +138,7 @@ impl Tool for NotebookEdit {
             .await?
             .map_err(ToolError::Refused)?;
         editor::refuse_unsaved(&target, cx).await?;
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -209,7 +209,7 @@ impl Tool for NotebookEdit {
         let card = Card::new(Self::NAME, path).with_summary(summary);
         Some(match input.edit_mode {
             Mode::Delete => card,
-            _ => card.with(CardPiece::Text(input.new_source.clone())),
+            _ => card.with(CardSection::Text(input.new_source.clone())),
         })
     }
 
@@ -220,12 +220,12 @@ impl Tool for NotebookEdit {
         let done = input.edit_mode.done().to_lowercase();
         let card =
             Card::new(Self::NAME, path).with_summary(format!("{done} cell {cell} {summary}"));
-        Some(card.with(CardPiece::Diff(hunks)))
+        Some(card.with(CardSection::Diff(hunks)))
     }
 }
 
 /// Returns the change of the source, not of the JSON around it.
-fn source_patch(spliced: &Spliced, input: &Input) -> Patch {
+fn source_patch(spliced: &NotebookSplice, input: &Input) -> Patch {
     let old = spliced.old_source.as_deref().unwrap_or_default();
     let new = match input.edit_mode {
         Mode::Delete => "",

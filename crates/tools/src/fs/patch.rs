@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft_contract::{Card, CardPiece, DiffHunk, ToolOutput};
+use haft_contract::{Card, CardSection, DiffHunk, ToolOutput};
 use haft_journal::{ContentHash, Patch};
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ pub(super) fn preview(card: Card, patch: &Patch) -> Option<Card> {
         return None;
     }
     let card = Card {
-        body: vec![CardPiece::Diff(hunks(patch))],
+        body: vec![CardSection::Diff(hunks(patch))],
         ..card
     };
     Some(card.with_summary(summary(patch)))

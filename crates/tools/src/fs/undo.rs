@@ -6,10 +6,10 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, CardPiece, Check, Effects, Idempotency, Permission, PermissionMode, Profile,
+    CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency, ToolPermission, PermissionMode, Profile,
     Tool, ToolError, ToolOutput,
 };
-use haft_journal::{ChangeKind, Journal, Mode, Undone, Which, WriteGrant};
+use haft_journal::{ChangeKind, Journal, UndoMode, UndoOutcome, UndoSelection, WriteGrant};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -42,18 +42,18 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    fn which(&self) -> Which {
+    fn which(&self) -> UndoSelection {
         match &self.undo_id {
-            Some(id) => Which::Unit(id.trim().to_owned()),
-            None => Which::Last,
+            Some(id) => UndoSelection::Unit(id.trim().to_owned()),
+            None => UndoSelection::Last,
         }
     }
 
-    fn mode(&self) -> Mode {
+    fn mode(&self) -> UndoMode {
         if self.preview {
-            Mode::Preview
+            UndoMode::Preview
         } else {
-            Mode::Apply
+            UndoMode::Apply
         }
     }
 }
@@ -88,31 +88,31 @@ impl Tool for Undo {
         }
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         let which = input.which();
         let anywhere = WriteGrant::unconfined(cx.call.to_string(), Self::NAME);
         let undone = ask(cx, move |journal| {
-            journal.undo(&anywhere, &which, Mode::Preview)
+            journal.undo(&anywhere, &which, UndoMode::Preview)
         })
         .await?
         .map_err(ToolError::Refused)?;
         if input.preview {
-            return Ok(Check::Pass);
+            return Ok(CheckOutcome::Pass);
         }
         if let Some(conflict) = undone.conflict {
             return Err(ToolError::Refused(conflict));
         }
         // These modes ask anyway; this question lists the files.
         match cx.permissions.mode {
-            PermissionMode::BypassPermissions | PermissionMode::DontAsk => Ok(Check::Pass),
-            PermissionMode::AcceptEdits if self.stays_inside(input, cx) => Ok(Check::Pass),
+            PermissionMode::BypassPermissions | PermissionMode::DontAsk => Ok(CheckOutcome::Pass),
+            PermissionMode::AcceptEdits if self.stays_inside(input, cx) => Ok(CheckOutcome::Pass),
             PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::Plan => {
-                Ok(Check::Ask(question(&undone, &cx.cwd)))
+                Ok(CheckOutcome::Ask(question(&undone, &cx.cwd)))
             }
         }
     }
 
-    fn permission(&self, input: &Input, cx: &CallContext) -> Permission {
+    fn permission(&self, input: &Input, cx: &CallContext) -> ToolPermission {
         // An undo must not change files that rules protect, nor show files that rules hide.
         let kept_from = if input.preview {
             &cx.permissions.hidden
@@ -126,14 +126,14 @@ impl Tool for Undo {
             .find(|file| kept_from.hides(file))
         {
             let file = shown(&file, &cx.cwd);
-            return Permission::Deny(format!("it is about {file}, which a rule denies"));
+            return ToolPermission::Deny(format!("it is about {file}, which a rule denies"));
         }
         // If edits are accepted, an undo is one, too; but only the journal knows its files.
         let accepted = cx.permissions.mode == PermissionMode::AcceptEdits;
         if accepted && self.stays_inside(input, cx) {
-            Permission::Allow
+            ToolPermission::Allow
         } else {
-            Permission::ByEffects
+            ToolPermission::ByEffects
         }
     }
 
@@ -142,7 +142,7 @@ impl Tool for Undo {
             return Err(ToolError::Cancelled);
         }
         let (which, mode) = (input.which(), input.mode());
-        if mode == Mode::Apply {
+        if mode == UndoMode::Apply {
             let files = self.files(input, cx).unwrap_or_default();
             editor::refuse_any_unsaved(files, cx).await?;
         }
@@ -151,7 +151,7 @@ impl Tool for Undo {
         // may be another one now.
         let shown = input.undo_id.is_some() && cx.permissions.mode != PermissionMode::DontAsk;
         let undone = ask(cx, move |journal| {
-            if mode == Mode::Preview {
+            if mode == UndoMode::Preview {
                 ticket = WriteGrant::unconfined(ticket.call, ticket.tool);
             } else if shown
                 && let Ok(files) = journal
@@ -192,8 +192,8 @@ impl Tool for Undo {
             let path = file["filePath"].as_str().unwrap_or_default().to_owned();
             let hunks = Deserialize::deserialize(&file["structuredPatch"]).unwrap_or_default();
             card = card
-                .with(CardPiece::Muted(path))
-                .with(CardPiece::Diff(hunks));
+                .with(CardSection::Muted(path))
+                .with(CardSection::Diff(hunks));
         }
         Some(card)
     }
@@ -216,7 +216,7 @@ impl Undo {
     }
 }
 
-fn question(undone: &Undone, cwd: &Path) -> String {
+fn question(undone: &UndoOutcome, cwd: &Path) -> String {
     let names: Vec<String> = undone
         .files
         .iter()
@@ -231,7 +231,7 @@ fn question(undone: &Undone, cwd: &Path) -> String {
 }
 
 /// Formats the undone calls: `Edit 0190…`, `Edit 0190… and Write 0190…`.
-fn calls(undone: &Undone) -> String {
+fn calls(undone: &UndoOutcome) -> String {
     let names: Vec<String> = undone
         .undid
         .iter()
@@ -240,7 +240,7 @@ fn calls(undone: &Undone) -> String {
     names.join(" and ")
 }
 
-fn text(undone: &Undone, cwd: &Path) -> String {
+fn text(undone: &UndoOutcome, cwd: &Path) -> String {
     let verb = if undone.unit.is_some() {
         "Undid"
     } else {
@@ -283,7 +283,7 @@ fn text(undone: &Undone, cwd: &Path) -> String {
     text
 }
 
-fn structured(undone: &Undone) -> Value {
+fn structured(undone: &UndoOutcome) -> Value {
     let mut room = patch::HUNK_BYTES;
     let files: Vec<Value> = undone
         .files

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Effects, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, Tool, ToolError, ToolOutput,
 };
 use haft_journal::{WriteOutcome, WriteReport, readable_text};
 use schemars::JsonSchema;
@@ -61,14 +61,14 @@ impl Tool for Write {
         Effects::writing([input.file_path.clone()])
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         let target = editor::shown_target(&cx.cwd.join(&input.file_path), cx).await?;
         let judged = target.clone();
         ask(cx, move |journal| journal.check_write(judged))
             .await?
             .map_err(ToolError::Refused)?;
         editor::refuse_unsaved(&target, cx).await?;
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -122,10 +122,10 @@ impl Tool for Write {
         let total = input.content.lines().count();
         let card = Card::new(Self::NAME, input.file_path.display().to_string())
             .with_summary(counted(total as u64, "line"))
-            .with(CardPiece::Text(lines.join("\n")));
+            .with(CardSection::Text(lines.join("\n")));
         Some(match total - lines.len() {
             0 => card,
-            more => card.with(CardPiece::Muted(format!("… {more} more"))),
+            more => card.with(CardSection::Muted(format!("… {more} more"))),
         })
     }
 
@@ -139,7 +139,7 @@ impl Tool for Write {
             return Some(self.render_use(input)?.with_summary(summary));
         }
         let card = Card::new(Self::NAME, patch::subject(&input.file_path, output));
-        Some(card.with_summary(summary).with(CardPiece::Diff(hunks)))
+        Some(card.with_summary(summary).with(CardSection::Diff(hunks)))
     }
 }
 

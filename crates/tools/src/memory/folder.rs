@@ -44,7 +44,7 @@ impl MemoryFolder {
     /// Returns all notes, sorted by path.
     pub(super) fn list(&self) -> io::Result<Vec<Note>> {
         let mut notes = Vec::new();
-        if let Some(root) = self.open(&[], Make::No)? {
+        if let Some(root) = self.open(&[], CreateMode::No)? {
             walk(&root, "", 1, &mut notes)?;
         }
         notes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -52,9 +52,9 @@ impl MemoryFolder {
     }
 
     /// Returns the text of a note; `None` if it does not exist.
-    pub(super) fn read(&self, path: &Inside) -> io::Result<Option<String>> {
+    pub(super) fn read(&self, path: &NotePath) -> io::Result<Option<String>> {
         let (folder, name) = path.split();
-        let Some(folder) = self.open(folder, Make::No)? else {
+        let Some(folder) = self.open(folder, CreateMode::No)? else {
             return Ok(None);
         };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -78,9 +78,9 @@ impl MemoryFolder {
     }
 
     /// Replaces a note atomically.
-    pub(super) fn write(&self, path: &Inside, text: &str) -> io::Result<()> {
+    pub(super) fn write(&self, path: &NotePath, text: &str) -> io::Result<()> {
         let (folder, name) = path.split();
-        let Some(folder) = self.open(folder, Make::Yes)? else {
+        let Some(folder) = self.open(folder, CreateMode::Yes)? else {
             return Err(io::Error::other("the folder cannot be made"));
         };
         self.is_replaceable(&folder, name)?;
@@ -99,9 +99,9 @@ impl MemoryFolder {
     }
 
     /// Removes a note; returns `false` if it does not exist.
-    pub(super) fn remove(&self, path: &Inside) -> io::Result<bool> {
+    pub(super) fn remove(&self, path: &NotePath) -> io::Result<bool> {
         let (folder, name) = path.split();
-        let Some(folder) = self.open(folder, Make::No)? else {
+        let Some(folder) = self.open(folder, CreateMode::No)? else {
             return Ok(false);
         };
         if !self.is_replaceable(&folder, name)? {
@@ -123,8 +123,8 @@ impl MemoryFolder {
     }
 
     /// Opens a directory of the folder; `None` if it does not exist.
-    fn open(&self, parts: &[String], make: Make) -> io::Result<Option<OwnedFd>> {
-        if make == Make::Yes {
+    fn open(&self, parts: &[String], make: CreateMode) -> io::Result<Option<OwnedFd>> {
+        if make == CreateMode::Yes {
             fs::create_dir_all(&self.root)?;
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -134,7 +134,7 @@ impl MemoryFolder {
             Err(error) => return Err(refused(error)),
         };
         for part in parts {
-            if make == Make::Yes {
+            if make == CreateMode::Yes {
                 match rustix::fs::mkdirat(&folder, part.as_str(), Mode::RWXU) {
                     Ok(()) | Err(rustix::io::Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),
@@ -151,7 +151,7 @@ impl MemoryFolder {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Make {
+enum CreateMode {
     Yes,
     No,
 }
@@ -195,9 +195,9 @@ fn walk(folder: &OwnedFd, above: &str, depth: usize, notes: &mut Vec<Note>) -> i
 
 /// A path below the folder, as a model writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Inside(Vec<String>);
+pub(super) struct NotePath(Vec<String>);
 
-impl Inside {
+impl NotePath {
     /// Parses a path; the error explains valid paths.
     pub(super) fn parse(path: &str) -> Result<Self, String> {
         let problem = |what: &str| {
@@ -238,7 +238,7 @@ impl Inside {
     }
 }
 
-impl std::fmt::Display for Inside {
+impl std::fmt::Display for NotePath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0.join("/"))
     }
@@ -252,8 +252,8 @@ mod tests {
 
     use super::*;
 
-    fn inside(path: &str) -> Inside {
-        Inside::parse(path).unwrap()
+    fn inside(path: &str) -> NotePath {
+        NotePath::parse(path).unwrap()
     }
 
     #[test]
@@ -309,7 +309,7 @@ mod tests {
             fs::write(dir.path().join("a"), "outside").unwrap();
             fs::create_dir(dir.path().join("memory")).unwrap();
             let folder = MemoryFolder::new(dir.path().join("memory"));
-            if let Ok(path) = Inside::parse(&path) {
+            if let Ok(path) = NotePath::parse(&path) {
                 let _ = folder.write(&path, "new");
                 let _ = folder.remove(&path);
             }

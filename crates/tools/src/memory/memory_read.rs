@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::folder::{Inside, MemoryFolder};
+use super::folder::{NotePath, MemoryFolder};
 use crate::{blocking::blocking, words::counted};
 
 /// Reads a note that was kept for this project in an earlier session.
@@ -59,7 +59,7 @@ impl Tool for MemoryRead {
                 .collect();
             return Ok(ToolOutput::text(text).with_structured(json!({"notes": notes})));
         };
-        let path = Inside::parse(given).map_err(ToolError::Failed)?;
+        let path = NotePath::parse(given).map_err(ToolError::Failed)?;
         let shown = path.to_string();
         let content = blocking(move || folder.read(&path))
             .await?

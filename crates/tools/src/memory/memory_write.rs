@@ -1,7 +1,7 @@
 //! `MemoryWrite`: writes a note for later sessions.
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Effects, Idempotency, Profile, ServiceNeed, Tool,
+    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency, Profile, ServiceNeed, Tool,
     ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    folder::{Inside, LARGEST, LONGEST, MemoryFolder},
+    folder::{NotePath, LARGEST, LONGEST, MemoryFolder},
     memory_read::failed,
 };
 use crate::{blocking::blocking, words::counted};
@@ -50,8 +50,8 @@ impl Tool for MemoryWrite {
         }
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        let path = Inside::parse(&input.path)
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
+        let path = NotePath::parse(&input.path)
             .map_err(ToolError::Refused)?
             .to_string();
         let new = input.content.len() as u64;
@@ -75,12 +75,12 @@ impl Tool for MemoryWrite {
                 counted(others + new, "byte")
             )));
         }
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let folder = cx.services.get::<MemoryFolder>()?;
-        let path = Inside::parse(&input.path).map_err(ToolError::Failed)?;
+        let path = NotePath::parse(&input.path).map_err(ToolError::Failed)?;
         let shown = path.to_string();
         if input.content.is_empty() {
             let gone = blocking(move || folder.remove(&path))
@@ -108,7 +108,7 @@ impl Tool for MemoryWrite {
         let card = Card::new("Memory", &*input.path);
         Some(match input.content.is_empty() {
             true => card.with_summary("delete"),
-            false => card.with(CardPiece::Text(input.content.trim_end().to_owned())),
+            false => card.with(CardSection::Text(input.content.trim_end().to_owned())),
         })
     }
 

@@ -1,7 +1,7 @@
 //! `EnterPlanMode`: starts plan mode, in which nothing is changed.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, Check, ContextPatch, Effects, Permission,
+    Access, AgentAccess, CallContext, Card, CheckOutcome, ContextPatch, Effects, ToolPermission,
     PermissionMode, Profile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
@@ -36,22 +36,22 @@ impl Tool for EnterPlanMode {
         }
     }
 
-    fn permission(&self, _: &Input, cx: &CallContext) -> Permission {
+    fn permission(&self, _: &Input, cx: &CallContext) -> ToolPermission {
         // Plan mode is only a restriction; but without a user it could never be left again.
         if cx.permissions.mode == PermissionMode::DontAsk || !cx.services.approver().is_available() {
-            return Permission::Deny(
+            return ToolPermission::Deny(
                 "there is no one to approve a plan. Continue without one.".to_owned(),
             );
         }
-        Permission::ByEffects
+        ToolPermission::ByEffects
     }
 
-    async fn check(&self, _: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, _: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         match cx.permissions.mode {
             PermissionMode::Plan => Err(ToolError::Refused(
                 "Plan mode is on already. Call ExitPlanMode when the plan is complete.".to_owned(),
             )),
-            _ => Ok(Check::Pass),
+            _ => Ok(CheckOutcome::Pass),
         }
     }
 

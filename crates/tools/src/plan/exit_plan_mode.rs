@@ -3,8 +3,8 @@
 use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 
 use haft_contract::{
-    Access, AgentAccess, ApprovalKind, CallContext, Card, CardPiece, Check, ContextPatch, Effects,
-    Permission, PermissionMode, Profile, Tool, ToolError, ToolOutput,
+    Access, AgentAccess, ApprovalKind, CallContext, Card, CardSection, CheckOutcome, ContextPatch, Effects,
+    ToolPermission, PermissionMode, Profile, Tool, ToolError, ToolOutput,
 };
 use rustix::fs::OFlags;
 use schemars::JsonSchema;
@@ -70,11 +70,11 @@ impl Tool for ExitPlanMode {
         Some(Value::Object(whole))
     }
 
-    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
-        Permission::Ask("the plan needs approval".to_owned())
+    fn permission(&self, _: &Input, _: &CallContext) -> ToolPermission {
+        ToolPermission::Ask("the plan needs approval".to_owned())
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         if cx.permissions.mode != PermissionMode::Plan {
             return Err(ToolError::Refused(
                 "Plan mode is not on, so there is no plan to approve. Go on with the work."
@@ -82,7 +82,7 @@ impl Tool for ExitPlanMode {
             ));
         }
         if given(input).is_some() {
-            return Ok(Check::Pass);
+            return Ok(CheckOutcome::Pass);
         }
         Err(ToolError::Refused(match &cx.permissions.plan_file {
             Some(file) => format!(
@@ -114,7 +114,7 @@ impl Tool for ExitPlanMode {
     fn render_use(&self, input: &Input) -> Option<Card> {
         let card = Card::new("Plan", "");
         Some(match given(input) {
-            Some(plan) => card.with(CardPiece::Text(plan.trim_end().to_owned())),
+            Some(plan) => card.with(CardSection::Text(plan.trim_end().to_owned())),
             None => card,
         })
     }

@@ -15,7 +15,7 @@ const MOST: usize = 1000;
 
 /// A task list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct List {
+pub(super) struct SessionTaskList {
     /// The number of the newest task, even if it was removed.
     last: u64,
     tasks: Vec<ListedTask>,
@@ -61,7 +61,7 @@ impl Status {
     }
 }
 
-impl StateSlot for List {
+impl StateSlot for SessionTaskList {
     const KEY: &'static str = "tasks";
 
     fn reminder(&self) -> Option<String> {
@@ -70,7 +70,7 @@ impl StateSlot for List {
     }
 }
 
-impl std::fmt::Display for List {
+impl std::fmt::Display for SessionTaskList {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let lines: Vec<String> = self.tasks.iter().map(|task| self.line(task)).collect();
         f.write_str(&lines.join("\n"))
@@ -83,7 +83,7 @@ impl ListedTask {
     }
 }
 
-impl List {
+impl SessionTaskList {
     pub(super) fn tasks(&self) -> &[ListedTask] {
         &self.tasks
     }
@@ -246,8 +246,8 @@ mod tests {
 
     use super::*;
 
-    fn of(count: usize) -> List {
-        let mut list = List::default();
+    fn of(count: usize) -> SessionTaskList {
+        let mut list = SessionTaskList::default();
         for _ in 0..count {
             let task = list.draft("do it", "").unwrap();
             list.put(task);

@@ -4,14 +4,14 @@ use std::env;
 
 /// The two interfaces of the task list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum TaskListTool {
     /// One tool that replaces the list.
     Todo,
     /// A tool for each operation on a task.
     Tasks,
 }
 
-impl Way {
+impl TaskListTool {
     /// Returns whether the environment selects this one.
     pub(super) fn is_asked_for(self) -> bool {
         let value = |name: &str| env::var(name).ok();
@@ -23,12 +23,12 @@ impl Way {
     }
 }
 
-fn asked(tasks: Option<&str>, any: Option<&str>) -> Option<Way> {
+fn asked(tasks: Option<&str>, any: Option<&str>) -> Option<TaskListTool> {
     let off = |value: Option<&str>| matches!(value, Some("0" | "false"));
     match (off(any), off(tasks)) {
         (true, _) => None,
-        (false, true) => Some(Way::Todo),
-        (false, false) => Some(Way::Tasks),
+        (false, true) => Some(TaskListTool::Todo),
+        (false, false) => Some(TaskListTool::Tasks),
     }
 }
 
@@ -39,10 +39,10 @@ mod tests {
     #[test]
     fn a_session_has_one_way_or_none() {
         let cases = [
-            (None, None, Some(Way::Tasks)),
-            (Some("1"), Some("1"), Some(Way::Tasks)),
-            (Some("0"), None, Some(Way::Todo)),
-            (Some("0"), Some("1"), Some(Way::Todo)),
+            (None, None, Some(TaskListTool::Tasks)),
+            (Some("1"), Some("1"), Some(TaskListTool::Tasks)),
+            (Some("0"), None, Some(TaskListTool::Todo)),
+            (Some("0"), Some("1"), Some(TaskListTool::Todo)),
             (Some("0"), Some("0"), None),
             (None, Some("0"), None),
         ];

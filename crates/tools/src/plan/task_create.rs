@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     hooks,
-    list::{self, List},
-    offered::Way,
+    list::{self, SessionTaskList},
+    offered::TaskListTool,
 };
 
 /// Adds a task to the session's list. Use the list for work of three steps or more, and keep it true.
@@ -46,7 +46,7 @@ impl Tool for TaskCreate {
     }
 
     async fn is_enabled(&self) -> bool {
-        Way::Tasks.is_asked_for()
+        TaskListTool::Tasks.is_asked_for()
     }
 
     fn effects(&self, _: &Input) -> Effects {
@@ -57,7 +57,7 @@ impl Tool for TaskCreate {
         let kept = list::kept(cx)?;
         // Calls that use the list run one after the other, so the number is still free at the end.
         let draft = kept
-            .read::<List>()
+            .read::<SessionTaskList>()
             .draft(&input.subject, &input.description);
         let mut task = draft.map_err(ToolError::Failed)?;
         task.active_form.clone_from(&input.active_form);
@@ -69,7 +69,7 @@ impl Tool for TaskCreate {
             )));
         }
         let (id, subject) = (task.id.clone(), task.subject.clone());
-        kept.change(|list: &mut List| {
+        kept.change(|list: &mut SessionTaskList| {
             list.put(task);
             Ok(())
         })?;

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    list::{self, List},
-    offered::Way,
+    list::{self, SessionTaskList},
+    offered::TaskListTool,
 };
 
 /// Shows one task of the list with its description.
@@ -36,7 +36,7 @@ impl Tool for TaskGet {
     }
 
     async fn is_enabled(&self) -> bool {
-        Way::Tasks.is_asked_for()
+        TaskListTool::Tasks.is_asked_for()
     }
 
     fn effects(&self, _: &Input) -> Effects {
@@ -44,7 +44,7 @@ impl Tool for TaskGet {
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let list: List = list::kept(cx)?.read();
+        let list: SessionTaskList = list::kept(cx)?.read();
         let task = match list.get(&input.task_id) {
             Ok(task) => task,
             Err(unknown) => {

@@ -1,7 +1,7 @@
 //! `TaskList`: shows all tasks.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, CardPiece, Effects, Profile, Tool, ToolError,
+    Access, AgentAccess, CallContext, Card, CardSection, Effects, Profile, Tool, ToolError,
     ToolOutput,
 };
 use schemars::JsonSchema;
@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    list::{self, List},
-    offered::Way,
+    list::{self, SessionTaskList},
+    offered::TaskListTool,
 };
 use crate::words::counted;
 
@@ -36,7 +36,7 @@ impl Tool for TaskList {
     }
 
     async fn is_enabled(&self) -> bool {
-        Way::Tasks.is_asked_for()
+        TaskListTool::Tasks.is_asked_for()
     }
 
     fn effects(&self, _: &Input) -> Effects {
@@ -44,7 +44,7 @@ impl Tool for TaskList {
     }
 
     async fn call(&self, _: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let list: List = list::kept(cx)?.read();
+        let list: SessionTaskList = list::kept(cx)?.read();
         let tasks: Vec<Value> = list
             .tasks()
             .iter()
@@ -85,7 +85,7 @@ impl Tool for TaskList {
         let card = Card::new("Tasks", "").with_summary(counted(tasks.len() as u64, "task"));
         Some(match lines.is_empty() {
             true => card,
-            false => card.with(CardPiece::Text(lines.join("\n"))),
+            false => card.with(CardSection::Text(lines.join("\n"))),
         })
     }
 }

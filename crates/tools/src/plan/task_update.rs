@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     hooks,
-    list::{self, List, ListedTask, Status},
-    offered::Way,
+    list::{self, SessionTaskList, ListedTask, Status},
+    offered::TaskListTool,
 };
 
 /// Changes a task: set it to in_progress when you begin it, to completed once it is really done.
@@ -64,7 +64,7 @@ pub(crate) struct TaskUpdate;
 
 /// The result of a change.
 #[derive(Debug, Default)]
-struct Done {
+struct TaskChange {
     fields: Vec<&'static str>,
     /// The previous and the new status.
     status: Option<(Status, Option<Status>)>,
@@ -88,7 +88,7 @@ impl Tool for TaskUpdate {
     }
 
     async fn is_enabled(&self) -> bool {
-        Way::Tasks.is_asked_for()
+        TaskListTool::Tasks.is_asked_for()
     }
 
     fn effects(&self, _: &Input) -> Effects {
@@ -104,9 +104,9 @@ impl Tool for TaskUpdate {
             });
             Ok(ToolOutput::text(error).as_failure().with_structured(told))
         };
-        let mut said = hooks::HookReport::default();
+        let mut said = hooks::TaskHookOutcome::default();
         if input.status == Some(NewStatus::Completed)
-            && let Ok(task) = kept.read::<List>().get(id)
+            && let Ok(task) = kept.read::<SessionTaskList>().get(id)
             && task.is_open()
         {
             said = hooks::completed(cx, task).await;
@@ -114,7 +114,7 @@ impl Tool for TaskUpdate {
         if let Some(why) = said.objection {
             return refused(format!("The task was not completed: {why}"));
         }
-        let done = match kept.change(|list: &mut List| change(list, input)) {
+        let done = match kept.change(|list: &mut SessionTaskList| change(list, input)) {
             Ok(done) => done,
             Err(error) => return refused(error),
         };
@@ -156,11 +156,11 @@ impl Tool for TaskUpdate {
 }
 
 /// Applies a change. If it fails, the caller discards the list, so nothing is changed.
-fn change(list: &mut List, input: &Input) -> Result<Done, String> {
+fn change(list: &mut SessionTaskList, input: &Input) -> Result<TaskChange, String> {
     let before = list.get(&input.task_id)?.clone();
-    let mut done = Done {
+    let mut done = TaskChange {
         subject: before.subject.clone(),
-        ..Done::default()
+        ..TaskChange::default()
     };
     let waited: Vec<String> = waiting(list, &before);
     let mut task = before.clone();
@@ -229,7 +229,7 @@ fn change(list: &mut List, input: &Input) -> Result<Done, String> {
 }
 
 /// Returns the tasks that wait for this one now.
-fn waiting(list: &List, task: &ListedTask) -> Vec<String> {
+fn waiting(list: &SessionTaskList, task: &ListedTask) -> Vec<String> {
     if !task.is_open() {
         return Vec::new();
     }

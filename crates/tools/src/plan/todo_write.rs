@@ -1,15 +1,15 @@
 //! `TodoWrite`: replaces the whole list.
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Effects, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardSection, Effects, Profile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    list::{self, List, ListedTask, Status},
-    offered::Way,
+    list::{self, SessionTaskList, ListedTask, Status},
+    offered::TaskListTool,
 };
 use crate::words::counted;
 
@@ -71,7 +71,7 @@ impl Tool for TodoWrite {
     }
 
     async fn is_enabled(&self) -> bool {
-        Way::Todo.is_asked_for()
+        TaskListTool::Todo.is_asked_for()
     }
 
     fn effects(&self, _: &Input) -> Effects {
@@ -88,7 +88,7 @@ impl Tool for TodoWrite {
         };
         let (doing, done) = (count(Status::InProgress), count(Status::Completed));
         let finished = done == input.todos.len();
-        let old = list::kept(cx)?.change(|list: &mut List| {
+        let old = list::kept(cx)?.change(|list: &mut SessionTaskList| {
             let old: Vec<Todo> = list.tasks().iter().map(Todo::of).collect();
             match finished {
                 true => list.replace([]),
@@ -119,7 +119,7 @@ impl Tool for TodoWrite {
         let card = Card::new("Todos", "").with_summary(counted(tasks.len() as u64, "thing"));
         Some(match tasks.is_empty() {
             true => card,
-            false => card.with(CardPiece::Text(list::drawn(&tasks))),
+            false => card.with(CardSection::Text(list::drawn(&tasks))),
         })
     }
 

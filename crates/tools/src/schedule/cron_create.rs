@@ -1,7 +1,7 @@
 //! `CronCreate`: schedules a prompt at calendar times.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, CardPiece, Check, Effects, NewSchedule, Permission,
+    Access, AgentAccess, CallContext, Card, CardSection, CheckOutcome, Effects, NewSchedule, ToolPermission,
     Profile, Schedules, ServiceNeed, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
@@ -64,15 +64,15 @@ impl Tool for CronCreate {
         }
     }
 
-    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
+    fn permission(&self, _: &Input, _: &CallContext) -> ToolPermission {
         // The calls that the prompt leads to are evaluated when they are made.
-        Permission::Allow
+        ToolPermission::Allow
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         let cron = input.cron.clone();
         ask(cx, move |keeper| keeper.check(&cron)).await?;
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -106,9 +106,9 @@ impl Tool for CronCreate {
     fn render_use(&self, input: &Input) -> Option<Card> {
         let mut card = Card::new(Self::NAME, &*input.cron);
         if input.durable {
-            card = card.with(CardPiece::Muted("kept for later sessions".to_owned()));
+            card = card.with(CardSection::Muted("kept for later sessions".to_owned()));
         }
-        Some(card.with(CardPiece::Text(input.prompt.trim().to_owned())))
+        Some(card.with(CardSection::Text(input.prompt.trim().to_owned())))
     }
 
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {

@@ -1,7 +1,7 @@
 //! `CronDelete`: deletes a schedule.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, Effects, Permission, Profile, Schedules, ServiceNeed,
+    Access, AgentAccess, CallContext, Card, Effects, ToolPermission, Profile, Schedules, ServiceNeed,
     Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
@@ -43,9 +43,9 @@ impl Tool for CronDelete {
         }
     }
 
-    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
+    fn permission(&self, _: &Input, _: &CallContext) -> ToolPermission {
         // This affects only schedules of a session.
-        Permission::Allow
+        ToolPermission::Allow
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {

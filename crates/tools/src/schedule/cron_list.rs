@@ -1,7 +1,7 @@
 //! `CronList`: lists the schedules.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, CardPiece, Effects, Permission, Profile, Schedules,
+    Access, AgentAccess, CallContext, Card, CardSection, Effects, ToolPermission, Profile, Schedules,
     ServiceNeed, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
@@ -44,8 +44,8 @@ impl Tool for CronList {
         }
     }
 
-    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
-        Permission::Allow
+    fn permission(&self, _: &Input, _: &CallContext) -> ToolPermission {
+        ToolPermission::Allow
     }
 
     async fn call(&self, _: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -80,6 +80,6 @@ impl Tool for CronList {
         let card = self.render_use(input)?;
         let card = card.with_summary(counted(jobs as u64, "schedule"));
         let text = output.content.first()?.as_text()?;
-        Some(card.with(CardPiece::Text(text.to_owned())))
+        Some(card.with(CardSection::Text(text.to_owned())))
     }
 }

@@ -13,7 +13,7 @@ pub(crate) use schedule_wakeup::ScheduleWakeup;
 
 use std::sync::Arc;
 
-use haft_contract::{CallContext, KeepSchedules, ScheduleInfo, Schedules, ToolError};
+use haft_contract::{CallContext, ScheduleStore, ScheduleInfo, Schedules, ToolError};
 use serde_json::{Value, json};
 
 use crate::blocking::blocking;
@@ -21,7 +21,7 @@ use crate::blocking::blocking;
 /// Calls the schedule store on a thread for blocking work.
 async fn ask<T: Send + 'static>(
     cx: &CallContext,
-    work: impl FnOnce(&dyn KeepSchedules) -> Result<T, ToolError> + Send + 'static,
+    work: impl FnOnce(&dyn ScheduleStore) -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
     let keeper = Arc::clone(&cx.services.get::<Schedules>()?.0);
     blocking(move || work(&*keeper)).await?

@@ -1,7 +1,7 @@
 //! `ScheduleWakeup`: schedules a prompt after a delay.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, Check, Effects, NewWakeup, Permission, Profile,
+    Access, AgentAccess, CallContext, Card, CheckOutcome, Effects, NewWakeup, ToolPermission, Profile,
     Schedules, ServiceNeed, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
@@ -61,13 +61,13 @@ impl Tool for ScheduleWakeup {
         }
     }
 
-    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
-        Permission::Allow
+    fn permission(&self, _: &Input, _: &CallContext) -> ToolPermission {
+        ToolPermission::Allow
     }
 
-    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<CheckOutcome, ToolError> {
         if input.stop {
-            return Ok(Check::Pass);
+            return Ok(CheckOutcome::Pass);
         }
         if !input.delay_seconds.is_some_and(f64::is_finite) {
             return Err(ToolError::Refused(
@@ -81,7 +81,7 @@ impl Tool for ScheduleWakeup {
                 "`prompt` is missing: what is to be said then?".to_owned(),
             ));
         }
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, CardPiece, Check, Effects, PermissionSnapshot, Profile, Tool, ToolError,
+    CallContext, Card, CardSection, CheckOutcome, Effects, PermissionSnapshot, Profile, Tool, ToolError,
     ToolOutput,
 };
 use haft_search::{Completion, GlobQuery, GlobReport, split_pattern};
@@ -125,11 +125,11 @@ impl Tool for Glob {
         Effects::READS
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         let query = input.query(cx, &GlobSettings::of(|name| env::var(name).ok()))?;
         ask(cx, move |engine| engine.check_glob(&query))
             .await?
-            .map(|()| Check::Pass)
+            .map(|()| CheckOutcome::Pass)
             .map_err(ToolError::Refused)
     }
 
@@ -176,7 +176,7 @@ impl Tool for Glob {
         let total = output.structured.as_ref()?["totalMatches"].as_u64()?;
         let text = output.content.first()?.as_text()?.to_owned();
         let card = self.render_use(input)?.with_summary(counted(total, "file"));
-        Some(card.with(CardPiece::Text(text)))
+        Some(card.with(CardSection::Text(text)))
     }
 }
 

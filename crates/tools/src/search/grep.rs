@@ -7,10 +7,10 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, CardPiece, Check, Effects, PermissionSnapshot, Profile, Tool, ToolError,
+    CallContext, Card, CardSection, CheckOutcome, Effects, PermissionSnapshot, Profile, Tool, ToolError,
     ToolOutput,
 };
-use haft_search::{Found, GrepMode, GrepQuery, GrepReport, Row, RowKind, split_globs};
+use haft_search::{GrepMatches, GrepMode, GrepQuery, GrepReport, GrepRow, RowKind, split_globs};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -175,11 +175,11 @@ impl Tool for Grep {
         Effects::READS
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         let query = input.query(cx)?;
         ask(cx, move |engine| engine.check_grep(&query))
             .await?
-            .map(|()| Check::Pass)
+            .map(|()| CheckOutcome::Pass)
             .map_err(ToolError::Refused)
     }
 
@@ -221,26 +221,26 @@ impl Tool for Grep {
         let summary = counted(structured[key].as_u64()?, noun);
         let text = output.content.first()?.as_text()?.to_owned();
         let card = self.render_use(input)?.with_summary(summary);
-        Some(card.with(CardPiece::Text(text)))
+        Some(card.with(CardSection::Text(text)))
     }
 }
 
 /// Returns one string for each row of the result.
-fn rows(found: &Found, line_numbers: bool, cwd: &Path) -> Vec<String> {
+fn rows(found: &GrepMatches, line_numbers: bool, cwd: &Path) -> Vec<String> {
     match found {
-        Found::Rows(rows) => rows
+        GrepMatches::Rows(rows) => rows
             .iter()
             .map(|row| content_row(row, line_numbers, cwd))
             .collect(),
-        Found::Files(files) => files.iter().map(|path| shown(path, cwd)).collect(),
-        Found::Counts(counts) => counts
+        GrepMatches::Files(files) => files.iter().map(|path| shown(path, cwd)).collect(),
+        GrepMatches::Counts(counts) => counts
             .iter()
             .map(|count| format!("{}:{}", shown(&count.path, cwd), count.count))
             .collect(),
     }
 }
 
-fn content_row(row: &Row, line_numbers: bool, cwd: &Path) -> String {
+fn content_row(row: &GrepRow, line_numbers: bool, cwd: &Path) -> String {
     let separator = match row.kind {
         RowKind::Match => ':',
         RowKind::Context => '-',
@@ -323,13 +323,13 @@ fn output_schema() -> Value {
 
 fn structured(input: &Input, report: &GrepReport, rows: &[String]) -> Value {
     let paths: Vec<&Path> = match &report.found {
-        Found::Rows(rows) => {
+        GrepMatches::Rows(rows) => {
             // Sorted by path already; a file may have many rows.
             let paths: BTreeSet<&Path> = rows.iter().map(|row| &*row.path).collect();
             paths.into_iter().collect()
         }
-        Found::Files(files) => files.iter().map(PathBuf::as_path).collect(),
-        Found::Counts(counts) => counts.iter().map(|count| count.path.as_path()).collect(),
+        GrepMatches::Files(files) => files.iter().map(PathBuf::as_path).collect(),
+        GrepMatches::Counts(counts) => counts.iter().map(|count| count.path.as_path()).collect(),
     };
     let mut value = json!({
         "mode": input.output_mode.name(),

@@ -10,9 +10,9 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{Access, CallContext, Hidden, Profile, RuleMatch, ToolError};
+use haft_contract::{Access, CallContext, HiddenFilter, Profile, RuleMatch, ToolError};
 use haft_search::{
-    Completion, LeaveOut, SearchEngine, SearchError, SearchStop, Skip, SkipReason, Skipped, Stop,
+    Completion, Exclusions, SearchEngine, SearchError, SearchStop, Skip, SkipReason, Skipped, StopCondition,
 };
 
 pub(crate) use glob::Glob;
@@ -40,20 +40,20 @@ fn profile(search_hint: &'static str) -> Profile {
 }
 
 /// Returns a stop condition: the time limit is reached or the call is cancelled.
-pub(crate) fn stop(cx: &CallContext, timeout: Duration) -> Stop {
+pub(crate) fn stop(cx: &CallContext, timeout: Duration) -> StopCondition {
     let cancel = cx.cancel.clone();
-    Stop::after(timeout).or_if(move || cancel.is_cancelled())
+    StopCondition::after(timeout).or_if(move || cancel.is_cancelled())
 }
 
 /// Returns a filter for paths that a search below `root` must skip, by their names and their real
 /// paths: paths that rules hide, and stores of keys, unless the search was permitted to begin
 /// inside one. `real` is the real path of the root.
 pub(crate) fn leave_out(
-    hidden: &Hidden,
+    hidden: &HiddenFilter,
     stores: &[PathBuf],
     root: &Path,
     real: Option<&Path>,
-) -> LeaveOut {
+) -> Exclusions {
     let real = match real {
         Some(real) => real.to_path_buf(),
         None => root.canonicalize().unwrap_or_else(|_| root.to_path_buf()),
@@ -62,11 +62,11 @@ pub(crate) fn leave_out(
     let below = |store: &&PathBuf| store.starts_with(&real) && **store != real;
     let stores: Vec<PathBuf> = stores.iter().filter(below).cloned().collect();
     if hidden.is_empty() && stores.is_empty() {
-        return LeaveOut::default();
+        return Exclusions::default();
     }
     let hidden = hidden.clone();
     let root = root.to_path_buf();
-    LeaveOut::from_fn(move |path| {
+    Exclusions::from_fn(move |path| {
         let real = match path.strip_prefix(&root) {
             Ok(below) if root != real => Some(real.join(below)),
             _ => None,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use haft_contract::{
-    Access, AgentAccess, ApprovalKind, CallContext, Card, CardPiece, Check, Effects, Permission,
+    Access, AgentAccess, ApprovalKind, CallContext, Card, CardSection, CheckOutcome, Effects, ToolPermission,
     Profile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
@@ -111,8 +111,8 @@ impl Tool for AskUserQuestion {
         Effects::queueing("person")
     }
 
-    fn permission(&self, _: &Input, cx: &CallContext) -> Permission {
-        Permission::Ask(match cx.services.approver().is_available() {
+    fn permission(&self, _: &Input, cx: &CallContext) -> ToolPermission {
+        ToolPermission::Ask(match cx.services.approver().is_available() {
             true => "the model has a question".to_owned(),
             false => {
                 "it is a question to the person, who is not there: decide yourself, and say what \
@@ -122,7 +122,7 @@ impl Tool for AskUserQuestion {
         })
     }
 
-    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<CheckOutcome, ToolError> {
         let mut texts = HashSet::new();
         for question in &input.questions {
             if !texts.insert(&question.question) {
@@ -143,7 +143,7 @@ impl Tool for AskUserQuestion {
                 )));
             }
         }
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &Input, _: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -191,14 +191,14 @@ impl Tool for AskUserQuestion {
             for option in &question.options {
                 let _ = write!(text, "\n  · {} – {}", option.label, option.description);
             }
-            card = card.with(CardPiece::Text(text));
+            card = card.with(CardSection::Text(text));
         }
         Some(card)
     }
 
     fn render_result(&self, _: &Input, output: &ToolOutput) -> Option<Card> {
         let text = output.content.first()?.as_text()?;
-        Some(Card::new("Question", "").with(CardPiece::Text(text.to_owned())))
+        Some(Card::new("Question", "").with(CardSection::Text(text.to_owned())))
     }
 }
 

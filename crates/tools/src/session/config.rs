@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Permission, Profile, ServiceNeed, SettingRisk,
+    Access, CallContext, Card, CheckOutcome, Effects, ToolPermission, Profile, ServiceNeed, SettingRisk,
     SettingsAccess, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
@@ -57,21 +57,21 @@ impl Tool for Config {
         }
     }
 
-    fn permission(&self, input: &Input, cx: &CallContext) -> Permission {
+    fn permission(&self, input: &Input, cx: &CallContext) -> ToolPermission {
         let Ok(settings) = service(cx) else {
-            return Permission::ByEffects;
+            return ToolPermission::ByEffects;
         };
         match settings.risk(&input.setting) {
             // In every mode the user decides, and no rule or hook instead.
-            SettingRisk::Heavy(why) => Permission::Ask(why),
-            SettingRisk::Light | SettingRisk::Unknown(_) => Permission::ByEffects,
+            SettingRisk::Heavy(why) => ToolPermission::Ask(why),
+            SettingRisk::Light | SettingRisk::Unknown(_) => ToolPermission::ByEffects,
         }
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         match service(cx)?.risk(&input.setting) {
             SettingRisk::Unknown(why) => Err(ToolError::Refused(why)),
-            SettingRisk::Light | SettingRisk::Heavy(_) => Ok(Check::Pass),
+            SettingRisk::Light | SettingRisk::Heavy(_) => Ok(CheckOutcome::Pass),
         }
     }
 

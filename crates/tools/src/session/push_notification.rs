@@ -6,8 +6,8 @@
 use std::{sync::Arc, time::Duration};
 
 use haft_contract::{
-    Access, AgentAccess, CalendarTime, CallContext, Card, CardPiece, Check, Effects,
-    PersonNotifier, Profile, PushedNotification, Rate, ServiceNeed, Tool, ToolError, ToolOutput,
+    Access, AgentAccess, CalendarTime, CallContext, Card, CardSection, CheckOutcome, Effects,
+    UserNotifier, Profile, PushedNotification, Rate, ServiceNeed, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -48,7 +48,7 @@ impl Tool for PushNotification {
             deferred: true,
             access: Access::Reads,
             agents: AgentAccess::Main,
-            needs: const { &[ServiceNeed::service::<Arc<dyn PersonNotifier>>()] },
+            needs: const { &[ServiceNeed::service::<Arc<dyn UserNotifier>>()] },
             // Frequent notifications would be ignored.
             rate: Some(Rate {
                 calls: 6,
@@ -62,17 +62,17 @@ impl Tool for PushNotification {
         Effects::queueing("person")
     }
 
-    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<CheckOutcome, ToolError> {
         match input.line().is_empty() {
             true => Err(ToolError::Refused(
                 "`message` is empty: say in one line what the person should know.".to_owned(),
             )),
-            false => Ok(Check::Pass),
+            false => Ok(CheckOutcome::Pass),
         }
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let notifier = cx.services.get::<Arc<dyn PersonNotifier>>()?;
+        let notifier = cx.services.get::<Arc<dyn UserNotifier>>()?;
         let message = input.line();
         let sent = notifier.notify(&PushedNotification {
             message: message.clone(),
@@ -99,14 +99,14 @@ impl Tool for PushNotification {
 
     fn render_use(&self, input: &Input) -> Option<Card> {
         let card = Card::new("Notification", input.status.clone().unwrap_or_default());
-        Some(card.with(CardPiece::Text(input.line())))
+        Some(card.with(CardSection::Text(input.line())))
     }
 
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
         let card = self.render_use(input)?;
         let disabled = output.structured.as_ref()?.get("disabledReason")?.as_str();
         Some(match disabled {
-            Some(why) => card.with(CardPiece::Muted(format!("not shown: {why}"))),
+            Some(why) => card.with(CardSection::Muted(format!("not shown: {why}"))),
             None => card,
         })
     }

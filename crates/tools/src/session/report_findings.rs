@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Effects, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,7 @@ impl Tool for ReportFindings {
         Effects::NONE
     }
 
-    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<CheckOutcome, ToolError> {
         let mut findings = input.findings.iter().enumerate();
         let empty = findings.find(|(_, finding)| {
             let texts = [&finding.file, &finding.summary, &finding.failure_scenario];
@@ -98,7 +98,7 @@ impl Tool for ReportFindings {
             Some((number, _)) => Err(ToolError::Refused(format!(
                 "`findings[{number}]` needs a `file`, a `summary` and a `failure_scenario` that say something."
             ))),
-            None => Ok(Check::Pass),
+            None => Ok(CheckOutcome::Pass),
         }
     }
 
@@ -130,8 +130,8 @@ impl Tool for ReportFindings {
             }
             let _ = write!(text, "\n   {}", finding.summary);
             card = card
-                .with(CardPiece::Text(text))
-                .with(CardPiece::Muted(format!("   {}", finding.failure_scenario)));
+                .with(CardSection::Text(text))
+                .with(CardSection::Muted(format!("   {}", finding.failure_scenario)));
         }
         Some(card)
     }

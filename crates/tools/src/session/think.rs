@@ -1,7 +1,7 @@
 //! `Think`: records a thought.
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Effects, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardSection, Effects, Profile, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ impl Tool for Think {
     }
 
     fn render_use(&self, input: &Input) -> Option<Card> {
-        Some(Card::new(Self::NAME, "").with(CardPiece::Muted(input.thought.clone())))
+        Some(Card::new(Self::NAME, "").with(CardSection::Muted(input.thought.clone())))
     }
 
     fn render_result(&self, input: &Input, _: &ToolOutput) -> Option<Card> {

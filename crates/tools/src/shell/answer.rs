@@ -7,8 +7,8 @@ use haft_contract::{Content, ToolOutput, output::MediaSource};
 use serde_json::{Map, Value, json};
 
 use super::{
-    capture::{Capture, Captured, FILE_LIMIT},
-    text::{ShownOutput, Text, excerpt},
+    capture::{OutputCapture, CaptureSnapshot, FILE_LIMIT},
+    text::{ShownOutput, TerminalText, excerpt},
 };
 use crate::{blocking::blocking, words::counted};
 
@@ -17,7 +17,7 @@ const PREVIEW: usize = 2_000;
 
 /// A result under construction: the output, and the notes around it.
 #[derive(Debug, Default)]
-pub(crate) struct CommandAnswer {
+pub(crate) struct CommandResult {
     /// The line before the output, such as `Exit code 1`.
     pub(crate) first: Option<String>,
     /// The lines after the output.
@@ -32,7 +32,7 @@ pub(crate) struct CommandAnswer {
 
 /// The part of an output that the result shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Body {
+pub(crate) struct OutputBody {
     /// The text.
     pub(crate) text: String,
     /// An image instead of the text: its type and its bytes.
@@ -41,7 +41,7 @@ pub(crate) struct Body {
     pub(crate) kept: Option<(String, u64)>,
 }
 
-impl CommandAnswer {
+impl CommandResult {
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
@@ -51,7 +51,7 @@ impl CommandAnswer {
     }
 
     /// Returns the tool output, with this body.
-    pub(crate) fn with(self, body: Body) -> ToolOutput {
+    pub(crate) fn with(self, body: OutputBody) -> ToolOutput {
         let mut parts: Vec<&str> = Vec::new();
         parts.extend(self.first.as_deref());
         if body.image.is_none() && !body.text.is_empty() {
@@ -99,14 +99,14 @@ impl CommandAnswer {
 
 /// Returns the shown part of a successful command's output: all of it up to `limit` characters,
 /// otherwise the path of the stored output and a preview.
-pub(crate) async fn of_success(capture: &Capture, limit: usize) -> Body {
+pub(crate) async fn of_success(capture: &OutputCapture, limit: usize) -> OutputBody {
     let captured = capture.captured();
     let shown = match captured.tail {
         None => Some(cleaned(&captured.head)),
         Some(_) => None,
     };
     match shown {
-        Some(ShownOutput::Image { mime, bytes }) => Body {
+        Some(ShownOutput::Image { mime, bytes }) => OutputBody {
             text: String::new(),
             image: Some((mime, bytes)),
             kept: None,
@@ -140,7 +140,7 @@ pub(crate) async fn of_success(capture: &Capture, limit: usize) -> Body {
 
 /// Returns the shown part of a failed command's output: its beginning and its end. No file is
 /// stored.
-pub(crate) fn of_failure(capture: &Capture, limit: usize) -> Body {
+pub(crate) fn of_failure(capture: &OutputCapture, limit: usize) -> OutputBody {
     let captured = capture.captured();
     let binary = || format!("({}, and it is no text)", counted(captured.total, "byte"));
     let text = match captured.tail {
@@ -156,15 +156,15 @@ pub(crate) fn of_failure(capture: &Capture, limit: usize) -> Body {
     inline(text)
 }
 
-fn inline(text: String) -> Body {
-    Body {
+fn inline(text: String) -> OutputBody {
+    OutputBody {
         text,
-        ..Body::default()
+        ..OutputBody::default()
     }
 }
 
 /// Stores an output that is too long or not text. Returns its path and a preview.
-async fn kept(capture: &Capture, size: &str, preview: &str) -> Body {
+async fn kept(capture: &OutputCapture, size: &str, preview: &str) -> OutputBody {
     let keeper = capture.clone();
     let made = blocking(move || keeper.keep()).await;
     let captured = capture.captured();
@@ -192,7 +192,7 @@ async fn kept(capture: &Capture, size: &str, preview: &str) -> Body {
             format!("Output too long to show: {size}. {place}\nBeginning and end:\n\n{preview}")
         }
     };
-    Body {
+    OutputBody {
         text,
         image: None,
         kept,
@@ -201,7 +201,7 @@ async fn kept(capture: &Capture, size: &str, preview: &str) -> Body {
 
 /// Returns the cleaned beginning and end of an output that is not in memory as a whole, or `None`
 /// if it is not text.
-fn ends(captured: &Captured) -> Option<(String, String)> {
+fn ends(captured: &CaptureSnapshot) -> Option<(String, String)> {
     let text = |bytes: &[u8]| match cleaned(bytes) {
         ShownOutput::Text(text) => Some(text),
         ShownOutput::Image { .. } | ShownOutput::Binary(_) => None,
@@ -211,7 +211,7 @@ fn ends(captured: &Captured) -> Option<(String, String)> {
 }
 
 /// Joins the beginning and the end into at most `limit` characters, cut at nearby line ends.
-fn joined(head: &str, tail: &str, captured: &Captured, limit: usize) -> String {
+fn joined(head: &str, tail: &str, captured: &CaptureSnapshot, limit: usize) -> String {
     let each = limit / 2;
     let head_end = head
         .char_indices()
@@ -251,7 +251,7 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
 
 /// Returns a whole output as text.
 pub(crate) fn cleaned(bytes: &[u8]) -> ShownOutput {
-    let mut text = Text::default();
+    let mut text = TerminalText::default();
     text.push(bytes);
     text.finish()
 }

@@ -7,10 +7,10 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Effects, Profile, RuleMatch, ServiceNeed, Tool,
+    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, RuleMatch, ServiceNeed, Tool,
     ToolError, ToolOutput,
 };
-use haft_shell::{Analysis, EffectVerdict, LinePlace, ReadLine, analyze};
+use haft_shell::{Analysis, EffectVerdict, LineLocation, AnalyzedLine, analyze};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -58,14 +58,14 @@ pub(crate) struct Input {
     pub(crate) dangerously_disable_sandbox: bool,
     /// The line, read; and where, once that is known.
     #[serde(skip)]
-    pub(crate) read: ReadOnce,
+    pub(crate) read: CachedAnalysis,
 }
 
 /// The analysis of a line, computed once for the place where the line would run.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ReadOnce {
-    place: Option<LinePlace>,
-    line: OnceLock<Arc<ReadLine>>,
+pub(crate) struct CachedAnalysis {
+    place: Option<LineLocation>,
+    line: OnceLock<Arc<AnalyzedLine>>,
 }
 
 impl Input {
@@ -120,7 +120,7 @@ impl Tool for Bash {
     }
 
     fn set_location(&self, input: &mut Input, cwd: &Path, home: Option<&Path>) {
-        input.read = ReadOnce {
+        input.read = CachedAnalysis {
             place: Some(place(cwd, home)),
             line: OnceLock::new(),
         };
@@ -130,7 +130,7 @@ impl Tool for Bash {
         Some(Arc::clone(read_line(input)) as Arc<dyn Any + Send + Sync>)
     }
 
-    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<CheckOutcome, ToolError> {
         if input.command.contains('\0') {
             return Err(ToolError::Refused(
                 "`command` contains a NUL byte, which no command line can.".to_owned(),
@@ -141,7 +141,7 @@ impl Tool for Bash {
                 "`command` is empty: there is nothing to run.".to_owned(),
             ));
         }
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     fn classifier_input(&self, input: &Input) -> Option<String> {
@@ -165,13 +165,13 @@ impl Tool for Bash {
             card = card.with_summary(description.trim());
         }
         if long {
-            card = card.with(CardPiece::Text(input.command.trim().to_owned()));
+            card = card.with(CardSection::Text(input.command.trim().to_owned()));
         }
         if input.run_in_background {
-            card = card.with(CardPiece::Muted("in the background".to_owned()));
+            card = card.with(CardSection::Muted("in the background".to_owned()));
         }
         if input.dangerously_disable_sandbox {
-            card = card.with(CardPiece::Alarm("without the sandbox".to_owned()));
+            card = card.with(CardSection::Alarm("without the sandbox".to_owned()));
         }
         Some(card)
     }
@@ -196,7 +196,7 @@ impl Tool for Bash {
         };
         match shown.is_empty() {
             true => Some(card),
-            false => Some(card.with(CardPiece::Text(shown.to_owned()))),
+            false => Some(card.with(CardSection::Text(shown.to_owned()))),
         }
     }
 }
@@ -234,18 +234,18 @@ pub(crate) fn read(input: &Input, cwd: &Path) -> Arc<Analysis> {
 
 /// Returns the analysis of the line for the place where it would run. If the place is not known
 /// yet, `/` is used, because the place does not affect whether the line changes anything.
-fn read_line(input: &Input) -> &Arc<ReadLine> {
+fn read_line(input: &Input) -> &Arc<AnalyzedLine> {
     input.read.line.get_or_init(|| {
         let known = input.read.place.clone();
         let place = known.unwrap_or_else(|| place(Path::new("/"), None));
-        Arc::new(ReadLine::new(&input.command, place))
+        Arc::new(AnalyzedLine::new(&input.command, place))
     })
 }
 
 /// Returns the place of an analysis. Without `home`, this process's home directory applies.
-fn place(cwd: &Path, home: Option<&Path>) -> LinePlace {
+fn place(cwd: &Path, home: Option<&Path>) -> LineLocation {
     let own = || std::env::var_os("HOME").map(PathBuf::from);
-    LinePlace {
+    LineLocation {
         cwd: cwd.to_path_buf(),
         home: home.map(Path::to_path_buf).or_else(own),
     }

@@ -14,7 +14,7 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::{monitor::Lines, output_mask::OutputMask};
+use super::{monitor::LineQueue, output_mask::OutputMask};
 use crate::blocking::blocking;
 
 /// The maximum size of the output file in bytes.
@@ -29,15 +29,15 @@ const CHUNK: usize = 1 << 20;
 
 /// The output of a command. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct Capture {
-    kept: Arc<Mutex<CapturedOutput>>,
+pub(crate) struct OutputCapture {
+    kept: Arc<Mutex<CaptureState>>,
     /// Receives the output as it arrives.
-    follower: Option<Lines>,
+    follower: Option<LineQueue>,
     mask: Option<OutputMask>,
 }
 
 #[derive(Debug)]
-struct CapturedOutput {
+struct CaptureState {
     /// The first bytes, at most `window`.
     head: Vec<u8>,
     window: usize,
@@ -54,7 +54,7 @@ struct CapturedOutput {
 
 /// The output at one point in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Captured {
+pub(crate) struct CaptureSnapshot {
     /// The complete output or its beginning.
     pub(crate) head: Vec<u8>,
     /// The end, if `head` is not the complete output. The part in between is only in the file.
@@ -67,11 +67,11 @@ pub(crate) struct Captured {
     pub(crate) trouble: Option<String>,
 }
 
-impl Capture {
+impl OutputCapture {
     /// Creates an empty capture. `window` bytes are kept in memory; `place` is the path of the
     /// file, if one is needed.
     pub(crate) fn new(place: PathBuf, window: usize) -> Self {
-        let kept = CapturedOutput {
+        let kept = CaptureState {
             head: Vec::new(),
             window,
             tail: Vec::new(),
@@ -95,14 +95,14 @@ impl Capture {
     }
 
     /// The same, and this gets everything that comes.
-    pub(crate) fn followed_by(mut self, lines: Lines) -> Self {
+    pub(crate) fn followed_by(mut self, lines: LineQueue) -> Self {
         self.follower = Some(lines);
         self
     }
 
     /// Reads the output until its end, an error, or more than `most` bytes. Returns whether the limit
     /// was exceeded.
-    pub(crate) async fn fill(&self, mut output: impl AsyncRead + Unpin, most: u64) -> Filled {
+    pub(crate) async fn fill(&self, mut output: impl AsyncRead + Unpin, most: u64) -> CaptureEnd {
         let mut chunk = Vec::with_capacity(CHUNK);
         let mut mask = self.mask.clone();
         loop {
@@ -116,17 +116,17 @@ impl Capture {
             match read {
                 Ok(0) => {
                     self.finish(mask).await;
-                    return Filled::Whole;
+                    return CaptureEnd::Whole;
                 }
                 Ok(_) => chunk = self.push(chunk).await,
                 Err(error) => {
                     self.finish(mask).await;
                     self.kept().trouble = Some(format!("its output could not be read: {error}"));
-                    return Filled::Whole;
+                    return CaptureEnd::Whole;
                 }
             }
             if self.total() > most {
-                return Filled::TooMuch;
+                return CaptureEnd::TooMuch;
             }
         }
     }
@@ -169,10 +169,10 @@ impl Capture {
     }
 
     /// Returns the output so far.
-    pub(crate) fn captured(&self) -> Captured {
+    pub(crate) fn captured(&self) -> CaptureSnapshot {
         let kept = self.kept();
         let whole = kept.total == kept.head.len() as u64;
-        Captured {
+        CaptureSnapshot {
             head: kept.head.clone(),
             tail: (!whole).then(|| kept.last(TAIL)),
             total: kept.total,
@@ -213,21 +213,21 @@ impl Capture {
         self.kept().last(most.min(TAIL))
     }
 
-    fn kept(&self) -> MutexGuard<'_, CapturedOutput> {
+    fn kept(&self) -> MutexGuard<'_, CaptureState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The way in which reading the output ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Filled {
+pub(crate) enum CaptureEnd {
     /// The output has ended or could not be read any further.
     Whole,
     /// The output exceeded the limit.
     TooMuch,
 }
 
-impl CapturedOutput {
+impl CaptureState {
     /// Returns whether these bytes would have to be written to a file.
     fn needs_file(&self, more: &[u8]) -> bool {
         let open = self.file.is_some() && self.in_file < FILE_LIMIT;
@@ -347,8 +347,8 @@ mod tests {
     #[tokio::test]
     async fn what_fits_stays_in_memory() {
         let (_dir, place) = place();
-        let capture = Capture::new(place.clone(), 10);
-        assert_eq!(capture.fill(&b"0123456789"[..], 100).await, Filled::Whole);
+        let capture = OutputCapture::new(place.clone(), 10);
+        assert_eq!(capture.fill(&b"0123456789"[..], 100).await, CaptureEnd::Whole);
         let captured = capture.captured();
         assert_eq!(captured.head, b"0123456789");
         assert_eq!(
@@ -376,7 +376,7 @@ mod tests {
         let text = "a hunter22hunter b hunter22hunter";
         for window in [4, 1000] {
             let (_dir, place) = place();
-            let capture = Capture::new(place.clone(), window).masked_by(mask("hunter22hunter"));
+            let capture = OutputCapture::new(place.clone(), window).masked_by(mask("hunter22hunter"));
             capture.fill(text.as_bytes(), 100).await;
             capture.keep().unwrap();
             assert_eq!(fs::read_to_string(&place).unwrap(), "a [masked] b [masked]");
@@ -387,9 +387,9 @@ mod tests {
     #[tokio::test]
     async fn a_picture_that_comes_in_one_piece_stays_in_memory_too() {
         let (_dir, place) = place();
-        let capture = Capture::new(place.clone(), 20);
+        let capture = OutputCapture::new(place.clone(), 20);
         let picture = [PICTURE, &[b'A'; 100]].concat();
-        assert_eq!(capture.fill(&picture[..], 1000).await, Filled::Whole);
+        assert_eq!(capture.fill(&picture[..], 1000).await, CaptureEnd::Whole);
         assert_eq!(capture.captured().head, picture);
         assert!(!place.exists());
     }
@@ -397,9 +397,9 @@ mod tests {
     #[tokio::test]
     async fn what_does_not_fit_goes_to_a_file_whole_and_only_its_owner_can_read_it() {
         let (_dir, place) = place();
-        let capture = Capture::new(place.clone(), 10);
+        let capture = OutputCapture::new(place.clone(), 10);
         let text: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
-        assert_eq!(capture.fill(&*text, u64::MAX).await, Filled::Whole);
+        assert_eq!(capture.fill(&*text, u64::MAX).await, CaptureEnd::Whole);
         let captured = capture.captured();
         assert_eq!(captured.head, text[..10]);
         assert_eq!(captured.tail.unwrap(), text[text.len() - TAIL..]);
@@ -414,7 +414,7 @@ mod tests {
     #[tokio::test]
     async fn a_file_that_is_asked_for_holds_what_came_before_and_after() {
         let (_dir, place) = place();
-        let capture = Capture::new(place.clone(), 100);
+        let capture = OutputCapture::new(place.clone(), 100);
         capture.fill(&b"before "[..], 100).await;
         assert_eq!(capture.keep().unwrap(), place);
         capture.fill(&b"after"[..], 100).await;
@@ -425,9 +425,9 @@ mod tests {
     #[tokio::test]
     async fn a_flood_is_cut_off() {
         let (_dir, place) = place();
-        let capture = Capture::new(place, 10);
+        let capture = OutputCapture::new(place, 10);
         let flood = tokio::io::repeat(b'x');
-        assert_eq!(capture.fill(flood, FILE_LIMIT * 2).await, Filled::TooMuch);
+        assert_eq!(capture.fill(flood, FILE_LIMIT * 2).await, CaptureEnd::TooMuch);
         let captured = capture.captured();
         assert_eq!(captured.file.unwrap().1, FILE_LIMIT);
         assert!(captured.total > FILE_LIMIT * 2);
@@ -438,7 +438,7 @@ mod tests {
         let (_dir, place) = place();
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         fs::write(&place, "mine").unwrap();
-        let capture = Capture::new(place.clone(), 4);
+        let capture = OutputCapture::new(place.clone(), 4);
         capture.fill(&b"0123456789"[..], 100).await;
         let captured = capture.captured();
         assert_eq!((captured.file, captured.total), (None, 10));

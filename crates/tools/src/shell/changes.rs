@@ -6,8 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{CallContext, CallId, Confined, Confinement, ControlFiles, ToolError};
-use haft_journal::{Before, Journal, Sweep, WriteGrant};
+use haft_contract::{CallContext, CallId, ConfinementProfile, Confinement, ControlFiles, ToolError};
+use haft_journal::{CommandBaseline, Journal, SnapshotScope, WriteGrant};
 use haft_shell::{Analysis, Effect};
 
 use crate::{blocking::blocking, paths::shown};
@@ -16,9 +16,9 @@ use crate::{blocking::blocking, paths::shown};
 const NAMED: usize = 5;
 
 /// The state of the watched directories before a command.
-pub(crate) struct Watched {
+pub(crate) struct ChangeBaseline {
     journal: Arc<Journal>,
-    before: Before,
+    before: CommandBaseline,
     call: CallId,
     cwd: Arc<Path>,
 }
@@ -39,17 +39,17 @@ pub(crate) async fn before(
     analysis: &Analysis,
     cx: &CallContext,
     own: [PathBuf; 2],
-) -> Result<Option<Watched>, ToolError> {
+) -> Result<Option<ChangeBaseline>, ToolError> {
     let roots = match confinement.profile {
-        Confined::ReadOnly => return Ok(None),
-        Confined::Workspace => confinement.writable.to_vec(),
+        ConfinementProfile::ReadOnly => return Ok(None),
+        ConfinementProfile::Workspace => confinement.writable.to_vec(),
         // The command may change any path; only the project directories are watched.
-        Confined::Full => cx.permissions.directories.to_vec(),
+        ConfinementProfile::Full => cx.permissions.directories.to_vec(),
     };
     let Ok(journal) = cx.services.get::<Journal>() else {
         return Ok(None);
     };
-    let sweep = Sweep {
+    let sweep = SnapshotScope {
         // The root directory is too large to watch.
         roots: roots
             .into_iter()
@@ -59,7 +59,7 @@ pub(crate) async fn before(
         leave_out: own.to_vec(),
     };
     let (call, cwd) = (cx.call, Arc::clone(&cx.cwd));
-    let watched = blocking(move || Watched {
+    let watched = blocking(move || ChangeBaseline {
         before: journal.before_command(&sweep),
         journal,
         call,
@@ -70,11 +70,11 @@ pub(crate) async fn before(
 
 /// Records the command's changes, and reverts files that it must not make.
 pub(crate) async fn after(
-    watched: Watched,
+    watched: ChangeBaseline,
     control: ControlFiles,
     command: String,
 ) -> Result<ChangeReport, ToolError> {
-    let Watched {
+    let ChangeBaseline {
         journal,
         before,
         call,

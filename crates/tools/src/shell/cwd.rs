@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// The working directory of later calls, after a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Moved {
+pub(crate) enum CwdChange {
     /// Unchanged.
     Nowhere,
     /// Another directory inside the session's directories.
@@ -21,18 +21,18 @@ pub(crate) fn after(
     cwd: &Path,
     directories: &[PathBuf],
     fixed: bool,
-) -> Moved {
+) -> CwdChange {
     let project = directories.first().map_or(cwd, PathBuf::as_path);
     // The directory is unknown if the shell was killed. The session's directory then stays the
     // same.
     let Some(left_in) = left_in else {
-        return Moved::Nowhere;
+        return CwdChange::Nowhere;
     };
     if same(left_in, cwd) && (!fixed || same(cwd, project)) {
-        return Moved::Nowhere;
+        return CwdChange::Nowhere;
     }
     if fixed {
-        return Moved::Back(project.to_path_buf());
+        return CwdChange::Back(project.to_path_buf());
     }
     let inside = directories.iter().find_map(|directory| {
         let real = directory.canonicalize().ok()?;
@@ -45,8 +45,8 @@ pub(crate) fn after(
         })
     });
     match inside {
-        Some(path) if left_in.is_dir() => Moved::To(path),
-        _ => Moved::Back(project.to_path_buf()),
+        Some(path) if left_in.is_dir() => CwdChange::To(path),
+        _ => CwdChange::Back(project.to_path_buf()),
     }
 }
 
@@ -72,11 +72,11 @@ mod tests {
         let link = root.join("link");
         symlink(&project, &link).unwrap();
         let directories = [project.clone(), other.clone()];
-        let to = |path: &Path| Moved::To(path.to_path_buf());
-        let back = || Moved::Back(project.clone());
+        let to = |path: &Path| CwdChange::To(path.to_path_buf());
+        let back = || CwdChange::Back(project.clone());
         let cases = [
-            ("nowhere", Some(&project), &project, false, Moved::Nowhere),
-            ("unknown", None, &project, false, Moved::Nowhere),
+            ("nowhere", Some(&project), &project, false, CwdChange::Nowhere),
+            ("unknown", None, &project, false, CwdChange::Nowhere),
             (
                 "below",
                 Some(&project.join("sub")),
@@ -119,7 +119,7 @@ mod tests {
                 Some(&project),
                 &project,
                 true,
-                Moved::Nowhere,
+                CwdChange::Nowhere,
             ),
         ];
         for (what, left_in, cwd, fixed, expected) in cases {
@@ -130,11 +130,11 @@ mod tests {
         let directories = [link.clone()];
         assert_eq!(
             after(Some(&project), &link, &directories, false),
-            Moved::Nowhere
+            CwdChange::Nowhere
         );
         assert_eq!(
             after(Some(&project.join("sub")), &link, &directories, false),
-            Moved::To(link.join("sub"))
+            CwdChange::To(link.join("sub"))
         );
     }
 }

@@ -11,7 +11,7 @@ use haft_contract::secrets;
 use haft_sandbox::SandboxProfile;
 
 /// The sources of a command's environment.
-pub(crate) struct Origin<'a> {
+pub(crate) struct EnvironmentSource<'a> {
     /// The environment of this process.
     pub(crate) own: &'a [(OsString, OsString)],
     /// `env` of the settings. These variables are passed because the user named them.
@@ -208,7 +208,7 @@ const READ_ONLY: &[(&str, &str)] = &[
 const MARKS: &[(&str, &str)] = &[("CLAUDECODE", "1"), ("CLAUDE_CODE_CHILD_SESSION", "1")];
 
 /// Returns the complete environment of a command. Nothing else is inherited.
-pub(crate) fn child(origin: &Origin<'_>) -> BTreeMap<OsString, OsString> {
+pub(crate) fn child(origin: &EnvironmentSource<'_>) -> BTreeMap<OsString, OsString> {
     let read_only = matches!(origin.profile, SandboxProfile::ReadOnly(_));
     let full = matches!(origin.profile, SandboxProfile::Full);
     let mut child = CommandVariables::default();

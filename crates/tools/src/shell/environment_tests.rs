@@ -1,19 +1,19 @@
-use haft_sandbox::{Network, Reading, Workspace};
+use haft_sandbox::{SandboxNetwork, ReadOnlyProfile, WorkspaceProfile};
 
 use super::*;
 
 fn read_only() -> SandboxProfile {
-    SandboxProfile::ReadOnly(Reading::default())
+    SandboxProfile::ReadOnly(ReadOnlyProfile::default())
 }
 
 fn workspace() -> SandboxProfile {
-    SandboxProfile::Workspace(Workspace {
+    SandboxProfile::Workspace(WorkspaceProfile {
         writable: Vec::new(),
         protected: Vec::new(),
         hidden: Vec::new(),
         guarded: None,
         closed: haft_sandbox::ClosedDirectories::default(),
-        network: Network::Open,
+        network: SandboxNetwork::Open,
     })
 }
 
@@ -36,7 +36,7 @@ impl Given<'_> {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        let child = child(&Origin {
+        let child = child(&EnvironmentSource {
             own: &own,
             settings: &settings,
             path: None,

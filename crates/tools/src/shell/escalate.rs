@@ -8,22 +8,22 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, Confined, Confinement, Hosts,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, ConfinementProfile, Confinement, HostPolicy,
     NetworkAccess, PermissionMode,
 };
-use haft_sandbox::{Network, SandboxProfile};
+use haft_sandbox::{SandboxNetwork, SandboxProfile};
 use rustix::fs::{Access, access};
 
 use super::{
     gate::HostGate,
-    host_questions::Named,
+    host_questions::NamedCall,
     profile,
-    refusal::{self, Refused},
+    refusal::{self, SandboxRefusal},
 };
 use crate::paths::escaped;
 
 /// The outcome of the question.
-pub(crate) enum Asked {
+pub(crate) enum EscalationOutcome {
     /// Run the command again with this confinement.
     Retry(Box<Confinement>),
     /// Do not run it again. Contains the explanation for the model.
@@ -38,10 +38,10 @@ pub(crate) fn find_refusals(
     confinement: &Confinement,
     cwd: &Path,
     (files, writes): (&[PathBuf], &[PathBuf]),
-) -> Vec<Refused> {
+) -> Vec<SandboxRefusal> {
     let network = match profile::of(confinement) {
         SandboxProfile::Full => return Vec::new(),
-        SandboxProfile::ReadOnly(_) => Network::None,
+        SandboxProfile::ReadOnly(_) => SandboxNetwork::None,
         SandboxProfile::Workspace(workspace) => workspace.network,
     };
     let unreadable = |path: &Path| unreadable(confinement, path);
@@ -49,7 +49,7 @@ pub(crate) fn find_refusals(
     let mut refused = refusal::refusals(
         output,
         code,
-        &refusal::Confined {
+        &refusal::RefusalContext {
             cwd,
             forbidden: &forbidden,
             unreadable: &unreadable,
@@ -59,34 +59,34 @@ pub(crate) fn find_refusals(
     );
     refused.retain(|one| match one {
         // The command succeeded, so only a path that it could not change justifies a question.
-        Refused::Control(_)
-        | Refused::Read(_)
-        | Refused::Homes
-        | Refused::Network(_)
-        | Refused::Other(_)
+        SandboxRefusal::Control(_)
+        | SandboxRefusal::Read(_)
+        | SandboxRefusal::Homes
+        | SandboxRefusal::Network(_)
+        | SandboxRefusal::Other(_)
             if code == 0 =>
         {
             false
         }
         // A read-only file system, or a path that the sandbox does not protect, is not our refusal.
-        Refused::Write(path) => {
+        SandboxRefusal::Write(path) => {
             let same =
                 |file: &PathBuf| existing(path).is_some_and(|path| path == *file) || path == file;
             forbidden(path) && !files.iter().any(same)
         }
-        Refused::Control(_) => true,
-        Refused::Read(_) | Refused::Homes => true,
+        SandboxRefusal::Control(_) => true,
+        SandboxRefusal::Read(_) | SandboxRefusal::Homes => true,
         // The gate has already asked, and its log has the exact host.
-        Refused::Network(_) => network != Network::Proxy,
-        Refused::Other(_) => true,
+        SandboxRefusal::Network(_) => network != SandboxNetwork::Proxy,
+        SandboxRefusal::Other(_) => true,
     });
-    let mut all: Vec<Refused> = files.iter().cloned().map(Refused::Control).collect();
+    let mut all: Vec<SandboxRefusal> = files.iter().cloned().map(SandboxRefusal::Control).collect();
     // Ignores messages about unknown files if the paths are already known.
     let is_known = !files.is_empty() || !writes.is_empty();
-    refused.retain(|one| !is_known || !matches!(one, Refused::Other(_)));
+    refused.retain(|one| !is_known || !matches!(one, SandboxRefusal::Other(_)));
     all.extend(refused);
     for path in writes {
-        let one = Refused::Write(path.clone());
+        let one = SandboxRefusal::Write(path.clone());
         if !all.contains(&one) {
             all.push(one);
         }
@@ -122,19 +122,19 @@ pub(crate) fn note(files: &[PathBuf]) -> Option<String> {
 
 /// Asks the user about the refusals.
 pub(crate) async fn ask(
-    refused: &[Refused],
+    refused: &[SandboxRefusal],
     confinement: &Confinement,
     gate: &HostGate,
     cx: &CallContext,
-    call: Named,
-) -> Asked {
+    call: NamedCall,
+) -> EscalationOutcome {
     let told: Vec<String> = refused.iter().map(words).collect();
     let told = told.join("; ");
     let closed = why_closed(refused, confinement);
     let Some(grants) = grants(refused) else {
-        return Asked::Declined(format!("The sandbox kept it from: {told}.{closed}"));
+        return EscalationOutcome::Declined(format!("The sandbox kept it from: {told}.{closed}"));
     };
-    let allowing: Vec<String> = grants.iter().map(Grant::words).collect();
+    let allowing: Vec<String> = grants.iter().map(EscalationGrant::words).collect();
     let allowing = allowing.join(", ");
     let question = ApprovalRequest {
         kind: ApprovalKind::Permission,
@@ -162,20 +162,20 @@ pub(crate) async fn ask(
         ApprovalAnswer::Allow
         | ApprovalAnswer::AllowAlways
         | ApprovalAnswer::Updated { input: None, .. } => {
-            Asked::Retry(Box::new(with_grants(confinement, &grants, gate)))
+            EscalationOutcome::Retry(Box::new(with_grants(confinement, &grants, gate)))
         }
         // The command has run, so a different command is no answer to this question.
-        ApprovalAnswer::InputEdited { .. } | ApprovalAnswer::Updated { .. } => Asked::Declined(format!(
+        ApprovalAnswer::InputEdited { .. } | ApprovalAnswer::Updated { .. } => EscalationOutcome::Declined(format!(
             "The sandbox kept it from: {told}. The user wants another call in its place, which can \
              only be made by calling again."
         )),
         ApprovalAnswer::Deny { reason } => {
             let said = reason.map_or_else(String::new, |reason| format!(" They said: {reason}"));
-            Asked::Declined(format!(
+            EscalationOutcome::Declined(format!(
                 "The sandbox kept it from: {told}. The user did not allow it.{said}{closed}"
             ))
         }
-        ApprovalAnswer::Unavailable => Asked::Declined(format!(
+        ApprovalAnswer::Unavailable => EscalationOutcome::Declined(format!(
             "The sandbox kept it from: {told}. No one can be asked. What would allow it: {}{closed}",
             remedy(&grants, confinement.profile)
         )),
@@ -184,12 +184,12 @@ pub(crate) async fn ask(
 
 /// Explains why the home directories are closed for a line, and how to write the line so that they
 /// are not. Returns an empty string if no read was refused.
-fn why_closed(refused: &[Refused], confinement: &Confinement) -> String {
-    let reads = |one: &Refused| matches!(one, Refused::Read(_) | Refused::Homes);
+fn why_closed(refused: &[SandboxRefusal], confinement: &Confinement) -> String {
+    let reads = |one: &SandboxRefusal| matches!(one, SandboxRefusal::Read(_) | SandboxRefusal::Homes);
     match &confinement.untold {
         Some(untold) if refused.iter().any(reads) => {
             let closed = match confinement.profile {
-                Confined::ReadOnly => "Directories outside the working directories",
+                ConfinementProfile::ReadOnly => "Directories outside the working directories",
                 _ => "Home directories",
             };
             format!(
@@ -204,7 +204,7 @@ fn why_closed(refused: &[Refused], confinement: &Confinement) -> String {
 
 /// A permission that would have prevented a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Grant {
+enum EscalationGrant {
     /// Changing this path and everything below it. The path exists.
     Path(PathBuf),
     /// Creating or changing this control file, with everything below it.
@@ -217,7 +217,7 @@ enum Grant {
     Network,
 }
 
-impl Grant {
+impl EscalationGrant {
     fn words(&self) -> String {
         match self {
             Self::Path(path) | Self::Control(path) if path.is_dir() => {
@@ -233,30 +233,30 @@ impl Grant {
     }
 }
 
-fn words(refused: &Refused) -> String {
+fn words(refused: &SandboxRefusal) -> String {
     match refused {
-        Refused::Write(path) | Refused::Control(path) => {
+        SandboxRefusal::Write(path) | SandboxRefusal::Control(path) => {
             format!("changing {}", escaped(path.as_os_str()))
         }
-        Refused::Read(path) => format!("reading {}", escaped(path.as_os_str())),
-        Refused::Homes => "reading something in a home directory".to_owned(),
-        Refused::Network(Some(host)) => format!("talking to {host}"),
-        Refused::Network(None) => "using the network".to_owned(),
-        Refused::Other(line) => format!("something it reported as \"{line}\""),
+        SandboxRefusal::Read(path) => format!("reading {}", escaped(path.as_os_str())),
+        SandboxRefusal::Homes => "reading something in a home directory".to_owned(),
+        SandboxRefusal::Network(Some(host)) => format!("talking to {host}"),
+        SandboxRefusal::Network(None) => "using the network".to_owned(),
+        SandboxRefusal::Other(line) => format!("something it reported as \"{line}\""),
     }
 }
 
 /// Returns the grants that would prevent the refusals, or `None` if they cannot be determined.
-fn grants(refused: &[Refused]) -> Option<Vec<Grant>> {
+fn grants(refused: &[SandboxRefusal]) -> Option<Vec<EscalationGrant>> {
     let mut grants = Vec::new();
     for one in refused {
         let grant = match one {
-            Refused::Write(path) => Grant::Path(existing(path)?),
-            Refused::Control(path) => Grant::Control(whole(path)),
-            Refused::Read(path) => Grant::Read(path.clone()),
-            Refused::Network(Some(host)) => Grant::Host(host.clone()),
-            Refused::Network(None) => Grant::Network,
-            Refused::Other(_) | Refused::Homes => continue,
+            SandboxRefusal::Write(path) => EscalationGrant::Path(existing(path)?),
+            SandboxRefusal::Control(path) => EscalationGrant::Control(whole(path)),
+            SandboxRefusal::Read(path) => EscalationGrant::Read(path.clone()),
+            SandboxRefusal::Network(Some(host)) => EscalationGrant::Host(host.clone()),
+            SandboxRefusal::Network(None) => EscalationGrant::Network,
+            SandboxRefusal::Other(_) | SandboxRefusal::Homes => continue,
         };
         if !grants.contains(&grant) {
             grants.push(grant);
@@ -291,27 +291,27 @@ fn existing(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the confinement with the grants added.
-fn with_grants(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> Confinement {
+fn with_grants(confinement: &Confinement, grants: &[EscalationGrant], gate: &HostGate) -> Confinement {
     let mut wider = confinement.clone();
-    if grants.iter().any(|grant| !matches!(grant, Grant::Read(_))) {
-        wider.profile = Confined::Workspace;
+    if grants.iter().any(|grant| !matches!(grant, EscalationGrant::Read(_))) {
+        wider.profile = ConfinementProfile::Workspace;
     }
     open(&mut wider, grants);
     let paths: Vec<PathBuf> = grants
         .iter()
         .filter_map(|grant| match grant {
-            Grant::Path(path) | Grant::Control(path) => Some(path.clone()),
-            Grant::Read(_) | Grant::Host(_) | Grant::Network => None,
+            EscalationGrant::Path(path) | EscalationGrant::Control(path) => Some(path.clone()),
+            EscalationGrant::Read(_) | EscalationGrant::Host(_) | EscalationGrant::Network => None,
         })
         .collect();
     // A grant to create files in a directory does not include control files.
     let meant = grants.iter().filter_map(|grant| match grant {
-        Grant::Control(path) => Some(path),
-        Grant::Path(path) => {
+        EscalationGrant::Control(path) => Some(path),
+        EscalationGrant::Path(path) => {
             let mut protected = confinement.protected.iter();
             protected.any(|kept| path.starts_with(kept)).then_some(path)
         }
-        Grant::Read(_) | Grant::Host(_) | Grant::Network => None,
+        EscalationGrant::Read(_) | EscalationGrant::Host(_) | EscalationGrant::Network => None,
     });
     let meant = meant.cloned().collect();
     let mut writable = confinement.writable.to_vec();
@@ -325,23 +325,23 @@ fn with_grants(confinement: &Confinement, grants: &[Grant], gate: &HostGate) -> 
     wider.control = confinement.control.except(meant);
     for grant in grants {
         match grant {
-            Grant::Path(_) | Grant::Control(_) | Grant::Read(_) => {}
-            Grant::Host(host) => {
+            EscalationGrant::Path(_) | EscalationGrant::Control(_) | EscalationGrant::Read(_) => {}
+            EscalationGrant::Host(host) => {
                 gate.allow(host);
                 if matches!(wider.network, NetworkAccess::Nobody) {
-                    wider.network = NetworkAccess::ByRule(Hosts::ask_all());
+                    wider.network = NetworkAccess::ByRule(HostPolicy::ask_all());
                 }
             }
-            Grant::Network => wider.network = NetworkAccess::Anybody,
+            EscalationGrant::Network => wider.network = NetworkAccess::Anybody,
         }
     }
     wider
 }
 
 /// Adds the paths that may now be read.
-fn open(wider: &mut Confinement, grants: &[Grant]) {
+fn open(wider: &mut Confinement, grants: &[EscalationGrant]) {
     let read = grants.iter().filter_map(|grant| match grant {
-        Grant::Read(path) => Some(path.clone()),
+        EscalationGrant::Read(path) => Some(path.clone()),
         _ => None,
     });
     let read: Vec<PathBuf> = read.collect();
@@ -396,7 +396,7 @@ fn but_for(kept: &Path, granted: &[PathBuf]) -> Vec<PathBuf> {
 fn is_writable(confinement: &Confinement, path: &Path) -> bool {
     let real = existing(path).unwrap_or_else(|| path.to_path_buf());
     let below = |list: &Arc<[PathBuf]>| list.iter().any(|one| real.starts_with(one));
-    confinement.profile == Confined::Workspace
+    confinement.profile == ConfinementProfile::Workspace
         && below(&confinement.writable)
         && !below(&confinement.protected)
 }
@@ -408,27 +408,27 @@ fn user_may(path: &Path) -> bool {
 }
 
 /// Returns the setting that would make the question unnecessary, if any.
-fn for_all(grants: &[Grant], profile: Confined) -> String {
-    let paths = grants.iter().any(|grant| matches!(grant, Grant::Path(_)));
-    match paths && profile == Confined::Workspace {
+fn for_all(grants: &[EscalationGrant], profile: ConfinementProfile) -> String {
+    let paths = grants.iter().any(|grant| matches!(grant, EscalationGrant::Path(_)));
+    match paths && profile == ConfinementProfile::Workspace {
         true => " (sandbox.filesystem.allowWrite allows it for all)".to_owned(),
         false => String::new(),
     }
 }
 
-fn remedy(grants: &[Grant], profile: Confined) -> String {
-    let reads = |grant: &Grant| matches!(grant, Grant::Read(_));
-    if profile == Confined::ReadOnly && !grants.iter().any(reads) {
+fn remedy(grants: &[EscalationGrant], profile: ConfinementProfile) -> String {
+    let reads = |grant: &EscalationGrant| matches!(grant, EscalationGrant::Read(_));
+    if profile == ConfinementProfile::ReadOnly && !grants.iter().any(reads) {
         // The command was classified as read-only, and no setting changes that.
         return "someone to ask.".to_owned();
     }
     // No setting should open the paths of the kernel, of devices or of services.
     let systems_own = ["/dev", "/proc", "/run", "/sys"];
-    let is_systems_own = |grant: &Grant| match grant {
-        Grant::Path(path) | Grant::Read(path) => {
+    let is_systems_own = |grant: &EscalationGrant| match grant {
+        EscalationGrant::Path(path) | EscalationGrant::Read(path) => {
             systems_own.iter().any(|place| path.starts_with(place))
         }
-        Grant::Control(_) | Grant::Host(_) | Grant::Network => false,
+        EscalationGrant::Control(_) | EscalationGrant::Host(_) | EscalationGrant::Network => false,
     };
     if grants.iter().any(is_systems_own) {
         return "someone to ask.".to_owned();
@@ -436,18 +436,18 @@ fn remedy(grants: &[Grant], profile: Confined) -> String {
     let settings: Vec<String> = grants
         .iter()
         .map(|grant| match grant {
-            Grant::Path(path) => format!(
+            EscalationGrant::Path(path) => format!(
                 "\"{}\" in `sandbox.filesystem.allowWrite`",
                 escaped(path.as_os_str())
             ),
             // No rule and no setting opens a control file to commands.
-            Grant::Control(path) => format!("Write or Edit for {}", escaped(path.as_os_str())),
-            Grant::Read(path) => format!(
+            EscalationGrant::Control(path) => format!("Write or Edit for {}", escaped(path.as_os_str())),
+            EscalationGrant::Read(path) => format!(
                 "the rule `Read(/{})` in `permissions.allow` of the user's own settings",
                 escaped(path.as_os_str())
             ),
-            Grant::Host(host) => format!("\"{host}\" in `sandbox.network.allowedDomains`"),
-            Grant::Network => "a network that is not confined".to_owned(),
+            EscalationGrant::Host(host) => format!("\"{host}\" in `sandbox.network.allowedDomains`"),
+            EscalationGrant::Network => "a network that is not confined".to_owned(),
         })
         .collect();
     format!("{}, or someone to ask.", settings.join(", "))
@@ -455,7 +455,7 @@ fn remedy(grants: &[Grant], profile: Confined) -> String {
 
 #[cfg(test)]
 mod tests {
-    use haft_contract::{ControlFiles, ControlUse, ControlledFiles};
+    use haft_contract::{ControlFiles, ControlAccess, ControlledFiles};
     use haft_testkit::ControlFile;
 
     use super::*;
@@ -468,13 +468,13 @@ mod tests {
             fs::create_dir_all(root.join(path)).unwrap();
         }
         let confinement = Confinement {
-            profile: Confined::Workspace,
+            profile: ConfinementProfile::Workspace,
             writable: Arc::from([root.clone()]),
             protected: Arc::from([root.join(".git")]),
             control: ControlFiles::from_rules(ControlledFiles::default()),
             ..Confinement::default()
         };
-        let grants = [Grant::Path(root.join(".git/refs"))];
+        let grants = [EscalationGrant::Path(root.join(".git/refs"))];
         let wider = with_grants(&confinement, &grants, &HostGate::default());
         let mut protected = wider.protected.to_vec();
         protected.sort_unstable();
@@ -491,7 +491,7 @@ mod tests {
 
     #[test]
     fn no_setting_is_named_for_what_is_the_systems_own() {
-        let remedy = |path: &str| remedy(&[Grant::Path(path.into())], Confined::Workspace);
+        let remedy = |path: &str| remedy(&[EscalationGrant::Path(path.into())], ConfinementProfile::Workspace);
         for path in ["/proc/self/mem", "/dev/sda", "/sys/kernel", "/run/x.sock"] {
             assert_eq!(remedy(path), "someone to ask.");
         }
@@ -521,11 +521,11 @@ mod tests {
         assert_eq!(at("open/x"), None);
         assert_eq!(at("gone"), None);
         let wider = |path: PathBuf| {
-            let grants = [Grant::Read(path)];
+            let grants = [EscalationGrant::Read(path)];
             with_grants(&confinement, &grants, &HostGate::default())
         };
         let one = wider(home.join(".ssh/a"));
-        assert_eq!(one.profile, Confined::ReadOnly);
+        assert_eq!(one.profile, ConfinementProfile::ReadOnly);
         assert_eq!(*one.hidden, [home.join(".denied"), home.join(".ssh/b")]);
         assert_eq!(*one.open, [home.join("open"), home.join(".ssh/a")]);
         let all = wider(home.clone());
@@ -541,17 +541,17 @@ mod tests {
             ..Confinement::default()
         };
         let permits = |confinement: &Confinement, name: &str| {
-            confinement.control.permits(&ControlUse {
+            confinement.control.permits(&ControlAccess {
                 path: &root.join(name),
                 action: haft_contract::ControlAction::MakeFile,
                 settings: None,
             })
         };
-        let wider = |grant: Grant| with_grants(&confinement, &[grant], &HostGate::default());
-        let beside = wider(Grant::Path(root.clone()));
+        let wider = |grant: EscalationGrant| with_grants(&confinement, &[grant], &HostGate::default());
+        let beside = wider(EscalationGrant::Path(root.clone()));
         assert_eq!(*beside.writable, *std::slice::from_ref(&root));
         assert!(permits(&beside, "new.txt") && !permits(&beside, ".envrc"));
-        let itself = wider(Grant::Control(root.join(".envrc")));
+        let itself = wider(EscalationGrant::Control(root.join(".envrc")));
         assert!(permits(&itself, ".envrc"));
     }
 

@@ -4,14 +4,14 @@
 use std::path::PathBuf;
 
 use haft_shell::{
-    Analysis, Arg, LinePart, LinePlace, Start, analyze,
+    Analysis, Arg, LinePart, LineLocation, StartedProgram, analyze,
     ast::{Command, CommandKind, Script},
     commands, syntax,
 };
 
 /// The meaning of an exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Meaning {
+pub(crate) struct ExitMeaning {
     /// The command failed. If false, its code is an answer (`grep` found nothing).
     pub(crate) failed: bool,
     /// The explanation of the code, if the number alone is not clear.
@@ -20,7 +20,7 @@ pub(crate) struct Meaning {
 
 /// The handling of a line that exceeds its timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Slow {
+pub(crate) enum TimeoutAction {
     /// The line continues in the background.
     Background,
     /// The line is killed, for this reason.
@@ -38,9 +38,9 @@ const DEEPEST: usize = 8;
 
 /// Returns the meaning of the exit code of a line. The last command decides, because the code is
 /// its own.
-pub(crate) fn exit_meaning(line: &str, analysis: &Analysis, code: i32) -> Meaning {
+pub(crate) fn exit_meaning(line: &str, analysis: &Analysis, code: i32) -> ExitMeaning {
     if code == 0 {
-        return Meaning {
+        return ExitMeaning {
             failed: false,
             text: None,
         };
@@ -49,19 +49,19 @@ pub(crate) fn exit_meaning(line: &str, analysis: &Analysis, code: i32) -> Meanin
     if let (1, Some(last)) = (code, &last)
         && let Some(answer) = answer(last)
     {
-        return Meaning {
+        return ExitMeaning {
             failed: false,
             text: Some(answer.to_owned()),
         };
     }
     let timed = last.is_some_and(|last| last.timed);
-    Meaning {
+    ExitMeaning {
         failed: true,
         text: failure(code, timed),
     }
 }
 
-fn answer(last: &Last) -> Option<&'static str> {
+fn answer(last: &LastCommand) -> Option<&'static str> {
     Some(match (last.question?, last.negated) {
         (ExitQuestion::Matches, false) => "No matches found",
         (ExitQuestion::Matches, true) => "Matches found (the command is negated)",
@@ -111,7 +111,7 @@ fn signal(number: i32) -> Option<&'static str> {
 }
 
 /// The command that determines the exit code of a line.
-struct Last {
+struct LastCommand {
     question: Option<ExitQuestion>,
     /// Inverted by `!`.
     negated: bool,
@@ -128,11 +128,11 @@ enum ExitQuestion {
     Walk,
 }
 
-fn last(line: &str, analysis: &Analysis, depth: usize) -> Option<Last> {
+fn last(line: &str, analysis: &Analysis, depth: usize) -> Option<LastCommand> {
     let script = syntax::parse(line).ok()?;
     let (command, negated) = last_command(&script)?;
     let mut last = match &command.kind {
-        CommandKind::Test(_) => Last {
+        CommandKind::Test(_) => LastCommand {
             question: Some(ExitQuestion::Condition),
             negated: false,
             timed: false,
@@ -165,24 +165,24 @@ fn last_command(script: &Script) -> Option<(&Command, bool)> {
 }
 
 /// Returns the command itself, without wrappers.
-fn inner(argv: &[Arg], depth: usize) -> Option<Last> {
+fn inner(argv: &[Arg], depth: usize) -> Option<LastCommand> {
     let name = argv.first()?.text()?;
     let name = name.rsplit('/').next().unwrap_or(name);
     let question = question(name, argv);
     if question.is_none() && PASSING_ON.contains(&name) && depth > 0 {
         let starts = commands::look(name, argv).starts;
         let mut last = match starts.last()? {
-            Start::Command { argv, more: false } => inner(argv, depth - 1)?,
-            Start::Script(text) => {
+            StartedProgram::Command { argv, more: false } => inner(argv, depth - 1)?,
+            StartedProgram::Script(text) => {
                 let line = text.text()?;
                 last(line, &read(line), depth - 1)?
             }
-            Start::Command { .. } => return None,
+            StartedProgram::Command { .. } => return None,
         };
         last.timed |= name == "timeout";
         return Some(last);
     }
-    Some(Last {
+    Some(LastCommand {
         question,
         negated: false,
         timed: false,
@@ -218,13 +218,13 @@ fn git_subcommand(argv: &[Arg]) -> Option<&str> {
 }
 
 /// Returns the handling of a line that exceeds its timeout.
-pub(crate) fn when_slow(analysis: &Analysis) -> Slow {
+pub(crate) fn when_slow(analysis: &Analysis) -> TimeoutAction {
     if analysis.unreadable.is_some() {
-        return Slow::Kill("what it runs cannot be read from the line");
+        return TimeoutAction::Kill("what it runs cannot be read from the line");
     }
     let is_git = |part: &LinePart| part.base_name() == Some("git");
     if analysis.parts.iter().any(is_git) {
-        return Slow::Kill("it runs git, which may hold a lock on the repository");
+        return TimeoutAction::Kill("it runs git, which may hold a lock on the repository");
     }
     // The first command that is not a wrapper.
     let passes_on = |part: &&LinePart| {
@@ -233,14 +233,14 @@ pub(crate) fn when_slow(analysis: &Analysis) -> Slow {
     };
     let first = analysis.parts.iter().find(|part| !passes_on(part));
     if first.is_some_and(|part| part.base_name() == Some("sleep")) {
-        return Slow::Kill("it waits by sleep");
+        return TimeoutAction::Kill("it waits by sleep");
     }
-    Slow::Background
+    TimeoutAction::Background
 }
 
 /// Analyzes a line. Only the command names are used, so any directory will do.
 fn read(line: &str) -> Analysis {
-    let place = LinePlace {
+    let place = LineLocation {
         cwd: PathBuf::from("/"),
         home: None,
     };
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     fn said(line: &str, code: i32) -> (bool, String) {
-        let Meaning { failed, text } = exit_meaning(line, &read(line), code);
+        let ExitMeaning { failed, text } = exit_meaning(line, &read(line), code);
         (failed, text.unwrap_or_default())
     }
 
@@ -374,7 +374,7 @@ mod tests {
             "make 'x",
             "if true; then",
         ] {
-            assert!(matches!(when_slow(&read(line)), Slow::Kill(_)), "{line}");
+            assert!(matches!(when_slow(&read(line)), TimeoutAction::Kill(_)), "{line}");
         }
         for line in [
             "make",
@@ -385,7 +385,7 @@ mod tests {
             "while true; do date; sleep 1; done",
             "",
         ] {
-            assert_eq!(when_slow(&read(line)), Slow::Background, "{line}");
+            assert_eq!(when_slow(&read(line)), TimeoutAction::Background, "{line}");
         }
     }
 

@@ -6,22 +6,22 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use haft_contract::{CallContext, HostVerdict, Hosts, NetworkAccess};
-use haft_sandbox::network::{AllowedAddresses, Gate, GateFuture, GateRequest, GateVerdict};
+use haft_contract::{CallContext, HostVerdict, HostPolicy, NetworkAccess};
+use haft_sandbox::network::{AllowedAddresses, NetworkGate, GateFuture, GateRequest, GateVerdict};
 
-use super::host_questions::{HostQuestions, Named, bare, refuse};
+use super::host_questions::{HostApprovals, NamedCall, bare, refuse};
 
 /// The gate of a session. It uses the rules of the latest call, because the rules only change with
 /// the settings.
 #[derive(Default)]
 pub(crate) struct HostGate {
-    rules: Mutex<Option<Hosts>>,
-    questions: HostQuestions,
+    rules: Mutex<Option<HostPolicy>>,
+    questions: HostApprovals,
 }
 
 impl HostGate {
     /// Uses the rules of this call from now on, and asks questions on its behalf.
-    pub(crate) fn open_for(&self, cx: &CallContext, reachable: &NetworkAccess, named: &Named) {
+    pub(crate) fn open_for(&self, cx: &CallContext, reachable: &NetworkAccess, named: &NamedCall) {
         if let NetworkAccess::ByRule(rules) = reachable {
             *self.rules() = Some(rules.clone());
         }
@@ -71,12 +71,12 @@ impl HostGate {
         }
     }
 
-    fn rules(&self) -> MutexGuard<'_, Option<Hosts>> {
+    fn rules(&self) -> MutexGuard<'_, Option<HostPolicy>> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Gate for HostGate {
+impl NetworkGate for HostGate {
     fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
         Box::pin(async move { self.verdict(&request).await })
     }
@@ -107,7 +107,7 @@ mod tests {
     };
 
     use haft_contract::{
-        ApprovalAnswer, ApprovalRequest, Card, HostLists, JudgeHosts, Services, ToolUse,
+        ApprovalAnswer, ApprovalRequest, Card, HostLists, HostEvaluator, Services, ToolUse,
         approval::Approver,
     };
     use haft_sandbox::network::Host;
@@ -116,7 +116,7 @@ mod tests {
 
     struct Examples;
 
-    impl JudgeHosts for Examples {
+    impl HostEvaluator for Examples {
         fn evaluate(&self, host: &str, _: u16) -> HostVerdict {
             match host {
                 "good.example" | "10.0.0.1" => HostVerdict::Allowed,
@@ -150,8 +150,8 @@ mod tests {
         let (mut cx, _updates) = CallContext::for_test(Path::new("/"));
         cx.services = Services::none().with_approver(person.clone());
         let gate = HostGate::default();
-        let rules = Hosts::from_evaluator(Examples);
-        let named = Named {
+        let rules = HostPolicy::from_evaluator(Examples);
+        let named = NamedCall {
             card: Card::new("Bash", "x"),
             asked: ToolUse {
                 id: "toolu_1".to_owned(),

@@ -14,7 +14,7 @@ use haft_sandbox::network::{GateVerdict, Host};
 
 /// The user's answers about hosts, and the call on whose behalf the next question is asked.
 #[derive(Default)]
-pub(crate) struct HostQuestions {
+pub(crate) struct HostApprovals {
     state: Mutex<QuestionState>,
     /// Ensures that only one question is open: the answer to the first may settle the second.
     asking: tokio::sync::Mutex<()>,
@@ -30,19 +30,19 @@ struct QuestionState {
 struct HostAsker {
     approver: Arc<dyn Approver>,
     call: CallId,
-    named: Named,
+    named: NamedCall,
 }
 
 /// The call that a question is about, for display to the user and for programs that answer.
 #[derive(Clone)]
-pub(crate) struct Named {
+pub(crate) struct NamedCall {
     pub(crate) card: Card,
     pub(crate) asked: ToolUse,
 }
 
-impl HostQuestions {
+impl HostApprovals {
     /// Asks questions on behalf of this call from now on.
-    pub(crate) fn open_for(&self, cx: &CallContext, named: &Named) {
+    pub(crate) fn open_for(&self, cx: &CallContext, named: &NamedCall) {
         self.state().asker = (cx.permissions.mode != PermissionMode::DontAsk).then(|| HostAsker {
             approver: Arc::clone(cx.services.approver()),
             call: cx.call,

@@ -12,14 +12,14 @@ use std::{
 #[cfg(feature = "browser")]
 use haft_sandbox::CommandNetwork;
 use haft_sandbox::{
-    CommandEnd, CommandOutput, ExceededLimit, Mechanism, Process, Running, Sandbox,
+    CommandEnd, CommandOutput, ExceededLimit, Mechanism, Process, CommandHandle, Sandbox,
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::timeout,
 };
 
-use super::capture::{Capture, Filled};
+use super::capture::{OutputCapture, CaptureEnd};
 
 /// The maximum output of a command, in bytes. A command that prints more is killed.
 const OUTPUT_LIMIT: u64 = 5_000_000_000;
@@ -32,9 +32,9 @@ const REST: Duration = Duration::from_secs(5);
 /// A running command. When the last reference is dropped, the command is killed with everything it
 /// started.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct CommandJob {
     /// The command's output.
-    pub(crate) capture: Capture,
+    pub(crate) capture: OutputCapture,
     /// The command cannot create control files, so there is no need to search for them.
     pub(crate) makes_none: bool,
     /// Other processes are hidden from the command.
@@ -42,33 +42,33 @@ pub(crate) struct Job {
     /// The command's own network, if it has one.
     #[cfg(feature = "browser")]
     pub(crate) network: Option<CommandNetwork>,
-    stage: watch::Receiver<Stage>,
-    orders: mpsc::UnboundedSender<Order>,
-    cause: Mutex<Option<Cause>>,
+    stage: watch::Receiver<JobStage>,
+    orders: mpsc::UnboundedSender<JobOrder>,
+    cause: Mutex<Option<KillCause>>,
     flooded: Arc<AtomicBool>,
 }
 
 /// Like [`Job::exited`], but without a reference to the job, because the command ends when its job
 /// is dropped.
-pub(crate) async fn exited(stages: watch::Receiver<Stage>) -> CommandEnd {
-    reached(stages, |stage| !matches!(stage, Stage::Running)).await
+pub(crate) async fn exited(stages: watch::Receiver<JobStage>) -> CommandEnd {
+    reached(stages, |stage| !matches!(stage, JobStage::Running)).await
 }
 
 async fn reached(
-    mut stages: watch::Receiver<Stage>,
-    far_enough: impl Fn(&Stage) -> bool,
+    mut stages: watch::Receiver<JobStage>,
+    far_enough: impl Fn(&JobStage) -> bool,
 ) -> CommandEnd {
     let reached = stages.wait_for(far_enough).await;
     match reached.as_deref() {
-        Ok(Stage::Exited(ended) | Stage::Gone(ended)) => ended.clone(),
+        Ok(JobStage::Exited(ended) | JobStage::Gone(ended)) => ended.clone(),
         // The runtime is shutting down.
-        Ok(Stage::Running) | Err(_) => CommandEnd::lost(),
+        Ok(JobStage::Running) | Err(_) => CommandEnd::lost(),
     }
 }
 
 /// The state of a command.
 #[derive(Debug, Clone)]
-pub(crate) enum Stage {
+pub(crate) enum JobStage {
     /// The command is running.
     Running,
     /// The command has exited; processes that it started may still run.
@@ -79,7 +79,7 @@ pub(crate) enum Stage {
 
 /// The reason why haft ended a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum KillCause {
     /// The user interrupted the call.
     Interrupted,
     /// The command exceeded its timeout.
@@ -95,21 +95,21 @@ pub(crate) enum Cause {
 }
 
 #[derive(Debug)]
-enum Order {
+enum JobOrder {
     Kill(Duration),
     Who(oneshot::Sender<Vec<Process>>),
 }
 
-impl Job {
+impl CommandJob {
     /// Creates a job for a command that was just started.
-    pub(crate) fn new(sandbox: Sandbox, mut running: Running, capture: Capture) -> Self {
+    pub(crate) fn new(sandbox: Sandbox, mut running: CommandHandle, capture: OutputCapture) -> Self {
         let output = running.output.take();
         let makes_none = running.is_mediated();
         let sees_only_its_own = running.mechanism() < Mechanism::Reduced;
         #[cfg(feature = "browser")]
         let network = running.network().cloned();
         let (orders, received) = mpsc::unbounded_channel();
-        let (told, stage) = watch::channel(Stage::Running);
+        let (told, stage) = watch::channel(JobStage::Running);
         let flooded = Arc::<AtomicBool>::default();
         haft_contract::spawn_boxed(
             Driver {
@@ -142,16 +142,16 @@ impl Job {
 
     /// Waits until all processes of the command have ended.
     pub(crate) async fn gone(&self) -> CommandEnd {
-        reached(self.stages(), |stage| matches!(stage, Stage::Gone(_))).await
+        reached(self.stages(), |stage| matches!(stage, JobStage::Gone(_))).await
     }
 
     /// Returns a receiver of the command's state that does not keep the job alive.
-    pub(crate) fn stages(&self) -> watch::Receiver<Stage> {
+    pub(crate) fn stages(&self) -> watch::Receiver<JobStage> {
         self.stage.clone()
     }
 
     /// Returns the command's state.
-    pub(crate) fn stage(&self) -> Stage {
+    pub(crate) fn stage(&self) -> JobStage {
         self.stage.borrow().clone()
     }
 
@@ -159,9 +159,9 @@ impl Job {
     /// leftover processes that keep the pipe open.
     pub(crate) async fn drain_output(&self) {
         let left = match self.stage() {
-            Stage::Exited(ended) => ended.left > 0,
-            Stage::Running => true,
-            Stage::Gone(_) => false,
+            JobStage::Exited(ended) => ended.left > 0,
+            JobStage::Running => true,
+            JobStage::Gone(_) => false,
         };
         self.over_within(if left { STRAYS } else { REST }).await;
     }
@@ -169,8 +169,8 @@ impl Job {
     /// Returns the limit that the command, or a process that it left running, has exceeded.
     pub(crate) fn exceeded(&self) -> Option<ExceededLimit> {
         match self.stage() {
-            Stage::Exited(ended) | Stage::Gone(ended) => ended.exceeded,
-            Stage::Running => None,
+            JobStage::Exited(ended) | JobStage::Gone(ended) => ended.exceeded,
+            JobStage::Running => None,
         }
     }
 
@@ -180,24 +180,24 @@ impl Job {
     }
 
     /// Kills the command and everything it started. The first cause is kept.
-    pub(crate) fn kill(&self, cause: Cause, grace: Duration) {
+    pub(crate) fn kill(&self, cause: KillCause, grace: Duration) {
         self.cause
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get_or_insert(cause);
-        let _ = self.orders.send(Order::Kill(grace));
+        let _ = self.orders.send(JobOrder::Kill(grace));
     }
 
     /// Kills the processes that the command has left running. The command's own exit status is
     /// unchanged.
     pub(crate) fn end_leftovers(&self) {
-        let _ = self.orders.send(Order::Kill(Duration::ZERO));
+        let _ = self.orders.send(JobOrder::Kill(Duration::ZERO));
     }
 
     /// Returns the reason why haft ended the command, if it did.
-    pub(crate) fn cause(&self) -> Option<Cause> {
+    pub(crate) fn cause(&self) -> Option<KillCause> {
         if self.flooded.load(Ordering::Relaxed) {
-            return Some(Cause::Flood);
+            return Some(KillCause::Flood);
         }
         *self.cause.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -205,7 +205,7 @@ impl Job {
     /// Returns the command's running processes.
     pub(crate) async fn processes(&self) -> Vec<Process> {
         let (answer, told) = oneshot::channel();
-        let _ = self.orders.send(Order::Who(answer));
+        let _ = self.orders.send(JobOrder::Who(answer));
         told.await.unwrap_or_default()
     }
 }
@@ -213,18 +213,18 @@ impl Job {
 struct Driver {
     /// Keeps the sandbox alive: a sandbox that is dropped ends everything it started.
     _sandbox: Sandbox,
-    running: Running,
-    capture: Capture,
-    orders: mpsc::UnboundedReceiver<Order>,
-    stage: watch::Sender<Stage>,
+    running: CommandHandle,
+    capture: OutputCapture,
+    orders: mpsc::UnboundedReceiver<JobOrder>,
+    stage: watch::Sender<JobStage>,
     flooded: Arc<AtomicBool>,
 }
 
 impl Driver {
     async fn drive(mut self, output: CommandOutput) {
         enum Event {
-            Ordered(Option<Order>),
-            Filled(Filled),
+            Ordered(Option<JobOrder>),
+            Filled(CaptureEnd),
             Exited(CommandEnd),
             Gone,
         }
@@ -245,25 +245,25 @@ impl Driver {
             };
             let event = tokio::select! {
                 order = self.orders.recv() => Event::Ordered(order),
-                how = &mut filling, if !filled => Event::Filled(how.unwrap_or(Filled::Whole)),
+                how = &mut filling, if !filled => Event::Filled(how.unwrap_or(CaptureEnd::Whole)),
                 event = ends => event,
             };
             match event {
-                Event::Ordered(Some(Order::Kill(grace))) => self.running.kill(grace),
-                Event::Ordered(Some(Order::Who(answer))) => {
+                Event::Ordered(Some(JobOrder::Kill(grace))) => self.running.kill(grace),
+                Event::Ordered(Some(JobOrder::Who(answer))) => {
                     let _ = answer.send(self.running.processes());
                 }
                 // The job was dropped; dropping the driver kills the command.
                 Event::Ordered(None) => return,
                 Event::Filled(how) => {
                     filled = true;
-                    if how == Filled::TooMuch {
+                    if how == CaptureEnd::TooMuch {
                         self.flooded.store(true, Ordering::Relaxed);
                         self.running.kill(Duration::ZERO);
                     }
                 }
                 Event::Exited(how) => {
-                    self.stage.send_replace(Stage::Exited(how));
+                    self.stage.send_replace(JobStage::Exited(how));
                     exited = true;
                 }
                 Event::Gone => {
@@ -273,7 +273,7 @@ impl Driver {
                     }
                     // The limit that was exceeded after the shell had exited, if any, is included.
                     let how = self.running.exited().await;
-                    self.stage.send_replace(Stage::Gone(how));
+                    self.stage.send_replace(JobStage::Gone(how));
                     return;
                 }
             }

@@ -1,11 +1,11 @@
 //! Converts the engine's confinement of a command to a sandbox profile.
 
 use haft_contract::{
-    Confined, Confinement, ControlAction, ControlFiles, ControlNames, ControlUse, NetworkAccess,
+    ConfinementProfile, Confinement, ControlAction, ControlFiles, ControlNames, ControlAccess, NetworkAccess,
 };
 use haft_sandbox::{
-    ClosedDirectories, DirectorySettings, GuardedNames, HomeNames, NameAction, NameUse, Network,
-    Reading, SandboxProfile, Workspace,
+    ClosedDirectories, DirectorySettings, GuardedNames, HomeNames, NameAction, NameUse, SandboxNetwork,
+    ReadOnlyProfile, SandboxProfile, WorkspaceProfile,
 };
 
 /// Returns the sandbox profile of a command.
@@ -20,12 +20,12 @@ pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
         closed.open.extend(confinement.sourced.clone());
     }
     match confinement.profile {
-        Confined::ReadOnly if matches!(confinement.network, NetworkAccess::Nobody) => {
-            SandboxProfile::ReadOnly(Reading { hidden, closed })
+        ConfinementProfile::ReadOnly if matches!(confinement.network, NetworkAccess::Nobody) => {
+            SandboxProfile::ReadOnly(ReadOnlyProfile { hidden, closed })
         }
         // The command changes no file, but it uses the network. The only writable paths are the
         // sockets of its service, to which the guard connects it.
-        Confined::ReadOnly => SandboxProfile::Workspace(Workspace {
+        ConfinementProfile::ReadOnly => SandboxProfile::Workspace(WorkspaceProfile {
             writable: confinement.writable.to_vec(),
             protected: Vec::new(),
             hidden,
@@ -33,7 +33,7 @@ pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
             closed,
             network: network(&confinement.network),
         }),
-        Confined::Workspace => SandboxProfile::Workspace(Workspace {
+        ConfinementProfile::Workspace => SandboxProfile::Workspace(WorkspaceProfile {
             writable: confinement.writable.to_vec(),
             protected: confinement.protected.to_vec(),
             hidden,
@@ -44,7 +44,7 @@ pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
             closed,
             network: network(&confinement.network),
         }),
-        Confined::Full => SandboxProfile::Full,
+        ConfinementProfile::Full => SandboxProfile::Full,
     }
 }
 
@@ -52,25 +52,25 @@ pub(crate) fn of(confinement: &Confinement) -> SandboxProfile {
 /// would give it a private copy of them.
 pub(crate) fn shared(confinement: &Confinement) -> SandboxProfile {
     match of(confinement) {
-        SandboxProfile::ReadOnly(Reading { hidden, closed }) => {
-            SandboxProfile::Workspace(Workspace {
+        SandboxProfile::ReadOnly(ReadOnlyProfile { hidden, closed }) => {
+            SandboxProfile::Workspace(WorkspaceProfile {
                 writable: Vec::new(),
                 protected: Vec::new(),
                 hidden,
                 guarded: None,
                 closed,
-                network: Network::None,
+                network: SandboxNetwork::None,
             })
         }
         other => other,
     }
 }
 
-fn network(access: &NetworkAccess) -> Network {
+fn network(access: &NetworkAccess) -> SandboxNetwork {
     match access {
-        NetworkAccess::Nobody => Network::None,
-        NetworkAccess::ByRule(_) => Network::Proxy,
-        NetworkAccess::Anybody => Network::Open,
+        NetworkAccess::Nobody => SandboxNetwork::None,
+        NetworkAccess::ByRule(_) => SandboxNetwork::Proxy,
+        NetworkAccess::Anybody => SandboxNetwork::Open,
     }
 }
 
@@ -94,7 +94,7 @@ fn guarded(names: ControlNames, confinement: &Confinement) -> GuardedNames {
 
 /// Returns whether a command may use a name in this way.
 pub(crate) fn permits(control: &ControlFiles, used: &NameUse) -> bool {
-    control.permits(&ControlUse {
+    control.permits(&ControlAccess {
         path: &used.path,
         action: match &used.action {
             NameAction::MakeFile => ControlAction::MakeFile,

@@ -84,13 +84,13 @@ fn has_option(part: &LinePart, option: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use haft_shell::{LinePlace, analyze};
+    use haft_shell::{LineLocation, analyze};
 
     use super::*;
 
     #[test]
     fn only_a_line_that_shows_one_file_counts() {
-        let place = LinePlace {
+        let place = LineLocation {
             cwd: PathBuf::from("/w"),
             home: None,
         };

@@ -9,12 +9,12 @@ use std::{
     sync::LazyLock,
 };
 
-use haft_sandbox::Network;
+use haft_sandbox::SandboxNetwork;
 use regex::Regex;
 
 /// An access that the sandbox refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum SandboxRefusal {
     /// Changing this file or directory (an absolute path).
     Write(PathBuf),
     /// Creating or changing this file, which decides what other programs run (an absolute path).
@@ -30,7 +30,7 @@ pub(crate) enum Refused {
 }
 
 /// The confinement of the command.
-pub(crate) struct Confined<'a> {
+pub(crate) struct RefusalContext<'a> {
     /// The command's directory, to which relative paths refer.
     pub(crate) cwd: &'a Path,
     /// Returns whether the sandbox denies this path although the user may access it. Otherwise the
@@ -41,7 +41,7 @@ pub(crate) struct Confined<'a> {
     /// The home directories are closed, because it is not known what the line reads.
     pub(crate) untold: bool,
     /// The hosts that the command may contact.
-    pub(crate) network: Network,
+    pub(crate) network: SandboxNetwork,
 }
 
 /// The maximum number of reported refusals.
@@ -54,46 +54,46 @@ const LONGEST_LINE: usize = 4096;
 const LOOKED_AT: usize = 256 << 10;
 
 /// Returns every refused access, each once, in the order of the output.
-pub(crate) fn refusals(output: &str, code: i32, confined: &Confined<'_>) -> Vec<Refused> {
+pub(crate) fn refusals(output: &str, code: i32, confined: &RefusalContext<'_>) -> Vec<SandboxRefusal> {
     let from = output.ceil_char_boundary(output.len().saturating_sub(LOOKED_AT));
     let lines: Vec<&str> = output[from..].lines().collect();
-    let mut found: Vec<Refused> = Vec::new();
+    let mut found: Vec<SandboxRefusal> = Vec::new();
     for at in 0..lines.len() {
         if lines[at].len() > LONGEST_LINE {
             continue;
         }
         let refused = file(&lines, at, code, confined)
-            .or_else(|| host(&lines, at, code, confined.network).map(Refused::Network));
+            .or_else(|| host(&lines, at, code, confined.network).map(SandboxRefusal::Network));
         if let Some(refused) = refused
             && !found.contains(&refused)
         {
             found.push(refused);
         }
     }
-    let named = |refused: &Refused| matches!(refused, Refused::Network(Some(_)));
+    let named = |refused: &SandboxRefusal| matches!(refused, SandboxRefusal::Network(Some(_)));
     if found.iter().any(named) {
-        found.retain(|refused| *refused != Refused::Network(None));
+        found.retain(|refused| *refused != SandboxRefusal::Network(None));
     }
     found.truncate(MOST);
     found
 }
 
-fn file(lines: &[&str], at: usize, code: i32, confined: &Confined<'_>) -> Option<Refused> {
+fn file(lines: &[&str], at: usize, code: i32, confined: &RefusalContext<'_>) -> Option<SandboxRefusal> {
     let line = lines[at];
     let lower = line.to_ascii_lowercase();
     let located = |words: &str| lower.find(words).map(|from| (from, from + words.len()));
     if let Some((from, to)) = located("read-only file system") {
         let path = path_in(line, from, to).or_else(|| path_above(&lines[..at]));
         return Some(match path {
-            Some(path) => Refused::Write(absolute(confined.cwd, path)),
-            None => Refused::Other(line.trim().to_owned()),
+            Some(path) => SandboxRefusal::Write(absolute(confined.cwd, path)),
+            None => SandboxRefusal::Other(line.trim().to_owned()),
         });
     }
     if lower.contains("attempt to write a readonly database") {
-        return Some(Refused::Other(line.trim().to_owned()));
+        return Some(SandboxRefusal::Other(line.trim().to_owned()));
     }
     if let Some(path) = unmade(line, &lower, confined) {
-        return Some(Refused::Write(path));
+        return Some(SandboxRefusal::Write(path));
     }
     if let Some(refused) = unread(line, &lower, &lines[..at], confined) {
         return Some(refused);
@@ -106,11 +106,11 @@ fn file(lines: &[&str], at: usize, code: i32, confined: &Confined<'_>) -> Option
     let (from, to) = denied.filter(|_| code != 126)?;
     let path = path_in(line, from, to).or_else(|| path_above(&lines[..at]))?;
     let path = absolute(confined.cwd, path);
-    (confined.forbidden)(&path).then_some(Refused::Write(path))
+    (confined.forbidden)(&path).then_some(SandboxRefusal::Write(path))
 }
 
 /// Returns the path that could not be created because its directory is hidden.
-fn unmade(line: &str, lower: &str, confined: &Confined<'_>) -> Option<PathBuf> {
+fn unmade(line: &str, lower: &str, confined: &RefusalContext<'_>) -> Option<PathBuf> {
     const MAKES: [&str; 4] = [
         "cannot create",
         "cannot touch",
@@ -140,13 +140,13 @@ const UNREAD: [&str; 6] = [
 ];
 
 /// Returns the path that could not be read although it exists.
-fn unread(line: &str, lower: &str, above: &[&str], confined: &Confined<'_>) -> Option<Refused> {
+fn unread(line: &str, lower: &str, above: &[&str], confined: &RefusalContext<'_>) -> Option<SandboxRefusal> {
     let words = UNREAD.iter().find(|words| lower.contains(**words))?;
     let from = lower.find(words)?;
     let path = path_in(line, from, from + words.len()).or_else(|| path_above(above));
     match path {
-        Some(path) => (confined.unreadable)(&absolute(confined.cwd, path)).map(Refused::Read),
-        None => (confined.untold && *words == UNREAD[0]).then_some(Refused::Homes),
+        Some(path) => (confined.unreadable)(&absolute(confined.cwd, path)).map(SandboxRefusal::Read),
+        None => (confined.untold && *words == UNREAD[0]).then_some(SandboxRefusal::Homes),
     }
 }
 
@@ -297,9 +297,9 @@ static HOSTS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 });
 
 /// Returns the host that the sandbox did not allow, or `Some(None)` if the output does not name it.
-fn host(lines: &[&str], at: usize, code: i32, network: Network) -> Option<Option<String>> {
+fn host(lines: &[&str], at: usize, code: i32, network: SandboxNetwork) -> Option<Option<String>> {
     // Many programs try the network and succeed without it.
-    if network == Network::Open || code == 0 {
+    if network == SandboxNetwork::Open || code == 0 {
         return None;
     }
     let lower = lines[at].to_ascii_lowercase();

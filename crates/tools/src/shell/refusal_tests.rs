@@ -1,15 +1,15 @@
 use super::*;
 
-fn found(output: &str, code: i32) -> Vec<Refused> {
+fn found(output: &str, code: i32) -> Vec<SandboxRefusal> {
     refusals(
         output,
         code,
-        &Confined {
+        &RefusalContext {
             cwd: Path::new("/w"),
             forbidden: &|path| !path.starts_with("/w"),
             unreadable: &|path| path.starts_with("/h").then(|| path.to_path_buf()),
             untold: true,
-            network: Network::None,
+            network: SandboxNetwork::None,
         },
     )
 }
@@ -46,7 +46,7 @@ fn a_file_that_could_not_be_read_is_named() {
     for (line, path) in cases {
         let path = PathBuf::from(path);
         let expected = match path.starts_with("/h") {
-            true => vec![Refused::Read(path)],
+            true => vec![SandboxRefusal::Read(path)],
             false => Vec::new(),
         };
         assert_eq!(found(line, 1), expected, "{line}");
@@ -54,7 +54,7 @@ fn a_file_that_could_not_be_read_is_named() {
     // One that is not there for anyone, and one that is not named.
     assert_eq!(found("cat: gone: No such file or directory", 1), []);
     let unnamed = "No such file or directory";
-    assert_eq!(found(unnamed, 1), [Refused::Homes]);
+    assert_eq!(found(unnamed, 1), [SandboxRefusal::Homes]);
 }
 
 #[test]
@@ -74,12 +74,12 @@ fn a_file_that_could_not_be_made_in_a_directory_that_is_not_seen_is_named() {
     }
 }
 
-fn write(path: &str) -> Refused {
-    Refused::Write(PathBuf::from(path))
+fn write(path: &str) -> SandboxRefusal {
+    SandboxRefusal::Write(PathBuf::from(path))
 }
 
-fn network(host: &str) -> Refused {
-    Refused::Network(Some(host.to_owned()))
+fn network(host: &str) -> SandboxRefusal {
+    SandboxRefusal::Network(Some(host.to_owned()))
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn a_host_that_could_not_be_reached_is_named() {
         "OSError: Tunnel connection failed: 403 Forbidden",
         "ping: socket: Operation not permitted",
     ] {
-        assert_eq!(found(output, 1), [Refused::Network(None)], "{output}");
+        assert_eq!(found(output, 1), [SandboxRefusal::Network(None)], "{output}");
     }
 }
 
@@ -350,12 +350,12 @@ fn a_host_that_could_not_be_reached_is_named() {
 fn the_network_is_not_to_blame_where_it_is_open_or_was_not_needed() {
     let output = "curl: (6) Could not resolve host: example.com\n";
     assert_eq!(found(output, 0), []);
-    let open = Confined {
+    let open = RefusalContext {
         cwd: Path::new("/w"),
         forbidden: &|_| true,
         unreadable: &|_| None,
         untold: false,
-        network: Network::Open,
+        network: SandboxNetwork::Open,
     };
     assert_eq!(refusals(output, 6, &open), []);
 }
@@ -367,7 +367,7 @@ fn what_names_no_file_is_told_as_it_is() {
         "sqlite3.OperationalError: attempt to write a readonly database",
         "Read-only file system",
     ] {
-        assert_eq!(found(line, 1), [Refused::Other(line.to_owned())], "{line}");
+        assert_eq!(found(line, 1), [SandboxRefusal::Other(line.to_owned())], "{line}");
     }
 }
 

@@ -11,7 +11,7 @@ use crate::paths::escaped;
 
 /// The refused writes that are worth reporting.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct SeenWrites {
+pub(crate) struct RefusedWriteReport {
     /// Files that decide what other programs run, or that a rule protects.
     pub(crate) control: Vec<PathBuf>,
     /// Any other file that the user may write.
@@ -19,8 +19,8 @@ pub(crate) struct SeenWrites {
 }
 
 /// Sorts the refused writes of a command that ended with this code.
-pub(crate) fn seen(refused: &[RefusedWrite], code: i32, confinement: &Confinement) -> SeenWrites {
-    let mut seen = SeenWrites::default();
+pub(crate) fn seen(refused: &[RefusedWrite], code: i32, confinement: &Confinement) -> RefusedWriteReport {
+    let mut seen = RefusedWriteReport::default();
     // No approval opens a path that is hidden by a rule or as a credential store.
     let is_hidden = |path: &Path| confinement.hidden.iter().any(|one| path.starts_with(one));
     for one in refused {
@@ -88,7 +88,7 @@ pub(crate) fn note(paths: &[PathBuf]) -> Option<String> {
 mod tests {
     use std::sync::Arc;
 
-    use haft_contract::Confined;
+    use haft_contract::ConfinementProfile;
 
     use super::*;
 
@@ -118,7 +118,7 @@ mod tests {
         std::fs::create_dir(root.join(".ssh")).unwrap();
         std::fs::write(root.join("there"), "").unwrap();
         let confinement = Confinement {
-            profile: Confined::Workspace,
+            profile: ConfinementProfile::Workspace,
             writable: Arc::from([root.join("work")]),
             hidden: Arc::from([root.join(".ssh")]),
             protected: Arc::from([root.join("work/.git/hooks")]),
@@ -141,13 +141,13 @@ mod tests {
         let well = seen(&refused, 0, &confinement);
         assert_eq!(
             well,
-            SeenWrites {
+            RefusedWriteReport {
                 control: control.clone(),
                 others
             }
         );
         let others = vec![root.join("there"), root.join("new")];
         let failed = seen(&refused, 1, &confinement);
-        assert_eq!(failed, SeenWrites { control, others });
+        assert_eq!(failed, RefusedWriteReport { control, others });
     }
 }

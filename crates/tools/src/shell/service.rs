@@ -19,41 +19,41 @@ use haft_contract::{
     ProbeConfinement, ToolError,
 };
 use haft_sandbox::{
-    ConfinedProcess, ConfinedProgram, Line, Mechanism, Network, PROXY_PORT, Sandbox, SandboxError,
-    SandboxProfile, ScratchLease, Setup, system_shell,
+    ConfinedProcess, ConfinedProgram, ShellCommand, Mechanism, SandboxNetwork, PROXY_PORT, Sandbox, SandboxError,
+    SandboxProfile, ScratchLease, SandboxSetup, system_shell,
 };
 use tokio::sync::{Notify, OnceCell};
 
 use super::{
-    capture::{self, Capture},
+    capture::{self, OutputCapture},
     environment,
     gate::HostGate,
-    job::Job,
+    job::CommandJob,
     limits, profile,
     program::ShellProgram,
     repl::Interpreters,
     snapshot,
-    tasks::Tasks,
-    tool_caches::MadeCaches,
+    tasks::ShellTasks,
+    tool_caches::CreatedCaches,
 };
 
 use crate::blocking::blocking;
 
 /// The commands of one session. When the session ends, everything they started ends too.
 #[derive(Debug)]
-pub struct Shell {
+pub struct ShellService {
     program: Option<ShellProgram>,
     /// The session's folder.
     folder: PathBuf,
     /// The folder for temporary files, once it is needed. `None` if no short path is available.
     scratch: OnceLock<Option<ScratchLease>>,
-    standing: tokio::sync::Mutex<Vec<Standing>>,
-    tasks: Arc<Tasks>,
+    standing: tokio::sync::Mutex<Vec<SandboxEntry>>,
+    tasks: Arc<ShellTasks>,
     /// The calls that wait for a command, and a way to stop each from waiting.
-    waiting: Mutex<HashMap<CallId, Waits>>,
+    waiting: Mutex<HashMap<CallId, DetachableCall>>,
     gate: Arc<HostGate>,
     /// The definitions of the user's own shell, if they are enabled and could be read.
-    taken: OnceCell<Option<Taken>>,
+    taken: OnceCell<Option<UserShellSnapshot>>,
     /// The stored outputs with their sizes, the oldest first.
     outputs: Mutex<VecDeque<(PathBuf, u64)>>,
     /// The interpreters of the REPL tool.
@@ -65,12 +65,12 @@ pub struct Shell {
     /// The last check found that commands are confined as they should be.
     is_strong: AtomicBool,
     /// The caches of tools that haft created for commands.
-    caches: MadeCaches,
+    caches: CreatedCaches,
 }
 
 /// A file with the user's functions and aliases, and their PATH.
 #[derive(Debug, Clone)]
-struct Taken {
+struct UserShellSnapshot {
     file: PathBuf,
     path: String,
 }
@@ -83,12 +83,12 @@ const SNAPSHOT_TIME: Duration = Duration::from_secs(5);
 const MOST_STANDING: usize = 6;
 
 /// A sandbox, and the settings of its commands.
-struct Standing {
+struct SandboxEntry {
     sandbox: Sandbox,
     settings: ShellSettings,
 }
 
-impl fmt::Debug for Standing {
+impl fmt::Debug for SandboxEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Standing")
     }
@@ -118,8 +118,8 @@ impl ShellSettings {
             .collect();
         let mut settings = BTreeMap::clone(&self.env);
         settings.retain(|name, value| !value.is_empty() && !self.withheld.contains(name));
-        let proxied = matches!(profile, SandboxProfile::Workspace(workspace) if workspace.network == Network::Proxy);
-        let child = environment::child(&environment::Origin {
+        let proxied = matches!(profile, SandboxProfile::Workspace(workspace) if workspace.network == SandboxNetwork::Proxy);
+        let child = environment::child(&environment::EnvironmentSource {
             own: &own,
             settings: &settings,
             path,
@@ -130,7 +130,7 @@ impl ShellSettings {
     }
 }
 
-impl Shell {
+impl ShellService {
     pub(crate) fn new(
         program: Option<&ShellProgram>,
         folder: &Path,
@@ -141,13 +141,13 @@ impl Shell {
             folder: folder.to_path_buf(),
             scratch: OnceLock::new(),
             standing: tokio::sync::Mutex::default(),
-            tasks: Arc::new(Tasks::new(notices)),
+            tasks: Arc::new(ShellTasks::new(notices)),
             waiting: Mutex::default(),
             gate: Arc::default(),
             taken: OnceCell::new(),
             outputs: Mutex::default(),
             interpreters: Interpreters::default(),
-            caches: MadeCaches::default(),
+            caches: CreatedCaches::default(),
             told_uncovered: AtomicBool::new(false),
             told_weak: AtomicBool::new(false),
             is_strong: AtomicBool::new(false),
@@ -155,7 +155,7 @@ impl Shell {
     }
 
     /// Returns the background tasks.
-    pub fn tasks(&self) -> &Arc<Tasks> {
+    pub fn tasks(&self) -> &Arc<ShellTasks> {
         &self.tasks
     }
 
@@ -197,7 +197,7 @@ impl Shell {
     }
 
     /// Returns the caches of tools that haft created for commands.
-    pub(crate) fn caches(&self) -> &MadeCaches {
+    pub(crate) fn caches(&self) -> &CreatedCaches {
         &self.caches
     }
 
@@ -263,7 +263,7 @@ impl Shell {
     }
 
     /// Returns the definitions of the user's own shell.
-    async fn taken(&self) -> Option<&Taken> {
+    async fn taken(&self) -> Option<&UserShellSnapshot> {
         let taken = self.taken.get_or_init(|| async {
             let users_shell = self
                 .program
@@ -277,7 +277,7 @@ impl Shell {
             let (to, text) = (file.clone(), snapshot.text);
             let written = blocking(move || capture::create(&to)?.write_all(text.as_bytes()));
             written.await.ok()?.ok()?;
-            Some(Taken {
+            Some(UserShellSnapshot {
                 file,
                 path: snapshot.path,
             })
@@ -298,7 +298,7 @@ impl Shell {
     /// waiting.
     pub(crate) fn detach_request(&self, cx: &CallContext) -> DetachRequest<'_> {
         let told = Arc::new(Notify::new());
-        let waits = Waits {
+        let waits = DetachableCall {
             tool_use_id: Arc::clone(&cx.tool_use_id),
             told: Arc::clone(&told),
         };
@@ -314,9 +314,9 @@ impl Shell {
     pub(crate) async fn start(
         &self,
         confinement: &Confinement,
-        line: Line,
-        capture: Capture,
-    ) -> Result<Arc<Job>, ToolError> {
+        line: ShellCommand,
+        capture: OutputCapture,
+    ) -> Result<Arc<CommandJob>, ToolError> {
         let profile = &profile::of(confinement);
         let sandbox = self.sandbox(confinement).await?;
         let not_run = |why: String| ToolError::Failed(format!("The command was not run: {why}"));
@@ -338,7 +338,7 @@ impl Shell {
             Err(error) => return Err(not_run(error.to_string())),
         };
         self.note(profile, running.mechanism());
-        Ok(Arc::new(Job::new(sandbox, running, capture)))
+        Ok(Arc::new(CommandJob::new(sandbox, running, capture)))
     }
 
     /// Starts a long-running confined program, with the environment of commands.
@@ -422,7 +422,7 @@ impl Shell {
         });
         let given = settings.clone();
         let path = taken.as_ref().map(|taken| taken.path.clone());
-        let sandbox = Sandbox::new(Setup {
+        let sandbox = Sandbox::new(SandboxSetup {
             program,
             shell,
             environment: Arc::new(move |profile| given.environment(profile, path.as_deref())),
@@ -436,7 +436,7 @@ impl Shell {
         standing.truncate(MOST_STANDING - 1);
         standing.insert(
             0,
-            Standing {
+            SandboxEntry {
                 sandbox: sandbox.clone(),
                 settings,
             },
@@ -480,12 +480,12 @@ impl Shell {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, Waits>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<CallId, DetachableCall>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ProbeConfinement for Shell {
+impl ProbeConfinement for ShellService {
     fn strength<'a>(
         &'a self,
         confinement: &'a Confinement,
@@ -535,14 +535,14 @@ async fn too_weak(confinement: &Confinement, sandbox: &Sandbox) -> String {
 
 /// The registration of a call that waits for its command and can be asked to stop waiting.
 pub(crate) struct DetachRequest<'a> {
-    shell: &'a Shell,
+    shell: &'a ShellService,
     call: CallId,
     told: Arc<Notify>,
 }
 
 /// A call that waits for its command.
 #[derive(Debug)]
-struct Waits {
+struct DetachableCall {
     /// The provider's id of the call.
     tool_use_id: Arc<str>,
     told: Arc<Notify>,

@@ -14,7 +14,7 @@ use std::{
 use haft_sandbox::{CommandNetwork, NetworkId, PROXY_PORT, PinnedProcess, Process, network::Host};
 
 use super::{
-    Shell,
+    ShellService,
     ports::{self, ListenTables, ListeningSocket},
 };
 use crate::{blocking::blocking, web::strip_invisible};
@@ -206,7 +206,7 @@ fn pids_of(processes: &[Process]) -> Vec<u32> {
     processes.iter().map(|process| process.pid).collect()
 }
 
-impl Shell {
+impl ShellService {
     /// Returns the sockets on which background tasks and interpreters listen now.
     pub(crate) async fn listening(&self) -> SessionPorts {
         let mut found = Vec::new();

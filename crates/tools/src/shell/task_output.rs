@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haft_contract::{
-    Access, AgentAccess, BackgroundTasks, CallContext, Card, CardPiece, Check, Effects, Permission,
+    Access, AgentAccess, BackgroundTasks, CallContext, Card, CardSection, CheckOutcome, Effects, ToolPermission,
     Profile, ServiceNeed, Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
 };
 use regex::Regex;
@@ -14,10 +14,10 @@ use tokio::time::sleep;
 
 use super::{
     ShellProgram, answer,
-    job::Stage,
+    job::JobStage,
     ports,
     task_stop::{FoundTask, find, old_name},
-    tasks::News,
+    tasks::TaskOutputChunk,
 };
 use crate::blocking::blocking;
 
@@ -97,13 +97,13 @@ impl Tool for TaskOutput {
         }
     }
 
-    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
-        Permission::Allow
+    fn permission(&self, _: &Input, _: &CallContext) -> ToolPermission {
+        ToolPermission::Allow
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         input.filter()?;
-        find(&input.task_id, &cx.services).map(|_| Check::Pass)
+        find(&input.task_id, &cx.services).map(|_| CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -130,7 +130,7 @@ impl Tool for TaskOutput {
             }
         }
         let mut listening = Vec::new();
-        if !matches!(job.stage(), Stage::Gone(_)) {
+        if !matches!(job.stage(), JobStage::Gone(_)) {
             let pids: Vec<u32> = job.processes().await.iter().map(|one| one.pid).collect();
             listening = blocking(move || ports::listening(pids))
                 .await?
@@ -160,7 +160,7 @@ impl Tool for TaskOutput {
             .as_str()?;
         let card = Card::new(Self::NAME, &*input.task_id).with_summary(status);
         Some(match printed(output) {
-            Some(text) => card.with(CardPiece::Text(text)),
+            Some(text) => card.with(CardSection::Text(text)),
             None => card,
         })
     }
@@ -225,7 +225,7 @@ fn printed(output: &ToolOutput) -> Option<String> {
     Some(printed.to_owned())
 }
 
-fn output(news: &News, status: &str, filter: Option<&Regex>, listening: &[u16]) -> ToolOutput {
+fn output(news: &TaskOutputChunk, status: &str, filter: Option<&Regex>, listening: &[u16]) -> ToolOutput {
     let info = &news.info;
     let mut text = answer::plain(&news.bytes);
     if let Some(filter) = filter {

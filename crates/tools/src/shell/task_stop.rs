@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    Access, AgentStatus, BackgroundTask, BackgroundTasks, CallContext, Card, Check, Effects,
-    Permission, Profile, ServiceNeed, Services, Subagents, TaskKind, TaskStatus, Tool, ToolError,
+    Access, AgentStatus, BackgroundTask, BackgroundTasks, CallContext, Card, CheckOutcome, Effects,
+    ToolPermission, Profile, ServiceNeed, Services, Subagents, TaskKind, TaskStatus, Tool, ToolError,
     ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Shell, ShellProgram, tasks::Stop};
+use super::{ShellService, ShellProgram, tasks::StopTaskError};
 
 /// Ends a background task, with everything it started.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -50,13 +50,13 @@ impl Tool for TaskStop {
         }
     }
 
-    fn permission(&self, _: &Input, _: &CallContext) -> Permission {
+    fn permission(&self, _: &Input, _: &CallContext) -> ToolPermission {
         // Only tasks of this session can be stopped.
-        Permission::Allow
+        ToolPermission::Allow
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        find(&input.task_id, &cx.services).map(|_| Check::Pass)
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
+        find(&input.task_id, &cx.services).map(|_| CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -68,8 +68,8 @@ impl Tool for TaskStop {
         };
         let stopped = shell.tasks().stop(id).await.map_err(|stop| {
             ToolError::Failed(match stop {
-                Stop::Unknown => unknown(id, &cx.services),
-                Stop::Over(info) => {
+                StopTaskError::Unknown => unknown(id, &cx.services),
+                StopTaskError::Over(info) => {
                     let ended = info.ended.unwrap_or_default();
                     format!(
                         "Task {id} is not running: it is {} ({ended}).",
@@ -116,7 +116,7 @@ pub(crate) fn old_name(input: &mut Value, names: &[&str]) {
 
 /// A background task.
 pub(crate) enum FoundTask {
-    Command(Arc<Shell>),
+    Command(Arc<ShellService>),
     Agent(Arc<Subagents>, AgentStatus),
     /// A monitor that does not run a command.
     Watch(Arc<BackgroundTasks>, BackgroundTask),
@@ -124,7 +124,7 @@ pub(crate) enum FoundTask {
 
 /// Returns the task with this id.
 pub(crate) fn find(id: &str, services: &Services) -> Result<FoundTask, ToolError> {
-    if let Ok(shell) = services.get::<Shell>()
+    if let Ok(shell) = services.get::<ShellService>()
         && shell.tasks().job(id).is_some()
     {
         return Ok(FoundTask::Command(shell));

@@ -16,9 +16,9 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     answer::plain,
-    job::{Cause, Job, Stage},
+    job::{KillCause, CommandJob, JobStage},
     limits,
-    monitor::{EventRate, Lines, MonitorEvent},
+    monitor::{EventRate, LineQueue, MonitorEvent},
 };
 
 /// The number of bytes at the end of an output that a notice shows.
@@ -32,7 +32,7 @@ const REMEMBERED: usize = 200;
 
 /// The background tasks of a session.
 #[derive(Debug)]
-pub struct Tasks {
+pub struct ShellTasks {
     kept: Mutex<TaskTable>,
     notices: Arc<BackgroundTasks>,
 }
@@ -48,12 +48,12 @@ struct ShellTask {
     /// A command, or a monitor whose lines the model receives as they arrive.
     kind: TaskKind,
     /// The lines of a monitor.
-    lines: Option<Lines>,
+    lines: Option<LineQueue>,
     description: String,
     command: String,
     output_file: PathBuf,
     tool_use_id: Option<Arc<str>>,
-    job: Arc<Job>,
+    job: Arc<CommandJob>,
     /// The offset up to which the output was returned.
     read: u64,
     /// The model was informed of the task's end.
@@ -87,7 +87,7 @@ pub struct TaskInfo {
 
 /// The new output of a task.
 #[derive(Debug)]
-pub(crate) struct News {
+pub(crate) struct TaskOutputChunk {
     pub(crate) info: TaskInfo,
     pub(crate) bytes: Vec<u8>,
     /// The number of bytes before these that were skipped, because there was too much output.
@@ -99,13 +99,13 @@ pub(crate) struct News {
 /// A task to be registered.
 pub(crate) struct NewTask {
     /// The lines, if the task is a monitor. The model receives them as they arrive.
-    pub(crate) lines: Option<Lines>,
+    pub(crate) lines: Option<LineQueue>,
     pub(crate) description: String,
     pub(crate) command: String,
     pub(crate) output_file: PathBuf,
     /// The provider's id of the call that started the task.
     pub(crate) tool_use_id: Arc<str>,
-    pub(crate) job: Arc<Job>,
+    pub(crate) job: Arc<CommandJob>,
     /// The maximum time that the task may run from now on.
     pub(crate) lifetime: Duration,
     /// The offset up to which the output is already known.
@@ -115,7 +115,7 @@ pub(crate) struct NewTask {
     pub(crate) at_end: Option<BoxFuture<'static, Vec<String>>>,
 }
 
-impl Tasks {
+impl ShellTasks {
     pub(crate) fn new(notices: Arc<BackgroundTasks>) -> Self {
         Self {
             kept: Mutex::default(),
@@ -131,13 +131,13 @@ impl Tasks {
 
     /// Ends all running tasks.
     pub async fn stop_all(&self) {
-        let running: Vec<Arc<Job>> = {
+        let running: Vec<Arc<CommandJob>> = {
             let kept = self.kept();
             let running = kept.tasks.values().filter(|task| task.is_running());
             running.map(|task| Arc::clone(&task.job)).collect()
         };
         for job in &running {
-            job.kill(Cause::Stopped, STOP_GRACE);
+            job.kill(KillCause::Stopped, STOP_GRACE);
         }
         for job in running {
             let _ = timeout(STOP_GRACE + Duration::from_secs(1), job.gone()).await;
@@ -145,18 +145,18 @@ impl Tasks {
     }
 
     /// Ends a running task. Returns its state, or an error if it has already ended.
-    pub(crate) async fn stop(&self, id: &str) -> Result<TaskInfo, Stop> {
+    pub(crate) async fn stop(&self, id: &str) -> Result<TaskInfo, StopTaskError> {
         let (job, before) = {
             let kept = self.kept();
             let Some((number, task)) = kept.find(id) else {
-                return Err(Stop::Unknown);
+                return Err(StopTaskError::Unknown);
             };
             (Arc::clone(&task.job), task.info(number))
         };
         if before.status != TaskStatus::Running {
-            return Err(Stop::Over(before));
+            return Err(StopTaskError::Over(before));
         }
-        job.kill(Cause::Stopped, STOP_GRACE);
+        job.kill(KillCause::Stopped, STOP_GRACE);
         // The kill is certain; the timeout is for a process that the kernel cannot end.
         let _ = timeout(STOP_GRACE + Duration::from_secs(3), job.gone()).await;
         let mut kept = self.kept();
@@ -170,12 +170,12 @@ impl Tasks {
 
     /// Returns the jobs of all running tasks, with the id and the command line of each.
     #[cfg(feature = "browser")]
-    pub(crate) fn jobs(&self) -> Vec<(String, String, Arc<Job>)> {
+    pub(crate) fn jobs(&self) -> Vec<(String, String, Arc<CommandJob>)> {
         let kept = self.kept();
         let running = kept
             .tasks
             .iter()
-            .filter(|(_, task)| !matches!(task.job.stage(), Stage::Gone(_)));
+            .filter(|(_, task)| !matches!(task.job.stage(), JobStage::Gone(_)));
         running
             .map(|(number, task)| {
                 let id = id(task.kind, *number);
@@ -185,13 +185,13 @@ impl Tasks {
     }
 
     /// Returns the job of a task, to wait for it.
-    pub(crate) fn job(&self, id: &str) -> Option<Arc<Job>> {
+    pub(crate) fn job(&self, id: &str) -> Option<Arc<CommandJob>> {
         let kept = self.kept();
         kept.find(id).map(|(_, task)| Arc::clone(&task.job))
     }
 
     /// Returns the new output of a task, at most the last `most` bytes. Waits for the disk.
-    pub(crate) fn take_output(&self, id: &str, most: usize) -> Option<News> {
+    pub(crate) fn take_output(&self, id: &str, most: usize) -> Option<TaskOutputChunk> {
         let mut kept = self.kept();
         let (number, task) = kept.find_mut(id)?;
         let info = task.info(number);
@@ -216,7 +216,7 @@ impl Tasks {
             task.told = true;
             self.notices.drop_notice(&info.id);
         }
-        Some(News {
+        Some(TaskOutputChunk {
             info,
             bytes,
             skipped,
@@ -288,7 +288,7 @@ impl Tasks {
 
     /// Reports a monitor's new lines, and returns the number of bytes. Holds the lock, so that no
     /// event follows the task's end.
-    fn report(&self, number: u64, lines: &Lines) -> Option<u64> {
+    fn report(&self, number: u64, lines: &LineQueue) -> Option<u64> {
         let kept = self.kept();
         let task = kept.tasks.get(&number)?;
         let event = lines.take()?;
@@ -329,8 +329,8 @@ impl Tasks {
 
 /// Waits for the end of a task, and ends it on a stop request or when its lifetime has expired.
 async fn watch(
-    tasks: Weak<Tasks>,
-    job: Weak<Job>,
+    tasks: Weak<ShellTasks>,
+    job: Weak<CommandJob>,
     (kind, number): (TaskKind, u64),
     stop: CancellationToken,
     lifetime: Duration,
@@ -339,17 +339,17 @@ async fn watch(
     let Some(mut gone) = job.upgrade().map(|job| job.stages()) else {
         return;
     };
-    let over = |stage: &Stage| matches!(stage, Stage::Gone(_));
-    let ended = |stage: &Stage| match stage {
-        Stage::Running => false,
+    let over = |stage: &JobStage| matches!(stage, JobStage::Gone(_));
+    let ended = |stage: &JobStage| match stage {
+        JobStage::Running => false,
         // Processes that a monitor's command leaves running are not part of the monitor.
-        Stage::Exited(_) => kind == TaskKind::Monitor,
-        Stage::Gone(_) => true,
+        JobStage::Exited(_) => kind == TaskKind::Monitor,
+        JobStage::Gone(_) => true,
     };
     let cause = tokio::select! {
         _ = gone.wait_for(ended) => None,
-        () = stop.cancelled() => Some(Cause::Stopped),
-        () = sleep(lifetime) => Some(Cause::TimedOut(lifetime)),
+        () = stop.cancelled() => Some(KillCause::Stopped),
+        () = sleep(lifetime) => Some(KillCause::TimedOut(lifetime)),
     };
     if let Some(cause) = cause {
         if let Some(job) = job.upgrade() {
@@ -373,11 +373,11 @@ async fn watch(
 
 /// Reports the lines of a monitor; lines that arrive together form one event. Ends a monitor with
 /// too many events.
-async fn pass_on(tasks: Weak<Tasks>, job: Weak<Job>, number: u64, lines: Lines) {
+async fn pass_on(tasks: Weak<ShellTasks>, job: Weak<CommandJob>, number: u64, lines: LineQueue) {
     let Some(mut gone) = job.upgrade().map(|job| job.stages()) else {
         return;
     };
-    let over = |stage: &Stage| matches!(stage, Stage::Gone(_));
+    let over = |stage: &JobStage| matches!(stage, JobStage::Gone(_));
     let mut rate = EventRate::default();
     loop {
         tokio::select! {
@@ -394,7 +394,7 @@ async fn pass_on(tasks: Weak<Tasks>, job: Weak<Job>, number: u64, lines: Lines) 
             continue;
         };
         if let Some(why) = rate.note(Instant::now(), bytes) {
-            job.kill(Cause::Chatter(why), STOP_GRACE);
+            job.kill(KillCause::Chatter(why), STOP_GRACE);
             return;
         }
     }
@@ -402,7 +402,7 @@ async fn pass_on(tasks: Weak<Tasks>, job: Weak<Job>, number: u64, lines: Lines) 
 
 /// The reason why a task could not be stopped.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum StopTaskError {
     /// No task has this id.
     Unknown,
     /// The task has already ended.
@@ -492,13 +492,13 @@ impl ShellTask {
     }
 
     fn is_running(&self) -> bool {
-        !matches!(self.job.stage(), Stage::Gone(_))
+        !matches!(self.job.stage(), JobStage::Gone(_))
     }
 
     fn info(&self, number: u64) -> TaskInfo {
         let ended = match self.job.stage() {
-            Stage::Gone(ended) => Some(ended),
-            Stage::Running | Stage::Exited(_) => None,
+            JobStage::Gone(ended) => Some(ended),
+            JobStage::Running | JobStage::Exited(_) => None,
         };
         let cause = self.job.cause();
         let (status, exit_code, words) = match &ended {
@@ -522,7 +522,7 @@ impl ShellTask {
     }
 }
 
-fn status(ended: &CommandEnd, cause: Option<Cause>) -> (TaskStatus, Option<i32>) {
+fn status(ended: &CommandEnd, cause: Option<KillCause>) -> (TaskStatus, Option<i32>) {
     if ended.exceeded.is_some() {
         return (TaskStatus::Killed, None);
     }
@@ -535,17 +535,17 @@ fn status(ended: &CommandEnd, cause: Option<Cause>) -> (TaskStatus, Option<i32>)
     }
 }
 
-fn words_of(ended: &CommandEnd, cause: Option<Cause>) -> String {
+fn words_of(ended: &CommandEnd, cause: Option<KillCause>) -> String {
     if let Some(exceeded) = ended.exceeded {
         return format!("stopped: {exceeded}");
     }
     match (cause, ended.how) {
-        (Some(Cause::Stopped | Cause::Interrupted | Cause::Leftover), _) => "stopped".to_owned(),
-        (Some(Cause::TimedOut(after)), _) => {
+        (Some(KillCause::Stopped | KillCause::Interrupted | KillCause::Leftover), _) => "stopped".to_owned(),
+        (Some(KillCause::TimedOut(after)), _) => {
             format!("stopped: it ran longer than {}", limits::format(after))
         }
-        (Some(Cause::Chatter(why)), _) => format!("stopped: {why}"),
-        (Some(Cause::Flood), _) => "stopped: it wrote more than 5 GB".to_owned(),
+        (Some(KillCause::Chatter(why)), _) => format!("stopped: {why}"),
+        (Some(KillCause::Flood), _) => "stopped: it wrote more than 5 GB".to_owned(),
         (None, ExitKind::Exited(code)) => format!("exit code {code}"),
         (None, ExitKind::Killed(signal)) => format!("killed by signal {signal}"),
         (None, ExitKind::Lost) => "it is not known how it ended".to_owned(),

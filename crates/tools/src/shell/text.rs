@@ -11,12 +11,12 @@ use vte::{Params, Parser, Perform};
 
 /// A converter from bytes to text.
 #[derive(Default)]
-pub(crate) struct Text {
+pub(crate) struct TerminalText {
     /// The first bytes of an incomplete character.
     begun: Vec<u8>,
     parser: Parser,
     screen: Screen,
-    seen: Seen,
+    seen: ByteStats,
 }
 
 /// The content of a whole output.
@@ -37,7 +37,7 @@ pub(crate) enum ShownOutput {
 
 /// Counts of the bytes seen, by kind.
 #[derive(Default)]
-struct Seen {
+struct ByteStats {
     all: u64,
     zeros: u64,
     undecodable: u64,
@@ -45,7 +45,7 @@ struct Seen {
     odd: u64,
 }
 
-impl Text {
+impl TerminalText {
     /// Adds bytes, which may be split anywhere.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.seen.all += bytes.len() as u64;
@@ -87,7 +87,7 @@ impl Text {
 
     /// Returns whether the output so far looks like binary data.
     pub(crate) fn is_binary(&self) -> bool {
-        let Seen {
+        let ByteStats {
             all,
             zeros,
             undecodable,

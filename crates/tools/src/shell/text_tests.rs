@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn shown(bytes: &[u8]) -> ShownOutput {
-    let mut text = Text::default();
+    let mut text = TerminalText::default();
     text.push(bytes);
     text.finish()
 }
@@ -105,7 +105,7 @@ fn a_picture_printed_as_data_uri_is_a_picture() {
 
 #[test]
 fn lines_can_be_taken_while_they_come() {
-    let mut output = Text::default();
+    let mut output = TerminalText::default();
     output.push(b"one\ntwo\nPass");
     assert_eq!(output.take(), "one\ntwo\n");
     output.push(b"word: ");
@@ -144,7 +144,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn no_control_character_gets_through(given in bytes()) {
-        let mut output = Text::default();
+        let mut output = TerminalText::default();
         output.push(&given);
         let mut all = output.take();
         all.push_str(output.unfinished());
@@ -163,14 +163,14 @@ proptest! {
     ) {
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(given.len() + 1)).collect();
         cuts.sort_unstable();
-        let mut output = Text::default();
+        let mut output = TerminalText::default();
         let mut from = 0;
         for cut in cuts.into_iter().chain([given.len()]) {
             output.push(&given[from..cut]);
             from = cut;
         }
         prop_assert_eq!(output.finish(), shown(&given));
-        let mut output = Text::default();
+        let mut output = TerminalText::default();
         for byte in &given {
             output.push(&[*byte]);
         }

@@ -11,9 +11,9 @@ use haft_contract::Confinement;
 
 /// The folders that were created, parents first.
 #[derive(Debug, Default)]
-pub(crate) struct MadeCaches(Mutex<Vec<PathBuf>>);
+pub(crate) struct CreatedCaches(Mutex<Vec<PathBuf>>);
 
-impl MadeCaches {
+impl CreatedCaches {
     /// Creates the caches that an unconfined tool would create itself. If that fails for one, the
     /// tool reports it.
     pub(crate) fn make(&self, confinement: &Confinement) {
@@ -45,7 +45,7 @@ impl MadeCaches {
     }
 }
 
-impl Drop for MadeCaches {
+impl Drop for CreatedCaches {
     fn drop(&mut self) {
         self.remove_empty();
     }
@@ -66,7 +66,7 @@ mod tests {
             caches: Arc::from([at(".cache/pip"), at(".npm/_cacache"), at("go/pkg/mod")]),
             ..Confinement::default()
         };
-        let made = MadeCaches::default();
+        let made = CreatedCaches::default();
         made.make(&confinement);
         made.make(&confinement);
         assert!(confinement.caches.iter().all(|cache| cache.is_dir()));

@@ -55,7 +55,7 @@ fn clipped(line: &str) -> String {
     clipped
 }
 
-struct HostQuestion {
+struct PromptPattern {
     words: Regex,
     advice: &'static str,
     /// The pattern is so clear that it applies even if a line end follows.
@@ -65,7 +65,7 @@ struct HostQuestion {
 /// A pattern, its advice, and whether it applies even if a line end follows.
 type Row = (&'static str, &'static str, bool);
 
-fn compiled(rows: &[Row]) -> Vec<HostQuestion> {
+fn compiled(rows: &[Row]) -> Vec<PromptPattern> {
     let built = |pattern: &str| {
         RegexBuilder::new(pattern)
             .case_insensitive(true)
@@ -73,7 +73,7 @@ fn compiled(rows: &[Row]) -> Vec<HostQuestion> {
             .ok()
     };
     let question = |(pattern, advice, even_if_ended): &Row| {
-        Some(HostQuestion {
+        Some(PromptPattern {
             words: built(pattern)?,
             advice,
             even_if_ended: *even_if_ended,
@@ -98,7 +98,7 @@ const PAGER: &str = "Switch its pager off (`--no-pager`) or pipe it: `COMMAND | 
 const TERMINAL: &str = "Run it again without asking for a terminal (`docker run -i` without `-t`).";
 
 /// Patterns for the last line. The first one that matches provides the advice.
-static QUESTIONS: LazyLock<Vec<HostQuestion>> = LazyLock::new(|| compiled(ASKED));
+static QUESTIONS: LazyLock<Vec<PromptPattern>> = LazyLock::new(|| compiled(ASKED));
 
 const ASKED: &[Row] = &[
     (r"^\[sudo\] .*:$", SUDO, false),
@@ -156,7 +156,7 @@ const ASKED: &[Row] = &[
 ];
 
 /// Patterns for any of the last lines.
-static SIGNS: LazyLock<Vec<HostQuestion>> = LazyLock::new(|| compiled(SAID));
+static SIGNS: LazyLock<Vec<PromptPattern>> = LazyLock::new(|| compiled(SAID));
 
 const SAID: &[Row] = &[
     (

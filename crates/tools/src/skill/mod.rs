@@ -3,5 +3,5 @@
 mod skill_service;
 mod tool;
 
-pub use skill_service::{Caller, Invoked, SkillBook, SkillEffects};
+pub use skill_service::{SkillCaller, InvokedSkill, SkillService, SkillEffects};
 pub(crate) use tool::Skill;

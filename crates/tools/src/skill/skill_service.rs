@@ -23,7 +23,7 @@ const MOST_MENTIONS: usize = 20;
 
 /// The skills of a session, as a service for `Skill` and for front ends that parse user input.
 #[derive(Debug, Clone)]
-pub struct SkillBook {
+pub struct SkillService {
     /// The skills.
     pub skills: Arc<Skills>,
     /// Whether the directory is trusted, so that the permissions in the project's skills apply.
@@ -60,7 +60,7 @@ impl fmt::Debug for SkillEffects {
 
 /// The caller of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caller {
+pub enum SkillCaller {
     /// The model, with the tool.
     Model,
     /// The user, with `/name`.
@@ -69,7 +69,7 @@ pub enum Caller {
 
 /// A skill that was called.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Invoked {
+pub struct InvokedSkill {
     /// The skill as it is on disk now.
     pub skill: Skill,
     /// Its rendered text.
@@ -89,7 +89,7 @@ pub struct Invoked {
     pub hooks: HookVerdict,
 }
 
-impl Invoked {
+impl InvokedSkill {
     /// Returns the changes to the session while the skill is active.
     pub fn patches(&self) -> Vec<ContextPatch> {
         let rules = |list, rules: &[String]| {
@@ -107,7 +107,7 @@ impl Invoked {
     }
 }
 
-impl SkillBook {
+impl SkillService {
     /// Sets the id of a new conversation.
     pub fn set_session(&self, id: &str) {
         let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
@@ -126,7 +126,7 @@ impl SkillBook {
 
     /// Returns the skill, if this caller may call it. The error is the reason why not, with
     /// suggestions.
-    pub fn find(&self, name: &str, caller: Caller) -> Result<Arc<Skill>, String> {
+    pub fn find(&self, name: &str, caller: SkillCaller) -> Result<Arc<Skill>, String> {
         let name = name.trim().trim_start_matches('/');
         let Some(skill) = self.skills.get(name) else {
             let near = self.skills.similar_names(name);
@@ -142,11 +142,11 @@ impl SkillBook {
             ));
         }
         match caller {
-            Caller::Model if !skill.model_invocable => Err(format!(
+            SkillCaller::Model if !skill.model_invocable => Err(format!(
                 "The skill {name:?} can be called by a person only (disable-model-invocation): they \
                  type /{name}."
             )),
-            Caller::Person if !skill.user_invocable => Err(format!(
+            SkillCaller::Person if !skill.user_invocable => Err(format!(
                 "The skill {name:?} can be called by the model only (user-invocable: false)."
             )),
             _ => Ok(skill),
@@ -160,10 +160,10 @@ impl SkillBook {
         &self,
         name: &str,
         arguments: &str,
-        caller: Caller,
+        caller: SkillCaller,
         aside: &NestedCalls,
         cancel: &CancellationToken,
-    ) -> Result<Invoked, String> {
+    ) -> Result<InvokedSkill, String> {
         let (skill, body) = self.find(name, caller)?.reload()?;
         let trusted = match skill.origin {
             ExtensionOrigin::Project => {
@@ -248,7 +248,7 @@ impl SkillBook {
         {
             warnings.extend(register(&skill));
         }
-        Ok(Invoked {
+        Ok(InvokedSkill {
             model,
             warnings,
             skill,

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Content, Effects, InjectedMessage, LaunchOutcome,
-    LaunchRequest, Permission, Profile, Role, RuleMatch, ServiceNeed, Services, Subagents, Tool,
+    Access, CallContext, Card, CardSection, CheckOutcome, Content, Effects, InjectedMessage, LaunchOutcome,
+    LaunchRequest, ToolPermission, Profile, Role, RuleMatch, ServiceNeed, Services, Subagents, Tool,
     ToolError, ToolOutput, ToolRole,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Caller, Invoked, SkillBook};
+use super::{SkillCaller, InvokedSkill, SkillService};
 
 /// Long, because a subagent may run the skill.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -53,13 +53,13 @@ impl Tool for Skill {
                 otherwise: "",
             },
             role: Some(ToolRole::LoadsSkills),
-            needs: const { &[ServiceNeed::service::<SkillBook>()] },
+            needs: const { &[ServiceNeed::service::<SkillService>()] },
             ..Profile::default()
         }
     }
 
     fn for_session(&self, services: &Services) -> Option<Self> {
-        let book = services.get::<SkillBook>().ok()?;
+        let book = services.get::<SkillService>().ok()?;
         Some(Self {
             is_idle: !book.has_any(),
         })
@@ -85,19 +85,19 @@ impl Tool for Skill {
         Effects::EXCLUSIVE
     }
 
-    fn permission(&self, input: &Input, cx: &CallContext) -> Permission {
-        let book = cx.services.get::<SkillBook>();
-        let found = book.map(|book| book.find(&input.skill, Caller::Model));
+    fn permission(&self, input: &Input, cx: &CallContext) -> ToolPermission {
+        let book = cx.services.get::<SkillService>();
+        let found = book.map(|book| book.find(&input.skill, SkillCaller::Model));
         match found {
             // The skill consists only of text.
-            Ok(Ok(skill)) if skill.is_plain() => Permission::Allow,
-            _ => Permission::ByEffects,
+            Ok(Ok(skill)) if skill.is_plain() => ToolPermission::Allow,
+            _ => ToolPermission::ByEffects,
         }
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        let book = cx.services.get::<SkillBook>()?;
-        let found = book.find(&input.skill, Caller::Model);
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
+        let book = cx.services.get::<SkillService>()?;
+        let found = book.find(&input.skill, SkillCaller::Model);
         let skill = found.map_err(ToolError::Refused)?;
         if skill.fork.is_some() {
             let Ok(subagents) = cx.services.get::<Subagents>() else {
@@ -110,17 +110,17 @@ impl Tool for Skill {
             };
             subagents.0.check(&launch(&skill, String::new()))?;
         }
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let book = cx.services.get::<SkillBook>()?;
+        let book = cx.services.get::<SkillService>()?;
         let arguments = input.args.as_deref().unwrap_or_default();
         let invoked = book
             .invoke(
                 &input.skill,
                 arguments,
-                Caller::Model,
+                SkillCaller::Model,
                 &cx.nested,
                 &cx.cancel,
             )
@@ -180,7 +180,7 @@ impl Tool for Skill {
             .map(|text| text.lines().count())
             .sum();
         let card = self.render_use(input)?;
-        Some(card.with(CardPiece::Muted(crate::words::counted(
+        Some(card.with(CardSection::Muted(crate::words::counted(
             lines as u64,
             "line",
         ))))
@@ -202,7 +202,7 @@ fn launch(skill: &haft_extensions::Skill, prompt: String) -> LaunchRequest {
 }
 
 /// Runs a skill in a subagent, whose final message is the result.
-async fn fork(invoked: Invoked, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+async fn fork(invoked: InvokedSkill, cx: &CallContext) -> Result<ToolOutput, ToolError> {
     let subagents = cx.services.get::<Subagents>()?;
     let name = &invoked.skill.name;
     let launched = subagents

@@ -3,12 +3,12 @@
 //! Rules check the host in the written text; the connection goes to the host that the URL parser
 //! finds. Both are compared here, before any rule is checked.
 
-use haft_sandbox::network::{Host, Special};
+use haft_sandbox::network::{Host, SpecialAddress};
 use url::Url;
 
 /// An address that can be fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PageAddress {
+pub(crate) struct PageUrl {
     /// Without a fragment, and with the normalized host.
     pub(crate) url: Url,
     pub(crate) host: Host,
@@ -17,7 +17,7 @@ pub(crate) struct PageAddress {
 
 const LONGEST: usize = 4_000;
 
-impl PageAddress {
+impl PageUrl {
     /// Reads an address that a model wrote. The error says what to write instead.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let text = text.trim();
@@ -100,10 +100,10 @@ impl PageAddress {
     }
 
     /// Returns the kind of a non-public address, if this is one or names this machine.
-    pub(crate) fn special(&self) -> Option<Special> {
+    pub(crate) fn special(&self) -> Option<SpecialAddress> {
         match self.host.address() {
-            Some(address) => Special::of(address),
-            None => self.is_localhost().then_some(Special::Loopback),
+            Some(address) => SpecialAddress::of(address),
+            None => self.is_localhost().then_some(SpecialAddress::Loopback),
         }
     }
 
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<String, String> {
-        PageAddress::read(text).map(|address| address.upgraded().url.to_string())
+        PageUrl::read(text).map(|address| address.upgraded().url.to_string())
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_page_may_point_to_itself_only_in_ways_that_can_be_read() {
-        let page = PageAddress::read("https://example.com/a/b").unwrap();
+        let page = PageUrl::read("https://example.com/a/b").unwrap();
         let cases = [
             ("/c", Some(("https://example.com/c", true))),
             ("c?d", Some(("https://example.com/a/c?d", true))),
@@ -265,14 +265,14 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_is_too_odd(text in ".*") {
-            let _ = PageAddress::read(&text);
-            let _ = PageAddress::read(&format!("https://{text}"));
+            let _ = PageUrl::read(&text);
+            let _ = PageUrl::read(&format!("https://{text}"));
         }
 
         /// What rules judge is what is connected to.
         #[test]
         fn the_host_that_is_read_is_the_host_that_is_written(text in "https?://[a-z0-9.@:\\\\/#?\\[\\]%-]{1,30}") {
-            if let Ok(address) = PageAddress::read(&text) {
+            if let Ok(address) = PageUrl::read(&text) {
                 let written = written_host(&text).to_ascii_lowercase();
                 let written = written.strip_suffix('.').unwrap_or(&written);
                 let host = address.host.to_string();

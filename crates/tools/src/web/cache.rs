@@ -16,10 +16,10 @@ const MOST_BYTES: usize = 32 << 20;
 
 pub(super) struct PageCache {
     lasts: Duration,
-    pages: Mutex<VecDeque<KeptPage>>,
+    pages: Mutex<VecDeque<CachedPage>>,
 }
 
-struct KeptPage {
+struct CachedPage {
     url: String,
     since: Instant,
     page: Arc<Page>,
@@ -44,12 +44,12 @@ impl PageCache {
     pub(super) fn keep(&self, url: &str, page: &Arc<Page>) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.retain(|kept| kept.url != url);
-        pages.push_back(KeptPage {
+        pages.push_back(CachedPage {
             url: url.to_owned(),
             since: Instant::now(),
             page: Arc::clone(page),
         });
-        let bytes = |pages: &VecDeque<KeptPage>| -> usize {
+        let bytes = |pages: &VecDeque<CachedPage>| -> usize {
             pages.iter().map(|kept| kept.page.weight()).sum()
         };
         while pages.len() > MOST_PAGES || (pages.len() > 1 && bytes(&pages) > MOST_BYTES) {

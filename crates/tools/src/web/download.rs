@@ -8,15 +8,15 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, Card, FetchWeb, HostGlob,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, Card, WebFetcher, HostGlob,
     HostLists, HostVerdict, HttpResponse, PermissionMode, Tool, ToolError, ToolUse, WebRequest,
 };
 use haft_sandbox::network::{
-    AllowedAddresses, Host, HostPattern, HostRules, Special, addresses_of,
+    AllowedAddresses, Host, HostPattern, HostRules, SpecialAddress, addresses_of,
 };
 use tokio::time::{Instant, timeout_at};
 
-use super::{WebFetch, WebSession, address::PageAddress};
+use super::{WebFetch, WebSession, address::PageUrl};
 
 /// The maximum number of redirects.
 const MOST_HOPS: usize = 10;
@@ -24,7 +24,7 @@ const MOST_HOPS: usize = 10;
 const RESOLVING: Duration = Duration::from_secs(10);
 
 /// The result of a download.
-pub(super) enum Fetched {
+pub(super) enum FetchOutcome {
     Answer(Download),
     /// The page is on another host, which was not approved.
     Redirect {
@@ -36,7 +36,7 @@ pub(super) enum Fetched {
 /// A complete response.
 pub(super) struct Download {
     /// The address after all redirects.
-    pub(super) address: PageAddress,
+    pub(super) address: PageUrl,
     pub(super) status: u16,
     pub(super) media_type: String,
     pub(super) bytes: Vec<u8>,
@@ -44,7 +44,7 @@ pub(super) struct Download {
 
 /// Downloads pages, within the addresses that are allowed.
 pub(super) struct Downloader<'a> {
-    pub(super) client: &'a dyn FetchWeb,
+    pub(super) client: &'a dyn WebFetcher,
     pub(super) web: &'a WebSession,
     pub(super) cx: &'a CallContext,
     /// The call, for the question whether a non-public address is allowed.
@@ -53,7 +53,7 @@ pub(super) struct Downloader<'a> {
 
 impl Downloader<'_> {
     /// Downloads a page. The time limit counts only while waiting for the network.
-    pub(super) async fn download(&self, start: PageAddress) -> Result<Fetched, ToolError> {
+    pub(super) async fn download(&self, start: PageUrl) -> Result<FetchOutcome, ToolError> {
         let mut left = self.web.limits.whole;
         let mut known = HashMap::new();
         let mut address = start.upgraded();
@@ -81,7 +81,7 @@ impl Downloader<'_> {
                 let to = to.upgraded();
                 if !self.follows(&address, &to)? {
                     let to = to.url.to_string();
-                    return Ok(Fetched::Redirect { status, to });
+                    return Ok(FetchOutcome::Redirect { status, to });
                 }
                 address = to;
                 left = left.saturating_sub(began.elapsed());
@@ -89,7 +89,7 @@ impl Downloader<'_> {
             }
             let bytes = self.body(&address, &mut response, deadline).await?;
             let media_type = response.header("content-type").unwrap_or_default();
-            return Ok(Fetched::Answer(Download {
+            return Ok(FetchOutcome::Answer(Download {
                 status,
                 media_type: media_type.to_owned(),
                 bytes,
@@ -110,7 +110,7 @@ impl Downloader<'_> {
 
     async fn get(
         &self,
-        address: &PageAddress,
+        address: &PageUrl,
         addresses: Vec<IpAddr>,
         deadline: Instant,
     ) -> Result<HttpResponse, ToolError> {
@@ -138,7 +138,7 @@ impl Downloader<'_> {
 
     async fn body(
         &self,
-        address: &PageAddress,
+        address: &PageUrl,
         response: &mut HttpResponse,
         deadline: Instant,
     ) -> Result<Vec<u8>, ToolError> {
@@ -182,7 +182,7 @@ impl Downloader<'_> {
         }
     }
 
-    fn late(&self, address: &PageAddress, what: &str) -> ToolError {
+    fn late(&self, address: &PageUrl, what: &str) -> ToolError {
         ToolError::Failed(format!(
             "{} {what} within {} s. Try again later, or use another source.",
             address.url,
@@ -192,7 +192,7 @@ impl Downloader<'_> {
 
     /// Tests whether a redirect is followed: only to the same host (ignoring `www.`), and only if
     /// the rules require no new decision for it.
-    fn follows(&self, from: &PageAddress, to: &PageAddress) -> Result<bool, ToolError> {
+    fn follows(&self, from: &PageUrl, to: &PageUrl) -> Result<bool, ToolError> {
         if from.host == to.host {
             return Ok(true);
         }
@@ -200,7 +200,7 @@ impl Downloader<'_> {
             return Ok(false);
         }
         let hosts = &self.cx.permissions.hosts;
-        let judge = |at: &PageAddress| hosts.evaluate(&at.host_in_rules(), at.port);
+        let judge = |at: &PageUrl| hosts.evaluate(&at.host_in_rules(), at.port);
         Ok(match (judge(from), judge(to)) {
             (_, HostVerdict::Denied) => {
                 return Err(ToolError::Failed(format!(
@@ -214,7 +214,7 @@ impl Downloader<'_> {
     }
 
     /// Resolves a host to all its addresses, each of which was checked.
-    async fn addresses(&self, address: &PageAddress) -> Result<Vec<IpAddr>, ToolError> {
+    async fn addresses(&self, address: &PageUrl) -> Result<Vec<IpAddr>, ToolError> {
         let deadline = Instant::now() + RESOLVING;
         let host = &address.host;
         let found = addresses_of(host, &*self.web.resolver, deadline).await;
@@ -255,7 +255,7 @@ impl Downloader<'_> {
 
     /// Returns the addresses that are explicitly allowed: those in rules, and one that the URL
     /// itself contains, because whoever approved the URL saw it.
-    fn reach(&self, address: &PageAddress) -> AllowedAddresses {
+    fn reach(&self, address: &PageUrl) -> AllowedAddresses {
         let rules = host_rules(&self.cx.permissions.hosts.lists());
         let mut reach = rules
             .reach(&address.host, address.port)
@@ -270,12 +270,12 @@ impl Downloader<'_> {
 
     /// Asks the user about a name that resolves to a non-public address. `None`: nobody can be
     /// asked.
-    async fn may_reach(&self, address: &PageAddress, found: &[IpAddr]) -> Option<bool> {
+    async fn may_reach(&self, address: &PageUrl, found: &[IpAddr]) -> Option<bool> {
         let cx = self.cx;
         if cx.permissions.mode == PermissionMode::DontAsk {
             return None;
         }
-        let special = found.iter().find_map(|one| Some((one, Special::of(*one)?)));
+        let special = found.iter().find_map(|one| Some((one, SpecialAddress::of(*one)?)));
         let (at, special) = special?;
         let host = &address.host;
         let question = ApprovalRequest {

@@ -6,18 +6,18 @@
 use std::{fmt::Write, sync::Arc, time::Instant};
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Content, Effects, FetchWeb, PermissionMode,
+    Access, CallContext, Card, CardSection, CheckOutcome, Content, Effects, WebFetcher, PermissionMode,
     Profile, RuleMatch, ServiceNeed, SmallModel, Tool, ToolError, ToolOutput, ToolUse,
 };
-use haft_sandbox::network::Special;
+use haft_sandbox::network::SpecialAddress;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
     WebSession,
-    address::PageAddress,
-    download::{Downloader, Fetched, is_named},
+    address::PageUrl,
+    download::{Downloader, FetchOutcome, is_named},
     marked::{strip_invisible, mark_untrusted},
     page::{self, Page, PageBody},
 };
@@ -29,7 +29,7 @@ const PART: usize = 40_000;
 /// The maximum number of characters of an error page.
 const EXCERPT: usize = 2_000;
 
-const NEEDS: [ServiceNeed; 1] = [ServiceNeed::service::<Arc<dyn FetchWeb>>()];
+const NEEDS: [ServiceNeed; 1] = [ServiceNeed::service::<Arc<dyn WebFetcher>>()];
 
 const MARK: &str = "web_page";
 
@@ -86,13 +86,13 @@ impl Tool for WebFetch {
         Effects::NONE
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
-        let address = PageAddress::read(&input.url).map_err(ToolError::Refused)?;
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
+        let address = PageUrl::read(&input.url).map_err(ToolError::Refused)?;
         let Some(special) = address.special() else {
-            return Ok(Check::Pass);
+            return Ok(CheckOutcome::Pass);
         };
         let is = format!("{} is {special}", address.host);
-        if matches!(special, Special::Unspecified | Special::Multicast) {
+        if matches!(special, SpecialAddress::Unspecified | SpecialAddress::Multicast) {
             return Err(ToolError::Refused(format!("{is}. No rule allows that")));
         }
         // A rule for all hosts is not meant to include this machine.
@@ -100,16 +100,16 @@ impl Tool for WebFetch {
         let is_named = is_named(&lists, &address.host, address.port);
         let is_free = cx.permissions.mode == PermissionMode::BypassPermissions;
         Ok(match is_named || is_free {
-            true => Check::Pass,
-            false => Check::Ask(is),
+            true => CheckOutcome::Pass,
+            false => CheckOutcome::Ask(is),
         })
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let began = Instant::now();
-        let address = PageAddress::read(&input.url).map_err(ToolError::Refused)?;
+        let address = PageUrl::read(&input.url).map_err(ToolError::Refused)?;
         let web = cx.services.get::<WebSession>()?;
-        let client = cx.services.get::<Arc<dyn FetchWeb>>()?;
+        let client = cx.services.get::<Arc<dyn WebFetcher>>()?;
         let key = address.clone().upgraded().url.to_string();
         let page = match web.cache.find(&key) {
             Some(page) => page,
@@ -121,8 +121,8 @@ impl Tool for WebFetch {
                     asked: asked(input, cx),
                 };
                 match downloader.download(address).await? {
-                    Fetched::Redirect { status, to } => return Ok(moved(input, status, &to, began)),
-                    Fetched::Answer(download) => {
+                    FetchOutcome::Redirect { status, to } => return Ok(moved(input, status, &to, began)),
+                    FetchOutcome::Answer(download) => {
                         let page = Arc::new(page::read(download, &web, cx).await?);
                         if (200..300).contains(&page.code) {
                             web.cache.keep(&key, &page);
@@ -132,7 +132,7 @@ impl Tool for WebFetch {
                 }
             }
         };
-        let answer = Answer { input, page: &page };
+        let answer = PageAnswer { input, page: &page };
         let output = match page.code {
             400.. => answer.failed(),
             _ => answer.of(cx).await,
@@ -146,7 +146,7 @@ impl Tool for WebFetch {
             let _ = write!(subject, " from character {offset}");
         }
         let card = Card::new(Self::NAME, subject);
-        Some(card.with(CardPiece::Muted(strip_invisible(&input.prompt))))
+        Some(card.with(CardSection::Muted(strip_invisible(&input.prompt))))
     }
 
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {
@@ -188,12 +188,12 @@ fn moved(input: &Input, status: u16, to: &str, began: Instant) -> ToolOutput {
 }
 
 /// The answer about a page.
-struct Answer<'a> {
+struct PageAnswer<'a> {
     input: &'a Input,
     page: &'a Page,
 }
 
-impl Answer<'_> {
+impl PageAnswer<'_> {
     async fn of(&self, cx: &CallContext) -> ToolOutput {
         let source = &self.page.url;
         let (text, is_markdown) = match &self.page.body {

@@ -14,7 +14,7 @@ use htmd::{
 };
 use url::Url;
 
-use super::tame::{TamePage, sanitize};
+use super::tame::{SanitizedHtml, sanitize};
 
 /// Shorter main content is ignored…
 const LEAST_CONTENT: usize = 250;
@@ -74,7 +74,7 @@ fn threads() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-fn small(page: &TamePage) -> (String, bool) {
+fn small(page: &SanitizedHtml) -> (String, bool) {
     match main_content(page) {
         Some(content) => (tidy(&markdown(&content)), true),
         None => (tidy(&markdown(&page.html)), false),
@@ -82,7 +82,7 @@ fn small(page: &TamePage) -> (String, bool) {
 }
 
 /// Converts a large page in parts, in several threads.
-fn large(page: &TamePage, threads: usize) -> Option<(String, bool)> {
+fn large(page: &SanitizedHtml, threads: usize) -> Option<(String, bool)> {
     let is_enough = |main: &Range<usize>| main.len() >= page.html.len() / LEAST_SHARE;
     let main = page.main.clone().filter(is_enough);
     let is_main = main.is_some();
@@ -107,7 +107,7 @@ fn large(page: &TamePage, threads: usize) -> Option<(String, bool)> {
 }
 
 /// Splits the shown range of a page at its cut positions.
-fn parts(page: &TamePage, shown: Range<usize>) -> Vec<&str> {
+fn parts(page: &SanitizedHtml, shown: Range<usize>) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = shown.start;
     for cut in page.cuts.iter().copied() {
@@ -133,7 +133,7 @@ fn joined(parts: &[String]) -> String {
     some.collect::<Vec<&str>>().join("\n\n")
 }
 
-fn main_content(page: &TamePage) -> Option<String> {
+fn main_content(page: &SanitizedHtml) -> Option<String> {
     let config = Config {
         // Classes contain the languages of code.
         keep_classes: true,

@@ -24,7 +24,7 @@ mod tags;
 mod tame;
 
 #[cfg(feature = "browser")]
-pub(crate) use address::PageAddress;
+pub(crate) use address::PageUrl;
 #[cfg(feature = "browser")]
 pub(crate) use download::{host_rules, is_named};
 pub(crate) use fetch::WebFetch;

@@ -6,8 +6,8 @@
 use std::{fmt::Write, time::Instant};
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, Profile, RuleMatch, ServiceNeed, Tool, ToolError,
-    ToolOutput, ToolUse, WebHits, WebQuery, WebSearcher,
+    Access, CallContext, Card, CheckOutcome, Effects, Profile, RuleMatch, ServiceNeed, Tool, ToolError,
+    ToolOutput, ToolUse, WebSearchResults, WebQuery, WebSearcher,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -69,7 +69,7 @@ impl Tool for WebSearch {
         Effects::NONE
     }
 
-    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<CheckOutcome, ToolError> {
         let length = input.query.trim().chars().count();
         if !(2..=LONGEST_QUERY).contains(&length) {
             return Err(ToolError::Refused(format!(
@@ -88,7 +88,7 @@ impl Tool for WebSearch {
             Some(odd) => Err(ToolError::Refused(format!(
                 "{odd:?} is no domain; write a host such as example.com, without scheme"
             ))),
-            None => Ok(Check::Pass),
+            None => Ok(CheckOutcome::Pass),
         }
     }
 
@@ -188,7 +188,7 @@ async fn by_tool(name: &str, query: &WebQuery, cx: &CallContext) -> Result<Strin
     }
 }
 
-fn answer(input: &Input, cx: &CallContext, found: WebHits, began: Instant) -> ToolOutput {
+fn answer(input: &Input, cx: &CallContext, found: WebSearchResults, began: Instant) -> ToolOutput {
     let mut lines = String::new();
     let mut content = Vec::new();
     for (number, hit) in found.hits.iter().take(MOST_HITS).enumerate() {

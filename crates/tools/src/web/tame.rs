@@ -24,7 +24,7 @@ const BETWEEN_CUTS: usize = 8 << 10;
 const LONGEST_VALUE: usize = 2_000;
 
 /// A sanitized page.
-pub(super) struct TamePage {
+pub(super) struct SanitizedHtml {
     pub(super) html: String,
     /// The number of bytes outside of tags.
     pub(super) text_bytes: usize,
@@ -43,12 +43,12 @@ const ATTRIBUTES: [&str; 17] = [
     "name", "property", "datetime", "role", "itemprop", "hidden",
 ];
 /// Sanitizes a page. Links are made absolute with its address.
-pub(super) fn sanitize(html: &str, base: Option<&Url>) -> TamePage {
+pub(super) fn sanitize(html: &str, base: Option<&Url>) -> SanitizedHtml {
     tame_as(html, base, html.len() > LARGE)
 }
 
-pub(super) fn tame_as(html: &str, base: Option<&Url>, is_large: bool) -> TamePage {
-    let mut tamer = Tamer {
+pub(super) fn tame_as(html: &str, base: Option<&Url>, is_large: bool) -> SanitizedHtml {
+    let mut tamer = HtmlSanitizer {
         rest: html,
         base,
         out: String::with_capacity(html.len()),
@@ -65,7 +65,7 @@ pub(super) fn tame_as(html: &str, base: Option<&Url>, is_large: bool) -> TamePag
     };
     while tamer.step() {}
     tamer.close_from(0);
-    TamePage {
+    SanitizedHtml {
         html: tamer.out,
         main: tamer.main,
         is_large: tamer.is_large,
@@ -75,7 +75,7 @@ pub(super) fn tame_as(html: &str, base: Option<&Url>, is_large: bool) -> TamePag
     }
 }
 
-struct Tamer<'a> {
+struct HtmlSanitizer<'a> {
     rest: &'a str,
     base: Option<&'a Url>,
     out: String,
@@ -103,7 +103,7 @@ struct OpenElement<'a> {
     start: usize,
 }
 
-impl<'a> Tamer<'a> {
+impl<'a> HtmlSanitizer<'a> {
     /// Processes the next text and the tag after it; false at the end.
     fn step(&mut self) -> bool {
         let at = memchr::memchr(b'<', self.rest.as_bytes()).unwrap_or(self.rest.len());

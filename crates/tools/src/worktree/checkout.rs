@@ -11,7 +11,7 @@ use haft_contract::CancellationToken;
 
 use super::{
     git::Git,
-    marker::{Held, MakingMarker, Marker},
+    marker::{MarkerLock, PendingWorktreeMarker, Marker},
 };
 
 /// The folder for worktrees in a checkout.
@@ -44,7 +44,7 @@ pub(super) struct GitWorktree {
     identity: (u64, u64),
     /// Whether this session created it, and may remove it.
     pub(super) is_ours: bool,
-    held: Option<Held>,
+    held: Option<MarkerLock>,
     /// The commit it was created from.
     base: Option<String>,
 }
@@ -208,7 +208,7 @@ impl Checkout {
                 "the branch {branch} exists already: take another name, or remove it with `git branch -D {branch}`"
             ));
         }
-        let making = MakingMarker::begin(&self.common, directory, session);
+        let making = PendingWorktreeMarker::begin(&self.common, directory, session);
         let making = making.inspect_err(|_| self.clear_place())?;
         // Whoever creates the directory owns the name: the cleanup below removes nothing that
         // belongs to others.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, Check, ContextPatch, Effects, Permission, Profile, RuleMatch,
+    Access, CallContext, Card, CheckOutcome, ContextPatch, Effects, ToolPermission, Profile, RuleMatch,
     ServiceNeed, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
@@ -56,7 +56,7 @@ impl Tool for EnterWorktree {
         Effects::EXCLUSIVE
     }
 
-    fn permission(&self, input: &Input, cx: &CallContext) -> Permission {
+    fn permission(&self, input: &Input, cx: &CallContext) -> ToolPermission {
         let is_inside = match &input.path {
             Some(path) => is_within(&cx.cwd.join(path), cx),
             // It is created in `.claude/worktrees` of the checkout. Without a checkout, only a hook
@@ -67,13 +67,13 @@ impl Tool for EnterWorktree {
             },
         };
         match is_inside {
-            true => Permission::Allow,
+            true => ToolPermission::Allow,
             // The session would get access to files that it could not change before.
-            false => Permission::ByEffects,
+            false => ToolPermission::ByEffects,
         }
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         let refused = |text: String| Err(ToolError::Refused(text));
         if input.name.is_some() && input.path.is_some() {
             return refused(
@@ -97,7 +97,7 @@ impl Tool for EnterWorktree {
                 current.copy.path().display()
             ));
         }
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_contract::{
-    Access, CallContext, Card, Check, ContextPatch, Effects, Permission, Profile, ServiceNeed,
+    Access, CallContext, Card, CheckOutcome, ContextPatch, Effects, ToolPermission, Profile, ServiceNeed,
     Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
@@ -62,15 +62,15 @@ impl Tool for ExitWorktree {
         Effects::EXCLUSIVE
     }
 
-    fn permission(&self, input: &Input, _: &CallContext) -> Permission {
+    fn permission(&self, input: &Input, _: &CallContext) -> ToolPermission {
         match input.discards() {
-            true => Permission::ByEffects,
+            true => ToolPermission::ByEffects,
             // Either no work is lost, or the call is refused.
-            false => Permission::Allow,
+            false => ToolPermission::Allow,
         }
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         let service = cx.services.get::<WorktreeService>()?;
         let current = service.current.lock().await;
         let Some(current) = &*current else {
@@ -79,10 +79,10 @@ impl Tool for ExitWorktree {
             ));
         };
         let WorktreeCopy::Git(worktree) = &current.copy else {
-            return Ok(Check::Pass);
+            return Ok(CheckOutcome::Pass);
         };
         if input.action == Action::Keep {
-            return Ok(Check::Pass);
+            return Ok(CheckOutcome::Pass);
         }
         if !worktree.is_ours {
             return Err(ToolError::Refused(format!(
@@ -91,14 +91,14 @@ impl Tool for ExitWorktree {
             )));
         }
         if input.discards() {
-            return Ok(Check::Pass);
+            return Ok(CheckOutcome::Pass);
         }
         let unsaved = worktree.unsaved(&cx.cancel).await;
         let unsaved = unsaved.map_err(|why| {
             ToolError::Refused(format!("Whether work would be lost is not known: {why}."))
         })?;
         match unsaved.is_none() {
-            true => Ok(Check::Pass),
+            true => Ok(CheckOutcome::Pass),
             false => Err(ToolError::Refused(format!(
                 "Not removed: {} would be lost. Commit and merge it, leave the worktree with `keep`, or ask the \
                  person whether to discard it (`discard_changes: true`).",

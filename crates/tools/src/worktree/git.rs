@@ -47,7 +47,7 @@ pub(super) struct Git {
 
 /// The output of git.
 #[derive(Debug)]
-pub(super) struct Printed {
+pub(super) struct GitOutput {
     pub(super) stdout: String,
     pub(super) stderr: String,
     pub(super) ok: bool,
@@ -129,7 +129,7 @@ impl Git {
         directory: &Path,
         arguments: &[impl AsRef<OsStr>],
         cancel: &CancellationToken,
-    ) -> Result<Printed, String> {
+    ) -> Result<GitOutput, String> {
         let mut command = Command::new("git");
         for (name, _) in std::env::vars_os() {
             // These variables could select another repository, or programs to run.
@@ -164,7 +164,7 @@ impl Git {
             let (stdout, stderr) = tokio::join!(printed(stdout), printed(stderr));
             let status = child.wait().await;
             let ok = status.is_ok_and(|status| status.success());
-            Printed { stdout, stderr, ok }
+            GitOutput { stdout, stderr, ok }
         };
         tokio::select! {
             done = tokio::time::timeout(LONGEST, work) => {

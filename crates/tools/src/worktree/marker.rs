@@ -36,11 +36,11 @@ pub(super) struct Marker {
 
 /// Holds the lock: the worktree is in use.
 #[derive(Debug)]
-pub(super) struct Held(#[expect(dead_code, reason = "the lock is held by its file")] File);
+pub(super) struct MarkerLock(#[expect(dead_code, reason = "the lock is held by its file")] File);
 
 impl Marker {
     /// Marks a worktree as this session's, and locks the marker.
-    pub(super) fn put(&self, folder: &Path) -> io::Result<Held> {
+    pub(super) fn put(&self, folder: &Path) -> io::Result<MarkerLock> {
         let mut file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -50,7 +50,7 @@ impl Marker {
             .open(folder.join(NAME))?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         file.write_all(serde_json::to_string(self)?.as_bytes())?;
-        Ok(Held(file))
+        Ok(MarkerLock(file))
     }
 
     /// Removes the marker: the worktree no longer belongs to a session.
@@ -62,12 +62,12 @@ impl Marker {
 /// Marks a worktree as being created. Without [`done`](Self::done), for example after the process
 /// was killed, the marker remains, and the next start finds it.
 #[derive(Debug)]
-pub(super) struct MakingMarker {
+pub(super) struct PendingWorktreeMarker {
     path: PathBuf,
     _lock: File,
 }
 
-impl MakingMarker {
+impl PendingWorktreeMarker {
     /// Marks a worktree as being created in the repository with this git directory; the error says
     /// why that fails.
     pub(super) fn begin(common: &Path, directory: &str, session: &str) -> Result<Self, String> {
@@ -104,7 +104,7 @@ impl MakingMarker {
 
 /// A worktree that a session created and did not clean up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftWorktree {
+pub struct OrphanedWorktree {
     /// The path of the worktree.
     pub path: PathBuf,
     /// Its branch.
@@ -117,7 +117,7 @@ pub struct LeftWorktree {
     pub half_made: Option<PathBuf>,
 }
 
-impl LeftWorktree {
+impl OrphanedWorktree {
     /// Returns a message for the user.
     pub fn notice(&self) -> String {
         let (main, path) = (quoted(&self.main), quoted(&self.path));
@@ -157,7 +157,7 @@ fn quoted(path: &Path) -> String {
 
 /// Finds worktrees of the repository around this directory that ended sessions left behind. This
 /// reads a few files, and runs nothing.
-pub fn orphaned_worktrees(cwd: &Path) -> Vec<LeftWorktree> {
+pub fn orphaned_worktrees(cwd: &Path) -> Vec<OrphanedWorktree> {
     let root = cwd.ancestors().find(|above| above.join(".git").exists());
     let Some(root) = root else {
         return Vec::new();
@@ -169,7 +169,7 @@ pub fn orphaned_worktrees(cwd: &Path) -> Vec<LeftWorktree> {
         let entries = fs::read_dir(folder).into_iter().flatten();
         entries.take(MOST).flatten().map(|entry| entry.path())
     };
-    let mut left: Vec<LeftWorktree> = in_folder(&git.join("worktrees"))
+    let mut left: Vec<OrphanedWorktree> = in_folder(&git.join("worktrees"))
         // Locked by the user, who wants to keep it.
         .filter(|folder| !folder.join("locked").exists())
         .filter_map(|folder| left_one(&folder, root))
@@ -181,10 +181,10 @@ pub fn orphaned_worktrees(cwd: &Path) -> Vec<LeftWorktree> {
 
 /// Returns a worktree that was not created completely. Its path comes from the marker's name,
 /// because the content of the marker cannot be trusted.
-fn half_made(marker: &Path, root: &Path) -> Option<LeftWorktree> {
+fn half_made(marker: &Path, root: &Path) -> Option<OrphanedWorktree> {
     let name = marker.file_name()?.to_str()?.strip_prefix(MAKING)?;
     let session = unlocked_text(marker)?;
-    (is_name(name) && is_name(&session)).then(|| LeftWorktree {
+    (is_name(name) && is_name(&session)).then(|| OrphanedWorktree {
         path: root.join(PLACE).join(name),
         branch: format!("worktree-{name}"),
         session,
@@ -216,14 +216,14 @@ fn unlocked_text(marker: &Path) -> Option<String> {
     Some(text)
 }
 
-fn left_one(folder: &Path, root: &Path) -> Option<LeftWorktree> {
+fn left_one(folder: &Path, root: &Path) -> Option<OrphanedWorktree> {
     let text = unlocked_text(&folder.join(NAME))?;
     let marker: Marker = serde_json::from_str(&text).ok()?;
     // Only git's own record is trusted, because any program may have written the marker.
     let known = fs::read_to_string(folder.join("gitdir")).ok()?;
     let known = Path::new(known.trim()).parent()?;
     (known == marker.path && is_name(&marker.branch) && is_name(&marker.session)).then(|| {
-        LeftWorktree {
+        OrphanedWorktree {
             path: marker.path,
             branch: marker.branch,
             session: marker.session,

@@ -16,5 +16,5 @@ mod service;
 
 pub(crate) use enter::EnterWorktree;
 pub(crate) use exit::ExitWorktree;
-pub use marker::{LeftWorktree, orphaned_worktrees};
+pub use marker::{OrphanedWorktree, orphaned_worktrees};
 pub use service::WorktreeService;

@@ -7,8 +7,8 @@ use std::{
 };
 
 use haft_contract::{
-    AgentWorktree, BoxFuture, CallContext, CancellationToken, HookEvent, HookFire, HookVerdict,
-    MakeWorktrees, ToolError, WorktreeOutcome,
+    AgentWorktree, BoxFuture, CallContext, CancellationToken, HookEvent, HookService, HookVerdict,
+    WorktreeProvider, ToolError, WorktreeOutcome,
 };
 use serde_json::json;
 use tokio::sync::Mutex;
@@ -61,7 +61,7 @@ impl WorktreeCopy {
     pub(super) async fn remove(&self, with_branch: bool, cx: &CallContext) -> Result<(), String> {
         let fields = json!({"worktree_path": self.path().to_string_lossy()});
         let removed = HookEvent::new("WorktreeRemove", "", fields);
-        HookFire::fire(cx, removed).await;
+        HookService::fire(cx, removed).await;
         match self {
             Self::Git(worktree) => worktree.remove(with_branch).await,
             Self::Hook { .. } => Ok(()),
@@ -87,7 +87,7 @@ impl WorktreeService {
         let event = HookEvent::new("WorktreeCreate", "", json!({"name": name}));
         let HookVerdict {
             block, worktree, ..
-        } = HookFire::fire(cx, event).await;
+        } = HookService::fire(cx, event).await;
         if let Some(why) = block {
             return Err(ToolError::Failed(format!(
                 "A WorktreeCreate hook did not make the worktree: {why}"
@@ -160,7 +160,7 @@ fn hooks_own(path: &Path, cx: &CallContext) -> Result<PathBuf, String> {
     Ok(real)
 }
 
-impl MakeWorktrees for WorktreeService {
+impl WorktreeProvider for WorktreeService {
     fn for_agent<'a>(
         &'a self,
         name: &'a str,
@@ -168,7 +168,7 @@ impl MakeWorktrees for WorktreeService {
     ) -> BoxFuture<'a, Result<Arc<dyn AgentWorktree>, ToolError>> {
         Box::pin(async move {
             let (main, copy) = self.make(name, name, true, cx).await?;
-            Ok(Arc::new(Isolated {
+            Ok(Arc::new(IsolatedWorktree {
                 main,
                 path: copy.path().to_path_buf(),
                 cx: cx.clone(),
@@ -188,14 +188,14 @@ impl MakeWorktrees for WorktreeService {
 }
 
 /// The worktree of a subagent.
-struct Isolated {
+struct IsolatedWorktree {
     main: PathBuf,
     path: PathBuf,
     cx: CallContext,
     copy: Mutex<Option<WorktreeCopy>>,
 }
 
-impl Isolated {
+impl IsolatedWorktree {
     async fn end(&self) -> WorktreeOutcome {
         let Some(copy) = self.copy.lock().await.take() else {
             return WorktreeOutcome::default();
@@ -253,7 +253,7 @@ impl Isolated {
     }
 }
 
-impl AgentWorktree for Isolated {
+impl AgentWorktree for IsolatedWorktree {
     fn main(&self) -> &Path {
         &self.main
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use haft_contract::{Card, CardPiece};
+use haft_contract::{Card, CardSection};
 use serde_json::json;
 
 use crate::{
@@ -15,10 +15,10 @@ fn drawn(card: &Card) -> String {
     let mut text = format!("{} | {} | {}", card.title, card.subject, card.summary);
     for piece in &card.body {
         let (sign, body) = match piece {
-            CardPiece::Text(body) => (' ', body.clone()),
-            CardPiece::Muted(body) => ('.', body.clone()),
-            CardPiece::Alarm(body) => ('!', body.clone()),
-            CardPiece::Diff(hunks) => {
+            CardSection::Text(body) => (' ', body.clone()),
+            CardSection::Muted(body) => ('.', body.clone()),
+            CardSection::Alarm(body) => ('!', body.clone()),
+            CardSection::Diff(hunks) => {
                 let hunks: Vec<String> = hunks
                     .iter()
                     .map(|hunk| {

@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{CallFollower, Confined, Confinement, Services};
-use haft_tools::{CodeSetup, LanguageServers, ShellProgram};
+use haft_contract::{CallFollowUpService, ConfinementProfile, Confinement, Services};
+use haft_tools::{LanguageServerSetup, LanguageServers, ShellProgram};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -65,7 +65,7 @@ impl Code {
         path.push(":");
         path.push(env::var_os("PATH").unwrap_or_default());
         let hidden = session.project.path(".hidden");
-        let setup = CodeSetup {
+        let setup = LanguageServerSetup {
             workspace: session.project.root().canonicalize().unwrap(),
             top: session.project.root().canonicalize().unwrap(),
             trusted,
@@ -74,7 +74,7 @@ impl Code {
             answer_within,
             cache: session.folder.root().join("cache"),
             confinement: Arc::new(move || Confinement {
-                profile: Confined::Workspace,
+                profile: ConfinementProfile::Workspace,
                 hidden: [hidden.clone()]
                     .into_iter()
                     .filter(|path| path.exists())
@@ -117,7 +117,7 @@ impl Code {
 
     /// What is reported after the calls of a reply.
     pub(crate) async fn after(&self) -> Option<String> {
-        let follower = self.session.services.get::<CallFollower>().unwrap();
+        let follower = self.session.services.get::<CallFollowUpService>().unwrap();
         let report = follower.0.report_after_calls(&self.session.services);
         timeout(LONG, report).await.expect("it does not end")
     }

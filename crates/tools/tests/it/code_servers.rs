@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::CallFollower;
+use haft_contract::CallFollowUpService;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -565,7 +565,7 @@ async fn a_follower_without_servers_says_nothing() {
         .say("Read", json!({"file_path": "a.none"}))
         .await
         .ok();
-    let follower = code.session.services.get::<CallFollower>().unwrap();
+    let follower = code.session.services.get::<CallFollowUpService>().unwrap();
     let report = follower.0.report_after_calls(&code.session.services);
     assert_eq!(timeout(LONG, report).await.unwrap(), None);
 }

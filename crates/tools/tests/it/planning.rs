@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    Approver, ContextPatch, DeferredTools, HookFire, HookVerdict, Permission, PermissionMode,
+    Approver, ContextPatch, DeferredTools, HookService, HookVerdict, ToolPermission, PermissionMode,
     SessionState, SettingChange, SettingRisk, SettingsAccess, ToolError,
 };
 use haft_tools::MemoryFolder;
@@ -149,7 +149,7 @@ async fn the_task_list() {
 #[tokio::test]
 async fn hooks_keep_a_task_from_being_created_or_completed() {
     let mut session = session();
-    let objects = HookFire::from_fn(|event, _| {
+    let objects = HookService::from_fn(|event, _| {
         let subject = event.fields["task_subject"].as_str().unwrap().to_owned();
         Box::pin(async move {
             HookVerdict {
@@ -243,7 +243,7 @@ fn whoever_cannot_be_asked_begins_no_plan() {
     let session = session();
     let bound = session.bind("EnterPlanMode", json!({}));
     let mut cx = session.context();
-    let denied = |permission| matches!(permission, Permission::Deny(_));
+    let denied = |permission| matches!(permission, ToolPermission::Deny(_));
     assert!(denied(bound.permission(&cx)));
     struct Yes;
     impl Approver for Yes {
@@ -365,10 +365,10 @@ async fn settings() {
     };
     assert_eq!(
         permission(json!({"setting": "model", "value": "m"})),
-        Permission::ByEffects
+        ToolPermission::ByEffects
     );
     let heavy = permission(json!({"setting": "env", "value": {}}));
-    assert!(matches!(heavy, Permission::Ask(_)));
+    assert!(matches!(heavy, ToolPermission::Ask(_)));
 }
 
 #[tokio::test]

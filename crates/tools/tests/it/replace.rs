@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use haft_search::{Found, GrepMode, GrepQuery, SearchEngine, Stop};
+use haft_search::{GrepMatches, GrepMode, GrepQuery, SearchEngine, StopCondition};
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
 
@@ -112,9 +112,9 @@ fn grep_lines(session: &Session, pattern: &str, multiline: bool) -> Result<BTree
     };
     let engine = session.services.get::<SearchEngine>().unwrap();
     let report = engine
-        .grep(&query, &Stop::never())
+        .grep(&query, &StopCondition::never())
         .map_err(|error| error.to_string())?;
-    let Found::Rows(rows) = report.found else {
+    let GrepMatches::Rows(rows) = report.found else {
         panic!("rows were asked for")
     };
     Ok(rows.iter().filter_map(|row| row.line).collect())

@@ -3,18 +3,18 @@ use std::sync::{Arc, Mutex};
 use haft_contract::{
     AgentKind, AgentMessage, AgentReport, AgentStatus, BackgroundHandle, BoxFuture, CallContext,
     CancellationToken, Content, ContextPatch, HookVerdict, LaunchOutcome, LaunchRequest,
-    MessageDelivery, NestedCalls, NestedResult, Permission, RuleList, RunNested, SpawnAgents,
+    MessageDelivery, NestedCalls, NestedResult, ToolPermission, RuleList, NestedCallRunner, SubagentSpawner,
     Subagents, TokenCount, ToolError, ToolOutput, ToolUse,
 };
-use haft_extensions::{ExtensionPlaces, Skills, Sources, skills::SkillSettings};
+use haft_extensions::{ExtensionPlaces, Skills, EnabledSources, skills::SkillSettings};
 use haft_testkit::TempProject;
-use haft_tools::{Caller, SkillBook};
+use haft_tools::{SkillCaller, SkillService};
 use serde_json::{Value, json};
 
 use crate::session::{Session, text_of};
 
 /// Skills of a project that is or is not trusted.
-pub(crate) fn book(project: &TempProject, trusts_project: bool, settings: &Value) -> SkillBook {
+pub(crate) fn book(project: &TempProject, trusts_project: bool, settings: &Value) -> SkillService {
     let places = ExtensionPlaces {
         cwd: project.root().to_path_buf(),
         home: project.path("home"),
@@ -22,11 +22,11 @@ pub(crate) fn book(project: &TempProject, trusts_project: bool, settings: &Value
         managed: project.path("managed"),
         directories: Vec::new(),
         plugins: Vec::new(),
-        sources: Sources::default(),
+        sources: EnabledSources::default(),
     };
     let (skills, warnings) = Skills::load(places, SkillSettings::of(settings, |_| None));
     assert_eq!(warnings, []);
-    SkillBook {
+    SkillService {
         skills: Arc::new(skills),
         trusts_project,
         session: Arc::new(std::sync::RwLock::new("s".to_owned())),
@@ -40,7 +40,7 @@ pub(crate) fn book(project: &TempProject, trusts_project: bool, settings: &Value
 #[derive(Default)]
 struct Fake(Mutex<Vec<(ToolUse, Vec<String>)>>);
 
-impl RunNested for Fake {
+impl NestedCallRunner for Fake {
     fn run<'a>(
         &'a self,
         call: ToolUse,
@@ -124,9 +124,9 @@ async fn vector_07_a_skill_for_people_is_refused_to_the_model() {
         refused,
         "The skill \"d\" can be called by a person only (disable-model-invocation): they type /d."
     );
-    let book = session.services.get::<SkillBook>().unwrap();
+    let book = session.services.get::<SkillService>().unwrap();
     let (aside, cancel) = (NestedCalls::default(), CancellationToken::new());
-    let invoked = book.invoke("d", "", Caller::Person, &aside, &cancel);
+    let invoked = book.invoke("d", "", SkillCaller::Person, &aside, &cancel);
     assert!(invoked.await.unwrap().text.ends_with("\n\nx"));
 }
 
@@ -151,9 +151,9 @@ async fn unknown_names_get_near_ones_and_forks_a_way_out() {
         .await
         .refused();
     assert!(refused.contains("context: fork"), "{refused}");
-    let book = session.services.get::<SkillBook>().unwrap();
-    assert!(book.find("own", Caller::Model).is_ok());
-    assert!(book.find("own", Caller::Person).is_err());
+    let book = session.services.get::<SkillService>().unwrap();
+    assert!(book.find("own", SkillCaller::Model).is_ok());
+    assert!(book.find("own", SkillCaller::Person).is_err());
 }
 
 /// What is permitted without asking: text and nothing more.
@@ -169,10 +169,10 @@ async fn only_a_plain_skill_needs_no_permission() {
     ];
     let session = session(&files, true, &json!({}));
     for (name, expected) in [
-        ("plain", Permission::Allow),
-        ("runs", Permission::ByEffects),
-        ("grants", Permission::ByEffects),
-        ("none", Permission::ByEffects),
+        ("plain", ToolPermission::Allow),
+        ("runs", ToolPermission::ByEffects),
+        ("grants", ToolPermission::ByEffects),
+        ("none", ToolPermission::ByEffects),
     ] {
         let bound = session.bind("Skill", json!({"skill": name}));
         assert_eq!(bound.permission(&session.context()), expected, "{name}");
@@ -223,9 +223,9 @@ async fn commands_run_by_the_rules_the_skill_brings_and_a_refusal_ends_it() {
     ];
     let session = session(&files, true, &json!({}));
     let fake = Arc::new(Fake::default());
-    let book = session.services.get::<SkillBook>().unwrap();
+    let book = session.services.get::<SkillService>().unwrap();
     let (aside, cancel) = (NestedCalls::from_runner(fake.clone()), CancellationToken::new());
-    let invoke = |name: &'static str| book.invoke(name, "-s", Caller::Model, &aside, &cancel);
+    let invoke = |name: &'static str| book.invoke(name, "-s", SkillCaller::Model, &aside, &cancel);
     let text = invoke("good").await.unwrap().text;
     assert!(
         text.ends_with("\n\nStatus: <git status -s>\n<one\ntwo>\nend"),
@@ -307,7 +307,7 @@ async fn without_skills_the_tool_is_not_offered() {
 #[derive(Default)]
 struct Launches(Mutex<Vec<LaunchRequest>>);
 
-impl SpawnAgents for Launches {
+impl SubagentSpawner for Launches {
     fn kinds(&self) -> Vec<AgentKind> {
         Vec::new()
     }

@@ -2,8 +2,8 @@
 
 use std::{fmt::Write, fs, os::unix::fs::symlink};
 
-use haft_contract::{CallContext, Check, PermissionMode};
-use haft_journal::{Journal, Sweep, WriteGrant};
+use haft_contract::{CallContext, CheckOutcome, PermissionMode};
+use haft_journal::{Journal, SnapshotScope, WriteGrant};
 use haft_testkit::TempProject;
 use serde_json::{Value, json};
 
@@ -62,9 +62,9 @@ async fn what_the_model_reads_of_an_undone_command() {
     let large = vec![b'x'; 17 << 20];
     fs::write(session.project.path("large"), &large).unwrap();
     let journal = session.services.get::<Journal>().unwrap();
-    let sweep = Sweep {
+    let sweep = SnapshotScope {
         roots: vec![session.project.root().to_path_buf()],
-        ..Sweep::default()
+        ..SnapshotScope::default()
     };
     let before = journal.before_command(&sweep);
     session.project.write("a.txt", "one\n2\n");
@@ -95,7 +95,7 @@ async fn a_person_is_told_which_files_and_asked_only_where_edits_are() {
         .check(&in_mode(&session, PermissionMode::Default))
         .await
         .unwrap();
-    let Check::Ask(reason) = asked else {
+    let CheckOutcome::Ask(reason) = asked else {
         panic!("{asked:?}")
     };
     assert!(
@@ -103,11 +103,11 @@ async fn a_person_is_told_which_files_and_asked_only_where_edits_are() {
         "{reason}"
     );
     let bypass = in_mode(&session, PermissionMode::BypassPermissions);
-    assert_eq!(bound.check(&bypass).await.unwrap(), Check::Pass);
+    assert_eq!(bound.check(&bypass).await.unwrap(), CheckOutcome::Pass);
     let preview = session.bind("Undo", json!({"preview": true}));
     assert!(preview.effects().is_read_only() && !bound.effects().is_read_only());
     let default = in_mode(&session, PermissionMode::Default);
-    assert_eq!(preview.check(&default).await.unwrap(), Check::Pass);
+    assert_eq!(preview.check(&default).await.unwrap(), CheckOutcome::Pass);
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ pub(in crate::transcript) struct ShortLines<R> {
 
 /// The state of the reader within a line.
 #[derive(Default)]
-struct Place {
+struct LineScanState {
     in_text: bool,
     /// The number of bytes of the string that were read.
     read: usize,
@@ -49,7 +49,7 @@ impl<R: BufRead> ShortLines<R> {
     /// Returns the next line without its end, or `None` at the end of the file.
     pub(in crate::transcript) fn next(&mut self) -> io::Result<Option<ShortLine<'_>>> {
         self.line.clear();
-        let mut place = Place::default();
+        let mut place = LineScanState::default();
         let mut has_begun = false;
         loop {
             let chunk = match self.input.fill_buf() {
@@ -89,7 +89,7 @@ impl<R: BufRead> ShortLines<R> {
     }
 }
 
-impl Place {
+impl LineScanState {
     /// Returns whether this byte is part of the truncated line.
     fn keeps(&mut self, byte: u8) -> bool {
         if !self.in_text {

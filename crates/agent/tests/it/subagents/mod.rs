@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-use haft_agent::{AgentEvent, EndReason, Sessions, SubagentLimits};
+use haft_agent::{AgentEvent, EndReason, ProjectSessions, SubagentLimits};
 use haft_contract::{PermissionMode, SessionId, TaskEvent, TaskStatus};
 use serde_json::{Value, json};
 
@@ -506,7 +506,7 @@ async fn its_transcript_is_kept_and_a_session_that_was_killed_knows_of_it() {
             aside("second errand", &[call("Work", json!({"key": "second", "until": "never"}))]),
         ],
     }));
-    let sessions = Sessions::new(rig.project.path("sessions"));
+    let sessions = ProjectSessions::new(rig.project.path("sessions"));
     let id = SessionId::new();
     let setup = Setup {
         session: Some(sessions.create(id).unwrap()),

@@ -6,16 +6,16 @@ use std::{
 };
 
 use haft_agent::{
-    Agent, AgentEvent, ModelSettings, Session, Sessions, Sink, SubagentLimits, SubagentPool,
+    Agent, AgentEvent, ModelSettings, OpenTranscript, ProjectSessions, AgentEventSink, SubagentLimits, SubagentPool,
 };
 use haft_contract::{BackgroundTasks, PermissionMode, Services, SessionId};
 use haft_engine::{
     SessionContext,
-    hooks::{Action, Callback, Handler, HookMoment, Hooks, Matcher},
-    permissions::{List, RuleSource, Rules, Scope},
+    hooks::{HookAction, Callback, HookHandler, HookEventKind, Hooks, HookMatcher},
+    permissions::{List, RuleSource, Rules, SettingsScope},
 };
 use haft_extensions::{AgentDefinition, ExtensionOrigin};
-use haft_models::{Price, Prices, Scripted};
+use haft_models::{Price, Prices, ScriptedModel};
 use serde_json::{Value, json};
 
 use crate::rig::Rig;
@@ -57,8 +57,8 @@ pub(super) struct Setup {
     pub(super) mode: PermissionMode,
     pub(super) rules: Rules,
     pub(super) limits: SubagentLimits,
-    pub(super) hooks: Vec<Handler>,
-    pub(super) session: Option<Session>,
+    pub(super) hooks: Vec<HookHandler>,
+    pub(super) session: Option<OpenTranscript>,
 }
 
 impl Default for Setup {
@@ -86,14 +86,14 @@ pub(super) struct Team {
 #[derive(Default)]
 pub(super) struct Heard(pub(super) Mutex<Vec<AgentEvent>>);
 
-impl Sink for Heard {
+impl AgentEventSink for Heard {
     fn on_event(&self, event: &AgentEvent) {
         self.0.lock().unwrap().push(event.clone());
     }
 }
 
 impl Setup {
-    pub(super) async fn team(self, rig: &Rig, model: &Scripted) -> Team {
+    pub(super) async fn team(self, rig: &Rig, model: &ScriptedModel) -> Team {
         let heard = Arc::new(Heard::default());
         let notices = Arc::new(BackgroundTasks::default());
         let crew = SubagentPool::builder(self.kinds)
@@ -125,7 +125,7 @@ impl Setup {
             cache_write_1h: 0.0,
         };
         let session = self.session.unwrap_or_else(|| {
-            let sessions = Sessions::new(rig.project.path("sessions"));
+            let sessions = ProjectSessions::new(rig.project.path("sessions"));
             sessions.create(SessionId::new()).unwrap()
         });
         let agent = Agent::builder(scheduler, Arc::new(model.clone()), ModelSettings::new("m"))
@@ -172,7 +172,7 @@ pub(super) fn id_in(text: &str) -> String {
 pub(super) fn deny(rule: &str) -> Rules {
     let context = SessionContext::new("/");
     let mut rules = Rules::default();
-    let source = RuleSource::of(Scope::Session);
+    let source = RuleSource::of(SettingsScope::Session);
     rules
         .add(List::Deny, rule, source, &context.bases())
         .unwrap();
@@ -180,15 +180,15 @@ pub(super) fn deny(rule: &str) -> Rules {
 }
 
 /// A hook that keeps what it is told.
-pub(super) fn listener(event: &str, told: &Arc<Mutex<Vec<Value>>>) -> Handler {
-    let event = HookMoment::from_name(event).unwrap();
+pub(super) fn listener(event: &str, told: &Arc<Mutex<Vec<Value>>>) -> HookHandler {
+    let event = HookEventKind::from_name(event).unwrap();
     let told = Arc::clone(told);
-    let action = Action::Callback(Callback(Arc::new(move |input| {
+    let action = HookAction::Callback(Callback(Arc::new(move |input| {
         told.lock().unwrap().push(input);
         Box::pin(async { Ok(json!({})) })
     })));
-    Handler {
+    HookHandler {
         written: json!({"event": event.name()}),
-        ..Handler::new(event, Matcher::new(event, "").0, action)
+        ..HookHandler::new(event, HookMatcher::new(event, "").0, action)
     }
 }

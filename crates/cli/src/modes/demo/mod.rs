@@ -6,18 +6,18 @@
 mod pace;
 mod scratch;
 
-use haft_agent::Sink;
+use haft_agent::AgentEventSink;
 use haft_host::{AgentSession, SessionConfig, SessionEvent, SessionParts};
 use haft_models::scripted::{ModelScript, ScriptedConversation, ScriptedReply};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use self::{pace::Pace, scratch::Scratch};
+use self::{pace::DemoPace, scratch::DemoProject};
 use crate::{
     args::{Demo, Mode, SessionArgs},
     exit::Exit,
     session,
-    show::{self, Style, Watch},
+    show::{self, Style, RunWatcher},
     signals::Signals,
 };
 
@@ -43,9 +43,9 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     let mut acts: Vec<Act> = serde_json::from_str(ACTS)?;
     let style = Style::of_stdout();
     // Typing is not animated for a pipe.
-    let pace = Pace::new(flags.fast || !show::stdout_is_terminal());
+    let pace = DemoPace::new(flags.fast || !show::stdout_is_terminal());
     let signals = Signals::listen()?;
-    let scratch = Scratch::make()?;
+    let scratch = DemoProject::make()?;
     show::drawn(&format!(
         "{}\n{}\n",
         style.bold("haft demo"),
@@ -67,7 +67,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
         script.turns.extend(act.turns);
         script.conversations.extend(act.asides);
     }
-    let watch = Watch::on_stdout(style, scratch.project());
+    let watch = RunWatcher::on_stdout(style, scratch.project());
     let (results, mut answered) = mpsc::unbounded_channel();
     let follow = move |event: &SessionEvent| match event {
         SessionEvent::Agent(event) => watch.on_event(event),
@@ -118,7 +118,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
 /// Returns whether a browser is installed and the sandbox could start it.
 #[cfg(feature = "browser")]
 fn has_browser(config: &SessionConfig) -> anyhow::Result<bool> {
-    let permitted = haft_host::Permitted::load(config)?;
+    let permitted = haft_host::ResolvedSettings::load(config)?;
     let found = haft_host::browser_program(&permitted.settings, &config.environment, &config.cwd);
     let (Some(_), Some(program)) = (found, &config.program) else {
         return Ok(false);
@@ -131,7 +131,7 @@ fn has_browser(_: &SessionConfig) -> anyhow::Result<bool> {
     Ok(false)
 }
 
-fn config(scratch: &Scratch) -> anyhow::Result<SessionConfig> {
+fn config(scratch: &DemoProject) -> anyhow::Result<SessionConfig> {
     let args = SessionArgs {
         cwd: Some(scratch.project().to_path_buf()),
         // No user settings: the demo looks the same on every machine.
@@ -148,7 +148,7 @@ fn config(scratch: &Scratch) -> anyhow::Result<SessionConfig> {
     Ok(config)
 }
 
-fn farewell(scratch: &Scratch, kept: bool, style: Style) -> String {
+fn farewell(scratch: &DemoProject, kept: bool, style: Style) -> String {
     let files = match kept {
         true => format!(
             "The project stays in {}; remove it when you like.",

@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use haft_host::SpeakingPace;
+use haft_host::StreamPace;
 
 use crate::show::{self, Style};
 
@@ -12,20 +12,20 @@ const WORD: Duration = Duration::from_millis(45);
 const THOUGHT: Duration = Duration::from_millis(900);
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct DemoPace {
     fast: bool,
 }
 
-impl Pace {
+impl DemoPace {
     pub(super) fn new(fast: bool) -> Self {
         Self { fast }
     }
 
     /// Returns the pace of the scripted model's replies.
-    pub(super) fn of_model(self) -> SpeakingPace {
+    pub(super) fn of_model(self) -> StreamPace {
         match self.fast {
-            true => SpeakingPace::default(),
-            false => SpeakingPace {
+            true => StreamPace::default(),
+            false => StreamPace {
                 thought: THOUGHT,
                 word: WORD,
             },

@@ -20,13 +20,13 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 /// The scratch project and the state folder of its session.
-pub(super) struct Scratch {
+pub(super) struct DemoProject {
     folder: PathBuf,
     project: PathBuf,
     is_kept: bool,
 }
 
-impl Scratch {
+impl DemoProject {
     pub(super) fn make() -> anyhow::Result<Self> {
         let folder =
             env::temp_dir().join(format!("haft-demo-{}", haft_agent::random_id().simple()));
@@ -63,7 +63,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for DemoProject {
     fn drop(&mut self) {
         if !self.is_kept {
             let _ = fs::remove_dir_all(&self.folder);

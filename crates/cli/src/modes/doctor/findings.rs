@@ -8,19 +8,19 @@ use crate::{
 };
 
 /// The results of all checks.
-pub(super) struct Findings {
-    pub(super) sections: Vec<Section>,
+pub(super) struct DoctorFindings {
+    pub(super) sections: Vec<DoctorSection>,
 }
 
 /// A group of related checks.
-pub(super) struct Section {
+pub(super) struct DoctorSection {
     pub(super) name: &'static str,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<DoctorRow>,
 }
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct DoctorRow {
     pub(super) name: String,
     pub(super) state: CheckState,
     pub(super) text: String,
@@ -46,7 +46,7 @@ impl CheckState {
     }
 }
 
-impl Row {
+impl DoctorRow {
     pub(super) fn new(name: impl Into<String>, state: CheckState, text: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -56,9 +56,9 @@ impl Row {
     }
 }
 
-impl Findings {
+impl DoctorFindings {
     /// Returns the sections that have rows.
-    pub(super) fn sections(&self) -> impl Iterator<Item = &Section> {
+    pub(super) fn sections(&self) -> impl Iterator<Item = &DoctorSection> {
         self.sections
             .iter()
             .filter(|section| !section.rows.is_empty())
@@ -83,7 +83,7 @@ impl Findings {
             text += &format!("{}\n", style.bold(section.name));
             let width = section.rows.iter().map(|row| row.name.chars().count());
             let width = width.max().unwrap_or_default();
-            for Row {
+            for DoctorRow {
                 name,
                 state,
                 text: said,

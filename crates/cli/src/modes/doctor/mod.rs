@@ -19,14 +19,14 @@ use haft::engine::{
     permissions::SandboxSettings,
     settings::{Settings, SettingsPlaces, TrustFile, trust},
 };
-use haft_host::{AvailableModels, Permitted, SessionConfig, available_models};
+use haft_host::{AvailableModels, ResolvedSettings, SessionConfig, available_models};
 use haft_models::{ModelInfo, listing::split_window};
-use haft_sandbox::{Mechanism, ResourceLimits, ScratchLease, Setup};
+use haft_sandbox::{Mechanism, ResourceLimits, ScratchLease, SandboxSetup};
 #[cfg(feature = "search")]
 use haft_search::{IndexStatus, SearchEngine};
 use rustix::fs::Access;
 
-use self::findings::{CheckState, Findings, Row, Section};
+use self::findings::{CheckState, DoctorFindings, DoctorRow, DoctorSection};
 use crate::{
     VERSION,
     args::SessionArgs,
@@ -57,9 +57,9 @@ pub(crate) async fn report(config: SessionConfig) -> String {
     }
 }
 
-async fn run_checks(config: &SessionConfig) -> anyhow::Result<Findings> {
-    let permitted = Permitted::load(config)?;
-    let mut findings = Findings {
+async fn run_checks(config: &SessionConfig) -> anyhow::Result<DoctorFindings> {
+    let permitted = ResolvedSettings::load(config)?;
+    let mut findings = DoctorFindings {
         sections: vec![
             version(),
             files(&permitted.settings),
@@ -68,7 +68,7 @@ async fn run_checks(config: &SessionConfig) -> anyhow::Result<Findings> {
             trusted(&permitted.settings),
             programs(env::var_os("PATH").unwrap_or_default().as_ref()),
             network(&permitted.sandbox),
-            Section {
+            DoctorSection {
                 name: "sandbox",
                 rows: [wanted(&permitted.sandbox), guarantees().await].concat(),
             },
@@ -91,28 +91,28 @@ async fn run_checks(config: &SessionConfig) -> anyhow::Result<Findings> {
 
 /// Returns the browser that would open pages.
 #[cfg(feature = "browser")]
-fn browser(config: &SessionConfig, permitted: &Permitted) -> Section {
+fn browser(config: &SessionConfig, permitted: &ResolvedSettings) -> DoctorSection {
     let found = haft_host::browser_program(&permitted.settings, &config.environment, &config.cwd);
     let row = match found {
-        Some(program) => Row::new(
+        Some(program) => DoctorRow::new(
             "Browser",
             CheckState::Good,
             program.path.display().to_string(),
         ),
-        None => Row::new(
+        None => DoctorRow::new(
             "Browser",
             CheckState::Note,
             "not offered: no Chromium was found (install chromium, or set browser.path), or HAFT_BROWSER=off",
         ),
     };
-    Section {
+    DoctorSection {
         name: "browser",
         rows: vec![row],
     }
 }
 
 /// Lists the MCP servers with the result of connecting to each.
-fn servers(list: &haft_host::ServerList) -> Section {
+fn servers(list: &haft_host::ServerList) -> DoctorSection {
     let named = list.servers.iter().map(|server| {
         let (state, what) = match (server.status, &server.error) {
             ("connected", _) if server.unapproved.is_some() => (CheckState::Note, String::new()),
@@ -133,24 +133,24 @@ fn servers(list: &haft_host::ServerList) -> Section {
         if let Some(unapproved) = &server.unapproved {
             text += &format!("; {unapproved}");
         }
-        Row::new(show::clean(&server.name), state, text)
+        DoctorRow::new(show::clean(&server.name), state, text)
     });
     let left = list.skipped.iter().map(|left| {
         let text = format!("left out ({}): {}", left.category, left.message);
-        Row::new(show::clean(&left.name), CheckState::Note, text)
+        DoctorRow::new(show::clean(&left.name), CheckState::Note, text)
     });
-    Section {
+    DoctorSection {
         name: "mcp",
         rows: named.chain(left).collect(),
     }
 }
 
-fn version() -> Section {
-    Section {
+fn version() -> DoctorSection {
+    DoctorSection {
         name: "version",
         rows: vec![
-            Row::new("haft", CheckState::Good, VERSION),
-            Row::new(
+            DoctorRow::new("haft", CheckState::Good, VERSION),
+            DoctorRow::new(
                 "system",
                 CheckState::Good,
                 format!("{} {}", env::consts::OS, env::consts::ARCH),
@@ -160,33 +160,33 @@ fn version() -> Section {
 }
 
 /// Lists the settings files that were found and the problems in them.
-fn files(settings: &Settings) -> Section {
+fn files(settings: &Settings) -> DoctorSection {
     let mut rows = Vec::new();
     for layer in &settings.layers {
         let place = match &layer.file {
             Some(file) => file.display().to_string(),
             None => "given as JSON".to_owned(),
         };
-        rows.push(Row::new(layer.scope.name(), CheckState::Good, place));
+        rows.push(DoctorRow::new(layer.scope.name(), CheckState::Good, place));
     }
     for problem in &settings.problems {
-        rows.push(Row::new("problem", CheckState::Note, problem.to_string()));
+        rows.push(DoctorRow::new("problem", CheckState::Note, problem.to_string()));
     }
     if rows.is_empty() {
-        rows.push(Row::new("files", CheckState::Good, "none"));
+        rows.push(DoctorRow::new("files", CheckState::Good, "none"));
     }
-    Section {
+    DoctorSection {
         name: "settings",
         rows,
     }
 }
 
 /// Checks that haft's state folder can be written.
-fn home(places: &SettingsPlaces) -> Section {
+fn home(places: &SettingsPlaces) -> DoctorSection {
     let folder = places.user.display().to_string();
     let row = match is_writable(&places.user) {
-        true => Row::new("state", CheckState::Good, folder),
-        false => Row::new(
+        true => DoctorRow::new("state", CheckState::Good, folder),
+        false => DoctorRow::new(
             "state",
             CheckState::Bad,
             format!(
@@ -195,7 +195,7 @@ fn home(places: &SettingsPlaces) -> Section {
             ),
         ),
     };
-    Section {
+    DoctorSection {
         name: "home",
         rows: vec![row],
     }
@@ -211,15 +211,15 @@ fn is_writable(folder: &Path) -> bool {
 }
 
 /// Checks the API key, the provider and the model.
-fn model(found: &AvailableModels) -> Section {
+fn model(found: &AvailableModels) -> DoctorSection {
     let key = match (found.key_source, &found.listed) {
-        ("none", Ok(_)) => Row::new("key", CheckState::Good, "none is needed"),
-        ("none", Err(_)) => Row::new(
+        ("none", Ok(_)) => DoctorRow::new("key", CheckState::Good, "none is needed"),
+        ("none", Err(_)) => DoctorRow::new(
             "key",
             CheckState::Note,
             "none is set: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY, or run `haft login`",
         ),
-        (source, _) => Row::new("key", CheckState::Good, source),
+        (source, _) => DoctorRow::new("key", CheckState::Good, source),
     };
     // Without a key nothing has been set up yet, so an unreachable server is not an error.
     let trouble = match found.key_source {
@@ -232,12 +232,12 @@ fn model(found: &AvailableModels) -> Section {
                 1 => format!("{} answers, with 1 model", found.place),
                 count => format!("{} answers, with {count} models", found.place),
             };
-            Row::new("server", CheckState::Good, text)
+            DoctorRow::new("server", CheckState::Good, text)
         }
-        Err(why) => Row::new("server", trouble, format!("{}: {why}", found.place)),
+        Err(why) => DoctorRow::new("server", trouble, format!("{}: {why}", found.place)),
     };
     let model = match (&found.default, &found.listed) {
-        (Ok(name), Ok(models)) if !models.is_empty() && !is_listed(name, models) => Row::new(
+        (Ok(name), Ok(models)) if !models.is_empty() && !is_listed(name, models) => DoctorRow::new(
             "model",
             CheckState::Note,
             format!(
@@ -245,15 +245,15 @@ fn model(found: &AvailableModels) -> Section {
                 found.because
             ),
         ),
-        (Ok(name), _) => Row::new(
+        (Ok(name), _) => DoctorRow::new(
             "model",
             CheckState::Good,
             format!("{name} ({})", found.because),
         ),
-        (Err(_), Err(_)) => Row::new("model", CheckState::Note, "none is named"),
-        (Err(why), Ok(_)) => Row::new("model", trouble, why),
+        (Err(_), Err(_)) => DoctorRow::new("model", CheckState::Note, "none is named"),
+        (Err(why), Ok(_)) => DoctorRow::new("model", trouble, why),
     };
-    Section {
+    DoctorSection {
         name: "model",
         rows: vec![key, server, model],
     }
@@ -265,7 +265,7 @@ fn is_listed(name: &str, models: &[ModelInfo]) -> bool {
 }
 
 /// Describes the network access of commands, depending on the sandbox settings.
-fn network(sandbox: &SandboxSettings) -> Section {
+fn network(sandbox: &SandboxSettings) -> DoctorSection {
     let permitted = match (sandbox.enabled, sandbox.available) {
         (Some(true), true) => {
             "only what rules and sandbox.network allow, through a proxy; else you are asked"
@@ -280,18 +280,18 @@ fn network(sandbox: &SandboxSettings) -> Section {
     };
     let reading =
         "none; what must ask a service in order to read (`gh pr list`, `docker ps`) is asked about";
-    Section {
+    DoctorSection {
         name: "network",
         rows: vec![
-            Row::new("readonly", CheckState::Good, reading),
-            Row::new("workspace", CheckState::Good, permitted),
-            Row::new("full", CheckState::Good, "open"),
+            DoctorRow::new("readonly", CheckState::Good, reading),
+            DoctorRow::new("workspace", CheckState::Good, permitted),
+            DoctorRow::new("full", CheckState::Good, "open"),
         ],
     }
 }
 
 /// Reports whether the workspace is trusted, and so whether its settings apply.
-fn trusted(settings: &Settings) -> Section {
+fn trusted(settings: &Settings) -> DoctorSection {
     let places = &settings.places;
     let things = settings.executable_items();
     let changes = TrustFile::read(places).changes(places, &things);
@@ -308,18 +308,18 @@ fn trusted(settings: &Settings) -> Section {
         (None, false) => (CheckState::Good, "not trusted".to_owned()),
     };
     let mut rows = vec![
-        Row::new(
+        DoctorRow::new(
             "directory",
             CheckState::Good,
             trust::directory(places).display().to_string(),
         ),
-        Row::new("state", state, text),
+        DoctorRow::new("state", state, text),
     ];
     if !settings.left_out.is_empty() {
         let left_out = settings.left_out.join(", ");
-        rows.push(Row::new("left out", CheckState::Note, left_out));
+        rows.push(DoctorRow::new("left out", CheckState::Note, left_out));
     }
-    Section {
+    DoctorSection {
         name: "trust",
         rows,
     }
@@ -327,9 +327,9 @@ fn trusted(settings: &Settings) -> Section {
 
 /// Reports the search index and the caches that searches use.
 #[cfg(feature = "search")]
-fn search(permitted: &Permitted) -> Section {
+fn search(permitted: &ResolvedSettings) -> DoctorSection {
     let index = &permitted.search_index;
-    let row = |name, text| Row::new(name, CheckState::Good, text);
+    let row = |name, text| DoctorRow::new(name, CheckState::Good, text);
     let mut rows = Vec::new();
     if index.enabled {
         rows.push(row(
@@ -363,7 +363,7 @@ fn search(permitted: &Permitted) -> Section {
             "off (searchIndex, HAFT_SEARCH_INDEX)".to_owned(),
         ));
     }
-    Section {
+    DoctorSection {
         name: "search",
         rows,
     }
@@ -371,10 +371,10 @@ fn search(permitted: &Permitted) -> Section {
 
 /// Describes the stored search index that a search here starts from.
 #[cfg(feature = "search")]
-fn kept(status: &IndexStatus) -> Vec<Row> {
+fn kept(status: &IndexStatus) -> Vec<DoctorRow> {
     if let Some(reason) = status.refused {
         let text = format!("not kept: {reason}; each search walks");
-        return vec![Row::new("state", CheckState::Good, text)];
+        return vec![DoctorRow::new("state", CheckState::Good, text)];
     }
     let megabytes = |bytes: usize| bytes as f64 / 1e6;
     let state = format!(
@@ -395,15 +395,15 @@ fn kept(status: &IndexStatus) -> Vec<Row> {
         ),
     };
     vec![
-        Row::new("state", CheckState::Good, state),
-        Row::new("memory", CheckState::Good, memory),
-        Row::new("watching", watched, text.to_owned()),
+        DoctorRow::new("state", CheckState::Good, state),
+        DoctorRow::new("memory", CheckState::Good, memory),
+        DoctorRow::new("watching", watched, text.to_owned()),
     ]
 }
 
 /// Lists the installed language servers. Returns `None` if there are neither servers nor problems.
 #[cfg(feature = "code")]
-fn language_servers(config: &SessionConfig, permitted: &Permitted) -> Option<Section> {
+fn language_servers(config: &SessionConfig, permitted: &ResolvedSettings) -> Option<DoctorSection> {
     let found = haft_host::found_language_servers(config, permitted);
     if found.servers.is_empty() && found.problems.is_empty() {
         return None;
@@ -416,22 +416,22 @@ fn language_servers(config: &SessionConfig, permitted: &Permitted) -> Option<Sec
                 path.display()
             ),
         };
-        Row::new(name, CheckState::Good, text)
+        DoctorRow::new(name, CheckState::Good, text)
     });
     let problems = found.problems.into_iter();
-    let rows = servers.chain(problems.map(|text| Row::new("settings", CheckState::Note, text)));
-    Some(Section {
+    let rows = servers.chain(problems.map(|text| DoctorRow::new("settings", CheckState::Note, text)));
+    Some(DoctorSection {
         name: "language servers",
         rows: rows.collect(),
     })
 }
 
-fn programs(path: &Path) -> Section {
+fn programs(path: &Path) -> DoctorSection {
     let rows = PROGRAMS.iter().map(|name| match find(name, path) {
-        Some(found) => Row::new(*name, CheckState::Good, found.display().to_string()),
-        None => Row::new(*name, CheckState::Note, "not found"),
+        Some(found) => DoctorRow::new(*name, CheckState::Good, found.display().to_string()),
+        None => DoctorRow::new(*name, CheckState::Note, "not found"),
     });
-    Section {
+    DoctorSection {
         name: "programs",
         rows: rows.collect(),
     }
@@ -451,7 +451,7 @@ fn find(name: &str, path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the requested sandbox settings that this machine does not support.
-fn wanted(sandbox: &SandboxSettings) -> Vec<Row> {
+fn wanted(sandbox: &SandboxSettings) -> Vec<DoctorRow> {
     let state = if sandbox.required {
         CheckState::Bad
     } else {
@@ -459,15 +459,15 @@ fn wanted(sandbox: &SandboxSettings) -> Vec<Row> {
     };
     let missing = sandbox.missing().into_iter();
     missing
-        .map(|text| Row::new("settings", state, text))
+        .map(|text| DoctorRow::new("settings", state, text))
         .collect()
 }
 
 /// Returns one row per sandbox guarantee. Each guarantee is tested by a command that attempts the
 /// forbidden operation.
-async fn guarantees() -> Vec<Row> {
+async fn guarantees() -> Vec<DoctorRow> {
     let (Some(shell), Ok(program)) = (haft_sandbox::system_shell(), env::current_exe()) else {
-        return vec![Row::new(
+        return vec![DoctorRow::new(
             "commands",
             CheckState::Bad,
             "there is no bash to run them",
@@ -478,10 +478,10 @@ async fn guarantees() -> Vec<Row> {
         Ok(scratch) => scratch,
         Err(error) => {
             let text = format!("no folder can be made in {}: {error}", among.display());
-            return vec![Row::new("commands", CheckState::Bad, text)];
+            return vec![DoctorRow::new("commands", CheckState::Bad, text)];
         }
     };
-    let sandbox = haft_sandbox::Sandbox::new(Setup {
+    let sandbox = haft_sandbox::Sandbox::new(SandboxSetup {
         program,
         shell,
         environment: Arc::new(|_| Vec::new()),
@@ -495,7 +495,7 @@ async fn guarantees() -> Vec<Row> {
     sandbox.close().await;
     let report = match report {
         Ok(report) => report,
-        Err(error) => return vec![Row::new("commands", CheckState::Bad, error.to_string())],
+        Err(error) => return vec![DoctorRow::new("commands", CheckState::Bad, error.to_string())],
     };
     let whole = report.mechanism < Mechanism::Reduced;
     let state = if whole {
@@ -503,14 +503,14 @@ async fn guarantees() -> Vec<Row> {
     } else {
         CheckState::Note
     };
-    let mut rows = vec![Row::new(
+    let mut rows = vec![DoctorRow::new(
         "commands are confined by",
         state,
         report.mechanism.name(),
     )];
     for (mechanism, why) in &report.failures {
         let name = format!("not by {}", mechanism.name());
-        rows.push(Row::new(name, CheckState::Note, why.clone()));
+        rows.push(DoctorRow::new(name, CheckState::Note, why.clone()));
     }
     rows.extend(report.findings.iter().map(|finding| {
         let (state, text) = if finding.held {
@@ -521,7 +521,7 @@ async fn guarantees() -> Vec<Row> {
                 format!("does not hold: {}", finding.promise),
             )
         };
-        Row::new(finding.profile, state, text)
+        DoctorRow::new(finding.profile, state, text)
     }));
     rows
 }
@@ -545,8 +545,8 @@ mod tests {
             (sandbox(Some(true), true, false), Some(Exit::Usage)),
         ];
         for (sandbox, expected) in cases {
-            let findings = Findings {
-                sections: vec![Section {
+            let findings = DoctorFindings {
+                sections: vec![DoctorSection {
                     name: "sandbox",
                     rows: wanted(&sandbox),
                 }],

@@ -15,10 +15,10 @@ use std::{
 
 use haft::{
     ApprovalAnswer, ApprovalRequest, BoxFuture, CallId, CallResult, CancellationToken,
-    ContextPatch, Progress, RuleList, ToolUse, Update, Updates,
+    ContextPatch, ProgressSender, RuleList, ToolUse, ProgressUpdate, ProgressUpdates,
     engine::{CallObserver, pipeline::Admitted},
 };
-use haft_host::Questions;
+use haft_host::QuestionHandler;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
@@ -30,7 +30,7 @@ const CLOSED: &str = "the input has ended, so no one can answer";
 
 /// The open questions and calls of one client.
 #[derive(Default)]
-pub(super) struct Dialog {
+pub(super) struct ExecDialog {
     next: AtomicU64,
     state: Mutex<DialogState>,
 }
@@ -68,7 +68,7 @@ impl OpenCall {
     }
 }
 
-impl Dialog {
+impl ExecDialog {
     /// Handles a line with a `type`, which is not a request. The error describes the problem in it.
     pub(super) fn on_line(&self, line: &Value) -> Result<(), String> {
         match line["type"].as_str() {
@@ -200,9 +200,9 @@ fn meant(line: &Value) -> Result<ApprovalAnswer, String> {
 }
 
 /// Asks the client for permission by a `permission_request` line.
-pub(super) struct ByLines(pub(super) Arc<Dialog>);
+pub(super) struct LineApprover(pub(super) Arc<ExecDialog>);
 
-impl Questions for ByLines {
+impl QuestionHandler for LineApprover {
     fn is_there(&self) -> bool {
         !self.0.state().is_closed
     }
@@ -235,7 +235,7 @@ impl Questions for ByLines {
             if show::json(&line.to_string()).is_err() {
                 return ApprovalAnswer::Unavailable;
             }
-            let _withdraws = Withdraws(&self.0, id);
+            let _withdraws = ExecQuestionGuard(&self.0, id);
             let answer = receiver.await;
             answer.unwrap_or_else(|_| ApprovalAnswer::Deny {
                 reason: Some(CLOSED.to_owned()),
@@ -245,9 +245,9 @@ impl Questions for ByLines {
 }
 
 /// Withdraws an unanswered question on drop.
-struct Withdraws<'a>(&'a Dialog, String);
+struct ExecQuestionGuard<'a>(&'a ExecDialog, String);
 
-impl Drop for Withdraws<'_> {
+impl Drop for ExecQuestionGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         if state.questions.remove(&self.1).is_some() {
@@ -257,7 +257,7 @@ impl Drop for Withdraws<'_> {
 }
 
 /// Records which of our call ids belongs to which client id, for progress lines.
-impl CallObserver for Dialog {
+impl CallObserver for ExecDialog {
     fn on_started(&self, call: &Admitted) {
         let (own, id) = call.call().ids();
         self.state().ids.insert(own, id.to_string());
@@ -267,21 +267,21 @@ impl CallObserver for Dialog {
 }
 
 /// Creates the channel through which calls report their progress.
-pub(super) fn progress() -> (Progress, Updates) {
+pub(super) fn progress() -> (ProgressSender, ProgressUpdates) {
     haft::contract::progress::channel(CallId::new())
 }
 
 /// Writes progress lines until the session has ended.
-pub(super) async fn report(mut updates: Updates, dialog: Arc<Dialog>) {
+pub(super) async fn report(mut updates: ProgressUpdates, dialog: Arc<ExecDialog>) {
     while let Some((call, update)) = updates.recv().await {
         let id = dialog.state().ids.get(&call).cloned();
         let Some(id) = id.map(|id| dialog.shown(&id)) else {
             continue;
         };
         let told = match update {
-            Update::Step { done, total } => json!({"done": done, "total": total}),
-            Update::Note { text } => json!({"note": text}),
-            Update::Text { text } => json!({"text": text}),
+            ProgressUpdate::Step { done, total } => json!({"done": done, "total": total}),
+            ProgressUpdate::Note { text } => json!({"note": text}),
+            ProgressUpdate::Text { text } => json!({"text": text}),
         };
         let mut line = json!({"type": "progress", "id": id});
         if let (Some(line), Value::Object(told)) = (line.as_object_mut(), told) {

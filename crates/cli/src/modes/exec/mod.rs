@@ -18,9 +18,9 @@ use tokio::{
 };
 
 use self::{
-    interactive::Dialog,
-    request::{Problem, Request},
-    stdin::{Documents, InputLine, Lines},
+    interactive::ExecDialog,
+    request::{BadRequest, ExecRequest},
+    stdin::{JsonDocuments, InputLine, StdinLines},
 };
 use crate::{
     args::{ExecFlags, SessionArgs},
@@ -43,16 +43,16 @@ async fn serve_input(
     flags: &ExecFlags,
     telemetry: &ToolTelemetry,
 ) -> anyhow::Result<Exit> {
-    let documents = Documents::new(Lines::of_stdin());
+    let documents = JsonDocuments::new(StdinLines::of_stdin());
     if !flags.interactive_json {
         let haft = session::tools(args, Some(telemetry)).await?;
         return serve_all(haft, Input::OnDemand(documents), None).await;
     }
-    let dialog = Arc::new(Dialog::default());
+    let dialog = Arc::new(ExecDialog::default());
     let (progress, updates) = interactive::progress();
     let haft = session::asking(
         args,
-        interactive::ByLines(Arc::clone(&dialog)),
+        interactive::LineApprover(Arc::clone(&dialog)),
         progress,
         telemetry,
     )
@@ -66,20 +66,20 @@ async fn serve_input(
 enum Input {
     /// Reads a line only after the previous one was answered, so that questions can use the same
     /// terminal.
-    OnDemand(Documents),
+    OnDemand(JsonDocuments),
     /// Reads lines at any time, also while calls run.
-    Beside(mpsc::UnboundedReceiver<Arrived>),
+    Beside(mpsc::UnboundedReceiver<ExecInput>),
 }
 
 /// The next item of the input.
-enum Arrived {
-    Request(Result<Request, Box<Problem>>),
+enum ExecInput {
+    Request(Result<ExecRequest, Box<BadRequest>>),
     TooLong(u64),
     Failed(io::Error),
 }
 
 impl Input {
-    async fn next(&mut self) -> Option<Arrived> {
+    async fn next(&mut self) -> Option<ExecInput> {
         match self {
             Self::OnDemand(documents) => next_request(documents).await,
             Self::Beside(requests) => requests.recv().await,
@@ -88,24 +88,24 @@ impl Input {
 }
 
 /// Returns the next request, skipping blank lines.
-async fn next_request(documents: &mut Documents) -> Option<Arrived> {
+async fn next_request(documents: &mut JsonDocuments) -> Option<ExecInput> {
     loop {
         return Some(match documents.next().await? {
             InputLine::Text(text) if text.trim_ascii().is_empty() => continue,
-            InputLine::Text(text) => Arrived::Request(request::read(&text)),
-            InputLine::TooLong { bytes } => Arrived::TooLong(bytes),
-            InputLine::Failed(error) => Arrived::Failed(error),
+            InputLine::Text(text) => ExecInput::Request(request::read(&text)),
+            InputLine::TooLong { bytes } => ExecInput::TooLong(bytes),
+            InputLine::Failed(error) => ExecInput::Failed(error),
         });
     }
 }
 
 /// Reads lines in the background and handles those that are not requests immediately.
-fn read_beside(mut documents: Documents, dialog: Arc<Dialog>) -> mpsc::UnboundedReceiver<Arrived> {
+fn read_beside(mut documents: JsonDocuments, dialog: Arc<ExecDialog>) -> mpsc::UnboundedReceiver<ExecInput> {
     let (sender, receiver) = mpsc::unbounded_channel();
     haft::spawn_boxed(async move {
         while let Some(arrived) = next_request(&mut documents).await {
             match &arrived {
-                Arrived::Request(Ok(Request::Word(word))) => {
+                ExecInput::Request(Ok(ExecRequest::Word(word))) => {
                     if let Err(problem) = dialog.on_line(word)
                         && show::json(&interactive::problem(word, &problem).to_string()).is_err()
                     {
@@ -113,10 +113,10 @@ fn read_beside(mut documents: Documents, dialog: Arc<Dialog>) -> mpsc::Unbounded
                     }
                     continue;
                 }
-                Arrived::Request(Ok(Request::Call { id, call })) => {
+                ExecInput::Request(Ok(ExecRequest::Call { id, call })) => {
                     dialog.register_call(call.id.clone(), id.clone());
                 }
-                Arrived::Request(Ok(Request::Message(messages))) => {
+                ExecInput::Request(Ok(ExecRequest::Message(messages))) => {
                     for call in messages.calls() {
                         dialog.register_call(call.id.clone(), Value::String(call.id.clone()));
                     }
@@ -135,7 +135,7 @@ fn read_beside(mut documents: Documents, dialog: Arc<Dialog>) -> mpsc::Unbounded
 async fn serve_all(
     mut haft: Haft,
     mut input: Input,
-    dialog: Option<&Arc<Dialog>>,
+    dialog: Option<&Arc<ExecDialog>>,
 ) -> anyhow::Result<Exit> {
     let cancel = haft.session_token();
     let mut ended_by = signals(cancel.clone())?;
@@ -146,8 +146,8 @@ async fn serve_all(
         };
         let answer = match line {
             None => return Ok(Exit::Success),
-            Some(Arrived::Request(request)) => serve(&mut haft, request, dialog).await,
-            Some(Arrived::TooLong(bytes)) => refusal(
+            Some(ExecInput::Request(request)) => serve(&mut haft, request, dialog).await,
+            Some(ExecInput::TooLong(bytes)) => refusal(
                 &Value::Null,
                 &Value::Null,
                 &format!(
@@ -155,7 +155,7 @@ async fn serve_all(
                     stdin::LONGEST
                 ),
             ),
-            Some(Arrived::Failed(error)) => return Err(error.into()),
+            Some(ExecInput::Failed(error)) => return Err(error.into()),
         };
         show::json(&answer.to_string())?;
         if cancel.is_cancelled() {
@@ -168,19 +168,19 @@ async fn serve_all(
 /// Answers one line, whether or not it is a valid request.
 async fn serve(
     haft: &mut Haft,
-    request: Result<Request, Box<Problem>>,
-    dialog: Option<&Arc<Dialog>>,
+    request: Result<ExecRequest, Box<BadRequest>>,
+    dialog: Option<&Arc<ExecDialog>>,
 ) -> Value {
     match request {
-        Ok(Request::Call { id, call }) => {
+        Ok(ExecRequest::Call { id, call }) => {
             let results = carry_out(haft, &[call], dialog).await;
             answer(&id, &results[0])
         }
-        Ok(Request::Message(messages)) => {
+        Ok(ExecRequest::Message(messages)) => {
             let results = carry_out(haft, messages.calls(), dialog).await;
             messages.answer(&results)
         }
-        Ok(Request::Word(word)) => {
+        Ok(ExecRequest::Word(word)) => {
             let problem = "such a line means something with --interactive-json only";
             refusal(&word["id"], &Value::Null, problem)
         }
@@ -192,7 +192,7 @@ async fn serve(
 async fn carry_out(
     haft: &mut Haft,
     calls: &[ToolUse],
-    dialog: Option<&Arc<Dialog>>,
+    dialog: Option<&Arc<ExecDialog>>,
 ) -> Vec<CallResult> {
     let mut turn = haft.turn().await;
     if let Some(dialog) = dialog {

@@ -1,22 +1,22 @@
 //! Parses the lines of `haft exec`.
 
-use haft::{Messages, ToolUse};
+use haft::{ProviderMessage, ToolUse};
 use serde_json::{Value, json};
 
 /// A valid input line.
 #[derive(Debug, PartialEq)]
-pub(super) enum Request {
+pub(super) enum ExecRequest {
     /// `{"id"?, "name", "input"}`.
     Call { id: Value, call: ToolUse },
     /// An assistant message of a provider.
-    Message(Messages),
+    Message(ProviderMessage),
     /// A message with a `type`: not a request, but about one (an answer or a cancellation).
     Word(Value),
 }
 
 /// An invalid input line: its id and name as far as they could be read, and the problem.
 #[derive(Debug, PartialEq)]
-pub(super) struct Problem {
+pub(super) struct BadRequest {
     pub(super) id: Value,
     pub(super) name: Value,
     pub(super) text: String,
@@ -34,8 +34,8 @@ pub(super) fn text_id(id: &Value) -> String {
     }
 }
 
-pub(super) fn read(line: &[u8]) -> Result<Request, Box<Problem>> {
-    let problem = |id: Value, name: Value, text: String| Box::new(Problem { id, name, text });
+pub(super) fn read(line: &[u8]) -> Result<ExecRequest, Box<BadRequest>> {
+    let problem = |id: Value, name: Value, text: String| Box::new(BadRequest { id, name, text });
     let nameless = |text: String| problem(Value::Null, Value::Null, text);
     let line = std::str::from_utf8(line).map_err(|error| {
         nameless(format!(
@@ -50,7 +50,7 @@ pub(super) fn read(line: &[u8]) -> Result<Request, Box<Problem>> {
         Some("permission_response" | "cancel")
     );
     if is_word {
-        return Ok(Request::Word(request));
+        return Ok(ExecRequest::Word(request));
     }
     let is_message = |request: &Value| {
         let keys = ["role", "choices", "output"];
@@ -59,8 +59,8 @@ pub(super) fn read(line: &[u8]) -> Result<Request, Box<Problem>> {
             || request["type"] == "function_call"
     };
     if is_message(&request) {
-        let messages = Messages::read(&request).map_err(|error| nameless(error.to_string()))?;
-        return Ok(Request::Message(messages));
+        let messages = ProviderMessage::read(&request).map_err(|error| nameless(error.to_string()))?;
+        return Ok(ExecRequest::Message(messages));
     }
     let Value::Object(mut object) = request else {
         return Err(nameless(format!("the line is not a JSON object; {SHAPES}")));
@@ -77,7 +77,7 @@ pub(super) fn read(line: &[u8]) -> Result<Request, Box<Problem>> {
         return Err(problem(id, name, text));
     }
     let text = text_id(&id);
-    Ok(Request::Call {
+    Ok(ExecRequest::Call {
         id,
         call: ToolUse {
             id: text,
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn an_id_may_be_anything_and_input_may_be_missing() {
         let line = b"{\"id\": {\"n\": 1}, \"name\": \"LS\"}";
-        let Ok(Request::Call { id, call }) = read(line) else {
+        let Ok(ExecRequest::Call { id, call }) = read(line) else {
             panic!()
         };
         assert_eq!(id, json!({"n": 1}));

@@ -24,13 +24,13 @@ pub(crate) enum InputLine {
     Failed(io::Error),
 }
 
-pub(crate) struct Lines {
+pub(crate) struct StdinLines {
     ask: mpsc::Sender<()>,
     lines: tokio::sync::mpsc::UnboundedReceiver<InputLine>,
     asked: bool,
 }
 
-impl Lines {
+impl StdinLines {
     pub(crate) fn of_stdin() -> Self {
         Self::of(BufReader::with_capacity(64 << 10, io::stdin()))
     }
@@ -102,16 +102,16 @@ fn read_line(input: &mut impl BufRead, longest: usize) -> Option<InputLine> {
 }
 
 /// Splits lines into JSON texts.
-pub(super) struct Documents {
-    lines: Lines,
+pub(super) struct JsonDocuments {
+    lines: StdinLines,
     /// The lines of a text that is not complete yet.
     begun: Vec<u8>,
     /// A line that has been read and begins the next text.
     ahead: Option<Vec<u8>>,
 }
 
-impl Documents {
-    pub(super) fn new(lines: Lines) -> Self {
+impl JsonDocuments {
+    pub(super) fn new(lines: StdinLines) -> Self {
         Self {
             lines,
             begun: Vec::new(),
@@ -193,8 +193,8 @@ mod tests {
     }
 
     async fn read(text: &str) -> Vec<String> {
-        let lines = Lines::of(Cursor::new(text.to_owned().into_bytes()));
-        let mut documents = Documents::new(lines);
+        let lines = StdinLines::of(Cursor::new(text.to_owned().into_bytes()));
+        let mut documents = JsonDocuments::new(lines);
         let mut found = Vec::new();
         while let Some(line) = documents.next().await {
             let InputLine::Text(line) = line else {

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use haft::engine::hooks::{Action, Callback, Handler, HookMoment, Matcher};
+use haft::engine::hooks::{HookAction, Callback, HookHandler, HookEventKind, HookMatcher};
 use haft_protocol::{
     CallbackMatcher, HookCallbackRequest, HookReply, HookSpecificReply, NamedList, SessionRequest,
 };
@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::channel::Channel;
+use super::channel::ControlChannel;
 
 /// The default timeout of a callback.
 const USUAL: Duration = Duration::from_secs(600);
@@ -29,22 +29,22 @@ struct CallbackIdentity<'a> {
 /// invalid definitions.
 pub(super) fn read(
     hooks: &NamedList<CallbackMatcher>,
-    channel: &Arc<Channel>,
-) -> Result<Vec<Handler>, String> {
+    channel: &Arc<ControlChannel>,
+) -> Result<Vec<HookHandler>, String> {
     let mut handlers = Vec::new();
     for (name, groups) in &hooks.0 {
         let event =
-            HookMoment::from_name(name).ok_or_else(|| format!("hooks: no event is called {name}"))?;
+            HookEventKind::from_name(name).ok_or_else(|| format!("hooks: no event is called {name}"))?;
         for group in groups {
             let text = group.matcher.as_deref().unwrap_or("");
-            let (matcher, broken) = Matcher::new(event, text);
+            let (matcher, broken) = HookMatcher::new(event, text);
             if let Some(what) = broken {
                 return Err(format!("hooks.{name}: {what}"));
             }
             let limit = match group.timeout {
                 Some(seconds) => Duration::try_from_secs_f64(seconds)
                     .map_err(|error| format!("hooks.{name}: timeout {seconds}: {error}"))?,
-                None if event == HookMoment::USER_PROMPT_SUBMIT => ON_PROMPT,
+                None if event == HookEventKind::USER_PROMPT_SUBMIT => ON_PROMPT,
                 None if event.name() == "MessageDisplay" => ON_DISPLAY,
                 None => USUAL,
             };
@@ -52,18 +52,18 @@ pub(super) fn read(
                 let Some(id) = id.meaning() else {
                     return Err(format!("hooks.{name}: an id is no text"));
                 };
-                let action = Action::Callback(callback(id, event, limit, channel));
+                let action = HookAction::Callback(callback(id, event, limit, channel));
                 let identity = CallbackIdentity {
                     callback: id,
                     event: name,
                     matcher: text,
                 };
-                handlers.push(Handler {
+                handlers.push(HookHandler {
                     // The handler's own timeout is longer: the callback times out first.
                     timeout: limit.saturating_mul(2).saturating_add(ON_PROMPT),
                     fails_closed: group.on_failure.as_deref() == Some("block"),
                     written: value(&identity)?,
-                    ..Handler::new(event, matcher.clone(), action)
+                    ..HookHandler::new(event, matcher.clone(), action)
                 });
             }
         }
@@ -71,7 +71,7 @@ pub(super) fn read(
     Ok(handlers)
 }
 
-fn callback(id: &str, event: HookMoment, limit: Duration, channel: &Arc<Channel>) -> Callback {
+fn callback(id: &str, event: HookEventKind, limit: Duration, channel: &Arc<ControlChannel>) -> Callback {
     let (id, channel) = (id.to_owned(), Arc::clone(channel));
     Callback(Arc::new(move |input| {
         let (id, channel) = (id.clone(), Arc::clone(&channel));
@@ -90,9 +90,9 @@ fn callback(id: &str, event: HookMoment, limit: Duration, channel: &Arc<Channel>
 }
 
 /// Returns the hook output for a callback that did not answer in time.
-fn late(event: HookMoment, limit: Duration) -> Result<Value, String> {
+fn late(event: HookEventKind, limit: Duration) -> Result<Value, String> {
     let why = format!("the {} hook did not answer within {limit:?}", event.name());
-    if event == HookMoment::PRE_TOOL_USE {
+    if event == HookEventKind::PRE_TOOL_USE {
         return value(&HookReply {
             hook_specific_output: Some(HookSpecificReply {
                 hook_event_name: event.name().into(),
@@ -102,7 +102,7 @@ fn late(event: HookMoment, limit: Duration) -> Result<Value, String> {
             ..HookReply::default()
         });
     }
-    if event == HookMoment::USER_PROMPT_SUBMIT || event == HookMoment::USER_PROMPT_EXPANSION {
+    if event == HookEventKind::USER_PROMPT_SUBMIT || event == HookEventKind::USER_PROMPT_EXPANSION {
         return value(&HookReply {
             decision: Some("block".into()),
             reason: Some(why.into()),

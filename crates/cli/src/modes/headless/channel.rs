@@ -15,30 +15,30 @@ use haft_protocol::{
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::output::Output;
+use super::output::HeadlessOutput;
 
 /// The reason that a request gets no answer.
 pub(super) const CLOSED: &str = "the other end has closed its input";
 
 /// The connection for control messages to the client.
-pub(super) struct Channel {
-    pub(super) output: Arc<Output>,
+pub(super) struct ControlChannel {
+    pub(super) output: Arc<HeadlessOutput>,
     next: AtomicU64,
     /// Set once the client has sent `initialize`.
     is_initialized: AtomicBool,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingControlRequests>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingControlRequests {
     /// Unanswered requests by id.
     requests: HashMap<String, oneshot::Sender<Result<Value, String>>>,
     /// Set once the client has closed its input: no answer can arrive any longer.
     closed: bool,
 }
 
-impl Channel {
-    pub(super) fn new(output: Arc<Output>) -> Self {
+impl ControlChannel {
+    pub(super) fn new(output: Arc<HeadlessOutput>) -> Self {
         Self {
             output,
             next: AtomicU64::new(1),
@@ -59,7 +59,7 @@ impl Channel {
             }
             waiting.requests.insert(id.clone(), sender);
         }
-        let taken_back = TakenBack { channel: self, id };
+        let taken_back = ControlRequestGuard { channel: self, id };
         self.put(&taken_back.id, request);
         receiver.await.unwrap_or_else(|_| Err(CLOSED.to_owned()))
     }
@@ -123,17 +123,17 @@ impl Channel {
         waiting.requests.clear();
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, PendingControlRequests> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct TakenBack<'a> {
-    channel: &'a Channel,
+struct ControlRequestGuard<'a> {
+    channel: &'a ControlChannel,
     id: String,
 }
 
-impl Drop for TakenBack<'_> {
+impl Drop for ControlRequestGuard<'_> {
     fn drop(&mut self) {
         let unanswered = self.channel.waiting().requests.remove(&self.id).is_some();
         if unanswered {

@@ -10,17 +10,17 @@ use haft_host::{Elicitation, ElicitationAnswer, ElicitationHost, ElicitationKind
 use haft_protocol::{ElicitationReply, ElicitationRequest, SessionRequest};
 use serde_json::Value;
 
-use super::channel::Channel;
+use super::channel::ControlChannel;
 
 /// Asks a client that has sent `initialize`. After one error answer the client is not asked again,
 /// because an error is the only sign that it does not support these requests.
 pub(super) struct ProgramElicitations {
-    channel: Arc<Channel>,
+    channel: Arc<ControlChannel>,
     is_unable: AtomicBool,
 }
 
 impl ProgramElicitations {
-    pub(super) fn new(channel: Arc<Channel>) -> Self {
+    pub(super) fn new(channel: Arc<ControlChannel>) -> Self {
         Self {
             channel,
             is_unable: AtomicBool::new(false),

@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use haft::{BoxFuture, engine::hooks::HearHooks};
-use haft_agent::Sink;
+use haft::{BoxFuture, engine::hooks::HookEventSink};
+use haft_agent::AgentEventSink;
 use haft_host::{EventSink, ServerLink, SessionActivity, SessionEvent};
 use haft_protocol::{
     McpMessageReply, McpMessageRequest, SessionMessage, SessionRequest, TranscriptMirror,
 };
 use serde_json::Value;
 
-use super::{channel::Channel, messages::Facts, output::Output, tasks};
+use super::{channel::ControlChannel, messages::InitFacts, output::HeadlessOutput, tasks};
 use crate::session;
 
-impl EventSink for Output {
+impl EventSink for HeadlessOutput {
     fn on_event(&self, event: &SessionEvent) {
         match event {
             SessionEvent::Warning(_) | SessionEvent::RulesKept { .. } => session::warn(event),
             SessionEvent::Notice { level, text } => self.put_notice(level.name(), text),
             SessionEvent::Notification { text, .. } => self.put_notification(text),
-            SessionEvent::Ready(facts) => self.set_session_facts(facts.id, Facts::of(facts)),
+            SessionEvent::Ready(facts) => self.set_session_facts(facts.id, InitFacts::of(facts)),
             SessionEvent::Reset(next) => self.reset_conversation(*next),
             SessionEvent::Servers(servers) => self.has_servers(servers.clone()),
             SessionEvent::Activity(SessionActivity::Running) => self.put_state("running"),
@@ -28,7 +28,7 @@ impl EventSink for Output {
                 if let Some(person) = self.person() {
                     person.on_event(event);
                 }
-                Sink::on_event(self, event);
+                AgentEventSink::on_event(self, event);
             }
             SessionEvent::Task(event) => {
                 for message in tasks::messages(event) {
@@ -54,7 +54,7 @@ impl EventSink for Output {
 }
 
 /// The MCP servers that run in the SDK client. Each message travels in a control request.
-pub(super) struct ProgramServers(pub(super) Arc<Channel>);
+pub(super) struct ProgramServers(pub(super) Arc<ControlChannel>);
 
 impl ServerLink for ProgramServers {
     fn send<'a>(&'a self, server: &'a str, message: Value) -> BoxFuture<'a, Result<Value, String>> {

@@ -132,7 +132,7 @@ pub(crate) struct Headless {
     pub(crate) screen: ScreenFlags,
 
     #[command(flatten)]
-    pub(crate) ignored: Ignored,
+    pub(crate) ignored: IgnoredFlags,
 }
 
 impl Headless {
@@ -287,7 +287,7 @@ pub(crate) struct ScreenFlags {
 
 /// Flags of the convention that mean nothing here, and harm no one.
 #[derive(Debug, Args)]
-pub(crate) struct Ignored {
+pub(crate) struct IgnoredFlags {
     #[arg(long, hide = true)]
     #[arg(long, hide = true)]
     prompt_suggestions: bool,

@@ -7,28 +7,28 @@ use haft_agent::{Prompt, mentioned};
 use haft_host::{SessionInput, StartOptions};
 use haft_models::Thinking;
 use haft_protocol::{
-    AsWritten, BinaryVersion, ClientMessage, ClientRequest, ControlRequest, InitializeAnswer,
+    RawOrParsed, BinaryVersion, ClientMessage, ClientRequest, ControlRequest, InitializeAnswer,
     InitializeRequest, InterruptAnswer, InterruptRequest, ModeAnswer, PromptParagraphs,
     SessionAnswer, UserBody, UserInput, UserMessage, WireId,
 };
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{callbacks, channel::Channel, status};
-use crate::modes::exec::stdin::{InputLine, Lines};
+use super::{callbacks, channel::ControlChannel, status};
+use crate::modes::exec::stdin::{InputLine, StdinLines};
 
 /// Reads lines and handles each immediately, also while a run is in progress.
-pub(super) struct Reader {
+pub(super) struct ControlReader {
     pub(super) session: SessionInput,
-    pub(super) channel: Arc<Channel>,
+    pub(super) channel: Arc<ControlChannel>,
     /// Whether user messages are repeated on stdout.
     pub(super) replay: bool,
 }
 
-impl Reader {
+impl ControlReader {
     /// Reads until the end of the input.
     pub(super) async fn run(self) {
-        let mut lines = Lines::of_stdin();
+        let mut lines = StdinLines::of_stdin();
         while let Some(line) = lines.next().await {
             let problem = match line {
                 InputLine::Text(text) if text.trim_ascii().is_empty() => continue,
@@ -190,7 +190,7 @@ impl Reader {
         Ok(SessionAnswer::DONE)
     }
 
-    fn set_mode(&self, asked: &AsWritten<PermissionMode>) -> Result<SessionAnswer, String> {
+    fn set_mode(&self, asked: &RawOrParsed<PermissionMode>) -> Result<SessionAnswer, String> {
         let mode = *asked
             .meaning()
             .ok_or_else(|| format!("no permission mode is called {}", asked.value()))?;

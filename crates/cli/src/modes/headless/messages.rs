@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use haft::{
     CallResult,
-    engine::hooks::{HookNews, HookStage},
+    engine::hooks::{HookRunEvent, HookStage},
 };
-use haft_agent::{Began, EndReason, ReplyBlock, RunResult, Subtype};
+use haft_agent::{RunStart, EndReason, ReplyBlock, RunResult, ResultSubtype};
 use haft_host::{ExtensionNames, ServerList, SessionFacts};
 use haft_models::{Block, ModelError, StopReason, Usage};
 use haft_protocol::{
-    ApiMessage, AssistantBlock, AssistantMessage, CacheWrites, DeferredToolUse, HookEndMessage,
-    HookPrintedMessage, HookStartedMessage, InitMessage, MessageKind, MessageRole,
+    ApiMessage, AssistantBlock, AssistantMessage, CacheWrites, DeferredToolUse, HookResponseMessage,
+    HookProgressMessage, HookStartedMessage, InitMessage, MessageKind, MessageRole,
     ModelUsageReport, PermissionDenial, ResultMessage, ServerToolUse, SystemMessage,
     ToolResultBlock, ToolResultContent, UsageReport, UserBlock, UserBody, UserContent, UserMessage,
 };
@@ -25,7 +25,7 @@ const LEVEL: &str = "2.1.240";
 
 /// Facts for the `init` message that the agent loop does not know.
 #[derive(Clone, Default)]
-pub(super) struct Facts {
+pub(super) struct InitFacts {
     pub(super) key_source: &'static str,
     pub(super) window: u64,
     pub(super) max_tokens: u32,
@@ -38,7 +38,7 @@ pub(super) struct Facts {
     pub(super) servers: ServerList,
 }
 
-impl Facts {
+impl InitFacts {
     pub(super) fn of(session: &SessionFacts) -> Self {
         Self {
             key_source: session.key_source,
@@ -52,7 +52,7 @@ impl Facts {
     }
 }
 
-pub(super) fn init<'a>(began: &'a Began, facts: &'a Facts) -> SystemMessage<'a> {
+pub(super) fn init<'a>(began: &'a RunStart, facts: &'a InitFacts) -> SystemMessage<'a> {
     let tools = began
         .tools
         .iter()
@@ -81,7 +81,7 @@ pub(super) fn init<'a>(began: &'a Began, facts: &'a Facts) -> SystemMessage<'a> 
 }
 
 /// Returns the slash commands, including prompts of MCP servers.
-fn commands(facts: &Facts) -> Cow<'_, [String]> {
+fn commands(facts: &InitFacts) -> Cow<'_, [String]> {
     let servers = &facts.servers.servers;
     let prompts = servers.iter().flat_map(|server| &server.commands);
     let mut prompts = prompts.peekable();
@@ -184,8 +184,8 @@ pub(super) fn answer(uuid: Uuid, finished: &CallResult) -> UserMessage<'_> {
     }
 }
 
-pub(super) fn result<'a>(ended: &'a RunResult, facts: &Facts) -> ResultMessage<'a> {
-    let is_success = ended.subtype == Subtype::Success;
+pub(super) fn result<'a>(ended: &'a RunResult, facts: &InitFacts) -> ResultMessage<'a> {
+    let is_success = ended.subtype == ResultSubtype::Success;
     let errors = || ended.errors.iter().map(Cow::from).collect();
     let stop_reason = match &ended.deferred {
         None if ended.reason == EndReason::ToolDeferredUnavailable => {
@@ -245,7 +245,7 @@ pub(super) fn result<'a>(ended: &'a RunResult, facts: &Facts) -> ResultMessage<'
 }
 
 /// Returns the message about a hook's progress.
-pub(super) fn hook(news: &HookNews) -> SystemMessage<'_> {
+pub(super) fn hook(news: &HookRunEvent) -> SystemMessage<'_> {
     let (hook_id, hook_name) = ((&news.id).into(), (&news.name).into());
     let hook_event = news.event.name().into();
     match &news.stage {
@@ -255,21 +255,21 @@ pub(super) fn hook(news: &HookNews) -> SystemMessage<'_> {
             hook_event,
             ..HookStartedMessage::default()
         }),
-        HookStage::Printed { stdout, stderr } => SystemMessage::HookProgress(HookPrintedMessage {
+        HookStage::Printed { stdout, stderr } => SystemMessage::HookProgress(HookProgressMessage {
             hook_id,
             hook_name,
             hook_event,
             output: format!("{stdout}{stderr}").into(),
             stdout: stdout.into(),
             stderr: stderr.into(),
-            ..HookPrintedMessage::default()
+            ..HookProgressMessage::default()
         }),
         HookStage::Ended {
             stdout,
             stderr,
             code,
             outcome,
-        } => SystemMessage::HookResponse(HookEndMessage {
+        } => SystemMessage::HookResponse(HookResponseMessage {
             hook_id,
             hook_name,
             hook_event,
@@ -278,7 +278,7 @@ pub(super) fn hook(news: &HookNews) -> SystemMessage<'_> {
             output: format!("{stdout}{stderr}").into(),
             stdout: stdout.into(),
             stderr: stderr.into(),
-            ..HookEndMessage::default()
+            ..HookResponseMessage::default()
         }),
     }
 }

@@ -39,21 +39,21 @@ use haft_host::{
 };
 
 use self::{
-    channel::Channel,
+    channel::ControlChannel,
     elicitation::ProgramElicitations,
     face::ProgramServers,
     flags::{Headless, InputFormat, OutputFormat},
-    input::Reader,
-    output::Output,
-    permission::{Host, PromptTool},
-    person::Person,
+    input::ControlReader,
+    output::HeadlessOutput,
+    permission::{ControlApprover, PromptTool},
+    person::StderrReporter,
 };
 use crate::{
-    approver::Terminal,
+    approver::TerminalApprover,
     args::SessionArgs,
     clock::session_clock,
     exit::Exit,
-    line_input::{self, Waited},
+    line_input::{self, InputWait},
     modes::doctor,
     show,
     signals::Signals,
@@ -120,7 +120,7 @@ pub(crate) fn interactive(
 }
 
 pub(crate) async fn run(session: SessionArgs, flags: Headless) -> anyhow::Result<Exit> {
-    let output = Arc::new(Output::new(&flags, &Environment::from_process()));
+    let output = Arc::new(HeadlessOutput::new(&flags, &Environment::from_process()));
     let ended = run_session(&session, &flags, &output).await;
     if let Err(error) = &ended {
         output.put_failure(&error_chain(error));
@@ -129,13 +129,13 @@ pub(crate) async fn run(session: SessionArgs, flags: Headless) -> anyhow::Result
     ended
 }
 
-async fn run_session(session: &SessionArgs, flags: &Headless, output: &Arc<Output>) -> anyhow::Result<Exit> {
+async fn run_session(session: &SessionArgs, flags: &Headless, output: &Arc<HeadlessOutput>) -> anyhow::Result<Exit> {
     check(flags)?;
     let signals = Signals::listen()?;
-    let channel = Arc::new(Channel::new(Arc::clone(output)));
+    let channel = Arc::new(ControlChannel::new(Arc::clone(output)));
     let config = config::of(session, flags)?;
     if flags.is_for_people() {
-        output.is_read_by(Person::new(&config.cwd));
+        output.is_read_by(StderrReporter::new(&config.cwd));
     }
     let looked_at = config.clone();
     let silence = no_prompt(session, flags);
@@ -151,7 +151,7 @@ async fn run_session(session: &SessionArgs, flags: &Headless, output: &Arc<Outpu
         input.prompt(prompt);
     }
     if flags.input_format == InputFormat::StreamJson {
-        let reader = Reader {
+        let reader = ControlReader {
             session: input,
             channel,
             replay: flags.replay_user_messages,
@@ -168,7 +168,7 @@ async fn run_session(session: &SessionArgs, flags: &Headless, output: &Arc<Outpu
 }
 
 /// Connects the session to the output and to the handler of questions.
-fn parts(flags: &Headless, output: &Arc<Output>, channel: &Arc<Channel>) -> SessionParts {
+fn parts(flags: &Headless, output: &Arc<HeadlessOutput>, channel: &Arc<ControlChannel>) -> SessionParts {
     let mut parts = SessionParts::shared(Arc::clone(output) as _).clock(session_clock());
     if flags.input_format == InputFormat::StreamJson {
         parts = parts
@@ -176,11 +176,11 @@ fn parts(flags: &Headless, output: &Arc<Output>, channel: &Arc<Channel>) -> Sess
             .elicitations(Arc::new(ProgramElicitations::new(Arc::clone(channel))));
     }
     match flags.permission_prompt_tool.as_deref() {
-        None => match Terminal::of_person().filter(|_| flags.is_for_people()) {
+        None => match TerminalApprover::of_person().filter(|_| flags.is_for_people()) {
             Some(terminal) => parts.questions(terminal),
             None => parts,
         },
-        Some("stdio") => parts.questions(Host {
+        Some("stdio") => parts.questions(ControlApprover {
             channel: Arc::clone(channel),
         }),
         Some(tool) => parts.questions(PromptTool {
@@ -287,7 +287,7 @@ fn is_picture(bytes: &[u8]) -> bool {
 /// Reads stdin. If there is already a prompt (`!can_wait`), gives up after [`SILENCE`]: many
 /// programs start others with an open stdin that they never write to.
 fn piped(can_wait: bool) -> anyhow::Result<Vec<u8>> {
-    if !can_wait && line_input::wait(&io::stdin(), Some(SILENCE)) == Waited::Nothing {
+    if !can_wait && line_input::wait(&io::stdin(), Some(SILENCE)) == InputWait::Nothing {
         show::warn(&format!(
             "haft: nothing came on stdin for {} s; going on without it (close it with < /dev/null)",
             SILENCE.as_secs()

@@ -10,15 +10,15 @@ use std::{
 };
 
 use haft::{
-    CallResult, Content, Denied, SessionId,
-    engine::hooks::{HearHooks, HookNews},
+    CallResult, Content, DenialSource, SessionId,
+    engine::hooks::{HookEventSink, HookRunEvent},
 };
-use haft_agent::{Added, AgentEvent, Sink, Subtype, Tag};
+use haft_agent::{InjectionSource, AgentEvent, AgentEventSink, ResultSubtype, SubagentInfo};
 use haft_host::{Environment, ScheduledPrompt, ServerList, SessionInput, TurnResult};
 use haft_models::{Block, ModelEvent};
 use haft_protocol::{
     ApiRetryMessage, AssistantMessage, CompactBoundaryMessage, CompactMetadata,
-    ConversationResetMessage, NoticeMessage, NotificationMessage, PermissionDeniedMessage,
+    ConversationResetMessage, InformationalMessage, NotificationMessage, PermissionDeniedMessage,
     ResultMessage, SessionMessage, SessionStateMessage, StatusMessage, StreamEvent, SystemMessage,
     ToolProgressMessage, UserBlock, UserBody, UserContent, UserMessage,
 };
@@ -28,14 +28,14 @@ use uuid::Uuid;
 use super::{
     flags::{Headless, OutputFormat},
     line_limit,
-    messages::{self, Facts},
-    person::Person,
-    stream_events::Pieces,
+    messages::{self, InitFacts},
+    person::StderrReporter,
+    stream_events::StreamEventWriter,
 };
 use crate::show;
 
 /// The output of `haft -p`, shared by all tasks.
-pub(super) struct Output {
+pub(super) struct HeadlessOutput {
     format: OutputFormat,
     verbose: bool,
     partial: bool,
@@ -43,20 +43,20 @@ pub(super) struct Output {
     forwards: AtomicBool,
     /// Whether all hooks are reported, not only those at session start.
     hooks: bool,
-    states: States,
+    states: StateReporting,
     /// The session, which is abandoned as soon as stdout cannot be written any longer.
     session: OnceLock<SessionInput>,
     /// The progress display on stderr, if stdout is text.
-    person: OnceLock<Person>,
+    person: OnceLock<StderrReporter>,
     state: Mutex<OutputState>,
 }
 
 #[derive(Default)]
 struct OutputState {
     session: Option<SessionId>,
-    facts: Facts,
+    facts: InitFacts,
     model: String,
-    pieces: Pieces,
+    pieces: StreamEventWriter,
     /// Messages as JSON, collected for the array that `--output-format json --verbose` prints at
     /// the end.
     all: Vec<String>,
@@ -76,7 +76,7 @@ struct OutputState {
 
 /// Specifies whether and how changes of the session state are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum States {
+enum StateReporting {
     No,
     /// As a message like any other.
     Yes,
@@ -84,15 +84,15 @@ enum States {
     ForTheHost,
 }
 
-impl Output {
+impl HeadlessOutput {
     pub(super) fn new(flags: &Headless, environment: &Environment) -> Self {
         let on = |name| environment.is_on(name);
         let states = if on("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
-            States::ForTheHost
+            StateReporting::ForTheHost
         } else if on("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
-            States::Yes
+            StateReporting::Yes
         } else {
-            States::No
+            StateReporting::No
         };
         Self {
             format: flags.output_format,
@@ -114,12 +114,12 @@ impl Output {
     }
 
     /// Sets the progress display that users read on stderr.
-    pub(super) fn is_read_by(&self, person: Person) {
+    pub(super) fn is_read_by(&self, person: StderrReporter) {
         let _ = self.person.set(person);
     }
 
     /// Returns the progress display, if any.
-    pub(super) fn person(&self) -> Option<&Person> {
+    pub(super) fn person(&self) -> Option<&StderrReporter> {
         self.person.get()
     }
 
@@ -134,7 +134,7 @@ impl Output {
     }
 
     /// Sets the session id and the facts for the `init` message.
-    pub(super) fn set_session_facts(&self, session: SessionId, facts: Facts) {
+    pub(super) fn set_session_facts(&self, session: SessionId, facts: InitFacts) {
         let mut state = self.state();
         state.session = Some(session);
         state.facts = facts;
@@ -157,7 +157,7 @@ impl Output {
     }
 
     /// Marks a question as open until the guard is dropped.
-    pub(super) fn waits(&self) -> Waits<'_> {
+    pub(super) fn waits(&self) -> QuestionPending<'_> {
         let mut state = self.state();
         state.questions += 1;
         let first = state.questions == 1;
@@ -165,7 +165,7 @@ impl Output {
         if first {
             self.put_state("requires_action");
         }
-        Waits(self)
+        QuestionPending(self)
     }
 
     /// Writes a message of the conversation.
@@ -215,13 +215,13 @@ impl Output {
     /// Reports the session state: `running`, `requires_action` or `idle`.
     pub(super) fn put_state(&self, name: &'static str) {
         let mut state = self.state();
-        if self.states == States::No || state.said == name {
+        if self.states == StateReporting::No || state.said == name {
             return;
         }
         state.said = name;
         let message = SystemMessage::SessionStateChanged(SessionStateMessage {
             state: name.into(),
-            sdk_host_only: self.states == States::ForTheHost,
+            sdk_host_only: self.states == StateReporting::ForTheHost,
             ..SessionStateMessage::default()
         });
         self.put_into(&mut state, message);
@@ -260,7 +260,7 @@ impl Output {
         self.end_reply(&mut state);
         if self.format == OutputFormat::Text {
             let text = match ended.subtype {
-                Subtype::Success => ended.text.clone(),
+                ResultSubtype::Success => ended.text.clone(),
                 _ => ended.errors.join("\n"),
             };
             if let Err(error) = show::line(&text) {
@@ -373,8 +373,8 @@ impl Output {
 
     /// Reports a call that was denied without asking. The client already knows about denials by the
     /// user or by a PreToolUse hook.
-    fn put_denied(&self, state: &mut OutputState, finished: &CallResult, agent: Option<&Tag>) {
-        let Some(Denied::Unasked { kind, reason, .. }) = &finished.metadata.denied else {
+    fn put_denied(&self, state: &mut OutputState, finished: &CallResult, agent: Option<&SubagentInfo>) {
+        let Some(DenialSource::Unasked { kind, reason, .. }) = &finished.metadata.denied else {
             return;
         };
         let denied = SystemMessage::PermissionDenied(PermissionDeniedMessage {
@@ -389,7 +389,7 @@ impl Output {
         self.put_into(state, denied);
     }
 
-    fn on_subagent_event(&self, state: &mut OutputState, agent: &Tag, event: &AgentEvent) {
+    fn on_subagent_event(&self, state: &mut OutputState, agent: &SubagentInfo, event: &AgentEvent) {
         let parent_tool_use_id = Some(Cow::Borrowed(&*agent.tool_use_id));
         let subagent_type = Some(Cow::from(&agent.kind));
         let agent_id = Some(Cow::from(&agent.id));
@@ -418,11 +418,11 @@ impl Output {
                 self.put_into(state, message);
             }
             AgentEvent::Notice { level, text } => {
-                let message = SystemMessage::Informational(NoticeMessage {
+                let message = SystemMessage::Informational(InformationalMessage {
                     level: level.name().into(),
                     content: text.into(),
                     agent_id,
-                    ..NoticeMessage::default()
+                    ..InformationalMessage::default()
                 });
                 self.put_into(state, message);
             }
@@ -441,9 +441,9 @@ impl Output {
 }
 
 /// Guard of an open question.
-pub(super) struct Waits<'a>(&'a Output);
+pub(super) struct QuestionPending<'a>(&'a HeadlessOutput);
 
-impl Drop for Waits<'_> {
+impl Drop for QuestionPending<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.questions -= 1;
@@ -455,7 +455,7 @@ impl Drop for Waits<'_> {
     }
 }
 
-impl Sink for Output {
+impl AgentEventSink for HeadlessOutput {
     fn on_event(&self, event: &AgentEvent) {
         let mut state = self.state();
         let state = &mut *state;
@@ -519,7 +519,7 @@ impl Sink for Output {
                 let content = UserContent::Blocks(blocks.collect());
                 let message = UserMessage {
                     uuid: Some((*uuid).into()),
-                    is_synthetic: !matches!(by, Added::Interrupt | Added::Steering),
+                    is_synthetic: !matches!(by, InjectionSource::Interrupt | InjectionSource::Steering),
                     ..UserMessage::new(UserBody::new(content))
                 };
                 self.put_into(state, message);
@@ -562,8 +562,8 @@ impl Sink for Output {
     }
 }
 
-impl HearHooks for Output {
-    fn on_event(&self, news: &HookNews) {
+impl HookEventSink for HeadlessOutput {
+    fn on_event(&self, news: &HookRunEvent) {
         if self.hooks || news.event.is_always_shown() {
             self.put(messages::hook(news));
         }
@@ -571,9 +571,9 @@ impl HearHooks for Output {
 }
 
 fn notice<'a>(level: &'a str, text: &'a str) -> SystemMessage<'a> {
-    SystemMessage::Informational(NoticeMessage {
+    SystemMessage::Informational(InformationalMessage {
         level: level.into(),
         content: text.into(),
-        ..NoticeMessage::default()
+        ..InformationalMessage::default()
     })
 }

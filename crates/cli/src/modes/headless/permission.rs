@@ -6,25 +6,25 @@ use haft::{
     ApprovalAnswer, ApprovalRequest, BoxFuture, ContextPatch, RuleList,
     engine::permissions::suggest,
 };
-use haft_host::{Questions, UserQuestions, text_of_answer};
+use haft_host::{QuestionHandler, UserQuestions, text_of_answer};
 use haft_protocol::{
-    AsWritten, CallAnswer, CanUseToolRequest, PermissionReply, PermissionUpdate, PromptToolInput,
+    RawOrParsed, CallAnswer, CanUseToolRequest, PermissionReply, PermissionUpdate, PromptToolInput,
     SessionRequest, UpdateDestination,
 };
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::{
-    channel::{CLOSED, Channel},
-    output::Output,
+    channel::{CLOSED, ControlChannel},
+    output::HeadlessOutput,
 };
 
 /// Asks the SDK client.
-pub(super) struct Host {
-    pub(super) channel: Arc<Channel>,
+pub(super) struct ControlApprover {
+    pub(super) channel: Arc<ControlChannel>,
 }
 
-impl Questions for Host {
+impl QuestionHandler for ControlApprover {
     fn is_there(&self) -> bool {
         !self.channel.is_closed()
     }
@@ -84,10 +84,10 @@ fn call(question: &ApprovalRequest) -> (&str, Cow<'_, Value>) {
 pub(super) struct PromptTool {
     /// The tool's name in the pool.
     pub(super) tool: String,
-    pub(super) output: Arc<Output>,
+    pub(super) output: Arc<HeadlessOutput>,
 }
 
-impl Questions for PromptTool {
+impl QuestionHandler for PromptTool {
     fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
         self.permission(asked.request)
     }
@@ -127,7 +127,7 @@ impl Questions for PromptTool {
 }
 
 /// Converts a reply to an answer. Anything other than `allow` is a denial.
-fn parse_permission_reply(reply: PermissionReply, question: &ApprovalRequest, output: &Output) -> ApprovalAnswer {
+fn parse_permission_reply(reply: PermissionReply, question: &ApprovalRequest, output: &HeadlessOutput) -> ApprovalAnswer {
     let behavior = reply.behavior.as_deref();
     if behavior != Some("allow") {
         if reply.interrupt
@@ -158,8 +158,8 @@ fn parse_permission_reply(reply: PermissionReply, question: &ApprovalRequest, ou
 /// the destination `localSettings` are also saved in the project's local settings.
 fn updated(
     input: Option<Value>,
-    updates: &[AsWritten<PermissionUpdate<'_>>],
-    output: &Output,
+    updates: &[RawOrParsed<PermissionUpdate<'_>>],
+    output: &HeadlessOutput,
 ) -> ApprovalAnswer {
     let (mut patches, mut keep) = (Vec::new(), Vec::new());
     for written in updates {

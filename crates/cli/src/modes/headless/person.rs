@@ -8,31 +8,31 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use haft::{CallResult, Denied};
-use haft_agent::{AgentEvent, Sink};
+use haft::{CallResult, DenialSource};
+use haft_agent::{AgentEvent, AgentEventSink};
 
-use crate::show::{self, Style, Watch};
+use crate::show::{self, Style, RunWatcher};
 
 /// The maximum number of calls that the last line names.
 const MOST_NAMED: usize = 3;
 
-pub(super) struct Person {
-    watch: Option<Watch>,
+pub(super) struct StderrReporter {
+    watch: Option<RunWatcher>,
     cwd: PathBuf,
-    refused: Mutex<Vec<Refused>>,
+    refused: Mutex<Vec<RefusedCall>>,
 }
 
-struct Refused {
+struct RefusedCall {
     call: String,
     remedy: Option<String>,
 }
 
-impl Person {
+impl StderrReporter {
     /// Creates the display. Paths below `cwd` are shown relative to it.
     pub(super) fn new(cwd: &Path) -> Self {
         let style = Style::of_stderr();
         Self {
-            watch: show::stderr_is_terminal().then(|| Watch::on_stderr(style, cwd)),
+            watch: show::stderr_is_terminal().then(|| RunWatcher::on_stderr(style, cwd)),
             cwd: cwd.to_path_buf(),
             refused: Mutex::default(),
         }
@@ -55,14 +55,14 @@ impl Person {
 
     fn note(&self, finished: &CallResult) {
         // Denials by the user are not listed: the user knows them.
-        let Some(Denied::Unasked { remedy, .. }) = &finished.metadata.denied else {
+        let Some(DenialSource::Unasked { remedy, .. }) = &finished.metadata.denied else {
             return;
         };
         let subject = show::from_here(&finished.card.subject, &self.cwd);
         let call = format!("{} {subject}", finished.name);
         let call = call.lines().next().unwrap_or_default().trim().to_owned();
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.push(Refused {
+        refused.push(RefusedCall {
             call,
             remedy: remedy.clone(),
         });
@@ -77,7 +77,7 @@ impl Person {
     }
 }
 
-fn last_line(refused: &[Refused]) -> Option<String> {
+fn last_line(refused: &[RefusedCall]) -> Option<String> {
     if refused.is_empty() {
         return None;
     }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_last_line_names_calls_and_what_would_allow_them_once() {
-        let refused = |call: &str, remedy: Option<&str>| Refused {
+        let refused = |call: &str, remedy: Option<&str>| RefusedCall {
             call: call.to_owned(),
             remedy: remedy.map(str::to_owned),
         };

@@ -8,9 +8,9 @@ use haft_protocol::{
     SkillsAnswer,
 };
 
-use super::{input::Reader, status};
+use super::{input::ControlReader, status};
 
-impl Reader {
+impl ControlReader {
     /// Serves a request of this module.
     pub(super) async fn serve_more(
         &self,

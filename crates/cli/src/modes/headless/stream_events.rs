@@ -12,14 +12,14 @@ use super::messages::{stop_name, usage};
 
 /// The state of the current reply.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
+pub(super) struct StreamEventWriter {
     usage: Usage,
     /// The stop reason. The usage may be reported after it.
     stop: Option<StopReason>,
     is_open: bool,
 }
 
-impl Pieces {
+impl StreamEventWriter {
     /// Returns the stream events for a model event. `model` is the requested model, used if the
     /// reply does not name one.
     pub(super) fn of<'e>(&mut self, event: &'e ModelEvent, model: &str) -> Vec<StreamEvent<'e>> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use haft::{BackgroundTask, TaskEvent, TaskKind, TaskNotice, TaskStatus, TaskUsage};
 use haft_protocol::{
-    SystemMessage, TaskOverMessage, TaskPatch, TaskProgressMessage, TaskStartedMessage,
+    SystemMessage, TaskNotificationMessage, TaskPatch, TaskProgressMessage, TaskStartedMessage,
     TaskUpdatedMessage, TaskUsageReport,
 };
 
@@ -82,14 +82,14 @@ fn over(notice: &TaskNotice) -> SystemMessage<'_> {
         TaskStatus::Killed | TaskStatus::Running => "stopped",
     };
     let file = notice.output_file.as_deref();
-    SystemMessage::TaskNotification(TaskOverMessage {
+    SystemMessage::TaskNotification(TaskNotificationMessage {
         task_id: (&notice.id).into(),
         status: status.into(),
         output_file: file.map(|file| file.to_string_lossy()).unwrap_or_default(),
         summary: (&notice.summary).into(),
         tool_use_id: notice.tool_use_id.as_deref().map(Cow::Borrowed),
         usage: notice.usage.as_ref().map(usage),
-        ..TaskOverMessage::default()
+        ..TaskNotificationMessage::default()
     })
 }
 

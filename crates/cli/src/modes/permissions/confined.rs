@@ -10,9 +10,9 @@ use haft_host::ExplainedConfinement;
 use serde_json::{Value, json};
 
 /// The confinement of a call's command, for display.
-pub(super) struct Confined<'a>(pub(super) &'a ExplainedConfinement);
+pub(super) struct ConfinementText<'a>(pub(super) &'a ExplainedConfinement);
 
-impl Confined<'_> {
+impl ConfinementText<'_> {
     fn network(&self) -> &'static str {
         match self.0.confinement.network {
             NetworkAccess::Nobody => "none",

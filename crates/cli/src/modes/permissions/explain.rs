@@ -2,16 +2,16 @@
 //! the confinement of the command.
 
 use haft::engine::permissions::{
-    Covered, Decision, Facts, Touched,
+    PartCoverage, Decision, CallFacts, TouchedPath,
     parts::{arg_text, effect_text, part_depth, part_text, touched_text},
 };
 use haft_host::{ExplainedCall, SessionParts, explain_call};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
-use super::confined::Confined;
+use super::confined::ConfinementText;
 use crate::{
-    approver::Terminal,
+    approver::TerminalApprover,
     args::SessionArgs,
     exit::Exit,
     modes::call,
@@ -32,12 +32,12 @@ pub(super) fn run(
         (None, []) => anyhow::bail!("say which call, or --bash 'COMMAND'"),
     };
     let mut parts = SessionParts::new(session::warn);
-    if let Some(terminal) = Terminal::of_this_process() {
+    if let Some(terminal) = TerminalApprover::of_this_process() {
         parts = parts.questions(terminal);
     }
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let explained = runtime.block_on(explain_call(&config, parts, &tool, input))?;
-    let explained = Explained(&explained);
+    let explained = ExplainedTree(&explained);
     if as_json {
         show::json(&serde_json::to_string_pretty(&explained.json())?)?;
     } else {
@@ -46,12 +46,12 @@ pub(super) fn run(
     Ok(Exit::Success)
 }
 
-struct Explained<'a>(&'a ExplainedCall);
+struct ExplainedTree<'a>(&'a ExplainedCall);
 
-impl Explained<'_> {
+impl ExplainedTree<'_> {
     /// Returns the paths that are only read. That a written file is also read needs no mention.
-    fn only_read(&self) -> Vec<&Touched> {
-        let Facts { reads, writes, .. } = &self.0.facts;
+    fn only_read(&self) -> Vec<&TouchedPath> {
+        let CallFacts { reads, writes, .. } = &self.0.facts;
         reads.iter().filter(|read| !writes.contains(read)).collect()
     }
 
@@ -89,7 +89,7 @@ impl Explained<'_> {
                 text += &format!("  contacts {}\n", show::clean(&target.host));
             }
         }
-        if let Some(confined) = self.0.confinement.as_ref().map(Confined) {
+        if let Some(confined) = self.0.confinement.as_ref().map(ConfinementText) {
             for line in confined.text().lines() {
                 text += &format!("{}\n", show::clean(line));
             }
@@ -132,11 +132,11 @@ impl Explained<'_> {
                 })
                 .collect(),
         };
-        let paths = |touched: &[&Touched]| -> Vec<String> {
+        let paths = |touched: &[&TouchedPath]| -> Vec<String> {
             let real = touched.iter().map(|path| path.real.display().to_string());
             real.collect()
         };
-        let writes: Vec<&Touched> = self.0.facts.writes.iter().collect();
+        let writes: Vec<&TouchedPath> = self.0.facts.writes.iter().collect();
         json!({
             "decision": self.0.decision.behavior.name(),
             "because": self.0.decision.reason.to_string(),
@@ -147,7 +147,7 @@ impl Explained<'_> {
             "writes": paths(&writes),
             "parts": parts,
             "rules_that_would_allow": self.0.rules,
-            "confinement": self.0.confinement.as_ref().map(|it| Confined(it).json()),
+            "confinement": self.0.confinement.as_ref().map(|it| ConfinementText(it).json()),
             "left_out": self.0.left_out,
             "sandbox_warning": self.0.sandbox_warning,
         })
@@ -155,10 +155,10 @@ impl Explained<'_> {
 }
 
 /// Returns the decision on one part and its reason. A deny rule applies to the whole call.
-fn words(covered: &Covered) -> (&'static str, Option<String>) {
+fn words(covered: &PartCoverage) -> (&'static str, Option<String>) {
     match covered {
-        Covered::Harmless => ("harmless", None),
-        Covered::ByRule(because) => ("allowed", Some(because.to_string())),
-        Covered::Uncovered(why) => ("asks", Some(why.clone())),
+        PartCoverage::Harmless => ("harmless", None),
+        PartCoverage::ByRule(because) => ("allowed", Some(because.to_string())),
+        PartCoverage::Uncovered(why) => ("asks", Some(why.clone())),
     }
 }

@@ -6,19 +6,19 @@ use std::{
     path::PathBuf,
 };
 
-use haft_host::CallJudge;
-use haft_shell::{LinePlace, analyze};
+use haft_host::CallExplainer;
+use haft_shell::{LineLocation, analyze};
 use serde::Deserialize;
 use tokio::runtime::Builder;
 
 use crate::{exit::Exit, show::ManyLines};
 
 /// The answer to a line: a decision and its reason, or the problem with the line.
-type Answer = Result<(&'static str, String), String>;
+type LineAnswer = Result<(&'static str, String), String>;
 
 /// Answers each line of stdin with a line `decision TAB reason` on stdout. Invalid lines get the
 /// decision `cautious`; empty lines are skipped.
-pub(super) fn run(answer: impl Fn(&str) -> Answer, cautious: &'static str) -> anyhow::Result<Exit> {
+pub(super) fn run(answer: impl Fn(&str) -> LineAnswer, cautious: &'static str) -> anyhow::Result<Exit> {
     let mut out = ManyLines::default();
     let mut input = BufReader::with_capacity(1 << 16, io::stdin());
     let mut line = Vec::new();
@@ -58,9 +58,9 @@ struct CommandLine {
     cwd: Option<PathBuf>,
 }
 
-pub(super) fn classify(line: &str) -> Answer {
+pub(super) fn classify(line: &str) -> LineAnswer {
     let command: CommandLine = read(line)?;
-    let place = LinePlace {
+    let place = LineLocation {
         cwd: command.cwd.unwrap_or_else(|| PathBuf::from("/workspace")),
         home: Some(PathBuf::from("/home/user")),
     };
@@ -75,7 +75,7 @@ fn read<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, String> {
 /// Evaluates the call of each line.
 pub(super) fn check_all() -> anyhow::Result<Exit> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let judge = runtime.block_on(CallJudge::standalone())?;
+    let judge = runtime.block_on(CallExplainer::standalone())?;
     let check = |line: &str| {
         let (behavior, reason) = runtime.block_on(judge.evaluate(read(line)?))?;
         Ok((behavior.name(), reason))

@@ -1,12 +1,12 @@
 //! `haft permissions list`: the rules in force.
 
-use haft_host::Permitted;
+use haft_host::ResolvedSettings;
 use serde_json::json;
 
 use crate::{args::SessionArgs, exit::Exit, session, show};
 
 pub(super) fn run(args: &SessionArgs, json: bool) -> anyhow::Result<Exit> {
-    let permitted = Permitted::load(&session::config(args)?)?;
+    let permitted = ResolvedSettings::load(&session::config(args)?)?;
     session::report(permitted.warnings());
     if json {
         let rules: Vec<_> = permitted

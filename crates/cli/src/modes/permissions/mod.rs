@@ -7,13 +7,13 @@ mod list;
 
 use std::io::{self, IsTerminal};
 
-use haft::engine::settings::{Flags, Settings, SettingsPlaces, Trust, TrustFile, trust::directory};
+use haft::engine::settings::{SettingsFlags, Settings, SettingsPlaces, TrustState, TrustFile, trust::directory};
 use haft_host::{SessionConfig, outside_imports, settings_warnings, trust_changes};
 
 use crate::{
     args::{Permissions, SessionArgs},
     exit::Exit,
-    line_input::{AnswerSource, Heard, read_answer},
+    line_input::{AnswerSource, LineInput, read_answer},
     session, show,
 };
 
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &SessionArgs, asked: Permissions) -> anyhow::Result<Exit
 fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
     // Ignores the flags of this command: later sessions may not have them.
     let places = SettingsPlaces::of_process(&session::cwd(args)?);
-    let settings = Settings::load(places, &Flags::default(), Trust::default());
+    let settings = Settings::load(places, &SettingsFlags::default(), TrustState::default());
     session::report(settings_warnings(&settings));
     let places = &settings.places;
     let things = settings.executable_items();
@@ -70,8 +70,8 @@ fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
             "no one can be asked here; say --yes if you have looked at it"
         );
         let agreed = match read_answer(&AnswerSource::Stdin, "Trust it? [y]es, [n]o: ", None) {
-            Heard::Line(said) => ["y", "yes"].contains(&said.trim().to_lowercase().as_str()),
-            Heard::Ended | Heard::TooLate => false,
+            LineInput::Line(said) => ["y", "yes"].contains(&said.trim().to_lowercase().as_str()),
+            LineInput::Ended | LineInput::TooLate => false,
         };
         if !agreed {
             show::line("Not trusted.")?;

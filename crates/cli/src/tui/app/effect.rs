@@ -25,7 +25,7 @@ use crate::tui::{
 };
 
 /// An event that the app handles.
-pub(crate) enum Input {
+pub(crate) enum AppInput {
     /// A key press, the time at which it was read, and the number of keys in the same read.
     Key {
         key: Key,
@@ -51,7 +51,7 @@ pub(crate) enum Input {
     /// The session has ended.
     Ended(Option<String>),
     /// A background job has a result.
-    Found(Found),
+    Found(JobResult),
     /// A timer tick.
     Tick,
 }
@@ -68,7 +68,7 @@ pub(crate) struct OpenedSession {
 }
 
 /// The result of a background job.
-pub(crate) enum Found {
+pub(crate) enum JobResult {
     Warning(String),
     Remark(String),
     /// The output of a slash command.
@@ -119,7 +119,7 @@ pub(crate) enum Found {
 }
 
 /// An action that the app requests.
-pub(crate) enum Effect {
+pub(crate) enum AppEffect {
     /// Sends a prompt to the session.
     Say {
         prompt: Prompt,

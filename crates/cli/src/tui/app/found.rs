@@ -7,52 +7,52 @@ use haft_host::Delivery;
 use haft_terminal::{Chip, DraftPart, HistoryItem, TextLine};
 use uuid::Uuid;
 
-use super::{App, Effect, Found, HintKind};
+use super::{App, AppEffect, JobResult, HintKind};
 use crate::tui::queue::WaitingMessage;
 
 impl App {
-    pub(super) fn on_job_result(&mut self, found: Found, now: Instant) {
+    pub(super) fn on_job_result(&mut self, found: JobResult, now: Instant) {
         match found {
-            Found::Warning(text) => self.warn(&format!("! {text}")),
-            Found::Remark(text) => self.remark(&format!("- {text}")),
-            Found::Answer { line, answer } => {
+            JobResult::Warning(text) => self.warn(&format!("! {text}")),
+            JobResult::Remark(text) => self.remark(&format!("- {text}")),
+            JobResult::Answer { line, answer } => {
                 self.print_message(&line);
                 self.command_answered(answer);
             }
-            Found::Queued { id, line } => self.command_queued(id, line),
-            Found::NoCommand(line) => {
+            JobResult::Queued { id, line } => self.command_queued(id, line),
+            JobResult::NoCommand(line) => {
                 self.warn(&format!(
                     "! Unknown command {line}. (Start with a space to send it as text.)"
                 ));
                 self.editor.put_back(&[DraftPart::Text(line)]);
             }
-            Found::Completions { number, found } => self.completions(number, found),
-            Found::Drawn { number, item } => self.history.fill(number, item),
-            Found::History(entries) => self.set_said(entries),
-            Found::KeptDraft(text) => {
+            JobResult::Completions { number, found } => self.completions(number, found),
+            JobResult::Drawn { number, item } => self.history.fill(number, item),
+            JobResult::History(entries) => self.set_said(entries),
+            JobResult::KeptDraft(text) => {
                 self.stash = Some(vec![DraftPart::Text(text)]);
                 self.remark("- a draft of yours was kept (Ctrl-S brings it back)");
             }
-            Found::Picture { picture, pasted } => self.picture(picture, pasted, now),
-            Found::Copied { said, controls } => {
+            JobResult::Picture { picture, pasted } => self.picture(picture, pasted, now),
+            JobResult::Copied { said, controls } => {
                 self.hint(said, HintKind::Said, now);
-                self.effect(Effect::Terminal(controls));
+                self.effect(AppEffect::Terminal(controls));
             }
-            Found::Edited(Ok(text)) => self.editor.set_text(&text),
-            Found::Edited(Err(why)) => self.warn(&format!("! {why}")),
-            Found::Theme(found) => {
+            JobResult::Edited(Ok(text)) => self.editor.set_text(&text),
+            JobResult::Edited(Err(why)) => self.warn(&format!("! {why}")),
+            JobResult::Theme(found) => {
                 let (theme, problem) = *found;
                 self.set_theme(theme);
                 if let Some(problem) = problem {
                     self.warn(&format!("! {problem}"));
                 }
             }
-            Found::Keybindings(keybindings) => self.keybindings = keybindings,
-            Found::StatusRows(rows) => self.status_rows = rows,
-            Found::Exchanges(exchanges) => self.resumed(&exchanges),
-            Found::NoKey(report) => self.no_key(&report),
-            Found::Untrusted(facts) => self.questions.ask_trust(facts, self.last_key),
-            Found::ViewData(data) => self.view_data(data),
+            JobResult::Keybindings(keybindings) => self.keybindings = keybindings,
+            JobResult::StatusRows(rows) => self.status_rows = rows,
+            JobResult::Exchanges(exchanges) => self.resumed(&exchanges),
+            JobResult::NoKey(report) => self.no_key(&report),
+            JobResult::Untrusted(facts) => self.questions.ask_trust(facts, self.last_key),
+            JobResult::ViewData(data) => self.view_data(data),
         }
     }
 

@@ -10,7 +10,7 @@ use haft_terminal::{
 };
 use uuid::Uuid;
 
-use super::{App, Effect, RunState, SessionState};
+use super::{App, AppEffect, RunState, SessionState};
 use crate::tui::{ask::QuestionId, history_file::HistoryEntry, queue::WaitingMessage};
 
 /// The maximum number of remembered messages that were delivered before their ids were known.
@@ -41,9 +41,9 @@ impl App {
                 session,
                 time_ms: 0,
             });
-            self.effects.push(Effect::SaveHistory(text));
+            self.effects.push(AppEffect::SaveHistory(text));
         }
-        self.effects.push(Effect::KeepDraft(String::new()));
+        self.effects.push(AppEffect::KeepDraft(String::new()));
         self.draft_due = None;
         let parts = self.editor.take();
         self.look_up();
@@ -67,7 +67,7 @@ impl App {
             self.begin_run(now);
         }
         let command = command.to_owned();
-        self.queue_for_session(Effect::Shell { command, id });
+        self.queue_for_session(AppEffect::Shell { command, id });
     }
 
     pub(super) fn begin_run(&mut self, now: Instant) {
@@ -83,7 +83,7 @@ impl App {
         if matches!(self.session, SessionState::Missing | SessionState::Over) {
             // Opening may succeed now, for example because a key was set or a file was repaired.
             self.session = SessionState::Opening;
-            self.effects.push(Effect::Open);
+            self.effects.push(AppEffect::Open);
         }
     }
 
@@ -124,11 +124,11 @@ impl App {
             self.delivered(id);
             self.begin_run(now);
         }
-        self.queue_for_session(Effect::Say { prompt, time });
+        self.queue_for_session(AppEffect::Say { prompt, time });
     }
 
     /// Sends an effect to the session. Until the session is open, the effect is queued.
-    pub(crate) fn queue_for_session(&mut self, effect: Effect) {
+    pub(crate) fn queue_for_session(&mut self, effect: AppEffect) {
         match self.session {
             SessionState::Opening => self.unsent.push(effect),
             _ => self.effects.push(effect),
@@ -224,15 +224,15 @@ impl App {
         run.is_stopping = true;
         for message in self.queue.take_all().into_iter().rev() {
             self.editor.put_back(&message.parts);
-            self.effects.push(Effect::Withdraw(message.id));
+            self.effects.push(AppEffect::Withdraw(message.id));
         }
         // The interrupt precedes the denials: after a denial alone, the model would be asked how to
         // continue.
-        self.effects.push(Effect::Interrupt);
+        self.effects.push(AppEffect::Interrupt);
         for id in self.questions.drain() {
             if let QuestionId::Session(id) = id {
                 let answer = ApprovalAnswer::Deny { reason: None };
-                self.effects.push(Effect::Answer { id, answer });
+                self.effects.push(AppEffect::Answer { id, answer });
             }
         }
     }

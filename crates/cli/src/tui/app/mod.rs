@@ -24,30 +24,30 @@ use haft_terminal::{
 use serde_json::Value;
 use uuid::Uuid;
 
-pub(crate) use self::effect::{Effect, Found, Input, OpenedSession, ViewKind};
+pub(crate) use self::effect::{AppEffect, JobResult, AppInput, OpenedSession, ViewKind};
 use self::history_queue::HistoryQueue;
 use super::{
     ask::OpenQuestions,
     calls::RunningCalls,
     history_file::HistoryEntry,
     keybindings::Keybindings,
-    look::Look,
+    look::UiStyle,
     notify,
     overlay::View,
-    popup::Popup,
+    popup::CompletionPopup,
     queue::MessageQueue,
-    reply::{self, Reply},
-    search::Search,
+    reply::{self, ReplyView},
+    search::HistorySearchState,
     settings::TuiSettings,
     status::StatusBar,
     todos::TodoList,
-    whole::WholeView,
+    whole::FullQuestionView,
 };
 
 /// A view that covers the screen.
 pub(crate) enum Overlay {
     /// The full text of a question.
-    FullQuestion(WholeView),
+    FullQuestion(FullQuestionView),
     Other(Box<dyn View>),
 }
 
@@ -82,7 +82,7 @@ pub(crate) enum HintKind {
 const DRAFT_REST: Duration = Duration::from_secs(1);
 
 pub(crate) struct App {
-    pub(crate) look: Look,
+    pub(crate) look: UiStyle,
     pub(crate) capabilities: Capabilities,
     pub(crate) settings: TuiSettings,
     pub(crate) cwd: PathBuf,
@@ -92,7 +92,7 @@ pub(crate) struct App {
     pictures_named: usize,
     pub(crate) pastes: usize,
     pub(crate) inputs: haft_terminal::editor::InputHistory,
-    pub(crate) reply: Reply,
+    pub(crate) reply: ReplyView,
     pub(crate) calls: RunningCalls,
     pub(crate) questions: OpenQuestions,
     pub(crate) queue: MessageQueue,
@@ -100,8 +100,8 @@ pub(crate) struct App {
     pub(crate) status: StatusBar,
     pub(crate) status_rows: Vec<TextLine>,
     pub(crate) todos: TodoList,
-    pub(crate) popup: Popup,
-    pub(crate) search: Option<Search>,
+    pub(crate) popup: CompletionPopup,
+    pub(crate) search: Option<HistorySearchState>,
     /// The prompt history of all projects, oldest first.
     pub(crate) said: Vec<HistoryEntry>,
     /// A draft that the user stashed.
@@ -123,7 +123,7 @@ pub(crate) struct App {
     pub(crate) overlay: Option<Overlay>,
     pub(crate) hint: Option<Hint>,
     /// Effects that wait for the session to open.
-    pub(crate) unsent: Vec<Effect>,
+    pub(crate) unsent: Vec<AppEffect>,
     pub(crate) session: SessionState,
     /// Whether the terminal window has the focus, if the terminal reports it.
     pub(crate) focus: Option<bool>,
@@ -133,7 +133,7 @@ pub(crate) struct App {
     pub(crate) may_bypass: bool,
     history: HistoryQueue,
     pictures: u32,
-    effects: Vec<Effect>,
+    effects: Vec<AppEffect>,
     pub(crate) stamp: u64,
 }
 
@@ -154,7 +154,7 @@ impl App {
         cwd: PathBuf,
         is_still: bool,
     ) -> Self {
-        let look = Look {
+        let look = UiStyle {
             theme: Theme::new(ThemeName::Auto, capabilities.background, capabilities.level),
             unicode: capabilities.unicode,
             hyperlinks: capabilities.hyperlinks,
@@ -163,7 +163,7 @@ impl App {
             verbose: false,
             size,
         };
-        let reply = Reply::new(&look);
+        let reply = ReplyView::new(&look);
         let mut app = Self {
             status: StatusBar::of(&cwd),
             look,
@@ -182,7 +182,7 @@ impl App {
             run: None,
             status_rows: Vec::new(),
             todos: TodoList::default(),
-            popup: Popup::default(),
+            popup: CompletionPopup::default(),
             search: None,
             said: Vec::new(),
             stash: None,
@@ -214,47 +214,47 @@ impl App {
     }
 
     /// Handles an input and returns the resulting effects.
-    pub(crate) fn update(&mut self, input: Input, now: Instant) -> Vec<Effect> {
+    pub(crate) fn update(&mut self, input: AppInput, now: Instant) -> Vec<AppEffect> {
         match input {
-            Input::Key {
+            AppInput::Key {
                 key,
                 read_at,
                 in_read,
             } => self.on_key(key, read_at, in_read, now),
-            Input::Paste(paste) => self.on_paste(paste, now),
-            Input::Focus(is_focused) => self.focus = Some(is_focused),
-            Input::Reply(reply) => {
+            AppInput::Paste(paste) => self.on_paste(paste, now),
+            AppInput::Focus(is_focused) => self.focus = Some(is_focused),
+            AppInput::Reply(reply) => {
                 if matches!(reply, TerminalReply::ThemeChanged { .. }) {
                     // Queries the terminal for its actual colours.
-                    self.effect(Effect::Terminal(vec![TerminalControl::Queries]));
+                    self.effect(AppEffect::Terminal(vec![TerminalControl::Queries]));
                 }
                 if self.capabilities.update_from_reply(&reply) {
                     self.look.hyperlinks = self.capabilities.hyperlinks;
                     self.choose_theme();
                 }
             }
-            Input::Written { stamp, at } => self.questions.written(stamp, at),
-            Input::Resized(size) => {
+            AppInput::Written { stamp, at } => self.questions.written(stamp, at),
+            AppInput::Resized(size) => {
                 self.look.size = size;
                 self.set_widths();
             }
-            Input::Session(event) => self.on_session(*event, now),
-            Input::Settings(settings) => {
+            AppInput::Session(event) => self.on_session(*event, now),
+            AppInput::Settings(settings) => {
                 self.settings = *settings;
                 self.look.verbose = self.settings.verbose;
                 self.look.has_reduced_motion = self.settings.prefers_reduced_motion;
                 self.set_editor_mode();
                 self.choose_theme();
-                self.effect(Effect::StatusLine);
+                self.effect(AppEffect::StatusLine);
                 if self.settings.ax_screen_reader {
-                    self.effect(Effect::BecomePlain);
+                    self.effect(AppEffect::BecomePlain);
                 }
             }
-            Input::Opened(opened) => self.opened(*opened),
-            Input::NotOpened(why) => self.not_opened(why),
-            Input::Ended(problem) => self.ended(problem),
-            Input::Found(found) => self.on_job_result(found, now),
-            Input::Tick => self.on_tick(now),
+            AppInput::Opened(opened) => self.opened(*opened),
+            AppInput::NotOpened(why) => self.not_opened(why),
+            AppInput::Ended(problem) => self.ended(problem),
+            AppInput::Found(found) => self.on_job_result(found, now),
+            AppInput::Tick => self.on_tick(now),
         }
         std::mem::take(&mut self.effects)
     }
@@ -284,7 +284,7 @@ impl App {
             }
             protocol => protocol,
         };
-        self.effect(Effect::DrawPicture {
+        self.effect(AppEffect::DrawPicture {
             number: self.pictures,
             name: name.to_owned(),
             content: content.clone(),
@@ -316,7 +316,7 @@ impl App {
         });
     }
 
-    pub(crate) fn effect(&mut self, effect: Effect) {
+    pub(crate) fn effect(&mut self, effect: AppEffect) {
         self.effects.push(effect);
     }
 
@@ -342,7 +342,7 @@ impl App {
         let name = self.settings.theme.as_deref();
         match name.map_or(Some(ThemeName::Auto), ThemeName::parse) {
             Some(name) => self.set_theme(Theme::new(name, background, level)),
-            None => self.effect(Effect::ChooseTheme),
+            None => self.effect(AppEffect::ChooseTheme),
         }
     }
 
@@ -353,7 +353,7 @@ impl App {
 
     /// Saves a user setting in the settings file.
     pub(crate) fn save(&mut self, key: &'static str, value: Value) {
-        self.queue_for_session(Effect::SaveSetting { key, value });
+        self.queue_for_session(AppEffect::SaveSetting { key, value });
     }
 
     /// Replaces the current session by another one.
@@ -368,7 +368,7 @@ impl App {
         self.session = SessionState::Opening;
         self.unsent.clear();
         self.remark(&format!("- {id} is taken up"));
-        self.effect(Effect::Resume(id.to_owned()));
+        self.effect(AppEffect::Resume(id.to_owned()));
     }
 
     fn opened(&mut self, opened: OpenedSession) {
@@ -378,7 +378,7 @@ impl App {
         self.status.branch = opened.branch;
         self.patience = opened.patience;
         self.memory = opened.memory;
-        self.effect(Effect::Status);
+        self.effect(AppEffect::Status);
         self.may_bypass = opened.may_bypass;
         let mut unsent = std::mem::take(&mut self.unsent);
         self.effects.append(&mut unsent);
@@ -390,8 +390,8 @@ impl App {
         // Unsent messages return to the editor.
         for effect in std::mem::take(&mut self.unsent).into_iter().rev() {
             let text = match effect {
-                Effect::Say { prompt, .. } => crate::tui::events::text_of(&prompt.content),
-                Effect::Command(line) => line,
+                AppEffect::Say { prompt, .. } => crate::tui::events::text_of(&prompt.content),
+                AppEffect::Command(line) => line,
                 _ => continue,
             };
             self.editor.put_back(&[DraftPart::Text(text)]);
@@ -431,7 +431,7 @@ impl App {
         if self.draft_due.is_some_and(|due| due <= now) {
             self.draft_due = None;
             let text = self.editor.text();
-            self.effect(Effect::KeepDraft(text));
+            self.effect(AppEffect::KeepDraft(text));
         }
     }
 
@@ -450,7 +450,7 @@ impl App {
         if is_elsewhere {
             let preferred = self.settings.preferred_notif_channel.as_deref();
             let controls = notify::notice(text, &self.capabilities, preferred);
-            self.effect(Effect::Terminal(controls));
+            self.effect(AppEffect::Terminal(controls));
         }
         is_elsewhere
     }
@@ -467,7 +467,7 @@ impl App {
         let title = notify::title(&self.about, &self.status.folder, is_working);
         let progress = notify::progress(state, enabled);
         let controls = std::iter::once(title).chain(progress).collect();
-        self.effect(Effect::Terminal(controls));
+        self.effect(AppEffect::Terminal(controls));
     }
 
     /// Returns the time of the next change without input, or `None` if nothing is due.

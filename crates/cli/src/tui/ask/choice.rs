@@ -2,31 +2,31 @@
 
 use std::path::{Path, PathBuf};
 
-use haft::{ApprovalAnswer, ApprovalKind, ApprovalRequest, RulePlace};
+use haft::{ApprovalAnswer, ApprovalKind, ApprovalRequest, RuleDestination};
 use haft_terminal::{Caret, EditOutcome, Editor, Key, KeyCode, TextLine, TextStyle, wrap::wrap};
 use serde_json::Value;
 
 use super::{
-    AskAnswer, AskFrame, AskOutcome, AskPlace, AskRows,
+    AskAnswer, AskFrame, AskOutcome, AskStatus, AskRows,
     answers::{accept_edits, kept},
     content,
 };
-use crate::tui::{cards, look::Look};
+use crate::tui::{cards, look::UiStyle};
 
 /// A question that is answered by a letter.
 pub(crate) struct ChoiceAsk {
-    about: About,
+    about: AskSubject,
     /// The working directory; paths below it are shown relative to it.
     cwd: PathBuf,
     choices: Vec<AskChoice>,
     chosen: Option<usize>,
     editing: Option<LineEdit>,
-    sight: Sight,
+    sight: SeenExtent,
     /// The reason that the last key had no effect.
     note: Option<String>,
 }
 
-enum About {
+enum AskSubject {
     Request(Box<ApprovalRequest>),
     Trust(TrustFacts),
 }
@@ -56,11 +56,11 @@ struct AskChoice {
     letter: char,
     label: &'static str,
     /// The action. In windows of up to 40 columns, only the letter is shown.
-    does: Does,
+    does: ChoiceAction,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Does {
+enum ChoiceAction {
     Once,
     Always,
     Session,
@@ -73,7 +73,7 @@ enum Does {
     Distrust,
 }
 
-impl Does {
+impl ChoiceAction {
     /// Returns whether the action allows something to run.
     fn allows(self) -> bool {
         matches!(
@@ -85,7 +85,7 @@ impl Does {
 
 /// The extent to which the user has seen the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sight {
+enum SeenExtent {
     /// The question was never drawn completely.
     Part,
     /// The region that is being written shows the complete question.
@@ -130,30 +130,30 @@ impl ChoiceAsk {
         let mut choices = Vec::new();
         match request.kind {
             ApprovalKind::Plan => {
-                choices.push(choice('y', "go, ask for edits", Does::Once));
-                choices.push(choice('s', "go, accept edits", Does::GoAcceptEdits));
-                choices.push(choice('n', "keep planning", Does::No));
-                choices.push(choice('r', "change..", Does::Because));
+                choices.push(choice('y', "go, ask for edits", ChoiceAction::Once));
+                choices.push(choice('s', "go, accept edits", ChoiceAction::GoAcceptEdits));
+                choices.push(choice('n', "keep planning", ChoiceAction::No));
+                choices.push(choice('r', "change..", ChoiceAction::Because));
             }
             _ => {
-                choices.push(choice('y', "once", Does::Once));
+                choices.push(choice('y', "once", ChoiceAction::Once));
                 if cards::has_diff(request.shown()) {
-                    choices.push(choice('s', "all edits of this session", Does::Session));
+                    choices.push(choice('s', "all edits of this session", ChoiceAction::Session));
                 }
                 if !request.rules.is_empty() {
-                    choices.push(choice('a', "always..", Does::Always));
+                    choices.push(choice('a', "always..", ChoiceAction::Always));
                 }
-                choices.push(choice('n', "no", Does::No));
-                choices.push(choice('r', "no, because..", Does::Because));
+                choices.push(choice('n', "no", ChoiceAction::No));
+                choices.push(choice('r', "no, because..", ChoiceAction::Because));
                 if request.asked.is_some() {
-                    choices.push(choice('e', "change it", Does::Change));
+                    choices.push(choice('e', "change it", ChoiceAction::Change));
                 }
             }
         }
-        choices.push(choice('v', "whole", Does::Whole));
+        choices.push(choice('v', "whole", ChoiceAction::Whole));
         Self {
             cwd: cwd.to_path_buf(),
-            ..Self::new(About::Request(Box::new(request)), choices)
+            ..Self::new(AskSubject::Request(Box::new(request)), choices)
         }
     }
 
@@ -165,38 +165,38 @@ impl ChoiceAsk {
         };
         let choices = match facts.purpose {
             TrustPurpose::Start => vec![
-                choice('y', "trust it", Does::Trust),
-                choice('n', "go on without", Does::Distrust),
-                choice('v', "contents", Does::Whole),
+                choice('y', "trust it", ChoiceAction::Trust),
+                choice('n', "go on without", ChoiceAction::Distrust),
+                choice('v', "contents", ChoiceAction::Whole),
             ],
             TrustPurpose::Add => vec![
-                choice('y', "add it", Does::Trust),
-                choice('n', "no", Does::Distrust),
+                choice('y', "add it", ChoiceAction::Trust),
+                choice('n', "no", ChoiceAction::Distrust),
             ],
         };
-        Self::new(About::Trust(facts), choices)
+        Self::new(AskSubject::Trust(facts), choices)
     }
 
-    fn new(about: About, choices: Vec<AskChoice>) -> Self {
+    fn new(about: AskSubject, choices: Vec<AskChoice>) -> Self {
         Self {
             about,
             cwd: PathBuf::new(),
             choices,
             chosen: None,
             editing: None,
-            sight: Sight::Part,
+            sight: SeenExtent::Part,
             note: None,
         }
     }
 
     pub(super) fn title(&self) -> String {
         match &self.about {
-            About::Request(request) => {
+            AskSubject::Request(request) => {
                 let card = request.shown();
                 let subject = content::subject(request, &self.cwd);
                 cards::one_line(&format!("{} {subject}", card.title))
             }
-            About::Trust(facts) => format!("trust {}", facts.directory),
+            AskSubject::Trust(facts) => format!("trust {}", facts.directory),
         }
     }
 
@@ -205,14 +205,14 @@ impl ChoiceAsk {
     }
 
     pub(super) fn was_seen(&mut self) {
-        self.sight = Sight::Whole;
+        self.sight = SeenExtent::Whole;
         self.note = None;
     }
 
     /// Records that the region has been written to the screen.
     pub(super) fn was_written(&mut self) {
-        if self.sight == Sight::Drawn {
-            self.sight = Sight::Whole;
+        if self.sight == SeenExtent::Drawn {
+            self.sight = SeenExtent::Whole;
         }
     }
 
@@ -259,29 +259,29 @@ impl ChoiceAsk {
         }
     }
 
-    fn choose(&mut self, does: Does) -> AskOutcome {
-        if does.allows() && self.sight != Sight::Whole {
+    fn choose(&mut self, does: ChoiceAction) -> AskOutcome {
+        if does.allows() && self.sight != SeenExtent::Whole {
             self.note = Some("v first: it is longer than what is shown here".to_owned());
             return AskOutcome::Stay;
         }
         self.note = None;
         let approval = |answer| AskOutcome::Answer(AskAnswer::Approval(answer));
         match does {
-            Does::Once => approval(ApprovalAnswer::Allow),
-            Does::Session => approval(accept_edits()),
-            Does::GoAcceptEdits => approval(accept_edits()),
-            Does::No => approval(ApprovalAnswer::Deny { reason: None }),
-            Does::Trust => AskOutcome::Answer(match &self.about {
-                About::Trust(facts) if facts.purpose == TrustPurpose::Add => {
+            ChoiceAction::Once => approval(ApprovalAnswer::Allow),
+            ChoiceAction::Session => approval(accept_edits()),
+            ChoiceAction::GoAcceptEdits => approval(accept_edits()),
+            ChoiceAction::No => approval(ApprovalAnswer::Deny { reason: None }),
+            ChoiceAction::Trust => AskOutcome::Answer(match &self.about {
+                AskSubject::Trust(facts) if facts.purpose == TrustPurpose::Add => {
                     AskAnswer::AddDirectory(facts.directory.clone())
                 }
                 _ => AskAnswer::Trust(true),
             }),
-            Does::Distrust => AskOutcome::Answer(AskAnswer::Trust(false)),
-            Does::Whole => AskOutcome::ShowWhole,
-            Does::Always => self.begin(EditedLine::Rule { place: 0 }),
-            Does::Because => self.begin(EditedLine::Because),
-            Does::Change => {
+            ChoiceAction::Distrust => AskOutcome::Answer(AskAnswer::Trust(false)),
+            ChoiceAction::Whole => AskOutcome::ShowWhole,
+            ChoiceAction::Always => self.begin(EditedLine::Rule { place: 0 }),
+            ChoiceAction::Because => self.begin(EditedLine::Because),
+            ChoiceAction::Change => {
                 let argument = self.main_argument();
                 self.begin(EditedLine::Change { argument })
             }
@@ -289,7 +289,7 @@ impl ChoiceAsk {
     }
 
     fn begin(&mut self, what: EditedLine) -> AskOutcome {
-        let About::Request(request) = &self.about else {
+        let AskSubject::Request(request) = &self.about else {
             return AskOutcome::Stay;
         };
         let mut editor = Editor::new();
@@ -314,7 +314,7 @@ impl ChoiceAsk {
     }
 
     fn main_argument(&self) -> Option<&'static str> {
-        let About::Request(request) = &self.about else {
+        let AskSubject::Request(request) = &self.about else {
             return None;
         };
         let input = &request.asked.as_ref()?.input;
@@ -336,7 +336,7 @@ impl ChoiceAsk {
         if key == Key::plain(KeyCode::Tab)
             && let EditedLine::Rule { place } = &mut line.what
         {
-            let About::Request(request) = &self.about else {
+            let AskSubject::Request(request) = &self.about else {
                 return AskOutcome::Stay;
             };
             *place = (*place + 1) % request.destinations.len().max(1);
@@ -357,7 +357,7 @@ impl ChoiceAsk {
 
     /// Returns the answer that an entered line means, or the problem in it.
     fn written(&self, text: &str) -> Result<ApprovalAnswer, String> {
-        let (Some(line), About::Request(request)) = (&self.editing, &self.about) else {
+        let (Some(line), AskSubject::Request(request)) = (&self.editing, &self.about) else {
             return Err(String::new());
         };
         let text = text.trim();
@@ -384,7 +384,7 @@ impl ChoiceAsk {
         }
     }
 
-    pub(super) fn rows(&mut self, frame: &AskFrame<'_>, place: &AskPlace) -> AskRows {
+    pub(super) fn rows(&mut self, frame: &AskFrame<'_>, place: &AskStatus) -> AskRows {
         let look = frame.look;
         let mut rows = self.heading(look, place);
         let mut end = self.reasons(look);
@@ -399,12 +399,12 @@ impl ChoiceAsk {
         }
         if content.len() <= room {
             rows.extend(content);
-            if self.sight == Sight::Part && place.has_focus {
-                self.sight = Sight::Drawn;
+            if self.sight == SeenExtent::Part && place.has_focus {
+                self.sight = SeenExtent::Drawn;
             }
         } else {
-            if self.sight == Sight::Drawn {
-                self.sight = Sight::Part;
+            if self.sight == SeenExtent::Drawn {
+                self.sight = SeenExtent::Part;
             }
             let shown = room.saturating_sub(1);
             let more = content.len() - shown;
@@ -429,10 +429,10 @@ impl ChoiceAsk {
         AskRows { rows, caret }
     }
 
-    fn heading(&self, look: &Look, place: &AskPlace) -> Vec<TextLine> {
+    fn heading(&self, look: &UiStyle, place: &AskStatus) -> Vec<TextLine> {
         let words = match &self.about {
-            About::Request(request) => content::heading(request, &self.cwd),
-            About::Trust(facts) => {
+            AskSubject::Request(request) => content::heading(request, &self.cwd),
+            AskSubject::Trust(facts) => {
                 let verb = match facts.purpose {
                     TrustPurpose::Start => "Trust",
                     TrustPurpose::Add => "Add",
@@ -443,8 +443,8 @@ impl ChoiceAsk {
         let mut line = TextLine::styled("? ", look.theme.warning.bold());
         line.push(&words, TextStyle::new().bold());
         let agent = match &self.about {
-            About::Request(request) => request.agent.as_deref(),
-            About::Trust(_) => None,
+            AskSubject::Request(request) => request.agent.as_deref(),
+            AskSubject::Trust(_) => None,
         };
         let agent = agent.map(|agent| format!("for agent {}", cards::one_line(agent)));
         let facts: Vec<String> = place.counted().into_iter().chain(agent).collect();
@@ -455,10 +455,10 @@ impl ChoiceAsk {
     }
 
     /// Returns the rows that must be seen completely before the question can be answered.
-    fn content(&self, look: &Look) -> Vec<TextLine> {
+    fn content(&self, look: &UiStyle) -> Vec<TextLine> {
         match &self.about {
-            About::Request(request) => content::rows(request, &self.cwd, look),
-            About::Trust(facts) => {
+            AskSubject::Request(request) => content::rows(request, &self.cwd, look),
+            AskSubject::Trust(facts) => {
                 let row = |thing: &String| TextLine::plain(&format!("  {thing}"));
                 let rows = facts.things.iter().map(row);
                 let rows = rows.flat_map(|row| wrap(&row, look.size.row_width()));
@@ -467,11 +467,11 @@ impl ChoiceAsk {
         }
     }
 
-    fn reasons(&self, look: &Look) -> Vec<TextLine> {
+    fn reasons(&self, look: &UiStyle) -> Vec<TextLine> {
         match &self.about {
-            About::Request(request) => content::reasons(request, &self.cwd, look),
-            About::Trust(facts) if facts.purpose == TrustPurpose::Add => Vec::new(),
-            About::Trust(_) => {
+            AskSubject::Request(request) => content::reasons(request, &self.cwd, look),
+            AskSubject::Trust(facts) if facts.purpose == TrustPurpose::Add => Vec::new(),
+            AskSubject::Trust(_) => {
                 let text =
                     "  would run here; without trust the session goes on and none of it counts";
                 wrap(
@@ -482,7 +482,7 @@ impl ChoiceAsk {
         }
     }
 
-    fn choice_rows(&self, look: &Look, place: &AskPlace) -> Vec<TextLine> {
+    fn choice_rows(&self, look: &UiStyle, place: &AskStatus) -> Vec<TextLine> {
         let is_ready = place.has_focus && place.is_armed && self.editing.is_none();
         let mut rows = Vec::new();
         let mut line = TextLine::plain(" ");
@@ -519,7 +519,7 @@ impl ChoiceAsk {
     }
 
     /// Returns the rows of the edited line.
-    fn line_rows(&self, look: &Look) -> AskRows {
+    fn line_rows(&self, look: &UiStyle) -> AskRows {
         let Some(line) = &self.editing else {
             return AskRows::default();
         };
@@ -558,22 +558,22 @@ impl ChoiceAsk {
 
     /// Describes the place where a rule would be saved.
     fn place_words(&self, place: usize) -> String {
-        let About::Request(request) = &self.about else {
+        let AskSubject::Request(request) = &self.about else {
             return String::new();
         };
         match request.destinations.get(place) {
             None => "for this session".to_owned(),
-            Some(RulePlace { file: None, .. }) => "for this session (Tab: where)".to_owned(),
-            Some(RulePlace {
+            Some(RuleDestination { file: None, .. }) => "for this session (Tab: where)".to_owned(),
+            Some(RuleDestination {
                 file: Some(file), ..
             }) => format!("in {} (Tab: where)", file.display()),
         }
     }
 
     /// Returns the complete question for a full-screen view.
-    pub(super) fn whole(&self, look: &Look) -> Vec<TextLine> {
+    pub(super) fn whole(&self, look: &UiStyle) -> Vec<TextLine> {
         match &self.about {
-            About::Request(request) => {
+            AskSubject::Request(request) => {
                 let mut rows = vec![TextLine::styled(
                     &content::heading(request, &self.cwd),
                     TextStyle::new().bold(),
@@ -582,7 +582,7 @@ impl ChoiceAsk {
                 rows.extend(content::reasons(request, &self.cwd, look));
                 rows
             }
-            About::Trust(facts) => {
+            AskSubject::Trust(facts) => {
                 let mut rows = Vec::new();
                 for (name, text) in &facts.contents {
                     rows.push(TextLine::styled(name, TextStyle::new().bold()));

@@ -2,14 +2,14 @@
 
 use std::path::{Component, Path};
 
-use haft::{ApprovalKind, ApprovalPart, ApprovalRequest, CardPiece};
+use haft::{ApprovalKind, ApprovalPart, ApprovalRequest, CardSection};
 use haft_terminal::{
     TextLine, TextStyle,
     wrap::{wrap, wrap_hanging},
 };
 use serde_json::Value;
 
-use super::super::{cards, look::Look};
+use super::super::{cards, look::UiStyle};
 use crate::show::{distinct, distinct_line, from_here};
 
 /// The maximum column at which the meaning of a command line's part begins.
@@ -55,7 +55,7 @@ fn path_from_here(path: &Path, cwd: &Path) -> String {
 }
 
 /// Returns a row for each path that resolves to another one, with both.
-fn elsewhere_rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<TextLine> {
+fn elsewhere_rows(request: &ApprovalRequest, cwd: &Path, look: &UiStyle) -> Vec<TextLine> {
     let mut rows = Vec::new();
     for (given, real) in &request.resolved_elsewhere {
         let [given, real] = [given, real].map(|path| distinct_line(&path_from_here(path, cwd)));
@@ -74,39 +74,39 @@ fn elsewhere_rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<Tex
 fn has_own_row(request: &ApprovalRequest) -> bool {
     let card = request.shown();
     let subject = card.subject.trim_end_matches('…');
-    let goes_on = |piece: &CardPiece| match piece {
-        CardPiece::Text(text) => text.starts_with(subject),
+    let goes_on = |piece: &CardSection| match piece {
+        CardSection::Text(text) => text.starts_with(subject),
         _ => false,
     };
     request.kind == ApprovalKind::Plan || !request.parts.is_empty() || card.body.iter().any(goes_on)
 }
 
 /// Returns the rows that must be seen completely.
-pub(super) fn rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<TextLine> {
+pub(super) fn rows(request: &ApprovalRequest, cwd: &Path, look: &UiStyle) -> Vec<TextLine> {
     let card = request.shown();
     let width = look.size.row_width();
     let mut rows = elsewhere_rows(request, cwd, look);
     let has_text = card
         .body
         .iter()
-        .any(|piece| matches!(piece, CardPiece::Text(_)));
+        .any(|piece| matches!(piece, CardSection::Text(_)));
     if has_own_row(request) && !has_text && !card.subject.is_empty() {
         put(&mut rows, &distinct(&card.subject), TextStyle::new(), width);
     }
     for piece in &card.body {
         match piece {
             // A plan is prose and may contain typographic dashes and quotes.
-            CardPiece::Text(text) if request.kind == ApprovalKind::Plan => {
+            CardSection::Text(text) if request.kind == ApprovalKind::Plan => {
                 put(&mut rows, text, TextStyle::new(), width);
             }
-            CardPiece::Text(text) => put(&mut rows, &distinct(text), TextStyle::new(), width),
+            CardSection::Text(text) => put(&mut rows, &distinct(text), TextStyle::new(), width),
             // Tools write `…` for omitted content; it cannot be confused with a letter.
-            CardPiece::Muted(text) => {
+            CardSection::Muted(text) => {
                 let text = distinct(&text.replace('…', "..."));
                 put(&mut rows, &text, look.theme.faint, width);
             }
-            CardPiece::Alarm(text) => put(&mut rows, &distinct(text), look.theme.failure, width),
-            CardPiece::Diff(hunks) => {
+            CardSection::Alarm(text) => put(&mut rows, &distinct(text), look.theme.failure, width),
+            CardSection::Diff(hunks) => {
                 for row in cards::diff_rows(hunks, &card.subject, look) {
                     rows.extend(wrap_hanging(&row, width, BEHIND_NUMBER));
                 }
@@ -121,18 +121,18 @@ pub(super) fn rows(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<Te
 }
 
 /// Returns the arguments that the card does not show, because everything relevant must be visible.
-fn argument_rows(request: &ApprovalRequest, look: &Look) -> Vec<TextLine> {
+fn argument_rows(request: &ApprovalRequest, look: &UiStyle) -> Vec<TextLine> {
     let input = request.asked.as_ref().map(|asked| &asked.input);
     let arguments = input.and_then(Value::as_object);
     let card = request.shown();
     let mut shown = format!("{}\n{}\n", card.subject, card.summary);
     for piece in &card.body {
         match piece {
-            CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) => {
+            CardSection::Text(text) | CardSection::Muted(text) | CardSection::Alarm(text) => {
                 shown += text;
                 shown.push('\n');
             }
-            CardPiece::Diff(hunks) => {
+            CardSection::Diff(hunks) => {
                 for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
                     shown += line.get(1..).unwrap_or_default();
                     shown.push('\n');
@@ -166,7 +166,7 @@ fn argument_rows(request: &ApprovalRequest, look: &Look) -> Vec<TextLine> {
 }
 
 /// Returns the parts of a command line and their meanings.
-fn part_rows(parts: &[ApprovalPart], look: &Look) -> Vec<TextLine> {
+fn part_rows(parts: &[ApprovalPart], look: &UiStyle) -> Vec<TextLine> {
     let shown: Vec<(String, &ApprovalPart)> = parts
         .iter()
         .map(|part| {
@@ -224,7 +224,7 @@ fn put(rows: &mut Vec<TextLine>, text: &str, style: TextStyle, width: usize) {
 }
 
 /// Returns the reasons for the question and the confinement of the command.
-pub(super) fn reasons(request: &ApprovalRequest, cwd: &Path, look: &Look) -> Vec<TextLine> {
+pub(super) fn reasons(request: &ApprovalRequest, cwd: &Path, look: &UiStyle) -> Vec<TextLine> {
     let mut rows = Vec::new();
     let width = look.size.row_width();
     let reasons = match request.reasons.is_empty() {

@@ -21,7 +21,7 @@ pub(crate) use self::{
     choice::{ChoiceAsk, TrustFacts, TrustPurpose},
     user::UserAsk,
 };
-use super::look::Look;
+use super::look::UiStyle;
 
 /// Unanswered questions in their order of arrival.
 #[derive(Default)]
@@ -79,7 +79,7 @@ pub(crate) enum AskAnswer {
 
 /// The parameters for drawing a question.
 pub(crate) struct AskFrame<'a> {
-    pub(crate) look: &'a Look,
+    pub(crate) look: &'a UiStyle,
     /// The maximum number of rows.
     pub(crate) room: usize,
     pub(crate) now: Instant,
@@ -238,7 +238,7 @@ impl OpenQuestions {
             .gate
             .armed_from()
             .is_some_and(|from| from <= frame.now);
-        let place = AskPlace {
+        let place = AskStatus {
             waiting,
             has_focus,
             is_armed,
@@ -251,13 +251,13 @@ impl OpenQuestions {
 }
 
 /// The number of open questions and the status of the first one.
-pub(crate) struct AskPlace {
+pub(crate) struct AskStatus {
     waiting: usize,
     has_focus: bool,
     is_armed: bool,
 }
 
-impl AskPlace {
+impl AskStatus {
     /// Returns `1 of 3` if there are several questions. Answered questions are not counted, since
     /// later ones are unrelated to them.
     fn counted(&self) -> Option<String> {
@@ -314,7 +314,7 @@ impl WaitingQuestion {
     }
 
     /// Returns the complete question for a full-screen view.
-    pub(crate) fn whole(&self, look: &Look) -> Vec<TextLine> {
+    pub(crate) fn whole(&self, look: &UiStyle) -> Vec<TextLine> {
         match &self.ask {
             Ask::Choice(choice) => choice.whole(look),
             Ask::User(_) => Vec::new(),

@@ -10,8 +10,8 @@ use haft_terminal::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{AskAnswer, AskFrame, AskOutcome, AskPlace, AskRows};
-use crate::tui::{cards::one_line, look::Look};
+use super::{AskAnswer, AskFrame, AskOutcome, AskStatus, AskRows};
+use crate::tui::{cards::one_line, look::UiStyle};
 
 /// A set of questions from the model.
 pub(crate) struct UserAsk {
@@ -186,7 +186,7 @@ impl UserAsk {
         }
     }
 
-    pub(super) fn rows(&mut self, frame: &AskFrame<'_>, place: &AskPlace) -> AskRows {
+    pub(super) fn rows(&mut self, frame: &AskFrame<'_>, place: &AskStatus) -> AskRows {
         let look = frame.look;
         let width = look.size.row_width();
         let Some(question) = self.question() else {
@@ -265,7 +265,7 @@ impl UserAsk {
         label: &str,
         description: &str,
         is_ready: bool,
-        look: &Look,
+        look: &UiStyle,
     ) -> Vec<TextLine> {
         let mut style = match is_ready {
             true => TextStyle::new(),

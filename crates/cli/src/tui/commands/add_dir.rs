@@ -1,6 +1,6 @@
 //! `/add-dir DIR`: asks the user, then the session adds the directory.
 
-use crate::tui::app::Effect;
+use crate::tui::app::AppEffect;
 
 use super::ScreenCommand;
 
@@ -8,5 +8,5 @@ pub(super) const ADD_DIR: ScreenCommand = ScreenCommand {
     name: "add-dir",
     hint: "<directory>",
     description: "Let calls read and edit a further directory",
-    run: |app, arguments, _| app.queue_for_session(Effect::AskDirectory(arguments.to_owned())),
+    run: |app, arguments, _| app.queue_for_session(AppEffect::AskDirectory(arguments.to_owned())),
 };

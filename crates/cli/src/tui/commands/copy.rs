@@ -1,6 +1,6 @@
 //! `/copy [N]`: copies an answer, or a code block of the last answer.
 
-use crate::tui::app::{App, Effect};
+use crate::tui::app::{App, AppEffect};
 
 use super::ScreenCommand;
 
@@ -26,7 +26,7 @@ impl App {
             },
         };
         match found {
-            Some(text) => self.effect(Effect::Copy(text.trim_end().to_owned())),
+            Some(text) => self.effect(AppEffect::Copy(text.trim_end().to_owned())),
             None => self.warn("! there is nothing to copy"),
         }
     }

@@ -1,6 +1,6 @@
 //! `/exit`, `/quit`: exits.
 
-use crate::tui::app::Effect;
+use crate::tui::app::AppEffect;
 
 use super::ScreenCommand;
 
@@ -8,7 +8,7 @@ pub(super) const EXIT: ScreenCommand = ScreenCommand {
     name: "exit",
     hint: "",
     description: "Leave; `haft -r ID` comes back",
-    run: |app, _, _| app.effect(Effect::Leave),
+    run: |app, _, _| app.effect(AppEffect::Leave),
 };
 
 pub(super) const QUIT: ScreenCommand = ScreenCommand {

@@ -15,7 +15,7 @@ mod vim;
 use std::time::Instant;
 
 use super::{
-    app::{App, Effect},
+    app::{App, AppEffect},
     complete::CommandEntry,
 };
 
@@ -63,7 +63,7 @@ impl App {
         let known = SCREEN_COMMANDS.iter().find(|command| command.name == name);
         match known {
             Some(command) => (command.run)(self, arguments.trim(), now),
-            None => self.queue_for_session(Effect::Command(line.to_owned())),
+            None => self.queue_for_session(AppEffect::Command(line.to_owned())),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `/permissions`: opens a view. With arguments, the session runs the command.
 
-use crate::tui::app::{Effect, ViewKind};
+use crate::tui::app::{AppEffect, ViewKind};
 
 use super::ScreenCommand;
 
@@ -9,7 +9,7 @@ pub(super) const PERMISSIONS: ScreenCommand = ScreenCommand {
     hint: "[rule]",
     description: "Rules: look, add, remove, try a command",
     run: |app, arguments, _| match arguments {
-        "" => app.queue_for_session(Effect::Show(ViewKind::Permissions)),
-        words => app.queue_for_session(Effect::Command(format!("/permissions {words}"))),
+        "" => app.queue_for_session(AppEffect::Show(ViewKind::Permissions)),
+        words => app.queue_for_session(AppEffect::Command(format!("/permissions {words}"))),
     },
 };

@@ -1,6 +1,6 @@
 //! `/resume [ID]`: switches to another session.
 
-use crate::tui::app::{Effect, ViewKind};
+use crate::tui::app::{AppEffect, ViewKind};
 
 use super::ScreenCommand;
 
@@ -9,7 +9,7 @@ pub(super) const RESUME: ScreenCommand = ScreenCommand {
     hint: "[ID or title]",
     description: "Take up another session",
     run: |app, arguments, _| match arguments {
-        "" => app.effect(Effect::Show(ViewKind::Resume)),
+        "" => app.effect(AppEffect::Show(ViewKind::Resume)),
         id => app.resume(id),
     },
 };

@@ -1,6 +1,6 @@
 //! `/rewind`: opens a view. With arguments, the session runs the command.
 
-use crate::tui::app::{Effect, ViewKind};
+use crate::tui::app::{AppEffect, ViewKind};
 
 use super::ScreenCommand;
 
@@ -9,7 +9,7 @@ pub(super) const REWIND: ScreenCommand = ScreenCommand {
     hint: "",
     description: "Go back to an earlier message",
     run: |app, arguments, _| match arguments {
-        "" => app.queue_for_session(Effect::Show(ViewKind::Rewind)),
-        words => app.queue_for_session(Effect::Command(format!("/rewind {words}"))),
+        "" => app.queue_for_session(AppEffect::Show(ViewKind::Rewind)),
+        words => app.queue_for_session(AppEffect::Command(format!("/rewind {words}"))),
     },
 };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::tui::app::Effect;
+use crate::tui::app::AppEffect;
 
 use super::ScreenCommand;
 
@@ -25,7 +25,7 @@ pub(super) const STATUS_LINE: ScreenCommand = ScreenCommand {
             };
             app.settings.status_line = Some(value.clone()).filter(|value| !value.is_null());
             app.status_rows.clear();
-            app.effect(Effect::StatusLine);
+            app.effect(AppEffect::StatusLine);
             app.save("statusLine", value);
         }
     },

@@ -1,6 +1,6 @@
 //! `/tasks`: opens a view. With arguments, the session runs the command.
 
-use crate::tui::app::{Effect, ViewKind};
+use crate::tui::app::{AppEffect, ViewKind};
 
 use super::ScreenCommand;
 
@@ -9,7 +9,7 @@ pub(super) const TASKS: ScreenCommand = ScreenCommand {
     hint: "",
     description: "What runs in the background",
     run: |app, arguments, _| match arguments {
-        "" => app.queue_for_session(Effect::Show(ViewKind::Tasks)),
-        words => app.queue_for_session(Effect::Command(format!("/tasks {words}"))),
+        "" => app.queue_for_session(AppEffect::Show(ViewKind::Tasks)),
+        words => app.queue_for_session(AppEffect::Command(format!("/tasks {words}"))),
     },
 };

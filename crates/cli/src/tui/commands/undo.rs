@@ -1,6 +1,6 @@
 //! `/undo`: opens a view. With arguments, the session runs the command.
 
-use crate::tui::app::{Effect, ViewKind};
+use crate::tui::app::{AppEffect, ViewKind};
 
 use super::ScreenCommand;
 
@@ -9,7 +9,7 @@ pub(super) const UNDO: ScreenCommand = ScreenCommand {
     hint: "[n]",
     description: "Take back changes of files",
     run: |app, arguments, _| match arguments {
-        "" => app.queue_for_session(Effect::Show(ViewKind::Undo)),
-        words => app.queue_for_session(Effect::Command(format!("/undo {words}"))),
+        "" => app.queue_for_session(AppEffect::Show(ViewKind::Undo)),
+        words => app.queue_for_session(AppEffect::Command(format!("/undo {words}"))),
     },
 };

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_search::{EntryKind, GlobQuery, SearchEngine, Stop, list_directory};
+use haft_search::{EntryKind, GlobQuery, SearchEngine, StopCondition, list_directory};
 use serde_json::json;
 
 /// The maximum number of files; the newest are kept.
@@ -40,7 +40,7 @@ pub(super) fn walk(engine: &SearchEngine, root: &Path, respect_gitignore: bool) 
         limit: Some(MOST_FILES),
         ..GlobQuery::new("**", root)
     };
-    let report = engine.glob(&query, &Stop::after(LONGEST_WALK));
+    let report = engine.glob(&query, &StopCondition::after(LONGEST_WALK));
     let paths = report.map(|report| report.paths).unwrap_or_default();
     let mut folders = BTreeSet::new();
     let mut files = Vec::with_capacity(paths.len());

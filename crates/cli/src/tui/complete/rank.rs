@@ -28,13 +28,13 @@ pub(super) fn best<'a>(
     );
     let lower = query.to_lowercase();
     let mut letters = Vec::new();
-    let mut found: Vec<(Fit, usize)> = Vec::new();
+    let mut found: Vec<(MatchRank, usize)> = Vec::new();
     for (place, name) in names.enumerate() {
         let Some(score) = pattern.score(Utf32Str::new(name, &mut letters), &mut matcher) else {
             continue;
         };
         let begins = !is_path && name.to_lowercase().starts_with(&lower);
-        let fit = Fit {
+        let fit = MatchRank {
             worse: (!begins, u32::MAX - score, name.len()),
         };
         found.push((fit, place));
@@ -47,7 +47,7 @@ pub(super) fn best<'a>(
 
 /// The quality of a match; smaller is better.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Fit {
+struct MatchRank {
     /// Whether the name lacks the query as its prefix, the distance from the best score, and the
     /// length.
     worse: (bool, u32, usize),

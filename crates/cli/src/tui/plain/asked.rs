@@ -1,7 +1,7 @@
 //! Passes the questions of a session to the plain interface.
 
 use haft::{ApprovalAnswer, ApprovalRequest, BoxFuture};
-use haft_host::{Questions, UserQuestions};
+use haft_host::{QuestionHandler, UserQuestions};
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,
@@ -28,7 +28,7 @@ impl PlainQuestions {
     }
 }
 
-impl Questions for PlainQuestions {
+impl QuestionHandler for PlainQuestions {
     fn permission(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(self.put(NumberedQuestion::permission(request)))
     }

@@ -1,11 +1,11 @@
 //! A question as numbered choices, and the meaning of its answers.
 
-use haft::{ApprovalAnswer, ApprovalRequest, CardPiece};
+use haft::{ApprovalAnswer, ApprovalRequest, CardSection};
 use haft_host::{UserQuestion, UserQuestions};
 use serde_json::{Map, Value};
 
 use crate::{
-    questions::{PersonReply, parse_reply},
+    questions::{ParsedReply, parse_reply},
     show,
 };
 
@@ -149,11 +149,11 @@ impl NumberedQuestion {
         let mut lines = vec![heading.trim().to_owned()];
         for piece in &card.body {
             match piece {
-                CardPiece::Diff(hunks) => {
+                CardSection::Diff(hunks) => {
                     let changed = hunks.iter().flat_map(|hunk| &hunk.lines);
                     lines.extend(changed.map(|line| format!("  {line}")));
                 }
-                CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) => {
+                CardSection::Text(text) | CardSection::Muted(text) | CardSection::Alarm(text) => {
                     let text = if is_plan {
                         text.clone()
                     } else {
@@ -240,20 +240,20 @@ impl NumberedQuestion {
                     return AnswerStep::Done(asked.answered(std::mem::take(answers)));
                 };
                 let reply = match *wants_words {
-                    true if line.is_empty() => PersonReply::Nothing,
-                    true => PersonReply::Answer(line.to_owned()),
+                    true if line.is_empty() => ParsedReply::Nothing,
+                    true => ParsedReply::Answer(line.to_owned()),
                     false => parse_reply(line, question),
                 };
                 match reply {
-                    PersonReply::Again(hint) => return AnswerStep::Again(hint),
-                    PersonReply::Other => {
+                    ParsedReply::Again(hint) => return AnswerStep::Again(hint),
+                    ParsedReply::Other => {
                         *wants_words = true;
                         return AnswerStep::Next;
                     }
-                    PersonReply::Answer(answer) => {
+                    ParsedReply::Answer(answer) => {
                         answers.insert(question.question.clone(), answer.into());
                     }
-                    PersonReply::Nothing => {}
+                    ParsedReply::Nothing => {}
                 }
                 (*at, *wants_words) = (*at + 1, false);
                 match *at < asked.questions.len() {

@@ -2,8 +2,8 @@
 
 use std::{collections::HashMap, path::PathBuf};
 
-use haft::{CallId, Card, CardPiece, TaskEvent};
-use haft_agent::{AgentEvent, EndReason, NoticeLevel, RunResult, Trigger};
+use haft::{CallId, Card, CardSection, TaskEvent};
+use haft_agent::{AgentEvent, EndReason, NoticeLevel, RunResult, CompactionTrigger};
 use haft_host::SessionEvent;
 use haft_models::{Block, ModelEvent};
 use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook};
@@ -140,8 +140,8 @@ impl PlainLines {
                 lines
             }
             AgentEvent::Compacting { trigger } => vec![match trigger {
-                Trigger::Manual => "agent: (compacts the conversation)".to_owned(),
-                Trigger::Auto => "agent: (the conversation is long: it is compacted)".to_owned(),
+                CompactionTrigger::Manual => "agent: (compacts the conversation)".to_owned(),
+                CompactionTrigger::Auto => "agent: (the conversation is long: it is compacted)".to_owned(),
             }],
             AgentEvent::Notice { level, text } => notice(*level, text),
             _ => Vec::new(),
@@ -231,10 +231,10 @@ impl PlainLines {
         let mut lines = vec![first];
         for piece in &card.body {
             let (body, most): (Vec<&str>, usize) = match piece {
-                CardPiece::Text(text) | CardPiece::Muted(text) | CardPiece::Alarm(text) => {
+                CardSection::Text(text) | CardSection::Muted(text) | CardSection::Alarm(text) => {
                     (text.lines().collect(), MOST_LINES)
                 }
-                CardPiece::Diff(hunks) => {
+                CardSection::Diff(hunks) => {
                     let changed = hunks.iter().flat_map(|hunk| &hunk.lines);
                     (changed.map(String::as_str).collect(), MOST_DIFF_LINES)
                 }

@@ -1,4 +1,4 @@
-use haft::{ApprovalAnswer, ApprovalKind, ApprovalRequest, CallId, Card, CardPiece, ToolUse};
+use haft::{ApprovalAnswer, ApprovalKind, ApprovalRequest, CallId, Card, CardSection, ToolUse};
 use haft_agent::AgentEvent;
 use haft_host::UserQuestions;
 use haft_models::ModelEvent;
@@ -12,7 +12,7 @@ fn request(rules: &[&str]) -> ApprovalRequest {
         call: CallId::new(),
         tool: "Bash".to_owned(),
         card: Card::new("Bash", "git push\u{1b}[2J origin main")
-            .with(CardPiece::Text("pushes".to_owned())),
+            .with(CardSection::Text("pushes".to_owned())),
         reason: "no rule allows it".to_owned(),
         rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
         agent: Some("Explore".to_owned()),

@@ -2,7 +2,7 @@
 
 use haft_terminal::TextLine;
 
-use crate::tui::look::Look;
+use crate::tui::look::UiStyle;
 
 /// The contents of the status row.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,7 +22,7 @@ pub(crate) struct StatusRow {
 
 /// Returns the row. In a narrow window it contains only the permission mode, the vi mode and the
 /// window usage.
-pub(crate) fn status_row(row: &StatusRow, look: &Look) -> TextLine {
+pub(crate) fn status_row(row: &StatusRow, look: &UiStyle) -> TextLine {
     let mut parts = vec![row.mode.clone()];
     if look.is_narrow() {
         parts.extend(row.vi.clone());

@@ -48,7 +48,7 @@ impl StatusLine {
     /// command failed.
     pub(crate) fn start(config: StatusLineConfig, show: Box<dyn Fn(Vec<TextLine>) + Send>) -> Self {
         let (sender, receiver) = channel();
-        let runner = Runner {
+        let runner = StatusLineRunner {
             config,
             show,
             sender: sender.clone(),
@@ -73,7 +73,7 @@ impl Drop for StatusLine {
     }
 }
 
-struct Runner {
+struct StatusLineRunner {
     config: StatusLineConfig,
     show: Box<dyn Fn(Vec<TextLine>) + Send>,
     sender: Sender<RunnerMessage>,
@@ -90,7 +90,7 @@ struct StatusRun {
     ends: Instant,
 }
 
-impl Runner {
+impl StatusLineRunner {
     fn run(mut self, receiver: &Receiver<RunnerMessage>) {
         loop {
             let ends = self.running.as_ref().map(|run| run.ends);

@@ -4,12 +4,12 @@ use haft_terminal::{ColorLevel, ScreenSize, Theme, paint::paint_line};
 use serde_json::json;
 
 use super::*;
-use crate::tui::look::Look;
+use crate::tui::look::UiStyle;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn look(columns: u16, unicode: bool) -> Look {
-    Look {
+fn look(columns: u16, unicode: bool) -> UiStyle {
+    UiStyle {
         theme: Theme::default(),
         unicode,
         hyperlinks: false,

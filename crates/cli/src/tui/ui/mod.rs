@@ -25,13 +25,13 @@ use haft_terminal::{
 use tokio::runtime::Handle;
 
 use super::{
-    app::{App, Input, OpenedSession},
+    app::{App, AppInput, OpenedSession},
     commands,
     complete::{CommandEntry, Completer, CompletionSettings},
     driver::Driver,
-    guard::GuardLink,
-    jobs::Keeper,
-    resume::Farewell,
+    guard::TerminalGuardLink,
+    jobs::PersistThread,
+    resume::ExitSummary,
     status_line::StatusLine,
 };
 use crate::{exit::Exit, show};
@@ -45,11 +45,11 @@ const LAST_FRAME: Duration = Duration::from_secs(1);
 pub(crate) enum UiEvent {
     Chunk(InputChunk),
     Writer(WriterEvent),
-    App(Input),
+    App(AppInput),
     /// An input from the session with this number.
     OfSession {
         number: u64,
-        input: Input,
+        input: AppInput,
     },
     Opened {
         number: u64,
@@ -68,11 +68,11 @@ pub(crate) struct Ui {
     restore: Arc<RestoreState>,
     writer: FrameWriter,
     reader: Option<InputReader>,
-    guard: Option<GuardLink>,
+    guard: Option<TerminalGuardLink>,
     parser: TimedParser,
     pace: FramePace,
     sender: Sender<UiEvent>,
-    background: Option<Background>,
+    background: Option<UiBackground>,
     session: Option<SessionInput>,
     in_view: bool,
     is_leaving: bool,
@@ -84,10 +84,10 @@ pub(crate) struct Ui {
 }
 
 /// The background threads and tasks.
-struct Background {
+struct UiBackground {
     runtime: Handle,
     config: SessionConfig,
-    keeper: Keeper,
+    keeper: PersistThread,
     completer: Completer,
     status_line: Option<StatusLine>,
     /// The number of the newest session.
@@ -157,7 +157,7 @@ impl Ui {
         self.reader = Some(InputReader::start(self.terminal.as_fd(), move |chunk| {
             drop(events.send(UiEvent::Chunk(chunk)));
         })?);
-        self.guard = Some(GuardLink::start(&self.terminal, self.raw.saved()));
+        self.guard = Some(TerminalGuardLink::start(&self.terminal, self.raw.saved()));
         Ok(())
     }
 
@@ -174,12 +174,12 @@ impl Ui {
             config.search = Some(search.clone());
         }
         let places = config.environment.settings_places(&config.cwd);
-        let keeper = Keeper::start(places.user, config.cwd.clone(), self.sender.clone());
+        let keeper = PersistThread::start(places.user, config.cwd.clone(), self.sender.clone());
         let settings = CompletionSettings::of(&self.app.settings);
         let home = config.environment.home();
         let completer = Completer::new(config.cwd.clone(), home, settings, search);
         let (trust, _) = channel();
-        self.background = Some(Background {
+        self.background = Some(UiBackground {
             runtime,
             config,
             keeper,
@@ -257,7 +257,7 @@ impl Ui {
                 self.input(events, chunk.at);
             }
             Ok(UiEvent::Writer(WriterEvent::Written { stamp, at })) => {
-                self.app_update(Input::Written { stamp, at }, now);
+                self.app_update(AppInput::Written { stamp, at }, now);
             }
             Ok(UiEvent::Writer(WriterEvent::Failed(_))) => return Some(Exit::Terminated),
             Ok(UiEvent::App(input)) => {
@@ -283,7 +283,7 @@ impl Ui {
             Ok(UiEvent::Resized) => {
                 let size = terminal_size(&self.terminal);
                 self.writer.resize(size);
-                self.app_update(Input::Resized(size), now);
+                self.app_update(AppInput::Resized(size), now);
                 self.pace.resize(now);
             }
             Ok(UiEvent::Stop(kind)) => {
@@ -306,7 +306,7 @@ impl Ui {
             self.input(events, now);
         }
         if tick.is_some_and(|due| due <= now) {
-            self.app_update(Input::Tick, now);
+            self.app_update(AppInput::Tick, now);
             self.pace.change(now);
         }
     }
@@ -319,7 +319,7 @@ impl Ui {
             let input = match event {
                 InputEvent::Key(key) => {
                     self.pace.key(now);
-                    Input::Key {
+                    AppInput::Key {
                         key,
                         read_at,
                         in_read,
@@ -327,11 +327,11 @@ impl Ui {
                 }
                 InputEvent::Paste(paste) => {
                     self.pace.key(now);
-                    Input::Paste(paste)
+                    AppInput::Paste(paste)
                 }
                 InputEvent::Focus(is_focused) => {
                     self.pace.change(now);
-                    Input::Focus(is_focused)
+                    AppInput::Focus(is_focused)
                 }
                 InputEvent::Reply(reply) => {
                     self.pace.change(now);
@@ -340,7 +340,7 @@ impl Ui {
                         self.restore
                             .set_answered_after(read_at.saturating_duration_since(at));
                     }
-                    Input::Reply(reply)
+                    AppInput::Reply(reply)
                 }
             };
             self.app_update(input, now);
@@ -360,7 +360,7 @@ impl Ui {
         assert!(!is_asked, "as HAFT_TEST_PANIC asks");
     }
 
-    fn app_update(&mut self, input: Input, now: Instant) {
+    fn app_update(&mut self, input: AppInput, now: Instant) {
         for effect in self.app.update(input, now) {
             self.perform(effect);
         }
@@ -390,7 +390,7 @@ impl Ui {
             });
         }
         self.session = Some(session);
-        self.app_update(Input::Opened(opened), Instant::now());
+        self.app_update(AppInput::Opened(opened), Instant::now());
     }
 
     fn draw(&mut self) {
@@ -453,7 +453,7 @@ impl Ui {
         let _ = self.raw.resume();
         let size = terminal_size(&self.terminal);
         self.writer.resize(size);
-        self.app_update(Input::Resized(size), Instant::now());
+        self.app_update(AppInput::Resized(size), Instant::now());
         if let Some(reader) = &self.reader {
             reader.resume();
         }
@@ -488,7 +488,7 @@ impl Ui {
             match receiver.recv_timeout(left) {
                 Ok(UiEvent::OfSession {
                     number: ended,
-                    input: Input::Ended(_),
+                    input: AppInput::Ended(_),
                 }) if Some(ended) == number => break,
                 Err(_) => break,
                 Ok(UiEvent::Stop(_)) => break,
@@ -504,13 +504,13 @@ impl Ui {
 
 impl Ui {
     /// Returns the summary that is printed on exit.
-    pub(crate) fn farewell(&self, session: Option<&SessionInput>) -> Farewell {
+    pub(crate) fn farewell(&self, session: Option<&SessionInput>) -> ExitSummary {
         let changed = session.and_then(|session| session.changed_files().ok());
         let changed = changed.unwrap_or_default().into_iter();
         let name = |path: PathBuf| show::from_here(&path.display().to_string(), &self.app.cwd);
         let mut changed: Vec<String> = changed.map(name).collect();
         changed.sort_unstable();
-        Farewell {
+        ExitSummary {
             session: self.app.status.session.clone(),
             cost: self.app.status.cost,
             changed,

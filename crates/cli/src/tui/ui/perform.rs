@@ -10,12 +10,12 @@ use haft_models::Thinking;
 
 use super::{Ui, UiEvent};
 use crate::tui::{
-    app::{Effect, Found, HintKind, Input, Overlay, ViewKind},
+    app::{AppEffect, JobResult, HintKind, AppInput, Overlay, ViewKind},
     copy,
     events::text_of,
     external_editor,
     first_run::directory_facts,
-    jobs::{self, Keep},
+    jobs::{self, PersistTask},
     overlay::{View, ViewEffect},
     status_line::{StatusLine, StatusLineConfig},
     theme,
@@ -23,55 +23,55 @@ use crate::tui::{
 };
 
 impl Ui {
-    pub(super) fn perform(&mut self, effect: Effect) {
+    pub(super) fn perform(&mut self, effect: AppEffect) {
         match effect {
-            Effect::Open => self.open_session(),
-            Effect::Resume(id) => self.resume(id),
-            Effect::Trust(trusted) => {
+            AppEffect::Open => self.open_session(),
+            AppEffect::Resume(id) => self.resume(id),
+            AppEffect::Trust(trusted) => {
                 if let Some(background) = &self.background {
                     let _ = background.trust.send(trusted);
                 }
             }
-            Effect::Terminal(controls) => self.writer.send(controls),
-            Effect::ScrollAway => self.writer.scroll_away(),
-            Effect::Suspend => self.suspend(),
-            Effect::Leave => self.is_leaving = true,
-            Effect::BecomePlain => {
+            AppEffect::Terminal(controls) => self.writer.send(controls),
+            AppEffect::ScrollAway => self.writer.scroll_away(),
+            AppEffect::Suspend => self.suspend(),
+            AppEffect::Leave => self.is_leaving = true,
+            AppEffect::BecomePlain => {
                 self.is_leaving = true;
                 self.becomes_plain = true;
             }
-            Effect::EditDraft(text) => {
+            AppEffect::EditDraft(text) => {
                 let edited = self.in_editor(&text);
-                self.app_update(Input::Found(Found::Edited(edited)), Instant::now());
+                self.app_update(AppInput::Found(JobResult::Edited(edited)), Instant::now());
             }
-            Effect::OfView(effect) => self.of_view(effect),
-            Effect::Show(kind) => self.show(kind),
-            Effect::ChooseTheme
-            | Effect::StatusLine
-            | Effect::Complete { .. }
-            | Effect::SaveHistory(_)
-            | Effect::KeepDraft(_)
-            | Effect::Copy(_)
-            | Effect::LoadPicture { .. }
-            | Effect::DrawPicture { .. }
-            | Effect::ClipboardPicture => self.in_background(effect),
+            AppEffect::OfView(effect) => self.of_view(effect),
+            AppEffect::Show(kind) => self.show(kind),
+            AppEffect::ChooseTheme
+            | AppEffect::StatusLine
+            | AppEffect::Complete { .. }
+            | AppEffect::SaveHistory(_)
+            | AppEffect::KeepDraft(_)
+            | AppEffect::Copy(_)
+            | AppEffect::LoadPicture { .. }
+            | AppEffect::DrawPicture { .. }
+            | AppEffect::ClipboardPicture => self.in_background(effect),
             effect => self.tell_session(effect),
         }
     }
 
     /// Performs an effect on the session. Does not block.
-    pub(super) fn tell_session(&mut self, effect: Effect) {
+    pub(super) fn tell_session(&mut self, effect: AppEffect) {
         let Some(session) = self.session.clone() else {
             return;
         };
         match effect {
-            Effect::Say { prompt, time } => drop(session.submit(prompt, time)),
-            Effect::Shell { command, id } => {
+            AppEffect::Say { prompt, time } => drop(session.submit(prompt, time)),
+            AppEffect::Shell { command, id } => {
                 let known_as = session.run_shell(command);
                 self.app.queue.rename(id, known_as);
             }
-            Effect::Withdraw(id) => drop(session.withdraw_message(id)),
-            Effect::Interrupt => {
+            AppEffect::Withdraw(id) => drop(session.withdraw_message(id)),
+            AppEffect::Interrupt => {
                 // The app has already withdrawn the messages that it knows. These are the others.
                 for message in session.interrupt_and_withdraw().into_iter().rev() {
                     let mark = match message.kind {
@@ -82,46 +82,46 @@ impl Ui {
                     self.app.set_draft(&format!("{mark}{text}"));
                 }
             }
-            Effect::Answer { id, answer } => drop(session.answer(id, answer)),
-            Effect::SetMode(mode) => {
+            AppEffect::Answer { id, answer } => drop(session.answer(id, answer)),
+            AppEffect::SetMode(mode) => {
                 if let Err(why) = session.set_permission_mode(mode) {
                     self.app.warn(&format!("! {why}"));
                     self.app.status.mode = session.mode();
                 }
             }
-            Effect::SetThinking(thinks) => session.set_thinking(match thinks {
+            AppEffect::SetThinking(thinks) => session.set_thinking(match thinks {
                 true => Thinking::Adaptive,
                 false => Thinking::Off,
             }),
-            Effect::ToBackground => {
+            AppEffect::ToBackground => {
                 if let Err(why) = session.move_to_background(None) {
                     self.app.warn(&format!("! {why}"));
                 }
             }
-            Effect::Status => self.status(&session),
-            Effect::TellHooks(message) => {
+            AppEffect::Status => self.status(&session),
+            AppEffect::TellHooks(message) => {
                 if let Some(background) = &self.background {
                     let tell = async move { session.notify_waiting_for_user(&message).await };
                     background.runtime.spawn(tell);
                 }
             }
-            Effect::Command(line) => self.command(line, session),
-            Effect::AskDirectory(words) => self.work(move || match session.directory(&words) {
-                Ok(facts) => Found::Untrusted(directory_facts(&facts)),
-                Err(why) => Found::Warning(why),
+            AppEffect::Command(line) => self.command(line, session),
+            AppEffect::AskDirectory(words) => self.work(move || match session.directory(&words) {
+                Ok(facts) => JobResult::Untrusted(directory_facts(&facts)),
+                Err(why) => JobResult::Warning(why),
             }),
-            Effect::Remember { text, place } => self.work(move || {
+            AppEffect::Remember { text, place } => self.work(move || {
                 let scope = session.memory_files().get(place).map(|place| place.scope);
                 let scope = scope.unwrap_or(haft_host::MemoryScope::Project);
                 match session.append_memory(&text, scope) {
-                    Ok(file) => Found::Remark(format!("remembered in {}", file.display())),
-                    Err(why) => Found::Warning(why),
+                    Ok(file) => JobResult::Remark(format!("remembered in {}", file.display())),
+                    Err(why) => JobResult::Warning(why),
                 }
             }),
-            Effect::SaveSetting { key, value } => {
+            AppEffect::SaveSetting { key, value } => {
                 self.work(move || match session.save_setting(key, &value) {
-                    Ok(file) => Found::Remark(format!("{key} is kept in {}", file.display())),
-                    Err(why) => Found::Warning(why),
+                    Ok(file) => JobResult::Remark(format!("{key} is kept in {}", file.display())),
+                    Err(why) => JobResult::Warning(why),
                 });
             }
             _ => {}
@@ -129,13 +129,13 @@ impl Ui {
     }
 
     /// Runs blocking work in the background and reports its result.
-    pub(super) fn work(&self, work: impl FnOnce() -> Found + Send + 'static) {
+    pub(super) fn work(&self, work: impl FnOnce() -> JobResult + Send + 'static) {
         let Some(background) = &self.background else {
             return;
         };
         let ui = self.sender.clone();
         background.runtime.spawn_blocking(move || {
-            let _ = ui.send(UiEvent::App(Input::Found(work())));
+            let _ = ui.send(UiEvent::App(AppInput::Found(work())));
         });
     }
 
@@ -146,31 +146,31 @@ impl Ui {
         let ui = self.sender.clone();
         background.runtime.spawn(async move {
             let found = match session.command(&line).await {
-                CommandOutcome::Answered(answer) => Found::Answer { line, answer },
-                CommandOutcome::Queued(id) => Found::Queued { id, line },
-                CommandOutcome::Unknown => Found::NoCommand(line),
+                CommandOutcome::Answered(answer) => JobResult::Answer { line, answer },
+                CommandOutcome::Queued(id) => JobResult::Queued { id, line },
+                CommandOutcome::Unknown => JobResult::NoCommand(line),
             };
-            let _ = ui.send(UiEvent::App(Input::Found(found)));
+            let _ = ui.send(UiEvent::App(AppInput::Found(found)));
         });
     }
 
-    pub(super) fn in_background(&mut self, effect: Effect) {
+    pub(super) fn in_background(&mut self, effect: AppEffect) {
         let session = self.app.status.session.clone().unwrap_or_default();
         let Some(background) = &mut self.background else {
             return;
         };
         let environment = background.config.environment.clone();
         match effect {
-            Effect::SaveHistory(text) => background.keeper.keep(Keep::History { text, session }),
-            Effect::KeepDraft(text) => background.keeper.keep(Keep::Draft { text, session }),
-            Effect::StatusLine => {
+            AppEffect::SaveHistory(text) => background.keeper.keep(PersistTask::History { text, session }),
+            AppEffect::KeepDraft(text) => background.keeper.keep(PersistTask::Draft { text, session }),
+            AppEffect::StatusLine => {
                 let config = self.app.settings.status_line.as_ref();
                 let cwd = background.config.cwd.clone();
                 let config = config.and_then(|value| StatusLineConfig::of(value, cwd));
                 let ui = self.sender.clone();
                 background.status_line = config.map(|config| {
                     let show = move |rows| {
-                        let rows = Input::Found(Found::StatusRows(rows));
+                        let rows = AppInput::Found(JobResult::StatusRows(rows));
                         let _ = ui.send(UiEvent::App(rows));
                     };
                     StatusLine::start(config, Box::new(show))
@@ -179,38 +179,38 @@ impl Ui {
                     self.status(&session);
                 }
             }
-            Effect::Complete { query, number } => {
+            AppEffect::Complete { query, number } => {
                 let completer = background.completer.clone();
                 self.work(move || {
                     let found = completer.find(&query);
-                    Found::Completions { number, found }
+                    JobResult::Completions { number, found }
                 });
             }
-            Effect::Copy(text) => self.work(move || {
+            AppEffect::Copy(text) => self.work(move || {
                 let outcome = copy::copy(&text, &environment);
-                Found::Copied {
+                JobResult::Copied {
                     said: outcome.said,
                     controls: outcome.controls,
                 }
             }),
-            Effect::LoadPicture { path, pasted } => self.work(move || Found::Picture {
+            AppEffect::LoadPicture { path, pasted } => self.work(move || JobResult::Picture {
                 picture: jobs::picture(&path),
                 pasted: Some(pasted),
             }),
-            Effect::ClipboardPicture => self.work(|| Found::Picture {
+            AppEffect::ClipboardPicture => self.work(|| JobResult::Picture {
                 picture: jobs::clipboard_picture(),
                 pasted: None,
             }),
-            Effect::DrawPicture {
+            AppEffect::DrawPicture {
                 number,
                 name,
                 content,
                 protocol,
             } => self.work(move || {
                 let item = jobs::drawn(&content, &name, protocol, number);
-                Found::Drawn { number, item }
+                JobResult::Drawn { number, item }
             }),
-            Effect::ChooseTheme => {
+            AppEffect::ChooseTheme => {
                 let places = environment.settings_places(&background.config.cwd);
                 let name = self.app.settings.theme.clone();
                 let (known, level) = (
@@ -220,7 +220,7 @@ impl Ui {
                 self.work(move || {
                     let folder = places.user.join("themes");
                     let found = theme::theme(name.as_deref(), known, level, &folder);
-                    Found::Theme(Box::new(found))
+                    JobResult::Theme(Box::new(found))
                 });
             }
             _ => {}
@@ -303,8 +303,8 @@ impl Ui {
 
     pub(super) fn of_view(&mut self, effect: ViewEffect) {
         match effect {
-            ViewEffect::Job(job) => self.work(move || Found::ViewData(job())),
-            ViewEffect::Copy(text) => self.in_background(Effect::Copy(text)),
+            ViewEffect::Job(job) => self.work(move || JobResult::ViewData(job())),
+            ViewEffect::Copy(text) => self.in_background(AppEffect::Copy(text)),
             ViewEffect::Edit(text) => {
                 let _ = self.in_editor(&text);
             }

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use haft::{Card, CardPiece};
+use haft::{Card, CardSection};
 use haft_host::{ChangedFile, moment};
 use haft_terminal::{TextLine, Theme};
 
@@ -18,12 +18,12 @@ pub(super) fn card_lines(card: &Card, theme: &Theme) -> Vec<TextLine> {
     let mut lines = vec![heading];
     for piece in &card.body {
         match piece {
-            CardPiece::Text(text) => {
+            CardSection::Text(text) => {
                 lines.extend(TextLine::lines(text, haft_terminal::TextStyle::default()));
             }
-            CardPiece::Muted(text) => lines.extend(TextLine::lines(text, theme.faint)),
-            CardPiece::Alarm(text) => lines.extend(TextLine::lines(text, theme.failure)),
-            CardPiece::Diff(hunks) => {
+            CardSection::Muted(text) => lines.extend(TextLine::lines(text, theme.faint)),
+            CardSection::Alarm(text) => lines.extend(TextLine::lines(text, theme.failure)),
+            CardSection::Diff(hunks) => {
                 for hunk in hunks {
                     let (mut old, mut new) = (hunk.old_start, hunk.new_start);
                     for line in &hunk.lines {

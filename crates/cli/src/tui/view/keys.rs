@@ -3,7 +3,7 @@
 use haft_terminal::{TextLine, wrap::wrap};
 
 use super::TextView;
-use crate::tui::look::Look;
+use crate::tui::look::UiStyle;
 
 const KEYS: [(&str, &[(&str, &str)]); 5] = [
     (
@@ -88,7 +88,7 @@ const KEYS: [(&str, &[(&str, &str)]); 5] = [
 const COLUMN: usize = 26;
 
 /// Returns the view that lists the key bindings.
-pub(crate) fn keys_view(look: &Look) -> TextView {
+pub(crate) fn keys_view(look: &UiStyle) -> TextView {
     let mut lines = Vec::new();
     for (part, keys) in KEYS {
         if !lines.is_empty() {

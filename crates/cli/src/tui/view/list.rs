@@ -3,7 +3,7 @@
 use haft_terminal::{Key, KeyCode, TextLine, screen::ScrollCommand, wrap::wrap};
 
 use super::{body_rows, footer, pager::is_leaving};
-use crate::tui::look::Look;
+use crate::tui::look::UiStyle;
 
 /// A list entry.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +31,7 @@ impl ListEntry {
 
 /// The entries, the selection and the scroll position.
 #[derive(Debug, Default)]
-pub(super) struct List {
+pub(super) struct ListView {
     pub(super) entries: Vec<ListEntry>,
     pub(super) chosen: usize,
     /// The first visible line, counted over labels and details.
@@ -59,7 +59,7 @@ pub(super) enum ListStep {
     Other,
 }
 
-impl List {
+impl ListView {
     pub(super) fn new(entries: Vec<ListEntry>) -> Self {
         Self {
             entries,
@@ -237,7 +237,7 @@ impl List {
     }
 
     /// Returns all rows of the screen: a title, the entries, the keys.
-    pub(super) fn rows(&mut self, title: &TextLine, hint: &str, look: &Look) -> Vec<TextLine> {
+    pub(super) fn rows(&mut self, title: &TextLine, hint: &str, look: &UiStyle) -> Vec<TextLine> {
         self.room = body_rows(look).saturating_sub(1).max(1);
         self.width = look.size.row_width();
         self.show_chosen();
@@ -291,19 +291,19 @@ mod tests {
     use super::*;
     use crate::tui::view::test_screen::look;
 
-    fn list(count: usize) -> List {
+    fn list(count: usize) -> ListView {
         let entries = (0..count).map(|n| ListEntry::new(TextLine::plain(&format!("entry {n}"))));
-        List::new(entries.collect())
+        ListView::new(entries.collect())
     }
 
-    fn shown(list: &mut List, rows: u16) -> Vec<String> {
+    fn shown(list: &mut ListView, rows: u16) -> Vec<String> {
         let rows = list.rows(&TextLine::plain("Title"), " q", &look(40, rows));
         rows.iter()
             .map(|row| row.text().trim_end().to_owned())
             .collect()
     }
 
-    fn keys(list: &mut List, text: &str) {
+    fn keys(list: &mut ListView, text: &str) {
         for letter in text.chars() {
             list.key(Key::char(letter));
         }

@@ -34,7 +34,7 @@ pub(crate) use undo::UndoView;
 use haft_terminal::{TextLine, TextStyle};
 
 use super::{
-    look::Look,
+    look::UiStyle,
     overlay::{ViewEffect, ViewJob, ViewOutcome},
 };
 
@@ -54,7 +54,7 @@ fn job<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> ViewEffe
 }
 
 /// Returns the last row: the available keys, or the text that is being typed.
-fn footer(text: &str, look: &Look) -> TextLine {
+fn footer(text: &str, look: &UiStyle) -> TextLine {
     let width = look.size.row_width();
     let mut line = TextLine::styled(text, TextStyle::new().reverse()).truncated(width);
     let blanks = " ".repeat(width.saturating_sub(line.width()));
@@ -63,6 +63,6 @@ fn footer(text: &str, look: &Look) -> TextLine {
 }
 
 /// Returns the number of rows above the footer.
-fn body_rows(look: &Look) -> usize {
+fn body_rows(look: &UiStyle) -> usize {
     usize::from(look.size.rows).saturating_sub(1).max(1)
 }

@@ -7,7 +7,7 @@ use haft_terminal::{
 
 use super::{body_rows, close, footer, stay};
 use crate::tui::{
-    look::Look,
+    look::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
 };
 
@@ -100,7 +100,7 @@ impl Pager {
         self.scroller.scroll(command, text);
     }
 
-    pub(super) fn fit(&mut self, look: &Look) {
+    pub(super) fn fit(&mut self, look: &UiStyle) {
         let size = (look.size.row_width(), body_rows(look));
         if size != self.size {
             self.size = size;
@@ -108,7 +108,7 @@ impl Pager {
         }
     }
 
-    pub(super) fn rows(&mut self, text: &dyn ScrollText, look: &Look, hint: &str) -> Vec<TextLine> {
+    pub(super) fn rows(&mut self, text: &dyn ScrollText, look: &UiStyle, hint: &str) -> Vec<TextLine> {
         self.fit(look);
         let mut rows = self.scroller.rows(text);
         rows.resize(body_rows(look), TextLine::new());
@@ -116,7 +116,7 @@ impl Pager {
         rows
     }
 
-    fn footer(&self, hint: &str, look: &Look) -> TextLine {
+    fn footer(&self, hint: &str, look: &UiStyle) -> TextLine {
         match &self.typing {
             Some(typed) => footer(&format!("/{typed}"), look),
             None => footer(hint, look),
@@ -151,7 +151,7 @@ impl TextView {
 }
 
 impl View for TextView {
-    fn rows(&mut self, look: &Look) -> Vec<TextLine> {
+    fn rows(&mut self, look: &UiStyle) -> Vec<TextLine> {
         let hint = format!(
             " {}  j k Space b g G  / n N  y copy  v editor  q",
             self.title

@@ -9,12 +9,12 @@ use haft_terminal::{Key, TextLine, TextStyle, Theme};
 
 use super::{
     close, job,
-    list::{List, ListEntry, ListStep},
+    list::{ListView, ListEntry, ListStep},
     session::ViewSession,
     stay,
 };
 use crate::tui::{
-    look::Look,
+    look::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
 };
 
@@ -25,7 +25,7 @@ const TRY: char = '?';
 /// The rules in force.
 pub(crate) struct PermissionsView {
     session: Arc<dyn ViewSession>,
-    list: List,
+    list: ListView,
     rules: Vec<RuleInfo>,
     theme: Theme,
     status: String,
@@ -45,7 +45,7 @@ impl PermissionsView {
     pub(crate) fn open(session: Arc<dyn ViewSession>) -> (Self, Vec<ViewEffect>) {
         let view = Self {
             session,
-            list: List::new(Vec::new()),
+            list: ListView::new(Vec::new()),
             rules: Vec::new(),
             theme: Theme::default(),
             status: "reading".to_owned(),
@@ -116,7 +116,7 @@ impl PermissionsView {
 }
 
 impl View for PermissionsView {
-    fn rows(&mut self, look: &Look) -> Vec<TextLine> {
+    fn rows(&mut self, look: &UiStyle) -> Vec<TextLine> {
         self.theme = look.theme.clone();
         let mut title = TextLine::styled("Permissions", look.theme.heading);
         title.push(&format!("  {}", self.status), look.theme.faint);

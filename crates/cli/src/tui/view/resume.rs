@@ -9,11 +9,11 @@ use super::{
     close,
     detail::{quoted, short_time},
     job,
-    list::{List, ListEntry, ListStep},
+    list::{ListView, ListEntry, ListStep},
     stay,
 };
 use crate::tui::{
-    look::Look,
+    look::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
 };
 
@@ -22,7 +22,7 @@ type SessionLister = Arc<dyn Fn(bool) -> io::Result<Vec<SessionEntry>> + Send + 
 /// The sessions that can be resumed, newest first.
 pub(crate) struct ResumeView {
     lister: SessionLister,
-    list: List,
+    list: ListView,
     sessions: Vec<SessionEntry>,
     /// Whether the sessions of all folders are listed.
     all: bool,
@@ -49,7 +49,7 @@ impl ResumeView {
     fn with(lister: SessionLister, now: SystemTime) -> (Self, Vec<ViewEffect>) {
         let view = Self {
             lister,
-            list: List::new(Vec::new()),
+            list: ListView::new(Vec::new()),
             sessions: Vec::new(),
             all: false,
             theme: Theme::default(),
@@ -88,7 +88,7 @@ impl ResumeView {
 }
 
 impl View for ResumeView {
-    fn rows(&mut self, look: &Look) -> Vec<TextLine> {
+    fn rows(&mut self, look: &UiStyle) -> Vec<TextLine> {
         self.theme = look.theme.clone();
         let what = if self.all {
             "all folders"

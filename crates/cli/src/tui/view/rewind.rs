@@ -11,12 +11,12 @@ use super::{
     close,
     detail::{files_in_words, quoted, short_time},
     job,
-    list::{List, ListEntry, ListStep},
+    list::{ListView, ListEntry, ListStep},
     session::ViewSession,
     stay,
 };
 use crate::tui::{
-    look::Look,
+    look::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
 };
 
@@ -31,9 +31,9 @@ const KINDS: [RewindKind; 4] = [
 pub(crate) struct RewindView {
     session: Arc<dyn ViewSession>,
     points: Vec<RewindPoint>,
-    messages: List,
+    messages: ListView,
     /// The selected message and its actions.
-    step: Option<(RewindPoint, List)>,
+    step: Option<(RewindPoint, ListView)>,
     theme: Theme,
     status: String,
     now: SystemTime,
@@ -46,7 +46,7 @@ impl RewindView {
         let view = Self {
             session: Arc::clone(&session),
             points: Vec::new(),
-            messages: List::new(vec![ListEntry::new(TextLine::plain("now"))]),
+            messages: ListView::new(vec![ListEntry::new(TextLine::plain("now"))]),
             step: None,
             theme: Theme::default(),
             status: "reading".to_owned(),
@@ -78,7 +78,7 @@ impl RewindView {
     }
 
     /// Returns the actions for a message and their effects.
-    fn choices(&self, point: &RewindPoint) -> List {
+    fn choices(&self, point: &RewindPoint) -> ListView {
         let files = match point.files.len() {
             0 => "no file has changed since".to_owned(),
             _ => format!("files go back: {}", files_in_words(&point.files)),
@@ -110,7 +110,7 @@ impl RewindView {
             }
             entry
         });
-        List::new(entries.collect())
+        ListView::new(entries.collect())
     }
 
     fn act(&mut self, point: &RewindPoint, kind: RewindKind) -> ViewOutcome {
@@ -124,7 +124,7 @@ impl RewindView {
 }
 
 impl View for RewindView {
-    fn rows(&mut self, look: &Look) -> Vec<TextLine> {
+    fn rows(&mut self, look: &UiStyle) -> Vec<TextLine> {
         self.theme = look.theme.clone();
         if let Some((point, list)) = &mut self.step {
             let title = TextLine::styled(

@@ -8,19 +8,19 @@ use haft_terminal::{Key, TextLine, TextStyle, Theme};
 
 use super::{
     close, job,
-    list::{List, ListEntry, ListStep},
+    list::{ListView, ListEntry, ListStep},
     session::ViewSession,
     stay,
 };
 use crate::tui::{
-    look::Look,
+    look::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
 };
 
 /// The running tasks.
 pub(crate) struct TasksView {
     session: Arc<dyn ViewSession>,
-    list: List,
+    list: ListView,
     tasks: Vec<RunningTask>,
     theme: Theme,
     status: String,
@@ -38,7 +38,7 @@ impl TasksView {
     pub(crate) fn open(session: Arc<dyn ViewSession>) -> (Self, Vec<ViewEffect>) {
         let view = Self {
             session,
-            list: List::new(Vec::new()),
+            list: ListView::new(Vec::new()),
             tasks: Vec::new(),
             theme: Theme::default(),
             status: "reading".to_owned(),
@@ -100,7 +100,7 @@ impl TasksView {
 }
 
 impl View for TasksView {
-    fn rows(&mut self, look: &Look) -> Vec<TextLine> {
+    fn rows(&mut self, look: &UiStyle) -> Vec<TextLine> {
         self.theme = look.theme.clone();
         let mut title = TextLine::styled("Tasks", look.theme.heading);
         title.push(&format!("  {}", self.status), look.theme.faint);

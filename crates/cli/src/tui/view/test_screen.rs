@@ -3,12 +3,12 @@
 use haft_terminal::{Key, ScreenSize, Theme};
 
 use crate::tui::{
-    look::Look,
+    look::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
 };
 
-pub(super) fn look(columns: u16, rows: u16) -> Look {
-    Look {
+pub(super) fn look(columns: u16, rows: u16) -> UiStyle {
+    UiStyle {
         theme: Theme::default(),
         unicode: false,
         hyperlinks: false,
@@ -20,7 +20,7 @@ pub(super) fn look(columns: u16, rows: u16) -> Look {
 }
 
 /// Returns the rows as text and checks that each fits.
-pub(super) fn shown(view: &mut dyn View, look: &Look) -> String {
+pub(super) fn shown(view: &mut dyn View, look: &UiStyle) -> String {
     let rows = view.rows(look);
     assert!(
         rows.len() <= usize::from(look.size.rows),

@@ -9,19 +9,19 @@ use super::{
     close,
     detail::{card_lines, files_in_words, quoted, short_time},
     job,
-    list::{List, ListEntry, ListStep},
+    list::{ListView, ListEntry, ListStep},
     session::ViewSession,
     stay,
 };
 use crate::tui::{
-    look::Look,
+    look::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
 };
 
 /// The changes of this session, newest first.
 pub(crate) struct UndoView {
     session: Arc<dyn ViewSession>,
-    list: List,
+    list: ListView,
     entries: Vec<UndoEntry>,
     theme: Theme,
     status: String,
@@ -39,7 +39,7 @@ impl UndoView {
     pub(crate) fn open(session: Arc<dyn ViewSession>, now: SystemTime) -> (Self, Vec<ViewEffect>) {
         let view = Self {
             session: Arc::clone(&session),
-            list: List::new(Vec::new()),
+            list: ListView::new(Vec::new()),
             entries: Vec::new(),
             theme: Theme::default(),
             status: "reading".to_owned(),
@@ -138,7 +138,7 @@ impl UndoView {
 }
 
 impl View for UndoView {
-    fn rows(&mut self, look: &Look) -> Vec<TextLine> {
+    fn rows(&mut self, look: &UiStyle) -> Vec<TextLine> {
         self.theme = look.theme.clone();
         let title = match self.status.as_str() {
             "" => TextLine::styled("Undo", look.theme.heading),

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use haft::{Card, CardPiece, DiffHunk, RuleList, TaskKind};
+use haft::{Card, CardSection, DiffHunk, RuleList, TaskKind};
 use haft_host::{
     ChangedFile, FileChangeKind, RewindKind, RewindPoint, RuleInfo, RunningTask, UndoEntry,
     UndoReport, UndoWhich,
@@ -103,7 +103,7 @@ impl ViewSession for FakeSession {
                 "+    if total > 5000 {".into(),
             ],
         };
-        let card = Card::new("Undo", "src/price.rs").with(CardPiece::Diff(vec![hunk]));
+        let card = Card::new("Undo", "src/price.rs").with(CardSection::Diff(vec![hunk]));
         let is_conflict = matches!(which, UndoWhich::Entry(id) if id == "edit") && !preview;
         Ok(UndoReport {
             cards: vec![card],

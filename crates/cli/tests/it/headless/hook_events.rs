@@ -238,7 +238,7 @@ pub(super) fn well(ran: &Ran) {
 #[test]
 fn every_event_of_the_page_comes() {
     let known: BTreeSet<&str> = FIRED.iter().map(|(name, _)| *name).chain(OTHERS).collect();
-    let all: BTreeSet<&str> = haft::engine::hooks::HookMoment::all()
+    let all: BTreeSet<&str> = haft::engine::hooks::HookEventKind::all()
         .map(|one| one.name())
         .collect();
     assert_eq!(known, all);

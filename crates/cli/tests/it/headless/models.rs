@@ -39,7 +39,7 @@ fn asking(server: &HttpFake, cwd: &Path) -> Command {
 /// The first lines of what was asked, and the models.
 fn requests(server: &HttpFake) -> Vec<String> {
     let asked = server.asked();
-    let line = |asked: &haft_testkit::http::HttpAsked| {
+    let line = |asked: &haft_testkit::http::RecordedHttpRequest| {
         let first = asked.head.lines().next().unwrap();
         let path = first.split(' ').nth(1).unwrap();
         let path = path.split('?').next().unwrap();

@@ -74,7 +74,7 @@ async fn what_reads_from_a_service_is_asked_about_and_runs_with_that_reach_alone
     let mut session = Session::new(Machine::new([]), Setup::default()).await;
     let confinement = session.run("gh pr list").await;
     assert_eq!(session.asked().len(), 1);
-    assert_eq!(confinement.profile, Confined::ReadOnly);
+    assert_eq!(confinement.profile, ConfinementProfile::ReadOnly);
     assert!(matches!(confinement.network, NetworkAccess::Anybody));
     assert!(confinement.writable.is_empty() && confinement.caches.is_empty());
     // What needs no service has no network either.
@@ -85,6 +85,6 @@ async fn what_reads_from_a_service_is_asked_about_and_runs_with_that_reach_alone
     let mut session = Session::new(Machine::new([(USER, allow)]), Setup::default()).await;
     let confinement = session.run("kubectl get pods | head").await;
     assert_eq!(session.asked().len(), 0);
-    assert_eq!(confinement.profile, Confined::ReadOnly);
+    assert_eq!(confinement.profile, ConfinementProfile::ReadOnly);
     assert!(matches!(confinement.network, NetworkAccess::Anybody));
 }

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, Confined, Confinement,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, ConfinementProfile, Confinement,
     ConfinementStrength, Effects, NetworkAccess, PRIVATE_DIRECTORY, PermissionMode,
     ProbeConfinement, Services,
 };
@@ -11,7 +11,7 @@ use haft_engine::{
     Engine, Registry, Scheduler,
     conditions::read,
     hooks::Hooks,
-    permissions::{PermissionSettings, SandboxSettings, Scope, sandbox::Excluded},
+    permissions::{PermissionSettings, SandboxSettings, SettingsScope, sandbox::ExcludedCommand},
 };
 use haft_testkit::Bash;
 use serde_json::{Value, json};
@@ -100,7 +100,7 @@ impl Session {
             )),
             None => services,
         };
-        let (handlers, problems) = read(Scope::User, None, &setup.hooks, &context.bases());
+        let (handlers, problems) = read(SettingsScope::User, None, &setup.hooks, &context.bases());
         assert_eq!(problems, []);
         let (engine, _) = Engine::builder(registry, machine.files.path("session"))
             .services(services)
@@ -196,7 +196,7 @@ fn is_sound(confinement: &Confinement, line: &str) {
     // haft's own secrets are hidden before the first one is stored.
     let is_hidden = |path: &PathBuf| path.exists() || path.ends_with(PRIVATE_DIRECTORY);
     assert!(confinement.hidden.iter().all(is_hidden), "{line}");
-    if confinement.profile != Confined::Workspace {
+    if confinement.profile != ConfinementProfile::Workspace {
         assert!(confinement.writable.is_empty() && confinement.protected.is_empty());
     }
 }
@@ -211,7 +211,7 @@ fn network(confinement: &Confinement) -> &'static str {
 
 #[tokio::test]
 async fn the_verdict_and_the_settings_choose_the_profile() {
-    use Confined::{Full, ReadOnly, Workspace};
+    use ConfinementProfile::{Full, ReadOnly, Workspace};
     use PermissionMode as Mode;
     let cases = [
         // (mode, sandbox.enabled, line, profile, network)
@@ -267,14 +267,14 @@ async fn a_repository_that_runs_programs_is_not_read_only_whatever_the_tool_says
     };
     let mut session = Session::new(machine, setup).await;
     let confinement = session.run("git status").await;
-    assert_eq!(confinement.profile, Confined::ReadOnly);
+    assert_eq!(confinement.profile, ConfinementProfile::ReadOnly);
     assert_eq!(session.asked(), [""; 0]);
     let config = session.machine.files.path("p/.git/config");
     let mut text = fs::read_to_string(&config).unwrap();
     text += "[core]\n\tfsmonitor = ./evil\n";
     fs::write(&config, text).unwrap();
     let confinement = session.run("git status").await;
-    assert_eq!(confinement.profile, Confined::Workspace);
+    assert_eq!(confinement.profile, ConfinementProfile::Workspace);
     let asked = session.asked();
     assert!(asked[0].contains("core.fsmonitor"), "{asked:?}");
     // A tool that claims to read does not make a line harmless either.
@@ -302,7 +302,7 @@ async fn only_a_person_lets_a_command_out_of_the_sandbox() {
         };
         let mut session = Session::new(Machine::new([(USER, allow)]), setup(true)).await;
         let (_, confinement) = session.call(input.clone()).await;
-        assert_eq!(confinement.unwrap().profile, Confined::Full, "{mode:?}");
+        assert_eq!(confinement.unwrap().profile, ConfinementProfile::Full, "{mode:?}");
         let asked = session.asked();
         assert_eq!(asked.len(), 1, "{mode:?}");
         assert!(asked[0].starts_with("it asks to run outside the sandbox"));
@@ -364,7 +364,7 @@ async fn a_hook_lets_no_command_out_of_the_sandbox() {
         ..Setup::default()
     };
     let mut session = Session::new(Machine::new([]), setup).await;
-    assert_eq!(session.run("make").await.profile, Confined::Workspace);
+    assert_eq!(session.run("make").await.profile, ConfinementProfile::Workspace);
 }
 
 #[tokio::test]
@@ -382,7 +382,7 @@ async fn a_wish_to_leave_the_sandbox_counts_only_where_there_is_one_and_it_may_b
     let mut session = Session::new(Machine::new([]), setup).await;
     let (_, confinement) = session.call(input("make")).await;
     let confinement = confinement.unwrap();
-    assert_eq!(confinement.profile, Confined::Workspace);
+    assert_eq!(confinement.profile, ConfinementProfile::Workspace);
     assert!(!confinement.may_be_lifted);
     assert_eq!(session.asked(), [""; 0]);
     // None there: nothing to ask.
@@ -392,12 +392,12 @@ async fn a_wish_to_leave_the_sandbox_counts_only_where_there_is_one_and_it_may_b
     };
     let mut session = Session::new(Machine::new([]), setup).await;
     let (_, confinement) = session.call(input("make")).await;
-    assert_eq!(confinement.unwrap().profile, Confined::Full);
+    assert_eq!(confinement.unwrap().profile, ConfinementProfile::Full);
     assert_eq!(session.asked(), [""; 0]);
     // What only reads is asked about as well: it would no longer be held to it.
     let mut session = Session::new(Machine::new([]), Setup::default()).await;
     let (_, confinement) = session.call(input("ls")).await;
-    assert_eq!(confinement.unwrap().profile, Confined::Full);
+    assert_eq!(confinement.unwrap().profile, ConfinementProfile::Full);
     assert_eq!(session.asked().len(), 1);
     // Where no one is ever asked it is refused.
     let setup = Setup {
@@ -413,7 +413,7 @@ async fn a_wish_to_leave_the_sandbox_counts_only_where_there_is_one_and_it_may_b
 #[tokio::test]
 async fn an_excluded_command_takes_its_line_out_of_the_sandbox_and_into_the_regular_rules() {
     let sandbox = || SandboxSettings {
-        excluded: vec![Excluded::new("docker *"), Excluded::new("make:*")],
+        excluded: vec![ExcludedCommand::new("docker *"), ExcludedCommand::new("make:*")],
         ..on()
     };
     let setup = Setup {
@@ -422,18 +422,18 @@ async fn an_excluded_command_takes_its_line_out_of_the_sandbox_and_into_the_regu
     };
     let mut session = Session::new(Machine::new([]), setup).await;
     for (line, profile, questions) in [
-        ("npm test", Confined::Workspace, 0),
-        ("docker run x", Confined::Full, 1),
-        ("npm test && docker run x", Confined::Full, 1),
-        ("make", Confined::Full, 1),
+        ("npm test", ConfinementProfile::Workspace, 0),
+        ("docker run x", ConfinementProfile::Full, 1),
+        ("npm test && docker run x", ConfinementProfile::Full, 1),
+        ("make", ConfinementProfile::Full, 1),
         // It only reads, but from a service: that is asked about.
-        ("docker ps", Confined::Full, 1),
-        ("docker --version", Confined::Full, 0),
-        ("timeout 5 make all", Confined::Full, 1),
+        ("docker ps", ConfinementProfile::Full, 1),
+        ("docker --version", ConfinementProfile::Full, 0),
+        ("timeout 5 make all", ConfinementProfile::Full, 1),
         // A file of that name is another program, and so is one whose name begins the same.
-        ("./docker run x", Confined::Workspace, 0),
-        ("dockerd x", Confined::Workspace, 0),
-        ("echo docker run x > y", Confined::Workspace, 0),
+        ("./docker run x", ConfinementProfile::Workspace, 0),
+        ("dockerd x", ConfinementProfile::Workspace, 0),
+        ("echo docker run x > y", ConfinementProfile::Workspace, 0),
     ] {
         let confinement = session.run(line).await;
         assert_eq!(confinement.profile, profile, "{line}");
@@ -447,7 +447,7 @@ async fn an_excluded_command_takes_its_line_out_of_the_sandbox_and_into_the_regu
         ..Setup::default()
     };
     let mut session = Session::new(Machine::new([(USER, allow)]), setup).await;
-    assert_eq!(session.run("docker run x").await.profile, Confined::Full);
+    assert_eq!(session.run("docker run x").await.profile, ConfinementProfile::Full);
     let (_, ran) = session.call(json!({"command": "docker rm x"})).await;
     assert!(ran.is_none());
 }

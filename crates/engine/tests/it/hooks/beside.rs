@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use haft_engine::{
-    hooks::{HearHooks, HookNews, HookOutcome, HookStage, Hooks, Late},
-    permissions::Scope,
+    hooks::{HookEventSink, HookRunEvent, HookOutcome, HookStage, Hooks, AsyncHookOutput},
+    permissions::SettingsScope,
 };
 use haft_testkit::until;
 use serde_json::{Value, json};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::Rig;
 
 #[derive(Default)]
-pub(super) struct Ear(pub(super) Mutex<Vec<HookNews>>);
+pub(super) struct Ear(pub(super) Mutex<Vec<HookRunEvent>>);
 
-impl HearHooks for Ear {
-    fn on_event(&self, news: &HookNews) {
+impl HookEventSink for Ear {
+    fn on_event(&self, news: &HookRunEvent) {
         self.0.lock().unwrap().push(news.clone());
     }
 }
@@ -26,7 +26,7 @@ fn beside(command: &str, field: &str) -> Value {
 }
 
 /// Waits until something is said.
-async fn late(rig: &Rig) -> Vec<Late> {
+async fn late(rig: &Rig) -> Vec<AsyncHookOutput> {
     let mut late = Vec::new();
     until("a hook says something", || {
         late = rig.scheduler.engine().hooks().take_async_outputs();
@@ -46,9 +46,9 @@ async fn nobody_waits_for_it_and_its_word_comes_later_without_a_decision() {
     });
     // It ends only after the call has: waiting for it would never end.
     let command = format!("until [ -e ran ]; do sleep 0.01; done; echo '{said}'");
-    let mut rig = Rig::new(&[(Scope::User, beside(&command, "async"))], &[]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, beside(&command, "async"))], &[]).await;
     assert!(!rig.bash("touch ran").await.is_error);
-    let expected = Late {
+    let expected = AsyncHookOutput {
         context: Some("c".to_owned()),
         message: Some("m".to_owned()),
         wakes: false,
@@ -65,7 +65,7 @@ async fn an_objection_wakes_the_model_where_that_is_wanted() {
         ("exit 1", "asyncRewake", None),
     ] {
         let command = format!("echo over > over; {command}");
-        let mut rig = Rig::new(&[(Scope::User, beside(&command, field))], &[]).await;
+        let mut rig = Rig::new(&[(SettingsScope::User, beside(&command, field))], &[]).await;
         rig.bash("echo 1").await;
         let hooks = rig.scheduler.engine().hooks().clone();
         match expected {
@@ -88,7 +88,7 @@ async fn an_objection_wakes_the_model_where_that_is_wanted() {
 async fn it_ends_with_the_session() {
     let ear = Arc::new(Ear::default());
     let heard = Arc::clone(&ear);
-    let files = [(Scope::User, beside("echo $$ > pid; sleep 600", "async"))];
+    let files = [(SettingsScope::User, beside("echo $$ > pid; sleep 600", "async"))];
     let with = |hooks: Hooks| hooks.with_event_sink(heard);
     let mut rig = Rig::with(&files, &[], with, |builder| builder).await;
     rig.bash("echo 1").await;

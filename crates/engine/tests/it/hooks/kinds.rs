@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use haft_contract::{BoxFuture, HttpAnswer, HttpClient, HttpPost};
+use haft_contract::{BoxFuture, HttpTextResponse, HttpClient, HttpPost};
 use haft_engine::{
     EngineBuilder,
     conditions::read,
-    hooks::{AskModel, HookPlugin, Hooks, HttpLimits, ModelQuestion},
-    permissions::{Bases, Scope},
+    hooks::{HookModelProvider, HookPlugin, Hooks, HttpHookLimits, ModelQuestion},
+    permissions::{PatternBases, SettingsScope},
 };
 use serde_json::{Value, json};
 
@@ -15,20 +15,20 @@ use super::{Rig, decides};
 
 /// A server that answers so, or never, and remembers what it was sent.
 struct Server {
-    answer: Option<Result<HttpAnswer, String>>,
+    answer: Option<Result<HttpTextResponse, String>>,
     sent: Mutex<Vec<HttpPost>>,
 }
 
 impl Server {
     fn new(status: u16, body: impl Into<String>) -> Arc<Self> {
-        Self::with(Some(Ok(HttpAnswer {
+        Self::with(Some(Ok(HttpTextResponse {
             status,
             location: None,
             body: body.into(),
         })))
     }
 
-    fn with(answer: Option<Result<HttpAnswer, String>>) -> Arc<Self> {
+    fn with(answer: Option<Result<HttpTextResponse, String>>) -> Arc<Self> {
         Arc::new(Self {
             answer,
             sent: Mutex::default(),
@@ -37,7 +37,7 @@ impl Server {
 }
 
 impl HttpClient for Server {
-    fn post(&self, request: HttpPost) -> BoxFuture<'_, Result<HttpAnswer, String>> {
+    fn post(&self, request: HttpPost) -> BoxFuture<'_, Result<HttpTextResponse, String>> {
         self.sent.lock().unwrap().push(request);
         Box::pin(async {
             match &self.answer {
@@ -48,7 +48,7 @@ impl HttpClient for Server {
     }
 }
 
-async fn told(server: &Arc<Server>, limits: HttpLimits, hook: Value) -> Rig {
+async fn told(server: &Arc<Server>, limits: HttpHookLimits, hook: Value) -> Rig {
     let hooks = json!({"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]});
     let client: Arc<dyn HttpClient> = Arc::<Server>::clone(server);
     let with = |hooks: Hooks| {
@@ -56,7 +56,7 @@ async fn told(server: &Arc<Server>, limits: HttpLimits, hook: Value) -> Rig {
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
         hooks.with_env(env.into()).with_http(client, limits)
     };
-    Rig::with(&[(Scope::User, hooks)], &[], with, |builder| builder).await
+    Rig::with(&[(SettingsScope::User, hooks)], &[], with, |builder| builder).await
 }
 
 fn http() -> Value {
@@ -81,7 +81,7 @@ async fn v28_v29_a_server_decides_by_what_it_says_and_only_by_that() {
     ];
     for (status, body, runs, notices) in cases {
         let server = Server::new(status, body);
-        let mut rig = told(&server, HttpLimits::default(), http()).await;
+        let mut rig = told(&server, HttpHookLimits::default(), http()).await;
         let finished = rig.bash("touch ran").await;
         assert_eq!(rig.ran("ran"), runs, "{status} {body}");
         assert_eq!(finished.metadata.notices.len(), notices, "{status} {body}");
@@ -99,13 +99,13 @@ async fn v28_v29_a_server_decides_by_what_it_says_and_only_by_that() {
 #[tokio::test]
 async fn a_server_that_cannot_be_heard_holds_up_only_where_it_guards() {
     for answer in [None, Some(Err("nobody listens there".to_owned()))] {
-        let mut rig = told(&Server::with(answer.clone()), HttpLimits::default(), http()).await;
+        let mut rig = told(&Server::with(answer.clone()), HttpHookLimits::default(), http()).await;
         let finished = rig.bash("touch ran").await;
         assert!(rig.ran("ran"));
         assert_eq!(finished.metadata.notices.len(), 1);
         let mut guard = http();
         guard["onFailure"] = "block".into();
-        let mut rig = told(&Server::with(answer), HttpLimits::default(), guard).await;
+        let mut rig = told(&Server::with(answer), HttpHookLimits::default(), guard).await;
         assert!(rig.bash("touch ran").await.is_error && !rig.ran("ran"));
     }
 }
@@ -116,9 +116,9 @@ async fn only_listed_variables_stand_in_headers_and_only_listed_servers_are_told
     hook["headers"] = json!({"Authorization": "Bearer $TOKEN", "X-All": "${OTHER}|$HIDDEN|$UNSET"});
     hook["allowedEnvVars"] = json!(["TOKEN", "OTHER"]);
     let server = Server::new(200, "");
-    let mut rig = told(&server, HttpLimits::default(), hook.clone()).await;
+    let mut rig = told(&server, HttpHookLimits::default(), hook.clone()).await;
     rig.bash("echo 1").await;
-    let limits = HttpLimits {
+    let limits = HttpHookLimits {
         urls: Some(vec!["http://127.0.0.1:*/*".to_owned()]),
         env: Some(vec!["TOKEN".to_owned(), "HIDDEN".to_owned()]),
     };
@@ -135,7 +135,7 @@ async fn only_listed_variables_stand_in_headers_and_only_listed_servers_are_told
     assert_eq!(value(1, "Authorization"), "Bearer t");
     assert_eq!(value(1, "X-All"), "||");
 
-    let limits = HttpLimits {
+    let limits = HttpHookLimits {
         urls: Some(vec!["https://hooks.example.org/*".to_owned()]),
         env: None,
     };
@@ -154,7 +154,7 @@ struct Oracle {
     asked: Mutex<Vec<ModelQuestion>>,
 }
 
-impl AskModel for Oracle {
+impl HookModelProvider for Oracle {
     fn ask(&self, question: ModelQuestion) -> BoxFuture<'_, Result<String, String>> {
         self.asked.lock().unwrap().push(question);
         Box::pin(async { self.answer.clone() })
@@ -167,9 +167,9 @@ async fn asking(event: &str, hook: Value, answer: Result<&str, &str>) -> (Rig, A
         answer: answer.map(str::to_owned).map_err(str::to_owned),
         asked: Mutex::default(),
     });
-    let model: Arc<dyn AskModel> = Arc::<Oracle>::clone(&oracle);
+    let model: Arc<dyn HookModelProvider> = Arc::<Oracle>::clone(&oracle);
     let with = |hooks: Hooks| hooks.with_model(model);
-    let rig = Rig::with(&[(Scope::User, hooks)], &[], with, |builder| builder).await;
+    let rig = Rig::with(&[(SettingsScope::User, hooks)], &[], with, |builder| builder).await;
     (rig, oracle)
 }
 
@@ -237,7 +237,7 @@ async fn where_there_is_no_model_and_no_way_to_servers_that_is_said() {
         json!({"type": "mcp_tool", "server": "s", "tool": "t"}),
     ] {
         let hooks = json!({"PreToolUse": [{"hooks": [hook]}]});
-        let mut rig = Rig::new(&[(Scope::User, hooks)], &[]).await;
+        let mut rig = Rig::new(&[(SettingsScope::User, hooks)], &[]).await;
         let finished = rig.bash("echo on").await;
         assert_eq!(finished.text(), "on");
         assert_eq!(finished.metadata.notices.len(), 1);
@@ -247,7 +247,7 @@ async fn where_there_is_no_model_and_no_way_to_servers_that_is_said() {
 #[tokio::test]
 async fn handlers_of_plugins_and_skills_know_where_they_are_from() {
     let work: std::path::PathBuf = "/".into();
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: work.clone(),
         home: work.clone(),
         slash: work,
@@ -257,7 +257,7 @@ async fn handlers_of_plugins_and_skills_know_where_they_are_from() {
         {"type": "command", "command": "sh", "args": ["-c", "echo ${CLAUDE_PLUGIN_ROOT} ${user_config.api-url} >> filled"]},
         {"type": "command", "command": "echo ${user_config.api-url} > never", "onFailure": "block"},
     ]}]});
-    let (handlers, _) = read(Scope::User, None, &value, &bases);
+    let (handlers, _) = read(SettingsScope::User, None, &value, &bases);
     let plugin = Arc::new(HookPlugin {
         name: "p".to_owned(),
         root: "/root".into(),
@@ -279,13 +279,13 @@ async fn handlers_of_plugins_and_skills_know_where_they_are_from() {
     let count = json!({"PreToolUse": [{"hooks": [
         {"type": "command", "command": "echo x >> count", "once": true},
     ]}]});
-    let mut rig = Rig::new(&[(Scope::User, count.clone())], &[]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, count.clone())], &[]).await;
     rig.bash("echo 1").await;
     rig.bash("echo 1").await;
     assert_eq!(rig.project.read("work/count"), "x\nx\n");
     let mut rig = Rig::new(&[], &[]).await;
     for skill in ["a", "b"] {
-        let (handlers, _) = read(Scope::User, None, &count, &bases);
+        let (handlers, _) = read(SettingsScope::User, None, &count, &bases);
         let handlers = handlers.into_iter().map(|one| one.of_skill(skill));
         rig.scheduler.engine().hooks().add(handlers.collect());
     }
@@ -296,7 +296,7 @@ async fn handlers_of_plugins_and_skills_know_where_they_are_from() {
 
 #[test]
 fn a_kind_that_an_event_does_not_take_is_left_out() {
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: "/".into(),
         home: "/".into(),
         slash: "/".into(),
@@ -306,7 +306,7 @@ fn a_kind_that_an_event_does_not_take_is_left_out() {
         "SessionEnd": [{"hooks": [prompt(), http()]}],
         "Stop": [{"hooks": [{"type": "http"}, {"type": "prompt"}, {"type": "http", "url": "u", "headers": []}]}],
     });
-    let (handlers, problems) = read(Scope::User, None, &value, &bases);
+    let (handlers, problems) = read(SettingsScope::User, None, &value, &bases);
     assert_eq!(handlers.len(), 2);
     let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(said.join("\n"));

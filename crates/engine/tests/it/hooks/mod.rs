@@ -27,8 +27,8 @@ use haft_contract::{
 use haft_engine::{
     CallResult, Engine, EngineBuilder, Registry, Scheduler, SessionContext,
     conditions::read,
-    hooks::{Common, HookMoment, Hooks, Occasion},
-    permissions::{Bases, List, RuleSource, Rules, Scope},
+    hooks::{HookCommonFields, HookEventKind, Hooks, HookInvocation},
+    permissions::{PatternBases, List, RuleSource, Rules, SettingsScope},
 };
 use haft_testkit::TempProject;
 use schemars::JsonSchema;
@@ -99,20 +99,20 @@ struct Rig {
 
 impl Rig {
     /// A session with these hooks, each a `hooks` object of a settings file.
-    async fn new(files: &[(Scope, Value)], rules: &[(List, &str)]) -> Self {
+    async fn new(files: &[(SettingsScope, Value)], rules: &[(List, &str)]) -> Self {
         Self::with(files, rules, |hooks| hooks, |builder| builder).await
     }
 
     /// The same with more.
     async fn with(
-        files: &[(Scope, Value)],
+        files: &[(SettingsScope, Value)],
         rules: &[(List, &str)],
         hooks: impl FnOnce(Hooks) -> Hooks,
         setup: impl FnOnce(EngineBuilder) -> EngineBuilder,
     ) -> Self {
         let project = TempProject::new([("work/a.txt", "alpha\n")]);
         let work = project.path("work");
-        let bases = Bases {
+        let bases = PatternBases {
             cwd: work.clone(),
             home: work.clone(),
             slash: work.clone(),
@@ -126,7 +126,7 @@ impl Rig {
         let mut allowed = Rules::default();
         for (list, text) in rules {
             allowed
-                .add(*list, text, RuleSource::of(Scope::User), &bases)
+                .add(*list, text, RuleSource::of(SettingsScope::User), &bases)
                 .unwrap();
         }
         let mut registry = Registry::new();
@@ -146,7 +146,7 @@ impl Rig {
     }
 
     async fn pre(hook: &str) -> Self {
-        Self::new(&[(Scope::User, one("PreToolUse", hook))], &[]).await
+        Self::new(&[(SettingsScope::User, one("PreToolUse", hook))], &[]).await
     }
 
     async fn bash(&mut self, command: &str) -> CallResult {
@@ -261,7 +261,7 @@ async fn a_rewritten_call_is_judged_again() {
         "permissionDecision": "allow",
         "updatedInput": {"command": "rm a.txt"},
     }});
-    let files = [(Scope::User, one("PreToolUse", &says(&allow, 0)))];
+    let files = [(SettingsScope::User, one("PreToolUse", &says(&allow, 0)))];
     let mut rig = Rig::new(&files, &[(List::Deny, "Bash(rm *)")]).await;
     let finished = rig.bash("echo 1").await;
     let denied = "Permission to use Bash has been denied by rule Bash(rm *).";
@@ -282,7 +282,7 @@ async fn a_rewritten_call_is_judged_again() {
 async fn v8_of_several_the_strictest_counts() {
     let (allow, ask) = (decides("allow", ""), decides("ask", ""));
     let hooks = several("PreToolUse", &[&says(&allow, 0), &says(&ask, 0)]);
-    let mut rig = Rig::new(&[(Scope::User, hooks)], &[]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, hooks)], &[]).await;
     rig.bash("echo 1").await;
     assert_eq!(rig.asked(), 1);
 }
@@ -291,12 +291,12 @@ async fn v8_of_several_the_strictest_counts() {
 async fn v9_a_hook_never_beats_a_deny_rule_nor_an_ask_rule() {
     let allow = one("PreToolUse", &says(&decides("allow", ""), 0));
     let mut rig = Rig::new(
-        &[(Scope::User, allow.clone())],
+        &[(SettingsScope::User, allow.clone())],
         &[(List::Deny, "Bash(touch *)")],
     )
     .await;
     assert!(rig.bash("touch ran").await.is_error && !rig.ran("ran"));
-    let mut rig = Rig::new(&[(Scope::User, allow)], &[(List::Ask, "Bash(touch *)")]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, allow)], &[(List::Ask, "Bash(touch *)")]).await;
     rig.bash("touch ran").await;
     assert_eq!(rig.asked(), 1);
 }
@@ -310,9 +310,9 @@ async fn v12_a_hook_that_takes_too_long_says_nothing_unless_it_guards() {
         }
         json!({"PreToolUse": [{"matcher": "", "hooks": [hook]}]})
     };
-    let mut rig = Rig::new(&[(Scope::User, slow(false))], &[]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, slow(false))], &[]).await;
     assert_eq!(rig.bash("echo on").await.text(), "on");
-    let mut rig = Rig::new(&[(Scope::User, slow(true))], &[]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, slow(true))], &[]).await;
     let finished = rig.bash("touch ran").await;
     assert!(finished.is_error && !rig.ran("ran"));
     assert!(
@@ -331,7 +331,7 @@ async fn who_interrupts_does_not_wait_for_hooks() {
         ("PostToolUse", true),
     ] {
         let hook = one(event, "touch begun; sleep 600");
-        let mut rig = Rig::new(&[(Scope::User, hook)], &[]).await;
+        let mut rig = Rig::new(&[(SettingsScope::User, hook)], &[]).await;
         let begun = rig.project.path("work/begun");
         let mut turn = rig.scheduler.turn().await;
         let cancel = turn.cancel_token();
@@ -357,7 +357,7 @@ async fn a_guard_that_cannot_run_denies() {
         json!({"type": "http", "url": "http://127.0.0.1:1/", "onFailure": "block"}),
     ] {
         let hooks = json!({"PreToolUse": [{"hooks": [hook]}]});
-        let mut rig = Rig::new(&[(Scope::User, hooks)], &[]).await;
+        let mut rig = Rig::new(&[(SettingsScope::User, hooks)], &[]).await;
         assert!(rig.bash("touch ran").await.is_error && !rig.ran("ran"));
     }
 }
@@ -384,7 +384,7 @@ async fn what_hooks_say_of_a_call_that_is_refused_is_not_lost() {
 #[tokio::test]
 async fn whoever_is_asked_is_told_which_hook_wants_it() {
     let ask = one("PreToolUse", &says(&decides("ask", "it costs money"), 0));
-    let mut rig = Rig::new(&[(Scope::Project, ask)], &[]).await;
+    let mut rig = Rig::new(&[(SettingsScope::Project, ask)], &[]).await;
     rig.bash("touch ran").await;
     let asked = rig.asked.0.lock().unwrap().clone();
     assert_eq!(asked.len(), 1);
@@ -397,7 +397,7 @@ async fn whoever_is_asked_is_told_which_hook_wants_it() {
 #[tokio::test]
 async fn a_call_is_put_off_where_that_can_be_done() {
     let defer = one("PreToolUse", &says(&decides("defer", ""), 0));
-    let files = [(Scope::User, defer)];
+    let files = [(SettingsScope::User, defer)];
     let mut rig = Rig::with(&files, &[], |hooks| hooks, EngineBuilder::allow_deferral).await;
     let finished = rig.bash("touch ran").await;
     assert!(finished.metadata.deferred && finished.metadata.denied.is_none() && !rig.ran("ran"));
@@ -431,7 +431,7 @@ async fn a_hook_is_in_a_session_of_its_own() {
 #[tokio::test]
 async fn v15_v16_v17_v18_after_a_call_hooks_may_add_replace_and_stop() {
     let mut rig = Rig::new(
-        &[(Scope::User, one("PostToolUse", "echo lint >&2; exit 2"))],
+        &[(SettingsScope::User, one("PostToolUse", "echo lint >&2; exit 2"))],
         &[],
     )
     .await;
@@ -446,13 +446,13 @@ async fn v15_v16_v17_v18_after_a_call_hooks_may_add_replace_and_stop() {
         one("PostToolUse", &says(&said, 0))
     };
     let shaped = json!({"stdout": "x", "stderr": "", "interrupted": false, "isImage": false});
-    let mut rig = Rig::new(&[(Scope::User, output(shaped))], &[]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, output(shaped))], &[]).await;
     assert_eq!(rig.bash("echo real").await.text(), "x");
-    let mut rig = Rig::new(&[(Scope::User, output(json!("x")))], &[]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, output(json!("x")))], &[]).await;
     assert_eq!(rig.bash("echo real").await.text(), "real");
 
     let stop = json!({"continue": false, "stopReason": "s"});
-    let mut rig = Rig::new(&[(Scope::User, one("PostToolUse", &says(&stop, 0)))], &[]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, one("PostToolUse", &says(&stop, 0)))], &[]).await;
     let finished = rig.bash("echo real").await;
     assert_eq!(finished.metadata.stop.as_deref(), Some("s"));
 }
@@ -463,7 +463,7 @@ async fn a_failed_call_has_its_own_event() {
         "PostToolUse": [{"hooks": [{"type": "command", "command": "touch well"}]}],
         "PostToolUseFailure": [{"hooks": [{"type": "command", "command": "cat > failed.json"}]}],
     });
-    let mut rig = Rig::new(&[(Scope::User, hooks)], &[(List::Deny, "Bash(rm *)")]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, hooks)], &[(List::Deny, "Bash(rm *)")]).await;
     rig.bash("rm a.txt").await;
     assert!(!rig.ran("failed.json"), "a denial is no failure");
     let finished = rig.bash("echo out; exit 1").await;
@@ -489,17 +489,17 @@ async fn v24_v25_v26_permission_requests_are_answered_by_hooks() {
         one("PermissionRequest", &says(&said, 0))
     };
     let deny = answer(json!({"behavior": "deny", "message": "m"}));
-    let mut rig = Rig::new(&[(Scope::User, deny)], &[]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, deny)], &[]).await;
     assert_eq!(rig.bash("touch ran").await.text(), "m");
     assert!(!rig.ran("ran"));
 
     let deny = answer(json!({"behavior": "deny", "message": "m", "interrupt": true}));
-    let mut rig = Rig::new(&[(Scope::User, deny)], &[]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, deny)], &[]).await;
     let finished = rig.bash("touch ran").await;
     assert_eq!(finished.text(), "m");
     assert_eq!(finished.metadata.stop.as_deref(), Some("m"));
 
-    let mut rig = Rig::new(&[(Scope::User, one("PermissionRequest", "exit 2"))], &[]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, one("PermissionRequest", "exit 2"))], &[]).await;
     rig.bash("touch ran").await;
     assert_eq!(rig.asked(), 1);
 
@@ -512,7 +512,7 @@ async fn v24_v25_v26_permission_requests_are_answered_by_hooks() {
         "type": "command",
         "command": format!("[ -e once ] && exit 0; touch once; {}", allow["PermissionRequest"][0]["hooks"][0]["command"].as_str().unwrap()),
     }]}]});
-    let mut rig = Rig::new(&[(Scope::User, once)], &[]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, once)], &[]).await;
     rig.bash("touch first").await;
     rig.bash("touch second").await;
     assert!(rig.ran("first") && rig.ran("second"));
@@ -530,13 +530,13 @@ fn what_is_wrong_with_hooks_is_said() {
             {"hooks": [{"type": "telepathy"}, {"type": "command"}, {"type": "command", "command": "x", "if": "Bash("}]},
         ],
     });
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: "/p".into(),
         home: "/h".into(),
         slash: "/p".into(),
     };
     let file = PathBuf::from("/p/.claude/settings.json");
-    let (handlers, problems) = read(Scope::Project, Some(&file), &value, &bases);
+    let (handlers, problems) = read(SettingsScope::Project, Some(&file), &value, &bases);
     assert_eq!(handlers.len(), 0);
     let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(said.join("\n"));

@@ -8,14 +8,14 @@ use std::{
 
 use haft_contract::{
     ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, ContextPatch, Effects,
-    HookEvent, HookFire, Services, Tool, ToolError, ToolOutput,
+    HookEvent, HookService, Services, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{
     Engine, EngineBuilder, Registry, SessionContext,
     conditions::read,
-    hooks::{HookMoment, HookOutcome, HookStage, Hooks, Identity},
-    permissions::{Bases, List, Scope},
-    settings::{Flags, SettingsPlaces, Watch},
+    hooks::{HookEventKind, HookOutcome, HookStage, Hooks, AgentIdentity},
+    permissions::{PatternBases, List, SettingsScope},
+    settings::{SettingsFlags, SettingsPlaces, SettingsWatch},
 };
 use haft_testkit::{TempProject, until};
 use schemars::JsonSchema;
@@ -72,7 +72,7 @@ async fn hooks_are_told_of_as_they_start_print_and_end() {
         });
         let hooks = json!({"PreToolUse": [{"hooks": [hook]}]});
         let with = |hooks: Hooks| hooks.with_event_sink(heard_by);
-        let mut rig = Rig::with(&[(Scope::User, hooks)], &[], with, |builder| builder).await;
+        let mut rig = Rig::with(&[(SettingsScope::User, hooks)], &[], with, |builder| builder).await;
         rig.bash("echo 1").await;
         let lines = heard(&ear);
         let expected = [
@@ -94,7 +94,7 @@ async fn what_a_hook_prints_is_told_while_it_runs() {
     let heard_by = Arc::clone(&ear);
     let command = "echo half; until [ -e seen ]; do sleep 0.01; done; echo whole";
     let with = |hooks: Hooks| hooks.with_event_sink(heard_by);
-    let files = [(Scope::User, one("PreToolUse", command))];
+    let files = [(SettingsScope::User, one("PreToolUse", command))];
     let mut rig = Rig::with(&files, &[], with, |builder| builder).await;
     let seen = rig.project.path("work/seen");
     let watch = {
@@ -123,12 +123,12 @@ async fn a_hook_that_nobody_waits_for_any_more_was_cancelled() {
     let ear = Arc::new(Ear::default());
     let heard_by = Arc::clone(&ear);
     let with = |hooks: Hooks| hooks.with_event_sink(heard_by);
-    let files = [(Scope::User, one("PreToolUse", "touch begun; sleep 600"))];
+    let files = [(SettingsScope::User, one("PreToolUse", "touch begun; sleep 600"))];
     let mut rig = Rig::with(&files, &[], with, |builder| builder).await;
     let begun = rig.project.path("work/begun");
     let context = rig.scheduler.context();
     let engine = Arc::clone(rig.scheduler.engine());
-    let fired = engine.fire(HookMoment::PRE_TOOL_USE, "Bash", Map::new(), &context);
+    let fired = engine.fire(HookEventKind::PRE_TOOL_USE, "Bash", Map::new(), &context);
     let begins = async {
         until("it has begun", || begun.exists()).await;
     };
@@ -178,7 +178,7 @@ impl Tool for Go {
 #[tokio::test]
 async fn hooks_hear_of_another_directory_and_may_set_variables_for_it() {
     let command = "cat > moved.json; echo 'export A=1' >> \"$CLAUDE_ENV_FILE\"; echo m >&2; exit 2";
-    let files = [(Scope::User, one("CwdChanged", command))];
+    let files = [(SettingsScope::User, one("CwdChanged", command))];
     let with_go = |builder: EngineBuilder| builder.tool(Go).unwrap();
     let users = |hooks: Hooks| {
         let env = ("CLAUDE_ENV_FILE".to_owned(), "/no/such'file".to_owned());
@@ -210,7 +210,7 @@ async fn hooks_hear_of_another_directory_and_may_set_variables_for_it() {
 #[tokio::test]
 async fn a_command_is_told_of_the_file_of_variables_only_where_hooks_may_write_to_it() {
     for (event, expected) in [("SessionStart", true), ("PreToolUse", false)] {
-        let files = [(Scope::User, one(event, "true"))];
+        let files = [(SettingsScope::User, one(event, "true"))];
         let with_go = |builder: EngineBuilder| builder.tool(Go).unwrap();
         let mut rig = Rig::with(&files, &[], |hooks| hooks, with_go).await;
         let mut turn = rig.scheduler.turn().await;
@@ -236,7 +236,7 @@ impl Tool for Task {
 
     async fn call(&self, input: &TaskInput, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let fields = json!({"task_id": "1", "task_subject": input.subject});
-        let verdict = HookFire::fire(cx, HookEvent::new("TaskCreated", "", fields)).await;
+        let verdict = HookService::fire(cx, HookEvent::new("TaskCreated", "", fields)).await;
         if let Some(why) = verdict.block {
             return Err(ToolError::Failed(why));
         }
@@ -256,7 +256,7 @@ async fn v27_a_tool_fires_events_of_its_own_and_hears_objections() {
         ("exit 1", r#"["TaskCreated:User hook error: exit code 1"]"#),
         ("true", "[]"),
     ] {
-        let files = [(Scope::User, one("TaskCreated", command))];
+        let files = [(SettingsScope::User, one("TaskCreated", command))];
         let mut rig = Rig::with(&files, &[], |hooks| hooks, with_task).await;
         let mut turn = rig.scheduler.turn().await;
         turn.push(tool_use("Task", json!({"subject": "s"})));
@@ -294,7 +294,7 @@ async fn hooks_hear_that_a_person_is_asked_and_the_answer_need_not_wait_for_them
     let answer = Arc::new(Notify::new());
     let approver: Arc<dyn Approver> = Arc::new(Slow(Arc::clone(&answer)));
     let asks = |builder: EngineBuilder| builder.services(Services::none().with_approver(approver));
-    let files = [(Scope::User, hooks)];
+    let files = [(SettingsScope::User, hooks)];
     let mut rig = Rig::with(&files, &[], |hooks| hooks, asks).await;
     let work = rig.project.path("work");
     let until = |name: &'static str| {
@@ -318,7 +318,7 @@ async fn hooks_hear_that_a_person_is_asked_and_the_answer_need_not_wait_for_them
 
     // No one was asked where no one can be.
     let files = [(
-        Scope::User,
+        SettingsScope::User,
         json!({"Notification": [{"hooks": [
             {"type": "command", "command": "touch asked"},
         ]}]}),
@@ -356,7 +356,7 @@ impl Tool for Inquire {
 async fn hooks_hear_of_a_question_that_a_tool_puts_itself() {
     let command = "cat > asked.tmp; mv asked.tmp asked.json";
     let hooks = json!({"Notification": [{"hooks": [{"type": "command", "command": command}]}]});
-    let files = [(Scope::User, hooks)];
+    let files = [(SettingsScope::User, hooks)];
     let answer = Arc::new(Notify::new());
     let approver: Arc<dyn Approver> = Arc::new(Slow(Arc::clone(&answer)));
     let asks = |builder: EngineBuilder| {
@@ -391,18 +391,18 @@ fn places(project: &TempProject) -> SettingsPlaces {
 
 async fn watched(project: &TempProject, hooks: &Value) -> haft_engine::Scheduler {
     let work = project.path("work");
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: work.clone(),
         home: work.clone(),
         slash: work.clone(),
     };
-    let (handlers, problems) = read(Scope::User, None, hooks, &bases);
+    let (handlers, problems) = read(SettingsScope::User, None, hooks, &bases);
     assert_eq!(problems, []);
     let mut registry = Registry::new();
     registry.add(super::Bash).unwrap();
     let (engine, _) = Engine::builder(registry, project.path("session"))
         .hooks(Hooks::new(handlers, &work))
-        .settings_watch(Watch::new(places(project), Flags::default()))
+        .settings_watch(SettingsWatch::new(places(project), SettingsFlags::default()))
         .build()
         .await;
     engine.scheduler(SessionContext::new(&work))
@@ -471,12 +471,12 @@ async fn handlers_are_told_where_in_the_session_they_are() {
         "SubagentStart": [{"hooks": [{"type": "command", "command": "cat > start.json; echo m >&2; exit 2"}]}],
     });
     let reviewer = |builder: EngineBuilder| {
-        builder.agent(Identity {
+        builder.agent(AgentIdentity {
             id: Some("a1".to_owned()),
             kind: Some("reviewer".to_owned()),
         })
     };
-    let files = [(Scope::User, hooks)];
+    let files = [(SettingsScope::User, hooks)];
     let mut rig = Rig::with(&files, &[], |hooks| hooks, reviewer).await;
     let engine = Arc::clone(rig.scheduler.engine());
     engine.hooks().set_situation(|situation| {
@@ -497,18 +497,18 @@ async fn handlers_are_told_where_in_the_session_they_are() {
     assert_eq!(rig.project.read("work/effort"), "high\n");
 
     let context = rig.scheduler.context();
-    let fire = |event: HookMoment| {
+    let fire = |event: HookEventKind| {
         let fields = json!({"stop_hook_active": false});
         let Value::Object(fields) = fields else {
             unreachable!()
         };
         engine.fire(event, "reviewer", fields, &context)
     };
-    let stopped = fire(HookMoment::SUBAGENT_STOP).await;
+    let stopped = fire(HookEventKind::SUBAGENT_STOP).await;
     assert_eq!(stopped[0].output.block.as_deref(), Some("on"));
     assert_eq!(told("stop")["permission_mode"], "default");
     assert_eq!(told("stop").get("effort"), None);
-    let started = fire(HookMoment::SUBAGENT_START).await;
+    let started = fire(HookEventKind::SUBAGENT_START).await;
     assert_eq!(started[0].output.block, None);
     assert_eq!(started[0].output.message.as_deref(), Some("m"));
     assert_eq!(told("start").get("permission_mode"), None);
@@ -522,9 +522,9 @@ async fn the_end_of_a_session_waits_for_its_hooks_only_so_long() {
     ]}]});
     let env = "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS";
     let with = |hooks: Hooks| hooks.with_env([(env.to_owned(), "300".to_owned())].into());
-    let rig = Rig::with(&[(Scope::User, hooks)], &[], with, |builder| builder).await;
+    let rig = Rig::with(&[(SettingsScope::User, hooks)], &[], with, |builder| builder).await;
     let context = rig.scheduler.context();
-    let event = HookMoment::SESSION_END;
+    let event = HookEventKind::SESSION_END;
     let heard = rig
         .scheduler
         .engine()

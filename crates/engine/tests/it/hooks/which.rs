@@ -9,24 +9,24 @@ async fn v30_v31_v32_v33_which_hooks_run_and_how() {
         {"type": "command", "if": "Bash(rm *)", "command": "exit 2"},
         {"type": "command", "command": "echo go on >&2; exit 2"},
     ]}]});
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: "/".into(),
         home: "/".into(),
         slash: "/".into(),
     };
-    let (handlers, _) = read(Scope::User, None, &stop, &bases);
-    let occasion = Occasion {
-        event: HookMoment::from_name("Stop").unwrap(),
+    let (handlers, _) = read(SettingsScope::User, None, &stop, &bases);
+    let occasion = HookInvocation {
+        event: HookEventKind::from_name("Stop").unwrap(),
         names: &[],
         fields: serde_json::Map::new(),
         call: None,
         cwd: Path::new("/"),
     };
-    let common = Common {
+    let common = HookCommonFields {
         session_id: "s".to_owned(),
         transcript_path: "/t".into(),
         permission_mode: None,
-        agent: haft_engine::hooks::Identity::default(),
+        agent: haft_engine::hooks::AgentIdentity::default(),
     };
     let heard = Hooks::new(handlers, "/".as_ref())
         .fire(&occasion, &common)
@@ -36,7 +36,7 @@ async fn v30_v31_v32_v33_which_hooks_run_and_how() {
 
     // The same handler in two files runs once.
     let count = one("PreToolUse", "echo x >> count");
-    let files = [(Scope::User, count.clone()), (Scope::Project, count)];
+    let files = [(SettingsScope::User, count.clone()), (SettingsScope::Project, count)];
     let mut rig = Rig::new(&files, &[]).await;
     rig.bash("echo 1").await;
     assert_eq!(rig.project.read("work/count"), "x\n");
@@ -53,7 +53,7 @@ async fn v30_v31_v32_v33_which_hooks_run_and_how() {
     let hooks = json!({"PreToolUse": [{"hooks": [{
         "type": "command", "command": script, "args": ["${CLAUDE_PROJECT_DIR}/a b", "$HOME"],
     }]}]});
-    let mut rig = Rig::new(&[(Scope::User, hooks)], &[]).await;
+    let mut rig = Rig::new(&[(SettingsScope::User, hooks)], &[]).await;
     rig.bash("echo 1").await;
     let work = rig.project.path("work");
     let expected = format!("{}/a b|$HOME|", work.display());
@@ -83,7 +83,7 @@ async fn if_is_one_rule_read_generously() {
         let hooks = json!({"PreToolUse": [{"hooks": [{
             "type": "command", "if": rule, "command": "touch fired; echo stop >&2; exit 2",
         }]}]});
-        let mut rig = Rig::new(&[(Scope::User, hooks)], &[(List::Deny, "Bash(npm *)")]).await;
+        let mut rig = Rig::new(&[(SettingsScope::User, hooks)], &[(List::Deny, "Bash(npm *)")]).await;
         rig.bash(command).await;
         assert_eq!(rig.ran("fired"), expected, "{rule} | {command}");
     }
@@ -105,12 +105,12 @@ async fn hooks_and_the_classifier_run_side_by_side() {
     );
     let hook = format!("echo 'module demo' > '{}'", pipe.display());
     let work = project.path("work");
-    let bases = Bases {
+    let bases = PatternBases {
         cwd: work.clone(),
         home: work.clone(),
         slash: work.clone(),
     };
-    let (handlers, _) = read(Scope::User, None, &one("PreToolUse", &hook), &bases);
+    let (handlers, _) = read(SettingsScope::User, None, &one("PreToolUse", &hook), &bases);
     let mut registry = Registry::new();
     registry.add(Bash).unwrap();
     let (engine, _) = Engine::builder(registry, project.path("session"))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haft::{
     CallResult, Haft, HaftBuilder, Services, ToolUse,
-    engine::permissions::{Bases, Behavior, List, RuleSource, Rules, Scope, decide},
+    engine::permissions::{PatternBases, Behavior, List, RuleSource, Rules, SettingsScope, decide},
     erase, tools,
 };
 use haft_testkit::TempProject;
@@ -20,8 +20,8 @@ const FILES: [(&str, &str); 4] = [
     ("locked/a", "a"),
 ];
 
-fn bases(project: &TempProject) -> Bases {
-    Bases {
+fn bases(project: &TempProject) -> PatternBases {
+    PatternBases {
         cwd: project.root().to_path_buf(),
         home: project.root().to_path_buf(),
         slash: project.root().to_path_buf(),
@@ -31,7 +31,7 @@ fn bases(project: &TempProject) -> Bases {
 fn rules(project: &TempProject, written: &[(List, &str)]) -> Rules {
     let mut rules = Rules::default();
     for (list, text) in written {
-        let source = RuleSource::of(Scope::User);
+        let source = RuleSource::of(SettingsScope::User);
         rules.add(*list, text, source, &bases(project)).unwrap();
     }
     rules

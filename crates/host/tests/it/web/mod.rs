@@ -20,12 +20,12 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CancellationToken, FetchWeb,
-    PermissionMode, SearchWeb, SmallModel, WebHit, WebHits, WebQuery, WebSearcher,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CancellationToken, WebFetcher,
+    PermissionMode, WebSearchBackend, SmallModel, WebSearchResult, WebSearchResults, WebQuery, WebSearcher,
 };
 use haft_engine::{
     CallResult,
-    permissions::{Bases, List, RuleSource, Rules, Scope},
+    permissions::{PatternBases, List, RuleSource, Rules, SettingsScope},
 };
 use haft_host::Haft;
 use haft_models::{HttpOptions, WebClient};
@@ -128,7 +128,7 @@ impl Web {
     async fn session(&self) -> Haft {
         let mut rules = Rules::default();
         let root = self.project.root();
-        let bases = Bases {
+        let bases = PatternBases {
             home: root.to_path_buf(),
             slash: root.to_path_buf(),
             cwd: root.to_path_buf(),
@@ -136,11 +136,11 @@ impl Web {
         let lists = [(List::Allow, &self.allowed), (List::Deny, &self.denied)];
         for (list, texts) in lists {
             for text in texts {
-                let source = RuleSource::of(Scope::User);
+                let source = RuleSource::of(SettingsScope::User);
                 rules.add(list, text, source, &bases).unwrap();
             }
         }
-        let client: Arc<dyn FetchWeb> = Arc::new(WebClient::new(self.options.clone()));
+        let client: Arc<dyn WebFetcher> = Arc::new(WebClient::new(self.options.clone()));
         let kept = WebSession::new(self.folder().join("tool-results"), self.limits)
             .with_resolver(Arc::clone(&self.names) as _);
         let mut builder = Haft::builder(root)

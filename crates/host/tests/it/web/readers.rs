@@ -117,19 +117,19 @@ async fn a_small_model_reads_100_000_characters_and_no_markdown_that_fits() {
 #[derive(Default)]
 pub(super) struct OneHit(Mutex<Vec<WebQuery>>);
 
-impl SearchWeb for OneHit {
+impl WebSearchBackend for OneHit {
     fn search<'a>(
         &'a self,
         query: &'a WebQuery,
         _: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<WebHits, String>> {
+    ) -> BoxFuture<'a, Result<WebSearchResults, String>> {
         self.0.lock().unwrap().push(query.clone());
         Box::pin(async move {
             match query.words.as_str() {
                 "fail" => Err("it is broken".to_owned()),
-                "none" => Ok(WebHits::default()),
-                _ => Ok(WebHits {
-                    hits: vec![WebHit {
+                "none" => Ok(WebSearchResults::default()),
+                _ => Ok(WebSearchResults {
+                    hits: vec![WebSearchResult {
                         title: "The\nRust </web_search> book".to_owned(),
                         url: "https://doc.rust-lang.org/book/".to_owned(),
                         snippet: Some("All about it.".to_owned()),

@@ -5,16 +5,16 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::plan::{UndoPlan, look_at};
-use crate::commit::{self, Directory, temporary_name};
+use crate::commit::{self, TargetDirectory, temporary_name};
 use crate::error::JournalError;
 use crate::undo::UndoHistory;
-use crate::undo::looked::Looked;
+use crate::undo::looked::ObservedPath;
 use crate::undo::perform::{now, write_pending_records};
-use crate::undo::record::{Ending, Intent, Record, RecordState, Seal, Swept};
+use crate::undo::record::{UnitEnding, UndoIntent, UndoRecord, RecordState, UnreadFileStamp, PathChangeRecord};
 use crate::undo::recover::{FileState, RecoveryVerdict, decide};
-use crate::undo::restore::{Restoration, SYNCED_SINGLY, Task};
-use crate::undo::store::Keep;
-use crate::undo::units::Unit;
+use crate::undo::restore::{Restoration, SYNCED_SINGLY, RestoreTask};
+use crate::undo::store::Durability;
+use crate::undo::units::UndoUnit;
 use crate::write_grant::WriteGrant;
 
 /// The size limit of a single content that an undo stores before it removes or overwrites it;
@@ -27,17 +27,17 @@ impl UndoHistory {
     pub(super) fn perform_swept(
         &self,
         ticket: &WriteGrant,
-        intent: Intent,
+        intent: UndoIntent,
         plan: &mut UndoPlan,
     ) -> Result<String, JournalError> {
         let store = self.store();
         let log = store.open()?;
         write_pending_records(self, &log)?;
         self.keep_present(plan)?;
-        let swept: Vec<Swept> = plan
+        let swept: Vec<PathChangeRecord> = plan
             .tasks
             .iter()
-            .map(|task| Swept {
+            .map(|task| PathChangeRecord {
                 path: task.path.clone(),
                 before: task.now.clone(),
                 after: task.to.clone(),
@@ -46,7 +46,7 @@ impl UndoHistory {
         let unit = self.new_unit(&ticket.call)?;
         self.count_swept(&swept);
         let temporary = temporary_name();
-        let record = Record::Intent(Box::new(Intent {
+        let record = UndoRecord::Intent(Box::new(UndoIntent {
             unit: unit.clone(),
             call: ticket.call.clone(),
             tool: ticket.tool.clone(),
@@ -57,14 +57,14 @@ impl UndoHistory {
         }));
         let end = |ending, note: Option<String>| {
             let unit = unit.clone();
-            let outcome = Record::Outcome { unit, ending, note };
-            if log.append(&outcome, Keep::Durable).is_err() {
+            let outcome = UndoRecord::Outcome { unit, ending, note };
+            if log.append(&outcome, Durability::Durable).is_err() {
                 self.unsaid().push(outcome);
             }
         };
-        if let Err(error) = log.append(&record, Keep::Durable) {
+        if let Err(error) = log.append(&record, Durability::Durable) {
             let error = store.failed(error);
-            end(Ending::NotMade, Some(error.to_string()));
+            end(UnitEnding::NotMade, Some(error.to_string()));
             return Err(error);
         }
         let restoration = Restoration {
@@ -74,7 +74,7 @@ impl UndoHistory {
         };
         match restoration.run(&plan.tasks) {
             Ok(left) => {
-                end(Ending::Made, None);
+                end(UnitEnding::Made, None);
                 plan.left.extend(left);
             }
             Err(error) => {
@@ -85,7 +85,7 @@ impl UndoHistory {
                         paths: failed,
                     });
                 }
-                end(Ending::NotMade, Some(error.to_string()));
+                end(UnitEnding::NotMade, Some(error.to_string()));
                 return Err(error);
             }
         }
@@ -118,7 +118,7 @@ impl UndoHistory {
             if seen.size > KEPT_FILE || bytes + seen.size > KEPT_ALL {
                 task.now = RecordState::Opaque {
                     kind: "a file".to_owned(),
-                    seal: Seal::of(seen),
+                    seal: UnreadFileStamp::of(seen),
                 };
                 plan.left.push((task.path.clone(), lost.to_owned()));
                 continue;
@@ -135,11 +135,11 @@ impl UndoHistory {
     }
 
     /// Reverts every path that has the intended state; returns those for which that failed.
-    fn put_back(&self, swept: &[Swept], temporary: &str) -> Vec<PathBuf> {
+    fn put_back(&self, swept: &[PathChangeRecord], temporary: &str) -> Vec<PathBuf> {
         let mut tasks = Vec::new();
         let mut failed = Vec::new();
         for one in swept {
-            let Ok(looked) = Looked::at(&one.path) else {
+            let Ok(looked) = ObservedPath::at(&one.path) else {
                 failed.push(one.path.clone());
                 continue;
             };
@@ -152,7 +152,7 @@ impl UndoHistory {
                     continue;
                 }
             };
-            tasks.push(Task {
+            tasks.push(RestoreTask {
                 path: one.path.clone(),
                 now,
                 seen: looked.entry.map(|entry| entry.stamp),
@@ -185,7 +185,7 @@ impl UndoHistory {
     /// Recovers a unit after a crash; see [`Self::recover`].
     pub(in crate::undo) fn settle_swept(
         &self,
-        unit: &Unit,
+        unit: &UndoUnit,
     ) -> Result<RecoveryVerdict, JournalError> {
         if unit.intent.observed {
             return Ok(RecoveryVerdict::Completed);
@@ -193,7 +193,7 @@ impl UndoHistory {
         let (swept, temporary) = (&unit.intent.swept, &unit.intent.temporary);
         let parents: HashSet<&Path> = swept.iter().filter_map(|one| one.path.parent()).collect();
         for parent in parents {
-            let Ok(directory) = Directory::of(&parent.join(temporary)) else {
+            let Ok(directory) = TargetDirectory::of(&parent.join(temporary)) else {
                 continue; // it was not created yet, or was removed
             };
             let failed = |error| commit::open_failed("clean up", parent, error);
@@ -228,11 +228,11 @@ impl UndoHistory {
 
     /// Sets modes and times of directories. They are set last, so a unit that looks complete may
     /// lack them.
-    fn finish(&self, swept: &[Swept], temporary: &str) -> Result<(), JournalError> {
+    fn finish(&self, swept: &[PathChangeRecord], temporary: &str) -> Result<(), JournalError> {
         let mut tasks = Vec::new();
         for one in swept.iter().filter(|one| one.after.is_directory()) {
             let looked = look_at(&one.path)?;
-            tasks.push(Task {
+            tasks.push(RestoreTask {
                 path: one.path.clone(),
                 now: looked.state(&one.after),
                 seen: looked.entry.map(|entry| entry.stamp),
@@ -249,7 +249,7 @@ impl UndoHistory {
     }
 }
 
-fn found(looked: &Looked, one: &Swept) -> FileState {
+fn found(looked: &ObservedPath, one: &PathChangeRecord) -> FileState {
     // A directory and another kind of entry cannot replace each other in one step.
     let is_between = looked.entry.is_none()
         && one.before.is_directory() != one.after.is_directory()

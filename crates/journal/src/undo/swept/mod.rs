@@ -16,15 +16,15 @@ use std::path::{Path, PathBuf};
 
 use super::perform::now;
 use super::preview::{Conflict, patch_of};
-use super::record::{Ending, Intent, Left, Record, RecordState, Seal, Swept};
-use super::restore::Task;
-use super::store::Keep;
-use super::take_back::{Mode, Undone, UndoneFile};
-use super::units::Unit;
+use super::record::{UnitEnding, UndoIntent, UnrestorablePath, UndoRecord, RecordState, UnreadFileStamp, PathChangeRecord};
+use super::restore::RestoreTask;
+use super::store::Durability;
+use super::take_back::{UndoMode, UndoOutcome, UndoneFile};
+use super::units::UndoUnit;
 use super::{ChangeKind, UndoError, UndoHistory};
 use crate::error::JournalError;
 use crate::lock::FileLock;
-use crate::open::Snapshot;
+use crate::open::FileSnapshot;
 use crate::patch::Patch;
 use crate::write_grant::WriteGrant;
 
@@ -41,8 +41,8 @@ impl UndoHistory {
         &self,
         ticket: &WriteGrant,
         about: &str,
-        swept: Vec<Swept>,
-        left: Vec<Left>,
+        swept: Vec<PathChangeRecord>,
+        left: Vec<UnrestorablePath>,
         kept_content: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     ) -> Result<String, JournalError> {
         let log = self.store().open()?;
@@ -55,10 +55,10 @@ impl UndoHistory {
             {
                 match kept_content(hash) {
                     Ok(content) => {
-                        self.store().put(&content, Keep::BestEffort)?;
+                        self.store().put(&content, Durability::BestEffort)?;
                     }
                     Err(error) => {
-                        lost.push(Left {
+                        lost.push(UnrestorablePath {
                             why: format!("what was kept of it cannot be read: {error}"),
                             path: one.path,
                         });
@@ -70,7 +70,7 @@ impl UndoHistory {
         }
         let unit = self.new_unit(&ticket.call)?;
         self.count_swept(&kept);
-        let intent = Record::Intent(Box::new(Intent {
+        let intent = UndoRecord::Intent(Box::new(UndoIntent {
             unit: unit.clone(),
             call: ticket.call.clone(),
             tool: ticket.tool.clone(),
@@ -79,15 +79,15 @@ impl UndoHistory {
             left: lost,
             observed: true,
             about: about.to_owned(),
-            ..Intent::default()
+            ..UndoIntent::default()
         }));
-        let outcome = Record::Outcome {
+        let outcome = UndoRecord::Outcome {
             unit: unit.clone(),
-            ending: Ending::Made,
+            ending: UnitEnding::Made,
             note: None,
         };
         // The command's own writes are not certain to survive a power failure either.
-        log.append_all(&[intent, outcome], Keep::BestEffort)
+        log.append_all(&[intent, outcome], Durability::BestEffort)
             .map_err(|error| self.store().failed(error))?;
         drop(log);
         self.keep_within_limits();
@@ -100,18 +100,18 @@ impl UndoHistory {
         ticket: &WriteGrant,
         unit: &str,
         paths: &[PathBuf],
-    ) -> Result<Undone, JournalError> {
+    ) -> Result<UndoOutcome, JournalError> {
         let units = self.units()?;
         let unit = units.find(unit)?;
         let mut wanted: HashSet<&Path> = paths.iter().map(PathBuf::as_path).collect();
         // Directories that the command created only for these paths are removed, too.
-        let made = |one: &&Swept| one.before == RecordState::Absent && one.after.is_directory();
+        let made = |one: &&PathChangeRecord| one.before == RecordState::Absent && one.after.is_directory();
         for one in unit.swept().filter(made) {
             let mut below = unit
                 .swept()
                 .filter(|other| other.path != one.path && other.path.starts_with(&one.path));
             let is_above = paths.iter().any(|path| path.starts_with(&one.path));
-            let is_needed = |other: &Swept| {
+            let is_needed = |other: &PathChangeRecord| {
                 !wanted.contains(other.path.as_path()) && !other.after.is_directory()
             };
             if is_above && !below.any(is_needed) {
@@ -119,18 +119,18 @@ impl UndoHistory {
             }
         }
         let only = |path: &Path| wanted.contains(path);
-        self.undo_swept(ticket, &[unit], Mode::Apply, Some(&only), true)
+        self.undo_swept(ticket, &[unit], UndoMode::Apply, Some(&only), true)
     }
 
     /// Reverts these units, newest first.
     pub(super) fn undo_swept(
         &self,
         ticket: &WriteGrant,
-        units: &[&Unit],
-        mode: Mode,
+        units: &[&UndoUnit],
+        mode: UndoMode,
         only: Option<&dyn Fn(&Path) -> bool>,
         set_times: bool,
-    ) -> Result<Undone, JournalError> {
+    ) -> Result<UndoOutcome, JournalError> {
         let mut wanted = plan::compose(units)?;
         if let Some(only) = only {
             wanted.retain(|path, _| only(path));
@@ -150,7 +150,7 @@ impl UndoHistory {
             .map(|unit| (unit.id().to_owned(), unit.intent.tool.clone()))
             .collect();
         let conflict = (!plan.conflicts.is_empty()).then(|| describe_conflicts(&plan.conflicts));
-        if let (Some(text), Mode::Apply) = (&conflict, mode) {
+        if let (Some(text), UndoMode::Apply) = (&conflict, mode) {
             return Err(UndoError::Conflict(text.clone()).into());
         }
         if conflict.is_none() && plan.tasks.is_empty() {
@@ -165,17 +165,17 @@ impl UndoHistory {
         }
         let files = self.describe(&plan.tasks);
         let mut unit = None;
-        if mode == Mode::Apply {
-            let mut intent = Intent {
+        if mode == UndoMode::Apply {
+            let mut intent = UndoIntent {
                 undoes: undid.iter().map(|(id, _)| id.clone()).collect(),
-                ..Intent::default()
+                ..UndoIntent::default()
             };
             if only.is_some() {
                 intent.part_of = intent.undoes.pop();
             }
             unit = Some(self.perform_swept(ticket, intent, &mut plan)?);
         }
-        Ok(Undone {
+        Ok(UndoOutcome {
             unit,
             undid,
             files,
@@ -186,7 +186,7 @@ impl UndoHistory {
     }
 
     /// Returns the files among the tasks in the form that users see.
-    fn describe(&self, tasks: &[Task]) -> Vec<UndoneFile> {
+    fn describe(&self, tasks: &[RestoreTask]) -> Vec<UndoneFile> {
         let told = tasks
             .iter()
             .filter(|task| !(task.now.is_directory() && task.to.is_directory()));
@@ -220,7 +220,7 @@ impl UndoHistory {
 
 /// Returns the content of a file for display; `None` if a link or something else is there by now.
 fn small_file(path: &Path) -> Option<Vec<u8>> {
-    let found = Snapshot::take(path, SHOWN_BYTES).ok().flatten();
+    let found = FileSnapshot::take(path, SHOWN_BYTES).ok().flatten();
     found.map(|found| found.bytes)
 }
 
@@ -244,7 +244,7 @@ pub(super) fn is_same_content_and_extended(one: &RecordState, other: &RecordStat
     is_same_content(one, other) && extended(one) == extended(other)
 }
 
-fn is_same_file(one: &Seal, other: &Seal) -> bool {
+fn is_same_file(one: &UnreadFileStamp, other: &UnreadFileStamp) -> bool {
     (one.device, one.inode, one.size, one.mtime)
         == (other.device, other.inode, other.size, other.mtime)
 }

@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use super::{SHOWN_BYTES, is_same_content, is_same_content_and_extended, is_same_file};
 use crate::error::JournalError;
 use crate::snapshot::EntryKind;
-use crate::undo::looked::Looked;
+use crate::undo::looked::ObservedPath;
 use crate::undo::preview::Conflict;
 use crate::undo::record::RecordState;
-use crate::undo::restore::Task;
-use crate::undo::units::Unit;
+use crate::undo::restore::RestoreTask;
+use crate::undo::units::UndoUnit;
 use crate::undo::{UndoError, UndoHistory};
 
 /// The expected present state of a path, and its target state.
-pub(super) struct WantedPath<'u> {
+pub(super) struct PathUndo<'u> {
     pub(super) unit: &'u str,
     pub(super) expected: RecordState,
     pub(super) target: RecordState,
@@ -28,7 +28,7 @@ pub(super) struct WantedPath<'u> {
 /// The result of planning.
 #[derive(Default)]
 pub(super) struct UndoPlan {
-    pub(super) tasks: Vec<Task>,
+    pub(super) tasks: Vec<RestoreTask>,
     pub(super) conflicts: Vec<Conflict>,
     pub(super) left: Vec<(PathBuf, String)>,
 }
@@ -36,7 +36,7 @@ pub(super) struct UndoPlan {
 impl UndoHistory {
     pub(super) fn plan(
         &self,
-        all: &BTreeMap<PathBuf, WantedPath<'_>>,
+        all: &BTreeMap<PathBuf, PathUndo<'_>>,
         set_times: bool,
     ) -> Result<UndoPlan, JournalError> {
         let mut plan = UndoPlan::default();
@@ -94,7 +94,7 @@ impl UndoHistory {
             if mtime.is_none() && is_same_but_time(&now, &to) {
                 continue;
             }
-            plan.tasks.push(Task {
+            plan.tasks.push(RestoreTask {
                 path: path.clone(),
                 seen: looked.entry.map(|entry| entry.stamp),
                 now,
@@ -106,8 +106,8 @@ impl UndoHistory {
         Ok(plan)
     }
 
-    fn swept_conflict(&self, path: &Path, wanted: &WantedPath<'_>, looked: &Looked) -> Conflict {
-        let small = |looked: &Looked| {
+    fn swept_conflict(&self, path: &Path, wanted: &PathUndo<'_>, looked: &ObservedPath) -> Conflict {
+        let small = |looked: &ObservedPath| {
             let stamp = looked.entry.as_ref().map(|entry| &entry.stamp);
             stamp.is_some_and(|stamp| stamp.size <= SHOWN_BYTES)
         };
@@ -141,21 +141,21 @@ impl UndoHistory {
 }
 
 /// For a file that is moved: returns whether the other path has the expected state.
-fn is_where_it_moves(wanted: &WantedPath<'_>) -> bool {
+fn is_where_it_moves(wanted: &PathUndo<'_>) -> bool {
     let (to, state) = match (&wanted.expected, &wanted.target) {
         (RecordState::Moved { to, .. }, _) => (to, &RecordState::Absent),
         (_, target @ RecordState::Moved { to, .. }) => (to, target),
         _ => return true,
     };
-    Looked::at(to).is_ok_and(|there| there.is(state))
+    ObservedPath::at(to).is_ok_and(|there| there.is(state))
 }
 
-pub(super) fn look_at(path: &Path) -> Result<Looked, JournalError> {
-    Looked::at(path).map_err(|error| JournalError::io("look at", path, error))
+pub(super) fn look_at(path: &Path) -> Result<ObservedPath, JournalError> {
+    ObservedPath::at(path).map_err(|error| JournalError::io("look at", path, error))
 }
 
 /// Records which tasks are hard links to one file, so that they can be restored as such.
-fn name_twins(tasks: &mut [Task]) {
+fn name_twins(tasks: &mut [RestoreTask]) {
     let mut first: HashMap<(u64, u64), PathBuf> = HashMap::new();
     for task in tasks {
         if let (RecordState::Regular { twin, .. }, Some(seen)) = (&mut task.now, &task.seen)
@@ -176,13 +176,13 @@ fn name_twins(tasks: &mut [Task]) {
 /// Combines units, newest first, into one change for each path. They must be consistent with each
 /// other.
 pub(super) fn compose<'u>(
-    units: &[&'u Unit],
-) -> Result<BTreeMap<PathBuf, WantedPath<'u>>, UndoError> {
-    let mut all: BTreeMap<PathBuf, WantedPath<'u>> = BTreeMap::new();
+    units: &[&'u UndoUnit],
+) -> Result<BTreeMap<PathBuf, PathUndo<'u>>, UndoError> {
+    let mut all: BTreeMap<PathBuf, PathUndo<'u>> = BTreeMap::new();
     for &unit in units {
         for (one, exact) in unit.all_paths() {
             let Some(later) = all.get_mut(&one.path) else {
-                let wanted = WantedPath {
+                let wanted = PathUndo {
                     unit: unit.id(),
                     expected: one.after,
                     target: one.before,
@@ -223,7 +223,7 @@ fn is_same_but_time(now: &RecordState, to: &RecordState) -> bool {
 
 /// Returns the target with the present values of attributes that the command did not change; `None`
 /// if another process changed one that the command changed, too.
-fn with_present_attributes(now: &RecordState, wanted: &WantedPath<'_>) -> Option<RecordState> {
+fn with_present_attributes(now: &RecordState, wanted: &PathUndo<'_>) -> Option<RecordState> {
     let mut to = wanted.target.clone();
     let expected = &wanted.expected;
     match (&mut to, expected, now) {

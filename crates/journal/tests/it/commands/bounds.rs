@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn what_is_over_the_budget_is_named_and_the_rest_restored() {
-    let desk = Desk::with_limits(SweepLimits {
+    let desk = Desk::with_limits(SnapshotLimits {
         file: 1 << 20,
         bytes: 3 << 20,
         ..limits()
@@ -31,7 +31,7 @@ fn what_is_over_the_budget_is_named_and_the_rest_restored() {
     assert_eq!(names, ["ignored1", "ignored2", "large"]);
     assert!(why["large"].contains("larger than 1 MB"), "{why:?}");
     assert!(why["ignored1"].contains("more than 3 MB"), "{why:?}");
-    let undone = desk.take(Which::Last).unwrap();
+    let undone = desk.take(UndoSelection::Last).unwrap();
     assert_eq!(undone.left.len(), 3);
     let after = desk.exact();
     for name in ["one", "two", ".gitignore"] {
@@ -48,7 +48,7 @@ fn what_is_over_the_budget_is_named_and_the_rest_restored() {
     shell(desk.dir.path(), "mv dir/large .");
     // Nothing of it can be restored: said, and not passed over in silence.
     desk.run("echo y >> large");
-    let error = desk.take(Which::Last).unwrap_err();
+    let error = desk.take(UndoSelection::Last).unwrap_err();
     assert!(
         matches!(error, JournalError::Undo(UndoError::NotCovered { .. })),
         "{error}"
@@ -58,7 +58,7 @@ fn what_is_over_the_budget_is_named_and_the_rest_restored() {
 
 #[test]
 fn hints_come_first_and_reach_outside() {
-    let desk = Desk::with_limits(SweepLimits {
+    let desk = Desk::with_limits(SnapshotLimits {
         bytes: 1 << 20,
         ..limits()
     });
@@ -83,14 +83,14 @@ fn hints_come_first_and_reach_outside() {
     );
     let changed = desk.run_with(&sweep, &script);
     assert_eq!(changed.not_restorable, []);
-    desk.take(Which::Last).unwrap();
+    desk.take(UndoSelection::Last).unwrap();
     assert_same(&desk.exact(), &before, "inside");
     assert_same(&exact(outside.path()), &beyond, "outside");
 }
 
 #[test]
 fn too_many_files_are_said_and_what_is_named_is_covered() {
-    let mut desk = Desk::with_limits(SweepLimits {
+    let mut desk = Desk::with_limits(SnapshotLimits {
         entries: 50,
         ..limits()
     });
@@ -102,7 +102,7 @@ fn too_many_files_are_said_and_what_is_named_is_covered() {
     let changed = desk.run("echo new > file");
     let why = changed.uncovered.unwrap();
     assert!(why.contains("over 50 files"), "{why}");
-    assert_says(desk.take(Which::Last), &["does not cover", "over 50 files"]);
+    assert_says(desk.take(UndoSelection::Last), &["does not cover", "over 50 files"]);
     let mut sweep = desk.sweep();
     sweep.hints = vec![desk.path("file")];
     let changed = desk.run_with(&sweep, "echo newer > file");
@@ -112,10 +112,10 @@ fn too_many_files_are_said_and_what_is_named_is_covered() {
             .unwrap()
             .contains("only what the command line names")
     );
-    desk.take(Which::Unit(changed.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(changed.unit.unwrap())).unwrap();
     assert_eq!(desk.get("file"), b"new\n");
     // What is ignored does not stand in the way of the rest.
-    desk.journal = desk.fresh_journal(SweepLimits {
+    desk.journal = desk.fresh_journal(SnapshotLimits {
         entries: 50,
         ..limits()
     });
@@ -129,7 +129,7 @@ fn too_many_files_are_said_and_what_is_named_is_covered() {
         .collect();
     assert_eq!((names[0], names.len()), ("many", 61), "{names:?}");
     shell(desk.dir.path(), "mv moved many");
-    let undone = desk.take(Which::Last).unwrap();
+    let undone = desk.take(UndoSelection::Last).unwrap();
     assert!(undone.left[0].1.contains("not looked at"), "{undone:?}");
     assert_eq!(desk.get("file"), b"new\n");
 }
@@ -142,13 +142,13 @@ fn a_new_directory_with_very_much_in_it_goes_as_one() {
     let changed = desk.run(script);
     assert_eq!(changed.created, [desk.path("out").canonicalize().unwrap()]);
     desk.put("out/deep/7", "theirs\n");
-    assert_says(desk.take(Which::Last), &["out"]);
+    assert_says(desk.take(UndoSelection::Last), &["out"]);
     let changed = desk.run("rm -r out");
     assert_eq!(changed.not_restorable, []);
-    desk.take(Which::Last).unwrap();
+    desk.take(UndoSelection::Last).unwrap();
     shell(desk.dir.path(), "rm -r out");
     let touched = desk.run(script);
-    desk.take(Which::Unit(touched.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(touched.unit.unwrap())).unwrap();
     let (mut now, mut then) = (desk.exact(), before);
     now.remove(Path::new(""));
     then.remove(Path::new("")); // its time is someone else's now
@@ -157,7 +157,7 @@ fn a_new_directory_with_very_much_in_it_goes_as_one() {
 
 #[test]
 fn what_was_moved_in_from_elsewhere_is_never_removed() {
-    let desk = Desk::with_limits(SweepLimits {
+    let desk = Desk::with_limits(SnapshotLimits {
         entries: 700,
         bytes: 1 << 10,
         ..limits()
@@ -179,7 +179,7 @@ fn what_was_moved_in_from_elsewhere_is_never_removed() {
     );
     let changed = desk.run(&script);
     assert!(changed.unit.is_some(), "{changed:?}");
-    let undone = desk.take(Which::Last).unwrap();
+    let undone = desk.take(UndoSelection::Last).unwrap();
     assert!(!desk.path("new").exists());
     assert_eq!(desk.get("precious"), b"the only copy\n");
     assert_eq!(crate::names_in(&desk.path("seen")).len(), 701);
@@ -212,8 +212,8 @@ fn the_oldest_commands_are_dropped_for_room() {
         desk.put("file", vec![byte; 1 << 20]);
         units.push(desk.run("echo x > file").unit.unwrap());
     }
-    assert_says(desk.take(Which::Unit(units[0].clone())), &["dropped"]);
-    desk.take(Which::Last).unwrap();
+    assert_says(desk.take(UndoSelection::Unit(units[0].clone())), &["dropped"]);
+    desk.take(UndoSelection::Last).unwrap();
     assert_eq!(desk.get("file"), vec![b'f'; 1 << 20]);
     let kept: u64 = fs::read_dir(folder.join("blobs"))
         .unwrap()
@@ -231,7 +231,7 @@ fn what_a_sweep_costs() {
         text.parse().unwrap_or(default)
     };
     let (files, size) = (count("FILES", 120_000), count("SIZE", 2_000));
-    let desk = Desk::with_limits(SweepLimits::default());
+    let desk = Desk::with_limits(SnapshotLimits::default());
     for number in 0..files {
         let directory = desk.path(&format!("{}/{}", number % 40, number % 1000));
         if number < 1000 {
@@ -267,7 +267,7 @@ fn what_a_sweep_costs() {
             start,
         );
         let start = std::time::Instant::now();
-        match desk.take(Which::Last) {
+        match desk.take(UndoSelection::Last) {
             Ok(_) => timed(&format!("{round}. undo"), start),
             Err(error) => eprintln!("{error}"),
         }

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use haft_journal::{
-    CommandChanges, Journal, JournalError, Mode, Sweep, SweepLimits, UndoError, UndoLimits, Undone,
-    Which,
+    CommandChanges, Journal, JournalError, UndoMode, SnapshotScope, SnapshotLimits, UndoError, UndoLimits, UndoOutcome,
+    UndoSelection,
 };
 use proptest::prelude::*;
 
@@ -101,11 +101,11 @@ pub(crate) fn shell(directory: &Path, script: &str) {
 }
 
 /// Patient: the machine may be busy.
-fn limits() -> SweepLimits {
-    SweepLimits {
+fn limits() -> SnapshotLimits {
+    SnapshotLimits {
         look: Duration::from_secs(100),
         keep: Duration::from_secs(100),
-        ..SweepLimits::default()
+        ..SnapshotLimits::default()
     }
 }
 
@@ -114,22 +114,22 @@ impl Desk {
         Self::with_limits(limits())
     }
 
-    fn with_limits(limits: SweepLimits) -> Self {
+    fn with_limits(limits: SnapshotLimits) -> Self {
         let mut desk = Self::new();
         desk.journal = desk.fresh_journal(limits);
         desk
     }
 
     /// As after a restart.
-    fn fresh_journal(&self, limits: SweepLimits) -> Journal {
+    fn fresh_journal(&self, limits: SnapshotLimits) -> Journal {
         let undo = self.session.path().join("undo");
         Journal::new(None).with_undo(undo).with_sweep_limits(limits)
     }
 
-    fn sweep(&self) -> Sweep {
-        Sweep {
+    fn sweep(&self) -> SnapshotScope {
+        SnapshotScope {
             roots: vec![self.dir.path().to_path_buf()],
-            ..Sweep::default()
+            ..SnapshotScope::default()
         }
     }
 
@@ -137,7 +137,7 @@ impl Desk {
         self.run_with(&self.sweep(), script)
     }
 
-    fn run_with(&self, sweep: &Sweep, script: &str) -> CommandChanges {
+    fn run_with(&self, sweep: &SnapshotScope, script: &str) -> CommandChanges {
         let before = self.journal.before_command(sweep);
         shell(self.dir.path(), script);
         let is_control = |path: &Path| path.components().any(|part| part.as_os_str() == ".claude");
@@ -149,8 +149,8 @@ impl Desk {
         exact(self.dir.path())
     }
 
-    fn take(&self, which: Which) -> Result<Undone, JournalError> {
-        self.journal.undo(&ticket(), &which, Mode::Apply)
+    fn take(&self, which: UndoSelection) -> Result<UndoOutcome, JournalError> {
+        self.journal.undo(&ticket(), &which, UndoMode::Apply)
     }
 
     /// The command, its undo, that undone, and undone again.
@@ -161,12 +161,12 @@ impl Desk {
         assert_ne!(before, after, "{script} changed nothing");
         assert_eq!(changed.not_restorable, [], "{script}");
         let unit = changed.unit.clone().unwrap();
-        let undone = self.take(Which::Last).unwrap();
+        let undone = self.take(UndoSelection::Last).unwrap();
         assert_eq!(undone.undid[0].0, unit);
         assert_same(&self.exact(), &before, &format!("undo of {script}"));
-        let redone = self.take(Which::Unit(undone.unit.unwrap())).unwrap();
+        let redone = self.take(UndoSelection::Unit(undone.unit.unwrap())).unwrap();
         assert_same(&self.exact(), &after, &format!("{script} again"));
-        self.take(Which::Unit(redone.unit.unwrap())).unwrap();
+        self.take(UndoSelection::Unit(redone.unit.unwrap())).unwrap();
         assert_same(&self.exact(), &before, &format!("{script} undone again"));
         changed
     }
@@ -243,7 +243,7 @@ fn a_file_that_a_command_closed_is_opened_again_by_those_who_can_read_it() {
     // What is in it now cannot be looked at: nothing is touched.
     desk.run(script);
     let closed = desk.exact();
-    let refused = desk.take(Which::Last).unwrap_err().to_string();
+    let refused = desk.take(UndoSelection::Last).unwrap_err().to_string();
     assert!(refused.contains("Permission denied"), "{refused}");
     assert_same(&desk.exact(), &closed, script);
 }
@@ -275,10 +275,10 @@ fn commands_one_after_another_are_undone_one_after_another() {
     })
     .collect();
     for before in states.iter().rev() {
-        desk.take(Which::Last).unwrap();
+        desk.take(UndoSelection::Last).unwrap();
         assert_same(&desk.exact(), before, "one back");
     }
-    assert_says(desk.take(Which::Last), &["nothing to undo"]);
+    assert_says(desk.take(UndoSelection::Last), &["nothing to undo"]);
 }
 
 #[test]
@@ -318,13 +318,13 @@ fn control_files_are_named_and_taken_back_alone() {
     assert!(!desk.path("sub").exists());
     assert_eq!(desk.get("file"), b"good\n");
     // The rest is undone by itself; nothing is lost.
-    desk.take(Which::Unit(unit.clone())).unwrap();
+    desk.take(UndoSelection::Unit(unit.clone())).unwrap();
     assert_same(&desk.exact(), &before, "the rest undone");
     let listed = desk.journal.history().unwrap().list(1).unwrap();
-    desk.take(Which::Unit(listed[0].id.clone())).unwrap();
-    desk.take(Which::Unit(taken.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(listed[0].id.clone())).unwrap();
+    desk.take(UndoSelection::Unit(taken.unit.unwrap())).unwrap();
     assert_same(&desk.exact(), &after, "all of it again");
-    desk.take(Which::Unit(unit)).unwrap();
+    desk.take(UndoSelection::Unit(unit)).unwrap();
     assert_same(&desk.exact(), &before, "all of it undone");
 }
 
@@ -349,7 +349,7 @@ fn special_files_are_named_and_never_opened() {
             ".gitignore it was a named pipe, which cannot be made again"
         ]
     );
-    desk.take(Which::Last).unwrap();
+    desk.take(UndoSelection::Last).unwrap();
     let after = desk.exact();
     assert!(!after.contains_key(Path::new("other")));
     assert_eq!(after[Path::new("README")], before[Path::new("README")]);
@@ -366,7 +366,7 @@ fn a_change_within_one_tick_of_the_clock_is_seen() {
             .journal
             .after_command(before, &ticket(), "", &|_| false);
         assert_eq!(changed.modified.len(), 1, "round {round}");
-        desk.take(Which::Last).unwrap();
+        desk.take(UndoSelection::Last).unwrap();
         assert_eq!(desk.get("file"), b"aaaa");
     }
 }
@@ -379,7 +379,7 @@ fn a_command_that_never_ended_leaves_nothing() {
     drop(before);
     let folder = desk.session.path().join("undo");
     assert_eq!(crate::names_in(&folder.join("blobs")), [] as [&str; 0]);
-    assert_says(desk.take(Which::Last), &["nothing to undo"]);
+    assert_says(desk.take(UndoSelection::Last), &["nothing to undo"]);
 }
 
 #[test]

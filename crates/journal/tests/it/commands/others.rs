@@ -17,8 +17,8 @@ fn a_file_changed_since_is_refused_and_nothing_is_touched() {
     ] {
         shell(desk.dir.path(), change);
         let before = desk.exact();
-        assert_says(desk.take(Which::Last), &[name, "Nothing was undone"]);
-        let preview = desk.journal.undo(&ticket(), &Which::Last, Mode::Preview);
+        assert_says(desk.take(UndoSelection::Last), &[name, "Nothing was undone"]);
+        let preview = desk.journal.undo(&ticket(), &UndoSelection::Last, UndoMode::Preview);
         assert!(preview.unwrap().conflict.unwrap().contains(name));
         let listed = desk.journal.history().unwrap().list(1).unwrap();
         assert!(listed[0].undoable.as_ref().unwrap_err().contains(name));
@@ -27,7 +27,7 @@ fn a_file_changed_since_is_refused_and_nothing_is_touched() {
     }
     // Someone's own file in a new directory keeps the directory.
     desk.put("new/theirs", "theirs");
-    let undone = desk.take(Which::Last).unwrap();
+    let undone = desk.take(UndoSelection::Last).unwrap();
     assert_eq!(crate::names_in(&desk.path("new")), ["theirs"]);
     assert!(undone.left[0].1.contains("stays"), "{:?}", undone.left);
     assert_eq!(desk.get("README"), b"hello world\n");
@@ -38,13 +38,13 @@ fn a_mode_that_someone_else_gave_stays() {
     let desk = project();
     desk.run("echo ours >> README");
     fs::set_permissions(desk.path("README"), Permissions::from_mode(0o600)).unwrap();
-    desk.take(Which::Last).unwrap();
+    desk.take(UndoSelection::Last).unwrap();
     assert_eq!(desk.get("README"), b"hello world\n");
     let mode = |name: &str| fs::metadata(desk.path(name)).unwrap().mode() & 0o777;
     assert_eq!(mode("README"), 0o600);
     desk.run("chmod 640 README");
     fs::set_permissions(desk.path("README"), Permissions::from_mode(0o666)).unwrap();
-    assert_says(desk.take(Which::Last), &["README"]);
+    assert_says(desk.take(UndoSelection::Last), &["README"]);
     assert_eq!(mode("README"), 0o666);
 }
 
@@ -54,7 +54,7 @@ fn times_are_not_set_back_under_later_changes() {
     let first = desk.run("echo a >> README");
     desk.run("echo built > build/new");
     let built = fs::metadata(desk.path("build/new")).unwrap().modified();
-    desk.take(Which::Unit(first.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(first.unit.unwrap())).unwrap();
     let source = fs::metadata(desk.path("README")).unwrap().modified();
     assert!(source.unwrap() >= built.unwrap());
 }
@@ -74,9 +74,9 @@ fn what_file_tools_change_meanwhile_is_theirs() {
         .after_command(before, &ticket(), "", &|_| false);
     assert_eq!(changed.created, [desk.path("loud").canonicalize().unwrap()]);
     assert_eq!(changed.modified, [] as [PathBuf; 0]);
-    desk.take(Which::Unit(changed.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(changed.unit.unwrap())).unwrap();
     assert_eq!(desk.get("README"), b"hello there\n");
-    desk.take(Which::Unit(edited.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(edited.unit.unwrap())).unwrap();
     assert_eq!(desk.get("README"), b"hello world\n");
 }
 
@@ -86,7 +86,7 @@ fn a_file_that_a_command_changed_is_stale_until_it_is_restored() {
     desk.read("README").unwrap();
     desk.run("echo more >> README");
     assert_says(desk.write("README", "mine\n"), &["modified since"]);
-    desk.take(Which::Last).unwrap();
+    desk.take(UndoSelection::Last).unwrap();
     desk.write("README", "mine\n").unwrap();
 }
 
@@ -102,7 +102,7 @@ fn everything_since_a_time_is_taken_back_whoever_did_it() {
     desk.write("made/by/write", "x\n").unwrap();
     desk.run("echo y > made/by/command; echo even more >> README");
     let after = desk.exact();
-    let undone = desk.take(Which::Since(then)).unwrap();
+    let undone = desk.take(UndoSelection::Since(then)).unwrap();
     // Times of what Edit and Write changed are the clock's.
     let contents = |exact: &Exact| -> BTreeMap<PathBuf, String> {
         let without = |text: &String| {
@@ -115,7 +115,7 @@ fn everything_since_a_time_is_taken_back_whoever_did_it() {
             .collect()
     };
     assert_eq!(contents(&desk.exact()), contents(&before));
-    desk.take(Which::Unit(undone.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(undone.unit.unwrap())).unwrap();
     assert_eq!(contents(&desk.exact()), contents(&after));
 }
 
@@ -140,7 +140,7 @@ fn what_someone_else_does_between_two_commands_is_theirs_and_what_is_kept() {
     fs::write(outside.path().join("linked"), "newer\n").unwrap();
     let changed = desk.run("echo ours >> README; echo y >> new/deep/x; echo z >> new/linked");
     assert_eq!(changed.modified.len(), 3, "{changed:?}");
-    desk.take(Which::Last).unwrap();
+    desk.take(UndoSelection::Last).unwrap();
     assert_eq!(desk.get("README"), b"theirs\n");
     assert_eq!(desk.get("new/deep/x"), b"x\n");
     assert_eq!(desk.get("new/linked"), b"newer\n");

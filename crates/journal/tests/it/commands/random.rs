@@ -105,12 +105,12 @@ proptest! {
         let last = states.pop().unwrap();
         let mut undos = Vec::new();
         while let (Some(unit), Some(before)) = (units.pop(), states.pop()) {
-            let undone = desk.take(Which::Unit(unit)).unwrap();
+            let undone = desk.take(UndoSelection::Unit(unit)).unwrap();
             undos.push(undone.unit.unwrap());
             assert_same(&desk.exact(), &before, "undone");
         }
         while let Some(undo) = undos.pop() {
-            desk.take(Which::Unit(undo)).unwrap();
+            desk.take(UndoSelection::Unit(undo)).unwrap();
         }
         assert_same(&desk.exact(), &last, "all made again");
     }
@@ -130,7 +130,7 @@ fn a_link_in_the_place_of_a_directory_hides_nothing_from_undo() {
     let changed = desk
         .journal
         .after_command(before, &ticket(), "", &|_| false);
-    desk.take(Which::Unit(changed.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(changed.unit.unwrap())).unwrap();
     assert_same(&desk.exact(), &was, "undone");
 }
 
@@ -148,6 +148,6 @@ fn names_of_one_file_are_that_again_though_one_moved_and_the_other_was_written()
     let changed = desk
         .journal
         .after_command(before, &ticket(), "", &|_| false);
-    desk.take(Which::Unit(changed.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(changed.unit.unwrap())).unwrap();
     assert_same(&desk.exact(), &was, "undone");
 }

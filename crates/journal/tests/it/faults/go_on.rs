@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haft_journal::edit::Change;
-use haft_journal::{Mode, PageRequest, UnitState, Which};
+use haft_journal::edit::EditRequest;
+use haft_journal::{UndoMode, PageRequest, UnitState, UndoSelection};
 
 use super::scene::{journal, lines, ticket, work};
 use super::{FOLDER, Fault, litter};
@@ -34,7 +34,7 @@ fn edits() {
     let mut made = String::new();
     for number in 0..EDITS {
         let (old, new) = texts(number);
-        let change = Change {
+        let change = EditRequest {
             old: &old,
             new: &new,
             replace_all: false,
@@ -101,8 +101,8 @@ fn check(folder: &Path, said: &str, what: &str) {
     let is_settled = |state: &UnitState| matches!(state, UnitState::Made | UnitState::NotMade);
     assert!(units.iter().all(|unit| is_settled(&unit.state)), "{what}");
     for call in calls.iter().rev() {
-        let which = Which::Unit(call.clone());
-        let undone = journal.undo(&ticket(folder, "back"), &which, Mode::Apply);
+        let which = UndoSelection::Unit(call.clone());
+        let undone = journal.undo(&ticket(folder, "back"), &which, UndoMode::Apply);
         assert!(undone.is_ok(), "{what}: {undone:?}");
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), lines(20), "{what}");

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use haft_journal::{Mode, UnitState, Which};
+use haft_journal::{UndoMode, UnitState, UndoSelection};
 
 use crate::strace::{self, Ran, Step};
 use crate::tree::Tree;
@@ -172,8 +172,8 @@ impl Script {
         if stands {
             let undone = journal.undo(
                 &ticket(folder, "back"),
-                &Which::Unit(CALL.to_owned()),
-                Mode::Apply,
+                &UndoSelection::Unit(CALL.to_owned()),
+                UndoMode::Apply,
             );
             assert!(undone.is_ok(), "{what}: {undone:?}");
             let found = Tree::of(&work(folder));

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::UNIX_EPOCH;
 
-use haft_journal::edit::Change;
+use haft_journal::edit::EditRequest;
 use haft_journal::{
-    ContentHash, FileChange, Journal, JournalError, Mode, PageRequest, Sweep, UndoLimits, Which,
+    ContentHash, FileChange, Journal, JournalError, UndoMode, PageRequest, SnapshotScope, UndoLimits, UndoSelection,
     WriteGrant,
 };
 use rustix::fs::{XattrFlags, setxattr};
@@ -125,16 +125,16 @@ impl Scene {
                     .unwrap();
                 dress(&made);
                 edit(&journal, "second", &at("file"), "line 7 ", "LINE 7 ").unwrap();
-                let all = Which::Since(UNIX_EPOCH);
+                let all = UndoSelection::Since(UNIX_EPOCH);
                 journal
-                    .undo(&ticket(folder, "third"), &all, Mode::Apply)
+                    .undo(&ticket(folder, "third"), &all, UndoMode::Apply)
                     .unwrap();
             }
             Self::UndoCommand => command(folder),
             Self::UndoOfUndoneCommand => {
                 command(folder);
                 journal(folder)
-                    .undo(&ticket(folder, "second"), &Which::Last, Mode::Apply)
+                    .undo(&ticket(folder, "second"), &UndoSelection::Last, UndoMode::Apply)
                     .unwrap();
             }
             Self::DropOldest => {
@@ -174,7 +174,7 @@ impl Scene {
         let change = |name: &str, old: &str, new: &str| {
             read(name);
             strace::say("begin");
-            let change = Change {
+            let change = EditRequest {
                 old,
                 new,
                 replace_all: false,
@@ -216,12 +216,12 @@ impl Scene {
             | Self::UndoCommand
             | Self::UndoOfUndoneCommand => {
                 let which = match self {
-                    Self::UndoOfUndo => Which::Unit("third".to_owned()),
-                    Self::UndoOfUndoneCommand => Which::Unit("second".to_owned()),
-                    _ => Which::Last,
+                    Self::UndoOfUndo => UndoSelection::Unit("third".to_owned()),
+                    Self::UndoOfUndoneCommand => UndoSelection::Unit("second".to_owned()),
+                    _ => UndoSelection::Last,
                 };
                 strace::say("begin");
-                journal.undo(&ticket, &which, Mode::Apply).map(drop)
+                journal.undo(&ticket, &which, UndoMode::Apply).map(drop)
             }
             Self::DropOldest => {
                 let limits = UndoLimits {
@@ -232,7 +232,7 @@ impl Scene {
                 let path = at("file");
                 journal.read(&path, &PageRequest::default()).unwrap();
                 strace::say("begin");
-                let change = Change {
+                let change = EditRequest {
                     old: "line 50 ",
                     new: "LINE 50 ",
                     replace_all: false,
@@ -255,9 +255,9 @@ fn command(folder: &Path) {
     fs::write(at("kind"), "a file that becomes a directory\n").unwrap();
     symlink("changed", at("link")).unwrap();
     let journal = journal(folder);
-    let sweep = Sweep {
+    let sweep = SnapshotScope {
         roots: vec![work(folder)],
-        ..Sweep::default()
+        ..SnapshotScope::default()
     };
     let before = journal.before_command(&sweep);
     fs::write(at("changed"), lines(30).replace("line", "L")).unwrap();
@@ -304,7 +304,7 @@ fn edit(
     new: &str,
 ) -> Result<(), JournalError> {
     journal.read(path, &PageRequest::default())?;
-    let change = Change {
+    let change = EditRequest {
         old,
         new,
         replace_all: false,

@@ -1,6 +1,6 @@
 //! Finds the authorization server of a server: RFC 9728 names it, RFC 8414 describes it.
 
-use haft_contract::HttpStreams;
+use haft_contract::HttpTransport;
 use serde_json::Value;
 
 use super::{form, get_json, nearness, secure};
@@ -8,7 +8,7 @@ use crate::client::remote::origin;
 
 /// The authorization server of a server, with its endpoints.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Authority {
+pub(super) struct AuthorizationServer {
     /// The resource that the token is for, if the server names it.
     pub(super) resource: Option<String>,
     /// The scopes to request, if any are named.
@@ -28,10 +28,10 @@ pub(super) struct Authority {
 /// Finds the authorization server of the server at `url`; `challenge` is the server's
 /// `WWW-Authenticate` header.
 pub(super) async fn discover(
-    http: &dyn HttpStreams,
+    http: &dyn HttpTransport,
     url: &str,
     challenge: &str,
-) -> Result<Authority, String> {
+) -> Result<AuthorizationServer, String> {
     let base = origin(url).ok_or("the address is none")?;
     let protected = protected_resource(http, url, challenge).await?;
     let resource = protected
@@ -65,7 +65,7 @@ pub(super) async fn discover(
             return Err(format!("{issuer} does not say how it gives tokens"));
         }
         // The default endpoints of 2025-03-26.
-        return Ok(Authority {
+        return Ok(AuthorizationServer {
             resource: None,
             scope,
             authorize: format!("{base}/authorize"),
@@ -104,7 +104,7 @@ pub(super) async fn discover(
         .as_array()
         .into_iter()
         .flatten();
-    let authority = Authority {
+    let authority = AuthorizationServer {
         resource: resource.map(str::to_owned),
         scope,
         authorize: needed("authorization_endpoint")?,
@@ -131,7 +131,7 @@ const OFFLINE: &str = "offline_access";
 /// Returns the protected resource metadata of the server: from the address in its challenge, or
 /// from the well-known addresses.
 async fn protected_resource(
-    http: &dyn HttpStreams,
+    http: &dyn HttpTransport,
     url: &str,
     challenge: &str,
 ) -> Result<Option<Value>, String> {
@@ -151,7 +151,7 @@ async fn protected_resource(
 }
 
 /// Returns the metadata of an issuer from the well-known addresses.
-async fn authority(http: &dyn HttpStreams, issuer: &str) -> Result<Option<Value>, String> {
+async fn authority(http: &dyn HttpTransport, issuer: &str) -> Result<Option<Value>, String> {
     let base = origin(issuer).ok_or("the issuer is no address")?;
     let path = path(issuer);
     let mut places = vec![

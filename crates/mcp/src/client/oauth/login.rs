@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use haft_contract::HttpStreams;
+use haft_contract::HttpTransport;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -13,9 +13,9 @@ use tokio::{
 };
 
 use super::{
-    discovery::{Authority, discover},
+    discovery::{AuthorizationServer, discover},
     form, post, problem,
-    store::{KeptToken, TokenStore, now},
+    store::{StoredToken, TokenStore, now},
 };
 
 /// The time limit for the user.
@@ -70,7 +70,7 @@ pub struct LoginRequest<'a> {
 
 /// Logs in and stores the token.
 pub async fn login(
-    http: &dyn HttpStreams,
+    http: &dyn HttpTransport,
     store: &TokenStore,
     request: LoginRequest<'_>,
 ) -> Result<(), String> {
@@ -130,7 +130,7 @@ pub async fn login(
         ("resource", resource),
     ];
     let answer = ask_for_token(http, &authority.token, &us, &grant).await?;
-    let mut token = KeptToken::of(&answer, &authority.token, resource, us)?;
+    let mut token = StoredToken::of(&answer, &authority.token, resource, us)?;
     token.scope = token.scope.or(authority.scope);
     store.keep(request.url, token)
 }
@@ -158,8 +158,8 @@ pub(super) struct Registration {
 }
 
 async fn register(
-    http: &dyn HttpStreams,
-    authority: &Authority,
+    http: &dyn HttpTransport,
+    authority: &AuthorizationServer,
     client: &OAuthClient,
     back: &str,
 ) -> Result<Registration, String> {
@@ -215,7 +215,7 @@ async fn register(
 
 /// Returns the authentication method: the agreed one, otherwise the best one that the authorization
 /// server supports.
-fn method(authority: &Authority, has_secret: bool, agreed: Option<&str>) -> String {
+fn method(authority: &AuthorizationServer, has_secret: bool, agreed: Option<&str>) -> String {
     let known = |name: &str| authority.auth_methods.iter().any(|one| one == name);
     match agreed {
         Some(agreed) => agreed,
@@ -231,7 +231,7 @@ fn method(authority: &Authority, has_secret: bool, agreed: Option<&str>) -> Stri
 
 /// Requests a token with this grant.
 pub(super) async fn ask_for_token(
-    http: &dyn HttpStreams,
+    http: &dyn HttpTransport,
     place: &str,
     us: &Registration,
     grant: &[(&str, &str)],
@@ -266,7 +266,7 @@ pub(super) async fn ask_for_token(
 async fn code(
     listener: &TcpListener,
     state: &str,
-    authority: &Authority,
+    authority: &AuthorizationServer,
 ) -> Result<String, String> {
     // Any program on this machine can connect and send nothing. The browser must not wait for it.
     let mut callers = FuturesUnordered::new();
@@ -325,7 +325,7 @@ async fn code(
 
 /// Returns whether the response comes from the expected issuer (RFC 9207). The names are compared
 /// literally.
-fn is_sender(named: Option<&str>, authority: &Authority) -> bool {
+fn is_sender(named: Option<&str>, authority: &AuthorizationServer) -> bool {
     match (named, authority.issuer.as_deref()) {
         (Some(named), issuer) => issuer == Some(named),
         (None, _) => !authority.names_itself,
@@ -373,7 +373,7 @@ fn random() -> Result<String, String> {
     Ok(BASE64URL_NOPAD.encode(&bytes))
 }
 
-impl KeptToken {
+impl StoredToken {
     /// Reads the response of the token endpoint.
     pub(super) fn of(
         answer: &Value,
@@ -409,7 +409,7 @@ mod tests {
         haft_testkit::bound_this_process();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let authority = Authority {
+        let authority = AuthorizationServer {
             resource: None,
             scope: None,
             authorize: "https://a/authorize".to_owned(),

@@ -18,15 +18,15 @@ pub use store::TokenStore;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use haft_contract::{HttpMethod, HttpRequest, HttpResponse, HttpStreams};
-use haft_sandbox::network::{Host, Special};
+use haft_contract::{HttpMethod, HttpRequest, HttpResponse, HttpTransport};
+use haft_sandbox::network::{Host, SpecialAddress};
 use serde_json::Value;
 
 /// The maximum size of a response in bytes.
 const LONGEST: usize = 1024 * 1024;
 
 /// Returns the JSON document at an address, if any.
-async fn get_json(http: &dyn HttpStreams, url: &str) -> Result<Option<Value>, String> {
+async fn get_json(http: &dyn HttpTransport, url: &str) -> Result<Option<Value>, String> {
     secure(url)?;
     let request = HttpRequest {
         method: HttpMethod::Get,
@@ -44,7 +44,7 @@ async fn get_json(http: &dyn HttpStreams, url: &str) -> Result<Option<Value>, St
 
 /// Sends a POST request and returns the status and the JSON of the response, whatever the status.
 async fn post(
-    http: &dyn HttpStreams,
+    http: &dyn HttpTransport,
     url: &str,
     kind: &str,
     more: &[(String, String)],
@@ -148,10 +148,10 @@ enum Nearness {
 
 fn nearness(url: &str) -> Result<Nearness, String> {
     let host = host(url)?;
-    let special = host.address().and_then(Special::of);
+    let special = host.address().and_then(SpecialAddress::of);
     let is_named_so = |name: &str| name == "localhost" || name.ends_with(".localhost");
     Ok(match special {
-        Some(Special::Loopback | Special::Unspecified) => Nearness::ThisMachine,
+        Some(SpecialAddress::Loopback | SpecialAddress::Unspecified) => Nearness::ThisMachine,
         Some(_) => Nearness::OwnNetwork,
         None if host.name().is_some_and(is_named_so) => Nearness::ThisMachine,
         None => Nearness::Public,

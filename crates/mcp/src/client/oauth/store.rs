@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use haft_contract::{BoxFuture, HttpStreams, SecretPath};
+use haft_contract::{BoxFuture, HttpTransport, SecretPath};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
@@ -26,7 +26,7 @@ const LOCKED: Duration = Duration::from_secs(30);
 
 /// The stored token of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct KeptToken {
+pub(super) struct StoredToken {
     pub(super) access: String,
     pub(super) refresh: Option<String>,
     /// The expiry time in seconds since 1970.
@@ -44,14 +44,14 @@ pub(super) struct KeptToken {
 #[derive(Clone)]
 pub struct TokenStore {
     file: SecretPath,
-    http: Arc<dyn HttpStreams>,
+    http: Arc<dyn HttpTransport>,
 }
 
-type Tokens = BTreeMap<String, KeptToken>;
+type Tokens = BTreeMap<String, StoredToken>;
 
 impl TokenStore {
     /// Creates a store with this file.
-    pub fn new(file: SecretPath, http: Arc<dyn HttpStreams>) -> Self {
+    pub fn new(file: SecretPath, http: Arc<dyn HttpTransport>) -> Self {
         Self { file, http }
     }
 
@@ -77,7 +77,7 @@ impl TokenStore {
         Ok(was_there)
     }
 
-    pub(super) fn keep(&self, url: &str, token: KeptToken) -> Result<(), String> {
+    pub(super) fn keep(&self, url: &str, token: StoredToken) -> Result<(), String> {
         let _lock = Lock::take(&self.file).map_err(|error| self.failed(&error))?;
         let mut tokens = self.read();
         tokens.insert(url.to_owned(), token);
@@ -109,7 +109,7 @@ impl TokenStore {
     }
 
     /// Returns a usable token, and refreshes it if `is_bad` rejects the stored one.
-    async fn good(&self, url: &str, is_bad: impl Fn(&KeptToken) -> bool) -> Option<String> {
+    async fn good(&self, url: &str, is_bad: impl Fn(&StoredToken) -> bool) -> Option<String> {
         let kept = self.read().remove(url)?;
         if !is_bad(&kept) {
             return Some(kept.access);
@@ -139,7 +139,7 @@ impl TokenStore {
         }
     }
 
-    async fn renew(&self, kept: &KeptToken) -> Result<KeptToken, String> {
+    async fn renew(&self, kept: &StoredToken) -> Result<StoredToken, String> {
         let refresh = kept
             .refresh
             .as_deref()
@@ -150,7 +150,7 @@ impl TokenStore {
             ("resource", kept.resource.as_str()),
         ];
         let answer = ask_for_token(&*self.http, &kept.place, &kept.client, &grant).await?;
-        let mut token = KeptToken::of(&answer, &kept.place, &kept.resource, kept.client.clone())?;
+        let mut token = StoredToken::of(&answer, &kept.place, &kept.resource, kept.client.clone())?;
         token.refresh = token.refresh.or_else(|| kept.refresh.clone());
         token.scope = token.scope.or_else(|| kept.scope.clone());
         Ok(token)
@@ -159,7 +159,7 @@ impl TokenStore {
 
 impl ServerTokens for TokenStore {
     fn token<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Option<String>> {
-        let ends = |kept: &KeptToken| kept.expires.is_some_and(|at| at <= now() + EARLY);
+        let ends = |kept: &StoredToken| kept.expires.is_some_and(|at| at <= now() + EARLY);
         Box::pin(self.good(url, ends))
     }
 
@@ -223,7 +223,7 @@ mod tests {
 
     struct Nowhere;
 
-    impl HttpStreams for Nowhere {
+    impl HttpTransport for Nowhere {
         fn open(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, HttpFailure>> {
             Box::pin(async {
                 Err(HttpFailure {
@@ -234,8 +234,8 @@ mod tests {
         }
     }
 
-    fn token(access: &str, expires: Option<u64>) -> KeptToken {
-        KeptToken {
+    fn token(access: &str, expires: Option<u64>) -> StoredToken {
+        StoredToken {
             access: access.to_owned(),
             refresh: None,
             expires,

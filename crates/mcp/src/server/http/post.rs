@@ -15,7 +15,7 @@ use super::{
     HttpState, Reply,
     access::TokenHolder,
     headers, reply,
-    sessions::{HttpSession, InUse, StatelessName},
+    sessions::{HttpSession, InUse, StatelessClientKey},
     streams::last_event,
 };
 use crate::{
@@ -122,7 +122,7 @@ impl HttpState {
         if let Err(error) = headers::check(all, method, params) {
             return refused(error);
         }
-        let name = StatelessName {
+        let name = StatelessClientKey {
             holder,
             client: client_name(params),
         };
@@ -242,10 +242,10 @@ async fn sent_to_session(session: &Arc<HttpSession>, messages: Vec<RpcMessage>) 
 }
 
 /// The state of a request that ends with its connection.
-struct SentOnce {
+struct SingleReply {
     first: Option<RpcMessage>,
     more: Option<mpsc::Receiver<RpcMessage>>,
-    abandoned: Abandoned,
+    abandoned: AbandonGuard,
 }
 
 /// Processes a request of the stateless revision and waits briefly for the first message that comes
@@ -254,8 +254,8 @@ async fn sent_once(
     session: &Arc<McpSession>,
     request: RpcId,
     messages: Vec<RpcMessage>,
-) -> SentOnce {
-    let abandoned = Abandoned {
+) -> SingleReply {
+    let abandoned = AbandonGuard {
         session: Arc::clone(session),
         request,
     };
@@ -269,7 +269,7 @@ async fn sent_once(
     drop(channel);
     let first = tokio::time::timeout(AT_ONCE, receiver.recv()).await;
     let is_all = matches!(first, Ok(Some(RpcMessage::Answer { id: Some(_), .. })));
-    SentOnce {
+    SingleReply {
         first: first.unwrap_or_default(),
         more: (!is_all).then_some(receiver),
         abandoned,
@@ -278,12 +278,12 @@ async fn sent_once(
 
 /// Cancels a request of the stateless revision if it is dropped before it is answered: that
 /// revision requires this when the client disconnects.
-struct Abandoned {
+struct AbandonGuard {
     session: Arc<McpSession>,
     request: RpcId,
 }
 
-impl Drop for Abandoned {
+impl Drop for AbandonGuard {
     fn drop(&mut self) {
         self.session.cancel_request(&self.request);
     }

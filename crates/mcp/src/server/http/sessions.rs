@@ -34,7 +34,7 @@ pub(super) struct Sessions {
     by_id: Mutex<HashMap<String, Arc<HttpSession>>>,
     /// The number of sessions that are being opened.
     opening: AtomicUsize,
-    stateless: Mutex<HashMap<StatelessName, Arc<StatelessClient>>>,
+    stateless: Mutex<HashMap<StatelessClientKey, Arc<StatelessClient>>>,
 }
 
 /// A session that started with `initialize`.
@@ -51,7 +51,7 @@ pub(super) struct HttpSession {
 /// Distinguishes clients of the stateless revision: by their token and their description of
 /// themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct StatelessName {
+pub(super) struct StatelessClientKey {
     pub(super) holder: TokenHolder,
     pub(super) client: String,
 }
@@ -163,8 +163,8 @@ impl Sessions {
     }
 
     /// Reserves a place for another session until the returned value is dropped.
-    fn place(&self) -> Result<PlaceTaken<'_>, String> {
-        let place = PlaceTaken::take(&self.opening);
+    fn place(&self) -> Result<SessionSlot<'_>, String> {
+        let place = SessionSlot::take(&self.opening);
         let open = || self.all().len() + self.opening.load(Ordering::Relaxed);
         if open() > MOST_SESSIONS {
             self.end_idle();
@@ -208,7 +208,7 @@ impl Sessions {
     /// The error says why that failed.
     pub(super) async fn stateless(
         &self,
-        name: StatelessName,
+        name: StatelessClientKey,
     ) -> Result<(InUse<StatelessClient>, Arc<McpSession>), String> {
         let client = {
             let mut all = self.all_stateless();
@@ -310,7 +310,7 @@ impl Sessions {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn all_stateless(&self) -> MutexGuard<'_, HashMap<StatelessName, Arc<StatelessClient>>> {
+    fn all_stateless(&self) -> MutexGuard<'_, HashMap<StatelessClientKey, Arc<StatelessClient>>> {
         self.stateless
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -318,16 +318,16 @@ impl Sessions {
 }
 
 /// A reserved place for a session that is being opened.
-struct PlaceTaken<'a>(&'a AtomicUsize);
+struct SessionSlot<'a>(&'a AtomicUsize);
 
-impl<'a> PlaceTaken<'a> {
+impl<'a> SessionSlot<'a> {
     fn take(opening: &'a AtomicUsize) -> Self {
         opening.fetch_add(1, Ordering::Relaxed);
         Self(opening)
     }
 }
 
-impl Drop for PlaceTaken<'_> {
+impl Drop for SessionSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

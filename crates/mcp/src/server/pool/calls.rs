@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use haft_contract::{CallId, CancellationToken, ToolUse, Update, progress::Updates};
+use haft_contract::{CallId, CancellationToken, ToolUse, ProgressUpdate, progress::ProgressUpdates};
 use haft_engine::{CallObserver, CallResult, Scheduler, pipeline::Admitted};
 use tokio::sync::{mpsc, oneshot};
 
@@ -19,7 +19,7 @@ const MOST_IN_A_TURN: usize = 512;
 /// A command to the task.
 pub(super) enum CallCommand {
     /// Run a call.
-    Run(WaitingCall),
+    Run(QueuedCall),
     /// Set the directories in which calls work from now on.
     Directories {
         directories: Vec<PathBuf>,
@@ -28,7 +28,7 @@ pub(super) enum CallCommand {
 }
 
 /// A call to run.
-pub(super) struct WaitingCall {
+pub(super) struct QueuedCall {
     call: ToolUse,
     answer: oneshot::Sender<CallResult>,
     /// Cancels the call; set once the call has started.
@@ -44,12 +44,12 @@ pub(super) async fn carry_out(
     let over = || RpcError::new(code::INTERNAL, "the session is over");
     let (answer, answered) = oneshot::channel();
     let cancel = Arc::new(OnceLock::new());
-    let _wanted = WantedCall {
+    let _wanted = ToolCallGuard {
         id: call.id.clone(),
         open,
         cancel: Arc::clone(&cancel),
     };
-    let command = CallCommand::Run(WaitingCall {
+    let command = CallCommand::Run(QueuedCall {
         call,
         answer,
         cancel,
@@ -59,13 +59,13 @@ pub(super) async fn carry_out(
 }
 
 /// A call whose caller waits for the result.
-struct WantedCall<'a> {
+struct ToolCallGuard<'a> {
     id: String,
     open: &'a OpenCalls,
     cancel: Arc<OnceLock<CancellationToken>>,
 }
 
-impl Drop for WantedCall<'_> {
+impl Drop for ToolCallGuard<'_> {
     fn drop(&mut self) {
         self.open.all().remove(&self.id);
         // Cancelling a finished call has no effect.
@@ -89,7 +89,7 @@ impl Drop for CallRunner {
 }
 
 impl CallRunner {
-    pub(super) fn new(scheduler: Scheduler, updates: Updates, open: OpenCalls) -> Self {
+    pub(super) fn new(scheduler: Scheduler, updates: ProgressUpdates, open: OpenCalls) -> Self {
         let reports = Arc::new(CallReports {
             open,
             known: Mutex::default(),
@@ -174,13 +174,13 @@ struct RelayedCall {
 }
 
 impl CallReports {
-    async fn relay(self: Arc<Self>, mut updates: Updates) {
+    async fn relay(self: Arc<Self>, mut updates: ProgressUpdates) {
         while let Some((call, update)) = updates.recv().await {
             self.report(call, update);
         }
     }
 
-    fn report(&self, call: CallId, update: Update) {
+    fn report(&self, call: CallId, update: ProgressUpdate) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(relayed) = known.get_mut(&call) else {
             return;
@@ -190,8 +190,8 @@ impl CallReports {
         };
         // The protocol requires progress to increase, even for text-only reports.
         let (done, total, words) = match update {
-            Update::Step { done, total } => (done.max(relayed.done + 1), total, None),
-            Update::Note { text } | Update::Text { text } => {
+            ProgressUpdate::Step { done, total } => (done.max(relayed.done + 1), total, None),
+            ProgressUpdate::Note { text } | ProgressUpdate::Text { text } => {
                 (relayed.done + 1, None, Some(text.trim_end().to_owned()))
             }
         };

@@ -21,7 +21,7 @@ use std::{
 };
 
 use haft_contract::{BoxFuture, CancellationToken, ToolUse};
-use haft_engine::{Format, Scheduler, pool::definitions::definition};
+use haft_engine::{ToolFormat, Scheduler, pool::definitions::definition};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -31,7 +31,7 @@ pub use roots::NarrowRoots;
 
 use self::{
     calls::{CallCommand, CallRunner},
-    roots::KnownRoots,
+    roots::ClientRoots,
 };
 use super::service::{McpService, RequestContext, ServerDescription, ServiceAnswer};
 use crate::{Revision, RpcError};
@@ -49,7 +49,7 @@ pub struct PoolService {
     kept: KeptResults,
     session: CancellationToken,
     prompts: Option<Box<dyn PromptSource>>,
-    roots: Option<KnownRoots>,
+    roots: Option<ClientRoots>,
 }
 
 /// The running calls of a session by the engine's ids. Code that asks a question on behalf of a
@@ -85,14 +85,14 @@ impl PoolService {
     /// shared with code that asks questions on behalf of calls. Needs a tokio runtime.
     pub fn new(
         scheduler: Scheduler,
-        updates: haft_contract::progress::Updates,
+        updates: haft_contract::progress::ProgressUpdates,
         open: OpenCalls,
         description: ServerDescription,
     ) -> Self {
         let pool = scheduler.engine().pool();
         let mut tools: Vec<Value> = pool
             .iter()
-            .map(|tool| definition(tool.spec(), Format::Mcp))
+            .map(|tool| definition(tool.spec(), ToolFormat::Mcp))
             .collect();
         // A declared output schema must hold for every result, but a hook may replace results.
         if scheduler.engine().may_change_results() {
@@ -130,7 +130,7 @@ impl PoolService {
     /// Restricts the session to the client's directories that `narrow` selects.
     #[must_use]
     pub fn with_roots(mut self, narrow: Box<NarrowRoots>) -> Self {
-        self.roots = Some(KnownRoots::new(narrow));
+        self.roots = Some(ClientRoots::new(narrow));
         self
     }
 

@@ -26,13 +26,13 @@ const MOST_ROOTS: usize = 256;
 pub type NarrowRoots = dyn Fn(Vec<PathBuf>) -> Vec<PathBuf> + Send + Sync;
 
 /// The state of a client's roots.
-pub(super) struct KnownRoots {
+pub(super) struct ClientRoots {
     narrow: Box<NarrowRoots>,
     is_known: AtomicBool,
     asking: Mutex<()>,
 }
 
-impl KnownRoots {
+impl ClientRoots {
     pub(super) fn new(narrow: Box<NarrowRoots>) -> Self {
         Self {
             narrow,

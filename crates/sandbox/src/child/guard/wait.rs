@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{super::shell::ShellRequest, Guard};
 
 /// The source of an event.
-enum Watch {
+enum WatchSource {
     Socket,
     Keeper,
     Shell,
@@ -20,7 +20,7 @@ enum Watch {
 
 /// The events that one wait reported.
 #[derive(Default)]
-pub(super) struct Happened {
+pub(super) struct GuardWake {
     /// Our process sent a message or exited.
     pub(super) heard: bool,
     pub(super) keeper_gone: bool,
@@ -42,60 +42,60 @@ pub(super) struct Happened {
 
 impl Guard<'_> {
     /// Waits until an event arrives or the pause has passed.
-    pub(super) fn wait(&self, pause: Option<Duration>) -> io::Result<Happened> {
+    pub(super) fn wait(&self, pause: Option<Duration>) -> io::Result<GuardWake> {
         let pause = pause.map(|pause| Timespec {
             tv_sec: pause.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: pause.subsec_nanos().into(),
         });
-        let mut watched: Vec<(Watch, PollFd<'_>)> = Vec::new();
+        let mut watched: Vec<(WatchSource, PollFd<'_>)> = Vec::new();
         let mut watch =
             |what, file| watched.push((what, PollFd::from_borrowed_fd(file, PollFlags::IN)));
-        watch(Watch::Socket, self.socket.as_fd());
+        watch(WatchSource::Socket, self.socket.as_fd());
         if let Some(keeper) = &self.keeper {
-            watch(Watch::Keeper, keeper.as_fd());
+            watch(WatchSource::Keeper, keeper.as_fd());
         }
         if let Some(mediator) = self.shell.mediator.as_ref().filter(|one| !one.is_busy()) {
-            watch(Watch::Call, mediator.listener().as_fd());
+            watch(WatchSource::Call, mediator.listener().as_fd());
         }
         if let Some(sockets) = &self.sockets {
-            watch(Watch::Sockets, sockets.link());
+            watch(WatchSource::Sockets, sockets.link());
         }
         if self.uncovered.is_none() {
             if let Some(cover) = &self.cover {
-                watch(Watch::Cover, cover.watch().as_fd());
+                watch(WatchSource::Cover, cover.watch().as_fd());
             }
             for (number, fence) in self.fences.iter().enumerate() {
-                watch(Watch::Fence(number), fence.as_fd());
+                watch(WatchSource::Fence(number), fence.as_fd());
             }
         }
         if !self.ended {
-            watch(Watch::Shell, self.shell.handle.as_fd());
+            watch(WatchSource::Shell, self.shell.handle.as_fd());
             if self.shell.told == ShellRequest::Nothing
                 && let Some(report) = &self.shell.report
             {
-                watch(Watch::Report, report.as_fd());
+                watch(WatchSource::Report, report.as_fd());
             }
         }
         let (what, mut files): (Vec<_>, Vec<_>) = watched.into_iter().unzip();
         match poll(&mut files, pause.as_ref()) {
             Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => return Ok(Happened::default()),
+            Err(rustix::io::Errno::INTR) => return Ok(GuardWake::default()),
             Err(error) => return Err(error.into()),
         }
-        let mut happened = Happened::default();
+        let mut happened = GuardWake::default();
         for (what, file) in what.iter().zip(&files) {
             let events = file.revents();
             let any = !events.is_empty();
             match what {
-                Watch::Socket => happened.heard = any,
-                Watch::Keeper => happened.keeper_gone = any,
-                Watch::Shell => happened.shell_ended = any,
-                Watch::Report => happened.told = any,
-                Watch::Cover => happened.changed = any,
-                Watch::Fence(number) if any => happened.asked.push(*number),
-                Watch::Fence(_) => {}
-                Watch::Sockets => happened.wants_socket = any,
-                Watch::Call => {
+                WatchSource::Socket => happened.heard = any,
+                WatchSource::Keeper => happened.keeper_gone = any,
+                WatchSource::Shell => happened.shell_ended = any,
+                WatchSource::Report => happened.told = any,
+                WatchSource::Cover => happened.changed = any,
+                WatchSource::Fence(number) if any => happened.asked.push(*number),
+                WatchSource::Fence(_) => {}
+                WatchSource::Sockets => happened.wants_socket = any,
+                WatchSource::Call => {
                     happened.called = events.contains(PollFlags::IN);
                     happened.no_more_calls = any && !happened.called;
                 }

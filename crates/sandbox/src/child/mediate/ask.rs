@@ -9,7 +9,7 @@ use rustix::{
 
 use super::{
     REFUSED,
-    act::{Acting, Place, Stop, place, root},
+    act::{CallMediation, NameLocation, MediationStop, place, root},
     caller::exists,
     rename::{contents, install},
 };
@@ -17,11 +17,11 @@ use crate::{NameAction, NameUse};
 
 /// A file that is installed again before another name is made in its directory.
 struct Neighbor {
-    place: Place,
+    place: NameLocation,
     contents: Vec<u8>,
 }
 
-impl Acting<'_> {
+impl CallMediation<'_> {
     pub(super) fn is_guarded(&self, path: &Path, directory: bool) -> bool {
         let names = &self.mediator.names;
         let below = self.mediator.below(path);
@@ -29,7 +29,7 @@ impl Acting<'_> {
     }
 
     /// Asks about a name if it is guarded, unless that was done.
-    pub(super) fn ask(&self, path: &Path, action: NameAction, directory: bool) -> Result<(), Stop> {
+    pub(super) fn ask(&self, path: &Path, action: NameAction, directory: bool) -> Result<(), MediationStop> {
         // If the new content of a file is checked, that is the question; the file is changed in no other way.
         let replaces =
             matches!(&action, NameAction::MoveFile { contents, .. } if contents.is_some());
@@ -48,15 +48,15 @@ impl Acting<'_> {
         };
         match self.permits.get(&used) {
             Some(true) => neighbor.map_or(Ok(()), |neighbor| self.install_again(&neighbor)),
-            Some(false) => Err(Stop::Failed(REFUSED)),
-            None => Err(Stop::Ask(used)),
+            Some(false) => Err(MediationStop::Failed(REFUSED)),
+            None => Err(MediationStop::Ask(used)),
         }
     }
 
     /// Refuses to change a path that the command may not change.
-    pub(super) fn refuse_protected(&self, path: &Path) -> Stop {
+    pub(super) fn refuse_protected(&self, path: &Path) -> MediationStop {
         self.mediator.note_refused(path, false);
-        Stop::Failed(REFUSED)
+        MediationStop::Failed(REFUSED)
     }
 
     /// The settings in the directory of this path, if the path is the second part of what uses them.
@@ -87,7 +87,7 @@ impl Acting<'_> {
     }
 
     /// Replaces the settings with a new file that has these contents. A process may have the old file open.
-    fn install_again(&self, neighbor: &Neighbor) -> Result<(), Stop> {
+    fn install_again(&self, neighbor: &Neighbor) -> Result<(), MediationStop> {
         let place = &neighbor.place;
         let name: &OsString = &place.name;
         let found = statat(&place.directory, &**name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -95,7 +95,7 @@ impl Acting<'_> {
         let maker = self
             .caller
             .maker()
-            .map_err(|_| Stop::Failed(Errno::ACCESS))?;
+            .map_err(|_| MediationStop::Failed(Errno::ACCESS))?;
         let known = self.mediator.made.known(place);
         maker.act(|| install(place, mode, &neighbor.contents))?;
         if known.is_some() {

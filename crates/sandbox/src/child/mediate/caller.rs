@@ -21,7 +21,7 @@ use rustix::{
     thread::{set_thread_res_gid, set_thread_res_uid},
 };
 
-use crate::notify::Call;
+use crate::notify::NotifiedCall;
 
 /// The longest path that the system accepts, with its terminating zero byte.
 const PATH_MAX: usize = 4096;
@@ -38,14 +38,14 @@ pub(super) struct Caller {
 
 /// The user, group and umask with which a file is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Maker {
+pub(super) struct CallerIdentity {
     umask: Mode,
     uid: Uid,
     gid: Gid,
 }
 
 impl Caller {
-    pub(super) fn of(call: &Call) -> io::Result<Self> {
+    pub(super) fn of(call: &NotifiedCall) -> io::Result<Self> {
         let thread = call.thread;
         let memory = File::open(format!("/proc/{thread}/mem"))?;
         Ok(Self { thread, memory })
@@ -147,7 +147,7 @@ impl Caller {
 
     /// Returns the user, group and umask of the caller: it owns the files that the guard creates
     /// for it.
-    pub(super) fn maker(&self) -> io::Result<Maker> {
+    pub(super) fn maker(&self) -> io::Result<CallerIdentity> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.thread))?;
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -158,7 +158,7 @@ impl Caller {
         let mask = field("Umask:").and_then(|mut fields| fields.next());
         let mask = mask.and_then(|mask| u32::from_str_radix(mask, 8).ok());
         match (mask, id("Uid:"), id("Gid:")) {
-            (Some(mask), Some(uid), Some(gid)) => Ok(Maker {
+            (Some(mask), Some(uid), Some(gid)) => Ok(CallerIdentity {
                 umask: Mode::from_raw_mode(mask),
                 uid: Uid::from_raw(uid),
                 gid: Gid::from_raw(gid),
@@ -168,7 +168,7 @@ impl Caller {
     }
 }
 
-impl Maker {
+impl CallerIdentity {
     /// Runs a closure with this user, group and umask.
     pub(super) fn act<T>(
         self,

@@ -21,9 +21,9 @@ use rustix::{
 };
 
 use super::{
-    Outcome,
-    act::{Acted, Acting, Stop, as_fd, look, root},
-    caller::{Maker, low, of_handle, real},
+    MediationOutcome,
+    act::{MediationResult, CallMediation, MediationStop, as_fd, look, root},
+    caller::{CallerIdentity, low, of_handle, real},
 };
 use crate::notify::{self, NotifyReply};
 
@@ -36,7 +36,7 @@ pub(super) struct Connection {
     address: Vec<u8>,
     /// Keeps the checked socket file open; `address` refers to it by this descriptor.
     _target: Option<OwnedFd>,
-    maker: Maker,
+    maker: CallerIdentity,
 }
 
 impl Connection {
@@ -47,19 +47,19 @@ impl Connection {
     }
 }
 
-impl Acting<'_> {
+impl CallMediation<'_> {
     /// Carries out `connect(socket, address, length)`. Everything that cannot be checked is refused.
-    pub(super) fn connect(&self, socket: u64, address: u64, length: u64) -> Acted {
+    pub(super) fn connect(&self, socket: u64, address: u64, length: u64) -> MediationResult {
         let socket = self.caller.socket(low(socket)).map_err(denied)?;
-        let length = usize::try_from(low(length)).map_err(|_| Stop::Failed(Errno::INVAL))?;
+        let length = usize::try_from(low(length)).map_err(|_| MediationStop::Failed(Errno::INVAL))?;
         if length > MAX_ADDRESS_LENGTH {
-            return Err(Stop::Failed(Errno::INVAL));
+            return Err(MediationStop::Failed(Errno::INVAL));
         }
         let address = self.caller.bytes(address, length);
-        let address = address.map_err(|_| Stop::Failed(Errno::FAULT))?;
+        let address = address.map_err(|_| MediationStop::Failed(Errno::FAULT))?;
         // Only if the call still waits do memory and descriptor belong to the thread that made it.
         if !notify::waits(as_fd(self.mediator), self.call) {
-            return Err(Stop::Failed(Errno::INTR));
+            return Err(MediationStop::Failed(Errno::INTR));
         }
         let (address, target) = match socket_domain(&socket)? {
             AddressFamily::UNIX => self.unix_address(address)?,
@@ -73,24 +73,24 @@ impl Acting<'_> {
             maker: self
                 .caller
                 .maker()
-                .map_err(|_| Stop::Failed(Errno::ACCESS))?,
+                .map_err(|_| MediationStop::Failed(Errno::ACCESS))?,
         };
         if blocks {
-            return Ok(Outcome::Connects(connection));
+            return Ok(MediationOutcome::Connects(connection));
         }
         connection.connect()?;
-        Ok(Outcome::Answered(NotifyReply::Done))
+        Ok(MediationOutcome::Answered(NotifyReply::Done))
     }
 
     /// Checks whether the command may connect to the socket file of an address. Returns an address
     /// that leads to the checked file, and a handle of that file. Landlock decides about addresses
     /// without a file.
-    fn unix_address(&self, address: Vec<u8>) -> Result<(Vec<u8>, Option<OwnedFd>), Stop> {
+    fn unix_address(&self, address: Vec<u8>) -> Result<(Vec<u8>, Option<OwnedFd>), MediationStop> {
         let Some((family, name)) = address.split_first_chunk::<2>() else {
-            return Err(Stop::Failed(Errno::INVAL));
+            return Err(MediationStop::Failed(Errno::INVAL));
         };
         if u16::from_ne_bytes(*family) != AddressFamily::UNIX.as_raw() || name.is_empty() {
-            return Err(Stop::Failed(Errno::INVAL));
+            return Err(MediationStop::Failed(Errno::INVAL));
         }
         if name[0] == 0 {
             return Ok((address, None));
@@ -100,10 +100,10 @@ impl Acting<'_> {
         let target = self.socket_file(Path::new(name))?;
         let path = real(&target)?;
         if FileType::from_raw_mode(fstat(&target)?.st_mode) != FileType::Socket {
-            return Err(Stop::Failed(Errno::CONNREFUSED));
+            return Err(MediationStop::Failed(Errno::CONNREFUSED));
         }
         if !self.can_connect(&path) {
-            return Err(Stop::Failed(Errno::ACCESS));
+            return Err(MediationStop::Failed(Errno::ACCESS));
         }
         let mut address = family.to_vec();
         address.extend(of_handle(&target).as_bytes_with_nul());
@@ -111,7 +111,7 @@ impl Acting<'_> {
     }
 
     /// Returns a handle of the file that a path leads to for the caller.
-    fn socket_file(&self, path: &Path) -> Result<OwnedFd, Stop> {
+    fn socket_file(&self, path: &Path) -> Result<OwnedFd, MediationStop> {
         // A path relative to an open directory: programs use it to shorten names that are too long
         // for an address.
         let below = ["/proc/self/fd/", "/dev/fd/"]
@@ -119,7 +119,7 @@ impl Acting<'_> {
             .find_map(|prefix| path.to_str()?.strip_prefix(prefix)?.split_once('/'));
         let (start, path) = match below {
             Some((number, rest)) => {
-                let number = number.parse().map_err(|_| Stop::Failed(Errno::NOENT))?;
+                let number = number.parse().map_err(|_| MediationStop::Failed(Errno::NOENT))?;
                 (self.caller.descriptor(number), Path::new(rest))
             }
             None if path.is_absolute() => (root(), path),
@@ -139,8 +139,8 @@ impl Acting<'_> {
 
 /// Returns the result for a caller that cannot be inspected: its argument is invalid, or access is
 /// denied.
-fn denied(error: Errno) -> Stop {
-    Stop::Failed(match error {
+fn denied(error: Errno) -> MediationStop {
+    MediationStop::Failed(match error {
         Errno::BADF => Errno::BADF,
         _ => Errno::ACCESS,
     })

@@ -11,18 +11,18 @@ use std::{
 
 use rustix::fs::{AtFlags, StatxFlags, statx};
 
-use super::act::Place;
+use super::act::NameLocation;
 
 /// The identity of a file. Differs from that of a later file with the same inode number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct MadeIdentity {
+pub(super) struct CreatedFileId {
     device: (u32, u32),
     number: u64,
     /// The birth time, if the file system stores it.
     born: Option<(i64, u32)>,
 }
 
-impl MadeIdentity {
+impl CreatedFileId {
     /// Returns the identity of a directory entry, without following symlinks, or of the file itself
     /// if the name is empty.
     pub(super) fn of(file: impl AsFd, name: &OsStr) -> Option<Self> {
@@ -42,25 +42,25 @@ impl MadeIdentity {
 
 /// The files that a command has created under guarded names.
 #[derive(Default)]
-pub(super) struct MadeFiles(RefCell<HashSet<MadeIdentity>>);
+pub(super) struct CreatedFiles(RefCell<HashSet<CreatedFileId>>);
 
-impl MadeFiles {
-    pub(super) fn record(&self, file: Option<MadeIdentity>) {
+impl CreatedFiles {
+    pub(super) fn record(&self, file: Option<CreatedFileId>) {
         self.0.borrow_mut().extend(file);
     }
 
-    pub(super) fn forget(&self, file: Option<MadeIdentity>) {
+    pub(super) fn forget(&self, file: Option<CreatedFileId>) {
         if let Some(file) = file {
             self.0.borrow_mut().remove(&file);
         }
     }
 
     /// Returns the identity of the file at this place, if the command has created it.
-    pub(super) fn known(&self, place: &Place) -> Option<MadeIdentity> {
+    pub(super) fn known(&self, place: &NameLocation) -> Option<CreatedFileId> {
         if self.0.borrow().is_empty() {
             return None;
         }
-        let found = MadeIdentity::of(&place.directory, &place.name)?;
+        let found = CreatedFileId::of(&place.directory, &place.name)?;
         self.0.borrow().contains(&found).then_some(found)
     }
 }
@@ -69,13 +69,13 @@ impl MadeFiles {
 /// alone are not enough: each protects the file that it was made over, and disappears with that
 /// file if a process outside replaces it.
 #[derive(Default)]
-pub(super) struct KeptPaths {
+pub(super) struct ImmutablePaths {
     paths: HashSet<PathBuf>,
     /// The directories above those paths, up to their writable directory.
     above: HashSet<PathBuf>,
 }
 
-impl KeptPaths {
+impl ImmutablePaths {
     pub(super) fn new(paths: &[PathBuf], roots: &[PathBuf]) -> Self {
         // Both the given paths and the real paths that they lead to.
         let real = paths.iter().filter_map(|path| fs::canonicalize(path).ok());
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_path_is_kept_with_what_is_below_and_above_it() {
-        let kept = KeptPaths::new(&["/w/a/b/c".into()], &["/w".into()]);
+        let kept = ImmutablePaths::new(&["/w/a/b/c".into()], &["/w".into()]);
         let cases = [
             ("/w/a/b/c", true, true),
             ("/w/a/b/c/d", true, true),
@@ -130,13 +130,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let directory = fs::File::open(dir.path()).unwrap();
         let path = dir.path().join("a");
-        let of = || MadeIdentity::of(&directory, OsStr::new("a"));
+        let of = || CreatedFileId::of(&directory, OsStr::new("a"));
         assert_eq!(of(), None);
         fs::write(&path, "").unwrap();
         let first = of();
         assert!(first.is_some());
         let open = fs::File::open(&path).unwrap();
-        assert_eq!(MadeIdentity::of(&open, OsStr::new("")), first);
+        assert_eq!(CreatedFileId::of(&open, OsStr::new("")), first);
         fs::write(dir.path().join("b"), "").unwrap();
         fs::rename(dir.path().join("b"), &path).unwrap();
         assert_ne!(of(), first);

@@ -31,14 +31,14 @@ use rustix::io::Errno;
 
 use self::{
     connect::Connection,
-    made::{KeptPaths, MadeFiles},
+    made::{ImmutablePaths, CreatedFiles},
     refused::RefusedWrites,
 };
 use crate::{
     GuardedNames, NameAction, NameUse, RefusedWrite, SandboxProfile,
     fork::{Forked, fork},
-    notify::{self, Call, NotifyReply},
-    protocol::Plan,
+    notify::{self, NotifiedCall, NotifyReply},
+    protocol::SandboxPlan,
 };
 
 /// What is refused looks like a read-only file, as guarded files that exist do.
@@ -49,29 +49,29 @@ pub(super) struct Mediator {
     listener: OwnedFd,
     names: GuardedNames,
     roots: Vec<PathBuf>,
-    kept: KeptPaths,
-    made: MadeFiles,
+    kept: ImmutablePaths,
+    made: CreatedFiles,
     refused: RefusedWrites,
     scratch: PathBuf,
     /// Calls that wait for our process to say whether they may.
-    parked: HashMap<u32, Parked>,
+    parked: HashMap<u32, ParkedCall>,
     next: u32,
     /// Calls that are asked about one at a time: moves of directories, and uses of names that are guarded by
     /// themselves. The answer depends on other files, which must not change until the call is carried out.
-    exclusive: VecDeque<Parked>,
+    exclusive: VecDeque<ParkedCall>,
     /// The one that is being asked about.
     asking: Option<u32>,
 }
 
 /// A call that waits, and what was said about the names it uses. What a name may be used for can change
 /// with what is there, so that it is asked about for each call.
-struct Parked {
-    call: Call,
+struct ParkedCall {
+    call: NotifiedCall,
     permits: HashMap<NameUse, bool>,
 }
 
 /// What becomes of a call.
-enum Outcome {
+enum MediationOutcome {
     Answered(NotifyReply),
     /// The caller gets this file.
     File {
@@ -90,12 +90,12 @@ enum Outcome {
 }
 
 impl Mediator {
-    pub(super) fn new(listener: OwnedFd, plan: &Plan) -> Self {
+    pub(super) fn new(listener: OwnedFd, plan: &SandboxPlan) -> Self {
         let (names, roots, kept) = match &plan.profile {
             SandboxProfile::Workspace(workspace) => (
                 workspace.guarded.clone().unwrap_or_default(),
                 workspace.writable.clone(),
-                KeptPaths::new(&workspace.protected, &workspace.writable),
+                ImmutablePaths::new(&workspace.protected, &workspace.writable),
             ),
             SandboxProfile::ReadOnly(_) | SandboxProfile::Full => Default::default(),
         };
@@ -104,7 +104,7 @@ impl Mediator {
             names,
             roots,
             kept,
-            made: MadeFiles::default(),
+            made: CreatedFiles::default(),
             refused: RefusedWrites::default(),
             scratch: plan.scratch.clone(),
             parked: HashMap::new(),
@@ -142,7 +142,7 @@ impl Mediator {
         match notify::receive(self.listener.as_fd()) {
             Ok(call) => {
                 let permits = HashMap::new();
-                Ok(self.carry_out(Parked { call, permits }, asks))
+                Ok(self.carry_out(ParkedCall { call, permits }, asks))
             }
             // It was interrupted, or the process that made it is gone.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
@@ -175,11 +175,11 @@ impl Mediator {
         question
     }
 
-    fn carry_out(&mut self, parked: Parked, asks: bool) -> Option<(u32, NameUse)> {
+    fn carry_out(&mut self, parked: ParkedCall, asks: bool) -> Option<(u32, NameUse)> {
         let call = parked.call;
         let answer = match act::carry_out(self, &call, &parked.permits) {
-            Outcome::Ask(_) if !asks => NotifyReply::Failed(REFUSED),
-            Outcome::Ask(used) => {
+            MediationOutcome::Ask(_) if !asks => NotifyReply::Failed(REFUSED),
+            MediationOutcome::Ask(used) => {
                 let exclusive = self.is_exclusive(&used);
                 // What others were asked about is done first.
                 if exclusive && !self.parked.is_empty() {
@@ -191,8 +191,8 @@ impl Mediator {
                 self.parked.insert(self.next, parked);
                 return Some((self.next, used));
             }
-            Outcome::Answered(answer) => answer,
-            Outcome::File {
+            MediationOutcome::Answered(answer) => answer,
+            MediationOutcome::File {
                 file,
                 close_on_exec,
             } => match notify::hand_over(self.listener.as_fd(), &call, file.as_fd(), close_on_exec)
@@ -203,13 +203,13 @@ impl Mediator {
                     NotifyReply::Failed(Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
                 }
             },
-            Outcome::Waits { handle, flags } => match self.wait_and_open(&call, &handle, flags) {
+            MediationOutcome::Waits { handle, flags } => match self.wait_and_open(&call, &handle, flags) {
                 Ok(()) => return None,
                 Err(error) => {
                     NotifyReply::Failed(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
                 }
             },
-            Outcome::Connects(connection) => match self.wait_and_connect(&call, &connection) {
+            MediationOutcome::Connects(connection) => match self.wait_and_connect(&call, &connection) {
                 Ok(()) => return None,
                 Err(error) => {
                     NotifyReply::Failed(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
@@ -224,7 +224,7 @@ impl Mediator {
     /// Opens a pipe with a name in a second process, for it waits until the other side does.
     fn wait_and_open(
         &self,
-        call: &Call,
+        call: &NotifiedCall,
         handle: &OwnedFd,
         flags: rustix::fs::OFlags,
     ) -> io::Result<()> {
@@ -244,7 +244,7 @@ impl Mediator {
     }
 
     /// Connects in a second process, for a blocking socket waits until the other side answers.
-    fn wait_and_connect(&self, call: &Call, connection: &Connection) -> io::Result<()> {
+    fn wait_and_connect(&self, call: &NotifiedCall, connection: &Connection) -> io::Result<()> {
         if let Forked::Parent(_) = fork()? {
             return Ok(());
         }

@@ -19,17 +19,17 @@ use rustix::{
 
 use super::{
     REFUSED,
-    act::{Acted, Acting, Place, Stop},
+    act::{MediationResult, CallMediation, NameLocation, MediationStop},
 };
 use crate::NameAction;
 
-impl Acting<'_> {
-    pub(super) fn remove(&self, directory: u64, address: u64, flags: AtFlags) -> Acted {
+impl CallMediation<'_> {
+    pub(super) fn remove(&self, directory: u64, address: u64, flags: AtFlags) -> MediationResult {
         let place = self.place(directory, address, true)?;
         let kind = kind(&place)?;
         if place.slash && !flags.contains(AtFlags::REMOVEDIR) {
             let is_directory = kind == FileType::Directory;
-            return Err(Stop::Failed(match is_directory {
+            return Err(MediationStop::Failed(match is_directory {
                 true => Errno::ISDIR,
                 false => Errno::NOTDIR,
             }));
@@ -43,7 +43,7 @@ impl Acting<'_> {
     }
 
     /// May what is there be removed, or be moved away with all that is in it?
-    fn ask_to_leave(&self, place: &Place, with_all: bool) -> Result<(), Stop> {
+    fn ask_to_leave(&self, place: &NameLocation, with_all: bool) -> Result<(), MediationStop> {
         if self.mediator.kept.holds(&place.path) {
             return Err(self.refuse_protected(&place.path));
         }
@@ -54,33 +54,33 @@ impl Acting<'_> {
         self.ask(&place.path, NameAction::Remove { made }, with_all)
     }
 
-    pub(super) fn rename(&self, from: (u64, u64), to: (u64, u64), flags: RenameFlags) -> Acted {
+    pub(super) fn rename(&self, from: (u64, u64), to: (u64, u64), flags: RenameFlags) -> MediationResult {
         let (start, path) = self.start(from.0, from.1)?;
         let source = self.walk(&start, &path, true)?;
         let (start, path) = self.start(to.0, to.1)?;
         let target = self.walk(&start, &path, true)?;
-        let inside = |place: &Place| self.mediator.below(&place.path).is_some();
+        let inside = |place: &NameLocation| self.mediator.below(&place.path).is_some();
         if !inside(&source) && !inside(&target) {
             if kind(&source).is_ok() {
                 self.mediator.note_refused(&source.path, false);
                 self.mediator.note_refused(&target.path, false);
             }
-            return Err(Stop::Continue);
+            return Err(MediationStop::Continue);
         }
         let directory = kind(&source)? == FileType::Directory;
         if (source.slash || target.slash) && !directory {
-            return Err(Stop::Failed(Errno::NOTDIR));
+            return Err(MediationStop::Failed(Errno::NOTDIR));
         }
         let replaced = kind(&target).ok();
         // A file of which it counts what it says may be replaced, if that is judged fine.
         let judged = !directory && self.mediator.names.judged.contains(&target.path);
         if flags.contains(RenameFlags::NOREPLACE) && replaced.is_some() {
-            return Err(Stop::Failed(Errno::EXIST));
+            return Err(MediationStop::Failed(Errno::EXIST));
         }
         // What is in a directory is asked about one by one: so it is, when it is copied.
         let either = directory || replaced == Some(FileType::Directory);
         if either && inside(&source) != inside(&target) {
-            return Err(Stop::Failed(Errno::XDEV));
+            return Err(MediationStop::Failed(Errno::XDEV));
         }
         if flags.contains(RenameFlags::EXCHANGE) {
             // Each comes to the name of the other. No program needs that of guarded names.
@@ -90,7 +90,7 @@ impl Acting<'_> {
                 || kept.holds(&source.path)
                 || kept.holds(&target.path)
             {
-                return Err(Stop::Failed(REFUSED));
+                return Err(MediationStop::Failed(REFUSED));
             }
         } else {
             self.ask_to_leave(&source, directory)?;
@@ -132,7 +132,7 @@ impl Acting<'_> {
     }
 }
 
-fn kind(place: &Place) -> rustix::io::Result<FileType> {
+fn kind(place: &NameLocation) -> rustix::io::Result<FileType> {
     let found = statat(&place.directory, &*place.name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(found.st_mode))
 }
@@ -141,7 +141,7 @@ fn kind(place: &Place) -> rustix::io::Result<FileType> {
 const MOST_CONTENTS: u64 = 64 << 10;
 
 /// What a file holds, if that is not too much.
-pub(super) fn contents(place: &Place) -> Option<Vec<u8>> {
+pub(super) fn contents(place: &NameLocation) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(&place.directory, &*place.name, flags, Mode::empty()).ok()?;
     if FileType::from_raw_mode(fstat(&file).ok()?.st_mode) != FileType::RegularFile {
@@ -155,7 +155,7 @@ pub(super) fn contents(place: &Place) -> Option<Vec<u8>> {
 
 /// Installs a file with these contents as the target, and removes the source. A process may have the source open
 /// for writing, so the file itself is not moved.
-fn replace(source: &Place, target: &Place, contents: &[u8]) -> rustix::io::Result<()> {
+fn replace(source: &NameLocation, target: &NameLocation, contents: &[u8]) -> rustix::io::Result<()> {
     let found = statat(&source.directory, &*source.name, AtFlags::SYMLINK_NOFOLLOW)?;
     let mode = Mode::from_raw_mode(found.st_mode & 0o777);
     install(target, mode, contents)?;
@@ -163,7 +163,7 @@ fn replace(source: &Place, target: &Place, contents: &[u8]) -> rustix::io::Resul
 }
 
 /// Installs a new file with these contents as the target.
-pub(super) fn install(target: &Place, mode: Mode, contents: &[u8]) -> rustix::io::Result<()> {
+pub(super) fn install(target: &NameLocation, mode: Mode, contents: &[u8]) -> rustix::io::Result<()> {
     let mut name = target.name.clone();
     name.push(format!(".{}", random()?));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_sandbox::{Line, Mechanism, Sandbox, ScratchLease, Setup};
+use haft_sandbox::{ShellCommand, Mechanism, Sandbox, ScratchLease, SandboxSetup};
 
 use super::{
     driver::{Driver, profiles},
@@ -18,13 +18,13 @@ use crate::outside::{is_there, until};
 pub(super) async fn hold_scratch(dir: &Path, best: Mechanism) {
     let parent = fs::canonicalize(dir.join("tmp")).unwrap();
     let folder = ScratchLease::create(&parent).unwrap();
-    let sandbox = Sandbox::new(Setup {
+    let sandbox = Sandbox::new(SandboxSetup {
         scratch: folder.path().to_path_buf(),
         ..setup(dir, best)
     });
     let mut running = Vec::new();
     for profile in profiles(dir) {
-        let line = Line {
+        let line = ShellCommand {
             text: "mktemp -p \"${TMPDIR:-$PLACE}\"; echo ready; exec sleep 1000".to_owned(),
             cwd: dir.to_owned(),
             sourced: None,

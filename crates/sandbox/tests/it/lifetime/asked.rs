@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use haft_sandbox::{ExitKind, Mechanism, Running, SandboxProfile};
+use haft_sandbox::{ExitKind, Mechanism, CommandHandle, SandboxProfile};
 use tokio::{io::AsyncReadExt, time::timeout};
 
 use super::{everywhere, gone, line, nasty, place, read_until};
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Starts a script whose processes all carry the mark, and waits until it is under way.
-async fn start(place: &Place, profile: &SandboxProfile, mark: &str, script: &str) -> Running {
+async fn start(place: &Place, profile: &SandboxProfile, mark: &str, script: &str) -> CommandHandle {
     fs::write(place.project().join(mark), script).unwrap();
     let text = format!("MARK={mark} bash ./{mark}");
     let started = place.sandbox.start(profile, line(place, &text)).await;

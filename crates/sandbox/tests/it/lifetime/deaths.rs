@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_sandbox::{ExitKind, Mechanism, Running, SandboxProfile};
+use haft_sandbox::{ExitKind, Mechanism, CommandHandle, SandboxProfile};
 use tokio::{task::JoinSet, time::timeout};
 
 use super::{
@@ -16,7 +16,7 @@ use crate::{
 const STRAYS: &str = "setsid sleep 1000 & (sleep 1000 >/dev/null &); trap '' TERM; echo ready; \
                       while :; do sleep 1; done";
 
-async fn start(place: &Place, profile: &SandboxProfile) -> Running {
+async fn start(place: &Place, profile: &SandboxProfile) -> CommandHandle {
     let started = place.sandbox.start(profile, line(place, STRAYS)).await;
     let mut running = started.unwrap();
     read_until(&mut running, "ready\n").await;
@@ -37,7 +37,7 @@ fn parent(child: u32) -> Seen {
 }
 
 /// The chain from a command's shell up to the child of ours: shell, guard, keeper, …, waiter.
-fn chain(running: &Running) -> Vec<Seen> {
+fn chain(running: &CommandHandle) -> Vec<Seen> {
     let shell = running.processes();
     let all = all();
     // The shell is the one whose parent is none of the command's.

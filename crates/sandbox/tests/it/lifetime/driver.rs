@@ -9,7 +9,7 @@ use std::{
 };
 
 use haft_sandbox::{
-    ClosedDirectories, GuardedNames, Line, Mechanism, Network, SandboxProfile, Workspace,
+    ClosedDirectories, GuardedNames, ShellCommand, Mechanism, SandboxNetwork, SandboxProfile, WorkspaceProfile,
 };
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use tempfile::TempDir;
@@ -209,7 +209,7 @@ async fn commands(dir: &Path, best: Mechanism) {
     let mut running = Vec::new();
     for profile in profiles(dir) {
         for (_, script) in nasty::RUN_ON.iter().chain(nasty::LEAVE) {
-            let line = Line {
+            let line = ShellCommand {
                 text: (*script).to_owned(),
                 cwd: dir.to_owned(),
                 sourced: None,
@@ -229,7 +229,7 @@ async fn short(dir: &Path, best: Mechanism) {
     loop {
         let sandbox = sandbox(dir, best);
         for profile in profiles(dir) {
-            let line = Line {
+            let line = ShellCommand {
                 text: "setsid sleep 1000 & (sleep 1000 >/dev/null &); \
                        mktemp -p \"${TMPDIR:-$PLACE}\"; echo ready"
                     .to_owned(),
@@ -249,13 +249,13 @@ async fn short(dir: &Path, best: Mechanism) {
 
 pub(crate) fn profiles(dir: &Path) -> [SandboxProfile; 3] {
     let project = fs::canonicalize(dir).unwrap().join("project");
-    let workspace = SandboxProfile::Workspace(Workspace {
+    let workspace = SandboxProfile::Workspace(WorkspaceProfile {
         writable: vec![project],
         protected: Vec::new(),
         hidden: Vec::new(),
         guarded: Some(GuardedNames::default()),
         closed: ClosedDirectories::default(),
-        network: Network::None,
+        network: SandboxNetwork::None,
     });
     [Place::readonly(), workspace, SandboxProfile::Full]
 }

@@ -12,7 +12,7 @@ mod scarce;
 use std::{ffi::OsString, fs, os::unix::fs::symlink, path::Path, sync::Arc, time::Duration};
 
 use haft_sandbox::{
-    Line, Mechanism, ResourceLimits, Running, Sandbox, SandboxProfile, Setup, SilenceLimits,
+    ShellCommand, Mechanism, ResourceLimits, CommandHandle, Sandbox, SandboxProfile, SandboxSetup, SilenceLimits,
 };
 use tokio::{io::AsyncReadExt, time::timeout};
 
@@ -45,7 +45,7 @@ pub(crate) fn sandbox(dir: &Path, best: Mechanism) -> Sandbox {
     Sandbox::new(setup(dir, best))
 }
 
-pub(crate) fn setup(dir: &Path, best: Mechanism) -> Setup {
+pub(crate) fn setup(dir: &Path, best: Mechanism) -> SandboxSetup {
     fs::create_dir_all(dir.join("project")).unwrap();
     let program = dir.join("keeper");
     if !program.exists() {
@@ -56,7 +56,7 @@ pub(crate) fn setup(dir: &Path, best: Mechanism) -> Setup {
         .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)))
         .collect();
     env.push(("PLACE".into(), dir.into()));
-    Setup {
+    SandboxSetup {
         program,
         shell: "/bin/bash".into(),
         environment: Arc::new(move |_| env.clone()),
@@ -68,8 +68,8 @@ pub(crate) fn setup(dir: &Path, best: Mechanism) -> Setup {
     }
 }
 
-pub(crate) fn line(place: &Place, text: &str) -> Line {
-    Line {
+pub(crate) fn line(place: &Place, text: &str) -> ShellCommand {
+    ShellCommand {
         text: text.to_owned(),
         cwd: place.project(),
         sourced: None,
@@ -109,7 +109,7 @@ pub(crate) async fn everywhere_with(limits: SilenceLimits) -> Vec<(Place, Sandbo
 }
 
 /// Reads what a command writes, until it wrote this.
-pub(crate) async fn read_until(running: &mut Running, text: &str) {
+pub(crate) async fn read_until(running: &mut CommandHandle, text: &str) {
     let mut heard = String::new();
     let mut buffer = [0; 4096];
     while !heard.contains(text) {
@@ -120,6 +120,6 @@ pub(crate) async fn read_until(running: &mut Running, text: &str) {
     }
 }
 
-pub(crate) async fn gone(running: &mut Running) {
+pub(crate) async fn gone(running: &mut CommandHandle) {
     timeout(LONG, running.gone()).await.expect("it is not gone");
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
-use haft_sandbox::{ExitKind, Line, Mechanism, SandboxError};
+use haft_sandbox::{ExitKind, ShellCommand, Mechanism, SandboxError};
 use tokio::time::timeout;
 
 use super::{
@@ -30,7 +30,7 @@ pub(super) async fn hidden(dir: &Path, best: Mechanism) {
     let program = dir.join("unreadable");
     fs::copy("/bin/sleep", &program).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o111)).unwrap();
-    let line = || Line {
+    let line = || ShellCommand {
         text: "./unreadable 1000 & setsid ./unreadable 1000 & (setsid ./unreadable 1000 &) ; \
                sleep 0.2; ls -d /proc/$!; echo ready; wait"
             .to_owned(),
@@ -56,7 +56,7 @@ pub(super) async fn hidden(dir: &Path, best: Mechanism) {
 pub(super) async fn heedless(dir: &Path, best: Mechanism) {
     let sandbox = sandbox(dir, best);
     for profile in profiles(dir) {
-        let line = Line {
+        let line = ShellCommand {
             text: "sleep 0.01 & wait $!; (exit 3); exit $(($? + 4))".to_owned(),
             cwd: dir.to_owned(),
             sourced: None,
@@ -73,7 +73,7 @@ pub(super) async fn heedless(dir: &Path, best: Mechanism) {
 /// The driver's part: more commands than there may be processes.
 pub(super) async fn crowded(dir: &Path, best: Mechanism) {
     let sandbox = sandbox(dir, best);
-    let line = |text: &str| Line {
+    let line = |text: &str| ShellCommand {
         text: text.to_owned(),
         cwd: dir.to_owned(),
         sourced: None,

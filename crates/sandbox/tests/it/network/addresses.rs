@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_sandbox::network::{ByRules, ProxyLimits};
+use haft_sandbox::network::{RuleGate, ProxyLimits};
 
 use super::rig::{Canned, Rig, rules};
 
@@ -163,7 +163,7 @@ async fn a_refused_name_is_not_resolved() {
 async fn a_denied_address_is_denied_by_any_name() {
     let mut server = Canned::new(OK).await;
     let port = server.port;
-    let gate = ByRules(rules(
+    let gate = RuleGate(rules(
         &["*", "127.0.0.1", "8.8.8.8"],
         &["127.0.0.1", "8.8.8.8"],
     ));

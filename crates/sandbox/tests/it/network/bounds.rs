@@ -10,7 +10,7 @@ use std::{
 };
 
 use haft_sandbox::network::{
-    ByRules, Gate, GateFuture, GateRequest, GateVerdict, HostRules, ProxyLimits,
+    RuleGate, NetworkGate, GateFuture, GateRequest, GateVerdict, HostRules, ProxyLimits,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -27,7 +27,7 @@ async fn a_client_that_does_not_say_what_it_wants_is_sent_away() {
         handshake: Duration::from_secs(1),
         ..ProxyLimits::default()
     };
-    let rig = Rig::with(Arc::new(ByRules::default()), &[], limits);
+    let rig = Rig::with(Arc::new(RuleGate::default()), &[], limits);
     let (nothing, http, greeting, socks) = tokio::join!(
         rig.send(b""),
         rig.send(b"GET http://a.com/"),
@@ -49,7 +49,7 @@ async fn a_head_may_not_be_too_long() {
         head: 1000,
         ..ProxyLimits::default()
     };
-    let rig = Rig::with(Arc::new(ByRules::default()), &[], limits);
+    let rig = Rig::with(Arc::new(RuleGate::default()), &[], limits);
     let path = "a".repeat(100_000);
     let answer = rig
         .send(format!("GET http://a.com/{path} HTTP/1.1\r\n\r\n"))
@@ -95,7 +95,7 @@ impl Drop for Waiting {
     }
 }
 
-impl Gate for Silent {
+impl NetworkGate for Silent {
     fn judge(&self, _: GateRequest) -> GateFuture<'_, GateVerdict> {
         let now = self.waiting.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
@@ -119,7 +119,7 @@ async fn more_connections_than_allowed_wait_their_turn() {
         connections: 2,
         ..ProxyLimits::default()
     };
-    let rig = Rig::with(Arc::new(ByRules(rules(&[&rule], &[]))), &[], limits);
+    let rig = Rig::with(Arc::new(RuleGate(rules(&[&rule], &[]))), &[], limits);
     let connect = format!("CONNECT {rule} HTTP/1.1\r\n\r\n");
     let mut clients = Vec::new();
     for _ in 0..2 {
@@ -143,7 +143,7 @@ async fn everything_ends_with_the_proxy() {
     let server = Server::new().await;
     let rule = format!("127.0.0.1:{}", server.port);
     let rig = Rig::with(
-        Arc::new(ByRules(rules(&[&rule], &[]))),
+        Arc::new(RuleGate(rules(&[&rule], &[]))),
         &[],
         ProxyLimits::default(),
     );
@@ -205,7 +205,7 @@ async fn a_pending_question_ends_with_its_client() {
 /// Judges nothing: the proxy must not take that for a yes.
 struct Broken;
 
-impl Gate for Broken {
+impl NetworkGate for Broken {
     fn judge(&self, _: GateRequest) -> GateFuture<'_, GateVerdict> {
         Box::pin(async { std::panic::resume_unwind(Box::new("broken")) })
     }
@@ -225,7 +225,7 @@ async fn the_log_keeps_the_latest() {
         log: 3,
         ..ProxyLimits::default()
     };
-    let rig = Rig::with(Arc::new(ByRules(HostRules::default())), &[], limits);
+    let rig = Rig::with(Arc::new(RuleGate(HostRules::default())), &[], limits);
     for port in 1..=5 {
         rig.send(format!("CONNECT evil.com:{port} HTTP/1.1\r\n\r\n"))
             .await;
@@ -248,7 +248,7 @@ async fn a_half_open_connection_does_not_stay_for_ever() {
         silence: Duration::from_millis(50),
         ..ProxyLimits::default()
     };
-    let rig = Rig::with(Arc::new(ByRules(rules(&[&rule], &[]))), &[], limits);
+    let rig = Rig::with(Arc::new(RuleGate(rules(&[&rule], &[]))), &[], limits);
     for request in [
         format!("CONNECT {rule} HTTP/1.1\r\n\r\n"),
         format!("GET http://{rule}/ HTTP/1.1\r\n\r\n"),

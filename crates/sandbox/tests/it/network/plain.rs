@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use haft_sandbox::network::{
-    AllowedAddresses, Gate, GateFuture, GateRequest, GateVerdict, ProxyLimits,
+    AllowedAddresses, NetworkGate, GateFuture, GateRequest, GateVerdict, ProxyLimits,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -13,7 +13,7 @@ use super::rig::{Canned, Rig, Server, expect, read_all};
 #[derive(Default)]
 struct Open(Mutex<Vec<GateRequest>>);
 
-impl Gate for Open {
+impl NetworkGate for Open {
     fn judge(&self, request: GateRequest) -> GateFuture<'_, GateVerdict> {
         self.0.lock().unwrap().push(request);
         let verdict = GateVerdict::Allow {

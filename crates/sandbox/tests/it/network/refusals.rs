@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_sandbox::network::{ByRules, ProxyLimits};
+use haft_sandbox::network::{RuleGate, ProxyLimits};
 
 use super::rig::{Closed, Rig, rules};
 
@@ -20,7 +20,7 @@ async fn a_refusal_says_who_why_and_what_would_allow_it() {
         format!("127.0.0.1:{closed}"),
     ];
     let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
-    let gate = ByRules(rules(&allowed, &["*.bad.com", "8.8.8.8"]));
+    let gate = RuleGate(rules(&allowed, &["*.bad.com", "8.8.8.8"]));
     let names: &[(&str, &[&[&str]])] = &[
         ("inside.com", &[&["10.1.2.3"]]),
         ("v6.com", &[&["fd00::1"]]),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use haft_sandbox::network::{
-    ByRules, Gate, GateFuture, HostPattern, HostRules, Proxy, ProxyLimits, ProxyOptions, Resolve,
+    RuleGate, NetworkGate, GateFuture, HostPattern, HostRules, Proxy, ProxyLimits, ProxyOptions, Resolve,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -80,12 +80,12 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) fn new(allowed: &[&str], names: &[(&str, &[&[&str]])]) -> Self {
-        let gate = Arc::new(ByRules(rules(allowed, &[])));
+        let gate = Arc::new(RuleGate(rules(allowed, &[])));
         Self::with(gate, names, ProxyLimits::default())
     }
 
     pub(super) fn with(
-        gate: Arc<dyn Gate>,
+        gate: Arc<dyn NetworkGate>,
         names: &[(&str, &[&[&str]])],
         limits: ProxyLimits,
     ) -> Self {

@@ -1,6 +1,6 @@
 //! What must hold of patterns and lists, whatever they name.
 
-use haft_sandbox::network::{Host, HostPattern, HostRules, Judged};
+use haft_sandbox::network::{Host, HostPattern, HostRules, HostRuleVerdict};
 use proptest::prelude::*;
 
 use super::rig::rules;
@@ -49,9 +49,9 @@ proptest! {
         let denied = rules.denied.iter().any(|pattern| pattern.matches(&host, port));
         let allowed = rules.allowed.iter().any(|pattern| pattern.matches(&host, port));
         let expected = match rules.judge(&host, port) {
-            Judged::Denied(pattern) => pattern.matches(&host, port) && denied,
-            Judged::Allowed(pattern) => pattern.matches(&host, port) && allowed && !denied,
-            Judged::Unknown => !allowed && !denied,
+            HostRuleVerdict::Denied(pattern) => pattern.matches(&host, port) && denied,
+            HostRuleVerdict::Allowed(pattern) => pattern.matches(&host, port) && allowed && !denied,
+            HostRuleVerdict::Unknown => !allowed && !denied,
         };
         prop_assert!(expected);
     }
@@ -61,10 +61,10 @@ proptest! {
         rules in lists(), more in pattern(), host in host(), port in port(),
     ) {
         let host = parsed(&host);
-        let before = matches!(rules.judge(&host, port), Judged::Allowed(_));
+        let before = matches!(rules.judge(&host, port), HostRuleVerdict::Allowed(_));
         let mut stricter = rules.clone();
         stricter.denied.push(more);
-        let after = matches!(stricter.judge(&host, port), Judged::Allowed(_));
+        let after = matches!(stricter.judge(&host, port), HostRuleVerdict::Allowed(_));
         prop_assert!(before || !after);
     }
 
@@ -123,9 +123,9 @@ fn the_rule_that_decides_is_named() {
     ];
     for (host, port, expected) in cases {
         let told = match rules.judge(&parsed(host), port) {
-            Judged::Allowed(pattern) => format!("allowed by {pattern}"),
-            Judged::Denied(pattern) => format!("denied by {pattern}"),
-            Judged::Unknown => "unknown".to_owned(),
+            HostRuleVerdict::Allowed(pattern) => format!("allowed by {pattern}"),
+            HostRuleVerdict::Denied(pattern) => format!("denied by {pattern}"),
+            HostRuleVerdict::Unknown => "unknown".to_owned(),
         };
         assert_eq!(told, expected, "{host}:{port}");
     }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use haft_sandbox::{
-    CommandNetwork, NetworkId, PROXY_PORT, Running,
-    network::{AllowedAddresses, Gate, GateFuture, GateRequest, GateVerdict, Proxy},
+    CommandNetwork, NetworkId, PROXY_PORT, CommandHandle,
+    network::{AllowedAddresses, NetworkGate, GateFuture, GateRequest, GateVerdict, Proxy},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -47,7 +47,7 @@ while True: server.accept()[0].sendall(b\"{word}\")'"
 }
 
 /// A command that listens, and where.
-async fn serving(stand: &Stand<'_>, port: u16, word: &str) -> (Running, u16) {
+async fn serving(stand: &Stand<'_>, port: u16, word: &str) -> (CommandHandle, u16) {
     let mut running = stand.start(&server(port, word)).await;
     let mut said = String::new();
     while !said.ends_with('\n') {
@@ -60,7 +60,7 @@ async fn serving(stand: &Stand<'_>, port: u16, word: &str) -> (Running, u16) {
 }
 
 /// It would go on for good.
-async fn stop(mut running: Running) {
+async fn stop(mut running: CommandHandle) {
     running.kill(Duration::ZERO);
     finish(running).await;
 }
@@ -200,7 +200,7 @@ fn signal(signal: &str, pid: u32) {
 /// Sends everyone to these addresses of a command's network.
 struct Into(Option<CommandNetwork>, Vec<IpAddr>, AllowedAddresses);
 
-impl Gate for Into {
+impl NetworkGate for Into {
     fn judge(&self, _: GateRequest) -> GateFuture<'_, GateVerdict> {
         let Self(network, addresses, reach) = self;
         let verdict = GateVerdict::AllowAt {

@@ -3,8 +3,8 @@
 use std::fs;
 
 use haft_sandbox::{
-    CommandEnd, ExceededLimit, ExitKind, Line, Mechanism, ResourceLimits, Running, Sandbox,
-    SandboxProfile, Setup,
+    CommandEnd, ExceededLimit, ExitKind, ShellCommand, Mechanism, ResourceLimits, CommandHandle, Sandbox,
+    SandboxProfile, SandboxSetup,
 };
 use tokio::time::timeout;
 
@@ -62,7 +62,7 @@ async fn everywhere(limits: ResourceLimits) -> Vec<LimitedPlace> {
             .prefix("limits-")
             .tempdir()
             .unwrap();
-        let sandbox = Sandbox::new(Setup {
+        let sandbox = Sandbox::new(SandboxSetup {
             program: user::keeper(),
             resources: limits,
             ..setup(dir.path(), mechanism)
@@ -88,8 +88,8 @@ async fn everywhere(limits: ResourceLimits) -> Vec<LimitedPlace> {
     found
 }
 
-async fn start(place: &Place, profile: &SandboxProfile, text: &str) -> Running {
-    let line = Line {
+async fn start(place: &Place, profile: &SandboxProfile, text: &str) -> CommandHandle {
+    let line = ShellCommand {
         text: text.to_owned(),
         cwd: place.project(),
         sourced: None,

@@ -9,8 +9,8 @@ use std::{
 };
 
 use haft_sandbox::{
-    ClosedDirectories, CommandOutput, GuardedNames, Line, Mechanism, Network, Reading,
-    ResourceLimits, Running, Sandbox, SandboxProfile, Setup, Workspace,
+    ClosedDirectories, CommandOutput, GuardedNames, ShellCommand, Mechanism, SandboxNetwork, ReadOnlyProfile,
+    ResourceLimits, CommandHandle, Sandbox, SandboxProfile, SandboxSetup, WorkspaceProfile,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -100,7 +100,7 @@ impl<'a> Stand<'a> {
         let env: Vec<_> = [("PATH", PATH.as_ref()), ("HOME", base.as_os_str())]
             .map(|(name, value)| (name.into(), value.to_owned()))
             .into();
-        let sandbox = Sandbox::new(Setup {
+        let sandbox = Sandbox::new(SandboxSetup {
             program: user::keeper(),
             shell: "/bin/bash".into(),
             environment: Arc::new(move |_| env.clone()),
@@ -125,17 +125,17 @@ impl<'a> Stand<'a> {
             guarded.home.names = ["bin".to_owned()].into();
         }
         let network = match case.view {
-            View::Proxy => Network::Proxy,
-            View::Nobody => Network::None,
-            View::Open | View::ReadOnly | View::Full => Network::Open,
+            View::Proxy => SandboxNetwork::Proxy,
+            View::Nobody => SandboxNetwork::None,
+            View::Open | View::ReadOnly | View::Full => SandboxNetwork::Open,
         };
         let profile = match case.view {
             View::Full => SandboxProfile::Full,
-            View::ReadOnly => SandboxProfile::ReadOnly(Reading {
+            View::ReadOnly => SandboxProfile::ReadOnly(ReadOnlyProfile {
                 hidden,
-                ..Reading::default()
+                ..ReadOnlyProfile::default()
             }),
-            View::Open | View::Proxy | View::Nobody => SandboxProfile::Workspace(Workspace {
+            View::Open | View::Proxy | View::Nobody => SandboxProfile::Workspace(WorkspaceProfile {
                 writable: vec![ground.project()],
                 protected,
                 hidden,
@@ -249,8 +249,8 @@ impl<'a> Stand<'a> {
         finish(self.start(text).await).await
     }
 
-    pub(super) async fn start(&self, text: &str) -> Running {
-        let line = Line {
+    pub(super) async fn start(&self, text: &str) -> CommandHandle {
+        let line = ShellCommand {
             text: text.to_owned(),
             cwd: self.ground.project(),
             sourced: None,
@@ -322,7 +322,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Waits for a command's own process, and ends what it left behind. What did it all say?
-pub(super) async fn finish(mut running: Running) -> String {
+pub(super) async fn finish(mut running: CommandHandle) -> String {
     let mut output = CommandOutput::take(&mut running.output);
     // It may say more than the pipe holds, and what it leaves behind may hold the pipe.
     let reading = tokio::spawn(async move {

@@ -5,7 +5,7 @@
 //! list of files.
 
 use super::lexer::{AwkToken, Token, tokens};
-use crate::commands::program::{Act, ScriptProgram};
+use crate::commands::program::{ScriptAct, ScriptProgram};
 
 /// Returns whether gawk opens a network connection for this file name. This applies to input files
 /// as well.
@@ -14,8 +14,8 @@ pub(super) fn is_socket(path: &str) -> bool {
 }
 
 /// Returns the contact for `/inet/tcp/0/HOST/PORT`.
-pub(super) fn contact(path: &str) -> Act {
-    Act::Contact(path.split('/').nth(4).map(str::to_owned))
+pub(super) fn contact(path: &str) -> ScriptAct {
+    ScriptAct::Contact(path.split('/').nth(4).map(str::to_owned))
 }
 
 /// Parses a program.
@@ -29,7 +29,7 @@ pub(super) fn read(program: &str) -> ScriptProgram {
             };
         }
     };
-    let mut code = Code {
+    let mut code = AwkAnalyzer {
         tokens: &tokens,
         found: ScriptProgram::default(),
     };
@@ -37,12 +37,12 @@ pub(super) fn read(program: &str) -> ScriptProgram {
     code.found
 }
 
-struct Code<'a> {
+struct AwkAnalyzer<'a> {
     tokens: &'a [Token<'a>],
     found: ScriptProgram,
 }
 
-impl<'a> Code<'a> {
+impl<'a> AwkAnalyzer<'a> {
     fn kind(&self, at: usize) -> Option<AwkToken<'a>> {
         self.tokens.get(at).map(|token| token.kind)
     }
@@ -79,7 +79,7 @@ impl<'a> Code<'a> {
                         }
                         _ => None,
                     };
-                    self.found.acts.push(Act::Run(line));
+                    self.found.acts.push(ScriptAct::Run(line));
                 }
                 AwkToken::Word("getline") => self.getline(at),
                 AwkToken::Word("ARGV") if !self.compares(at) => {
@@ -128,7 +128,7 @@ impl<'a> Code<'a> {
         match path.as_deref() {
             Some("/dev/stdout" | "/dev/stderr" | "/dev/null") => {}
             Some(path) if is_socket(path) => self.found.acts.push(contact(path)),
-            _ => self.found.acts.push(Act::Write(path)),
+            _ => self.found.acts.push(ScriptAct::Write(path)),
         }
     }
 
@@ -147,7 +147,7 @@ impl<'a> Code<'a> {
         };
         self.found.acts.push(match line.as_deref() {
             Some(path) if is_socket(path) => contact(path),
-            _ => Act::Run(line),
+            _ => ScriptAct::Run(line),
         });
     }
 
@@ -168,7 +168,7 @@ impl<'a> Code<'a> {
                 match path.as_deref() {
                     Some("-" | "/dev/stdin") => {}
                     Some(path) if is_socket(path) => self.found.acts.push(contact(path)),
-                    _ => self.found.acts.push(Act::Read(path)),
+                    _ => self.found.acts.push(ScriptAct::Read(path)),
                 }
                 return;
             }

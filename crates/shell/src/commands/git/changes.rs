@@ -5,14 +5,14 @@ use crate::{
     commands::{
         options::{ParsedArguments, content},
         shells::opaque,
-        spec::{Operands, Spec, runs},
+        spec::{Operands, CommandSpec, runs},
     },
-    effect::{CommandFinding, EffectVerdict, Start},
+    effect::{CommandFinding, EffectVerdict, StartedProgram},
 };
 
-pub(super) const SUBCOMMANDS: &[Spec] = &[
+pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
     // With --intent-to-add, even a dry run writes the empty object.
-    Spec::prints(
+    CommandSpec::prints(
         "add stage",
         "-nvfuA --dry-run --verbose --force --update --all --no-all \
          --ignore-removal --ignore-errors --ignore-missing --sparse",
@@ -20,7 +20,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     .strict()
     .judged(add),
     // A dry run of this subcommand also writes objects.
-    Spec::changes(
+    CommandSpec::changes(
         "commit",
         "-apzqvseinou -m: -C: -c: -F< -t< -S? --message= --reuse-message= --reedit-message= --fixup= \
          --squash= --author= --date= --cleanup= --trailer= --file< --template< --gpg-sign=? \
@@ -31,22 +31,22 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         "it records a commit",
     )
     .judged(commit),
-    Spec::prints(
+    CommandSpec::prints(
         "rm",
         "-nqfr --dry-run --quiet --cached --force --ignore-unmatch --sparse",
     )
     .strict()
     .judged(rm),
-    Spec::prints("mv", "-vnfk --dry-run --verbose --force --sparse")
+    CommandSpec::prints("mv", "-vnfk --dry-run --verbose --force --sparse")
         .strict()
         .judged(mv),
-    Spec::prints(
+    CommandSpec::prints(
         "clean",
         "-qnfdxX -e: --quiet --dry-run --force --exclude=",
     )
     .strict()
     .judged(clean),
-    Spec::prints(
+    CommandSpec::prints(
         "checkout",
         "-b: -B: -lqmdtf -23 --guess --no-guess --overlay --no-overlay --quiet --recurse-submodules=? \
          --progress --no-progress --merge --conflict= --detach --track=? --no-track --force --orphan= \
@@ -54,13 +54,13 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
          --patch",
     )
     .judged(checkout),
-    Spec::prints(
+    CommandSpec::prints(
         "restore",
         "-s: -SWqmp -23 --source= --staged --worktree --ignore-unmerged --overlay --no-overlay --quiet \
          --recurse-submodules=? --progress --merge --conflict= --ours --theirs --patch",
     )
     .judged(restore),
-    Spec::prints(
+    CommandSpec::prints(
         "apply",
         "-p: -C: -zRvqN3 --exclude= --include= --no-add --stat --numstat --summary --check --index \
          --cached --3way --whitespace= --ignore-space-change --ignore-whitespace --reverse \
@@ -69,68 +69,68 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     )
     .strict()
     .judged(apply),
-    Spec::changes(
+    CommandSpec::changes(
         "am mailinfo mailsplit",
         "",
         "it applies patches",
     ),
-    Spec::changes("init", "-q -b: --quiet --bare --template= --separate-git-dir> --object-format= \
+    CommandSpec::changes("init", "-q -b: --quiet --bare --template= --separate-git-dir> --object-format= \
          --ref-format= --initial-branch= --shared=?", "it makes a repository")
         .operands(Operands::Written),
-    Spec::changes(
+    CommandSpec::changes(
         "worktree/add",
         "-fdq -b: -B: --force --detach --checkout --no-checkout --lock --reason= --orphan --quiet \
          --track --guess-remote --relative-paths",
         "it makes a worktree",
     )
     .judged(worktree_add),
-    Spec::changes("worktree/remove", "-f --force", "it removes a worktree")
+    CommandSpec::changes("worktree/remove", "-f --force", "it removes a worktree")
         .operands(Operands::Removed),
-    Spec::changes("worktree", "", "it changes worktrees"),
-    Spec::changes("bundle/create", "-q --quiet --progress --version=", "it writes a bundle")
+    CommandSpec::changes("worktree", "", "it changes worktrees"),
+    CommandSpec::changes("bundle/create", "-q --quiet --progress --version=", "it writes a bundle")
         .judged(bundle),
-    Spec::changes("bundle", "", "it writes into the repository"),
-    Spec::changes("switch", "", "it switches branches"),
-    Spec::changes("reset", "", "it moves the branch and may discard changes"),
-    Spec::changes("merge", "", "it merges into the branch"),
-    Spec::changes("rebase", "", "it rewrites commits").refusing(&[
+    CommandSpec::changes("bundle", "", "it writes into the repository"),
+    CommandSpec::changes("switch", "", "it switches branches"),
+    CommandSpec::changes("reset", "", "it moves the branch and may discard changes"),
+    CommandSpec::changes("merge", "", "it merges into the branch"),
+    CommandSpec::changes("rebase", "", "it rewrites commits").refusing(&[
         runs("-x: --exec=", "runs a command after each commit"),
     ]).judged(rebase),
-    Spec::changes("cherry-pick revert", "", "it makes commits"),
-    Spec::changes("stash", "", "it changes the stash or the working tree"),
-    Spec::changes("reflog/expire reflog/delete reflog/drop", "", "it deletes entries of the log"),
-    Spec::changes("reflog/write", "", "it adds an entry to the log").operands(Operands::Text),
-    Spec::changes("bisect/run", "", "it runs a command for each step").judged(bisect_run),
-    Spec::unsure("bisect/view bisect/visualize", "it may open a viewer"),
-    Spec::changes("bisect", "", "it checks out commits to search"),
-    Spec::changes(
+    CommandSpec::changes("cherry-pick revert", "", "it makes commits"),
+    CommandSpec::changes("stash", "", "it changes the stash or the working tree"),
+    CommandSpec::changes("reflog/expire reflog/delete reflog/drop", "", "it deletes entries of the log"),
+    CommandSpec::changes("reflog/write", "", "it adds an entry to the log").operands(Operands::Text),
+    CommandSpec::changes("bisect/run", "", "it runs a command for each step").judged(bisect_run),
+    CommandSpec::unsure("bisect/view bisect/visualize", "it may open a viewer"),
+    CommandSpec::changes("bisect", "", "it checks out commits to search"),
+    CommandSpec::changes(
         "gc repack prune prune-packed pack-objects pack-refs maintenance multi-pack-index commit-graph \
          unpack-objects index-pack",
         "",
         "it rewrites the object store",
     ),
-    Spec::changes("rerere", "", "it records or forgets resolutions"),
-    Spec::changes("sparse-checkout", "", "it changes what is checked out"),
-    Spec::changes(
+    CommandSpec::changes("rerere", "", "it records or forgets resolutions"),
+    CommandSpec::changes("sparse-checkout", "", "it changes what is checked out"),
+    CommandSpec::changes(
         "update-index update-ref read-tree checkout-index write-tree commit-tree mktree mktag replace \
          update-server-info refs unpack-file pack-redundant",
         "",
         "it writes into the repository",
     ),
-    Spec::changes("fast-import", "", "it rewrites history"),
-    Spec::changes("filter-branch", "", "it rewrites history").judged(|_| {
+    CommandSpec::changes("fast-import", "", "it rewrites history"),
+    CommandSpec::changes("filter-branch", "", "it rewrites history").judged(|_| {
         opaque(
             CommandFinding::mutating("it rewrites history"),
             "its filters are commands",
         )
     }),
-    Spec::unsure(
+    CommandSpec::unsure(
         "filter-repo difftool mergetool gui citool gitk instaweb web--browse daemon http-backend shell \
          for-each-repo svn p4 cvsimport quiltimport",
         STARTS,
     )
     .judged(starts),
-    Spec::unsure("bugreport diagnose fast-export request-pull", STARTS),
+    CommandSpec::unsure("bugreport diagnose fast-export request-pull", STARTS),
 ];
 
 const STARTS: &str = "it starts programs or writes files of its own";
@@ -256,7 +256,7 @@ fn rebase(parsed: &ParsedArguments<'_>) -> CommandFinding {
     for given in scripts {
         let script = given.value.clone();
         finding = finding.at(given.span).exact();
-        finding.starts.extend(script.map(Start::Script));
+        finding.starts.extend(script.map(StartedProgram::Script));
         finding.reason = "--exec runs a command after each commit".into();
     }
     finding
@@ -265,7 +265,7 @@ fn rebase(parsed: &ParsedArguments<'_>) -> CommandFinding {
 fn bisect_run(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let finding = CommandFinding::mutating("it runs a command for each step");
     match parsed.argv.get(1..) {
-        Some(argv) if !argv.is_empty() => finding.starting(Start::Command {
+        Some(argv) if !argv.is_empty() => finding.starting(StartedProgram::Command {
             argv: argv.to_vec(),
             more: false,
         }),

@@ -5,7 +5,7 @@ use crate::{
     arg::Arg,
     commands::{
         options::{self, ParsedArguments},
-        spec::{Operands, Refused, Spec, runs, writes},
+        spec::{Operands, UnsafeOption, CommandSpec, runs, writes},
     },
     effect::{CommandFinding, Effect, EffectVerdict},
     git_config::checks_signatures,
@@ -72,7 +72,7 @@ macro_rules! log {
 const LOG: &str = concat!(log!(), commits!(), differences!(), merges!());
 
 /// What the options above have beside them that does harm.
-const REFUSED: &[Refused] = &[
+const REFUSED: &[UnsafeOption] = &[
     writes("--output>", "writes what it would print into a file"),
     runs(
         "--ext-diff",
@@ -86,7 +86,7 @@ const REFUSED: &[Refused] = &[
     runs("--remerge-diff", "merges once more, in temporary objects"),
 ];
 
-pub(super) const SUBCOMMANDS: &[Spec] = &[
+pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
     // `git reflog` without a verb takes what log takes; its verbs that change are in `changes`.
     walk("log whatchanged reflog", LOG).judged(listing),
     walk("reflog/show stash/list", LOG).judged(listing),
@@ -187,8 +187,8 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     .judged(patches),
 ];
 
-const fn walk(names: &'static str, options: &'static str) -> Spec {
-    Spec::prints(names, options).refusing(REFUSED).strict()
+const fn walk(names: &'static str, options: &'static str) -> CommandSpec {
+    CommandSpec::prints(names, options).refusing(REFUSED).strict()
 }
 
 /// Options that put the content of files into a list of commits.

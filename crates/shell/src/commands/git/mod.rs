@@ -17,26 +17,26 @@ mod working_tree;
 
 use super::{
     options::{self, ParsedArguments},
-    spec::{CommandEntry, Does, Spec},
+    spec::{CommandEntry, CommandEffect, CommandSpec},
 };
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     ast::Span,
-    effect::{CommandFinding, Cover, Effect, EffectVerdict},
+    effect::{CommandFinding, RuleCoverage, Effect, EffectVerdict},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("git", git)];
 
 /// The tables of subcommands whose reads are listed one by one. A subcommand with a verb is written
 /// `stash/list`.
-const LISTED: &[&[Spec]] = &[
+const LISTED: &[&[CommandSpec]] = &[
     history::SUBCOMMANDS,
     objects::SUBCOMMANDS,
     queries::SUBCOMMANDS,
 ];
 
 /// The tables of the other subcommands.
-const TABLES: &[&[Spec]] = &[changes::SUBCOMMANDS, remotes::SUBCOMMANDS];
+const TABLES: &[&[CommandSpec]] = &[changes::SUBCOMMANDS, remotes::SUBCOMMANDS];
 
 /// Subcommands of the other tables that neither print the content of objects nor copy it outside of
 /// the repository and its working tree. All other subcommands may show any file.
@@ -132,9 +132,9 @@ const ALIAS: &str = "a subcommand that is not known may be an alias for any comm
 /// Returns whether an argument such as `user.name=x` sets a plain setting.
 fn is_plain_setting(arg: &Arg) -> bool {
     let text = match &arg.value {
-        Value::Literal(text) | Value::Braced(text) => text,
-        Value::Unknown { prefix, one: true } => prefix,
-        Value::Glob(_) | Value::Unknown { .. } => return false,
+        ArgValue::Literal(text) | ArgValue::Braced(text) => text,
+        ArgValue::Unknown { prefix, one: true } => prefix,
+        ArgValue::Glob(_) | ArgValue::Unknown { .. } => return false,
     };
     let Some((name, _)) = text.split_once('=') else {
         return false;
@@ -157,7 +157,7 @@ fn refused(mut finding: CommandFinding, why: String, span: Span) -> CommandFindi
     finding.verdict = finding.verdict.max(EffectVerdict::Unknown);
     finding.reason = why.into();
     finding.span = Some(span);
-    finding.cover = Cover::Exact;
+    finding.cover = RuleCoverage::Exact;
     finding
 }
 
@@ -180,7 +180,7 @@ fn subcommand(argv: &[Arg]) -> CommandFinding {
     };
     let second = argv.get(1).and_then(Arg::text).unwrap_or_default();
     let find = |wanted: &str| {
-        let in_tables = |tables: &[&'static [Spec]]| {
+        let in_tables = |tables: &[&'static [CommandSpec]]| {
             let mut all = tables.iter().copied().flatten();
             all.find(|spec| spec.is_called(wanted))
         };
@@ -214,7 +214,7 @@ fn subcommand(argv: &[Arg]) -> CommandFinding {
     }
     match spec.does {
         // An unknown option does not change the fact that the subcommand changes something.
-        Does::Change(what) if finding.verdict == EffectVerdict::Unknown => CommandFinding {
+        CommandEffect::Change(what) if finding.verdict == EffectVerdict::Unknown => CommandFinding {
             verdict: EffectVerdict::Mutating,
             reason: what.into(),
             span: None,
@@ -318,7 +318,7 @@ mod tests {
         for line in lines {
             let finding = find(line);
             assert_eq!(finding.verdict, EffectVerdict::Unknown, "{line}");
-            assert_eq!(finding.cover, Cover::Exact, "{line}");
+            assert_eq!(finding.cover, RuleCoverage::Exact, "{line}");
         }
         assert_eq!(
             find("git -c user.name=x commit -m x").verdict,

@@ -4,12 +4,12 @@ use super::paths::{self, ShownPaths};
 use crate::{
     commands::{
         options::{self, ParsedArguments},
-        spec::{Operands, Spec, runs, writes},
+        spec::{Operands, CommandSpec, runs, writes},
     },
     effect::CommandFinding,
 };
 
-pub(super) const SUBCOMMANDS: &[Spec] = &[
+pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
     look(
         "status",
         "-vsbz -u? -M? --verbose --short --branch --show-stash --no-show-stash --ahead-behind \
@@ -121,8 +121,8 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     .judged(merge_tree),
 ];
 
-const fn look(names: &'static str, options: &'static str) -> Spec {
-    Spec::prints(names, options).strict()
+const fn look(names: &'static str, options: &'static str) -> CommandSpec {
+    CommandSpec::prints(names, options).strict()
 }
 
 fn finding(parsed: &ParsedArguments<'_>) -> CommandFinding {

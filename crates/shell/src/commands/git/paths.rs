@@ -1,10 +1,10 @@
 //! The files that git's operands read: `rev:path` and pathspecs.
 
 use crate::{
-    arg::{Arg, Value},
+    arg::{Arg, ArgValue},
     ast::Span,
     commands::options::{self, ParsedArguments},
-    effect::{Effect, Write, WriteKind},
+    effect::{Effect, FileWrite, WriteKind},
 };
 
 /// The information that a subcommand shows about the paths it names.
@@ -34,11 +34,11 @@ pub(super) fn reads(parsed: &ParsedArguments<'_>, shows: ShownPaths, texts: usiz
             });
         } else if parsed.before_dashes.is_none() {
             match nature(arg) {
-                Nature::Revision => {}
-                Nature::Either => {
+                OperandNature::Revision => {}
+                OperandNature::Either => {
                     pathspec(arg, shows, &mut effects);
                 }
-                Nature::Path => limited |= pathspec(arg, shows, &mut effects),
+                OperandNature::Path => limited |= pathspec(arg, shows, &mut effects),
             }
         }
     }
@@ -67,7 +67,7 @@ pub(super) fn written(parsed: &ParsedArguments<'_>) -> Vec<Effect> {
     let operands = parsed.operands.iter().enumerate();
     let paths = operands.filter(|(at, arg)| match parsed.before_dashes {
         Some(before) => *at >= before,
-        None => !matches!(nature(arg), Nature::Revision),
+        None => !matches!(nature(arg), OperandNature::Revision),
     });
     paths.map(|(_, arg)| checked_out(arg)).collect()
 }
@@ -101,7 +101,7 @@ pub(super) fn pattern(arg: &Arg) -> Arg {
     match arg.text() {
         Some(text) if text.contains(['*', '?', '[']) => Arg {
             span: arg.span,
-            value: Value::Glob(text.to_owned()),
+            value: ArgValue::Glob(text.to_owned()),
         },
         _ => arg.clone(),
     }
@@ -110,8 +110,8 @@ pub(super) fn pattern(arg: &Arg) -> Arg {
 /// Returns the path of `rev:path`, `:path` and `:2:path`.
 fn object_path(arg: &Arg) -> Option<Arg> {
     let text = match &arg.value {
-        Value::Literal(text) | Value::Braced(text) | Value::Glob(text) => text,
-        Value::Unknown { prefix, .. } => prefix,
+        ArgValue::Literal(text) | ArgValue::Braced(text) | ArgValue::Glob(text) => text,
+        ArgValue::Unknown { prefix, .. } => prefix,
     };
     if [":(", ":/", ":!", ":^"]
         .iter()
@@ -140,12 +140,12 @@ fn object_path(arg: &Arg) -> Option<Arg> {
     }
     let path = if path.is_empty() { "." } else { path };
     let value = match &arg.value {
-        Value::Unknown { one, .. } => Value::Unknown {
+        ArgValue::Unknown { one, .. } => ArgValue::Unknown {
             prefix: path.to_owned(),
             one: *one,
         },
-        Value::Glob(_) => Value::Glob(path.to_owned()),
-        Value::Literal(_) | Value::Braced(_) => Value::Literal(path.to_owned()),
+        ArgValue::Glob(_) => ArgValue::Glob(path.to_owned()),
+        ArgValue::Literal(_) | ArgValue::Braced(_) => ArgValue::Literal(path.to_owned()),
     };
     Some(Arg {
         span: arg.span,
@@ -155,19 +155,19 @@ fn object_path(arg: &Arg) -> Option<Arg> {
 
 /// Returns whether the operand can only be a path.
 pub(super) fn is_path(arg: &Arg) -> bool {
-    matches!(nature(arg), Nature::Path)
+    matches!(nature(arg), OperandNature::Path)
 }
 
-enum Nature {
+enum OperandNature {
     Revision,
     Path,
     Either,
 }
 
 /// Returns the kind of an operand, as far as its text shows it.
-fn nature(arg: &Arg) -> Nature {
+fn nature(arg: &Arg) -> OperandNature {
     let Some(text) = arg.text() else {
-        return Nature::Either;
+        return OperandNature::Either;
     };
     let dotted = text.starts_with('.') && !text.starts_with("..");
     let path = dotted
@@ -176,17 +176,17 @@ fn nature(arg: &Arg) -> Nature {
         || text.starts_with('/')
         || text.ends_with('/');
     if path {
-        Nature::Path
+        OperandNature::Path
     } else if text.split('/').any(|part| part == "..") {
-        Nature::Either
+        OperandNature::Either
     } else if text == "HEAD"
         || ["..", "^", "~", "@{"]
             .iter()
             .any(|mark| text.contains(mark))
     {
-        Nature::Revision
+        OperandNature::Revision
     } else {
-        Nature::Either
+        OperandNature::Either
     }
 }
 
@@ -200,15 +200,15 @@ pub(super) fn below(directory: &Arg, path: &Arg) -> Arg {
         None => String::new(),
     };
     let value = match &path.value {
-        Value::Literal(text) | Value::Braced(text) | Value::Glob(text) if absolute(text) => {
+        ArgValue::Literal(text) | ArgValue::Braced(text) | ArgValue::Glob(text) if absolute(text) => {
             path.value.clone()
         }
-        Value::Unknown { prefix, .. } if absolute(prefix) => path.value.clone(),
+        ArgValue::Unknown { prefix, .. } if absolute(prefix) => path.value.clone(),
         _ if directory.text().is_none() => directory.value.clone(),
-        Value::Literal(text) | Value::Braced(text) => Value::Literal(join(text)),
-        Value::Glob(text) => Value::Glob(join(text)),
+        ArgValue::Literal(text) | ArgValue::Braced(text) => ArgValue::Literal(join(text)),
+        ArgValue::Glob(text) => ArgValue::Glob(join(text)),
         // The expansion may become an absolute path.
-        Value::Unknown { prefix, one } => Value::Unknown {
+        ArgValue::Unknown { prefix, one } => ArgValue::Unknown {
             prefix: if prefix.is_empty() {
                 String::new()
             } else {
@@ -239,7 +239,7 @@ pub(super) fn removed(path: &Arg) -> Effect {
 }
 
 fn write(path: &Arg, how: WriteKind) -> Effect {
-    Effect::Write(Write {
+    Effect::Write(FileWrite {
         path: path.clone(),
         how,
     })

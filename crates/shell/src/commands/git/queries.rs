@@ -5,9 +5,9 @@ use super::paths::{self, ShownPaths};
 use crate::{
     commands::{
         options::ParsedArguments,
-        spec::{Operands, OptionStyle, Spec, runs, writes},
+        spec::{Operands, OptionStyle, CommandSpec, runs, writes},
     },
-    effect::{CommandFinding, Effect, Start, Write, WriteKind},
+    effect::{CommandFinding, Effect, StartedProgram, FileWrite, WriteKind},
 };
 
 /// Options that select references and format the list. `--contains` and similar options are listed
@@ -19,7 +19,7 @@ macro_rules! references {
     };
 }
 
-pub(super) const SUBCOMMANDS: &[Spec] = &[
+pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
     ask(
         "branch",
         concat!(
@@ -151,15 +151,15 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         runs("--trailer=", "starts the commands that the configuration names"),
     ])
     .judged(trailers),
-    Spec::unsure("verify-commit verify-tag", "it starts gpg"),
-    Spec::unsure(
+    CommandSpec::unsure("verify-commit verify-tag", "it starts gpg"),
+    CommandSpec::unsure(
         "credential credential-store credential-cache",
         "it prints or stores credentials",
     ),
 ];
 
-const fn ask(names: &'static str, options: &'static str) -> Spec {
-    Spec::prints(names, options).strict()
+const fn ask(names: &'static str, options: &'static str) -> CommandSpec {
+    CommandSpec::prints(names, options).strict()
 }
 
 fn finding(parsed: &ParsedArguments<'_>) -> CommandFinding {
@@ -262,8 +262,8 @@ fn submodule(parsed: &ParsedArguments<'_>) -> CommandFinding {
             let words = &parsed.operands[1..];
             let starts = match words {
                 [] => None,
-                [script] => Some(Start::Script((*script).clone())),
-                words => Some(Start::Command {
+                [script] => Some(StartedProgram::Script((*script).clone())),
+                words => Some(StartedProgram::Command {
                     argv: words.iter().map(|arg| (*arg).clone()).collect(),
                     more: false,
                 }),
@@ -321,7 +321,7 @@ fn trailers(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
     let mut finding = finding(parsed);
     let writes = parsed.operands.iter().map(|arg| {
-        Effect::Write(Write {
+        Effect::Write(FileWrite {
             path: (*arg).clone(),
             how: WriteKind::OptionWrite,
         })

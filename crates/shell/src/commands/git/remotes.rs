@@ -6,12 +6,12 @@ use crate::{
     commands::{
         hosts,
         options::{self, ParsedArguments},
-        spec::{Operands, Refused, Spec, runs},
+        spec::{Operands, UnsafeOption, CommandSpec, runs},
     },
-    effect::{CommandFinding, Cover, Effect},
+    effect::{CommandFinding, RuleCoverage, Effect},
 };
 
-const REFUSED: &[Refused] = &[
+const REFUSED: &[UnsafeOption] = &[
     runs(
         "--upload-pack= --receive-pack= --exec=",
         "chooses the program that runs on the other side",
@@ -19,7 +19,7 @@ const REFUSED: &[Refused] = &[
     runs("--config=", "injects configuration"),
 ];
 
-pub(super) const SUBCOMMANDS: &[Spec] = &[
+pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
     talk(
         "push",
         "-vqdnfu -o: -46 --repo= --push-option= --force-with-lease=? --recurse-submodules= \
@@ -56,8 +56,8 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     .judged(clone),
 ];
 
-const fn talk(names: &'static str, options: &'static str) -> Spec {
-    Spec::prints(names, options).refusing(REFUSED)
+const fn talk(names: &'static str, options: &'static str) -> CommandSpec {
+    CommandSpec::prints(names, options).refusing(REFUSED)
 }
 
 fn push(parsed: &ParsedArguments<'_>) -> CommandFinding {
@@ -89,7 +89,7 @@ fn mail(parsed: &ParsedArguments<'_>) -> CommandFinding {
 /// Returns the finding of a refused option, otherwise the usual finding of the subcommand.
 fn judge(parsed: &ParsedArguments<'_>, usual: CommandFinding) -> CommandFinding {
     let finding = match parsed.verdict() {
-        Some(refused) if refused.cover == Cover::Exact => CommandFinding {
+        Some(refused) if refused.cover == RuleCoverage::Exact => CommandFinding {
             verdict: usual.verdict,
             ..refused
         },

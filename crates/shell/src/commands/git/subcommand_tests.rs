@@ -1,6 +1,6 @@
 use crate::{
     commands::testing::*,
-    effect::{Cover, EffectVerdict, Start},
+    effect::{RuleCoverage, EffectVerdict, StartedProgram},
 };
 
 #[test]
@@ -462,17 +462,17 @@ fn what_starts_programs_needs_an_exact_rule_and_shows_them() {
         "git config -e",
     ];
     for line in exact {
-        assert_eq!(find(line).cover, Cover::Exact, "{line}");
+        assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
     }
     let rebase = find("git rebase --exec 'make test' main");
     assert_eq!(rebase.verdict, EffectVerdict::Mutating);
-    assert!(matches!(&rebase.starts[..], [Start::Script(script)] if script.is("make test")));
+    assert!(matches!(&rebase.starts[..], [StartedProgram::Script(script)] if script.is("make test")));
     let bisect = find("git bisect run make test");
     assert!(
-        matches!(&bisect.starts[..], [Start::Command { argv, more: false }] if argv.len() == 2)
+        matches!(&bisect.starts[..], [StartedProgram::Command { argv, more: false }] if argv.len() == 2)
     );
     let each = find("git submodule foreach 'rm x'");
-    assert!(matches!(&each.starts[..], [Start::Script(script)] if script.is("rm x")));
+    assert!(matches!(&each.starts[..], [StartedProgram::Script(script)] if script.is("rm x")));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::{
     commands::{
         hosts,
         options::{self, GivenOption, ParsedArguments},
-        spec::{CommandEntry, Operands, Spec, runs},
+        spec::{CommandEntry, Operands, CommandSpec, runs},
     },
     effect::{CommandFinding, Effect, EffectVerdict, WriteKind},
 };
@@ -15,7 +15,7 @@ pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[CommandEntry::Spec(&C
 
 /// The full list of curl's options. If an option is missing, its value is read as an operand and
 /// therefore as a host.
-static CURL: Spec = Spec::prints(
+static CURL: CommandSpec = CommandSpec::prints(
     "curl",
     "-aqfGgI0ik46jlLMnNZpJORSs231BvV -E: -C: -b: -c: -d: -D: -F: -P: -H: -h: -m: -o: -U: -Q: -r: -e: \
      -X: -Y: -y: -t: -z: -T: -u: -A: -w: -x: --anyauth --append --basic --cert-status --compressed \
@@ -218,7 +218,7 @@ fn form_files(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{commands::testing::*, effect::Cover};
+    use crate::{commands::testing::*, effect::RuleCoverage};
 
     #[test]
     fn only_its_version_and_help_are_read_only() {
@@ -259,8 +259,8 @@ mod tests {
         for (line, expected) in cases {
             assert_eq!(verdict(line), expected, "{line}");
         }
-        assert_eq!(find("curl --config f").cover, Cover::Exact);
-        assert_eq!(find("curl --unix-socket s x").cover, Cover::Exact);
+        assert_eq!(find("curl --config f").cover, RuleCoverage::Exact);
+        assert_eq!(find("curl --unix-socket s x").cover, RuleCoverage::Exact);
     }
 
     #[test]

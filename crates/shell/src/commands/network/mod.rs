@@ -10,17 +10,17 @@ pub(super) mod wget;
 use super::{hosts, options::ParsedArguments};
 use crate::{
     arg::Arg,
-    effect::{CommandFinding, Effect, Write, WriteKind},
+    effect::{CommandFinding, Effect, FileWrite, WriteKind},
 };
 
 /// Returns the finding of a refused option that needs an exact rule.
 fn refused(parsed: &ParsedArguments<'_>) -> Option<CommandFinding> {
     let finding = parsed.verdict()?;
-    (finding.cover == crate::effect::Cover::Exact).then_some(finding)
+    (finding.cover == crate::effect::RuleCoverage::Exact).then_some(finding)
 }
 
 fn write(path: &Arg, how: WriteKind) -> Effect {
-    Effect::Write(Write {
+    Effect::Write(FileWrite {
         path: path.clone(),
         how,
     })

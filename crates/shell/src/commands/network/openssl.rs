@@ -5,7 +5,7 @@ use crate::{
     commands::{
         hosts,
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, writes},
+        spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, writes},
         verbs::{self, VerbProgram, change, unsure},
     },
     effect::{CommandFinding, Effect},
@@ -13,10 +13,10 @@ use crate::{
 
 pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("openssl", openssl)];
 
-const OUT: &[Refused] = &[writes("-out> -writerand>", "writes a file")];
+const OUT: &[UnsafeOption] = &[writes("-out> -writerand>", "writes a file")];
 
 const OPENSSL: VerbProgram = VerbProgram {
-    before: Spec::prints("openssl", "").style(OptionStyle::Posix).strict(),
+    before: CommandSpec::prints("openssl", "").style(OptionStyle::Posix).strict(),
     verbs: &[
         look("version", "-a -b -c -d -e -f -m -o -p -r -v"),
         look("help list ciphers", "-v -V -s -help -commands -digest-commands -cipher-commands \
@@ -40,7 +40,7 @@ const OPENSSL: VerbProgram = VerbProgram {
             .operands(Operands::Files),
         look("rand", "-hex -base64 -help"),
         look("errstr prime", "-hex -checks: -help"),
-        Spec::unsure("s_client s_time", "it contacts a host")
+        CommandSpec::unsure("s_client s_time", "it contacts a host")
             .style(OptionStyle::Words)
             .judged(connect),
     ],
@@ -55,8 +55,8 @@ const OPENSSL: VerbProgram = VerbProgram {
     unknown: "what this verb does is not known",
 };
 
-const fn look(names: &'static str, options: &'static str) -> Spec {
-    Spec::prints(names, options)
+const fn look(names: &'static str, options: &'static str) -> CommandSpec {
+    CommandSpec::prints(names, options)
         .refusing(OUT)
         .style(OptionStyle::Words)
         .strict()

@@ -6,7 +6,7 @@ use crate::{
     commands::{
         hosts,
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, Spec, runs},
+        spec::{CommandEntry, Operands, CommandSpec, runs},
     },
     effect::{CommandFinding, Effect},
 };
@@ -18,19 +18,19 @@ pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Own("socat", socat),
 ];
 
-static LOOKUPS: Spec = Spec::prints(
+static LOOKUPS: CommandSpec = CommandSpec::prints(
     "dig host nslookup drill kdig delv whois resolvectl systemd-resolve avahi-resolve",
     "-46 -b: -c: -f< -k: -p: -q: -t: -x: -h: -W: -R: -N: -m: -avClrTswV",
 )
 .judged(lookup);
 
-static PROBES: Spec = Spec::prints(
+static PROBES: CommandSpec = CommandSpec::prints(
     "ping ping6 fping arping traceroute traceroute6 tracepath tcptraceroute mtr nmap masscan hping3",
     "-46AaBbDdfhLnOqRrUvVe -c: -i: -I: -l: -m: -M: -p: -Q: -s: -S: -t: -T: -w: -W: -F: -g: -N: -z:",
 )
 .judged(probe);
 
-static CONNECTIONS: Spec = Spec::prints(
+static CONNECTIONS: CommandSpec = CommandSpec::prints(
     "nc netcat ncat telnet rlogin",
     "-46bCDdFhklNnrStUuvZz -I: -i: -M: -m: -O: -P: -p: -q: -s: -T: -V: -W: -w: -X: -x:",
 )
@@ -111,7 +111,7 @@ fn socat(argv: &[Arg]) -> CommandFinding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{commands::testing::*, effect::Cover};
+    use crate::{commands::testing::*, effect::RuleCoverage};
 
     #[test]
     fn hosts_are_named_and_nothing_is_read_only() {
@@ -152,7 +152,7 @@ mod tests {
             "ncat --sh-exec x host 80",
             "socat - EXEC:sh",
         ] {
-            assert_eq!(find(line).cover, Cover::Exact, "{line}");
+            assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
         }
         assert_well_formed(&[LOOKUPS, PROBES, CONNECTIONS]);
     }

@@ -6,7 +6,7 @@ use crate::{
     commands::{
         hosts,
         options::{self, ParsedArguments},
-        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs},
+        spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, runs},
     },
     effect::{CommandFinding, Effect, WriteKind},
 };
@@ -19,13 +19,13 @@ pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(&KEYGEN),
 ];
 
-const REFUSED: &[Refused] = &[runs(
+const REFUSED: &[UnsafeOption] = &[runs(
     "-o: -F: -S: -D: -E: -I: -w:",
     "injects configuration or starts a program",
 )];
 
 /// The first operand is the host; the other operands are the command that runs there.
-static SSH: Spec = Spec::prints(
+static SSH: CommandSpec = CommandSpec::prints(
     "ssh slogin mosh autossh",
     "-1246AaCfGgKkMNnqsTtVvXxYy -B: -b: -c: -e: -i< -J: -L: -l: -m: -O: -P: -p: -Q: -R: -W:",
 )
@@ -57,7 +57,7 @@ fn of_login(text: &str) -> Option<String> {
     hosts::of_url(text).or_else(|| hosts::of_authority(text))
 }
 
-static SCP: Spec = Spec::prints("scp", "-346ABCOpqRrTv -c: -i< -J: -l: -P: -X:")
+static SCP: CommandSpec = CommandSpec::prints("scp", "-346ABCOpqRrTv -c: -i< -J: -l: -P: -X:")
     .refusing(REFUSED)
     .judged(scp);
 
@@ -100,7 +100,7 @@ fn elsewhere(arg: &Arg) -> Option<Effect> {
     remote.then(|| Effect::Net(hosts::of_remote_path(text)))
 }
 
-static SFTP: Spec = Spec::prints(
+static SFTP: CommandSpec = CommandSpec::prints(
     "sftp ftp lftp tftp ncftp",
     "-46AaCfNpqrvdegint -B: -b< -c: -i< -J: -l: -P: -R: -X: -u:",
 )
@@ -122,7 +122,7 @@ fn sftp(parsed: &ParsedArguments<'_>) -> CommandFinding {
     finding
 }
 
-static AROUND: Spec = Spec::prints("ssh-copy-id ssh-keyscan sshfs", "").judged(around);
+static AROUND: CommandSpec = CommandSpec::prints("ssh-copy-id ssh-keyscan sshfs", "").judged(around);
 
 fn around(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = CommandFinding::unknown("it contacts a host");
@@ -133,7 +133,7 @@ fn around(parsed: &ParsedArguments<'_>) -> CommandFinding {
 }
 
 /// `-l` shows a fingerprint; all other modes create or change keys.
-static KEYGEN: Spec = Spec::prints("ssh-keygen", "-lv -f< -E:")
+static KEYGEN: CommandSpec = CommandSpec::prints("ssh-keygen", "-lv -f< -E:")
     .strict()
     .judged(keygen);
 
@@ -150,7 +150,7 @@ fn keygen(parsed: &ParsedArguments<'_>) -> CommandFinding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{commands::testing::*, effect::Cover};
+    use crate::{commands::testing::*, effect::RuleCoverage};
 
     #[test]
     fn nothing_is_read_only_and_hosts_are_named() {
@@ -184,7 +184,7 @@ mod tests {
             "scp -S x a host:",
             "sftp -D x host",
         ] {
-            assert_eq!(find(line).cover, Cover::Exact, "{line}");
+            assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
         }
         assert_well_formed(&[SSH, SCP, SFTP, KEYGEN]);
         assert_read_only(&["ssh-keygen -l -f key.pub", "ssh-keygen -lf key.pub -E md5"]);

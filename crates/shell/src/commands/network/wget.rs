@@ -6,7 +6,7 @@ use crate::{
     commands::{
         hosts,
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, Spec, runs},
+        spec::{CommandEntry, Operands, CommandSpec, runs},
     },
     effect::{CommandFinding, Effect, WriteKind},
 };
@@ -17,7 +17,7 @@ pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(&BROWSERS),
 ];
 
-static WGET: Spec = Spec::prints(
+static WGET: CommandSpec = CommandSpec::prints(
     "wget wget2",
     "-VhbdqvFcNSxErkKmpHLnd -o> -a> -i< -B: -t: -O: -T: -w: -Q: -P: -U: -l: -A: -R: -D: -I: -X: \
      --version --help --background --debug --quiet --verbose --no-verbose --force-html --no-config \
@@ -127,14 +127,14 @@ fn wget(parsed: &ParsedArguments<'_>) -> CommandFinding {
     finding
 }
 
-static DOWNLOADERS: Spec =
-    Spec::prints("aria2c axel yt-dlp youtube-dl http https xh xhs httpie", "").judged(downloader);
+static DOWNLOADERS: CommandSpec =
+    CommandSpec::prints("aria2c axel yt-dlp youtube-dl http https xh xhs httpie", "").judged(downloader);
 
 fn downloader(parsed: &ParsedArguments<'_>) -> CommandFinding {
     contact_urls(parsed, CommandFinding::unknown("it contacts a host"))
 }
 
-static BROWSERS: Spec = Spec::prints("lynx w3m links elinks", "").judged(browser);
+static BROWSERS: CommandSpec = CommandSpec::prints("lynx w3m links elinks", "").judged(browser);
 
 fn browser(parsed: &ParsedArguments<'_>) -> CommandFinding {
     contact_urls(parsed, CommandFinding::unknown("it contacts a host"))
@@ -158,7 +158,7 @@ fn contact_urls(parsed: &ParsedArguments<'_>, mut finding: CommandFinding) -> Co
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{commands::testing::*, effect::Cover};
+    use crate::{commands::testing::*, effect::RuleCoverage};
 
     #[test]
     fn hosts_and_files_are_named() {
@@ -189,7 +189,7 @@ mod tests {
             "wget --config=f a.com",
             "wget --use-askpass=x a.com",
         ] {
-            assert_eq!(find(line).cover, Cover::Exact, "{line}");
+            assert_eq!(find(line).cover, RuleCoverage::Exact, "{line}");
         }
     }
 

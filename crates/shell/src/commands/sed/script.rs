@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::commands::program::{Act, ScriptProgram};
+use crate::commands::program::{ScriptAct, ScriptProgram};
 
 /// Parses a script. Several `-e` are one script with one line each.
 pub(super) fn read(script: &str) -> ScriptProgram {
@@ -26,7 +26,7 @@ type Step = Result<(), Cow<'static, str>>;
 struct SedReader<'a> {
     script: &'a str,
     at: usize,
-    acts: Vec<Act>,
+    acts: Vec<ScriptAct>,
 }
 
 /// The reason for rejecting text after a command.
@@ -106,12 +106,12 @@ impl<'a> SedReader<'a> {
                 Some(b'r' | b'R') => {
                     let path = self.file()?;
                     if path != "/dev/stdin" {
-                        self.acts.push(Act::Read(Some(path)));
+                        self.acts.push(ScriptAct::Read(Some(path)));
                     }
                 }
                 Some(b'w' | b'W') => {
                     let path = self.file()?;
-                    self.acts.push(Act::Write(Some(path)));
+                    self.acts.push(ScriptAct::Write(Some(path)));
                 }
                 Some(b'e') => {
                     self.blanks();
@@ -121,7 +121,7 @@ impl<'a> SedReader<'a> {
                     }
                     let line = self.script.get(start..self.at).unwrap_or_default().trim();
                     let certain = !line.is_empty() && !line.contains('\\');
-                    self.acts.push(Act::Run(certain.then(|| line.to_owned())));
+                    self.acts.push(ScriptAct::Run(certain.then(|| line.to_owned())));
                 }
                 _ => return Err("its script has a command that is not known".into()),
             }
@@ -205,12 +205,12 @@ impl<'a> SedReader<'a> {
                 }
                 Some(b'e') => {
                     self.at += 1;
-                    self.acts.push(Act::Run(None));
+                    self.acts.push(ScriptAct::Run(None));
                 }
                 Some(b'w') => {
                     self.at += 1;
                     let path = self.file()?;
-                    self.acts.push(Act::Write(Some(path)));
+                    self.acts.push(ScriptAct::Write(Some(path)));
                     return Ok(());
                 }
                 _ => return self.end(),

@@ -4,7 +4,7 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs, writes},
+        spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, runs, writes},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::{CommandFinding, EffectVerdict},
@@ -30,7 +30,7 @@ macro_rules! printing {
     };
 }
 
-const REFUSED: &[Refused] = &[
+const REFUSED: &[UnsafeOption] = &[
     runs(
         "-s: --server= --cluster= --context= --tls-server-name= --insecure-skip-tls-verify=?",
         "chooses another endpoint",
@@ -48,7 +48,7 @@ const REFUSED: &[Refused] = &[
 ];
 
 const KUBECTL: VerbProgram = VerbProgram {
-    before: Spec::prints("kubectl", everywhere!())
+    before: CommandSpec::prints("kubectl", everywhere!())
         .refusing(REFUSED)
         .style(OptionStyle::Posix)
         .strict(),
@@ -180,7 +180,7 @@ const KUBECTL: VerbProgram = VerbProgram {
     unknown: "what this verb does is not known, or it is a plugin",
 };
 
-const fn ask(names: &'static str, options: &'static str) -> Spec {
+const fn ask(names: &'static str, options: &'static str) -> CommandSpec {
     verb(names, options).refusing(REFUSED).judged(judge)
 }
 

@@ -4,7 +4,7 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs},
+        spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, runs},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::{CommandFinding, Effect, EffectVerdict},
@@ -35,10 +35,10 @@ macro_rules! filters {
     };
 }
 
-const REFUSED: &[Refused] = &[runs("--web", "opens a browser")];
+const REFUSED: &[UnsafeOption] = &[runs("--web", "opens a browser")];
 
 const GH: VerbProgram = VerbProgram {
-    before: Spec::prints("gh", "--version --help")
+    before: CommandSpec::prints("gh", "--version --help")
         .style(OptionStyle::Posix)
         .strict(),
     verbs: &[
@@ -175,7 +175,7 @@ const GH: VerbProgram = VerbProgram {
     unknown: "what this verb does is not known, or it is an alias or extension",
 };
 
-const fn ask(names: &'static str, options: &'static str) -> Spec {
+const fn ask(names: &'static str, options: &'static str) -> CommandSpec {
     verb(names, options).refusing(REFUSED).judged(judge)
 }
 

@@ -4,7 +4,7 @@ use crate::{
     arg::Arg,
     commands::{
         options::{self, ParsedArguments},
-        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs, writes},
+        spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, runs, writes},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::{CommandFinding, Effect, EffectVerdict},
@@ -19,7 +19,7 @@ pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
 const UNKNOWN: &str = "what this verb does is not known, or it is a plugin";
 
 const DOCKER: VerbProgram = VerbProgram {
-    before: Spec::prints("docker", "-Dv -l: --debug --log-level= --version --help")
+    before: CommandSpec::prints("docker", "-Dv -l: --debug --log-level= --version --help")
         .style(OptionStyle::Posix)
         .strict()
         .refusing(&[
@@ -36,7 +36,7 @@ const DOCKER: VerbProgram = VerbProgram {
 };
 
 const PODMAN: VerbProgram = VerbProgram {
-    before: Spec::prints("podman", "-v --log-level= --version --help")
+    before: CommandSpec::prints("podman", "-v --log-level= --version --help")
         .style(OptionStyle::Posix)
         .strict()
         .refusing(&[
@@ -54,7 +54,7 @@ const PODMAN: VerbProgram = VerbProgram {
     ..DOCKER
 };
 
-const VERBS: &[Spec] = &[
+const VERBS: &[CommandSpec] = &[
     verb(
         "ps container/ls container/list container/ps pod/ps pod/ls",
         "-aqslhp -f: -n: --all --filter= --format= --last= --latest --no-trunc --quiet --size --help \
@@ -114,7 +114,7 @@ const VERBS: &[Spec] = &[
     verb("compose", "").judged(compose_behind),
 ];
 
-const OTHERS: &[verbs::Other] = &[
+const OTHERS: &[verbs::UnsafeVerbs] = &[
     unsure("search", "it queries a registry").contacting(),
     unsure(
         "manifest/inspect buildx/imagetools",
@@ -196,7 +196,7 @@ fn compose_behind(parsed: &ParsedArguments<'_>) -> CommandFinding {
 }
 
 const COMPOSE: VerbProgram = VerbProgram {
-    before: Spec::prints(
+    before: CommandSpec::prints(
         "compose",
         "-f< -p: -v --file< --project-name= --profile= --env-file< --project-directory= --ansi= \
          --progress= --parallel= --all-resources --compatibility --version --help",
@@ -237,7 +237,7 @@ const COMPOSE: VerbProgram = VerbProgram {
     unknown: UNKNOWN,
 };
 
-const COMPOSE_REFUSED: &[Refused] = &[
+const COMPOSE_REFUSED: &[UnsafeOption] = &[
     runs("-H: --host= -c: --context=", "chooses another endpoint"),
     runs(
         "--tls --tlsverify --tlscacert= --tlscert= --tlskey=",
@@ -274,7 +274,7 @@ fn compose(argv: &[Arg]) -> CommandFinding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{commands::testing::*, effect::Cover};
+    use crate::{commands::testing::*, effect::RuleCoverage};
 
     #[test]
     fn reading_verbs_are_read_only() {
@@ -364,7 +364,7 @@ mod tests {
         ];
         for line in exact {
             let finding = find(line);
-            assert_eq!(finding.cover, Cover::Exact, "{line}");
+            assert_eq!(finding.cover, RuleCoverage::Exact, "{line}");
             assert_ne!(finding.verdict, EffectVerdict::ReadOnly, "{line}");
         }
     }

@@ -3,9 +3,9 @@
 use crate::{
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, Refused, Spec, runs, writes},
+        spec::{CommandEntry, Operands, UnsafeOption, CommandSpec, runs, writes},
     },
-    effect::{CommandFinding, Cover, EffectVerdict},
+    effect::{CommandFinding, RuleCoverage, EffectVerdict},
 };
 
 pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
@@ -19,7 +19,7 @@ pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
     CommandEntry::Spec(&LAUNCHCTL),
 ];
 
-const ELSEWHERE: Refused = runs(
+const ELSEWHERE: UnsafeOption = runs(
     "-H: -M: --host= --machine= --root= --image=",
     "chooses another machine",
 );
@@ -53,7 +53,7 @@ const ASKS: &[(&str, &str)] = &[
 /// The settings that `hostnamectl hostname` and similar verbs show if no value follows.
 const SETTINGS: &str = "hostname icon-name chassis deployment location";
 
-static SYSTEMCTL: Spec = Spec::prints(
+static SYSTEMCTL: CommandSpec = CommandSpec::prints(
     "systemctl",
     "-halrTq -t: -p: -P: -n: -o: --help --version --system --user --type= --state= --failed \
      --property= --all --full --recursive --reverse --with-dependencies --show-types --value --quiet \
@@ -64,7 +64,7 @@ static SYSTEMCTL: Spec = Spec::prints(
 .strict()
 .judged(by_verb);
 
-static LOGINCTL: Spec = Spec::prints(
+static LOGINCTL: CommandSpec = CommandSpec::prints(
     "loginctl",
     "-hal -p: -P: -n: -o: --help --version --no-pager --no-legend --no-ask-password --property= --all \
      --value --full --lines= --output= --json= -j",
@@ -73,7 +73,7 @@ static LOGINCTL: Spec = Spec::prints(
 .strict()
 .judged(by_verb);
 
-static HOSTNAMECTL: Spec = Spec::prints(
+static HOSTNAMECTL: CommandSpec = CommandSpec::prints(
     "hostnamectl",
     "-hj --help --version --no-ask-password --transient --static --pretty --json=",
 )
@@ -81,7 +81,7 @@ static HOSTNAMECTL: Spec = Spec::prints(
 .strict()
 .judged(by_verb);
 
-static TIMEDATECTL: Spec = Spec::prints(
+static TIMEDATECTL: CommandSpec = CommandSpec::prints(
     "timedatectl",
     "-ha -p: -P: --help --version --no-pager --no-ask-password --monitor --property= --all --value",
 )
@@ -89,7 +89,7 @@ static TIMEDATECTL: Spec = Spec::prints(
 .strict()
 .judged(by_verb);
 
-static LOCALECTL: Spec = Spec::prints(
+static LOCALECTL: CommandSpec = CommandSpec::prints(
     "localectl",
     "-hl --help --version --no-pager --no-ask-password --full",
 )
@@ -97,9 +97,9 @@ static LOCALECTL: Spec = Spec::prints(
 .strict()
 .judged(by_verb);
 
-static LAUNCHCTL: Spec = Spec::prints("launchctl", "").strict().judged(by_verb);
+static LAUNCHCTL: CommandSpec = CommandSpec::prints("launchctl", "").strict().judged(by_verb);
 
-static JOURNALCTL: Spec = Spec::prints(
+static JOURNALCTL: CommandSpec = CommandSpec::prints(
     "journalctl",
     "-hmkxafrqeN -S: -U: -c: -u: -t: -T: -p: -g: -o: -F: -b? -n? -# --help --version --system --user \
      --merge --namespace= --since= --until= --cursor= --after-cursor= --boot=? --unit= --user-unit= \
@@ -127,7 +127,7 @@ static JOURNALCTL: Spec = Spec::prints(
 ])
 .strict();
 
-static CRONTAB: Spec = Spec::prints("crontab", "-l -u: -V")
+static CRONTAB: CommandSpec = CommandSpec::prints("crontab", "-l -u: -V")
     .refusing(&[
         writes("-r -i", "deletes the scheduled jobs"),
         writes("-e", "edits the scheduled jobs"),
@@ -152,7 +152,7 @@ fn by_verb(parsed: &ParsedArguments<'_>) -> CommandFinding {
         return finding;
     }
     match verb.text() {
-        _ if finding.cover == Cover::Exact => finding,
+        _ if finding.cover == RuleCoverage::Exact => finding,
         None => finding,
         Some("help" | "show-environment" | "log-level" | "log-target") => {
             CommandFinding::unknown("what it shows is not vouched for").at(verb.span)

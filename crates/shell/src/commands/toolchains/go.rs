@@ -4,7 +4,7 @@ use crate::{
     arg::Arg,
     commands::{
         options::{ParsedArguments, written},
-        spec::{CommandEntry, Operands, OptionStyle, Spec, writes},
+        spec::{CommandEntry, Operands, OptionStyle, CommandSpec, writes},
         verbs::{self, VerbProgram, change, unsure},
     },
     effect::{CommandFinding, WriteKind},
@@ -14,19 +14,19 @@ pub(in crate::commands) const ENTRIES: &[CommandEntry] =
     &[CommandEntry::Own("go", go), CommandEntry::Spec(&GOFMT)];
 
 const GO: VerbProgram = VerbProgram {
-    before: Spec::prints("go", "-h --help")
+    before: CommandSpec::prints("go", "-h --help")
         .style(OptionStyle::Posix)
         .strict(),
     verbs: &[
-        Spec::prints("version", "-m -v -json")
+        CommandSpec::prints("version", "-m -v -json")
             .operands(Operands::Files)
             .style(OptionStyle::Words)
             .strict(),
-        Spec::prints("env", "-json -changed")
+        CommandSpec::prints("env", "-json -changed")
             .refusing(&[writes("-w -u", "changes the settings of go")])
             .style(OptionStyle::Words)
             .strict(),
-        Spec::prints("help", "").strict(),
+        CommandSpec::prints("help", "").strict(),
     ],
     others: &[
         unsure(
@@ -49,7 +49,7 @@ fn go(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&GO, argv)
 }
 
-static GOFMT: Spec = Spec::reads("gofmt", "-d -e -l -s -r:")
+static GOFMT: CommandSpec = CommandSpec::reads("gofmt", "-d -e -l -s -r:")
     .refusing(&[
         writes("-w", "changes the files in place"),
         writes("-cpuprofile>", "writes a profile"),

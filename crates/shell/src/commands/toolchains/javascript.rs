@@ -4,7 +4,7 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs},
+        spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, runs},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::CommandFinding,
@@ -22,14 +22,14 @@ macro_rules! everywhere {
     };
 }
 
-const REFUSED: &[Refused] = &[runs(
+const REFUSED: &[UnsafeOption] = &[runs(
     "--script-shell= --userconfig= --globalconfig= --registry= --viewer= --browser= --editor= \
      --node-options= --git=",
     "injects configuration",
 )];
 
 const NPM: VerbProgram = VerbProgram {
-    before: Spec::prints("npm", everywhere!())
+    before: CommandSpec::prints("npm", everywhere!())
         .refusing(REFUSED)
         .style(OptionStyle::Posix)
         .strict(),
@@ -66,7 +66,7 @@ const NPM: VerbProgram = VerbProgram {
     unknown: "what this verb does is not known",
 };
 
-const fn ask(names: &'static str) -> Spec {
+const fn ask(names: &'static str) -> CommandSpec {
     verb(names, everywhere!()).refusing(REFUSED)
 }
 

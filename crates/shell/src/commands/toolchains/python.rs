@@ -4,7 +4,7 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs, writes},
+        spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, runs, writes},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::CommandFinding,
@@ -47,7 +47,7 @@ macro_rules! everywhere {
     };
 }
 
-const REFUSED: &[Refused] = &[
+const REFUSED: &[UnsafeOption] = &[
     writes("--log>", "appends to a file"),
     runs("--python=", "chooses the interpreter"),
     runs(
@@ -57,7 +57,7 @@ const REFUSED: &[Refused] = &[
     ),
 ];
 
-const LIST_REFUSED: &[Refused] = &[
+const LIST_REFUSED: &[UnsafeOption] = &[
     REFUSED[0],
     REFUSED[1],
     REFUSED[2],
@@ -68,12 +68,12 @@ const LIST_REFUSED: &[Refused] = &[
 ];
 
 const PIP: VerbProgram = VerbProgram {
-    before: Spec::prints("pip", concat!(" -V --version ", everywhere!()))
+    before: CommandSpec::prints("pip", concat!(" -V --version ", everywhere!()))
         .refusing(REFUSED)
         .style(OptionStyle::Posix)
         .strict(),
     verbs: &[
-        Spec::prints(
+        CommandSpec::prints(
             "list",
             concat!(
                 everywhere!(),
@@ -83,10 +83,10 @@ const PIP: VerbProgram = VerbProgram {
         )
         .refusing(LIST_REFUSED)
         .strict(),
-        Spec::prints("show", concat!(everywhere!(), " -f --files "))
+        CommandSpec::prints("show", concat!(everywhere!(), " -f --files "))
             .refusing(REFUSED)
             .strict(),
-        Spec::prints(
+        CommandSpec::prints(
             "freeze",
             concat!(
                 everywhere!(),
@@ -95,19 +95,19 @@ const PIP: VerbProgram = VerbProgram {
         )
         .refusing(REFUSED)
         .strict(),
-        Spec::prints(
+        CommandSpec::prints(
             "check help inspect debug",
             concat!(everywhere!(), " --local --user --path< "),
         )
         .refusing(REFUSED)
         .strict(),
-        Spec::prints(
+        CommandSpec::prints(
             "config/list config/get config/debug cache/dir cache/info cache/list",
             concat!(everywhere!(), " --user --global --site --format= "),
         )
         .refusing(REFUSED)
         .strict(),
-        Spec::reads("hash", concat!(everywhere!(), " -a: --algorithm= "))
+        CommandSpec::reads("hash", concat!(everywhere!(), " -a: --algorithm= "))
             .refusing(REFUSED)
             .strict(),
     ],
@@ -126,7 +126,7 @@ fn pip(argv: &[Arg]) -> CommandFinding {
 }
 
 const UV: VerbProgram = VerbProgram {
-    before: Spec::prints(
+    before: CommandSpec::prints(
         "uv",
         "-Vhqv --version --help --quiet --verbose --offline --no-progress --color=",
     )
@@ -158,7 +158,7 @@ fn uv(argv: &[Arg]) -> CommandFinding {
 }
 
 const CONDA: VerbProgram = VerbProgram {
-    before: Spec::prints("conda", "-Vh --version --help").style(OptionStyle::Posix).strict(),
+    before: CommandSpec::prints("conda", "-Vh --version --help").style(OptionStyle::Posix).strict(),
     verbs: &[
         verb(
             "list",

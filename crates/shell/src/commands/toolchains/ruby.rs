@@ -3,7 +3,7 @@
 use crate::{
     arg::Arg,
     commands::{
-        spec::{CommandEntry, OptionStyle, Refused, Spec, runs},
+        spec::{CommandEntry, OptionStyle, UnsafeOption, CommandSpec, runs},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::CommandFinding,
@@ -12,7 +12,7 @@ use crate::{
 pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("gem", gem)];
 
 const GEM: VerbProgram = VerbProgram {
-    before: Spec::prints("gem", "-vh --version --help").style(OptionStyle::Posix).strict(),
+    before: CommandSpec::prints("gem", "-vh --version --help").style(OptionStyle::Posix).strict(),
     verbs: &[
         verb(
             "list query",
@@ -33,7 +33,7 @@ const GEM: VerbProgram = VerbProgram {
     unknown: "what this verb does is not known",
 };
 
-const REMOTE: &[Refused] = &[runs(
+const REMOTE: &[UnsafeOption] = &[runs(
     "-rbu -s: --remote --both --update-sources --source= --http-proxy=",
     "queries a registry",
 )];

@@ -4,10 +4,10 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs},
+        spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, runs},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
-    effect::{CommandFinding, Cover, Effect, Start},
+    effect::{CommandFinding, RuleCoverage, Effect, StartedProgram},
 };
 
 pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
@@ -34,13 +34,13 @@ macro_rules! selection {
     };
 }
 
-const REFUSED: &[Refused] = &[
+const REFUSED: &[UnsafeOption] = &[
     runs("--config=", "injects configuration"),
     runs("-Z: -C:", "changes what cargo does"),
 ];
 
 const CARGO: VerbProgram = VerbProgram {
-    before: Spec::prints(
+    before: CommandSpec::prints(
         "cargo",
         "-vqVh --verbose --quiet --version --list --help --offline --locked --frozen --color= \
          --explain=",
@@ -99,7 +99,7 @@ const CARGO: VerbProgram = VerbProgram {
     unknown: "what this verb does is not known, or it is an alias or another program",
 };
 
-const fn ask(names: &'static str, options: &'static str) -> Spec {
+const fn ask(names: &'static str, options: &'static str) -> CommandSpec {
     verb(names, options).refusing(REFUSED)
 }
 
@@ -110,7 +110,7 @@ fn install(parsed: &ParsedArguments<'_>) -> CommandFinding {
         None if asks || parsed.has("--list") && parsed.operands.is_empty() => {
             parsed.finding(Operands::Text)
         }
-        Some(finding) if finding.cover == Cover::Exact => finding,
+        Some(finding) if finding.cover == RuleCoverage::Exact => finding,
         _ => CommandFinding::mutating("it changes the installed programs").with(Effect::Net(None)),
     }
 }
@@ -119,7 +119,7 @@ fn cargo(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&CARGO, argv)
 }
 
-static RUSTC: Spec = Spec::prints(
+static RUSTC: CommandSpec = CommandSpec::prints(
     "rustc",
     "-Vvh --version --verbose --help --print= --explain= --target= --edition=",
 )
@@ -141,7 +141,7 @@ fn rustc(parsed: &ParsedArguments<'_>) -> CommandFinding {
 }
 
 const RUSTUP: VerbProgram = VerbProgram {
-    before: Spec::prints("rustup", "-vqVh --verbose --quiet --version --help")
+    before: CommandSpec::prints("rustup", "-vqVh --verbose --quiet --version --help")
         .style(OptionStyle::Posix)
         .strict(),
     verbs: &[
@@ -194,7 +194,7 @@ fn run(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if argv.is_empty() {
         return finding;
     }
-    finding.starting(Start::Command { argv, more: false })
+    finding.starting(StartedProgram::Command { argv, more: false })
 }
 
 #[cfg(test)]
@@ -265,7 +265,7 @@ mod tests {
         ]);
         assert!(matches!(
             &find("rustup run stable rm -r x").starts[..],
-            [Start::Command { argv, .. }] if argv.len() == 3
+            [StartedProgram::Command { argv, .. }] if argv.len() == 3
         ));
         assert_eq!(find("cargo clean").verdict, EffectVerdict::Mutating);
     }

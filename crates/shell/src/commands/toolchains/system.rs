@@ -4,7 +4,7 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, OptionStyle, Refused, Spec, runs},
+        spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, runs},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::{CommandFinding, Effect},
@@ -28,7 +28,7 @@ pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
 
 const INSTALLS: &str = "it changes the installed packages";
 
-static DPKG: Spec = Spec::prints(
+static DPKG: CommandSpec = CommandSpec::prints(
     "dpkg",
     "-sLlSpC -c< -I< -f< --status --print-avail --listfiles --list --search --audit \
      --get-selections --yet-to-unpack --print-architecture --print-foreign-architectures \
@@ -51,7 +51,7 @@ fn dpkg(parsed: &ParsedArguments<'_>) -> CommandFinding {
     }
 }
 
-static DPKG_QUERY: Spec = Spec::prints(
+static DPKG_QUERY: CommandSpec = CommandSpec::prints(
     "dpkg-query",
     "-sLlSpWc -f: --status --print-avail --listfiles --list --show --search --control-list \
      --control-show --control-path --help --version --no-pager --load-avail --showformat=",
@@ -59,7 +59,7 @@ static DPKG_QUERY: Spec = Spec::prints(
 .style(OptionStyle::Whole)
 .strict();
 
-static DPKG_DEB: Spec = Spec::prints(
+static DPKG_DEB: CommandSpec = CommandSpec::prints(
     "dpkg-deb",
     "-cIfW --contents --info --field --show --showformat= --help --version --fsys-tarfile \
      --ctrl-tarfile",
@@ -85,18 +85,18 @@ macro_rules! apt {
     };
 }
 
-const APT_REFUSED: &[Refused] = &[runs(
+const APT_REFUSED: &[UnsafeOption] = &[runs(
     "-o: -c: --option= --config-file= -t: --target-release= --default-release= -p: -s: \
      --pkg-cache= --src-cache=",
     "injects configuration",
 )];
 
-const fn local(names: &'static str) -> Spec {
+const fn local(names: &'static str) -> CommandSpec {
     verb(names, apt!()).refusing(APT_REFUSED)
 }
 
 const APT: VerbProgram = VerbProgram {
-    before: Spec::prints("apt", apt!())
+    before: CommandSpec::prints("apt", apt!())
         .refusing(APT_REFUSED)
         .style(OptionStyle::Posix)
         .strict(),
@@ -158,7 +158,7 @@ fn apt_mark(argv: &[Arg]) -> CommandFinding {
     verbs::judge(&APT_MARK, argv)
 }
 
-static RPM: Spec = Spec::prints(
+static RPM: CommandSpec = CommandSpec::prints(
     "rpm",
     "-qailfpcdsRv --query --all --info --list --file --package --configfiles --docfiles --state \
      --requires --provides --conflicts --obsoletes --recommends --suggests --changelog --changes \
@@ -223,7 +223,7 @@ fn dnf(argv: &[Arg]) -> CommandFinding {
 }
 
 const BREW: VerbProgram = VerbProgram {
-    before: Spec::prints(
+    before: CommandSpec::prints(
         "brew",
         "-vh --version --help --prefix --cellar --repository --caskroom --cache --env",
     )
@@ -311,7 +311,7 @@ fn snap(argv: &[Arg]) -> CommandFinding {
 }
 
 const APK: VerbProgram = VerbProgram {
-    before: Spec::prints(
+    before: CommandSpec::prints(
         "apk",
         "-Vhqv --version --help --quiet --verbose --print-arch",
     )

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::{EditOutcome, Editor, buffer::TextBuffer, motion};
 use crate::input::{Key, KeyCode};
-use motions::{Find, Motion, MotionKind};
+use motions::{FindMotion, Motion, MotionKind};
 use operators::Operator;
 
 /// The mode of the vi keys.
@@ -34,7 +34,7 @@ enum Awaiting {
     /// `g`
     Prefix,
     /// `f F t T`
-    Letter(Find),
+    Letter(FindMotion),
     /// `r`
     Replacement,
     /// `i` or `a` after an operator
@@ -60,7 +60,7 @@ pub(super) struct ViState {
     operator: Option<(Operator, usize)>,
     awaiting: Awaiting,
     register: Register,
-    last_find: Option<(Find, char)>,
+    last_find: Option<(FindMotion, char)>,
     /// The start of the selection.
     anchor: usize,
     escapes: Vec<String>,
@@ -339,10 +339,10 @@ impl ViState {
         }
         match letter {
             'g' => self.awaiting = Awaiting::Prefix,
-            'f' => self.awaiting = Awaiting::Letter(Find::To),
-            'F' => self.awaiting = Awaiting::Letter(Find::BackTo),
-            't' => self.awaiting = Awaiting::Letter(Find::Till),
-            'T' => self.awaiting = Awaiting::Letter(Find::BackTill),
+            'f' => self.awaiting = Awaiting::Letter(FindMotion::To),
+            'F' => self.awaiting = Awaiting::Letter(FindMotion::BackTo),
+            't' => self.awaiting = Awaiting::Letter(FindMotion::Till),
+            'T' => self.awaiting = Awaiting::Letter(FindMotion::BackTill),
             ';' | ',' => {
                 let count = self.take_count();
                 let found = self.last_find.and_then(|(find, letter_found)| {

@@ -44,14 +44,14 @@ impl Motion {
 
 /// The direction and end of a character search within the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Find {
+pub(super) enum FindMotion {
     To,
     Till,
     BackTo,
     BackTill,
 }
 
-impl Find {
+impl FindMotion {
     pub(super) fn reversed(self) -> Self {
         match self {
             Self::To => Self::BackTo,
@@ -67,16 +67,16 @@ impl Find {
 pub(super) fn find(
     text: &str,
     caret: usize,
-    find: Find,
+    find: FindMotion,
     letter: char,
     count: usize,
     is_again: bool,
 ) -> Option<Motion> {
     let line = motion::line(text, caret);
     let found = match find {
-        Find::To | Find::Till => {
+        FindMotion::To | FindMotion::Till => {
             let mut from = motion::next(text, caret).min(line.end);
-            if is_again && find == Find::Till {
+            if is_again && find == FindMotion::Till {
                 from = motion::next(text, from).min(line.end);
             }
             let mut found = text[from..line.end]
@@ -84,9 +84,9 @@ pub(super) fn find(
                 .map(|(at, _)| from + at);
             found.nth(count - 1)?
         }
-        Find::BackTo | Find::BackTill => {
+        FindMotion::BackTo | FindMotion::BackTill => {
             let mut to = caret;
-            if is_again && find == Find::BackTill {
+            if is_again && find == FindMotion::BackTill {
                 to = motion::previous(text, to).max(line.start);
             }
             let mut found = text[line.start..to]
@@ -96,10 +96,10 @@ pub(super) fn find(
         }
     };
     Some(match find {
-        Find::To => Motion::inclusive(found),
-        Find::Till => Motion::inclusive(motion::previous(text, found)),
-        Find::BackTo => Motion::exclusive(found),
-        Find::BackTill => Motion::exclusive(motion::next(text, found)),
+        FindMotion::To => Motion::inclusive(found),
+        FindMotion::Till => Motion::inclusive(motion::previous(text, found)),
+        FindMotion::BackTo => Motion::exclusive(found),
+        FindMotion::BackTill => Motion::exclusive(motion::next(text, found)),
     })
 }
 

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use haft_contract::{CallContext, Content, ToolError, ToolOutput};
 use haft_journal::Journal;
 
-use crate::{WholeAnswers, paths::shown};
+use crate::{AlwaysFullResults, paths::shown};
 
 /// The result of a Read.
-pub(super) struct ReadAnswer {
+pub(super) struct ReadResult {
     pub(super) output: ToolOutput,
     /// The file that was read, with all links resolved.
     pub(super) real: PathBuf,
@@ -24,11 +24,11 @@ pub(super) struct ReadAnswer {
 
 /// Returns the output, or a reference to an earlier equal one.
 pub(super) fn deduplicate(
-    found: ReadAnswer,
+    found: ReadResult,
     path: &Path,
     cx: &CallContext,
 ) -> Result<ToolOutput, ToolError> {
-    let ReadAnswer {
+    let ReadResult {
         mut output,
         real,
         part,
@@ -36,7 +36,7 @@ pub(super) fn deduplicate(
     let Some(part) = part else {
         return Ok(output);
     };
-    if cx.services.get::<WholeAnswers>().is_ok() {
+    if cx.services.get::<AlwaysFullResults>().is_ok() {
         return Ok(output);
     }
     let journal = cx.services.get::<Journal>()?;

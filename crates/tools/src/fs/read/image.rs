@@ -17,9 +17,9 @@ use std::{
 use data_encoding::BASE64;
 use haft_contract::{
     CallContext, Content, ToolError, ToolOutput,
-    output::{MediaSource, PicturePixels},
+    output::{MediaSource, ImagePixels},
 };
-use haft_journal::{Extent, FileTarget, Journal};
+use haft_journal::{ShownExtent, FileTarget, Journal};
 use image::{
     DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbImage,
     codecs::{jpeg::JpegEncoder, png::PngEncoder, webp::WebPDecoder},
@@ -50,7 +50,7 @@ static LARGE: Mutex<()> = Mutex::new(());
 
 /// An image ready to be sent.
 #[derive(Debug)]
-pub(super) struct Picture {
+pub(super) struct EncodedImage {
     pub(super) media_type: &'static str,
     pub(super) base64: String,
     original: (u32, u32),
@@ -83,7 +83,7 @@ pub(super) async fn read(
             .map_err(|error| explain(error, &cwd))?;
         let picture = prepare(&raw.bytes)?;
         let real = raw.real.clone();
-        journal.record_shown(raw, Extent::Whole);
+        journal.record_shown(raw, ShownExtent::Whole);
         Ok((picture, real))
     })
     .await?
@@ -104,7 +104,7 @@ pub(super) async fn read(
     Ok((output(content, structured), real))
 }
 
-impl Picture {
+impl EncodedImage {
     /// Describes the image and how it was converted.
     fn words(&self) -> String {
         let (width, height) = self.original;
@@ -143,7 +143,7 @@ pub fn image_content(bytes: &[u8]) -> Result<Content, String> {
 
 /// Returns a small copy of an image in a message or result, within the given width and height;
 /// `None` if it is not an image, or damaged.
-pub fn image_pixels(content: &Content, most: (u32, u32)) -> Option<PicturePixels> {
+pub fn image_pixels(content: &Content, most: (u32, u32)) -> Option<ImagePixels> {
     let Content::Image {
         source: MediaSource::Base64 { data, .. },
     } = content
@@ -165,7 +165,7 @@ pub fn image_pixels(content: &Content, most: (u32, u32)) -> Option<PicturePixels
         image = image.thumbnail(most.0, most.1);
     }
     let image = image.into_rgba8();
-    Some(PicturePixels {
+    Some(ImagePixels {
         original,
         size: image.dimensions(),
         rgba: image.into_raw(),
@@ -173,7 +173,7 @@ pub fn image_pixels(content: &Content, most: (u32, u32)) -> Option<PicturePixels
 }
 
 /// Decodes, checks and, if needed, shrinks an image.
-pub(super) fn prepare(bytes: &[u8]) -> Result<Picture, String> {
+pub(super) fn prepare(bytes: &[u8]) -> Result<EncodedImage, String> {
     let (format, name, media_type) = match image::guess_format(bytes) {
         Ok(ImageFormat::Png) => (ImageFormat::Png, "PNG", "image/png"),
         Ok(ImageFormat::Jpeg) => (ImageFormat::Jpeg, "JPEG", "image/jpeg"),
@@ -214,7 +214,7 @@ pub(super) fn prepare(bytes: &[u8]) -> Result<Picture, String> {
         ));
     }
     let is_animated = is_animated(bytes, format);
-    let done = |image: &DynamicImage, media_type, sent: &[u8], original| Picture {
+    let done = |image: &DynamicImage, media_type, sent: &[u8], original| EncodedImage {
         media_type,
         base64: BASE64.encode(sent),
         original,

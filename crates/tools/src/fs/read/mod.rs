@@ -18,7 +18,7 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Content, Effects, Profile, RuleMatch, Services, Tool,
+    Access, CallContext, Card, CheckOutcome, Content, Effects, Profile, RuleMatch, Services, Tool,
     ToolError, ToolOutput, output::MediaSource, view::plain,
 };
 use haft_journal::{FileTarget, Journal, JournalError, PageRequest, TextPage, resolve, respelt};
@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use dedupe::ReadAnswer;
+use dedupe::ReadResult;
 #[cfg(feature = "fuzzing")]
 pub use image::invariants::check as check_image;
 pub use image::{image_content, image_pixels};
@@ -34,7 +34,7 @@ pub use pdf::PdfReader;
 
 use super::{editor, explain, is_missing, is_notebook, missing, profile, target, ticket};
 use crate::{
-    WholeAnswers,
+    AlwaysFullResults,
     blocking::blocking,
     paths::{shown, escape_json},
     words::counted,
@@ -116,7 +116,7 @@ impl Tool for Read {
     }
 
     fn for_session(&self, services: &Services) -> Option<Self> {
-        let whole_answers = services.get::<WholeAnswers>().is_ok();
+        let whole_answers = services.get::<AlwaysFullResults>().is_ok();
         Some(Self { whole_answers })
     }
 
@@ -135,19 +135,19 @@ impl Tool for Read {
         }
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         if let Some(pages) = input.pages() {
             pdf::check(pages).map_err(ToolError::Refused)?;
         }
         if input.was_file.load(Ordering::Relaxed) {
             target(&cx.cwd.join(&input.file_path), cx)?;
-            return Ok(Check::Pass);
+            return Ok(CheckOutcome::Pass);
         }
         // Boxed, like everything that few calls need: otherwise the future of every call would be
         // as large as the largest one.
-        let MeantFile { target, found } = Box::pin(resolve_target(input, cx)).await?;
+        let ResolvedTarget { target, found } = Box::pin(resolve_target(input, cx)).await?;
         if found.is_some_and(|found| found.is_file()) {
-            return Ok(Check::Pass);
+            return Ok(CheckOutcome::Pass);
         }
         let path = target.path().to_path_buf();
         match target.resolve() {
@@ -157,7 +157,7 @@ impl Tool for Read {
             }
             // For circular links and directories without access, the read itself gives the best
             // error. A missing file passes, too: hooks may provide or create it.
-            _ => Ok(Check::Pass),
+            _ => Ok(CheckOutcome::Pass),
         }
     }
 
@@ -259,7 +259,7 @@ async fn read_any(
 }
 
 /// A file, with its metadata if it was found.
-struct MeantFile {
+struct ResolvedTarget {
     target: FileTarget,
     found: Option<Metadata>,
 }
@@ -267,14 +267,14 @@ struct MeantFile {
 /// Returns the file that is meant: the given one or, if it does not exist, the only one whose name
 /// looks the same. Permission was granted for the given name, so the other file must be inside the
 /// permitted directories, and no rule may deny reading it.
-async fn resolve_target(input: &Input, cx: &CallContext) -> Result<MeantFile, ToolError> {
+async fn resolve_target(input: &Input, cx: &CallContext) -> Result<ResolvedTarget, ToolError> {
     let path = cx.cwd.join(&input.file_path);
     let target = target(&path, cx)?;
     match fs::metadata(&path) {
         Err(error) if is_missing(&error) => {}
         found => {
             let found = found.ok();
-            return Ok(MeantFile { target, found });
+            return Ok(ResolvedTarget { target, found });
         }
     }
     let (inside, permissions) = (ticket(Read::NAME, cx), cx.permissions.clone());
@@ -288,7 +288,7 @@ async fn resolve_target(input: &Input, cx: &CallContext) -> Result<MeantFile, To
             (inside.covers(&real) && !is_kept).then(|| FileTarget::authorized(alike, real))
         };
         let target = respelt(&path).and_then(open).unwrap_or(target);
-        MeantFile {
+        ResolvedTarget {
             target,
             found: None,
         }
@@ -328,7 +328,7 @@ async fn exists(target: &FileTarget, cx: &CallContext) -> Result<(), ToolError> 
 
 /// Reads a short text file that exists under the given name, the usual case, without checking it
 /// again.
-fn at_once(input: &Input, cx: &CallContext) -> Result<Option<(ReadAnswer, PathBuf)>, ToolError> {
+fn at_once(input: &Input, cx: &CallContext) -> Result<Option<(ReadResult, PathBuf)>, ToolError> {
     let path = cx.cwd.join(&input.file_path);
     let was_file = input.was_file.load(Ordering::Relaxed);
     if !was_file || is_notebook(&path) || input.pages().is_some() {
@@ -346,7 +346,7 @@ fn at_once(input: &Input, cx: &CallContext) -> Result<Option<(ReadAnswer, PathBu
 }
 
 /// Reads the file according to its type.
-async fn look(input: &Input, meant: &MeantFile, cx: &CallContext) -> Result<ReadAnswer, ToolError> {
+async fn look(input: &Input, meant: &ResolvedTarget, cx: &CallContext) -> Result<ReadResult, ToolError> {
     let journal = cx.services.get::<Journal>()?;
     let target = &meant.target;
     let path = target.path();
@@ -355,8 +355,8 @@ async fn look(input: &Input, meant: &MeantFile, cx: &CallContext) -> Result<Read
     let mut note = None;
     if is_notebook(path) {
         match notebook::read(target, &request, cx).await? {
-            notebook::NotebookAnswer::Cells(found) => return Ok(found),
-            notebook::NotebookAnswer::ShowAsText(why) => note = Some(why),
+            notebook::NotebookView::Cells(found) => return Ok(found),
+            notebook::NotebookView::ShowAsText(why) => note = Some(why),
         }
     }
     // A file of size 0 may be in /proc, and reading it may take time.
@@ -370,7 +370,7 @@ async fn look(input: &Input, meant: &MeantFile, cx: &CallContext) -> Result<Read
     let page = match page {
         Err(JournalError::Binary { kind, .. }) if image::is_shown(kind) => {
             let (output, real) = image::read(target, cx).await?;
-            return Ok(ReadAnswer {
+            return Ok(ReadResult {
                 output,
                 real,
                 part: Some("the image".to_owned()),
@@ -387,7 +387,7 @@ async fn look(input: &Input, meant: &MeantFile, cx: &CallContext) -> Result<Read
                 None => "the document".to_owned(),
             };
             let (output, real) = pdf::read(&wish, cx).await?;
-            return Ok(ReadAnswer {
+            return Ok(ReadResult {
                 output,
                 real,
                 // With larger limits the same pages may show more content.
@@ -411,12 +411,12 @@ fn text_found(
     path: &Path,
     name: &str,
     note: Option<String>,
-) -> ReadAnswer {
+) -> ReadResult {
     let mut text = text::answer(page, request, name);
     if let Some(note) = note.filter(|_| !page.empty) {
         let _ = write!(text, "\n[{note}]");
     }
-    ReadAnswer {
+    ReadResult {
         real: page.real.clone(),
         output: ToolOutput::text(text).with_structured(text::structured(page, path)),
         part: (!page.empty).then(|| text::range(page, request, None)),
@@ -439,7 +439,7 @@ pub(crate) async fn read_kept(path: &Path, cx: &CallContext) -> Result<ToolOutpu
         allow_large: false,
         was_file: AtomicBool::default(),
     };
-    let meant = MeantFile {
+    let meant = ResolvedTarget {
         target: FileTarget::authorized(real.clone(), real),
         found: None,
     };

@@ -5,12 +5,12 @@ use std::fmt::Write;
 use data_encoding::BASE64;
 use haft_contract::{CallContext, Content, ToolError};
 use haft_journal::{
-    Extent, FileTarget, Journal, NOTEBOOK_LIMIT, PageRequest, estimate_tokens,
+    ShownExtent, FileTarget, Journal, NOTEBOOK_LIMIT, PageRequest, estimate_tokens,
     notebook::{Cell, CellOutput, Notebook, NotebookError},
 };
 use serde_json::{Value, json};
 
-use super::{dedupe::ReadAnswer, image, output, picture};
+use super::{dedupe::ReadResult, image, output, picture};
 use crate::{blocking::blocking, fs::explain};
 
 /// The maximum length of an output, in characters (spec tools.md §1).
@@ -18,8 +18,8 @@ const OUTPUT_CHARS: usize = 2_000;
 /// The approximate cost of an image, in tokens.
 const PICTURE_TOKENS: u64 = 1_600;
 
-pub(super) enum NotebookAnswer {
-    Cells(ReadAnswer),
+pub(super) enum NotebookView {
+    Cells(ReadResult),
     /// The file is not a notebook, for this reason, but may be text.
     ShowAsText(String),
 }
@@ -28,7 +28,7 @@ pub(super) async fn read(
     target: &FileTarget,
     request: &PageRequest,
     cx: &CallContext,
-) -> Result<NotebookAnswer, ToolError> {
+) -> Result<NotebookView, ToolError> {
     let journal = cx.services.get::<Journal>()?;
     let (target, cwd) = (target.clone(), cx.cwd.clone());
     let request = request.clone();
@@ -38,13 +38,13 @@ pub(super) async fn read(
         let raw = journal.read_bytes(target, NOTEBOOK_LIMIT).map_err(failed)?;
         let notebook = match Notebook::open(&raw.bytes) {
             Ok(notebook) => notebook,
-            Err(error) => return Ok(NotebookAnswer::ShowAsText(as_text(&error))),
+            Err(error) => return Ok(NotebookView::ShowAsText(as_text(&error))),
         };
-        let shown = ShownNotebook::of(&notebook, &request)?;
+        let shown = NotebookRenderer::of(&notebook, &request)?;
         let is_named = request.offset.is_some() || request.limit.is_some();
         let extent = match shown.is_whole || is_named {
-            true => Extent::Whole, // as for text: the caller knows that there is more
-            false => Extent::Part,
+            true => ShownExtent::Whole, // as for text: the caller knows that there is more
+            false => ShownExtent::Part,
         };
         let structured = json!({"type": "notebook", "file": {
             "filePath": path.to_string_lossy(),
@@ -54,7 +54,7 @@ pub(super) async fn read(
         let output = output(shown.content(), structured);
         let real = raw.real.clone();
         journal.record_shown(raw, extent);
-        Ok(NotebookAnswer::Cells(ReadAnswer { output, real, part }))
+        Ok(NotebookView::Cells(ReadResult { output, real, part }))
     })
     .await?
 }
@@ -65,7 +65,7 @@ fn as_text(error: &NotebookError) -> String {
 
 /// The shown part of a notebook.
 #[derive(Default)]
-struct ShownNotebook {
+struct NotebookRenderer {
     blocks: Vec<Content>,
     /// The text since the last image.
     text: String,
@@ -78,7 +78,7 @@ struct ShownNotebook {
     is_whole: bool,
 }
 
-impl ShownNotebook {
+impl NotebookRenderer {
     fn of(notebook: &Notebook<'_>, request: &PageRequest) -> Result<Self, ToolError> {
         let mut shown = Self::default();
         let total = notebook.len();
@@ -107,7 +107,7 @@ impl ShownNotebook {
                 true => skipped(&source, first, request.char_offset)?,
                 false => 0,
             };
-            let wanted = Wanted {
+            let wanted = CellToShow {
                 cell: &cell,
                 number: last + 1,
                 source: &source,
@@ -145,8 +145,8 @@ impl ShownNotebook {
     }
 
     /// Adds a cell, unless it exceeds the limit; the first cell is always added, cut if needed.
-    fn add(&mut self, wanted: &Wanted<'_>, language: Option<&str>, max_tokens: u64) -> bool {
-        let Wanted { cell, source, .. } = wanted;
+    fn add(&mut self, wanted: &CellToShow<'_>, language: Option<&str>, max_tokens: u64) -> bool {
+        let CellToShow { cell, source, .. } = wanted;
         let (name, kind, rest) = (cell.name(), cell.kind(), &source[wanted.from..]);
         let left = max_tokens.saturating_sub(self.tokens);
         let mut cost = estimate_tokens(rest.len() as u64) + 20;
@@ -237,7 +237,7 @@ impl ShownNotebook {
 }
 
 /// A cell to show.
-struct Wanted<'a> {
+struct CellToShow<'a> {
     cell: &'a Cell<'a>,
     /// Its position, from 1.
     number: usize,

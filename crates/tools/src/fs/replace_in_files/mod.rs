@@ -11,18 +11,18 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, Check, Effects, PermissionSnapshot, Profile, Services, Tool,
-    ToolError, ToolOutput, Update,
+    Access, CallContext, Card, CheckOutcome, Effects, PermissionSnapshot, Profile, Services, Tool,
+    ToolError, ToolOutput, ProgressUpdate,
 };
 use haft_journal::{FileTarget, Journal, PlannedChange};
-use haft_search::{Found, GrepMode, GrepQuery, SearchEngine, split_globs};
+use haft_search::{GrepMatches, GrepMode, GrepQuery, SearchEngine, split_globs};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use self::{
-    plans::{Plan, PlannedContent},
-    preview::{Preview, Skipped},
+    plans::{ReplacePlan, PlannedContent},
+    preview::{Preview, SkippedFile},
     rewrite::Rewrite,
 };
 use super::{EDITS, editor, explain, is_notebook, profile, target, ticket};
@@ -152,11 +152,11 @@ impl Input {
     }
 }
 
-pub(crate) use self::plans::Plans;
+pub(crate) use self::plans::ReplacePlans;
 
 /// A change of a file that another tool requests: a new content, creation, move or removal.
 #[cfg(feature = "code")]
-pub(crate) struct WantedChange {
+pub(crate) struct PlannedFileChange {
     pub(crate) path: PathBuf,
     /// The present content; `None` if it is new.
     pub(crate) old: Option<Vec<u8>>,
@@ -171,9 +171,9 @@ pub(crate) struct WantedChange {
 /// Previews changes that another tool computed, and stores them as a plan for this tool.
 #[cfg(feature = "code")]
 pub(crate) fn keep_plan(
-    plans: &Plans,
+    plans: &ReplacePlans,
     id: &str,
-    wanted: Vec<WantedChange>,
+    wanted: Vec<PlannedFileChange>,
     cwd: &Path,
 ) -> ToolOutput {
     let mut preview = Preview {
@@ -188,7 +188,7 @@ pub(crate) fn keep_plan(
     for one in wanted {
         preview
             .files
-            .extend(preview::Change::wanted(&one, &origins));
+            .extend(preview::PreviewedFile::wanted(&one, &origins));
         let content = match one.new {
             Some(bytes) => PlannedContent::Whole {
                 bytes: bytes.into(),
@@ -205,7 +205,7 @@ pub(crate) fn keep_plan(
     }
     preview.leave_out_moved();
     let shown = preview.output(id, cwd);
-    plans.keep(Plan {
+    plans.keep(ReplacePlan {
         id: id.to_owned(),
         rewrite: None,
         files,
@@ -215,7 +215,7 @@ pub(crate) fn keep_plan(
 
 #[derive(Default)]
 pub(crate) struct ReplaceInFiles {
-    plans: std::sync::Arc<Plans>,
+    plans: std::sync::Arc<ReplacePlans>,
 }
 
 impl Tool for ReplaceInFiles {
@@ -237,7 +237,7 @@ impl Tool for ReplaceInFiles {
 
     fn for_session(&self, services: &Services) -> Option<Self> {
         // Other tools create plans, too.
-        let plans = services.get::<Plans>().ok()?;
+        let plans = services.get::<ReplacePlans>().ok()?;
         Some(Self { plans })
     }
 
@@ -261,7 +261,7 @@ impl Tool for ReplaceInFiles {
         }
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         match input.wish().map_err(ToolError::Refused)? {
             ReplaceAction::Plan { id } if self.plans.find(id).is_none() => {
                 Err(ToolError::Refused(format!(
@@ -269,7 +269,7 @@ impl Tool for ReplaceInFiles {
                  preview."
                 )))
             }
-            ReplaceAction::Plan { .. } => Ok(Check::Pass),
+            ReplaceAction::Plan { .. } => Ok(CheckOutcome::Pass),
             ReplaceAction::Search {
                 pattern,
                 replacement,
@@ -280,7 +280,7 @@ impl Tool for ReplaceInFiles {
                 let engine = cx.services.get::<SearchEngine>()?;
                 engine
                     .check_grep(&input.query(&rewrite, cx)?)
-                    .map(|()| Check::Pass)
+                    .map(|()| CheckOutcome::Pass)
                     .map_err(|error| ToolError::Refused(error.to_string()))
             }
         }
@@ -304,7 +304,7 @@ impl Tool for ReplaceInFiles {
                     .rewrite(pattern, replacement)
                     .map_err(ToolError::Refused)?;
                 let preview = build_preview(input, &rewrite, cx).await?;
-                let plan = Plan {
+                let plan = ReplacePlan {
                     id: cx.call.to_string(),
                     rewrite: Some(rewrite),
                     files: preview.planned(),
@@ -339,7 +339,7 @@ impl Tool for ReplaceInFiles {
 
 impl ReplaceInFiles {
     /// Applies the plan to all of its files, or to none.
-    async fn carry_out(&self, plan: Plan, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+    async fn carry_out(&self, plan: ReplacePlan, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
@@ -418,7 +418,7 @@ async fn build_preview(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Re
         if timed_out(report.completion)? {
             return Err(ToolError::TimedOut(TIMEOUT));
         }
-        let Found::Files(mut files) = report.found else {
+        let GrepMatches::Files(mut files) = report.found else {
             return Ok(Preview::default());
         };
         files.sort_unstable();
@@ -440,9 +440,9 @@ async fn build_preview(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Re
                 }) {
                 Ok(Some(file)) => preview.files.push(file),
                 Ok(None) => {}
-                Err(reason) => preview.skipped.push(Skipped { path, reason }),
+                Err(reason) => preview.skipped.push(SkippedFile { path, reason }),
             }
-            cx.progress.report(Update::Step { done, total });
+            cx.progress.report(ProgressUpdate::Step { done, total });
         }
         preview.skipped_by_search(&report.skipped);
         Ok(preview)
@@ -457,7 +457,7 @@ fn one_file(
     is_shown: bool,
     names: &mut HashMap<(u64, u64), String>,
     cwd: &Path,
-) -> Result<Option<preview::Change>, String> {
+) -> Result<Option<preview::PreviewedFile>, String> {
     let path = target.path().to_path_buf();
     if is_notebook(&path) {
         return Err("a notebook: change its cells with NotebookEdit".to_owned());
@@ -475,5 +475,5 @@ fn one_file(
     }
     names.insert(raw.identity(), shown(&path, cwd));
     let new = rewrite.apply(&raw.bytes)?;
-    Ok(new.map(|new| preview::Change::new(path, &raw.bytes, &new, is_shown)))
+    Ok(new.map(|new| preview::PreviewedFile::new(path, &raw.bytes, &new, is_shown)))
 }

@@ -15,7 +15,7 @@ const KEPT: usize = 32;
 
 /// A previewed change: the state of the files at that time, with the rewrite or the new contents.
 #[derive(Debug, Clone)]
-pub(super) struct Plan {
+pub(super) struct ReplacePlan {
     pub(super) id: String,
     pub(super) rewrite: Option<Rewrite>,
     pub(super) files: Vec<PlannedFile>,
@@ -52,14 +52,14 @@ pub(super) enum PlannedContent {
 
 /// The plans of a session.
 #[derive(Debug, Default)]
-pub(crate) struct Plans(Mutex<VecDeque<Plan>>);
+pub(crate) struct ReplacePlans(Mutex<VecDeque<ReplacePlan>>);
 
-impl Plans {
-    fn plans(&self) -> MutexGuard<'_, VecDeque<Plan>> {
+impl ReplacePlans {
+    fn plans(&self) -> MutexGuard<'_, VecDeque<ReplacePlan>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn keep(&self, plan: Plan) {
+    pub(super) fn keep(&self, plan: ReplacePlan) {
         let mut plans = self.plans();
         plans.push_back(plan);
         while plans.len() > KEPT {
@@ -67,7 +67,7 @@ impl Plans {
         }
     }
 
-    pub(super) fn find(&self, id: &str) -> Option<Plan> {
+    pub(super) fn find(&self, id: &str) -> Option<ReplacePlan> {
         self.plans().iter().find(|plan| plan.id == id).cloned()
     }
 

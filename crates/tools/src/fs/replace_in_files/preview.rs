@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::{
     super::patch,
-    plans::{Plan, PlannedContent, PlannedFile},
-    rewrite::Rewritten,
+    plans::{ReplacePlan, PlannedContent, PlannedFile},
+    rewrite::ReplacedFile,
 };
 use crate::{paths::shown, words::counted};
 
@@ -24,9 +24,9 @@ const NAMED: usize = 200;
 
 /// A file that would change.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct PreviewedFile {
     path: PathBuf,
-    fate: FileFate,
+    fate: FileOutcome,
     hash: Option<ContentHash>,
     places: usize,
     /// The diff for display; `None` if the change is made directly.
@@ -35,7 +35,7 @@ pub(super) struct Change {
 
 /// The kind of change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum FileFate {
+enum FileOutcome {
     Changed,
     #[cfg(feature = "code")]
     Created,
@@ -48,14 +48,14 @@ enum FileFate {
 
 /// The number of files for each kind of change.
 #[derive(Debug, Default)]
-struct FateCounts {
+struct OutcomeCounts {
     changed: usize,
     created: usize,
     removed: usize,
     moved: usize,
 }
 
-impl FateCounts {
+impl OutcomeCounts {
     /// Formats the counts, such as `change 2 places in 1 file, create 1 file`; `done` uses the past
     /// tense.
     fn words(&self, places: usize, done: bool) -> String {
@@ -88,7 +88,7 @@ impl FateCounts {
 
 /// A file that is skipped, with the reason.
 #[derive(Debug)]
-pub(super) struct Skipped {
+pub(super) struct SkippedFile {
     pub(super) path: PathBuf,
     pub(super) reason: String,
 }
@@ -96,18 +96,18 @@ pub(super) struct Skipped {
 /// All changes of a plan.
 #[derive(Debug, Default)]
 pub(super) struct Preview {
-    pub(super) files: Vec<Change>,
-    pub(super) skipped: Vec<Skipped>,
+    pub(super) files: Vec<PreviewedFile>,
+    pub(super) skipped: Vec<SkippedFile>,
     /// The number of files in which the search found the pattern.
     pub(super) matching: usize,
 }
 
-impl Change {
+impl PreviewedFile {
     /// Creates a change of an existing file; `is_shown` if it is previewed.
-    pub(super) fn new(path: PathBuf, old: &[u8], new: &Rewritten, is_shown: bool) -> Self {
+    pub(super) fn new(path: PathBuf, old: &[u8], new: &ReplacedFile, is_shown: bool) -> Self {
         Self {
             path,
-            fate: FileFate::Changed,
+            fate: FileOutcome::Changed,
             hash: Some(ContentHash::of(old)),
             places: new.places,
             // Applying the change computes its own diff, so this one is only for previews.
@@ -119,14 +119,14 @@ impl Change {
     /// it names.
     #[cfg(feature = "code")]
     pub(super) fn wanted(
-        one: &super::WantedChange,
+        one: &super::PlannedFileChange,
         origins: &std::collections::HashMap<PathBuf, Vec<u8>>,
     ) -> Option<Self> {
         let fate = match (&one.old, &one.new, &one.moved_from) {
-            (_, Some(_), Some(from)) => FileFate::MovedFrom(from.clone()),
-            (None, Some(_), None) => FileFate::Created,
-            (Some(_), Some(_), None) => FileFate::Changed,
-            (Some(_), None, _) => FileFate::Removed,
+            (_, Some(_), Some(from)) => FileOutcome::MovedFrom(from.clone()),
+            (None, Some(_), None) => FileOutcome::Created,
+            (Some(_), Some(_), None) => FileOutcome::Changed,
+            (Some(_), None, _) => FileOutcome::Removed,
             (None, None, _) => return None,
         };
         let old = match &one.moved_from {
@@ -135,7 +135,7 @@ impl Change {
         };
         let old = old.map_or(&[][..], Vec::as_slice);
         let new = one.new.as_deref().unwrap_or_default();
-        let patch = (fate != FileFate::Removed).then(|| Patch::between(old, new));
+        let patch = (fate != FileOutcome::Removed).then(|| Patch::between(old, new));
         Some(Self {
             path: one.path.clone(),
             fate,
@@ -151,13 +151,13 @@ impl Change {
         #[cfg(not(feature = "code"))]
         let _ = cwd;
         match &self.fate {
-            FileFate::Changed => places,
+            FileOutcome::Changed => places,
             #[cfg(feature = "code")]
-            FileFate::Created => "a new file".to_owned(),
+            FileOutcome::Created => "a new file".to_owned(),
             #[cfg(feature = "code")]
-            FileFate::Removed => "removed".to_owned(),
+            FileOutcome::Removed => "removed".to_owned(),
             #[cfg(feature = "code")]
-            FileFate::MovedFrom(from) => match self.places {
+            FileOutcome::MovedFrom(from) => match self.places {
                 0 => format!("moved from {}", shown(from, cwd)),
                 _ => format!("moved from {}, {places}", shown(from, cwd)),
             },
@@ -167,20 +167,20 @@ impl Change {
     /// Returns the name of the change in structured output; `None` for changed files.
     fn fate_name(&self) -> Option<&'static str> {
         match &self.fate {
-            FileFate::Changed => None,
+            FileOutcome::Changed => None,
             #[cfg(feature = "code")]
-            FileFate::Created => Some("created"),
+            FileOutcome::Created => Some("created"),
             #[cfg(feature = "code")]
-            FileFate::Removed => Some("removed"),
+            FileOutcome::Removed => Some("removed"),
             #[cfg(feature = "code")]
-            FileFate::MovedFrom(_) => Some("moved"),
+            FileOutcome::MovedFrom(_) => Some("moved"),
         }
     }
 }
 
 impl Preview {
     pub(super) fn planned(&self) -> Vec<PlannedFile> {
-        let planned = |file: &Change| PlannedFile {
+        let planned = |file: &PreviewedFile| PlannedFile {
             path: file.path.clone(),
             hash: file.hash,
             content: PlannedContent::Rewritten,
@@ -195,25 +195,25 @@ impl Preview {
             .files
             .iter()
             .filter_map(|file| match &file.fate {
-                FileFate::MovedFrom(from) => Some(from.clone()),
+                FileOutcome::MovedFrom(from) => Some(from.clone()),
                 _ => None,
             })
             .collect();
         self.files
-            .retain(|file| file.fate != FileFate::Removed || !moved.contains(&file.path));
+            .retain(|file| file.fate != FileOutcome::Removed || !moved.contains(&file.path));
     }
 
-    fn counts(&self) -> FateCounts {
-        let mut counts = FateCounts::default();
+    fn counts(&self) -> OutcomeCounts {
+        let mut counts = OutcomeCounts::default();
         for file in &self.files {
             match &file.fate {
-                FileFate::Changed => counts.changed += 1,
+                FileOutcome::Changed => counts.changed += 1,
                 #[cfg(feature = "code")]
-                FileFate::Created => counts.created += 1,
+                FileOutcome::Created => counts.created += 1,
                 #[cfg(feature = "code")]
-                FileFate::Removed => counts.removed += 1,
+                FileOutcome::Removed => counts.removed += 1,
                 #[cfg(feature = "code")]
-                FileFate::MovedFrom(_) => counts.moved += 1,
+                FileOutcome::MovedFrom(_) => counts.moved += 1,
             }
         }
         counts
@@ -226,7 +226,7 @@ impl Preview {
                 (&skip.path, &skip.reason)
             {
                 let reason = skip.reason.to_string();
-                self.skipped.push(Skipped {
+                self.skipped.push(SkippedFile {
                     path: path.clone(),
                     reason,
                 });
@@ -309,14 +309,14 @@ impl Preview {
 }
 
 /// Returns the result of an applied plan.
-pub(super) fn applied(plan: &Plan, places: usize, undo_id: &str, cwd: &Path) -> ToolOutput {
+pub(super) fn applied(plan: &ReplacePlan, places: usize, undo_id: &str, cwd: &Path) -> ToolOutput {
     let names: Vec<String> = plan
         .files
         .iter()
         .take(NAMED)
         .map(|file| shown(&file.path, cwd))
         .collect();
-    let mut counts = FateCounts::default();
+    let mut counts = OutcomeCounts::default();
     let is_moved = |path: &Path| {
         plan.files.iter().any(|file| {
             matches!(&file.content, PlannedContent::Whole { moved_from: Some(from), .. } if from == path)

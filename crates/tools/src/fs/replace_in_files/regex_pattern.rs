@@ -12,7 +12,7 @@ use haft_journal::{
 };
 use haft_search::{SearchError, TemplatePart, TextMatcher};
 
-use super::rewrite::Rewritten;
+use super::rewrite::ReplacedFile;
 
 #[derive(Debug, Clone)]
 pub(super) struct RegexPattern {
@@ -38,7 +38,7 @@ impl RegexPattern {
         &self,
         bytes: &[u8],
         replacement: &str,
-    ) -> Result<Option<Rewritten>, String> {
+    ) -> Result<Option<ReplacedFile>, String> {
         let file = EditableText::of(bytes).map_err(|error| error.to_string())?;
         self.require_searchable(&file, bytes)?;
         let template = self.matcher.template(replacement);
@@ -49,7 +49,7 @@ impl RegexPattern {
             }
             error => error.to_string(),
         })?;
-        Ok(plan.map(|plan| Rewritten {
+        Ok(plan.map(|plan| ReplacedFile {
             bytes: edit::apply(bytes, &plan),
             places: plan.places.len(),
         }))

@@ -1,6 +1,6 @@
 //! The rewriting of one file's bytes.
 
-use haft_journal::edit::{self, Change, EditError, Tier};
+use haft_journal::edit::{self, EditRequest, EditError, Tier};
 use haft_search::SearchError;
 
 use super::regex_pattern::RegexPattern;
@@ -20,7 +20,7 @@ enum Pattern {
 
 /// The new bytes of a file, and the number of changed places.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Rewritten {
+pub(super) struct ReplacedFile {
     pub(super) bytes: Vec<u8>,
     pub(super) places: usize,
 }
@@ -67,22 +67,22 @@ impl Rewrite {
 
     /// Rewrites a file: `None` if nothing changes; the error is the reason why it cannot be
     /// rewritten.
-    pub(super) fn apply(&self, bytes: &[u8]) -> Result<Option<Rewritten>, String> {
+    pub(super) fn apply(&self, bytes: &[u8]) -> Result<Option<ReplacedFile>, String> {
         match &self.pattern {
             Pattern::Literal(old) => self.apply_literal(bytes, old),
             Pattern::Regex(pattern) => pattern.apply(bytes, &self.replacement),
         }
     }
 
-    fn apply_literal(&self, bytes: &[u8], old: &str) -> Result<Option<Rewritten>, String> {
-        let change = Change {
+    fn apply_literal(&self, bytes: &[u8], old: &str) -> Result<Option<ReplacedFile>, String> {
+        let change = EditRequest {
             old,
             new: &self.replacement,
             replace_all: true,
         };
         match edit::plan(bytes, &change) {
             // Tolerant matching is too risky for many files: only exact matches are changed.
-            Ok(plan) if plan.tier == Tier::Exact => Ok(Some(Rewritten {
+            Ok(plan) if plan.tier == Tier::Exact => Ok(Some(ReplacedFile {
                 bytes: edit::apply(bytes, &plan),
                 places: plan.places.len(),
             })),

@@ -24,7 +24,7 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 /// The queued lines. Clones share the same queue.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Lines(Arc<(Mutex<WaitingLines>, Notify)>);
+pub(crate) struct LineQueue(Arc<(Mutex<WaitingLines>, Notify)>);
 
 #[derive(Debug, Default)]
 struct WaitingLines {
@@ -47,7 +47,7 @@ pub(crate) struct MonitorEvent {
     pub(crate) bytes: u64,
 }
 
-impl Lines {
+impl LineQueue {
     /// Adds output.
     pub(crate) fn push(&self, bytes: &[u8]) {
         let mut waiting = self.waiting();
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     fn lines(pieces: &[&[u8]]) -> Vec<String> {
-        let lines = Lines::default();
+        let lines = LineQueue::default();
         for piece in pieces {
             lines.push(piece);
         }
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn an_endless_line_is_shown_once_and_takes_no_room() {
-        let lines = Lines::default();
+        let lines = LineQueue::default();
         for _ in 0..1_000 {
             lines.push(&[b'x'; 100_000]);
         }
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_counted_and_not_kept() {
-        let lines = Lines::default();
+        let lines = LineQueue::default();
         for number in 0..1_000_000 {
             lines.push(format!("line {number}\n").as_bytes());
         }
@@ -244,7 +244,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_woken_by_a_line_and_not_by_less() {
-        let lines = Lines::default();
+        let lines = LineQueue::default();
         lines.push(b"not yet");
         let waiting = lines.any();
         tokio::pin!(waiting);

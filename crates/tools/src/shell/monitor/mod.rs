@@ -8,12 +8,12 @@ mod lines;
 mod url;
 mod websocket;
 
-pub(crate) use lines::{EventRate, Lines, MonitorEvent};
+pub(crate) use lines::{EventRate, LineQueue, MonitorEvent};
 
 use std::{any::Any, borrow::Cow, path::Path, sync::Arc, time::Duration};
 
 use haft_contract::{
-    Access, BackgroundTasks, CallContext, Card, CardPiece, Check, Effects, Profile, RuleMatch,
+    Access, BackgroundTasks, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, RuleMatch,
     ServiceNeed, TaskKind, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
@@ -87,7 +87,7 @@ impl Input {
             description: Some(self.description.clone()),
             run_in_background: true,
             dangerously_disable_sandbox: false,
-            read: bash::ReadOnce::default(),
+            read: bash::CachedAnalysis::default(),
         }
     }
 
@@ -162,14 +162,14 @@ impl Tool for Monitor {
         Bash.parsed_input(&input.as_bash())
     }
 
-    async fn check(&self, input: &Input, cx: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, cx: &CallContext) -> Result<CheckOutcome, ToolError> {
         match (&input.command, &input.ws) {
             (Some(_), None) => Bash.check(&input.as_bash(), cx).await,
             (None, Some(ws)) => {
                 let url = SocketUrl::parse(&ws.url).map_err(ToolError::Refused)?;
                 websocket::check_protocols(&ws.protocols)?;
                 websocket::check(&url, cx)?;
-                Ok(Check::Ask(format!(
+                Ok(CheckOutcome::Ask(format!(
                     "it listens to {}, port {}, as long as it runs",
                     url.host, url.port
                 )))
@@ -219,7 +219,7 @@ impl Tool for Monitor {
             }
         };
         let card = card.with_summary(input.description.trim());
-        Some(card.with(CardPiece::Muted("in the background".to_owned())))
+        Some(card.with(CardSection::Muted("in the background".to_owned())))
     }
 
     fn render_result(&self, input: &Input, output: &ToolOutput) -> Option<Card> {

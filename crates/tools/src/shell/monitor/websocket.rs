@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    BackgroundTask, BackgroundTasks, CallContext, CancellationToken, HostVerdict, OpenWebSockets,
+    BackgroundTask, BackgroundTasks, CallContext, CancellationToken, HostVerdict, WebSocketConnector,
     TaskKind, TaskNotice, TaskStatus, ToolError, WebSocketMessage, WebSocketMessages,
     WebSocketRequest,
 };
@@ -16,10 +16,10 @@ use tokio::time::sleep;
 
 use super::{
     SocketInput,
-    lines::{EventRate, Lines, MonitorEvent},
+    lines::{EventRate, LineQueue, MonitorEvent},
     url::SocketUrl,
 };
-use crate::shell::{Shell, limits, tasks::TOGETHER};
+use crate::shell::{ShellService, limits, tasks::TOGETHER};
 
 /// The maximum size of a message, in bytes. A longer one ends the monitor.
 const LONGEST_MESSAGE: usize = 1 << 20;
@@ -72,8 +72,8 @@ pub(super) async fn start(
 ) -> Result<String, ToolError> {
     let url = SocketUrl::parse(&input.url).map_err(ToolError::Refused)?;
     check(&url, cx)?;
-    let shell = cx.services.get::<Shell>()?;
-    let opens = cx.services.get::<Arc<dyn OpenWebSockets>>();
+    let shell = cx.services.get::<ShellService>()?;
+    let opens = cx.services.get::<Arc<dyn WebSocketConnector>>();
     let opens = opens.map_err(|_| ToolError::Unavailable("WebSockets"))?;
     let failed = |why: String| ToolError::Failed(format!("{} was not opened: {why}.", input.url));
     let opening = async {
@@ -103,7 +103,7 @@ pub(super) async fn start(
         opened = opening => opened?,
         () = cx.cancel.cancelled() => return Err(ToolError::Cancelled),
     };
-    let watch = SocketWatch {
+    let watch = WebSocketMonitor {
         id: shell.tasks().new_monitor(),
         description: description.trim().to_owned(),
         tool_use_id: Some(Arc::clone(&cx.tool_use_id)).filter(|id| !id.is_empty()),
@@ -142,7 +142,7 @@ fn bare(host: &Host) -> String {
     }
 }
 
-struct SocketWatch {
+struct WebSocketMonitor {
     id: String,
     description: String,
     tool_use_id: Option<Arc<str>>,
@@ -150,9 +150,9 @@ struct SocketWatch {
     stop: CancellationToken,
 }
 
-impl SocketWatch {
+impl WebSocketMonitor {
     async fn run(self, mut messages: Box<dyn WebSocketMessages>, lifetime: Duration) {
-        let lines = Lines::default();
+        let lines = LineQueue::default();
         let (status, how) = tokio::select! {
             biased;
             () = self.stop.cancelled() => (TaskStatus::Killed, "stopped".to_owned()),
@@ -178,7 +178,7 @@ impl SocketWatch {
     }
 
     /// Passes lines on until there are too many. Returns the reason for stopping.
-    async fn pass_on(&self, lines: &Lines) -> &'static str {
+    async fn pass_on(&self, lines: &LineQueue) -> &'static str {
         let mut rate = EventRate::default();
         loop {
             lines.any().await;
@@ -217,7 +217,7 @@ impl SocketWatch {
 }
 
 /// Reads messages until the server closes the connection.
-async fn read(messages: &mut dyn WebSocketMessages, lines: &Lines) -> Result<(), String> {
+async fn read(messages: &mut dyn WebSocketMessages, lines: &LineQueue) -> Result<(), String> {
     while let Some(message) = messages.next().await? {
         match message {
             WebSocketMessage::Text(text) => {

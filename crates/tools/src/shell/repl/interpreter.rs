@@ -10,9 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_contract::{CallContext, CallId, Confined, Confinement, NetworkAccess, ToolError, Update};
+use haft_contract::{CallContext, CallId, ConfinementProfile, Confinement, NetworkAccess, ToolError, ProgressUpdate};
 use haft_sandbox::{
-    CommandEnd, ConfinedProcess, ConfinedProgram, ExitKind, Mechanism, NameJudge, Sandbox,
+    CommandEnd, ConfinedProcess, ConfinedProgram, ExitKind, Mechanism, NamePolicy, Sandbox,
 };
 #[cfg(feature = "browser")]
 use haft_sandbox::{CommandNetwork, Process};
@@ -30,7 +30,7 @@ use super::{
     frames::{self, DriverAnswer, DriverFrame},
     printed::PrintedOutput,
 };
-use crate::shell::{Shell, profile};
+use crate::shell::{ShellService, profile};
 
 const PYTHON: &str = include_str!("driver.py");
 const NODE: &str = include_str!("driver.js");
@@ -58,14 +58,14 @@ pub(super) struct Interpreter {
     requests: pipe::Sender,
     frames: mpsc::Receiver<DriverFrame>,
     printed: Arc<PrintedOutput>,
-    limits: ReplTerms,
+    limits: ReplGrants,
     _readers: JoinSet<()>,
 }
 
 /// The confinement of an interpreter, as far as it must not be weaker than that of a call.
 #[derive(Debug)]
-struct ReplTerms {
-    profile: Confined,
+struct ReplGrants {
+    profile: ConfinementProfile,
     network: u8,
     /// Without the caches of tools, which any call may fill and which are created as needed.
     writable: Vec<PathBuf>,
@@ -74,7 +74,7 @@ struct ReplTerms {
     closed: Arc<[PathBuf]>,
 }
 
-impl ReplTerms {
+impl ReplGrants {
     fn of(confinement: &Confinement) -> Self {
         Self {
             profile: confinement.profile,
@@ -149,7 +149,7 @@ pub(super) enum ReplEnd {
 impl Interpreter {
     pub(super) async fn start(
         language: ReplLanguage,
-        shell: &Shell,
+        shell: &ShellService,
         confinement: &Confinement,
         cx: &CallContext,
     ) -> Result<Self, ToolError> {
@@ -162,7 +162,7 @@ impl Interpreter {
         let arguments = arguments.chain(words.iter().copied()).chain([driver]);
         program.arguments = arguments.map(Into::into).collect();
         let control = confinement.control.clone();
-        program.names = Some(NameJudge::from_fn(move |used| profile::permits(&control, used)));
+        program.names = Some(NamePolicy::from_fn(move |used| profile::permits(&control, used)));
         let (sandbox, mut process) = shell.start_program(confinement, program).await?;
         let requests = process.stdin.take();
         let requests = requests.ok_or(ToolError::Unavailable("a pipe to the interpreter"))?;
@@ -177,7 +177,7 @@ impl Interpreter {
             requests,
             frames,
             printed,
-            limits: ReplTerms::of(confinement),
+            limits: ReplGrants::of(confinement),
             _readers: readers,
         };
         match timeout(START, started.frames.recv()).await {
@@ -199,7 +199,7 @@ impl Interpreter {
     /// Returns the reason why the interpreter must not be used under this confinement, or `None` if
     /// it may.
     pub(super) fn misfit(&self, confinement: &Confinement) -> Option<String> {
-        let now = ReplTerms::of(confinement);
+        let now = ReplGrants::of(confinement);
         self.limits.why_not_for(&now, self.is_mediated())
     }
 
@@ -315,7 +315,7 @@ impl Interpreter {
                         return self.lost("it printed more than 200 MB".to_owned());
                     }
                     if !cx.progress.is_silent() && let Some(text) = self.printed.news() {
-                        cx.progress.report(Update::Text { text });
+                        cx.progress.report(ProgressUpdate::Text { text });
                     }
                 }
             }

@@ -19,18 +19,18 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CardPiece, Check, Confinement, Content, ControlFiles, Effects,
+    Access, CallContext, Card, CardSection, CheckOutcome, Confinement, Content, ControlFiles, Effects,
     Profile, RuleMatch, ServiceNeed, Tool, ToolError, ToolOutput, ToolUse,
 };
 #[cfg(feature = "browser")]
 use haft_sandbox::{CommandNetwork, Process};
-use haft_shell::{LinePlace, analyze};
+use haft_shell::{LineLocation, analyze};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::{Shell, ShellProgram, changes, host_questions::Named, limits, limits::Limits};
+use super::{ShellService, ShellProgram, changes, host_questions::NamedCall, limits, limits::Limits};
 use interpreter::{Interpreter, ReplEnd, ReplOutcome};
 
 /// The maximum length of the code, in bytes.
@@ -148,7 +148,7 @@ impl Tool for Repl {
         Effects::EXCLUSIVE
     }
 
-    async fn check(&self, input: &Input, _: &CallContext) -> Result<Check, ToolError> {
+    async fn check(&self, input: &Input, _: &CallContext) -> Result<CheckOutcome, ToolError> {
         if input.code.trim().is_empty() && !input.restart {
             return Err(ToolError::Refused(
                 "`code` is empty: there is nothing to run.".to_owned(),
@@ -159,7 +159,7 @@ impl Tool for Repl {
                 "`code` is longer than {LONGEST} bytes: write it to a file and import that."
             )));
         }
-        Ok(Check::Pass)
+        Ok(CheckOutcome::Pass)
     }
 
     fn classifier_input(&self, input: &Input) -> Option<String> {
@@ -170,7 +170,7 @@ impl Tool for Repl {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        let shell = cx.services.get::<Shell>()?;
+        let shell = cx.services.get::<ShellService>()?;
         let confinement = cx.permissions.confinement.clone();
         shell
             .gate()
@@ -254,10 +254,10 @@ impl Tool for Repl {
         }
         let mut card = Card::new(Self::NAME, subject).with_summary(input.language.name());
         if is_long {
-            card = card.with(CardPiece::Text(code.to_owned()));
+            card = card.with(CardSection::Text(code.to_owned()));
         }
         if input.restart {
-            card = card.with(CardPiece::Muted("in a new interpreter".to_owned()));
+            card = card.with(CardSection::Muted("in a new interpreter".to_owned()));
         }
         Some(card)
     }
@@ -267,7 +267,7 @@ impl Tool for Repl {
         card.body.clear();
         let texts = output.content.iter().filter_map(Content::as_text);
         let text = texts.collect::<Vec<_>>().join("\n");
-        Some(card.with(CardPiece::Text(text)))
+        Some(card.with(CardSection::Text(text)))
     }
 }
 
@@ -275,12 +275,12 @@ const BEGINS_ANEW: &str = "this is a new one, without its state.";
 
 /// Records the state of the files that the code may change, so that the changes can be undone.
 async fn before(
-    shell: &Shell,
+    shell: &ShellService,
     confinement: &Confinement,
     input: &Input,
     cx: &CallContext,
-) -> Result<Option<changes::Watched>, ToolError> {
-    let place = LinePlace {
+) -> Result<Option<changes::ChangeBaseline>, ToolError> {
+    let place = LineLocation {
         cwd: cx.cwd.to_path_buf(),
         home: std::env::var_os("HOME").map(PathBuf::from),
     };
@@ -296,8 +296,8 @@ fn variable(confinement: &Confinement, name: &str) -> Option<String> {
 }
 
 /// Returns the call for questions about hosts that the code contacts.
-fn named(input: &Input, cx: &CallContext) -> Named {
-    Named {
+fn named(input: &Input, cx: &CallContext) -> NamedCall {
+    NamedCall {
         card: Repl.render_use(input).unwrap_or_default(),
         asked: ToolUse {
             id: cx.tool_use_id.to_string(),

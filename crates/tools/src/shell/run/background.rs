@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 use haft_contract::{BoxFuture, ToolError, ToolOutput};
 use haft_sandbox::ExitKind;
 
-use super::{Due, Run, add_notes, milliseconds};
+use super::{PendingAnswer, CommandRun, add_notes, milliseconds};
 use crate::{
     blocking::blocking,
     shell::{
-        answer::{self, Body, CommandAnswer},
+        answer::{self, OutputBody, CommandResult},
         bash, changes, escalate,
-        job::{self, Cause, Stage},
+        job::{self, KillCause, JobStage},
         limits::{self, Limits},
         ports, refused_writes,
         tasks::NewTask,
@@ -22,22 +22,22 @@ use crate::{
 /// The maximum number of processes that a result names.
 const NAMED: usize = 5;
 
-impl Run<'_> {
+impl CommandRun<'_> {
     /// Returns the result of a command that was started as a background task.
-    pub(super) async fn in_background(&self, mut due: Due) -> Result<ToolOutput, ToolError> {
+    pub(super) async fn in_background(&self, mut due: PendingAnswer) -> Result<ToolOutput, ToolError> {
         let lifetime = Limits::background(self.input.timeout);
         let (id, path) = self.task(&mut due, lifetime, 0).await?;
         let mut answer = self.answer();
         answer.first = Some(format!("Started background task {id}; output file: {path}"));
         self.stays(&mut answer);
         answer.field("backgroundTaskId", id);
-        Ok(answer.with(Body::default()))
+        Ok(answer.with(OutputBody::default()))
     }
 
     /// Registers a command that was started as a monitor. Returns its id.
     pub(super) async fn monitored(
         &self,
-        mut due: Due,
+        mut due: PendingAnswer,
         lifetime: Duration,
     ) -> Result<String, ToolError> {
         let (id, _) = self.task(&mut due, lifetime, 0).await?;
@@ -47,7 +47,7 @@ impl Run<'_> {
     /// Moves a running command to the background, because of its timeout or at the user's request.
     pub(super) async fn moved(
         &self,
-        mut due: Due,
+        mut due: PendingAnswer,
         after: Option<Duration>,
     ) -> Result<ToolOutput, ToolError> {
         let mut answer = self.answer();
@@ -84,15 +84,15 @@ impl Run<'_> {
     /// command are killed.
     pub(super) async fn left_running(
         &self,
-        due: &mut Due,
+        due: &mut PendingAnswer,
         told: u64,
-        answer: &mut CommandAnswer,
+        answer: &mut CommandResult,
     ) -> Result<(), ToolError> {
-        if matches!(due.job.stage(), Stage::Gone(_)) {
+        if matches!(due.job.stage(), JobStage::Gone(_)) {
             return Ok(());
         }
         if bash::is_harmless(&self.analysis, self.input) || !self.has_background() {
-            due.job.kill(Cause::Leftover, Duration::ZERO);
+            due.job.kill(KillCause::Leftover, Duration::ZERO);
             return Ok(());
         }
         let processes = due.job.processes().await;
@@ -124,7 +124,7 @@ impl Run<'_> {
     }
 
     /// Records the changes so far. Later changes are recorded when the command ends.
-    async fn record_changes(&self, due: &mut Due) -> Result<(), ToolError> {
+    async fn record_changes(&self, due: &mut PendingAnswer) -> Result<(), ToolError> {
         if due.watched.is_some() {
             self.record(due).await?;
             due.watched = self.watch(&due.confinement).await?;
@@ -133,7 +133,7 @@ impl Run<'_> {
     }
 
     /// Adds a note that a background command does not change the session's directory.
-    fn stays(&self, answer: &mut CommandAnswer) {
+    fn stays(&self, answer: &mut CommandResult) {
         if bash::moves(&self.analysis) {
             let hint = format!(
                 "Session cwd remains {}; a cd inside a background command does not change it.",
@@ -148,13 +148,13 @@ impl Run<'_> {
     /// and output file.
     async fn task(
         &self,
-        due: &mut Due,
+        due: &mut PendingAnswer,
         lifetime: Duration,
         read: u64,
     ) -> Result<(String, String), ToolError> {
         let capture = due.job.capture.clone();
         let output_file = blocking(move || capture.keep()).await?.map_err(|error| {
-            due.job.kill(Cause::Leftover, Duration::ZERO);
+            due.job.kill(KillCause::Leftover, Duration::ZERO);
             ToolError::Failed(format!(
                 "The command was ended: it should have gone on in the background, but its output \
                  cannot be kept: {error}"

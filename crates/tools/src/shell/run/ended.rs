@@ -2,21 +2,21 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use haft_contract::{Confined, ContextPatch, ToolError, ToolOutput};
+use haft_contract::{ConfinementProfile, ContextPatch, ToolError, ToolOutput};
 use haft_sandbox::{CommandEnd, ExitKind};
 
-use super::{Due, Run, add_notes, milliseconds};
+use super::{PendingAnswer, CommandRun, add_notes, milliseconds};
 use crate::{
     blocking::blocking,
     paths::escaped,
     shell::{
-        answer::{self, CommandAnswer},
+        answer::{self, CommandResult},
         changes,
-        cwd::{self, Moved},
+        cwd::{self, CwdChange},
         exit_code,
-        job::{Cause, Job},
+        job::{KillCause, CommandJob},
         limits, read_tracking,
-        text::Text,
+        text::TerminalText,
         waiting,
     },
 };
@@ -31,11 +31,11 @@ const INTERRUPT_ANSWER: Duration = Duration::from_millis(90);
 /// The number of bytes at the end of the output that show whether the command waits for input.
 const WAITING_TAIL: usize = 2 << 10;
 
-impl Run<'_> {
+impl CommandRun<'_> {
     /// Returns the result of a command that exited.
     pub(super) async fn ended(
         &self,
-        mut due: Due,
+        mut due: PendingAnswer,
         ended: &CommandEnd,
     ) -> Result<ToolOutput, ToolError> {
         let job = Arc::clone(&due.job);
@@ -53,7 +53,7 @@ impl Run<'_> {
             ExitKind::Lost => 1,
         };
         let meaning = exit_code::exit_meaning(&self.input.command, &self.analysis, code);
-        if job.cause() == Some(Cause::Flood) {
+        if job.cause() == Some(KillCause::Flood) {
             answer.failed = true;
             answer.first = Some("Killed: it printed more than 5 GB.".to_owned());
         } else if let Some(exceeded) = job.exceeded() {
@@ -91,9 +91,9 @@ impl Run<'_> {
     }
 
     /// Returns the note for a command that lists processes or sockets: the sandbox hides the user's.
-    fn unseen(&self, due: &Due) -> Option<String> {
+    fn unseen(&self, due: &PendingAnswer) -> Option<String> {
         let name = exit_code::lists_processes(&self.analysis)?;
-        let isolated = due.confinement.profile != Confined::Full && due.job.sees_only_its_own;
+        let isolated = due.confinement.profile != ConfinementProfile::Full && due.job.sees_only_its_own;
         isolated.then(|| {
             format!(
                 "{name} ran in a sandbox, where only the processes and sockets of this command itself \
@@ -104,8 +104,8 @@ impl Run<'_> {
     }
 
     /// Returns the result of a command that the user interrupted.
-    pub(super) async fn interrupted(&self, mut due: Due) -> Result<ToolOutput, ToolError> {
-        due.job.kill(Cause::Interrupted, INTERRUPT_GRACE);
+    pub(super) async fn interrupted(&self, mut due: PendingAnswer) -> Result<ToolOutput, ToolError> {
+        due.job.kill(KillCause::Interrupted, INTERRUPT_GRACE);
         due.job.over_within(INTERRUPT_ANSWER).await;
         let mut answer = self.answer();
         answer.failed = true;
@@ -124,12 +124,12 @@ impl Run<'_> {
     /// Returns the result of a command that exceeded its timeout and must not continue.
     pub(super) async fn timed_out(
         &self,
-        mut due: Due,
+        mut due: PendingAnswer,
         after: Duration,
         why: Option<&str>,
     ) -> Result<ToolOutput, ToolError> {
         let job = Arc::clone(&due.job);
-        job.kill(Cause::TimedOut(after), TIMEOUT_GRACE);
+        job.kill(KillCause::TimedOut(after), TIMEOUT_GRACE);
         job.over_within(TIMEOUT_GRACE + Duration::from_secs(2))
             .await;
         let mut answer = self.answer();
@@ -151,7 +151,7 @@ impl Run<'_> {
     }
 
     /// Records the command's changes, and adds the notes about them.
-    pub(super) async fn record(&self, due: &mut Due) -> Result<(), ToolError> {
+    pub(super) async fn record(&self, due: &mut PendingAnswer) -> Result<(), ToolError> {
         let Some(watched) = due.watched.take() else {
             return Ok(());
         };
@@ -172,7 +172,7 @@ impl Run<'_> {
     async fn moved_to(
         &self,
         ended: &CommandEnd,
-        answer: &mut CommandAnswer,
+        answer: &mut CommandResult,
     ) -> Result<Option<ContextPatch>, ToolError> {
         let fixed = self
             .variables
@@ -182,9 +182,9 @@ impl Run<'_> {
         let moved =
             blocking(move || cwd::after(left_in.as_deref(), &cwd, &directories, fixed)).await?;
         Ok(match moved {
-            Moved::Nowhere => None,
-            Moved::To(path) => Some(ContextPatch::SetCwd { path }),
-            Moved::Back(path) => {
+            CwdChange::Nowhere => None,
+            CwdChange::To(path) => Some(ContextPatch::SetCwd { path }),
+            CwdChange::Back(path) => {
                 answer.note(format!(
                     "Shell cwd was reset to {}",
                     answer::directory(&path)
@@ -205,7 +205,7 @@ fn uncovered(path: &Path) -> ToolError {
 }
 
 /// Returns the error for a command whose sandbox was ended from outside.
-fn lost(job: &Job, limit: usize) -> ToolError {
+fn lost(job: &CommandJob, limit: usize) -> ToolError {
     let said = answer::of_failure(&job.capture, limit).text;
     ToolError::Failed(format!(
         "The command was ended from outside; how far it got is not known. What it printed:\n{said}"
@@ -213,8 +213,8 @@ fn lost(job: &Job, limit: usize) -> ToolError {
 }
 
 /// Returns a hint for a command that seems to wait for input.
-fn waits(job: &Job) -> Option<String> {
-    let mut text = Text::default();
+fn waits(job: &CommandJob) -> Option<String> {
+    let mut text = TerminalText::default();
     text.push(&job.capture.end(WAITING_TAIL));
     let mut tail = text.take();
     tail.push_str(text.unfinished());

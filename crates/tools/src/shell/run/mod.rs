@@ -15,28 +15,28 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Confined, Confinement, Content, ControlFiles, NetworkAccess, Tool, ToolError,
-    ToolOutput, ToolUse, Update,
+    CallContext, ConfinementProfile, Confinement, Content, ControlFiles, NetworkAccess, Tool, ToolError,
+    ToolOutput, ToolUse, ProgressUpdate,
 };
-use haft_sandbox::{CommandEnd, ExitKind, Line, NameJudge};
+use haft_sandbox::{CommandEnd, ExitKind, ShellCommand, NamePolicy};
 use haft_shell::Analysis;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::{
-    Shell,
-    answer::{self, CommandAnswer},
+    ShellService,
+    answer::{self, CommandResult},
     bash::{self, Bash, Input},
-    capture::Capture,
-    changes::{self, Watched},
-    escalate::{self, Asked},
-    exit_code::{self, Slow},
-    host_questions::Named,
-    job::{Cause, Job},
+    capture::OutputCapture,
+    changes::{self, ChangeBaseline},
+    escalate::{self, EscalationOutcome},
+    exit_code::{self, TimeoutAction},
+    host_questions::NamedCall,
+    job::{KillCause, CommandJob},
     limits::Limits,
-    monitor::Lines,
+    monitor::LineQueue,
     output_mask::OutputMask,
     profile,
-    refusal::Refused,
+    refusal::SandboxRefusal,
     refused_writes,
     service::DetachRequest,
 };
@@ -53,8 +53,8 @@ const REFUSAL_TAIL: usize = 64 << 10;
 
 /// Runs a command and returns its result.
 pub(crate) async fn run(input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-    let shell = cx.services.get::<Shell>()?;
-    let run = Run::new(&shell, input, cx)?;
+    let shell = cx.services.get::<ShellService>()?;
+    let run = CommandRun::new(&shell, input, cx)?;
     run.run(cx.permissions.confinement.clone()).await
 }
 
@@ -64,19 +64,19 @@ pub(crate) async fn monitor(
     lifetime: Duration,
     cx: &CallContext,
 ) -> Result<String, ToolError> {
-    let shell = cx.services.get::<Shell>()?;
-    let mut run = Run::new(&shell, input, cx)?;
+    let shell = cx.services.get::<ShellService>()?;
+    let mut run = CommandRun::new(&shell, input, cx)?;
     if !run.has_background() {
         return Err(ToolError::Refused(
             "Nothing may run in the background here (CLAUDE_CODE_DISABLE_BACKGROUND_TASKS)."
                 .to_owned(),
         ));
     }
-    run.lines = Some(Lines::default());
+    run.lines = Some(LineQueue::default());
     let confinement = cx.permissions.confinement.clone();
     let watched = run.unless_cancelled(run.watch(&confinement)).await?;
     let job = run.unless_cancelled(run.start(&confinement, 0)).await?;
-    let due = Due {
+    let due = PendingAnswer {
         job,
         confinement,
         watched,
@@ -85,8 +85,8 @@ pub(crate) async fn monitor(
     run.monitored(due, lifetime).await
 }
 
-struct Run<'a> {
-    shell: &'a Shell,
+struct CommandRun<'a> {
+    shell: &'a ShellService,
     input: &'a Input,
     cx: &'a CallContext,
     analysis: Arc<Analysis>,
@@ -97,7 +97,7 @@ struct Run<'a> {
     /// Control files that the command tried to create or change and that were refused.
     refused: Arc<RefusedFiles>,
     /// The lines, if this is a monitor.
-    lines: Option<Lines>,
+    lines: Option<LineQueue>,
 }
 
 /// Control files that a command tried to create or change and that were refused.
@@ -122,7 +122,7 @@ impl RefusedFiles {
 const MOST_REFUSED: usize = 20;
 
 /// The outcome of waiting for a command.
-enum Waited {
+enum WaitOutcome {
     Ended(CommandEnd),
     Interrupted,
     TimedOut(Duration),
@@ -131,12 +131,12 @@ enum Waited {
 }
 
 /// A command whose call has not been answered yet.
-struct Due {
-    job: Arc<Job>,
+struct PendingAnswer {
+    job: Arc<CommandJob>,
     /// The confinement of the last run.
     confinement: Confinement,
     /// The state before the command.
-    watched: Option<Watched>,
+    watched: Option<ChangeBaseline>,
     /// Notes to add after its output.
     notes: Vec<String>,
 }
@@ -151,7 +151,7 @@ fn unscanned(directory: &Path) -> String {
     )
 }
 
-impl Due {
+impl PendingAnswer {
     /// Returns the control files to check after the command has ended.
     fn control(&self) -> ControlFiles {
         match self.job.makes_none {
@@ -161,8 +161,8 @@ impl Due {
     }
 }
 
-impl<'a> Run<'a> {
-    fn new(shell: &'a Shell, input: &'a Input, cx: &'a CallContext) -> Result<Self, ToolError> {
+impl<'a> CommandRun<'a> {
+    fn new(shell: &'a ShellService, input: &'a Input, cx: &'a CallContext) -> Result<Self, ToolError> {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
@@ -179,7 +179,7 @@ impl<'a> Run<'a> {
             limits: Limits::read(|name| variables.get(name)),
             variables,
             // The engine decides whether this is permitted, and has asked the user.
-            lifted: input.dangerously_disable_sandbox && confinement.profile == Confined::Full,
+            lifted: input.dangerously_disable_sandbox && confinement.profile == ConfinementProfile::Full,
             refused: Arc::default(),
             lines: None,
         })
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
             let job = self
                 .unless_cancelled(self.start(&confinement, attempt))
                 .await?;
-            let mut due = Due {
+            let mut due = PendingAnswer {
                 job,
                 confinement,
                 watched,
@@ -205,14 +205,14 @@ impl<'a> Run<'a> {
                 return self.in_background(due).await;
             }
             let waited = self.wait(&due.job, &detach).await;
-            let Waited::Ended(ended) = waited else {
+            let WaitOutcome::Ended(ended) = waited else {
                 drop(detach);
                 return self.not_ended(due, waited).await;
             };
             due.job.drain_output().await;
             match self.refused(&due, &ended).await {
-                Some(Asked::Retry(wider)) if attempt < MOST_QUESTIONS => {
-                    due.job.kill(Cause::Leftover, Duration::ZERO);
+                Some(EscalationOutcome::Retry(wider)) if attempt < MOST_QUESTIONS => {
+                    due.job.kill(KillCause::Leftover, Duration::ZERO);
                     due.job.gone().await;
                     attempt += 1;
                     watched = match due.watched {
@@ -223,8 +223,8 @@ impl<'a> Run<'a> {
                     confinement = *wider;
                     continue;
                 }
-                Some(Asked::Declined(note)) => due.notes.push(note),
-                Some(Asked::Retry(_)) | None => {}
+                Some(EscalationOutcome::Declined(note)) => due.notes.push(note),
+                Some(EscalationOutcome::Retry(_)) | None => {}
             }
             // Also if the command succeeded: the last program of a pipeline may ignore the failure.
             let refused = self.refused_hosts(&due.confinement).await;
@@ -248,16 +248,16 @@ impl<'a> Run<'a> {
     }
 
     /// Records the state of the files that the command may change.
-    async fn watch(&self, confinement: &Confinement) -> Result<Option<Watched>, ToolError> {
+    async fn watch(&self, confinement: &Confinement) -> Result<Option<ChangeBaseline>, ToolError> {
         let own = [self.shell.folder().to_path_buf(), self.shell.scratch()];
         changes::before(confinement, &self.analysis, self.cx, own).await
     }
 
-    async fn start(&self, confinement: &Confinement, attempt: u32) -> Result<Arc<Job>, ToolError> {
+    async fn start(&self, confinement: &Confinement, attempt: u32) -> Result<Arc<CommandJob>, ToolError> {
         let gate = self.shell.gate();
         gate.open_for(self.cx, &confinement.network, &self.named());
         self.shell.caches().make(confinement);
-        let line = Line {
+        let line = ShellCommand {
             text: match self.variables.get("CLAUDE_CODE_SHELL_PREFIX") {
                 Some(prefix) => format!("{prefix} {}", quoted(&self.input.command)),
                 None => self.input.command.clone(),
@@ -268,7 +268,7 @@ impl<'a> Run<'a> {
         };
         let place = self.shell.output_path(self.cx.call, attempt);
         // A character has at most four bytes.
-        let mut capture = Capture::new(place, self.limits.output * 4)
+        let mut capture = OutputCapture::new(place, self.limits.output * 4)
             .masked_by(OutputMask::for_confinement(confinement));
         if let Some(lines) = &self.lines {
             capture = capture.followed_by(lines.clone());
@@ -277,9 +277,9 @@ impl<'a> Run<'a> {
     }
 
     /// Decides about changes of control files and records the refused ones.
-    fn judge(&self, confinement: &Confinement) -> NameJudge {
+    fn judge(&self, confinement: &Confinement) -> NamePolicy {
         let (control, refused) = (confinement.control.clone(), Arc::clone(&self.refused));
-        NameJudge::from_fn(move |used| {
+        NamePolicy::from_fn(move |used| {
             let permitted = profile::permits(&control, used);
             if !permitted {
                 refused.note(&used.path);
@@ -297,7 +297,7 @@ impl<'a> Run<'a> {
         sessions.or_else(|| users().filter(is_there))
     }
 
-    async fn wait(&self, job: &Job, detach: &DetachRequest<'_>) -> Waited {
+    async fn wait(&self, job: &CommandJob, detach: &DetachRequest<'_>) -> WaitOutcome {
         let longest = self.limits.foreground(self.input.timeout);
         let mut told = 0;
         let is_followed = !self.cx.progress.is_silent();
@@ -308,49 +308,49 @@ impl<'a> Run<'a> {
         loop {
             tokio::select! {
                 biased;
-                ended = job.exited() => return Waited::Ended(ended),
-                () = self.cx.cancel.cancelled() => return Waited::Interrupted,
-                () = detach.asked() => return Waited::Detached,
-                () = &mut over => return Waited::TimedOut(longest),
+                ended = job.exited() => return WaitOutcome::Ended(ended),
+                () = self.cx.cancel.cancelled() => return WaitOutcome::Interrupted,
+                () = detach.asked() => return WaitOutcome::Detached,
+                () = &mut over => return WaitOutcome::TimedOut(longest),
                 _ = ticks.tick(), if is_followed => self.report_output(&job.capture, &mut told),
             }
         }
     }
 
     /// Reports the end of the output since the last report.
-    fn report_output(&self, capture: &Capture, told: &mut u64) {
+    fn report_output(&self, capture: &OutputCapture, told: &mut u64) {
         let total = capture.total();
         let new = usize::try_from(total - *told).unwrap_or(usize::MAX);
         if new > 0 {
             *told = total;
             let text = answer::part(&capture.end(new.min(PROGRESS_TAIL)));
-            self.cx.progress.report(Update::Text { text });
+            self.cx.progress.report(ProgressUpdate::Text { text });
         }
     }
 
     /// Answers for a command that was waited for.
-    async fn not_ended(&self, due: Due, waited: Waited) -> Result<ToolOutput, ToolError> {
+    async fn not_ended(&self, due: PendingAnswer, waited: WaitOutcome) -> Result<ToolOutput, ToolError> {
         let after = match waited {
-            Waited::Ended(ended) => return self.ended(due, &ended).await,
-            Waited::Interrupted => return self.interrupted(due).await,
-            Waited::Detached => return self.moved(due, None).await,
-            Waited::TimedOut(after) => after,
+            WaitOutcome::Ended(ended) => return self.ended(due, &ended).await,
+            WaitOutcome::Interrupted => return self.interrupted(due).await,
+            WaitOutcome::Detached => return self.moved(due, None).await,
+            WaitOutcome::TimedOut(after) => after,
         };
         match exit_code::when_slow(&self.analysis) {
-            Slow::Background if self.has_background() => self.moved(due, Some(after)).await,
-            Slow::Background => self.timed_out(due, after, None).await,
-            Slow::Kill(why) => self.timed_out(due, after, Some(why)).await,
+            TimeoutAction::Background if self.has_background() => self.moved(due, Some(after)).await,
+            TimeoutAction::Background => self.timed_out(due, after, None).await,
+            TimeoutAction::Kill(why) => self.timed_out(due, after, Some(why)).await,
         }
     }
 
     /// Asks the user about what the sandbox refused.
-    async fn refused(&self, due: &Due, ended: &CommandEnd) -> Option<Asked> {
+    async fn refused(&self, due: &PendingAnswer, ended: &CommandEnd) -> Option<EscalationOutcome> {
         let mut files = self.refused.take();
         let ExitKind::Exited(code) = ended.how else {
             return None;
         };
         let confinement = &due.confinement;
-        if confinement.profile == Confined::Full {
+        if confinement.profile == ConfinementProfile::Full {
             return None;
         }
         let seen = refused_writes::seen(&ended.refused, code, confinement);
@@ -363,18 +363,18 @@ impl<'a> Run<'a> {
             // The command succeeded without the change, so it does not run again. The note informs
             // the model.
             let note = escalate::note(&files);
-            let refused: Vec<Refused> = seen.others.into_iter().map(Refused::Write).collect();
+            let refused: Vec<SandboxRefusal> = seen.others.into_iter().map(SandboxRefusal::Write).collect();
             let asked = match refused.is_empty() {
-                true => return note.map(Asked::Declined),
+                true => return note.map(EscalationOutcome::Declined),
                 false => self.ask(&refused, confinement).await,
             };
             return Some(match asked {
-                Asked::Declined(said) => Asked::Declined(format!("{said}\n{}", note.unwrap_or_default())),
+                EscalationOutcome::Declined(said) => EscalationOutcome::Declined(format!("{said}\n{}", note.unwrap_or_default())),
                 again => again,
             });
         }
         // A read-only command may print such messages from other sources.
-        if code == 0 && confinement.profile == Confined::ReadOnly {
+        if code == 0 && confinement.profile == ConfinementProfile::ReadOnly {
             return None;
         }
         let (capture, cwd) = (due.job.capture.clone(), Arc::clone(&self.cx.cwd));
@@ -387,14 +387,14 @@ impl<'a> Run<'a> {
         Some(self.ask(&refused, confinement).await)
     }
 
-    async fn ask(&self, refused: &[Refused], confinement: &Confinement) -> Asked {
+    async fn ask(&self, refused: &[SandboxRefusal], confinement: &Confinement) -> EscalationOutcome {
         let gate = self.shell.gate();
         escalate::ask(refused, confinement, gate, self.cx, self.named()).await
     }
 
     /// Returns the call, for questions about it.
-    fn named(&self) -> Named {
-        Named {
+    fn named(&self) -> NamedCall {
+        NamedCall {
             card: Bash.render_use(self.input).unwrap_or_default(),
             asked: ToolUse {
                 id: self.cx.tool_use_id.to_string(),
@@ -417,8 +417,8 @@ impl<'a> Run<'a> {
         !self.variables.is_on("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS")
     }
 
-    fn answer(&self) -> CommandAnswer {
-        let mut answer = CommandAnswer::default();
+    fn answer(&self) -> CommandResult {
+        let mut answer = CommandResult::default();
         if self.lifted {
             answer.field("dangerouslyDisableSandbox", true);
         }

@@ -12,14 +12,14 @@ use std::{
 };
 
 use haft_shell::{
-    Arg, EffectVerdict, LinePlace, analyze,
+    Arg, EffectVerdict, LineLocation, analyze,
     ast::{CommandKind, PartKind, Script, ShellWord},
     commands::is_known,
     is_builtin, is_reserved,
     syntax::parse,
 };
 
-use super::{Defined, Snapshot};
+use super::{ShellDefinitions, ShellSnapshot};
 
 /// Options that change which names patterns match and the exit code of a pipeline. They do not
 /// change how bash parses a line or where `cd` goes.
@@ -40,7 +40,7 @@ const NOT_FOUND: &str = "command_not_found_handle";
 /// run.
 const MOST: usize = 256 << 10;
 
-pub(super) fn snapshot(defined: Defined) -> Snapshot {
+pub(super) fn snapshot(defined: ShellDefinitions) -> ShellSnapshot {
     let mut left_out = BTreeSet::new();
     let mut aliases = BTreeMap::new();
     for (name, value) in &defined.aliases {
@@ -85,7 +85,7 @@ pub(super) fn snapshot(defined: Defined) -> Snapshot {
         text.push('\n');
     }
     text.push_str("shopt -s expand_aliases\n");
-    Snapshot {
+    ShellSnapshot {
         text,
         path: defined.path,
         left_out: left_out.into_iter().collect(),
@@ -193,7 +193,7 @@ fn last_words(script: &Script) -> Option<&[ShellWord]> {
 /// Returns whether the alias is the same command with options that are as safe as the command
 /// without them.
 fn only_adds_options(name: &str, value: &str) -> bool {
-    let place = LinePlace {
+    let place = LineLocation {
         cwd: PathBuf::from("/"),
         home: None,
     };
@@ -321,13 +321,13 @@ mod tests {
             ("_three", "true"),
             ("_by_alias", "true"),
         ];
-        let snapshot = snapshot(Defined {
+        let snapshot = snapshot(ShellDefinitions {
             functions: functions
                 .iter()
                 .map(|(name, calls)| ((*name).to_owned(), text(name, calls)))
                 .collect(),
             aliases: vec![("call".to_owned(), "_by_alias".to_owned())],
-            ..Defined::default()
+            ..ShellDefinitions::default()
         });
         let names: Vec<&str> = snapshot
             .text

@@ -21,7 +21,7 @@ use tokio::{
 
 /// The definitions that a command's shell loads before it runs the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Snapshot {
+pub(crate) struct ShellSnapshot {
     /// A script that only contains definitions. It must be sourced, and the command run by `eval`
     /// afterwards, because an alias only applies to text that bash reads later.
     pub(crate) text: String,
@@ -33,7 +33,7 @@ pub(crate) struct Snapshot {
 
 /// The reason why there is no snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Absent {
+pub(crate) enum SnapshotError {
     /// Bash could not be started without a terminal.
     NotStarted,
     /// The rc file took too long.
@@ -49,7 +49,7 @@ const MOST: usize = 4 << 20;
 
 /// The definitions that were read back.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Defined {
+struct ShellDefinitions {
     /// The options of `set -o` and `shopt` that are on.
     options: Vec<String>,
     path: String,
@@ -75,12 +75,12 @@ pub(crate) async fn take(
     rc: Option<&Path>,
     mark: &str,
     limit: Duration,
-) -> Result<Snapshot, Absent> {
+) -> Result<ShellSnapshot, SnapshotError> {
     // Use fixed paths: PATH may contain the workspace, and no program of the workspace may run
     // here.
-    let shell = haft_sandbox::system_shell().ok_or(Absent::NotStarted)?;
+    let shell = haft_sandbox::system_shell().ok_or(SnapshotError::NotStarted)?;
     let setsid = SETSID.iter().map(Path::new).find(|place| place.is_file());
-    let mut command = Command::new(setsid.ok_or(Absent::NotStarted)?);
+    let mut command = Command::new(setsid.ok_or(SnapshotError::NotStarted)?);
     command.arg(shell);
     if let Some(rc) = rc {
         command.arg("--rcfile").arg(rc);
@@ -94,23 +94,23 @@ pub(crate) async fn take(
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .kill_on_drop(true);
-    let mut shell = Group(command.spawn().map_err(|_| Absent::NotStarted)?);
+    let mut shell = SnapshotShell(command.spawn().map_err(|_| SnapshotError::NotStarted)?);
     let answer = timeout(limit, shell.answer(mark)).await;
     shell.end();
     // The shell is dead or about to be. Wait for it, so that it does not remain a zombie.
     let _ = timeout(limit, shell.0.wait()).await;
-    let answer = answer.map_err(|_| Absent::Slow)??;
-    let defined = read_back(&answer, mark).ok_or(Absent::NoAnswer)?;
+    let answer = answer.map_err(|_| SnapshotError::Slow)??;
+    let defined = read_back(&answer, mark).ok_or(SnapshotError::NoAnswer)?;
     Ok(keep::snapshot(defined))
 }
 
 /// A shell in a new session (`setsid`). Otherwise an interactive bash would compete for our
 /// terminal. Ends with everything it started.
-struct Group(Child);
+struct SnapshotShell(Child);
 
-impl Group {
-    async fn answer(&mut self, mark: &str) -> Result<Vec<u8>, Absent> {
-        let output = self.0.stdout.as_mut().ok_or(Absent::NotStarted)?;
+impl SnapshotShell {
+    async fn answer(&mut self, mark: &str) -> Result<Vec<u8>, SnapshotError> {
+        let output = self.0.stdout.as_mut().ok_or(SnapshotError::NotStarted)?;
         let end = [mark.as_bytes(), b"\0"].concat();
         let mut answer = Vec::new();
         let mut marks = 0;
@@ -119,7 +119,7 @@ impl Group {
         // pipe open.
         loop {
             let length = output.read(&mut chunk).await;
-            let length = length.map_err(|_| Absent::NoAnswer)?;
+            let length = length.map_err(|_| SnapshotError::NoAnswer)?;
             let from = (answer.len() + 1).saturating_sub(end.len());
             answer.extend_from_slice(&chunk[..length]);
             marks += memchr::memmem::find_iter(&answer[from..], &end).count();
@@ -127,7 +127,7 @@ impl Group {
                 return Ok(answer);
             }
             if answer.len() > MOST {
-                return Err(Absent::Long);
+                return Err(SnapshotError::Long);
             }
         }
     }
@@ -142,7 +142,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for SnapshotShell {
     fn drop(&mut self) {
         self.end();
     }
@@ -173,17 +173,17 @@ builtin printf '%s\0' {mark}
 }
 
 /// Parses the shell's output between the marks. Output of the rc file precedes the first mark.
-fn read_back(answer: &[u8], mark: &str) -> Option<Defined> {
+fn read_back(answer: &[u8], mark: &str) -> Option<ShellDefinitions> {
     let answer = String::from_utf8_lossy(answer);
     let marked = format!("{mark}\0");
     let (_, behind) = answer.split_once(&marked)?;
     let (said, _) = behind.rsplit_once(&marked)?;
     let mut words = said.split_terminator('\0');
     let options = words.next()?;
-    let mut defined = Defined {
+    let mut defined = ShellDefinitions {
         options: options.split(':').map(str::to_owned).collect(),
         path: words.next()?.to_owned(),
-        ..Defined::default()
+        ..ShellDefinitions::default()
     };
     while let Some(kind) = words.next() {
         let pair = (words.next()?.to_owned(), words.next()?.to_owned());

@@ -4,7 +4,7 @@ use super::*;
 
 const MARK: &str = "b7c1d0f2-mark";
 
-async fn taken(rc: &str, limit: Duration) -> (tempfile::TempDir, Result<Snapshot, Absent>) {
+async fn taken(rc: &str, limit: Duration) -> (tempfile::TempDir, Result<ShellSnapshot, SnapshotError>) {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("rc");
     fs::write(&file, rc).unwrap();
@@ -15,7 +15,7 @@ async fn taken(rc: &str, limit: Duration) -> (tempfile::TempDir, Result<Snapshot
 /// Long enough for a loaded machine; nothing waits for it.
 const PATIENT: Duration = Duration::from_secs(60);
 
-fn loaded(snapshot: &Snapshot, line: &str) -> String {
+fn loaded(snapshot: &ShellSnapshot, line: &str) -> String {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("snapshot");
     fs::write(&file, &snapshot.text).unwrap();
@@ -122,7 +122,7 @@ async fn an_rc_file_that_ends_the_shell_costs_only_the_snapshot() {
                 (rc, snapshot.text.as_str()),
                 ("if", "shopt -s expand_aliases\n")
             ),
-            Err(absent) => assert_eq!((rc, absent), (rc, Absent::NoAnswer)),
+            Err(absent) => assert_eq!((rc, absent), (rc, SnapshotError::NoAnswer)),
         }
         assert_nothing_runs_in(home.path());
     }
@@ -137,12 +137,12 @@ async fn an_rc_file_that_does_not_end_is_given_up_with_all_it_started() {
     ] {
         let started = Instant::now();
         let (home, snapshot) = taken(rc, Duration::from_millis(300)).await;
-        assert_eq!((rc, snapshot), (rc, Err(Absent::Slow)));
+        assert_eq!((rc, snapshot), (rc, Err(SnapshotError::Slow)));
         assert!(started.elapsed() < Duration::from_secs(30));
         assert_nothing_runs_in(home.path());
     }
     let (home, snapshot) = taken("yes", PATIENT).await;
-    assert_eq!(snapshot, Err(Absent::Long));
+    assert_eq!(snapshot, Err(SnapshotError::Long));
     assert_nothing_runs_in(home.path());
 }
 

@@ -6,8 +6,8 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, Approver, BackgroundTasks, BoxFuture, Confined, Confinement,
-    ControlFiles, Hosts, NetworkAccess,
+    ApprovalAnswer, ApprovalRequest, Approver, BackgroundTasks, BoxFuture, ConfinementProfile, Confinement,
+    ControlFiles, HostPolicy, NetworkAccess,
 };
 use haft_testkit::ControlFile;
 use serde_json::json;
@@ -44,7 +44,7 @@ fn real(terminal: &Terminal) -> PathBuf {
 fn workspace(terminal: &Terminal) -> Confinement {
     let root = real(terminal);
     Confinement {
-        profile: Confined::Workspace,
+        profile: ConfinementProfile::Workspace,
         protected: Arc::from([root.join("sub")]),
         control: ControlFiles::from_rules(ControlFile("evil.cfg")),
         writable: Arc::from([root]),
@@ -221,7 +221,7 @@ async fn an_unknown_host_is_asked_for_once_a_session() {
     let port = server();
     let mut terminal = Terminal::new();
     terminal.confinement = Confinement {
-        network: NetworkAccess::ByRule(Hosts::ask_all()),
+        network: NetworkAccess::ByRule(HostPolicy::ask_all()),
         ..workspace(&terminal)
     };
     let person = person(&mut terminal, ApprovalAnswer::Allow);
@@ -247,7 +247,7 @@ async fn with_nobody_to_ask_an_unknown_host_is_refused_by_name() {
     let port = server();
     let mut terminal = Terminal::new();
     terminal.confinement = Confinement {
-        network: NetworkAccess::ByRule(Hosts::ask_all()),
+        network: NetworkAccess::ByRule(HostPolicy::ask_all()),
         ..workspace(&terminal)
     };
     let command = format!("{} | grep welcome && exit 0; exit 7", fetch(port));

@@ -24,9 +24,9 @@ use std::{
 
 use haft_contract::{
     CallContext, Confinement, Content, ContextPatch, DynTool, Services, TaskStatus, ToolError,
-    ToolOutput, Updates,
+    ToolOutput, ProgressUpdates,
 };
-use haft_tools::{Shell, ShellProgram, TaskInfo};
+use haft_tools::{ShellService, ShellProgram, TaskInfo};
 use serde_json::{Value, json};
 
 use crate::session::{Session, tool};
@@ -94,11 +94,11 @@ impl Terminal {
         self.session.project.root()
     }
 
-    pub(crate) fn shell(&self) -> Arc<Shell> {
+    pub(crate) fn shell(&self) -> Arc<ShellService> {
         self.session.services.get().unwrap()
     }
 
-    pub(crate) fn context(&self) -> (CallContext, Updates) {
+    pub(crate) fn context(&self) -> (CallContext, ProgressUpdates) {
         let (mut cx, updates) = CallContext::for_test(self.root());
         cx.services = self.session.services.clone();
         cx.cwd = Arc::from(self.cwd.lock().unwrap().as_path());

@@ -5,7 +5,7 @@ use std::{
 };
 
 use haft_contract::{
-    BackgroundTasks, BoxFuture, Check, HostLists, HostVerdict, Hosts, JudgeHosts, OpenWebSockets,
+    BackgroundTasks, BoxFuture, CheckOutcome, HostLists, HostVerdict, HostPolicy, HostEvaluator, WebSocketConnector,
     Services, TaskKind, TaskNotice, TaskStatus, WebSocketMessage, WebSocketMessages,
     WebSocketRequest,
 };
@@ -291,7 +291,7 @@ impl WebSocketMessages for FakeMessages {
 
 struct FakeServer(Arc<Fake>);
 
-impl OpenWebSockets for FakeServer {
+impl WebSocketConnector for FakeServer {
     fn open(
         &self,
         request: WebSocketRequest,
@@ -305,7 +305,7 @@ impl OpenWebSockets for FakeServer {
 /// A rule names this machine.
 struct Near(HostVerdict);
 
-impl JudgeHosts for Near {
+impl HostEvaluator for Near {
     fn evaluate(&self, host: &str, _: u16) -> HostVerdict {
         match host {
             "127.0.0.1" => self.0,
@@ -320,17 +320,17 @@ impl JudgeHosts for Near {
 
 async fn connected(terminal: &mut Terminal, fake: Fake) -> (super::Heard, Arc<Fake>) {
     let fake = Arc::new(fake);
-    let opens: Arc<dyn OpenWebSockets> = Arc::new(FakeServer(Arc::clone(&fake)));
+    let opens: Arc<dyn WebSocketConnector> = Arc::new(FakeServer(Arc::clone(&fake)));
     terminal.session.services = terminal.session.services.clone().with(Arc::new(opens));
     let (mut cx, _updates) = terminal.context();
-    cx.permissions.hosts = Hosts::from_evaluator(Near(HostVerdict::Allowed));
+    cx.permissions.hosts = HostPolicy::from_evaluator(Near(HostVerdict::Allowed));
     let input = json!({
         "description": "Listens",
         "ws": {"url": "ws://127.0.0.1:81/x?y", "protocols": ["chat"]},
     });
     let bound = tool("Monitor").bind(input.clone()).unwrap();
     // A rule that names it does not stand in for the person.
-    assert!(matches!(bound.check(&cx).await, Ok(Check::Ask(_))));
+    assert!(matches!(bound.check(&cx).await, Ok(CheckOutcome::Ask(_))));
     (terminal.call_in("Monitor", input, &cx).await, fake)
 }
 
@@ -381,7 +381,7 @@ async fn messages_of_a_socket_are_lines() {
 async fn a_name_of_this_machine_is_not_listened_to() {
     let mut terminal = Terminal::new();
     let fake = Arc::new(Fake::default());
-    let opens: Arc<dyn OpenWebSockets> = Arc::new(FakeServer(Arc::clone(&fake)));
+    let opens: Arc<dyn WebSocketConnector> = Arc::new(FakeServer(Arc::clone(&fake)));
     terminal.session.services = terminal.session.services.clone().with(Arc::new(opens));
     let input = json!({"description": "x", "ws": {"url": "ws://localhost:81/"}});
     let heard = terminal.call("Monitor", input).await;
@@ -429,7 +429,7 @@ async fn a_socket_that_floods_or_breaks_ends_and_one_that_is_silent_can_be_stopp
 async fn a_rule_can_deny_a_socket() {
     let terminal = Terminal::new();
     let (mut cx, _updates) = terminal.context();
-    cx.permissions.hosts = Hosts::from_evaluator(Near(HostVerdict::Denied));
+    cx.permissions.hosts = HostPolicy::from_evaluator(Near(HostVerdict::Denied));
     let input = json!({"description": "x", "ws": {"url": "ws://127.0.0.1/"}});
     let heard = terminal.call_in("Monitor", input, &cx).await;
     assert_eq!(heard.failed(), "A rule denies connections to 127.0.0.1.");

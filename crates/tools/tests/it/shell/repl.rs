@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use haft_contract::{Confined, Confinement, Content, NetworkAccess, Update};
+use haft_contract::{ConfinementProfile, Confinement, Content, NetworkAccess, ProgressUpdate};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -219,7 +219,7 @@ async fn a_person_who_interrupts_need_not_wait_and_keeps_the_state() {
         // What is printed comes while it runs.
         let said = async {
             while let Some((_, update)) = updates.recv().await {
-                if let Update::Text { text } = &update
+                if let ProgressUpdate::Text { text } = &update
                     && text.contains("begun")
                 {
                     return;
@@ -501,7 +501,7 @@ async fn it_is_confined_like_commands() {
     std::fs::write(root.join("secret.txt"), "sesame").unwrap();
     let outside = tempfile::tempdir().unwrap();
     terminal.confinement = Confinement {
-        profile: Confined::Workspace,
+        profile: ConfinementProfile::Workspace,
         writable: vec![root.clone()].into(),
         hidden: vec![root.join("secret.txt")].into(),
         network: NetworkAccess::Nobody,

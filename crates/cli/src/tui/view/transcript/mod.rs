@@ -31,7 +31,7 @@ use super::{
     stay,
 };
 use crate::tui::{
-    look::Look,
+    look::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
 };
 
@@ -157,7 +157,7 @@ impl View for TranscriptView {
         true
     }
 
-    fn rows(&mut self, look: &Look) -> Vec<TextLine> {
+    fn rows(&mut self, look: &UiStyle) -> Vec<TextLine> {
         self.text.look = Some(look.clone());
         self.pager.fit(look);
         if !self.has_shown_end && self.text.index.is_some() {
@@ -254,7 +254,7 @@ struct TranscriptText {
     blocks: HashMap<(usize, usize), Vec<TranscriptLine>>,
     /// The blocks in their order of arrival.
     order: Vec<(usize, usize)>,
-    look: Option<Look>,
+    look: Option<UiStyle>,
 }
 
 impl TranscriptText {

@@ -7,11 +7,11 @@ use std::{
 };
 
 use haft_contract::{CallContext, Content, ToolError, ToolOutput};
-use haft_journal::{Extent, Journal};
+use haft_journal::{ShownExtent, Journal};
 use haft_pdf::{
-    Failure, Pages, PagesError, PdfPage, PdfReading, PdfRequest,
-    answer::Refusal,
-    child::{self, AskError, PdfLimits},
+    PageFailure, Pages, PagesError, PdfPage, PdfReading, PdfRequest,
+    answer::UnreadableReason,
+    child::{self, PdfReadError, PdfLimits},
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -44,16 +44,16 @@ static READERS: Semaphore = Semaphore::const_new(2);
 /// The content that was read of a file.
 pub(super) struct PdfContent {
     pub(super) document: PdfReading,
-    pub(super) drawings: Vec<Drawing>,
+    pub(super) drawings: Vec<RenderedPage>,
     size: usize,
     /// The file, with all links resolved.
     real: PathBuf,
 }
 
 /// The drawing of a page without text, or the error.
-pub(super) struct Drawing {
+pub(super) struct RenderedPage {
     pub(super) page: u32,
-    pub(super) result: Result<image::Picture, String>,
+    pub(super) result: Result<image::EncodedImage, String>,
 }
 
 /// Checks the syntax of `pages`.
@@ -145,12 +145,12 @@ async fn look(
             &is_cancelled,
         );
         let document = asked.map_err(|error| match error {
-            AskError::Cancelled => ToolError::Cancelled,
+            PdfReadError::Cancelled => ToolError::Cancelled,
             error => ToolError::Failed(format!("{name} {error}. {}", advice(&error))),
         })?;
         if let Some(damage) = lost(&document) {
-            let refusal = Refusal::Damaged(damage);
-            let error = AskError::Refused(refusal);
+            let refusal = UnreadableReason::Damaged(damage);
+            let error = PdfReadError::Refused(refusal);
             return Err(ToolError::Failed(format!(
                 "{name} {error}. Nothing could be read of what was asked for. {}",
                 advice(&error)
@@ -165,8 +165,8 @@ async fn look(
         }
         let (size, real) = (raw.bytes.len(), raw.real.clone());
         let extent = match document.pages.len() == document.page_count as usize {
-            true => Extent::Whole,
-            false => Extent::Part,
+            true => ShownExtent::Whole,
+            false => ShownExtent::Part,
         };
         journal.record_shown(raw, extent);
         Ok(PdfContent {
@@ -180,17 +180,17 @@ async fn look(
 }
 
 /// Returns advice for a file that could not be read.
-fn advice(error: &AskError) -> &'static str {
+fn advice(error: &PdfReadError) -> &'static str {
     match error {
-        AskError::Refused(Refusal::Damaged(_)) => {
+        PdfReadError::Refused(UnreadableReason::Damaged(_)) => {
             "Get a whole copy of it, or try what shell commands make of it: qpdf damaged.pdf \
              repaired.pdf, then Read the result, or pdftotext."
         }
-        AskError::Refused(Refusal::Encrypted) => {
+        PdfReadError::Refused(UnreadableReason::Encrypted) => {
             "With the password, make a copy that is not encrypted and Read that: \
              qpdf --password=PASSWORD --decrypt encrypted.pdf open.pdf."
         }
-        AskError::TimedOut(_) | AskError::Crashed(_) | AskError::TooMuch(_) => {
+        PdfReadError::TimedOut(_) | PdfReadError::Crashed(_) | PdfReadError::TooMuch(_) => {
             "Ask for single pages with `pages`, or try a shell command such as pdftotext on it."
         }
         _ => "Try a shell command such as pdftotext on it.",
@@ -205,7 +205,7 @@ fn lost(document: &PdfReading) -> Option<String> {
         return None;
     }
     let damage_of = |page: &PdfPage| match &page.failure {
-        Some(Failure::Damaged(why)) => Some(format!("page {}: {why}", page.number)),
+        Some(PageFailure::Damaged(why)) => Some(format!("page {}: {why}", page.number)),
         _ => None,
     };
     match &document.damage {
@@ -219,7 +219,7 @@ fn lost(document: &PdfReading) -> Option<String> {
 
 /// A page whose data is damaged is not drawn: an empty image would hide the damage.
 fn is_to_be_drawn(page: &PdfPage) -> bool {
-    page.text.is_empty() && !matches!(page.failure, Some(Failure::Damaged(_)))
+    page.text.is_empty() && !matches!(page.failure, Some(PageFailure::Damaged(_)))
 }
 
 fn draw(
@@ -227,7 +227,7 @@ fn draw(
     reader: &PdfReader,
     bytes: &[u8],
     is_cancelled: &dyn Fn() -> bool,
-) -> Vec<Drawing> {
+) -> Vec<RenderedPage> {
     let Some(drawer) = &reader.drawer else {
         return Vec::new();
     };
@@ -245,7 +245,7 @@ fn draw(
             .and_then(|png| image::prepare(&png));
         // If one page fails, which may take long, the others are not tried.
         let has_failed = result.is_err();
-        drawings.push(Drawing { page, result });
+        drawings.push(RenderedPage { page, result });
         if has_failed {
             break;
         }

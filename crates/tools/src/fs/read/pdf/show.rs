@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use haft_contract::Content;
 use haft_journal::estimate_tokens;
-use haft_pdf::{Failure, Pages, PdfPage, PdfReading};
+use haft_pdf::{PageFailure, Pages, PdfPage, PdfReading};
 
-use super::look::{Drawing, PAGES_AT_ONCE, PdfContent};
+use super::look::{RenderedPage, PAGES_AT_ONCE, PdfContent};
 use crate::{fs::read::picture, words::counted};
 
 /// The approximate cost of a drawn page, in tokens.
@@ -33,7 +33,7 @@ pub(super) fn pages(
             .iter()
             .find(|drawing| drawing.page == page.number);
         let cost = match drawing {
-            Some(Drawing { result: Ok(_), .. }) => PICTURE_TOKENS,
+            Some(RenderedPage { result: Ok(_), .. }) => PICTURE_TOKENS,
             _ => estimate_tokens(page.text.len() as u64) + MARK_TOKENS,
         };
         if cost > left && !is_first {
@@ -99,7 +99,7 @@ fn head(document: &PdfReading, name: &str) -> String {
 fn why_bare(page: &PdfPage) -> String {
     match &page.failure {
         None => "no text layer".to_owned(),
-        Some(Failure::Unreadable(why) | Failure::Damaged(why)) => {
+        Some(PageFailure::Unreadable(why) | PageFailure::Damaged(why)) => {
             format!("its text cannot be read ({why})")
         }
     }
@@ -113,10 +113,10 @@ fn words(page: &PdfPage, can_draw: bool) -> String {
     }
     match (&page.failure, text.is_empty()) {
         (None, false) => {}
-        (Some(Failure::Damaged(why) | Failure::Unreadable(why)), false) => {
+        (Some(PageFailure::Damaged(why) | PageFailure::Unreadable(why)), false) => {
             let _ = write!(text, "\n[the page is damaged: {why}; text may be missing]");
         }
-        (Some(Failure::Damaged(why)), true) => {
+        (Some(PageFailure::Damaged(why)), true) => {
             let _ = write!(text, "[the page is damaged: {why}]");
         }
         (_, true) if can_draw => {
