@@ -14,7 +14,7 @@ use crate::{
     client::ModelClient,
     compaction::Compaction,
     cost::SharedUsage,
-    dialogue::RecordedConversation,
+    recorded_conversation::RecordedConversation,
     hooks::{HookRunner, RunContext},
     instructions::Instructions,
     plan_mode::PlanReminder,

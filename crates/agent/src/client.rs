@@ -9,7 +9,7 @@ use haft_models::{
 };
 
 use crate::{
-    ModelSettings, UsageLedger, compaction::text_tokens, control::PendingChanges, cost::SharedUsage,
+    ModelSettings, UsageLedger, compaction::text_tokens, agent_handle::PendingChanges, cost::SharedUsage,
     prompt::SystemPrompt, subagents::MainAgentModel,
 };
 

@@ -22,7 +22,7 @@ use crate::{
     AgentEvent, NoticeLevel, CompactionTrigger,
     client::ModelClient,
     clock,
-    dialogue::RecordedConversation,
+    recorded_conversation::RecordedConversation,
     hooks::{HookRunner, RunContext},
     instructions::Instructions,
     plan_mode::PlanReminder,

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     AgentEvent, NoticeLevel, AgentEventSink,
-    background::{running_tasks, schedules},
+    background_notices::{running_tasks, schedules},
     model_turn::CompletedCall,
     transcript::Transcript,
 };

@@ -16,7 +16,7 @@ use haft_extensions::{
 use crate::{
     InjectionSource, LoadedInstructions, NoticeLevel,
     deferred_listing::DeferredListing,
-    dialogue::RecordedConversation,
+    recorded_conversation::RecordedConversation,
     hooks::{HookRunner, RunContext},
     prompt::{InstructionSources, reminder},
     transcript::UserLineKind,

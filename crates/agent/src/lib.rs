@@ -53,38 +53,38 @@
 #![warn(missing_docs)]
 
 pub mod agent;
-mod ask;
-mod background;
+mod one_shot;
+mod background_notices;
 mod client;
 mod clock;
 mod compaction;
-pub mod control;
+pub mod agent_handle;
 pub mod cost;
 mod deferred_call;
 mod deferred_listing;
-mod dialogue;
+mod recorded_conversation;
 pub mod event;
 mod final_answer;
 mod hooks;
 mod instructions;
 mod model_turn;
-mod person_call;
+mod user_call;
 mod plan_mode;
 pub mod prompt;
-mod repeats;
+mod repeat_detector;
 mod run;
 mod run_end;
 pub mod run_result;
 mod running_calls;
-mod session_events;
+mod session_lifecycle;
 pub mod subagents;
 pub mod transcript;
 mod user_message;
 
 pub use agent::{Agent, AgentBuilder, MentionExpander, AutoCompact, ModelSettings, RunLimits};
-pub use ask::ask;
+pub use one_shot::ask;
 pub use clock::random_id;
-pub use control::AgentHandle;
+pub use agent_handle::AgentHandle;
 pub use cost::{SharedUsage, UsageCost, UsageLedger};
 pub use event::{InjectionSource, AgentEvent, RunStart, NoticeLevel, ReplyBlock, AgentEventSink, CompactionTrigger};
 pub use final_answer::FinalAnswer;

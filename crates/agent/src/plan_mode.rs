@@ -3,7 +3,7 @@
 use haft_contract::{ContextPatch, PermissionMode, SessionState};
 use haft_engine::{Scheduler, SessionContext};
 
-use crate::{InjectionSource, dialogue::RecordedConversation, hooks::RunContext};
+use crate::{InjectionSource, recorded_conversation::RecordedConversation, hooks::RunContext};
 
 /// Tracks whether the model knows that plan mode is on.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use haft_models::{ErrorKind, ModelError, StopReason};
 
 use crate::{
     InjectionSource, Agent, AgentEvent, BlockedCall, EndReason, NoticeLevel, ResultSubtype, CompactionTrigger,
-    background::has_notices,
+    background_notices::has_notices,
     hooks::RunContext,
     run::{RunLoopState, RunTotals},
     transcript::UserLineKind,

@@ -16,10 +16,10 @@ use tokio::{
 use crate::{
     error::{ChromiumError, Result, unusable},
     events,
-    judge::RequestInterceptor,
+    request_interceptor::RequestInterceptor,
     state::{Download, PageDialog, BrowserState},
     tab::Tab,
-    wire::{Messages, IgnoredResult, CdpConnection, within},
+    cdp_pipe::{Messages, IgnoredResult, CdpConnection, within},
 };
 
 /// The time limit of a command that involves no page.

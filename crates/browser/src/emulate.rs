@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{error::Result, tab::Tab, wire::IgnoredResult};
+use crate::{error::Result, tab::Tab, cdp_pipe::IgnoredResult};
 
 /// The emulated properties of a tab. Fields that are `None` stay unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

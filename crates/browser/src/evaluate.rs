@@ -8,7 +8,7 @@ use crate::{
     error::{ChromiumError, Result, unusable},
     logs,
     tab::Tab,
-    wire::IgnoredResult,
+    cdp_pipe::IgnoredResult,
 };
 
 /// The time limit for a script to end after it was terminated.

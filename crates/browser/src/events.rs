@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::{
     chromium::{ANSWERS, ChromiumShared},
-    judge::{BrowserRequest, RequestVerdict},
+    request_interceptor::{BrowserRequest, RequestVerdict},
     state::{Download, DownloadState, Frame, PageDialog, BrowserState, TabState},
     text::one_line,
-    wire::{CdpEvent, IgnoredResult},
+    cdp_pipe::{CdpEvent, IgnoredResult},
 };
 
 /// The maximum number of tabs. Further tabs are closed as they open.

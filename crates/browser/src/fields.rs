@@ -7,7 +7,7 @@ use crate::{
     scripts::{CONCEAL, FIELD_KIND, HOLDS, SELECT, SET_VALUE, TAKE_FIELD},
     tab::{Element, Tab},
     text::one_line,
-    wire::IgnoredResult,
+    cdp_pipe::IgnoredResult,
 };
 
 impl Tab {

@@ -21,7 +21,7 @@
 
 #![warn(missing_docs)]
 
-mod act;
+mod actions;
 mod cbor;
 mod chromium;
 mod emulate;
@@ -29,10 +29,10 @@ mod error;
 mod evaluate;
 mod events;
 mod fields;
-mod judge;
+mod request_interceptor;
 mod keys;
 mod logs;
-mod picture;
+mod screenshot;
 mod pointer;
 mod refs;
 mod scripts;
@@ -42,17 +42,17 @@ mod state;
 mod tab;
 mod text;
 mod trace;
-mod waiting;
-mod wire;
+mod wait_for_text;
+mod cdp_pipe;
 
-pub use act::{ActionOutcome, PageAction};
+pub use actions::{ActionOutcome, PageAction};
 pub use chromium::{Chromium, ChromiumOptions, TabInfo};
 pub use emulate::Emulation;
 pub use error::ChromiumError;
 pub use events::is_loopback_url;
-pub use judge::{BrowserRequest, VerdictFuture, AllowAllRequests, RequestInterceptor, SERVED_HOST, ServedFile, RequestVerdict};
+pub use request_interceptor::{BrowserRequest, VerdictFuture, AllowAllRequests, RequestInterceptor, SERVED_HOST, ServedFile, RequestVerdict};
 pub use logs::{ConsoleLevel, ConsoleLine, NetworkEntry};
-pub use picture::{Screenshot, ScreenshotArea};
+pub use screenshot::{Screenshot, ScreenshotArea};
 pub use refs::ref_number;
 pub use snapshot::SnapshotPart;
 pub use state::{Download, DownloadState, PageDialog};

@@ -12,7 +12,7 @@ use crate::{
     scripts::{IN_LINE, NEXT_FRAME, READY},
     tab::{Element, Tab},
     text::one_line,
-    wire::IgnoredResult,
+    cdp_pipe::IgnoredResult,
 };
 
 /// The time an element may take to stop moving.

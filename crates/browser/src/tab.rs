@@ -13,7 +13,7 @@ use crate::{
     refs::RefEntry,
     settle::{SettleBaseline, LOADS},
     state::{PageDialog, TabState},
-    wire::{IgnoredResult, within},
+    cdp_pipe::{IgnoredResult, within},
 };
 
 /// A handle on a tab.

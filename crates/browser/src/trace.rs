@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     error::Result,
     tab::{NavigationResult, Tab},
-    wire::IgnoredResult,
+    cdp_pipe::IgnoredResult,
 };
 
 /// The measurements of a page load, in milliseconds since the navigation started.

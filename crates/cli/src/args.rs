@@ -5,8 +5,8 @@ mod complete;
 mod mcp;
 mod mcp_serve;
 mod shared;
-mod which;
-mod words;
+mod dispatch;
+mod foreign_commands;
 
 use std::{
     ffi::OsString,
@@ -243,10 +243,10 @@ pub(crate) fn parse() -> anyhow::Result<Option<RequestedCommand>> {
             show::line(OWN_VERSION)?;
             return Ok(None);
         }
-        words::check(word)?;
+        foreign_commands::check(word)?;
     }
     let is_alone = args.len() == 1 && is_at_terminal();
-    if is_alone || which::is_headless(args.get(1..).unwrap_or_default()) {
+    if is_alone || dispatch::is_headless(args.get(1..).unwrap_or_default()) {
         return headless(&args);
     }
     let Some(cli): Option<Cli> = read(&shared::cli(), &args)? else {
@@ -284,8 +284,8 @@ fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
     let is_text = prompt.is_some() && text.and_then(|text| text.to_str()) == prompt.as_deref();
     if let Some(word) = prompt.as_deref().filter(|_| !is_text) {
         match said_so {
-            true => words::check_prompt(word, &which::commands())?,
-            false => words::check(word)?,
+            true => foreign_commands::check_prompt(word, &dispatch::commands())?,
+            false => foreign_commands::check(word)?,
         }
     }
     if !cli.headless.more_words.is_empty() {
@@ -299,7 +299,7 @@ fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
     if !said_so
         && !is_text
         && let Some(word) = prompt
-        && let Some(meant) = which::mistyped(word)
+        && let Some(meant) = dispatch::mistyped(word)
     {
         anyhow::bail!(
             "unknown command {word:?}. Did you mean `haft {meant}`? To send it as a prompt: haft -p {word}"

@@ -1,14 +1,14 @@
 //! The binary `haft`. `run` dispatches to the modes.
 
-mod approver;
+mod terminal_approver;
 mod args;
 mod clock;
 mod exit;
 mod line_input;
 mod modes;
-mod questions;
+mod terminal_questions;
 mod runtime;
-mod secrecy;
+mod process_hardening;
 mod session;
 mod show;
 mod signals;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     // only one thread.
     haft::tools::serve_child();
     tui::serve_if_asked();
-    secrecy::harden_process();
+    process_hardening::harden_process();
     haft_sandbox::trim_freed_buffers();
     args::answer_if_asked();
     match run() {

@@ -10,7 +10,7 @@ use haft_host::{
 };
 
 use crate::{
-    approver::TerminalApprover,
+    terminal_approver::TerminalApprover,
     args::{Mode, SessionArgs},
     show,
 };

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BoxFuture, ControlFiles, HostPolicy, shared};
+use crate::{BoxFuture, ControlFiles, HostPolicy, arc_serde};
 
 /// The confinement of a command. Cheap to clone. Paths are absolute, with symlinks resolved.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     CallContext, Card, CheckOutcome, Content, Effects, ToolPermission, Profile, Services, ToolError,
-    ToolOutput, view::plain,
+    ToolOutput, card::plain,
 };
 
 /// A boxed future, for object-safe traits.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     BoundCall, BoxFuture, CallContext, Card, CheckOutcome, Content, DynTool, Effects, ToolPermission,
-    Services, Tool, ToolError, ToolInput, ToolOutput, ToolSpec, view::plain,
+    Services, Tool, ToolError, ToolInput, ToolOutput, ToolSpec, card::plain,
 };
 
 /// Converts a tool into the form that a pool stores: derives its schema and erases its input type;

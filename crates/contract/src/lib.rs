@@ -50,14 +50,14 @@ pub mod editor_files;
 pub mod effects;
 pub mod erase;
 pub mod error;
-pub mod follow_calls;
-mod hidden;
+pub mod call_follow_up;
+mod hidden_files;
 pub mod hooks;
 mod hosts;
 pub mod http;
 pub mod ids;
 pub mod nested_calls;
-pub mod notifier;
+pub mod user_notifier;
 pub mod output;
 pub mod pending_input;
 pub mod pending_servers;
@@ -70,11 +70,11 @@ pub mod secrets;
 pub mod services;
 pub mod session_state;
 pub mod settings_access;
-mod shared;
+mod arc_serde;
 pub mod subagents;
-pub mod task;
+pub mod runtime_task;
 pub mod tool;
-pub mod view;
+pub mod card;
 pub mod web;
 pub mod websocket;
 pub mod worktrees;
@@ -101,8 +101,8 @@ pub use editor_files::EditorFiles;
 pub use effects::{Effects, Idempotency, Reach};
 pub use erase::erase;
 pub use error::ToolError;
-pub use follow_calls::{CallFollowUpService, CallFollowUp};
-pub use hidden::{GlobStart, HiddenFilter, HiddenFiles, HiddenRules, PathGlob};
+pub use call_follow_up::{CallFollowUpService, CallFollowUp};
+pub use hidden_files::{GlobStart, HiddenFilter, HiddenFiles, HiddenRules, PathGlob};
 pub use hooks::{HookEvent, HookService, HookVerdict};
 pub use hosts::{HostGlob, HostLists, HostVerdict, HostPolicy, HostEvaluator};
 pub use http::{
@@ -111,7 +111,7 @@ pub use http::{
 };
 pub use ids::{CallId, SessionId};
 pub use nested_calls::{NestedCalls, NestedResult, NestedCallRunner};
-pub use notifier::{UserNotifier, PushedNotification};
+pub use user_notifier::{UserNotifier, PushedNotification};
 pub use output::{Content, ContextPatch, InjectedMessage, Role, RuleList, ToolOutput, ToolUse};
 pub use pending_input::PendingInput;
 pub use pending_servers::PendingServers;
@@ -128,9 +128,9 @@ pub use subagents::{
     AgentKind, AgentMessage, AgentReport, AgentStatus, BackgroundHandle, LaunchOutcome,
     LaunchRequest, MessageDelivery, SubagentSpawner, Subagents, TokenCount,
 };
-pub use task::spawn_boxed;
+pub use runtime_task::spawn_boxed;
 pub use tool::{Tool, ToolInput};
-pub use view::{Card, CardSection, DiffHunk};
+pub use card::{Card, CardSection, DiffHunk};
 pub use web::{
     WebFetcher, WebSearchBackend, SmallModel, WebSearchResult, WebSearchResults, WebQuery, WebRequest, WebSearcher,
 };

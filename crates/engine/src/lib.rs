@@ -18,7 +18,7 @@
 
 #![warn(missing_docs)]
 
-pub mod conditions;
+pub mod hook_conditions;
 pub mod engine;
 pub mod layers;
 pub mod pipeline;
@@ -27,9 +27,9 @@ pub mod results;
 pub mod scheduler;
 pub mod schema;
 pub mod session;
-mod tighten;
+mod settings_tightening;
 
-pub use conditions::check_settings;
+pub use hook_conditions::check_settings;
 pub use engine::{Engine, EngineBuilder, SubagentEngineParts};
 pub use haft_hooks as hooks;
 pub use haft_permissions as permissions;

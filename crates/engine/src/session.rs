@@ -17,7 +17,7 @@ use crate::{
         rules::{Rule, RuleClass},
         stores,
     },
-    settings::resolve,
+    settings::real_path,
 };
 
 /// The context of a session. Only the scheduler changes it, with [`ContextPatch`]es in call order.
@@ -153,11 +153,11 @@ impl SessionContext {
             roots: self
                 .directories
                 .iter()
-                .map(|dir| resolve::real_directory(dir))
+                .map(|dir| real_path::real_directory(dir))
                 .collect(),
             readable: vec![readable.to_path_buf()],
             plan: None,
-            home: self.home.as_deref().map(resolve::real_directory),
+            home: self.home.as_deref().map(real_path::real_directory),
             rules: Arc::clone(&self.rules),
             sandbox: Arc::clone(&self.sandbox),
         }
@@ -364,5 +364,5 @@ impl SessionContext {
 /// Returns the real path of a file unless the file itself is a symlink, which could redirect
 /// writes.
 fn resolve_unless_link(path: &Path) -> Option<PathBuf> {
-    Some(resolve::resolve_links(path.parent()?).join(path.file_name()?))
+    Some(real_path::resolve_links(path.parent()?).join(path.file_name()?))
 }

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::{ExtensionPlugin, ExtensionWarning, reading};
+use crate::{ExtensionPlugin, ExtensionWarning, bounded_read};
 
 /// The maximum size of a manifest, in bytes.
 const LONGEST: usize = 256 * 1024;
@@ -16,7 +16,7 @@ pub fn read(root: &Path) -> Result<ExtensionPlugin, ExtensionWarning> {
         return Err(ExtensionWarning::of(root, "it is no folder: the plugin is left out"));
     }
     let manifest = root.join(".claude-plugin/plugin.json");
-    let text = reading::read(&manifest, LONGEST)
+    let text = bounded_read::read(&manifest, LONGEST)
         .map_err(|error| ExtensionWarning::of(&manifest, format!("{error}: the plugin is left out")))?;
     let of_folder = || {
         let name = root.file_name()?;
@@ -158,7 +158,7 @@ fn inside(root: &Path, path: &str) -> Option<PathBuf> {
 }
 
 fn read_json(file: &Path, warnings: &mut Vec<ExtensionWarning>) -> Option<Value> {
-    let text = match reading::read(file, LONGEST) {
+    let text = match bounded_read::read(file, LONGEST) {
         Ok(text) => text?,
         Err(error) => {
             warnings.push(ExtensionWarning::of(file, format!("{error}: it is left out")));

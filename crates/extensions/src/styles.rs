@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     ExtensionOrigin, ExtensionPlaces, ExtensionWarning, front_matter,
-    reading::{self, LONGEST},
+    bounded_read::{self, LONGEST},
 };
 
 /// The name of the default style.
@@ -64,7 +64,7 @@ pub fn load(places: &ExtensionPlaces) -> (Vec<OutputStyle>, Vec<ExtensionWarning
     }
     for (folder, origin) in folders {
         let folder = folder.join("output-styles");
-        for file in reading::markdown_below(&folder, &mut warnings) {
+        for file in bounded_read::markdown_below(&folder, &mut warnings) {
             match read(&file, origin, &mut warnings) {
                 Some(style) if !styles.iter().any(|known| known.name == style.name) => {
                     styles.push(style);
@@ -81,7 +81,7 @@ pub fn load(places: &ExtensionPlaces) -> (Vec<OutputStyle>, Vec<ExtensionWarning
 }
 
 fn read(file: &Path, origin: ExtensionOrigin, warnings: &mut Vec<ExtensionWarning>) -> Option<OutputStyle> {
-    let text = match reading::read(file, LONGEST) {
+    let text = match bounded_read::read(file, LONGEST) {
         Ok(text) => text?,
         Err(error) => {
             warnings.push(ExtensionWarning::of(file, error.to_string()));
@@ -111,7 +111,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::places::tests::places;
+    use crate::extension_places::tests::places;
 
     #[test]
     fn styles_of_the_project_and_the_user() {

@@ -16,13 +16,13 @@ use haft_settings::HttpHookLimits;
 use tokio::time::timeout;
 
 use super::{
-    ask::HookModelProvider,
+    model_hook::HookModelProvider,
     config::{HookAction, Callback, HookHandler},
     hook_events::{HookEventSink, HookOutcome, HookStage, HookReporter},
-    http,
+    http_hook,
     output::{HookExit, HookOutput},
     reaper::Reaper,
-    run::{self, RunError, ProcessContext},
+    process_hook::{self, RunError, ProcessContext},
     server_tool::McpToolCaller,
 };
 
@@ -234,7 +234,7 @@ impl HookJob {
                 let client = means.http.as_deref();
                 let client = client.ok_or_else(|| unavailable("nothing here can send HTTP"))?;
                 let way = (client, means.hosts.as_deref());
-                let sent = http::post(post, &self.input, way, &means.limits, &means.env);
+                let sent = http_hook::post(post, &self.input, way, &means.limits, &means.env);
                 let sent = timeout(self.limit, sent).await;
                 Ok(HandlerAnswer::Ended(sent.map_err(in_time(self.limit))??))
             }
@@ -275,7 +275,7 @@ impl HookJob {
                     effort: self.effort.as_deref(),
                     reaper: &means.reaper,
                 };
-                let ran = run::run(&self.handler, &self.input, self.limit, surroundings, teller);
+                let ran = process_hook::run(&self.handler, &self.input, self.limit, surroundings, teller);
                 Ok(HandlerAnswer::Ended(ran.await?))
             }
         }

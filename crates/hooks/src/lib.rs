@@ -18,15 +18,15 @@
 
 #![warn(missing_docs)]
 
-mod ask;
+mod model_hook;
 mod async_hooks;
 mod condition;
 mod config;
-mod event;
+mod event_kind;
 mod file_watch;
-mod form_answer;
+mod elicitation_answer;
 mod hook_events;
-mod http;
+mod http_hook;
 mod job;
 mod matcher;
 pub mod output;
@@ -34,7 +34,7 @@ pub mod output;
 mod page_tests;
 mod reaper;
 pub mod reference;
-mod run;
+mod process_hook;
 mod server_tool;
 
 use std::{
@@ -56,15 +56,15 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-pub use ask::{HookModelProvider, ModelQuestion};
+pub use model_hook::{HookModelProvider, ModelQuestion};
 use async_hooks::AsyncHooks;
 pub use async_hooks::AsyncHookOutput;
 pub use condition::{CheckCondition, HookCondition, JudgeCondition};
 pub use config::{HookAction, ModelHandlerConfig, Callback, HookHandler, HookOrigin, HookPlugin, HttpHandlerConfig, read};
-pub use event::{HookEventKind, BlockBehavior};
+pub use event_kind::{HookEventKind, BlockBehavior};
 use file_watch::FileWatch;
 pub use file_watch::WatchedChange;
-pub use form_answer::{HookFormAction, HookFormAnswer};
+pub use elicitation_answer::{HookFormAction, HookFormAnswer};
 pub use hook_events::{HookEventSink, HookRunEvent, HookOutcome, HookStage};
 pub use job::LongTextStore;
 use job::{HookJob, HookResources};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{ModelHandlerConfig, HookFormAnswer, HookEventKind, event::BlockBehavior, file_watch::MOST_PATHS};
+use super::{ModelHandlerConfig, HookFormAnswer, HookEventKind, event_kind::BlockBehavior, file_watch::MOST_PATHS};
 
 /// The exit of a handler's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     fn what_exit_code_2_does_depends_on_the_event() {
-        for event in super::super::event::names() {
+        for event in super::super::event_kind::names() {
             if event == "WorktreeCreate" {
                 continue; // every exit code but 0 is a no
             }

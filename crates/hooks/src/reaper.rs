@@ -14,7 +14,7 @@ use std::{
 use rustix::process::Pid;
 use tokio::process::Command;
 
-use super::run::SETSID;
+use super::process_hook::SETSID;
 
 /// An absolute path: a directory in PATH may belong to a workspace.
 const SHELL: &str = "/bin/sh";

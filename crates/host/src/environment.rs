@@ -14,7 +14,7 @@ use anyhow::Context;
 use haft_contract::{SessionId, secrets};
 use haft_engine::settings::{SettingsPlaces, files};
 
-use crate::folder;
+use crate::session_folder;
 
 /// The environment variables of a session: those of the process, or given ones, so that sessions in
 /// one process can have different ones.
@@ -179,7 +179,7 @@ impl Environment {
             (None, Some(home)) => home.join(".claude"),
             (None, None) => return None,
         };
-        let slug = folder::slug(&cwd.to_string_lossy());
+        let slug = session_folder::slug(&cwd.to_string_lossy());
         Some(config.join("projects").join(slug))
     }
 

@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::{
     Environment, SessionConfig, commands::BUILT_IN, live_changes::ExtensionReload, main_agent,
-    settings::ResolvedSettings,
+    resolved_settings::ResolvedSettings,
 };
 
 /// The extensions of a session.

@@ -7,7 +7,7 @@ use haft_engine::{permissions::confine_program, settings::trust};
 use haft_tools::LanguageServerSetup;
 use serde_json::{Value, json};
 
-use crate::{SessionConfig, extensions, plugins, settings::ResolvedSettings};
+use crate::{SessionConfig, extensions, plugins, resolved_settings::ResolvedSettings};
 
 /// The timeout of a request to a server.
 const ANSWER: Duration = Duration::from_secs(60);

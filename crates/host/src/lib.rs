@@ -38,17 +38,17 @@
 
 #![warn(missing_docs)]
 
-mod access;
+mod session_access;
 mod background;
 #[cfg(feature = "browser")]
 mod browser;
 mod budget;
 mod builder;
-mod catalog;
+mod model_catalog;
 mod client_roots;
 mod clock;
 mod commands;
-mod compose;
+mod assemble;
 pub mod config;
 mod conversation;
 mod data;
@@ -60,10 +60,10 @@ mod explain;
 pub mod export;
 mod extensions;
 mod file_watch;
-mod folder;
+mod session_folder;
 mod haft;
 mod input;
-mod judge;
+mod hook_model;
 mod key_helper;
 #[cfg(feature = "code")]
 mod language_servers;
@@ -74,11 +74,11 @@ mod mentions;
 pub mod messages;
 mod model;
 mod model_list;
-pub mod moment;
-mod names;
+pub mod utc_time;
+mod model_names;
 mod notifications;
-mod pace;
-pub mod parts;
+mod stream_pace;
+pub mod session_parts;
 mod plugins;
 mod progress;
 mod prompt_settings;
@@ -93,30 +93,30 @@ mod schedules;
 mod schedules;
 mod served_prompts;
 pub mod session;
-mod settings;
+mod resolved_settings;
 mod setup;
 mod shell_line;
-mod signed_in;
+mod auth_hooks;
 mod skill_effects;
 mod slash;
-mod stop;
+mod stop_signal;
 mod structured_output;
 mod subagents;
 #[cfg_attr(not(feature = "otel"), path = "telemetry/absent.rs")]
 mod telemetry;
 mod tool_server;
 mod tool_telemetry;
-mod turns;
+mod turn_loop;
 #[cfg(feature = "web")]
 mod web;
 
-pub use access::{ContextUsage, RewoundFiles};
+pub use session_access::{ContextUsage, RewoundFiles};
 #[cfg(feature = "browser")]
 pub use browser::browser_program;
 pub use builder::{BuildError, HaftBuilder};
 pub use clock::{MachineClock, ManualClock, SessionClock};
 pub use commands::{CommandInfo, CommandOutcome, CommandSource, DirectoryFacts};
-pub use compose::{open_agent_tools, open_tools};
+pub use assemble::{open_agent_tools, open_tools};
 pub use config::{
     ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,
     SessionConfig, SetupHooks, ThinkingChoice,
@@ -137,7 +137,7 @@ pub use event::{
 pub use explain::{CallExplainer, CallQuestion, ExplainedCall, ExplainedConfinement, explain_call};
 pub use export::{ExistingFile, ExportError, ExportFormat};
 pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames, PluginDetails};
-pub use folder::{memory_folder, project_folder, session_folder};
+pub use session_folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
 pub use haft_agent as agent;
 pub use haft_mcp::server as mcp_server;
@@ -174,16 +174,16 @@ pub use mcp::{
 };
 pub use messages::{MessageError, ProviderMessage};
 pub use model_list::{AvailableModels, available_models, save_model};
-pub use names::ModelOption;
-pub use pace::StreamPace;
-pub use parts::SessionParts;
+pub use model_names::ModelOption;
+pub use stream_pace::StreamPace;
+pub use session_parts::SessionParts;
 pub use questions::{AnswerOption, QuestionHandler, UserQuestion, UserQuestions};
 pub use queue::{Delivery, QueuedKind, QueuedMessage, StartOptions};
 pub use scheduled_prompt::ScheduledPrompt;
 pub use session::{AgentSession, SessionEnd};
-pub use settings::{ResolvedSettings, settings_warnings};
-pub use signed_in::notify_login;
-pub use stop::StopKind;
+pub use resolved_settings::{ResolvedSettings, settings_warnings};
+pub use auth_hooks::notify_login;
+pub use stop_signal::StopKind;
 pub use subagents::AgentDetails;
 pub use tool_server::ToolServer;
 pub use tool_telemetry::ToolTelemetry;

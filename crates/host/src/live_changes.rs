@@ -21,11 +21,11 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     AgentDetails, CommandDetails, PluginDetails, SessionConfig, SessionInput,
-    access::NOT_BEGUN,
+    session_access::NOT_BEGUN,
     extensions,
     main_agent::{self, MainAgent},
     mcp, plugins,
-    settings::ResolvedSettings,
+    resolved_settings::ResolvedSettings,
     subagents::AgentKinds,
 };
 

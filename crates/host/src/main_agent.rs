@@ -11,7 +11,7 @@ use haft_agent::{
 use haft_extensions::{AgentDefinition, styles::OutputStyle};
 
 use crate::{
-    SessionConfig, SessionInput, mcp::AgentServers, names::ModelNames, settings::ResolvedSettings,
+    SessionConfig, SessionInput, mcp::AgentServers, model_names::ModelNames, resolved_settings::ResolvedSettings,
     subagents::AgentKinds,
 };
 

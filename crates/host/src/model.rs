@@ -9,17 +9,17 @@ use haft_models::{
     Anthropic, Fallback, Http, HttpOptions, Model, OpenAi, Price, Prices, Recorder, Replay, Retry,
     RetryPolicy, ScriptedModel, Thinking,
     anthropic::{self, AnthropicOptions},
-    listing::split_window,
+    model_listing::split_window,
     openai::{self, OpenAiOptions},
 };
 use serde_json::Value;
 
 use crate::{
     Environment, ModelChoice, ModelProvider, SessionConfig, ThinkingChoice,
-    catalog::{ModelCatalog, WindowProbe, ListSource},
+    model_catalog::{ModelCatalog, WindowProbe, ListSource},
     data::stored_key,
     key_helper::{self, KeyCommand},
-    names::{self, ModelNames},
+    model_names::{self, ModelNames},
 };
 
 /// The number of retries of an overloaded model before a fallback is used.
@@ -91,7 +91,7 @@ pub(crate) fn select_model(
     };
     let name = name(choice, settings, environment);
     let name = name.or_else(|| is_offline.then(|| "scripted".to_owned()));
-    let mut chosen = ModelSettings::new(name.unwrap_or_else(|| names::DEFAULT.to_owned()));
+    let mut chosen = ModelSettings::new(name.unwrap_or_else(|| model_names::DEFAULT.to_owned()));
     chosen.thinking = thinking(choice, settings, environment)?;
     chosen.auto_compact = auto_compact(settings, environment)?;
     let effort = || settings["effortLevel"].as_str().map(str::to_owned);

@@ -10,8 +10,8 @@ use serde_json::json;
 use crate::{
     ModelProvider, OpenError, ResolvedSettings, SessionConfig,
     model::{self, ProviderClient},
-    names::{self, ModelNames},
-    settings::known_tools,
+    model_names::{self, ModelNames},
+    resolved_settings::known_tools,
 };
 
 /// The models available to a session with some configuration.
@@ -52,7 +52,7 @@ pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels,
         None => "the newest of the usual family, or the only one".to_owned(),
         Some(name) => name_source(name, config, &permitted.settings, kind),
     };
-    let wanted = named.unwrap_or_else(|| names::DEFAULT.to_owned());
+    let wanted = named.unwrap_or_else(|| model_names::DEFAULT.to_owned());
     Ok(AvailableModels {
         provider: kind,
         place: catalog.place.clone(),

@@ -15,7 +15,7 @@ use haft_extensions::{ExtensionPlaces, ExtensionWarning, plugins};
 use haft_mcp::client::OF_PLUGINS;
 use serde_json::{Map, Value};
 
-use crate::{SessionConfig, settings::ResolvedSettings};
+use crate::{SessionConfig, resolved_settings::ResolvedSettings};
 
 /// The parts of a session's plugins.
 #[derive(Default)]
@@ -97,7 +97,7 @@ pub(crate) fn additions(places: &ExtensionPlaces, permitted: &ResolvedSettings) 
                 found.warnings.push(what);
                 continue;
             }
-            let read = haft_engine::conditions::read(SettingsScope::User, Some(&file), &value, &bases);
+            let read = haft_engine::hook_conditions::read(SettingsScope::User, Some(&file), &value, &bases);
             let (handlers, problems) = read;
             found
                 .warnings

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
-use crate::{SessionEvent, event::EventEmitter, parts::QuestionTarget};
+use crate::{SessionEvent, event::EventEmitter, session_parts::QuestionTarget};
 
 /// Answers the questions of a session. The session may drop any of these futures while it waits, if
 /// the answer is not needed any longer.

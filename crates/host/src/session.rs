@@ -17,20 +17,20 @@ use crate::{
     input::SharedState,
     mcp, mentions,
     model::{self, SelectedModel},
-    parts::QuestionTarget,
+    session_parts::QuestionTarget,
     plugins,
     progress::ProgressForwarder,
     questions::EventQuestions,
     queue::{NextMessage, PromptQueue},
     schedules::SessionSchedules,
-    settings::{self, ResolvedSettings},
+    resolved_settings::{self, ResolvedSettings},
     setup::{SandboxProbe, SessionPlan},
     slash::{SlashCommands, ResumeConversation, StartConversation},
-    stop::StopSignal,
+    stop_signal::StopSignal,
     structured_output::OutputSchema,
     subagents::AgentKinds,
     telemetry::SessionTelemetry,
-    turns::TurnLoop,
+    turn_loop::TurnLoop,
 };
 
 /// A session without a front end. [`open`](Self::open) reads the settings, chooses the model and
@@ -374,7 +374,7 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         stop: StopSignal::default(),
         servers,
         roots: Arc::default(),
-        access: crate::access::SessionAccess::default(),
+        access: crate::session_access::SessionAccess::default(),
         questions: Arc::new(EventQuestions::new(Arc::clone(&events))),
         kinds: Mutex::new(kinds),
         extensions: extensions.details(),
@@ -441,7 +441,7 @@ fn bypass(config: &SessionConfig, permitted: &ResolvedSettings) -> Result<(), St
         }
         .to_owned());
     }
-    settings::may_bypass(&permitted.settings, &config.environment)
+    resolved_settings::may_bypass(&permitted.settings, &config.environment)
         .map_err(|error| error.to_string())
 }
 

@@ -22,11 +22,11 @@ use tokio::task::JoinHandle;
 
 use crate::{
     AgentSession, ExtensionNames, Haft, SessionConfig, SessionEvent, SessionFacts,
-    compose::{self, AgentAdditions},
+    assemble::{self, AgentAdditions},
     conversation,
     event::HookEventForwarder,
     file_watch::{self, FileWatchGuard},
-    judge::SessionHookModel,
+    hook_model::SessionHookModel,
     main_agent::{self, MainAgent, PromptParts},
     mcp::{self, AgentServers, SessionPendingServers, SessionHost},
     notifications::EventNotifier,
@@ -346,7 +346,7 @@ impl AgentSession {
         let approver = questions::approver(&self.question_target, &self.shared.questions, patience);
         let config = &self.config;
         let permitted = self.settings.clone();
-        let mut haft = compose::build(config, permitted, approver, &self.events, additions).await?;
+        let mut haft = assemble::build(config, permitted, approver, &self.events, additions).await?;
         self.shared.access.attach(&haft);
         if let Some(main) = &plan.main {
             check_main_agent(haft.engine(), main).map_err(anyhow::Error::msg)?;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use haft_engine::{
-    conditions,
+    hook_conditions,
     permissions::{PatternBases, SettingsScope},
 };
 use haft_extensions::{ExtensionOrigin, ExtensionPlaces, Skill};
@@ -61,7 +61,7 @@ pub(crate) fn of(session: &AgentSession) -> SkillEffects {
             home: places.home.clone(),
             slash: places.cwd.clone(),
         };
-        let (handlers, problems) = conditions::read(scope, Some(&skill.file), &value, &bases);
+        let (handlers, problems) = hook_conditions::read(scope, Some(&skill.file), &value, &bases);
         let handlers = handlers.into_iter().map(|one| one.of_skill(&skill.name));
         hooks.add(handlers.collect());
         problems.iter().map(ToString::to_string).collect()

@@ -12,7 +12,7 @@ use crate::{
     SessionEvent, SessionInput,
     commands::{CommandAction, CommandContext, THEIRS, built_in},
     event::EventEmitter,
-    stop::StopSignal,
+    stop_signal::StopSignal,
 };
 
 /// The outcome of parsing a prompt for commands.

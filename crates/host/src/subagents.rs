@@ -8,7 +8,7 @@ use haft_agent::{
     subagents::{AgentKindExtras, launchable},
 };
 use haft_engine::{
-    conditions,
+    hook_conditions,
     hooks::HookHandler,
     permissions::{PatternBases, SettingsScope},
 };
@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     SessionConfig, budget::UnpricedModelWarning, event::EventEmitter, extensions::SessionExtensions, mcp::AgentServers,
-    model::SelectedModel, settings::known_tools,
+    model::SelectedModel, resolved_settings::known_tools,
 };
 
 /// The agent kinds of a session.
@@ -221,7 +221,7 @@ fn handlers(
         slash: places.cwd.clone(),
     };
     let value = Value::Object(hooks.clone());
-    let (handlers, problems) = conditions::read(scope, kind.file.as_ref(), &value, &bases);
+    let (handlers, problems) = hook_conditions::read(scope, kind.file.as_ref(), &value, &bases);
     for problem in problems {
         events.warn(problem.to_string());
     }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     EventSink, SessionConfig, SessionEvent, SessionParts, ToolTelemetry, client_roots::narrow_roots,
-    compose::open_served_tools, elicitation::ElicitedQuestions, served_prompts::ServedPrompts,
+    assemble::open_served_tools, elicitation::ElicitedQuestions, served_prompts::ServedPrompts,
 };
 
 /// The instructions for clients.

@@ -24,11 +24,11 @@
 
 #![warn(missing_docs)]
 
-mod buffers;
+mod editor_buffers;
 mod commit;
 mod diff;
 pub mod edit;
-mod effort;
+mod step_counter;
 mod encoding;
 mod error;
 mod freshness;
@@ -37,21 +37,21 @@ mod ledger;
 mod lines;
 mod lock;
 mod magic;
-mod nearby;
+mod path_suggestions;
 pub mod notebook;
 mod open;
 mod page;
 mod patch;
 mod snapshot;
-mod special;
-mod spelling;
+mod special_files;
+mod unicode_spelling;
 mod stamp;
 mod target;
 mod text;
 mod undo;
 mod write_grant;
 
-pub use buffers::{BUFFER_LIMIT, UnsavedText, WriteThrough};
+pub use editor_buffers::{BUFFER_LIMIT, UnsavedText, WriteThrough};
 pub use encoding::CodePage;
 pub use error::JournalError;
 pub use journal::{
@@ -60,12 +60,12 @@ pub use journal::{
 };
 pub use ledger::{ReadLedger, ReadSource, ShownLines, ReadRecord};
 pub use lines::BreakStyle;
-pub use nearby::nearby;
+pub use path_suggestions::nearby;
 pub use open::{ResolvedPath, resolve};
 pub use page::{PageLine, PageRequest, TextPage, estimate_tokens};
 pub use patch::{Patch, PatchHunk};
 pub use snapshot::{CommandBaseline, CommandChanges, SnapshotScope, SnapshotLimits};
-pub use spelling::{looks_like, respelt};
+pub use unicode_spelling::{looks_like, respelt};
 pub use stamp::{ContentHash, Stamp};
 pub use target::FileTarget;
 pub use text::{DecodedText, Encoding, TextFacts, readable_text};

@@ -4,7 +4,7 @@
 
 use memchr::{memchr, memchr_iter};
 
-use crate::effort::spend;
+use crate::step_counter::spend;
 
 /// The break style of a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

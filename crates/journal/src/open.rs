@@ -15,7 +15,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, FileType as Kind, Mode, OFlags, openat, statat};
 
 use crate::error::JournalError;
-use crate::special::{SpecialRead, read_special};
+use crate::special_files::{SpecialRead, read_special};
 use crate::stamp::Stamp;
 
 /// The maximum number of links; the kernel has the same limit.

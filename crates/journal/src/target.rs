@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::buffers::UnsavedText;
+use crate::editor_buffers::UnsavedText;
 use crate::error::JournalError;
 use crate::open::{ResolvedPath, resolve};
 

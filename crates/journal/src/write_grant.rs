@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use crate::buffers::WriteThrough;
+use crate::editor_buffers::WriteThrough;
 use crate::error::JournalError;
 use crate::open::resolve;
 use crate::stamp::Stamp;

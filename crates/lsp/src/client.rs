@@ -20,7 +20,7 @@ use tokio::{
 use crate::{
     LspConnection, LspError, LspEvents, PositionEncoding, TextPosition,
     capabilities::capabilities,
-    pull::{PullMethod, PullRounds},
+    pull_diagnostics::{PullMethod, PullRounds},
     report::{DocumentReport, DiagnosticSources},
     types::{Diagnostic, Position, diagnostics},
     uri,

@@ -15,8 +15,8 @@ use haft_contract::CancellationToken;
 
 use crate::{
     ErrorKind, EventStream, Model, ModelError, ModelEvent, ModelRequest,
-    generate::{StreamSender, generate},
-    handed_out::ReplyProgress,
+    stream_block::{StreamSender, generate},
+    reply_progress::ReplyProgress,
 };
 
 /// Models in the order in which they are tried.

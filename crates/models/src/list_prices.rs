@@ -73,7 +73,7 @@ pub(crate) fn of(model: &str) -> Option<Price> {
 /// Returns whether `rest`, the text after a model's name, is only a date, `-latest` or a suffix
 /// such as `[1m]`.
 fn is_same_model(rest: &str) -> bool {
-    let rest = crate::listing::split_window(rest).0;
+    let rest = crate::model_listing::split_window(rest).0;
     let rest = rest.split('[').next().unwrap_or(rest);
     let date = |text: &str| {
         let digits = text.chars().filter(char::is_ascii_digit).count();

@@ -23,8 +23,8 @@ use haft_contract::{BoxFuture, CancellationToken};
 
 use crate::{
     ErrorKind, EventStream, Model, ModelError, ModelEvent, ModelRequest,
-    generate::{StreamSender, generate},
-    handed_out::ReplyProgress,
+    stream_block::{StreamSender, generate},
+    reply_progress::ReplyProgress,
     http::until_cancelled,
 };
 

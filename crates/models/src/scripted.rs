@@ -49,7 +49,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Block, BlockStart, EventStream, Model, ModelError, ModelEvent, ModelRequest, StopReason, Usage,
-    generate::{StreamSender, generate},
+    stream_block::{StreamSender, generate},
 };
 
 /// The script of a model, turn by turn.

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     PdfReading, PdfRequest,
-    answer::{self, PdfAnswer, UnreadableReason},
+    child_answer::{self, PdfAnswer, UnreadableReason},
     read,
 };
 
@@ -120,7 +120,7 @@ pub fn ask(
 ) -> Result<PdfReading, PdfReadError> {
     let work = ChildWork::Read(request.clone());
     let (status, output) = run(program, pdf, work, limits, is_cancelled)?;
-    match answer::understand(&output, request) {
+    match child_answer::understand(&output, request) {
         PdfAnswer::Answer(answer) => answer.map_err(PdfReadError::Refused),
         PdfAnswer::Nothing if status.success() => Err(PdfReadError::NotAReader(program.to_path_buf())),
         PdfAnswer::Nonsense if status.success() => {
@@ -298,7 +298,7 @@ fn serve() -> io::Result<()> {
     };
     let mut bytes = Vec::new();
     io::stdin().read_to_end(&mut bytes)?;
-    answer::give(&read(bytes, &request), io::stdout().lock())
+    child_answer::give(&read(bytes, &request), io::stdout().lock())
 }
 
 /// Reads the first line byte by byte, because the bytes after it belong to the next reader.

@@ -20,7 +20,7 @@
 
 #![warn(missing_docs)]
 
-pub mod answer;
+pub mod child_answer;
 pub mod child;
 mod damage;
 mod outline;

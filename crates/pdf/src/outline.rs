@@ -9,7 +9,7 @@ use hayro_syntax::{
 
 use crate::{
     OutlineEntry,
-    answer::{HEADINGS, LEVELS, TITLE_CHARS},
+    child_answer::{HEADINGS, LEVELS, TITLE_CHARS},
     read::one_line,
     text::string_text,
     tree::{self, ListedPage},

@@ -9,7 +9,7 @@ use hayro_syntax::{
 
 use crate::{
     PageFailure, PdfPage, PdfReading, PdfRequest,
-    answer::{REASON_CHARS, UnreadableReason},
+    child_answer::{REASON_CHARS, UnreadableReason},
     damage, outline,
     text::{self, FontCache},
     tree::{self, ListedPage},

@@ -4,10 +4,10 @@ use haft_contract::{PermissionMode, RuleMatch};
 use haft_shell::{RuleCoverage, Effect, EffectVerdict, LinePart, WriteKind, is_safe_variable};
 
 use super::{
-    DecisionReason, CallFacts, Policy, TouchedPath, matching,
+    DecisionReason, CallFacts, Policy, TouchedPath, rule_matching,
     rules::{List, Rule, RuleClass, RuleContent, UrlTarget, collapse},
     shell_facts::{LONGEST, PathUse, ShellFacts, PathLocation},
-    words,
+    command_spelling,
 };
 
 /// Commands that edit files, which go where edits go.
@@ -197,7 +197,7 @@ fn cover_part(
         return (by_edit_rules(policy, part, paths, why), false);
     }
     let mut written = vec![collapse(&part.text)];
-    let words = words::canonical_command(&part.argv);
+    let words = command_spelling::canonical_command(&part.argv);
     // What stands in front may make another command of it: then the rule must say that too.
     if assigns_harmlessly(part) {
         written.push(collapse(&part.words));
@@ -214,7 +214,7 @@ fn cover_part(
         let Some(RuleContent::Command { pattern, text }) = meaning.as_deref() else {
             continue;
         };
-        let quoted = words::canonical_rule(text);
+        let quoted = command_spelling::canonical_rule(text);
         let matches = |text: &String| {
             pattern.matches(text) || quoted.as_ref().is_some_and(|quoted| quoted.matches(text))
         };
@@ -266,7 +266,7 @@ fn git_without_harmless_options(policy: &Policy, part: &LinePart) -> Option<Stri
                 skipped = true;
                 let directory = rest.next()?.text()?;
                 for place in part.cwd.as_deref()? {
-                    if !policy.is_inside(&haft_settings::resolve::normalize(&place.join(directory))) {
+                    if !policy.is_inside(&haft_settings::real_path::normalize(&place.join(directory))) {
                         return None;
                     }
                 }
@@ -293,7 +293,7 @@ fn fits_a_prefix(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
     certain
         && !hidden
         && !git_elsewhere
-        && matching::written(paths).all(|(path, how)| match how {
+        && rule_matching::written(paths).all(|(path, how)| match how {
             WriteKind::OperandWrite | WriteKind::Removal | WriteKind::Tree => is_inside(policy, path),
             WriteKind::OptionWrite | WriteKind::Redirect => may_edit(policy, path),
         })
@@ -364,8 +364,8 @@ fn edits_inside(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
         && part.finding.verdict == EffectVerdict::Mutating
         && part.finding.cover == RuleCoverage::Prefix
         && assigns_harmlessly(part)
-        && matching::written(paths).next().is_some()
-        && matching::written(paths).all(|(path, _)| match &path.place {
+        && rule_matching::written(paths).next().is_some()
+        && rule_matching::written(paths).all(|(path, _)| match &path.place {
             PathLocation::Known(places) | PathLocation::Below(Some(places)) => {
                 places.iter().all(|touched| policy.is_inside(&touched.real))
             }

@@ -13,10 +13,10 @@ use std::{
 
 use super::{
     credential_stores::{self, MOVED, NAMED},
-    protected::folded,
+    protected_files::folded,
 };
 use haft_contract::PRIVATE_DIRECTORY;
-use haft_settings::resolve;
+use haft_settings::real_path;
 
 /// Where all the homes of people are on most systems.
 pub(super) const HOMES: &str = "/home";
@@ -145,7 +145,7 @@ fn is_own_secret(path: &Path, own_secrets: &[PathBuf]) -> bool {
 /// The text of a path that says all there is to it, whatever the case.
 fn plain_text(path: &Path) -> Option<&[u8]> {
     let text = path.as_os_str().as_bytes();
-    (text.is_ascii() && resolve::is_plain(path)).then_some(text)
+    (text.is_ascii() && real_path::is_plain(path)).then_some(text)
 }
 
 /// The same as [`rest_below`], for such texts: nearly every path, and each call asks for several homes.
@@ -308,11 +308,11 @@ pub(super) fn find_stores(places: StorePlaces<'_>) -> Arc<[PathBuf]> {
     let of_machine = credential_stores::machine_paths().map(Path::new);
     let named = of_machine.chain(MACHINE.named.iter().map(PathBuf::as_path));
     let there = named.filter(|path| path.exists());
-    found.extend(there.map(resolve::resolve_links));
+    found.extend(there.map(real_path::resolve_links));
     // Also if it does not exist yet: the login of another session may store a secret while a command runs.
     let own = places.own_secrets.iter();
     let own = own.filter(|path| path.ends_with(PRIVATE_DIRECTORY) || path.exists());
-    found.extend(own.map(|path| resolve::resolve_links(path)));
+    found.extend(own.map(|path| real_path::resolve_links(path)));
     found.sort_unstable();
     found.dedup();
     found.into()
@@ -324,7 +324,7 @@ fn stores_in(directory: &Path, above: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = format!("{above}{}", folded(&entry.file_name().to_string_lossy()));
         if STORE_NAMES.whole.contains(name.as_str()) {
-            found.push(resolve::resolve_links(&entry.path()));
+            found.push(real_path::resolve_links(&entry.path()));
         } else if STORE_NAMES.above.contains(name.as_str()) {
             stores_in(&entry.path(), &format!("{name}/"), found);
         }

@@ -16,14 +16,14 @@ use haft_shell::WriteKind;
 use super::{
     DecisionReason, Behavior, Decision, CallFacts, Policy, TouchedPath,
     allow::{self, PartCoverage},
-    credentials, filled, matching,
-    protected::sensitive,
+    credentials, tree_writes, rule_matching,
+    protected_files::sensitive,
     rules::{List, RuleClass, RuleContent, UrlTarget, in_url},
     sandbox,
     shell_facts::{PathAccess, PathUse, ShellFacts, PathLocation},
     system_files,
 };
-use haft_settings::resolve;
+use haft_settings::real_path;
 
 /// Decides. Total, without side effects, the same answer for the same arguments.
 pub fn decide(policy: &Policy, facts: &CallFacts) -> Decision {
@@ -57,7 +57,7 @@ fn deny_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
         return Some(DecisionReason::Tool(reason.clone()));
     }
     policy.rules.in_list(List::Deny).find_map(|rule| {
-        let hit = matching::match_rule(rule, facts)?;
+        let hit = rule_matching::match_rule(rule, facts)?;
         Some(DecisionReason::rule(rule, hit.what))
     })
 }
@@ -70,17 +70,17 @@ fn ask_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
             return Some(DecisionReason::Unconfined);
         }
         let open = sandbox::is_open(policy, facts);
-        if let Some((_, why)) = matching::undecidable(policy, shell, open) {
+        if let Some((_, why)) = rule_matching::undecidable(policy, shell, open) {
             return Some(DecisionReason::Undecidable(why));
         }
         if let Some(path) = critical(policy, shell) {
             return Some(DecisionReason::Critical(path));
         }
-        if let Some(why) = matching::denied_in_removed(policy, shell) {
+        if let Some(why) = rule_matching::denied_in_removed(policy, shell) {
             return Some(DecisionReason::Undecidable(why));
         }
         // In a sandbox, what is denied cannot be written by any way.
-        if open && let Some(why) = filled::denied_below(policy, shell) {
+        if open && let Some(why) = tree_writes::denied_below(policy, shell) {
             return Some(DecisionReason::Undecidable(why));
         }
     }
@@ -97,7 +97,7 @@ fn ask_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
     }
     let asked = policy.rules.in_list(List::Ask).find_map(|rule| {
         // A command in the sandbox needs no question that is put to all of them.
-        let hit = matching::match_rule(rule, facts)?;
+        let hit = rule_matching::match_rule(rule, facts)?;
         if rule.is_bare() && sandbox::is_enough(policy, facts) {
             return None;
         }
@@ -219,7 +219,7 @@ fn is_private_v4(v4: Ipv4Addr) -> bool {
 /// A removal that no rule lets through.
 fn critical(policy: &Policy, shell: &ShellFacts) -> Option<String> {
     shell.parts().find_map(|(_, _, paths)| {
-        let removed = matching::written(paths).filter(|(_, how)| *how == WriteKind::Removal);
+        let removed = rule_matching::written(paths).filter(|(_, how)| *how == WriteKind::Removal);
         removed
             .map(|(path, _)| path)
             .find(|path| is_critical(policy, path))
@@ -299,7 +299,7 @@ fn sensitive_reason(policy: &Policy, touched: &TouchedPath, written: bool) -> Op
     let several = usize::from(touched.given != touched.real);
     let paths = paths.into_iter().take(1 + several);
     let own = &policy.sandbox.own_directory;
-    let is_own = |path: &Path| own.iter().any(|own| resolve::is_below(path, own));
+    let is_own = |path: &Path| own.iter().any(|own| real_path::is_below(path, own));
     let controls = |path: &Path| {
         touched.controls_repository || (written && (policy.is_control(path) || is_own(path)))
     };
@@ -364,7 +364,7 @@ fn named_stores(policy: &Policy, is_store: &dyn Fn(&Path) -> bool) -> Vec<PathBu
         if let RuleContent::Path(pattern) = &rule.content {
             let paths = pattern.wholes().into_iter().flatten();
             let paths = paths.filter(|path| pattern.names(path) && is_store(path));
-            named.extend(paths.map(|path| resolve::resolve_links(&path)));
+            named.extend(paths.map(|path| real_path::resolve_links(&path)));
         }
     }
     named

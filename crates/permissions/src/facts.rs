@@ -17,7 +17,7 @@ use super::{
     rules::{UrlTarget, ToolSelector, parameters, target},
     shell_facts::ShellFacts,
 };
-use haft_settings::resolve;
+use haft_settings::real_path;
 
 /// A path a call touches. Two are equal if their paths are.
 #[derive(Debug, Clone, Eq)]
@@ -51,8 +51,8 @@ impl TouchedPath {
             };
         }
         Self {
-            given: resolve::normalize(given),
-            real: resolve::resolve_links(given),
+            given: real_path::normalize(given),
+            real: real_path::resolve_links(given),
             controls_repository: false,
         }
     }
@@ -283,7 +283,7 @@ impl CallFacts {
 
     /// Does this rule speak of it, whatever list the rule stands in?
     pub fn matches_rule(&self, rule: &super::rules::Rule) -> bool {
-        super::matching::match_rule(rule, self).is_some()
+        super::rule_matching::match_rule(rule, self).is_some()
     }
 
     /// The command that a rule speaks of, as written, whichever list the rule stands in.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use haft_contract::ToolSpec;
-use haft_settings::{PatternBases, SettingsProblem, RuleSource, SettingsScope, Settings, resolve};
+use haft_settings::{PatternBases, SettingsProblem, RuleSource, SettingsScope, Settings, real_path};
 
 use super::{
     SandboxSettings, is_protected,
@@ -126,10 +126,10 @@ impl PermissionSettings for Settings {
     }
 
     fn plans_directory(&mut self) -> PathBuf {
-        let root = resolve::resolve_links(&self.places.cwd);
+        let root = real_path::resolve_links(&self.places.cwd);
         let found = self.first("plansDirectory", |settings, layer, text| {
             let path = settings.path(text);
-            let real = resolve::resolve_links(&path);
+            let real = real_path::resolve_links(&path);
             let is_safe = real.starts_with(&root) && !is_protected(&real) && !is_protected(&path);
             if layer.is_in_workspace() && !is_safe {
                 return Err(

@@ -16,7 +16,7 @@ use haft_shell::{EffectVerdict, LinePart, git_config};
 use haft_settings::{
     git_index,
     git_repository::{self, GitDiscovery},
-    resolve,
+    real_path,
 };
 
 /// More directories of submodules than this are not looked at one by one.
@@ -141,7 +141,7 @@ fn in_working_tree(top: &Path, depth: usize) -> Option<String> {
         if str::from_utf8(&bytes).is_err() {
             return Some(format!("core.worktree in {} is not text", file.display()));
         }
-        tops.push(resolve::resolve_links(&own.join(tree)));
+        tops.push(real_path::resolve_links(&own.join(tree)));
     }
     let inner = inner.iter();
     inner

@@ -6,7 +6,7 @@
 use std::{ffi::OsStr, fs, path::PathBuf};
 
 use super::TouchedPath;
-use haft_settings::resolve;
+use haft_settings::real_path;
 
 /// More files than this are not judged one by one.
 const MOST_FOUND: usize = 1_000;
@@ -66,8 +66,8 @@ pub(super) fn expand_on_disk(pattern: &str, cwd: Option<&[PathBuf]>) -> Option<V
 fn below(place: &TouchedPath, name: &OsStr, is_link: bool) -> TouchedPath {
     let real = place.real.join(name);
     TouchedPath {
-        given: resolve::normalize(&place.given.join(name)),
-        real: if is_link { resolve::resolve_links(&real) } else { real },
+        given: real_path::normalize(&place.given.join(name)),
+        real: if is_link { real_path::resolve_links(&real) } else { real },
         controls_repository: false,
     }
 }

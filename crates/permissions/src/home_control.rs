@@ -16,7 +16,7 @@ use haft_contract::HomeControl;
 use super::{
     control_tables::{self, HOME_DATA, HOME_NAMES, HOME_PROGRAMS},
     credential_stores, credentials,
-    protected::folded,
+    protected_files::folded,
 };
 
 /// Looks up the homes in which a session with these working directories works: those that one of them is or holds.

@@ -14,8 +14,8 @@ use super::{
     Policy, TouchedPath,
     facts::MAX_PATH,
     globs,
-    matching::{MAY_START, denied_paths},
-    removals::RemovedTree,
+    rule_matching::{MAY_START, denied_paths},
+    removed_trees::RemovedTree,
     rules::{PathPattern, RuleClass},
     shell_facts::{PathUse, PathLocation, absolute},
 };

@@ -11,10 +11,10 @@ use super::{
     SandboxSettings, TouchedPath,
     credentials::StorePlaces,
     home_control::{HomeRules, home_control},
-    protected::is_protected,
+    protected_files::is_protected,
     rules::{List, RuleContent, Rules},
 };
-use haft_settings::resolve;
+use haft_settings::real_path;
 
 /// What a session permits.
 #[derive(Debug, Clone)]
@@ -52,20 +52,20 @@ impl Policy {
 
     /// A policy without rules for these directories, whose links are followed.
     pub fn of_directories(mode: PermissionMode, directories: &[PathBuf]) -> Self {
-        let real = directories.iter().map(|dir| resolve::real_directory(dir));
+        let real = directories.iter().map(|dir| real_path::real_directory(dir));
         Self::new(mode, real.collect())
     }
 
     /// The same with a home directory, whose links are followed.
     #[must_use]
     pub fn with_home(mut self, home: Option<&Path>) -> Self {
-        self.home = home.map(resolve::real_directory);
+        self.home = home.map(real_path::real_directory);
         self
     }
 
     /// Is it inside the working directories? By whole components of a real path.
     pub fn is_inside(&self, path: &Path) -> bool {
-        self.roots.iter().any(|root| resolve::is_below(path, root))
+        self.roots.iter().any(|root| real_path::is_below(path, root))
     }
 
     /// The homes in which this session works.
@@ -105,7 +105,7 @@ impl Policy {
             || self
                 .readable
                 .iter()
-                .any(|root| resolve::is_below(path, root))
+                .any(|root| real_path::is_below(path, root))
     }
 
     /// A deny rule for commands or paths is in force, so that what cannot be read must not pass.

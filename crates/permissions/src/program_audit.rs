@@ -13,7 +13,7 @@ use std::{
 
 use haft_shell::{EffectVerdict, LinePart, is_builtin};
 
-use haft_settings::resolve;
+use haft_settings::real_path;
 
 /// The program directories of the system. Programs there are never treated as programs of the
 /// workspace, even if a working directory contains them.
@@ -132,8 +132,8 @@ fn found(name: &str, entries: &[PathBuf], cwd: Option<&[PathBuf]>) -> Vec<(PathB
             let file = directory.join(name);
             if fs::metadata(&file).is_ok_and(|metadata| metadata.is_file()) {
                 let shim = directory.ends_with("shims");
-                found.push((resolve::resolve_links(&directory).join(name), shim));
-                found.push((resolve::resolve_links(&file), shim));
+                found.push((real_path::resolve_links(&directory).join(name), shim));
+                found.push((real_path::resolve_links(&file), shim));
             }
         }
     }

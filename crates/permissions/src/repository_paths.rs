@@ -11,7 +11,7 @@ use std::{
 
 use haft_settings::git_repository;
 
-use super::protected::folded;
+use super::protected_files::folded;
 
 /// The meaning of a path to git.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,12 +13,12 @@ use haft_shell::{
 
 use super::{
     facts::{MAX_PATH, PathContext, TouchedPath},
-    filled::TreeWrite,
+    tree_writes::TreeWrite,
     git_audit, globs,
-    matching::spellings,
+    rule_matching::spellings,
     named_operands::NamedOperands,
     program_audit::ResolvedPrograms,
-    removals::RemovedTree,
+    removed_trees::RemovedTree,
 };
 
 /// A line longer than this is never let through by a wildcard or as harmless.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     PatternBases, Behavior, PartCoverage, CallFacts, List, Policy, RuleSource, SettingsScope, decide,
-    protected::is_systems_own,
+    protected_files::is_systems_own,
     rules::{RuleClass, in_url},
     shell_facts::ShellFacts,
     uncovered_parts,

@@ -28,50 +28,50 @@
 
 #![warn(missing_docs)]
 
-mod available;
+mod mechanism_probe;
 pub mod child;
 mod command_network;
-mod confined;
+mod confined_program;
 mod error;
 mod fork;
 mod guard_link;
-mod guarded;
+mod guarded_server;
 mod instance;
 mod limits;
 mod memory;
-mod names;
+mod guarded_names;
 pub mod network;
 mod notify;
 mod output;
 mod probe;
 mod profile;
 mod protocol;
-mod running;
+mod command_handle;
 mod sandbox;
 mod scratch;
 mod scratch_lease;
 mod sockets;
-mod tree;
+mod process_tree;
 mod waiting_shell;
 
-pub use available::{available, is_doubtful, strongest};
+pub use mechanism_probe::{available, is_doubtful, strongest};
 pub use command_network::{CommandNetwork, NetworkId};
-pub use confined::{ConfinedControl, ConfinedProcess, ConfinedProgram};
+pub use confined_program::{ConfinedControl, ConfinedProcess, ConfinedProgram};
 pub use error::SandboxError;
 pub use fork::take_variables;
-pub use guarded::{end_group, end_guarded, guarded};
+pub use guarded_server::{end_group, end_guarded, guarded};
 pub use limits::{ExceededLimit, ResourceLimits};
 pub use memory::trim_freed_buffers;
-pub use names::{DirectorySettings, GuardedNames, HomeNames, NameAction, NamePolicy, NameUse};
+pub use guarded_names::{DirectorySettings, GuardedNames, HomeNames, NameAction, NamePolicy, NameUse};
 pub use output::CommandOutput;
 pub use probe::{ProbeFinding, ProbeReport, probe};
 pub use profile::{ClosedDirectories, SandboxNetwork, ReadOnlyProfile, SandboxProfile, WorkspaceProfile};
-pub use running::{CommandEnd, ExitKind, RefusedWrite, CommandHandle};
+pub use command_handle::{CommandEnd, ExitKind, RefusedWrite, CommandHandle};
 pub use sandbox::{
     ShellCommand, Mechanism, ProfileEnvironment, Sandbox, SandboxSetup, SilenceLimits, system_shell,
 };
 pub use scratch_lease::ScratchLease;
-pub use tree::{PinnedProcess, Process};
+pub use process_tree::{PinnedProcess, Process};
 
 /// Where the proxy is for commands with [`Network::Proxy`]: on this port of their loopback interface.
 pub const PROXY_PORT: u16 = 3128;

@@ -11,7 +11,7 @@ use tokio::net::{UnixStream, unix::pipe};
 
 use crate::{
     CommandNetwork, Mechanism, guard_link::GuardLink, instance::SandboxInstance,
-    network::ListenerGuard, protocol::GuardEvent, tree,
+    network::ListenerGuard, protocol::GuardEvent, process_tree,
 };
 
 /// A shell that waits for its command.
@@ -38,7 +38,7 @@ pub(crate) struct ReadyGuard {
 impl ReadyGuard {
     /// Returns the process ID of the guard; `None` when it has exited.
     pub(crate) fn pid(&self) -> Option<u32> {
-        tree::number(&self.handle)
+        process_tree::number(&self.handle)
     }
 
     /// Kills the guard. If it has its own PID namespace, the kernel ends all processes in it.

@@ -33,7 +33,7 @@ mod index;
 #[cfg(not(target_os = "linux"))]
 #[path = "no_index.rs"]
 mod index;
-mod leave_out;
+mod exclusions;
 mod root;
 mod settings;
 mod skip;
@@ -48,7 +48,7 @@ pub use grep::{
     GrepCounts, TemplatePart, TextMatcher, split_globs,
 };
 pub use handle::EntryKind;
-pub use leave_out::Exclusions;
+pub use exclusions::Exclusions;
 pub use settings::{IndexFile, IndexSettings, IndexStatus};
 pub use skip::{Skip, SkipReason, Skipped};
 pub use stop::{Completion, SearchStop, StopCondition};

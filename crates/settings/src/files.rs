@@ -11,9 +11,9 @@ use std::{
 use super::{
     document::{self, SettingsParseError, SettingsProblem, SettingsDocument},
     git_index, git_repository,
-    written::{self, OwnWritesFile},
+    own_writes::{self, OwnWritesFile},
 };
-use crate::{SettingsScope, resolve};
+use crate::{SettingsScope, real_path};
 
 /// The name of settings given as text on the command line, for problem reports.
 pub const GIVEN: &str = "given settings";
@@ -115,7 +115,7 @@ pub(super) fn load(places: &SettingsPlaces, flags: &SettingsFlags) -> FoundSetti
         }
     }
     // In the home directory both are the same file, which is the user's own.
-    let own = resolve::resolve_links(&places.cwd.join(".claude")) == resolve::resolve_links(&places.user);
+    let own = real_path::resolve_links(&places.cwd.join(".claude")) == real_path::resolve_links(&places.user);
     if counts(SettingsScope::Project) && !own {
         let path = places.cwd.join(".claude/settings.json");
         let mut project = read_layer(SettingsScope::Project, &path, &places.cwd);
@@ -183,7 +183,7 @@ fn read_local(
     let ours = text.as_ref().ok().map(|text| {
         let record = record.get_or_insert_with(|| OwnWritesFile::read(places));
         let ours = record.of(directory);
-        let linked = written::is_linked(directory);
+        let linked = own_writes::is_linked(directory);
         let is_ours = ours.is_all_of(text) && !linked && !git_index::tracks(&path);
         let agreed = if linked {
             BTreeSet::new()
@@ -309,7 +309,7 @@ pub fn local_root(places: &SettingsPlaces) -> PathBuf {
     };
     let own = rustix::process::geteuid().as_raw();
     let foreign = !fs::metadata(&root).is_ok_and(|metadata| metadata.uid() == own);
-    if foreign || resolve::resolve_links(&root) == resolve::resolve_links(&places.home) {
+    if foreign || real_path::resolve_links(&root) == real_path::resolve_links(&places.home) {
         return places.cwd.clone();
     }
     main_checkout(&root).unwrap_or(root)

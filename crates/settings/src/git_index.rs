@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     git_repository::{self, GitDiscovery},
-    resolve,
+    real_path,
 };
 
 /// Returns whether the repository that git finds at this file tracks it.
@@ -29,7 +29,7 @@ pub(super) fn tracks(file: &Path) -> bool {
     let Some(work_tree) = repository.work_tree else {
         return false;
     };
-    let real = resolve::resolve_links(directory).join(name);
+    let real = real_path::resolve_links(directory).join(name);
     let Ok(path) = real.strip_prefix(&work_tree) else {
         return true;
     };

@@ -14,7 +14,7 @@ use std::{
 
 use rustix::fs::{Access, access};
 
-use super::resolve;
+use super::real_path;
 
 /// Git rejects a longer file `.git`.
 const MAX_GIT_FILE: u64 = 1 << 20;
@@ -50,7 +50,7 @@ pub enum GitDiscovery {
 
 /// Finds the repository that git uses in a directory.
 pub fn discover(start: &Path) -> GitDiscovery {
-    let start = resolve::resolve_links(start);
+    let start = real_path::resolve_links(start);
     for directory in start.ancestors() {
         if let Some(found) = discover_in(directory) {
             return found;
@@ -81,7 +81,7 @@ fn discover_in(directory: &Path) -> Option<GitDiscovery> {
             };
         }
         Ok(_) => match common_dir_if_valid(&dot_git) {
-            Ok(Some(common)) => return found(&resolve::resolve_links(&dot_git), common, Some(directory)),
+            Ok(Some(common)) => return found(&real_path::resolve_links(&dot_git), common, Some(directory)),
             Ok(None) => {}
             Err(_) => return invalid(),
         },
@@ -98,7 +98,7 @@ fn discover_in(directory: &Path) -> Option<GitDiscovery> {
 pub fn linked_git_dir(file: &Path) -> Option<PathBuf> {
     let bytes = read_file(file, MAX_GIT_FILE).ok()?;
     let name = trim_line_ends(bytes.strip_prefix(b"gitdir: ")?);
-    (!name.is_empty()).then(|| resolve::resolve_links(&file.parent().unwrap_or(file).join(c_string(name))))
+    (!name.is_empty()).then(|| real_path::resolve_links(&file.parent().unwrap_or(file).join(c_string(name))))
 }
 
 /// The directory that holds the configuration of the repository at `git_dir`, by its real path.
@@ -108,7 +108,7 @@ pub fn linked_git_dir(file: &Path) -> Option<PathBuf> {
 pub fn common_dir(git_dir: &Path) -> io::Result<PathBuf> {
     let file = git_dir.join("commondir");
     if fs::symlink_metadata(&file).is_err() {
-        return Ok(resolve::resolve_links(git_dir));
+        return Ok(real_path::resolve_links(git_dir));
     }
     let bytes = read_file(&file, u64::MAX)?;
     if bytes.is_empty() {

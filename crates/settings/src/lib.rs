@@ -8,33 +8,33 @@
 
 #![warn(missing_docs)]
 
-mod agent_things;
-mod configure;
+mod agent_trust_items;
+mod settings_tool;
 pub mod document;
 mod env;
 pub mod files;
 pub mod git_index;
 pub mod git_repository;
-mod keep;
+mod rule_writer;
 mod keys;
-mod known;
+mod unknown_keys;
 mod load;
-pub mod nearby;
+pub mod suggestions;
 pub mod reference;
-pub mod resolve;
+pub mod real_path;
 pub mod sandbox;
 mod source;
 pub mod trust;
 pub mod watch;
-mod written;
+mod own_writes;
 
-pub use configure::SettingsFiles;
+pub use settings_tool::SettingsFiles;
 pub use document::{SettingsProblem, SettingsDocument};
 pub use files::{SettingsFlags, SettingsFile, SettingsPlaces};
-pub use keep::LocalRules;
+pub use rule_writer::LocalRules;
 pub use keys::AutoMemory;
 pub use load::{HttpHookLimits, Settings, extend_unique};
 pub use source::{PatternBases, RuleSource, SettingsScope};
 pub use trust::{TrustState, TrustFile};
 pub use watch::SettingsWatch;
-pub use written::{OwnWritesFile, OwnWrites};
+pub use own_writes::{OwnWritesFile, OwnWrites};

@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 
 use super::{
     SettingsFlags, SettingsProblem, SettingsFile, SettingsPlaces, TrustState,
-    agent_things::agent_things,
+    agent_trust_items::agent_things,
     env,
     files::{self, LOCAL, local_root},
-    known, resolve, sandbox,
+    unknown_keys, real_path, sandbox,
     source::{RuleSource, SettingsScope},
     trust,
 };
@@ -62,7 +62,7 @@ impl Settings {
     pub fn load(places: SettingsPlaces, flags: &SettingsFlags, trust: TrustState) -> Self {
         let found = files::load(&places, flags);
         let mut problems = found.problems;
-        problems.extend(found.layers.iter().filter_map(known::unknown));
+        problems.extend(found.layers.iter().filter_map(unknown_keys::unknown));
         Self {
             places,
             layers: found.layers,
@@ -278,7 +278,7 @@ impl Settings {
         let mut things = BTreeMap::new();
         for layer in workspace {
             let file = layer.file.as_deref().unwrap_or(Path::new(""));
-            let real = resolve::resolve_links(file);
+            let real = real_path::resolve_links(file);
             let name = real.strip_prefix(&directory).unwrap_or(file).display();
             for key in RUNNING {
                 if let Some(value) = layer.document.value.get(key) {

@@ -13,8 +13,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{SettingsFlags, SettingsPlaces, files::repository_root, keep};
-use crate::{SettingsScope, resolve};
+use super::{SettingsFlags, SettingsPlaces, files::repository_root, rule_writer};
+use crate::{SettingsScope, real_path};
 
 /// The parts of a workspace that are trusted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl TrustFile {
             .or_default()
             .extend(hashes(things));
         let text = serde_json::to_string_pretty(&file).map_err(io::Error::other)?;
-        keep::replace(&Self::path(places), &text)?;
+        rule_writer::replace(&Self::path(places), &text)?;
         Ok(directory)
     }
 
@@ -75,7 +75,7 @@ impl TrustFile {
         let key = name(&directory(places));
         file.imports.entry(key).or_default().extend(names);
         let text = serde_json::to_string_pretty(&file).map_err(io::Error::other)?;
-        keep::replace(&Self::path(places), &text)
+        rule_writer::replace(&Self::path(places), &text)
     }
 
     /// Returns the files that memory files of this directory may import; paths that are not UTF-8
@@ -124,9 +124,9 @@ impl TrustState {
 /// Returns the directory that is trusted: the root of the repository, or the working directory
 /// outside of one.
 pub fn directory(places: &SettingsPlaces) -> PathBuf {
-    let cwd = resolve::resolve_links(&places.cwd);
+    let cwd = real_path::resolve_links(&places.cwd);
     repository_root(&cwd)
-        .filter(|root| *root != resolve::resolve_links(&places.home))
+        .filter(|root| *root != real_path::resolve_links(&places.home))
         .unwrap_or(cwd)
 }
 

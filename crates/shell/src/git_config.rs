@@ -4,9 +4,9 @@
 //! start programs carry a name of the repository's choice (`filter.NAME.clean`), so they cannot be
 //! switched off from outside; they have to be looked for. Pure: text in, findings out.
 
-mod replaced;
+mod config_additions;
 
-pub use replaced::added_risks;
+pub use config_additions::added_risks;
 
 /// One setting.
 #[derive(Debug, Clone, PartialEq, Eq)]

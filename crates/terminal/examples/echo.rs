@@ -26,7 +26,7 @@ use std::{
 use haft_terminal::{
     Capabilities, Caret, Chip, EditOutcome, Editor, FrameWriter, GuardMessage, HistoryItem,
     InputEvent, InputParser, Key, KeyCode, LiveRegion, MarkdownCommitter, MarkdownLook,
-    RestoreState, Screen, Scroller, TerminalEnvironment, TextLine, TextStyle, Theme, guard,
+    RestoreState, Screen, Scroller, TerminalEnvironment, TextLine, TextStyle, Theme, restore_guard,
     input::{
         AnswerGate, InputChunk, InputReader, PasteResult, RawMode, SavedModes, split_line_ends,
         terminal_size,
@@ -77,7 +77,7 @@ fn run_guard(modes: &str) -> Result<(), Box<dyn Error>> {
     let (pipe, terminal) = (rustix::stdio::stdin(), rustix::stdio::stdout());
     let modes = SavedModes::decode(modes, terminal)?;
     let output = File::from(terminal.try_clone_to_owned()?);
-    guard::watch(
+    restore_guard::watch(
         File::from(pipe.try_clone_to_owned()?),
         output,
         terminal,

@@ -56,7 +56,7 @@ pub mod clean;
 pub mod code;
 pub mod diff;
 pub mod editor;
-pub mod guard;
+pub mod restore_guard;
 pub mod image;
 pub mod input;
 pub mod markdown;
@@ -70,7 +70,7 @@ pub mod wrap;
 
 pub use capabilities::{Capabilities, TerminalEnvironment};
 pub use editor::{Chip, ChipId, DraftPart, EditCommand, EditOutcome, Editor, EditorView};
-pub use guard::{GuardMessage, RestoreState};
+pub use restore_guard::{GuardMessage, RestoreState};
 pub use input::{InputEvent, InputParser, Key, KeyCode, KeyModifiers, TerminalReply};
 pub use markdown::{MarkdownCommitter, MarkdownLook};
 pub use screen::{Caret, FrameWriter, HistoryItem, LiveRegion, Screen, ScreenSize, Scroller};

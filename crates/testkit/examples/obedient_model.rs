@@ -5,7 +5,7 @@
 use std::io::{self, Read, Write};
 
 fn main() -> io::Result<()> {
-    let server = haft_testkit::obedient::start();
+    let server = haft_testkit::obedient_model::start();
     writeln!(io::stdout(), "{}", server.url)?;
     io::stdin().read_to_end(&mut Vec::new()).map(drop)
 }

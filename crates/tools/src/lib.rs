@@ -44,7 +44,7 @@ mod code;
 #[cfg(feature = "fs")]
 mod fs;
 #[cfg(feature = "shell")]
-mod hook_addresses;
+mod hook_resolver;
 #[cfg(feature = "memory")]
 mod memory;
 #[cfg(any(feature = "fs", feature = "search", feature = "shell"))]
@@ -67,7 +67,7 @@ mod shell;
 mod skill;
 #[cfg(feature = "web")]
 mod web;
-mod words;
+mod plural;
 #[cfg(feature = "shell")]
 pub mod worktree;
 
@@ -88,7 +88,7 @@ pub use haft_journal as journal;
 #[cfg(feature = "search")]
 pub use haft_search::{IndexSettings, SharedEngine};
 #[cfg(feature = "shell")]
-pub use hook_addresses::HookAddresses;
+pub use hook_resolver::HookAddresses;
 #[cfg(feature = "memory")]
 pub use memory::MemoryFolder;
 #[cfg(feature = "fs")]

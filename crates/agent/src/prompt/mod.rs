@@ -6,12 +6,12 @@
 //! message, because they differ by project and may be long.
 
 mod environment;
-mod memory;
+mod instruction_sources;
 
 use haft_models::SystemBlock;
 
 pub use environment::{PromptEnvironment, branch};
-pub use memory::InstructionSources;
+pub use instruction_sources::InstructionSources;
 
 /// The base prompt for all models.
 const BASE: &str = include_str!("base.md");

@@ -15,13 +15,13 @@
 //! - `main_agent`: a main agent of a certain agent kind
 //! - `record`: the metadata in its transcript
 
-mod child;
+mod build;
 mod event_forwarder;
 mod handle;
 mod main_agent;
 mod mode;
-mod own_tools;
-mod record;
+mod server_tools;
+mod transcript_record;
 mod spawner;
 mod subagent_pool;
 mod task;

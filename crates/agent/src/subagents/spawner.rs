@@ -15,7 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::{
     event_forwarder::SubagentInfo,
     handle::SubagentHandle,
-    record,
+    transcript_record,
     subagent_pool::SubagentShared,
     task::{self, SubagentTask},
     tools::{self, SubagentToolOptions},
@@ -291,14 +291,14 @@ impl Spawner {
             output_file,
             worktree,
         ));
-        let path = record::transcript_path(&plan.engine.conversation_folder(), &member.tag.id);
+        let path = transcript_record::transcript_path(&plan.engine.conversation_folder(), &member.tag.id);
         let mut session = session(&path)?;
         let is_new = session.loaded().lines == 0;
         let mirror = self.shared.mirror.as_ref();
         if is_new {
             let parent = plan.engine.agent().id;
             let parent = parent.as_deref();
-            record::write_sidecar(&path, &member.tag, parent, mirror.map(|mirror| &**mirror));
+            transcript_record::write_sidecar(&path, &member.tag, parent, mirror.map(|mirror| &**mirror));
         }
         if let Some(mirror) = mirror.cloned() {
             session = session
@@ -308,7 +308,7 @@ impl Spawner {
         let (agent, tools) = self.build_subagent(plan, &member, session)?;
         if is_new {
             let isolated = member.worktree.is_some();
-            record::write_start(agent.transcript(), &member.tag, &member.model, isolated);
+            transcript_record::write_start(agent.transcript(), &member.tag, &member.model, isolated);
         }
         self.shared.add(&member);
         let notices = self.shared.notices.get().cloned();
@@ -436,7 +436,7 @@ impl Spawner {
     ) -> Result<(SubagentInfo, Arc<AgentDefinition>, String, bool), ToolError> {
         let host = self.host()?;
         let engine = host.engine.upgrade();
-        let record = engine.and_then(|engine| record::find(&engine.conversation_folder(), id));
+        let record = engine.and_then(|engine| transcript_record::find(&engine.conversation_folder(), id));
         let record = record.ok_or_else(|| ToolError::Refused(self.unknown(id)))?;
         let kind = self.kind(Some(&record.agent_type))?;
         let tag = SubagentInfo {

@@ -12,7 +12,7 @@ use haft_models::Model;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use super::{handle::SubagentHandle, record, spawner::Spawner};
+use super::{handle::SubagentHandle, transcript_record, spawner::Spawner};
 use crate::{BlockedCall, AgentEventSink};
 
 /// The maximum number of finished subagents in memory. Others can be resumed from their
@@ -56,7 +56,7 @@ pub struct SubagentPoolBuilder {
     allowed: Option<Vec<String>>,
     own: Arc<LoadKindExtras>,
     own_tools: Arc<ConnectAgentServers>,
-    mirror: Option<Arc<record::TranscriptLineSink>>,
+    mirror: Option<Arc<transcript_record::TranscriptLineSink>>,
 }
 
 /// Additions to an agent kind's definition, which are loaded when a subagent is launched.
@@ -105,7 +105,7 @@ pub(super) struct SubagentShared {
     /// Connects the MCP servers of an agent kind.
     pub(super) own_tools: Arc<ConnectAgentServers>,
     /// Receives the lines of subagents' transcripts.
-    pub(super) mirror: Option<Arc<record::TranscriptLineSink>>,
+    pub(super) mirror: Option<Arc<transcript_record::TranscriptLineSink>>,
     /// The main agent's background tasks, which are notified of subagents.
     pub(super) notices: OnceLock<Arc<BackgroundTasks>>,
     /// Limits the number of running subagents: one permit each.
@@ -180,7 +180,7 @@ impl SubagentPool {
 
     /// Describes the subagents that were running when the session was killed, for the model.
     pub(crate) fn interrupted_report(&self, folder: &Path) -> Option<String> {
-        record::interrupted_report(folder)
+        transcript_record::interrupted_report(folder)
     }
 }
 

@@ -19,8 +19,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::{
     event_forwarder::EventForwarder,
     handle::{SubagentHandle, SubagentOutcome},
-    own_tools::PendingServerTools,
-    record,
+    server_tools::PendingServerTools,
+    transcript_record,
     subagent_pool::SubagentShared,
 };
 use crate::{Agent, EndReason, Prompt, RunResult};
@@ -82,7 +82,7 @@ impl SubagentTask {
             }
         };
         let mut outcome = outcome(&member, &ended, &relay, started);
-        record::write_done(agent.transcript(), outcome.status.name());
+        transcript_record::write_done(agent.transcript(), outcome.status.name());
         let (engine, cwd) = (
             Arc::clone(agent.scheduler.engine()),
             agent.scheduler.context().cwd,

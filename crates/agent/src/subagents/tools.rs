@@ -102,7 +102,7 @@ mod tests {
     use haft_contract::Profile;
     use haft_engine::{ToolFilters, Registry};
     use haft_extensions::ExtensionOrigin;
-    use haft_testkit::toys::ProfileOnlyTool;
+    use haft_testkit::toy_tools::ProfileOnlyTool;
     use serde_json::json;
 
     use super::*;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{
     TranscriptStoreError,
-    line::{REPLY, STARTED},
+    line_format::{REPLY, STARTED},
     load::{StoredLine, chain, parse},
     read_shared,
 };

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::{
     TouchedFiles, SessionGrants,
-    line::{KEPT, STARTED, TERMS},
+    line_format::{KEPT, STARTED, TERMS},
 };
 
 /// The data in the lines of a session.

@@ -6,10 +6,10 @@
 //! each call whether it was not started, was started, or is done. [`load`] builds a conversation
 //! from the lines and reports its repairs.
 
-mod dropped_turn;
+mod truncation_check;
 mod files;
 pub mod history;
-mod line;
+mod line_format;
 pub mod load;
 mod session_grants;
 mod sessions;
@@ -19,8 +19,8 @@ mod tee_store;
 mod writer;
 
 pub use files::TouchedFiles;
-pub use line::HookRun;
-pub(crate) use line::UserLineKind;
+pub use line_format::HookRun;
+pub(crate) use line_format::UserLineKind;
 pub use load::LoadedTranscript;
 pub use session_grants::SessionGrants;
 pub use sessions::{SessionListing, OpenTranscript, SessionError, SessionOrigin, ProjectSessions};

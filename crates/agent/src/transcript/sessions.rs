@@ -14,7 +14,7 @@ use haft_contract::SessionId;
 use serde_json::{Value, json};
 
 use super::{
-    FileStore, LoadedTranscript, MemoryStore, TranscriptStore, TranscriptStoreError, dropped_turn,
+    FileStore, LoadedTranscript, MemoryStore, TranscriptStore, TranscriptStoreError, truncation_check,
     load::load,
     stats::{ShortLine, ShortLines},
     store::{is_in_use, is_transcript, read_shared},
@@ -228,7 +228,7 @@ impl ProjectSessions {
         if !is_transcript(&path) {
             return Err(SessionError::Unknown(id.to_string()));
         }
-        dropped_turn::check(&read_shared(&path)?, until, prompt).map_err(SessionError::DropsMore)
+        truncation_check::check(&read_shared(&path)?, until, prompt).map_err(SessionError::DropsMore)
     }
 
     /// Creates a session as a copy of another, which may be in use.

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{
     TouchedFiles, HookRun, UserLineKind, TranscriptStore, SessionGrants,
-    line::{self, LineMetadata},
+    line_format::{self, LineMetadata},
 };
 use crate::{ReplyBlock, CompactionTrigger, clock};
 
@@ -144,7 +144,7 @@ impl Transcript {
     /// Sets the directory and the branch for the following lines.
     pub(crate) fn set_cwd(&self, cwd: &Path, branch: Option<String>) {
         let mut state = self.state();
-        state.facts.cwd = line::path_text(cwd);
+        state.facts.cwd = line_format::path_text(cwd);
         state.facts.branch = branch;
     }
 
@@ -162,7 +162,7 @@ impl Transcript {
 
     /// Writes a message in the user's name.
     pub(crate) fn write_user(&self, uuid: Uuid, content: &[Content], kind: UserLineKind) {
-        self.message("user", uuid, line::user(content, kind));
+        self.message("user", uuid, line_format::user(content, kind));
     }
 
     /// Writes a block of a reply.
@@ -176,7 +176,7 @@ impl Transcript {
         self.message(
             "assistant",
             said.uuid,
-            line::assistant(said, asked, stop, usage),
+            line_format::assistant(said, asked, stop, usage),
         );
     }
 
@@ -195,7 +195,7 @@ impl Transcript {
             self.message(
                 "user",
                 uuid,
-                line::answer(result, structured, Duration::ZERO, None),
+                line_format::answer(result, structured, Duration::ZERO, None),
             );
             uuid
         })
@@ -205,7 +205,7 @@ impl Transcript {
     pub(crate) fn write_compaction(&self, uuid: Uuid, trigger: CompactionTrigger, pre_tokens: u64) {
         let mut state = self.state();
         let before = state.last.take();
-        let more = line::boundary(trigger, pre_tokens, before);
+        let more = line_format::boundary(trigger, pre_tokens, before);
         state.message(&*self.store, "system", uuid, more);
     }
 
@@ -216,7 +216,7 @@ impl Transcript {
             return;
         }
         let line = serde_json::json!({
-            "type": line::TERMS,
+            "type": line_format::TERMS,
             "sessionId": state.facts.session,
             "timestamp": clock::timestamp(),
             "terms": terms,
@@ -318,9 +318,9 @@ impl CallObserver for Transcript {
         let structured = finished.structured.as_ref();
         let metadata = &finished.metadata;
         let denied = metadata.denied.as_ref();
-        let mut more = line::answer(&result, structured, metadata.waited, denied);
+        let mut more = line_format::answer(&result, structured, metadata.waited, denied);
         if !metadata.notices.is_empty() {
-            more.insert(line::NOTICES.to_owned(), metadata.notices.clone().into());
+            more.insert(line_format::NOTICES.to_owned(), metadata.notices.clone().into());
         }
         let mut state = self.state();
         // State is written before the result, so that a reader that sees the result also sees its

@@ -7,7 +7,7 @@ use haft_agent::{
 };
 use haft_contract::{PermissionMode, SessionId};
 use haft_engine::{
-    conditions::read,
+    hook_conditions::read,
     hooks::Hooks,
     permissions::{PatternBases, SettingsScope},
 };

@@ -24,7 +24,7 @@ use haft_models::{
     Block, BlockStart, Conversation, EventStream, Model, ModelError, ModelEvent, ModelRequest,
     ScriptedModel, StopReason,
 };
-use haft_testkit::{TempProject, toys};
+use haft_testkit::{TempProject, toy_tools};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -347,7 +347,7 @@ impl Rig {
         setup: impl FnOnce(EngineBuilder) -> EngineBuilder,
     ) -> Scheduler {
         let mut registry = Registry::new();
-        for tool in toys::all().into_iter().chain(more) {
+        for tool in toy_tools::all().into_iter().chain(more) {
             registry.add_erased(tool).unwrap();
         }
         registry.add(Work(Arc::clone(&self.stage))).unwrap();

@@ -135,12 +135,12 @@ impl Tab {
     pub async fn answer_time(&self) -> Result<Duration> {
         let main = self.with(|tab| tab.main.clone())?;
         let began = std::time::Instant::now();
-        let captured = self.call_within::<crate::wire::IgnoredResult>(
+        let captured = self.call_within::<crate::cdp_pipe::IgnoredResult>(
             LOOKS,
             "DOMSnapshot.captureSnapshot",
             json!({"computedStyles": [], "includePaintOrder": false}),
         );
-        let whole = self.call_within::<crate::wire::IgnoredResult>(
+        let whole = self.call_within::<crate::cdp_pipe::IgnoredResult>(
             LOOKS,
             "Accessibility.getFullAXTree",
             json!({"frameId": main}),

@@ -46,7 +46,7 @@ pub(crate) async fn run(args: SessionArgs, models: Models) -> anyhow::Result<Exi
 fn table(found: &AvailableModels, listed: &[haft_models::ModelInfo]) -> String {
     let mut rows = vec![["", "NAME", "READS", "INPUT $", "OUTPUT $"].map(str::to_owned)];
     let default = found.default.as_deref().ok();
-    let default = default.map(|name| haft_models::listing::split_window(name).0);
+    let default = default.map(|name| haft_models::model_listing::split_window(name).0);
     for model in listed {
         let price = found.prices.of(&model.id);
         let dollars =

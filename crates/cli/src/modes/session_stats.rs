@@ -7,7 +7,7 @@ use haft_agent::transcript::{
     ProjectSessions,
     stats::{ModelStats, SessionStats, StatsReader, ToolStats},
 };
-use haft_host::{Environment, all_conversations, export, moment};
+use haft_host::{Environment, all_conversations, export, utc_time};
 use haft_models::{Prices, Usage};
 use serde_json::{Value, json};
 
@@ -120,7 +120,7 @@ fn by_name<T>(map: &BTreeMap<String, T>) -> Vec<(&str, &T)> {
 fn to_text(stats: &SessionStats, prices: &Prices) -> String {
     let moment = |time: Option<u64>| {
         let time = time.map(|time| std::time::UNIX_EPOCH + Duration::from_millis(time));
-        time.map_or_else(|| "-".to_owned(), moment::show)
+        time.map_or_else(|| "-".to_owned(), utc_time::show)
     };
     let mut text = format!(
         "sessions {}, subagents {}, prompts {}, failed requests {}\n",

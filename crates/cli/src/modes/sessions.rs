@@ -5,7 +5,7 @@ use std::path::Path;
 use haft::SessionId;
 use haft_agent::transcript::{SessionListing, load};
 use haft_host::{
-    Environment, ExistingFile, ExportError, ExportFormat, conversations, export, moment,
+    Environment, ExistingFile, ExportError, ExportFormat, conversations, export, utc_time,
 };
 use haft_models::{Block, Prices};
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ fn list(listed: &[SessionListing], as_json: bool) -> anyhow::Result<()> {
                     "id": one.id,
                     "title": one.title,
                     "firstPrompt": one.first_prompt,
-                    "changed": moment::show(one.changed),
+                    "changed": utc_time::show(one.changed),
                 })
                 .to_string(),
             )?;
@@ -142,7 +142,7 @@ fn list(listed: &[SessionListing], as_json: bool) -> anyhow::Result<()> {
             .join(" ");
         [
             one.id.to_string(),
-            moment::show(one.changed),
+            utc_time::show(one.changed),
             about.chars().take(ABOUT).collect(),
         ]
     });

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context;
 use haft::{CallId, Card, CardSection, DiffHunk, SessionId, session_folder};
-use haft_host::moment;
+use haft_host::utc_time;
 use haft_journal::{
     ChangeKind, UndoMode, UndoHistory, UndoOutcome, UnitState, UnitSummary, UndoSelection, WriteGrant,
 };
@@ -93,7 +93,7 @@ fn chosen<'a>(
             Ok(vec![(history, UndoSelection::Unit(id.clone()))])
         }
         (None, Some(since)) => {
-            let since = moment::parse(since, SystemTime::now()).with_context(|| {
+            let since = utc_time::parse(since, SystemTime::now()).with_context(|| {
                 format!("--since {since}: expected a span such as 10m, 2h, 1d, or a time such as 2026-01-31T12:00 (UTC)")
             })?;
             let mut since_then: Vec<(&UndoHistory, UndoSelection)> = Vec::new();
@@ -137,7 +137,7 @@ fn list(histories: &[UndoHistory], cwd: &Path) -> anyhow::Result<Exit> {
     rows.extend(units.iter().map(|unit| {
         [
             unit.id.clone(),
-            moment::show(unit.time),
+            utc_time::show(unit.time),
             unit.tool.clone(),
             files(unit, cwd),
             state(unit),

@@ -5,7 +5,7 @@ mod clean;
 mod screen;
 mod style;
 mod table;
-mod watch;
+mod run_watcher;
 
 pub(crate) use card::{card, from_here, question};
 pub(crate) use clean::clean;
@@ -16,4 +16,4 @@ pub(crate) use screen::{
 };
 pub(crate) use style::Style;
 pub(crate) use table::table;
-pub(crate) use watch::RunWatcher;
+pub(crate) use run_watcher::RunWatcher;

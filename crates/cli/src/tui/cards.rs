@@ -7,7 +7,7 @@ use haft_terminal::{
     HistoryItem, TextLine, TextStyle, code::CodeLexer, diff::changed_words, width::text_width,
 };
 
-use super::look::UiStyle;
+use super::ui_style::UiStyle;
 use crate::show::from_here;
 
 /// The maximum number of rows of a body.

@@ -14,7 +14,7 @@ use super::{
     app::{App, AppEffect, Overlay, RunState},
     ask::QuestionId,
     cards::{self, CardMark},
-    hook_sequence, notify, words,
+    hook_sequence, notify, number_format,
 };
 
 /// The maximum number of lines shown of the output of a monitor or of a scheduled prompt.
@@ -191,7 +191,7 @@ impl App {
                 if let Some(run) = &mut self.run {
                     run.compacting = false;
                 }
-                let (before, after) = (words::thousands(pre_tokens), words::thousands(post_tokens));
+                let (before, after) = (number_format::thousands(pre_tokens), number_format::thousands(post_tokens));
                 self.remark(&format!("- summarized: {before} tokens became {after}"));
                 self.effect(AppEffect::Status);
             }
@@ -234,7 +234,7 @@ impl App {
                     0 => "- interrupted. What now?".to_owned(),
                     _ => format!(
                         "- interrupted: {} finished, {stopped} stopped. What now?",
-                        words::counted(finished as u64, "call"),
+                        number_format::counted(finished as u64, "call"),
                     ),
                 };
                 self.remark(&text);

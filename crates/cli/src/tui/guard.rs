@@ -8,7 +8,7 @@ use std::{
     process::{ChildStdin, Command, Stdio},
 };
 
-use haft_terminal::{GuardMessage, guard, input::SavedModes};
+use haft_terminal::{GuardMessage, restore_guard, input::SavedModes};
 
 /// The first argument of the guard process. The second one contains the terminal modes.
 const NAME: &str = "__guard";
@@ -31,7 +31,7 @@ fn serve(modes: &str) -> io::Result<()> {
     let (pipe, terminal) = (rustix::stdio::stdin(), rustix::stdio::stdout());
     let modes = SavedModes::decode(modes, terminal)?;
     let output = File::from(terminal.try_clone_to_owned()?);
-    guard::watch(
+    restore_guard::watch(
         File::from(pipe.try_clone_to_owned()?),
         output,
         terminal,

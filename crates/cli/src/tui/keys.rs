@@ -15,7 +15,7 @@ use super::{
     jobs::picture_path,
     keybindings::{KeyBinding, KeyContext},
     overlay::ViewOutcome,
-    whole::FullQuestionView,
+    full_question::FullQuestionView,
 };
 
 /// Two presses of Escape within this time form one gesture.
@@ -452,7 +452,7 @@ impl App {
             PasteResult::TooLong { bytes } => {
                 let text = format!(
                     "! a paste of {} is more than 10 MB and was not taken; put it into a file and name the file",
-                    super::words::bytes(bytes as u64)
+                    super::number_format::bytes(bytes as u64)
                 );
                 self.warn(&text);
                 return;

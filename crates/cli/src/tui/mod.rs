@@ -11,11 +11,11 @@
 
 mod app;
 mod ask;
-mod calls;
+mod running_calls;
 mod cards;
 mod commands;
 mod complete;
-mod copy;
+mod clipboard;
 mod driver;
 mod events;
 mod external_editor;
@@ -34,7 +34,7 @@ mod keys_tests;
 mod legible_tests;
 #[cfg(test)]
 mod long_session_tests;
-mod look;
+mod ui_style;
 mod notify;
 mod overlay;
 pub(crate) mod plain;
@@ -59,8 +59,8 @@ mod ui;
 #[cfg(test)]
 mod vectors_tests;
 mod view;
-mod whole;
-mod words;
+mod full_question;
+mod number_format;
 
 use std::{
     fs::{File, OpenOptions},

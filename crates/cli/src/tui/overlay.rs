@@ -5,7 +5,7 @@ use std::any::Any;
 use haft_host::SessionEvent;
 use haft_terminal::{Key, TextLine};
 
-use super::look::UiStyle;
+use super::ui_style::UiStyle;
 
 /// A full-screen view. It never blocks: slow work is a [`ViewEffect::Job`].
 pub(crate) trait View: Send {

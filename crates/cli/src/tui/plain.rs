@@ -7,12 +7,12 @@
 //!   questions of the user interface itself
 //! - `first_words`: output before the first message; `typed`: reads typed lines
 
-mod asked;
+mod question_channel;
 mod choices;
-mod first_words;
+mod start_messages;
 mod lines;
 mod own_questions;
-mod typed;
+mod typed_lines;
 
 use std::{
     collections::VecDeque,
@@ -35,11 +35,11 @@ use tokio::{
 };
 
 use self::{
-    asked::{AskedQuestion, PlainQuestions},
+    question_channel::{AskedQuestion, PlainQuestions},
     choices::AnswerStep,
     lines::PlainLines,
     own_questions::{OwnAnswer, OwnQuestion},
-    typed::{ask_trust, typed_lines},
+    typed_lines::{ask_trust, typed_lines},
 };
 use super::settings::TuiSettings;
 use crate::clock::session_clock;
@@ -93,10 +93,10 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
     let mut lines = typed_lines();
     show::line("haft: plain mode. Type a message and Enter; Ctrl-C stops a run, /exit leaves.")?;
     ask_trust(&config, &mut lines).await?;
-    for line in first_words::key_lines(&config) {
+    for line in start_messages::key_lines(&config) {
         show::line(&line)?;
     }
-    for line in first_words::earlier_lines(&config) {
+    for line in start_messages::earlier_lines(&config) {
         show::line(&line)?;
     }
     let cwd = config.cwd.clone();

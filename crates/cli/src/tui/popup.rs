@@ -6,7 +6,7 @@ use super::{
     app::{App, AppEffect},
     cards::one_line,
     complete::{Completion, CompletionQuery, completion_query},
-    look::UiStyle,
+    ui_style::UiStyle,
 };
 
 /// The current query and its completions.

@@ -4,7 +4,7 @@ use haft_host::Delivery;
 use haft_terminal::{DraftPart, TextLine};
 use uuid::Uuid;
 
-use super::{cards::one_line, look::UiStyle};
+use super::{cards::one_line, ui_style::UiStyle};
 
 /// Queued messages, oldest first.
 #[derive(Debug, Default)]

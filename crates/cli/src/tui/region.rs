@@ -8,8 +8,8 @@ use haft_terminal::{Caret, LiveRegion, TextLine};
 use super::{
     app::{App, Overlay},
     ask::AskFrame,
-    calls::CallFrame,
-    words,
+    running_calls::CallFrame,
+    number_format,
 };
 
 impl App {
@@ -125,7 +125,7 @@ impl App {
         let run = self.run.as_ref()?;
         let look = &self.look;
         let mut line = TextLine::styled(look.spinner(step), look.theme.accent);
-        let elapsed = words::seconds(now.saturating_duration_since(run.since), look);
+        let elapsed = number_format::seconds(now.saturating_duration_since(run.since), look);
         let what = match (run.is_stopping, run.compacting) {
             (true, _) => "Stopping",
             (false, true) => "Summarizing",
@@ -134,7 +134,7 @@ impl App {
         let text = if look.is_narrow() {
             format!(" {elapsed} Esc to stop")
         } else if run.tokens > 0 {
-            let tokens = words::thousands(run.tokens);
+            let tokens = number_format::thousands(run.tokens);
             format!(" {what} {elapsed}, {tokens} tokens, Esc to stop")
         } else {
             format!(" {what} {elapsed}, Esc to stop")

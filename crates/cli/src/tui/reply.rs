@@ -3,7 +3,7 @@
 use haft_models::ModelEvent;
 use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook, TextLine};
 
-use super::{cards::one_line, look::UiStyle};
+use super::{cards::one_line, ui_style::UiStyle};
 
 /// The number of bytes of the thinking text that are kept for its single row.
 const THOUGHT: usize = 400;

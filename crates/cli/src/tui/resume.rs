@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{
     app::App,
     cards::{self, CardMark},
-    words,
+    number_format,
 };
 
 /// The maximum number of exchanges that are shown.
@@ -160,10 +160,10 @@ impl ExitSummary {
         let mut lines = vec![format!("haft -r {session}")];
         let mut facts = Vec::new();
         if self.cost > 0.0 {
-            facts.push(words::dollars(self.cost));
+            facts.push(number_format::dollars(self.cost));
         }
         if !self.changed.is_empty() {
-            let count = words::counted(self.changed.len() as u64, "changed file");
+            let count = number_format::counted(self.changed.len() as u64, "changed file");
             let mut named = self.changed.iter().take(5).cloned().collect::<Vec<_>>();
             if self.changed.len() > named.len() {
                 named.push("...".to_owned());

@@ -8,7 +8,7 @@ use haft_terminal::{TextLine, editor::ViMode};
 
 use super::{
     app::App,
-    look::UiStyle,
+    ui_style::UiStyle,
     status_line::{
         StatusContext, StatusCost, StatusFacts, StatusModel, StatusName, StatusRow, StatusThinking,
         StatusVim, StatusWorkspace, status_row,

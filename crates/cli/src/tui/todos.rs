@@ -4,7 +4,7 @@ use haft_host::{TodoBoard, TodoEntry, TodoStatus};
 use haft_terminal::{TextLine, TextStyle};
 use serde_json::Value;
 
-use super::{cards::one_line, look::UiStyle};
+use super::{cards::one_line, ui_style::UiStyle};
 
 /// The maximum number of rows.
 const MOST_ROWS: usize = 5;

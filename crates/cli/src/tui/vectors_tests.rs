@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     app::{AppEffect, JobResult, AppInput, Overlay},
-    look::UiStyle,
+    ui_style::UiStyle,
     overlay::{View, ViewOutcome},
     test_bench::{UiTestBench, request},
 };

@@ -11,10 +11,10 @@ use std::{
     process::{Command, Output},
 };
 
-use haft_testkit::{http::HttpFake, obedient, skip};
+use haft_testkit::{http::HttpFake, obedient_model, skip};
 use tempfile::{TempDir, tempdir};
 
-const MODEL: &str = obedient::MODELS[1];
+const MODEL: &str = obedient_model::MODELS[1];
 
 /// A project, a home, and a server; the program that an SDK looks for is ours.
 struct Bench {
@@ -31,7 +31,7 @@ impl Bench {
         symlink(env!("CARGO_BIN_EXE_haft"), dir.path().join("bin/claude")).unwrap();
         Self {
             dir,
-            server: obedient::start(),
+            server: obedient_model::start(),
         }
     }
 

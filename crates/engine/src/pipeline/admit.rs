@@ -21,14 +21,14 @@ use super::{
     ApprovalSource, InputAuthor, DenialSource, EarlyResult, Prepared, confinement,
     facts::read_command,
     hooks::{self, PreToolHooks, HookNotes, PermissionHookAnswer},
-    refusal::{WOULD_ALLOW, denial_message, interrupted_result, denied_result, remedy, stopped_result, denied_by_policy},
+    denial::{WOULD_ALLOW, denial_message, interrupted_result, denied_result, remedy, stopped_result, denied_by_policy},
 };
 use crate::{
     Engine, SessionContext,
     hooks::HookEventKind,
     permissions::{
         DecisionReason, Behavior, Decision, CallFacts, HookPermission, PathContext, Policy, decide,
-        find_look_alikes, parts, suggest,
+        find_look_alikes, approval_parts, suggest,
     },
     scheduler::CallSlot,
 };
@@ -458,7 +458,7 @@ impl Admission<'_> {
             None => why,
         };
         let preview = prepared.bound.preview(&self.check_context(facts)).await;
-        let asked_parts = parts::parts(&self.policy, facts);
+        let asked_parts = approval_parts::parts(&self.policy, facts);
         let keeper = self.engine.keeper.as_ref().filter(|_| !rules.is_empty());
         let question = ApprovalRequest {
             kind: prepared.spec().profile.approval,
@@ -468,12 +468,12 @@ impl Admission<'_> {
             preview,
             reasons: match &self.hooks_ask {
                 Some(why) if *because == DecisionReason::Hook => vec![why.clone()],
-                _ => parts::ask_reasons(because, &asked_parts),
+                _ => approval_parts::ask_reasons(because, &asked_parts),
             },
-            resolved_elsewhere: parts::resolved_elsewhere(facts, &self.path_context.cwd),
+            resolved_elsewhere: approval_parts::resolved_elsewhere(facts, &self.path_context.cwd),
             look_alikes: find_look_alikes(facts),
             parts: asked_parts,
-            confinement: parts::confinement_text(&self.policy, facts),
+            confinement: approval_parts::confinement_text(&self.policy, facts),
             destinations: keeper.map(|keeper| keeper.destinations()).unwrap_or_default(),
             reason,
             rules: rules.clone(),

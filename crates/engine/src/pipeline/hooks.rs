@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{ExecutedCall, Prepared};
 use crate::{
-    Engine, SessionContext, conditions,
+    Engine, SessionContext, hook_conditions,
     hooks::{HookCommonFields, HookCondition, HandlerOutput, HookDecision, HookEventKind, HookInvocation},
     permissions::{CallFacts, HookPermission, PathContext, suggest},
 };
@@ -463,7 +463,7 @@ async fn fire(
         facts.read_command(setting);
         facts
     };
-    let holds = |condition: &HookCondition| conditions::condition_matches(condition, facts.get_or_init(gather));
+    let holds = |condition: &HookCondition| hook_conditions::condition_matches(condition, facts.get_or_init(gather));
     let occasion = HookInvocation {
         event,
         names: &names,

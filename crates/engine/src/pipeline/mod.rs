@@ -13,12 +13,12 @@ pub mod finish;
 pub(crate) mod hooks;
 mod paths;
 pub mod prepare;
-mod refusal;
+mod denial;
 mod validate;
 
 use std::{borrow::Cow, path::PathBuf, time::Duration};
 
-use haft_contract::{CallId, Card, CardSection, Content, ContextPatch, InjectedMessage, view::plain};
+use haft_contract::{CallId, Card, CardSection, Content, ContextPatch, InjectedMessage, card::plain};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     permissions::{MAX_PATH, PathContext},
-    settings::resolve,
+    settings::real_path,
 };
 
 /// Makes the named parameters absolute paths. `~` is replaced with the session's home directory or,
@@ -49,7 +49,7 @@ fn expand(name: &str, path: &mut String, place: &PathContext, problems: &mut Vec
         problems.push(format!("`{name}` holds a NUL byte, which no path can"));
     } else if path.is_empty() {
         problems.push(format!("`{name}` is empty: name a path"));
-    } else if !resolve::is_plain(Path::new(path.as_str())) {
+    } else if !real_path::is_plain(Path::new(path.as_str())) {
         let home = place.home.clone().or_else(home);
         let absolute = absolute(Path::new(path.as_str()), &place.cwd, home.as_deref());
         match absolute.into_os_string().into_string() {

@@ -12,7 +12,7 @@ use haft_contract::{
 use serde_json::Value;
 
 use super::{
-    ArgumentRepair, DenialSource, EarlyResult, coerce, misuse_card, paths, refusal::by_rule, validate,
+    ArgumentRepair, DenialSource, EarlyResult, coerce, misuse_card, paths, denial::by_rule, validate,
 };
 use crate::{
     permissions::PathContext,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::coerce::schema_accepts;
 use crate::{
     schema::{SchemaProblem, SchemaProblemKind, SchemaValidator},
-    settings::nearby,
+    settings::suggestions,
 };
 
 /// The maximum number of reported problems.
@@ -111,7 +111,7 @@ fn unexpected_parameter(
         .keys()
         .map(String::as_str)
         .filter(|known| !sent.is_some_and(|sent| sent.contains_key(*known)));
-    match nearby::names(name, free, 1).as_slice() {
+    match suggestions::names(name, free, 1).as_slice() {
         [meant, ..] => format!("`{full}` is not a parameter; did you mean `{meant}`?"),
         [] => {
             let known: Vec<_> = properties.keys().map(|name| format!("`{name}`")).collect();

@@ -11,7 +11,7 @@ pub mod definitions;
 pub mod filter;
 pub(crate) mod live;
 pub mod merge;
-pub mod offer;
+pub mod offered_tools;
 pub mod registry;
 
 use std::{
@@ -26,11 +26,11 @@ pub use deferral::Deferral;
 pub use definitions::ToolFormat;
 pub use filter::{ToolFilters, ToolSelection};
 pub use live::PoolView;
-pub use offer::ToolOffer;
+pub use offered_tools::ToolOffer;
 pub use registry::{DefinitionError, Registry};
 
 use self::deferral::{DeferralInput, is_finder};
-use crate::{schema::SchemaValidator, settings::nearby};
+use crate::{schema::SchemaValidator, settings::suggestions};
 
 /// The tools of a session, in their final order.
 #[derive(Debug, Clone)]
@@ -203,7 +203,7 @@ impl Pool {
 
     /// Returns up to three names that are similar to an unknown one.
     pub fn similar_names(&self, name: &str) -> Vec<&str> {
-        nearby::names(
+        suggestions::names(
             name,
             self.tools.iter().map(|tool| tool.spec().name.as_str()),
             3,

@@ -13,7 +13,7 @@ use std::{
 use haft_contract::Content;
 
 use super::preview::preview;
-use crate::{hooks::LongTextStore, settings::resolve};
+use crate::{hooks::LongTextStore, settings::real_path};
 
 /// The budget of stored results; the oldest are removed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl ResultStore {
 
     /// Returns the folder with all symlinks resolved.
     pub(crate) fn real_folder(&self) -> &Path {
-        self.real.get_or_init(|| resolve::resolve_links(&self.folder))
+        self.real.get_or_init(|| real_path::resolve_links(&self.folder))
     }
 
     /// If the texts together are longer than `cap` characters, stores them and replaces them with

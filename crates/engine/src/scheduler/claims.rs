@@ -13,7 +13,7 @@ use std::{
 
 use haft_contract::{Effects, Reach};
 
-use crate::settings::resolve;
+use crate::settings::real_path;
 
 /// The effects of a call, with paths that are resolved when a comparison first needs them.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ fn places(reach: &Reach) -> Vec<ClaimedPath> {
 
 impl ClaimedPath {
     fn of(path: &Path) -> Self {
-        let real = resolve::resolve_links(path);
+        let real = real_path::resolve_links(path);
         let file = fs::metadata(&real)
             .ok()
             .map(|found| (found.dev(), found.ino()));

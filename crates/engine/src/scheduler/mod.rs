@@ -11,14 +11,14 @@
 //! if the context has changed. So it never uses an outdated directory or mode.
 
 mod call;
-mod call_boxes;
+mod call_task_pool;
 pub mod claims;
 mod listener;
 mod notifying_approver;
 mod observer;
-mod person;
+mod user_call;
 mod slots;
-mod turn;
+mod call_batch;
 
 use std::{
     path::Path,
@@ -33,16 +33,16 @@ use tokio_util::task::TaskTracker;
 pub use listener::{CallListener, EndedCall};
 pub use observer::CallObserver;
 pub(crate) use slots::CallSlot;
-pub use turn::CallBatch;
+pub use call_batch::CallBatch;
 
-use self::{call_boxes::CallTaskPool, turn::SpawnedCall};
+use self::{call_task_pool::CallTaskPool, call_batch::SpawnedCall};
 
 use crate::{
     Engine, SessionContext,
     hooks::HookEventKind,
     pool::{PoolView, ToolOffer},
     settings::watch::POLICY,
-    tighten,
+    settings_tightening,
 };
 
 /// Runs the calls of one session.
@@ -181,7 +181,7 @@ impl Scheduler {
         }
         if counts {
             let mut context = self.shared.context();
-            tighten::tighten(&mut context.context, watch.load());
+            settings_tightening::tighten(&mut context.context, watch.load());
             context.version += 1;
         }
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{
     NumericBound, SizeUnit, Keyword, UnevaluatedKeyword, SchemaNode, NodeId, AdditionalRule, SchemaProblemKind, SchemaValidator,
     compile::SchemaCompiler,
-    notes::{InstanceLocation, CheckEffort, MAX_DEPTH, PathSegment, ProblemSink, CheckContext, DynamicScope, EvaluatedParts, PathStep, shown},
+    check_context::{InstanceLocation, CheckEffort, MAX_DEPTH, PathSegment, ProblemSink, CheckContext, DynamicScope, EvaluatedParts, PathStep, shown},
     number, pattern,
     unique::repeated,
 };

@@ -16,7 +16,7 @@ mod draft;
 mod format;
 mod index;
 mod keyword_values;
-mod notes;
+mod check_context;
 mod number;
 mod pattern;
 #[cfg(test)]

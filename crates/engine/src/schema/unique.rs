@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{notes::InstanceLocation, number};
+use super::{check_context::InstanceLocation, number};
 
 /// An item that is there twice. Only items that look alike are compared, each comparison for a step.
 pub(super) fn repeated<'v>(items: &'v [Value], at: InstanceLocation<'_>) -> Option<&'v Value> {

@@ -8,12 +8,12 @@ use haft_contract::{
 };
 use haft_engine::{
     Engine, Registry, Scheduler, SessionContext,
-    conditions::read,
+    hook_conditions::read,
     hooks::Hooks,
     permissions::{List, RuleSource, RuleStore, Rules, SettingsScope},
     settings::{LocalRules, SettingsPlaces},
 };
-use haft_testkit::{TempProject, toys};
+use haft_testkit::{TempProject, toy_tools};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ impl Rig {
         let work = project.path("work");
         let mut registry = Registry::new();
         registry.add(Remote).unwrap();
-        for toy in toys::all() {
+        for toy in toy_tools::all() {
             registry.add_erased(toy).unwrap();
         }
         let asked = Arc::new(Always::default());

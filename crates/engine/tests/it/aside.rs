@@ -10,7 +10,7 @@ use haft_contract::{
     ContextPatch, Effects, NestedResult, PermissionMode, RuleList, Tool, ToolError, ToolOutput,
 };
 use haft_engine::{
-    conditions::read,
+    hook_conditions::read,
     hooks::Hooks,
     permissions::{PatternBases, SettingsScope},
 };

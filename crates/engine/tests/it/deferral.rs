@@ -7,7 +7,7 @@ use haft_engine::{
     Engine, ToolFilters, ToolFormat, Registry, Scheduler, SessionContext,
     pool::{Deferral, ToolSelection, definitions::estimated_tokens},
 };
-use haft_testkit::{TempProject, toys::ProfileOnlyTool};
+use haft_testkit::{TempProject, toy_tools::ProfileOnlyTool};
 use serde_json::Value;
 
 fn tool(name: &str, change: impl Fn(&mut Profile)) -> Arc<dyn DynTool> {

@@ -11,7 +11,7 @@ use haft_engine::{
         SettingsScope, decide,
     },
 };
-use haft_testkit::toys;
+use haft_testkit::toy_tools;
 use serde_json::{Value, json};
 
 use crate::{
@@ -64,7 +64,7 @@ async fn row_18_and_116_a_tool_that_is_denied_is_not_offered_and_calls_of_it_are
             &[(List::Deny, rule)],
         );
         let mut registry = Registry::new();
-        for toy in toys::all() {
+        for toy in toy_tools::all() {
             registry.add_erased(toy).unwrap();
         }
         let (engine, _) = Engine::builder(registry, machine.files.path("session"))

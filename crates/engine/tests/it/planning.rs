@@ -8,7 +8,7 @@ use haft_contract::{
 };
 use haft_engine::{
     CallResult, Engine, SessionContext,
-    conditions::read,
+    hook_conditions::read,
     hooks::Hooks,
     permissions::{
         PatternBases, Behavior, List, PathContext, PermissionSettings, Policy, RuleSource, Rules, SettingsScope,
@@ -127,7 +127,7 @@ async fn plan_mode_ends_in_the_mode_before_it() {
         (vec![plan.clone()], Mode::Plan),
     ] {
         let context = SessionContext::new("/").with_mode(Mode::AcceptEdits);
-        let (engine, _) = Engine::builder(only(haft_testkit::toys::Echo), "/none")
+        let (engine, _) = Engine::builder(only(haft_testkit::toy_tools::Echo), "/none")
             .build()
             .await;
         let mut scheduler = engine.scheduler(context);
@@ -135,7 +135,7 @@ async fn plan_mode_ends_in_the_mode_before_it() {
         assert_eq!(scheduler.context().mode, mode, "{patches:?}");
     }
     // A session that began with it has none before it.
-    let (engine, _) = Engine::builder(only(haft_testkit::toys::Echo), "/none")
+    let (engine, _) = Engine::builder(only(haft_testkit::toy_tools::Echo), "/none")
         .build()
         .await;
     let mut scheduler = engine.scheduler(SessionContext::new("/").with_mode(Mode::Plan));

@@ -8,7 +8,7 @@ use haft_engine::{
     ToolFilters, ToolFormat, Pool, Registry,
     pool::{Deferral, ToolSelection, definitions::estimated_tokens},
 };
-use haft_testkit::toys;
+use haft_testkit::toy_tools;
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
@@ -73,7 +73,7 @@ fn a_bad_definition_is_refused_by_name() {
         defined("Other", "x", object(), &["Echo"]),
     ];
     let mut registry = Registry::new();
-    for toy in toys::all() {
+    for toy in toy_tools::all() {
         registry.add_erased(toy).unwrap();
     }
     let errors: Vec<String> = cases
@@ -255,7 +255,7 @@ async fn tools_are_asked_at_once_whether_they_are_enabled() {
 async fn the_serialized_definitions_are_pinned() {
     let build = async || {
         let mut registry = Registry::new();
-        for toy in toys::all() {
+        for toy in toy_tools::all() {
             registry.add_erased(toy).unwrap();
         }
         registry.pool(&ToolFilters::default()).await.0

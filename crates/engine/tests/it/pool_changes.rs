@@ -10,13 +10,13 @@ use haft_engine::{
     Engine, ToolFilters, ToolFormat, Pool, Registry, Scheduler, SessionContext,
     permissions::{RuleSource, Rules, SettingsScope},
 };
-use haft_testkit::{TempProject, toys, toys::ProfileOnlyTool};
+use haft_testkit::{TempProject, toy_tools, toy_tools::ProfileOnlyTool};
 use serde_json::{Value, json};
 
 async fn session(filters: ToolFilters) -> (TempProject, Scheduler) {
     let project = TempProject::new([]);
     let mut registry = Registry::new();
-    for tool in toys::all() {
+    for tool in toy_tools::all() {
         registry.add_erased(tool).unwrap();
     }
     let deferred = Profile {

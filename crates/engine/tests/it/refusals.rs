@@ -8,7 +8,7 @@ use haft_engine::{
     Engine, Registry, SessionContext,
     permissions::{List, RuleSource, Rules, SettingsScope},
 };
-use haft_testkit::{TempProject, toys};
+use haft_testkit::{TempProject, toy_tools};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -103,7 +103,7 @@ async fn told(mode: PermissionMode) -> String {
     registry.add(Bash).unwrap();
     registry.add(WebFetch).unwrap();
     registry.add(Never).unwrap();
-    for toy in toys::all() {
+    for toy in toy_tools::all() {
         registry.add_erased(toy).unwrap();
     }
     let (engine, _) = Engine::builder(registry, project.path("session"))

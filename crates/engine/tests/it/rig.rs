@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_contract::{PermissionMode, Services, Tool, ToolUse};
 use haft_engine::{CallResult, Engine, EngineBuilder, Registry, Scheduler, SessionContext};
-use haft_testkit::{TempProject, toys};
+use haft_testkit::{TempProject, toy_tools};
 use serde_json::Value;
 
 pub(crate) struct Rig {
@@ -24,7 +24,7 @@ impl Rig {
     ) -> Self {
         let project = TempProject::new([("work/a.txt", "alpha\n"), ("work/b.txt", "beta\n")]);
         let mut registry = Registry::new();
-        for toy in toys::all() {
+        for toy in toy_tools::all() {
             registry.add_erased(toy).unwrap();
         }
         let builder = Engine::builder(registry, project.path("session"));

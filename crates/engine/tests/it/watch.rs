@@ -7,7 +7,7 @@ use haft_engine::{
     Engine, Registry, Scheduler, SessionContext,
     settings::{SettingsFlags, SettingsWatch},
 };
-use haft_testkit::toys;
+use haft_testkit::toy_tools;
 use serde_json::json;
 
 use crate::{
@@ -29,7 +29,7 @@ impl Session {
     async fn with(machine: Machine, context: SessionContext, flags: SettingsFlags) -> Self {
         machine.files.write("p/a.txt", "alpha\n");
         let mut registry = Registry::new();
-        for toy in toys::all() {
+        for toy in toy_tools::all() {
             registry.add_erased(toy).unwrap();
         }
         let (engine, _) = Engine::builder(registry, machine.files.path("session"))

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::{
     ExtensionOrigin, ExtensionPlaces, ExtensionWarning,
     front_matter::{self, FrontMatterFields},
-    reading::{self, LONGEST},
+    bounded_read::{self, LONGEST},
 };
 
 pub use definition::AgentDefinition;
@@ -113,7 +113,7 @@ impl AgentReader {
     }
 
     fn folder(&mut self, folder: &Path, origin: ExtensionOrigin, plugin: Option<&str>) {
-        for file in reading::markdown_below(folder, &mut self.warnings) {
+        for file in bounded_read::markdown_below(folder, &mut self.warnings) {
             let prefix = plugin.map(|plugin| {
                 let below = file.strip_prefix(folder).ok().and_then(Path::parent);
                 let below = below.into_iter().flat_map(Path::iter);
@@ -128,7 +128,7 @@ impl AgentReader {
     }
 
     fn file(&mut self, file: &Path, origin: ExtensionOrigin, prefix: &str) {
-        let text = match reading::read(file, LONGEST) {
+        let text = match bounded_read::read(file, LONGEST) {
             Ok(Some(text)) => text,
             Ok(None) => return,
             Err(error) => {

@@ -3,7 +3,7 @@ use std::fs;
 use serde_json::json;
 
 use super::*;
-use crate::places::{ExtensionPlugin, tests::places};
+use crate::extension_places::{ExtensionPlugin, tests::places};
 
 fn write(file: &Path, text: &str) {
     fs::create_dir_all(file.parent().unwrap()).unwrap();

@@ -14,7 +14,7 @@ use crate::{
     ExtensionPlaces, ExtensionWarning, front_matter,
     markdown::{mentions, without_comments},
     patterns::Patterns,
-    reading::{self, LONGEST, real},
+    bounded_read::{self, LONGEST, real},
 };
 
 /// The maximum depth of imports.
@@ -141,7 +141,7 @@ impl<'a> MemoryReader<'a> {
 
     /// Reads rules: those without patterns immediately, the others when a matching file is read.
     fn rules(&mut self, folder: &Path, owner: MemoryOwner, reason: &MemoryReason) {
-        for path in reading::markdown_below(folder, &mut self.warnings) {
+        for path in bounded_read::markdown_below(folder, &mut self.warnings) {
             let Some(text) = self.permitted(&path, owner, folder) else {
                 continue;
             };
@@ -188,7 +188,7 @@ impl<'a> MemoryReader<'a> {
     }
 
     fn kept(&mut self, path: &Path) {
-        let text = match reading::read(path, KEPT_BYTES) {
+        let text = match bounded_read::read(path, KEPT_BYTES) {
             Ok(Some(text)) => text,
             Ok(None) => return,
             Err(error) => {
@@ -321,7 +321,7 @@ impl<'a> MemoryReader<'a> {
             return None;
         }
         self.state.opened += 1;
-        match reading::read_real(real, LONGEST) {
+        match bounded_read::read_real(real, LONGEST) {
             Ok(Some(text)) if text.is_cut => {
                 let what = format!(
                     "it is longer than {} KiB: the rest is left out",

@@ -11,7 +11,7 @@
 
 mod files;
 mod rules;
-mod tell;
+mod format;
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -25,7 +25,7 @@ use serde_json::Value;
 use self::{files::MemoryReader, rules::ConditionalRule};
 use crate::{ExtensionPlaces, ExtensionWarning, patterns::Patterns};
 
-pub use tell::format_for_model;
+pub use format::format_for_model;
 
 /// The owner of a memory file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

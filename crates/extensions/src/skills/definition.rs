@@ -11,7 +11,7 @@ use super::render;
 use crate::{
     ExtensionOrigin, ExtensionWarning,
     front_matter::{self, FrontMatterFields},
-    reading::{self, LONGEST},
+    bounded_read::{self, LONGEST},
 };
 
 /// The maximum length of a description that is taken from the text, in bytes.
@@ -89,7 +89,7 @@ impl Skill {
         found: FoundSkill,
         warnings: &mut Vec<ExtensionWarning>,
     ) -> io::Result<Option<(Self, String)>> {
-        let Some(text) = reading::read(&found.file, LONGEST)? else {
+        let Some(text) = bounded_read::read(&found.file, LONGEST)? else {
             return Ok(None);
         };
         if text.is_cut {

@@ -23,7 +23,7 @@ use self::{
 use crate::{
     ExtensionOrigin, ExtensionPlaces, ExtensionPlugin, ExtensionWarning,
     patterns::Patterns,
-    reading::{self, real},
+    bounded_read::{self, real},
 };
 
 pub use arguments::words;
@@ -417,7 +417,7 @@ impl SkillFinder<'_> {
         origin: ExtensionOrigin,
         plugin: Option<&(String, PathBuf)>,
     ) {
-        let entries = reading::entries(folder, MOST);
+        let entries = bounded_read::entries(folder, MOST);
         if entries.len() > MOST {
             let what = format!("it holds more than {MOST} skills: the rest is left out");
             self.warnings.push(ExtensionWarning::of(folder, what));
@@ -453,7 +453,7 @@ impl SkillFinder<'_> {
         origin: ExtensionOrigin,
         plugin: Option<&(String, PathBuf)>,
     ) {
-        for file in reading::markdown_below(folder, self.warnings) {
+        for file in bounded_read::markdown_below(folder, self.warnings) {
             let Some(name) = command_name(folder, &file) else {
                 continue;
             };

@@ -7,7 +7,7 @@ use haft::{
         permissions::SandboxSettings,
     },
 };
-use haft_testkit::{Bash, TempProject, toys};
+use haft_testkit::{Bash, TempProject, toy_tools};
 use serde_json::json;
 
 #[tokio::test]
@@ -27,8 +27,8 @@ async fn a_missing_working_directory_is_named() {
 #[tokio::test]
 async fn a_name_that_is_taken_is_an_error_that_names_the_tool() {
     let error = Haft::builder(".")
-        .tool(toys::Echo)
-        .tool(toys::Echo)
+        .tool(toy_tools::Echo)
+        .tool(toy_tools::Echo)
         .build()
         .await
         .err()
@@ -140,7 +140,7 @@ async fn settings_reach_the_layers_and_tools_of_ones_own_stand_beside_the_built_
         ..LayerSettings::default()
     };
     let mut haft = Haft::builder(".")
-        .tool(toys::Hang)
+        .tool(toy_tools::Hang)
         .layer_settings(settings)
         .concurrency(2)
         .model("test")

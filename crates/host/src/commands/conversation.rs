@@ -4,7 +4,7 @@ use haft_agent::OpenTranscript;
 use haft_contract::SessionId;
 
 use super::{CommandAction, BuiltInCommand, CommandAnswer, CommandContext, blocking, short, table};
-use crate::{SessionEvent, SessionInput, moment};
+use crate::{SessionEvent, SessionInput, utc_time};
 
 /// The maximum number of listed conversations.
 const LISTED: usize = 20;
@@ -104,7 +104,7 @@ fn list(input: &SessionInput) -> CommandAnswer {
     }
     let rows = entries.into_iter().take(LISTED).map(|entry| {
         let said = entry.title.or(entry.first_prompt).unwrap_or_default();
-        let changed = moment::show(entry.changed);
+        let changed = utc_time::show(entry.changed);
         vec![entry.id.to_string(), changed, short(&said, 60)]
     });
     Ok(table(&rows.collect::<Vec<_>>()))

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{CommandAction, BuiltInCommand, CommandAnswer, CommandContext, blocking, short, table, undo};
 use crate::{
-    RewindKind, SessionEvent, SessionInput, UndoReport, UndoWhich, access::NOT_BEGUN, moment,
+    RewindKind, SessionEvent, SessionInput, UndoReport, UndoWhich, session_access::NOT_BEGUN, utc_time,
 };
 
 pub(super) static REWIND: BuiltInCommand = BuiltInCommand {
@@ -115,7 +115,7 @@ fn list(input: &SessionInput) -> CommandAnswer {
         return Ok("Nothing was said yet.".to_owned());
     }
     let rows = points.into_iter().map(|point| {
-        let time = point.time.map(moment::show).unwrap_or_default();
+        let time = point.time.map(utc_time::show).unwrap_or_default();
         let changed = undo::files(&point.files);
         vec![
             point.uuid.to_string(),

@@ -7,7 +7,7 @@ use haft_engine::settings::SettingsFiles;
 use serde_json::{Map, Value};
 
 use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking};
-use crate::{SessionInput, settings::known_tools};
+use crate::{SessionInput, resolved_settings::known_tools};
 
 pub(super) static CONFIG: BuiltInCommand = BuiltInCommand {
     name: "config",

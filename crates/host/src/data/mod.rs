@@ -2,7 +2,7 @@
 
 mod costs;
 mod first_run;
-mod memory_places;
+mod memory_files;
 mod rules;
 mod sessions;
 mod tasks;
@@ -15,7 +15,7 @@ pub use first_run::{
     KeyPlace, KeyReport, TrustReport, TrustItem, accept_trust, key_report, outside_imports,
     remove_key, store_key, trust_changes, trust_report,
 };
-pub use memory_places::{MemoryPlace, MemoryScope};
+pub use memory_files::{MemoryPlace, MemoryScope};
 pub use rules::RuleInfo;
 pub use sessions::{Exchange, ExchangePart, Exchanges, SessionEntry, exchanges, session_entries};
 pub(crate) use sessions::{TranscriptPrompt, prompts};

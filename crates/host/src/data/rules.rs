@@ -85,7 +85,7 @@ impl SessionInput {
         let source = RuleSource::of(SettingsScope::Session);
         let added = rules.add(list, rule, source, &self.bases());
         added.map_err(|problem| problem.to_string())?;
-        let problems = rules.resolve_for_tools(&crate::settings::known_tools());
+        let problems = rules.resolve_for_tools(&crate::resolved_settings::known_tools());
         match problems.first() {
             Some(problem) => Err(problem.to_string()),
             None => Ok(()),

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{Environment, SessionInput, conversations, moment};
+use crate::{Environment, SessionInput, conversations, utc_time};
 
 /// The type of the block with the result of a call.
 const RESULT: &str = "tool_result";
@@ -205,7 +205,7 @@ pub(crate) fn prompts(transcript: &Path, leaf: Option<Uuid>) -> Vec<TranscriptPr
             parent: line["parentUuid"].as_str().map(str::to_owned),
             time: line["timestamp"]
                 .as_str()
-                .and_then(|time| moment::parse(time, now)),
+                .and_then(|time| utc_time::parse(time, now)),
         })
     });
     said.collect()

@@ -7,7 +7,7 @@ use haft_contract::{Card, Services};
 use uuid::Uuid;
 
 use super::prompts;
-use crate::{Delivery, SessionInput, access::NOT_BEGUN};
+use crate::{Delivery, SessionInput, session_access::NOT_BEGUN};
 
 /// A changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,21 +3,21 @@
 //! The facts and the decision come from the functions that evaluate real calls, so that an
 //! explanation cannot differ from what happens.
 
-mod judge;
-mod question;
-mod stand_in;
+mod call_explainer;
+mod call_question;
+mod placeholder_tools;
 
 use std::sync::Arc;
 
 use haft_contract::Confinement;
 use haft_engine::permissions::{
-    Behavior, PartCoverage, Decision, CallFacts, Policy, confine, decide, parts, profile,
+    Behavior, PartCoverage, Decision, CallFacts, Policy, confine, decide, approval_parts, profile,
     sandbox::{ProfileReason, SettingsHosts},
     suggest, uncovered_parts,
 };
 use serde_json::Value;
 
-pub use self::{judge::CallExplainer, question::CallQuestion};
+pub use self::{call_explainer::CallExplainer, call_question::CallQuestion};
 use crate::{OpenError, ResolvedSettings, SessionConfig, SessionParts, open_tools};
 
 /// An explained call.
@@ -59,16 +59,16 @@ impl ExplainedCall {
             let all = &shell.analysis.parts;
             for (at, covered) in &self.parts {
                 let part = &all[*at];
-                let indent = "  ".repeat(parts::part_depth(all, part) + 1);
+                let indent = "  ".repeat(approval_parts::part_depth(all, part) + 1);
                 let covered = match covered {
                     PartCoverage::Harmless => "harmless".to_owned(),
                     PartCoverage::ByRule(because) => format!("allowed: {because}"),
                     PartCoverage::Uncovered(why) => format!("asks: {why}"),
                 };
-                let name = parts::part_text(part, &shell.line).replace('\n', " ");
+                let name = approval_parts::part_text(part, &shell.line).replace('\n', " ");
                 text += &format!("\n{indent}{name}  {covered}");
                 for effect in &part.finding.effects {
-                    text += &format!("\n{indent}    {}", parts::effect_text(effect));
+                    text += &format!("\n{indent}    {}", approval_parts::effect_text(effect));
                 }
             }
         }

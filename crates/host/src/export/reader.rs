@@ -17,7 +17,7 @@ use super::{
     },
     visible::{visible, visible_value},
 };
-use crate::moment;
+use crate::utc_time;
 
 /// The image types that are shown; others are only named. SVG is excluded because it can contain
 /// scripts.
@@ -297,6 +297,6 @@ fn kind_of(block: &Block) -> String {
 
 /// Parses the time of a line.
 fn milliseconds(time: &str) -> Option<u64> {
-    let time = moment::parse(time, UNIX_EPOCH)?;
+    let time = utc_time::parse(time, UNIX_EPOCH)?;
     u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
 }

@@ -15,7 +15,7 @@ use haft_mcp::client::{ServerEntry, ServerScope, Servers, SkippedServer};
 use serde_json::Value;
 
 use super::{policy::ServerPolicy, sources};
-use crate::{SessionConfig, event::EventEmitter, settings::ResolvedSettings};
+use crate::{SessionConfig, event::EventEmitter, resolved_settings::ResolvedSettings};
 
 /// Connects the servers of agents.
 #[derive(Clone)]

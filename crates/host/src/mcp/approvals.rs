@@ -30,7 +30,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::differences;
+use super::text_diff;
 use crate::SessionConfig;
 
 /// The maximum number of stored entries per name, so that switching between them does not ask
@@ -112,7 +112,7 @@ impl ToolApprovals for PinnedTools {
                 return Ok(());
             }
             let name = &entry.name;
-            let what = differences::lines(&last.text, &now.text);
+            let what = text_diff::lines(&last.text, &now.text);
             let reason = format!(
                 "the MCP server {name} would be started or reached in another way than you approved"
             );
@@ -260,7 +260,7 @@ impl PinnedTools {
     pub(crate) fn entry_changes(&self, entry: &ServerEntry) -> String {
         let now = pinned_entry(entry);
         match self.read(entry).last() {
-            Some(last) if last.hash != now.hash => differences::lines(&last.text, &now.text),
+            Some(last) if last.hash != now.hash => text_diff::lines(&last.text, &now.text),
             _ => String::new(),
         }
     }
@@ -403,7 +403,7 @@ fn pins(tools: &[Value]) -> PinnedList {
     let pins = tools.iter().filter_map(|tool| {
         let pin = PinnedTool {
             hash: hash(tool),
-            text: differences::cut(&in_lines(tool)),
+            text: text_diff::cut(&in_lines(tool)),
         };
         Some((tool["name"].as_str()?.to_owned(), pin))
     });
@@ -412,7 +412,7 @@ fn pins(tools: &[Value]) -> PinnedList {
 
 /// Describes a changed entry.
 fn other_entry(name: &str, before: &str, now: &str) -> String {
-    let what = differences::lines(before, now);
+    let what = text_diff::lines(before, now);
     format!(
         "its entry is another one than you approved; `haft mcp approve {name}` approves it:\n{what}"
     )
@@ -441,7 +441,7 @@ fn changes(before: &PinnedList, now: &PinnedList) -> Vec<String> {
                 changes.push(format!("{name} is new: {about}"));
             }
             Some(old) => {
-                let what = differences::lines(&old.text, &pin.text);
+                let what = text_diff::lines(&old.text, &pin.text);
                 changes.push(format!("{name}:\n{what}"));
             }
         }

@@ -16,7 +16,7 @@ use super::{
     approvals::{PinDecider, PinnedTools},
     collect_servers, options,
 };
-use crate::{OpenError, SessionConfig, extensions::SessionExtensions, plugins, settings::ResolvedSettings};
+use crate::{OpenError, SessionConfig, extensions::SessionExtensions, plugins, resolved_settings::ResolvedSettings};
 
 /// Returns the servers that a session with this configuration would have, without connecting them.
 pub fn named_servers(config: &SessionConfig) -> Result<ServerList, OpenError> {

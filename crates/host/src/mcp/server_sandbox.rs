@@ -2,7 +2,7 @@
 
 use haft_mcp::client::SandboxOf;
 
-use crate::settings::ResolvedSettings;
+use crate::resolved_settings::ResolvedSettings;
 
 /// Returns the function that computes the confinement of a server process.
 #[cfg(feature = "shell")]

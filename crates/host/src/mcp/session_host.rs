@@ -26,7 +26,7 @@ use super::{
     elicitation_hooks::ElicitationHooks,
     server_sandbox,
 };
-use crate::{Environment, SessionConfig, event::EventEmitter, settings::ResolvedSettings};
+use crate::{Environment, SessionConfig, event::EventEmitter, resolved_settings::ResolvedSettings};
 
 /// The approximate number of characters per token.
 const TOKEN: usize = 4;

@@ -15,7 +15,7 @@ use haft_mcp::client::{ServerEntry, ServerScope, Servers, SkippedServer, entries
 use serde_json::{Map, Value};
 
 use super::policy::ServerPolicy;
-use crate::{SessionConfig, settings::ResolvedSettings};
+use crate::{SessionConfig, resolved_settings::ResolvedSettings};
 
 type ReadServers = Vec<Result<ServerEntry, SkippedServer>>;
 

@@ -11,7 +11,7 @@ mod cron;
 #[cfg(test)]
 mod cron_tests;
 mod jobs_file;
-mod keeper;
+mod service;
 #[cfg(test)]
 mod tests;
 mod zone;

@@ -8,7 +8,7 @@
 //! - this file: events of a session; `calls`: finished calls; `replies`: replies of models
 
 mod calls;
-mod replies;
+mod model_replies;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -304,7 +304,7 @@ impl SessionTelemetry {
         provider: &'static str,
         prices: Prices,
     ) -> Arc<dyn Model> {
-        replies::around(self, model, provider, prices)
+        model_replies::around(self, model, provider, prices)
     }
 
     /// Returns the listener that records calls.

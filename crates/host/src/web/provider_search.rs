@@ -4,7 +4,7 @@ use haft_agent::AgentHandle;
 use haft_contract::{BoxFuture, CancellationToken, WebSearchBackend, WebSearchResults, WebQuery};
 use haft_models::Anthropic;
 
-use crate::names::ModelNames;
+use crate::model_names::ModelNames;
 
 /// Uses the provider as the search backend.
 pub(crate) struct ProviderSearch {

@@ -6,7 +6,7 @@ use haft_agent::{AgentHandle, ModelSettings};
 use haft_contract::{BoxFuture, Content, SmallModel};
 use haft_models::{Conversation, Model, ModelRequest, Prefix, SystemBlock};
 
-use crate::{Environment, names::ModelNames};
+use crate::{Environment, model_names::ModelNames};
 
 /// The maximum number of tokens in an answer.
 const MOST_TOKENS: u32 = 4096;

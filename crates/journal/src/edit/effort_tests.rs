@@ -2,7 +2,7 @@
 //! no machine is too slow or too busy for it.
 
 use super::*;
-use crate::effort::steps_of;
+use crate::step_counter::steps_of;
 
 /// A question whose texts grow with `size`.
 struct Case {

@@ -6,7 +6,7 @@ use memchr::memmem;
 
 use super::fold::Folded;
 use super::{EditFile, TierMatch, EditSearch, Tier};
-use crate::effort::spend;
+use crate::step_counter::spend;
 
 /// Ranges of the file that equal the old text, ascending.
 pub(super) struct Candidates {

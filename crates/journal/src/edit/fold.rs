@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter, memchr3_iter};
 
-use crate::effort::spend;
+use crate::step_counter::spend;
 use crate::lines::BreakStyle;
 
 /// A folded text with the mapping to its original offsets.

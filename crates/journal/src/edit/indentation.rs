@@ -22,7 +22,7 @@ use memchr::memmem;
 use super::breaks::typed_lines;
 use super::exact::Occurrences;
 use super::{EditFile, TierMatch, EditSearch, Tier};
-use crate::effort::spend;
+use crate::step_counter::spend;
 use crate::lines::{Line, split_lines};
 
 /// The id of a line that is not one of the searched lines.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::diff::{self, LineRun};
-use crate::effort::spend;
+use crate::step_counter::spend;
 use crate::lines::Line;
 
 /// Changes of more lines, old and new together, are treated as one run, because the minimal diff

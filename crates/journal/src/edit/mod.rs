@@ -17,15 +17,15 @@ mod breaks;
 mod end_of_file;
 mod error;
 mod exact;
-mod explain;
+mod not_found_hints;
 mod file;
 mod fold;
-mod found;
+mod range_edit;
 mod indentation;
 mod line_diff;
 mod line_numbers;
 mod places;
-mod project;
+mod projection;
 mod similarity;
 mod trailing;
 mod typography;
@@ -36,10 +36,10 @@ use std::ops::Range;
 use crate::text::Encoding;
 use breaks::TypedChange;
 pub use error::EditError;
-pub use explain::explain_missing;
+pub use not_found_hints::explain_missing;
 use file::{Draft, EditFile, Piece};
 use fold::Folded;
-pub use found::{EditableText, NewText, TextChange};
+pub use range_edit::{EditableText, NewText, TextChange};
 pub use places::{LineRange, SplicePlace};
 
 const BOM: char = '\u{feff}';
@@ -297,7 +297,7 @@ impl EditWriter<'_> {
         let pieces = if self.conversion {
             vec![Piece::Typed(new.as_bytes().to_vec())]
         } else if self.tier.projects() && !new.is_empty() {
-            project::project(file, &range, typed, &mut self.writer)?
+            projection::project(file, &range, typed, &mut self.writer)?
         } else {
             vec![Piece::Typed(self.writer.write(&range, typed))]
         };

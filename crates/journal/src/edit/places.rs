@@ -5,7 +5,7 @@ use std::ops::Range;
 use memchr::memchr_iter;
 
 use super::{EditFile, Splice};
-use crate::effort::spend;
+use crate::step_counter::spend;
 use crate::lines::break_byte;
 
 /// The number of line numbers that an error lists.

@@ -1,6 +1,6 @@
 //! The similarity of two lines. For hints only: no edit ever depends on it.
 
-use crate::effort::spend;
+use crate::step_counter::spend;
 
 /// The number of bytes that are compared; the rest of a longer line is ignored.
 const JUDGED: usize = 400;

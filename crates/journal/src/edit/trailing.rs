@@ -10,7 +10,7 @@
 use super::exact::Occurrences;
 use super::fold::{Folded, trailing_blanks};
 use super::{EditError, TierMatch, EditSearch, Tier, places};
-use crate::effort::spend;
+use crate::step_counter::spend;
 
 pub(super) fn find(search: &EditSearch<'_, '_>) -> Result<Option<TierMatch>, EditError> {
     let signs = search.typography();

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::JournalError;
 use crate::ledger::{ReadLedger, ReadSource, ReadRecord};
-use crate::nearby::nearby;
+use crate::path_suggestions::nearby;
 use crate::open::FileSnapshot;
 use crate::page::{self, HASH_LIMIT, PageRequest, TextPage};
 use crate::patch::Patch;

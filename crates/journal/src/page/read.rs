@@ -12,7 +12,7 @@ use crate::ledger::{KEPT_EACH, ReadSource, ShownLines, ReadRecord};
 use crate::lines::{BreakCounts, BreakStyle, break_byte};
 use crate::magic;
 use crate::open::{OpenedFile, open_regular, open_seen, read_all};
-use crate::special::SpecialRead;
+use crate::special_files::SpecialRead;
 use crate::stamp::{ContentHash, Stamp};
 use crate::text::{self, BINARY_PROBE, Encoding, TextFacts};
 

@@ -439,7 +439,7 @@ impl<'a> TreeComparison<'a> {
         above
             .find(|above| {
                 let repository = above.parent().and_then(|one| self.before.listings.get(one));
-                repository.is_some_and(|one| super::rank::KeepPriority::is_repository(&one.entries))
+                repository.is_some_and(|one| super::keep_priority::KeepPriority::is_repository(&one.entries))
             })
             .map(Path::to_path_buf)
     }

@@ -215,7 +215,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::rank::KeepPriority;
+    use super::super::keep_priority::KeepPriority;
     use super::*;
 
     fn listing() -> Arc<Listing> {

@@ -16,12 +16,12 @@
 //! those of directories are not. Pipes, sockets and devices that a command removes are only
 //! reported.
 
-mod backlog;
+mod preimage_backlog;
 mod compare;
-mod kept_look;
+mod cached_tree;
 mod listings;
 pub(crate) mod preimages;
-mod rank;
+mod keep_priority;
 mod shared_map;
 mod walk;
 mod watch;
@@ -44,7 +44,7 @@ use crate::stamp::now_ns;
 use crate::undo::{UnrestorablePath, LogMark, RecordState, PathChangeRecord, UndoOutcome};
 use crate::write_grant::WriteGrant;
 use compare::{KnownObjects, TreeComparison};
-pub(crate) use kept_look::CachedTree;
+pub(crate) use cached_tree::CachedTree;
 use preimages::{PreimageBudget, PreimageFill, PreimageStore, PreimageFile};
 use walk::{ScanLimit, grouped};
 use watch::WatchLimits;
@@ -240,7 +240,7 @@ impl Journal {
                 deadline: None,
                 ..budget
             };
-            backlog::work_on(&self.shelf, unhurried);
+            preimage_backlog::work_on(&self.shelf, unhurried);
             std::thread::sleep(compare::until_certain(&tree, &filled.new));
             Ok(TreeState {
                 tree,

@@ -17,7 +17,7 @@ use std::time::Instant;
 use rustix::fs::OFlags;
 
 use super::listings::Listings;
-use super::rank::KeepPriority;
+use super::keep_priority::KeepPriority;
 use super::shared_map::SharedMap;
 use super::walk::{EntryKind, Listing, Tree, threads_for};
 use crate::commit::Attributes;

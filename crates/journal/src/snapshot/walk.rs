@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::listings::Listings;
-use super::rank::{Ignores, KeepPriority};
+use super::keep_priority::{Ignores, KeepPriority};
 use super::watch::TreeWatch;
 use crate::stamp::Stamp;
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::UndoHistory;
-use super::perform::now;
+use super::mutation::now;
 use super::record::{FileRecord, UndoRecord, RecordState, PathChangeRecord};
 use super::units::UndoUnits;
 use crate::error::JournalError;

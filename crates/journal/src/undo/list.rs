@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::UndoHistory;
-use super::looked::ObservedPath;
-use super::perform::look;
+use super::observed_path::ObservedPath;
+use super::mutation::look;
 use super::record::{UnitEnding, RecordState, PathChangeRecord};
 use super::units::UndoUnit;
 use crate::error::JournalError;
@@ -109,7 +109,7 @@ impl UndoHistory {
         let units = self.units()?;
         let mut files: Vec<FileSummary> = Vec::new();
         let mut seen = HashSet::new();
-        for unit in super::take_back::choose(&units, which)? {
+        for unit in super::revert::choose(&units, which)? {
             for file in files_in(unit) {
                 if seen.insert(file.real.clone()) {
                     files.push(file);

@@ -11,20 +11,20 @@
 //! - `recover`, `crashed`: recovery after crashes; `limits`: the size of the journal; `list`,
 //!   `since`: the list of changes for users and for other parts of the program
 
-mod crashed;
+mod crash_recovery;
 mod error;
 mod limits;
 mod list;
-mod looked;
-mod perform;
+mod observed_path;
+mod mutation;
 mod preview;
 mod record;
 mod recover;
 mod restore;
-mod since;
+mod changes_since;
 mod store;
-mod swept;
-mod take_back;
+mod command_units;
+mod revert;
 mod units;
 
 use std::collections::{HashMap, HashSet};
@@ -33,18 +33,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use crashed::settle_crashed;
+pub use crash_recovery::settle_crashed;
 pub use error::UndoError;
 pub use limits::UndoLimits;
 pub use list::{ChangeKind, FileSummary, UnitState, UnitSummary};
-pub(crate) use perform::{MutationStep, look, now, perform};
+pub(crate) use mutation::{MutationStep, look, now, perform};
 pub use recover::{RecoveredUnit, RecoveryVerdict};
-pub use since::{HistoryMark, RecordedChange};
-pub use take_back::{UndoMode, UndoOutcome, UndoneFile, UndoSelection};
+pub use changes_since::{HistoryMark, RecordedChange};
+pub use revert::{UndoMode, UndoOutcome, UndoneFile, UndoSelection};
 
 use crate::error::JournalError;
 use limits::UndoTotals;
-pub(crate) use looked::{ObservedContent, digest, read_content, regular, unread};
+pub(crate) use observed_path::{ObservedContent, digest, read_content, regular, unread};
 use record::{FileRecord, UndoRecord};
 pub(crate) use record::{UnrestorablePath, RecordState, UnreadFileStamp, PathChangeRecord};
 pub(crate) use store::LogMark;
@@ -52,7 +52,7 @@ use store::UndoStore;
 use units::UndoUnits;
 
 /// The maximum size of contents that are compared with an editor's text.
-const LONGEST_COMPARED: u64 = 2 * crate::buffers::BUFFER_LIMIT;
+const LONGEST_COMPARED: u64 = 2 * crate::editor_buffers::BUFFER_LIMIT;
 
 /// The undo journal of one session, in its own folder. Opening it creates nothing.
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use super::UndoHistory;
-use super::perform::look;
+use super::mutation::look;
 use super::record::{UnitEnding, FileRecord, UndoRecord};
 use super::store::Durability;
 use super::units::{UndoUnit, UndoUnits};

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::record::RecordState;
 use super::store::UndoStore;
-use super::swept::is_same_content_and_extended;
+use super::command_units::is_same_content_and_extended;
 use crate::commit::{ReplacePolicy, TargetDirectory, NewFile, Times, open_failed};
 use crate::error::JournalError;
 use crate::stamp::Stamp;
@@ -286,7 +286,7 @@ impl Restoration<'_> {
             };
         }
         if let Some(twin) = twin
-            && super::looked::hash_of(twin).is_ok_and(|found| found.as_deref() == Some(hash))
+            && super::observed_path::hash_of(twin).is_ok_and(|found| found.as_deref() == Some(hash))
             && let Ok(twin) = TargetDirectory::of(twin)
             && at.put_name_of(self.temporary(), &twin, place).is_ok()
         {

@@ -12,7 +12,7 @@ use haft_contract::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::log::ServerLog;
+use super::server_log::ServerLog;
 use crate::{
     message::{RpcError, RpcId, code},
     peer::PeerHandler,

@@ -14,16 +14,16 @@
 
 mod approval;
 mod cache;
-mod confined;
+mod confined_transport;
 mod connection;
 mod definition;
 mod entry;
 mod expand;
 mod handler;
 mod http;
-mod log;
+mod server_log;
 pub mod oauth;
-mod opening;
+mod open_transport;
 mod options;
 mod param_headers;
 mod prompts;

@@ -21,7 +21,7 @@ use super::{
     connection::HandshakeKind,
     definition::{Defaults, ServerToolDefinition},
     handler::{ClientHandler, ListChanges},
-    log::ServerLog,
+    server_log::ServerLog,
     tool::ServerTool,
 };
 use crate::{

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    log::StderrTail,
+    server_log::StderrTail,
     transport::{MOST_WAITING, OpenTransport, ServerLaunch, TransportControl, enqueue},
 };
 use crate::{

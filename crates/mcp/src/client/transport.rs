@@ -14,7 +14,7 @@ use tokio::{
     task::AbortHandle,
 };
 
-use super::{ServerSandbox, log::StderrTail};
+use super::{ServerSandbox, server_log::StderrTail};
 
 use crate::{
     message::{RpcId, RpcMessage},

@@ -11,7 +11,7 @@
 //! The size of input is limited before it is read.
 
 pub mod http;
-mod outgoing;
+mod client_requests;
 mod parked;
 pub mod pool;
 pub mod service;

@@ -9,7 +9,7 @@ use haft_contract::{BoxFuture, CancellationToken};
 use serde_json::{Map, Value, json};
 
 use super::{
-    outgoing::{PendingClientRequest, PendingClientRequests},
+    client_requests::{PendingClientRequest, PendingClientRequests},
     parked::ParkedRequests,
     service::{
         ClientRequestError, ClientInfo, LogLevel, McpService, RequestChannel, RequestContext,

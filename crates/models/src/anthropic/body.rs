@@ -16,7 +16,7 @@ use crate::{
     Block, Message, ModelRequest, Thinking, ToolChoice, ToolResult,
     conversation::ConversationEntry,
     fragments::{Dialect, Fragment},
-    listing::split_window,
+    model_listing::split_window,
 };
 
 const WITH_THINKING: Dialect = Dialect(0);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Anthropic, body};
 use crate::{
     ModelError, ModelInfo, ModelRequest,
-    http::{self, short},
+    http::{self, get_json},
 };
 
 impl Anthropic {
@@ -25,7 +25,7 @@ impl Anthropic {
         let body = body::counting(request);
         let headers = self.options.headers(&request.model, false, cancel).await?;
         let response = self.http.post(&url, headers, body, cancel).await?;
-        let count: Count = short::read(&self.http, response, cancel).await?;
+        let count: Count = get_json::read(&self.http, response, cancel).await?;
         Ok(count.input_tokens)
     }
 
@@ -35,7 +35,7 @@ impl Anthropic {
         url.query_pairs_mut().append_pair("limit", "1000");
         let headers = self.options.headers("", false, cancel).await?;
         let response = self.http.get(&url, headers, cancel).await?;
-        let list: Value = short::read(&self.http, response, cancel).await?;
+        let list: Value = get_json::read(&self.http, response, cancel).await?;
         ModelInfo::expect_list(&list)
     }
 }

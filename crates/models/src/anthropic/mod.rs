@@ -15,9 +15,9 @@ use reqwest::{
 
 use crate::{
     ErrorKind, EventStream, Http, KeyHelper, Model, ModelError, ModelRequest,
-    generate::{StreamSender, generate},
+    stream_block::{StreamSender, generate},
     http, key,
-    listing::split_window,
+    model_listing::split_window,
 };
 
 /// The default base URL of the API.
@@ -202,7 +202,7 @@ impl Anthropic {
             if response.status().is_success() {
                 return Ok(response);
             }
-            let error = http::answer::refusal(&self.http, response, cancel).await;
+            let error = http::error_response::refusal(&self.http, response, cancel).await;
             if is_refused || error.kind != ErrorKind::Auth || !self.options.can_renew() {
                 return Err(error);
             }
@@ -217,7 +217,7 @@ impl Anthropic {
         out: StreamSender,
     ) -> Result<(), ModelError> {
         let response = self.send(&request, &cancel).await?;
-        let is_json = http::answer::is_json(&response);
+        let is_json = http::error_response::is_json(&response);
         let stream = Box::pin(response.bytes_stream());
         let options = self.http.options();
         let body = http::body::ResponseBody::new(stream, options, cancel);

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     BlockStart, ErrorKind, ModelError, ModelEvent, StopReason, Usage,
-    generate::StreamSender,
+    stream_block::StreamSender,
     http::{
-        answer::{described, from_body, quoted},
+        error_response::{described, from_body, quoted},
         body::{ResponseBody, ResponseEvents},
     },
 };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Anthropic;
 use crate::{
     ModelError, Usage,
-    http::{self, short},
+    http::{self, get_json},
 };
 
 /// The type of the server tool.
@@ -31,7 +31,7 @@ impl Anthropic {
         let headers = self.options.headers(model, false, cancel).await?;
         let body = body(model, query).to_string();
         let response = self.http.post(&url, headers, body.into(), cancel).await?;
-        let answer: Value = short::read(&self.http, response, cancel).await?;
+        let answer: Value = get_json::read(&self.http, response, cancel).await?;
         Ok((hits(&answer)?, usage(&answer["usage"])))
     }
 }
@@ -49,7 +49,7 @@ fn body(model: &str, query: &WebQuery) -> Value {
         query.words
     );
     json!({
-        "model": crate::listing::split_window(model).0,
+        "model": crate::model_listing::split_window(model).0,
         "max_tokens": MOST_TOKENS,
         "messages": [{"role": "user", "content": ask}],
         "tools": [tool],

@@ -3,12 +3,12 @@
 //! The time of a whole response is not limited, because it may legitimately take long. There are
 //! limits on connecting, on silence and on keep-alives without content ([`HttpOptions`]).
 
-pub(crate) mod answer;
+pub(crate) mod error_response;
 pub(crate) mod body;
 mod fetch;
-mod plain;
+mod post_text;
 mod proxy;
-pub(crate) mod short;
+pub(crate) mod get_json;
 mod streams;
 mod websocket;
 

@@ -14,7 +14,7 @@ use crate::{
     Block, ModelRequest, ToolChoice, ToolDefinition, ToolResult,
     conversation::ConversationEntry,
     fragments::{Dialect, Fragment},
-    listing::split_window,
+    model_listing::split_window,
 };
 
 /// The content of an empty tool result.

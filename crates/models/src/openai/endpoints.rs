@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{BASE_URL, OpenAi};
 use crate::{
     ModelError, ModelInfo,
-    http::{self, short},
+    http::{self, get_json},
 };
 
 impl OpenAi {
@@ -39,6 +39,6 @@ impl OpenAi {
     async fn get(&self, url: Url, cancel: &CancellationToken) -> Result<Value, ModelError> {
         let headers = self.options.headers(false, cancel).await?;
         let response = self.http.get(&url, headers, cancel).await?;
-        short::read(&self.http, response, cancel).await
+        get_json::read(&self.http, response, cancel).await
     }
 }

@@ -8,7 +8,7 @@ mod repair_json;
 mod schema;
 mod stream;
 mod text_tool_calls;
-mod think;
+mod think_splitter;
 
 use std::sync::{
     Arc,
@@ -23,7 +23,7 @@ use reqwest::{
 
 use crate::{
     ErrorKind, EventStream, Http, KeyHelper, Model, ModelError, ModelEvent, ModelRequest,
-    generate::{StreamSender, generate},
+    stream_block::{StreamSender, generate},
     http, key,
 };
 use body::AcceptedFields;
@@ -233,7 +233,7 @@ impl OpenAi {
             if response.status().is_success() {
                 return Ok((response, asked));
             }
-            let error = http::answer::refusal(&self.http, response, cancel).await;
+            let error = http::error_response::refusal(&self.http, response, cancel).await;
             let can_renew = self.options.key_helper.is_some() && self.options.api_key.is_none();
             if error.kind == ErrorKind::Auth && can_renew && !is_refused {
                 is_refused = true;
@@ -254,7 +254,7 @@ impl OpenAi {
         let quirks = self.options.quirks.clone().unwrap_or_default();
         for attempt in 1.. {
             let (response, asked) = self.send(&request, &quirks, &cancel).await?;
-            let is_json = http::answer::is_json(&response);
+            let is_json = http::error_response::is_json(&response);
             let options = self.http.options();
             let stream = Box::pin(response.bytes_stream());
             let body = http::body::ResponseBody::new(stream, options, cancel.clone());

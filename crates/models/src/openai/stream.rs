@@ -11,13 +11,13 @@ use super::{
     calls::{CallAssembler, AssembledCall},
     quirks::Quirks,
     text_tool_calls,
-    think::{ThinkSplitter, ThinkPiece},
+    think_splitter::{ThinkSplitter, ThinkPiece},
 };
 use crate::{
     BlockStart, ErrorKind, ModelError, ModelEvent, StopReason, Usage,
-    generate::StreamSender,
+    stream_block::StreamSender,
     http::{
-        answer::{described, from_body, quoted},
+        error_response::{described, from_body, quoted},
         body::{ResponseBody, ResponseEvents},
     },
     sse::SseError,

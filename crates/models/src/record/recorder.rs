@@ -15,7 +15,7 @@ use haft_contract::CancellationToken;
 use super::{Line, VERSION, parts};
 use crate::{
     ErrorKind, EventStream, Model, ModelError, ModelRequest,
-    generate::{StreamSender, generate},
+    stream_block::{StreamSender, generate},
 };
 
 /// A model whose requests and replies are recorded. API keys are not part of the recording.

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{Line, VERSION, parts};
 use crate::{
     EventStream, Model, ModelError, ModelEvent, ModelRequest,
-    generate::{StreamSender, generate},
+    stream_block::{StreamSender, generate},
 };
 
 /// The maximum length of the recorded and the current text that a divergence shows, in characters.

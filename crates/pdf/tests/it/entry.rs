@@ -4,7 +4,7 @@
 
 use haft_pdf::{
     Pages, PdfReading, PdfRequest,
-    answer::{PdfAnswer, UnreadableReason, give, understand},
+    child_answer::{PdfAnswer, UnreadableReason, give, understand},
 };
 
 const AT_MOST: usize = 20;

@@ -6,7 +6,7 @@ use haft_contract::{GlobStart, PathGlob};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::{PatternBases, List};
-use haft_settings::resolve;
+use haft_settings::real_path;
 
 /// No pattern a person writes names this file but by naming all of them.
 const ANY: &str = "\u{1}";
@@ -78,7 +78,7 @@ impl PathPattern {
         let (rest, up) = without_dots(&rest)?;
         let base = base.ancestors().nth(up).unwrap_or(Path::new("/"));
         let start = AnchoredGlob::new(base.to_path_buf(), &rest)?;
-        let real = resolve::resolve_links(base);
+        let real = real_path::resolve_links(base);
         let linked = match list {
             List::Deny | List::Ask => behind_links(&start, &real, &rest),
             List::Allow => None,
@@ -278,7 +278,7 @@ impl AnchoredGlob {
 /// make a link would say what.
 fn behind_links(start: &AnchoredGlob, real_base: &Path, pattern: &str) -> Option<(PathBuf, String)> {
     let below = stem(pattern);
-    let real = resolve::resolve_links(&start.stem);
+    let real = real_path::resolve_links(&start.stem);
     if real == real_base.join(&below) {
         return None;
     }

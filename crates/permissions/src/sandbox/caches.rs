@@ -12,7 +12,7 @@ use super::{
     super::{CallFacts, Policy, StorePlaces, credentials, shell_facts::ShellFacts},
     paths::{permanent, unlinked},
 };
-use haft_settings::resolve;
+use haft_settings::real_path;
 
 /// The caches of one tool.
 struct ToolCache {
@@ -188,7 +188,7 @@ fn of_home(
         .into_iter()
         .filter_map(|path| {
             let real = unlinked(&path, writable)?;
-            let beyond = resolve::resolve_links(home).starts_with(&real);
+            let beyond = real_path::resolve_links(home).starts_with(&real);
             (!beyond && !credentials::is_store(&real, places)).then_some(real)
         })
         .collect();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use haft_contract::SecretFile;
 use haft_settings::{
-    PatternBases, SettingsProblem, SettingsScope, Settings, SettingsFile, extend_unique, resolve,
+    PatternBases, SettingsProblem, SettingsScope, Settings, SettingsFile, extend_unique, real_path,
     sandbox::{ALLOWING, LOOSENING, pointer, value},
 };
 use serde_json::Value;
@@ -150,7 +150,7 @@ impl<'a> SandboxSettingsReader<'a> {
             withheld: self.withheld(),
             own_directory: vec![
                 self.settings.places.user.clone(),
-                resolve::resolve_links(&self.settings.places.user),
+                real_path::resolve_links(&self.settings.places.user),
             ],
             own_secrets: self.own_secrets(),
             ..SandboxSettings::default()
@@ -180,7 +180,7 @@ impl<'a> SandboxSettingsReader<'a> {
     fn own_secrets(&self) -> Vec<PathBuf> {
         let user = &self.settings.places.user;
         let mut found = Vec::new();
-        for directory in [user.clone(), resolve::resolve_links(user)] {
+        for directory in [user.clone(), real_path::resolve_links(user)] {
             extend_unique(
                 &mut found,
                 SecretFile::hidden_names().map(|name| directory.join(name)),

@@ -4,15 +4,15 @@
 //! decision), [`confine`] the whole of it, for which files are looked at.
 
 mod caches;
-mod control;
+mod control_files;
 pub(crate) mod from_settings;
-mod homes;
+mod home_visibility;
 mod hosts;
-mod listings;
+mod scan_cache;
 mod path_scan;
 mod paths;
 mod profile;
-mod reads;
+mod known_reads;
 mod secret_variables;
 mod services;
 
@@ -233,8 +233,8 @@ pub fn confine(policy: &Policy, facts: &CallFacts) -> Option<Confinement> {
     let paths = paths::resolve_paths(policy, facts, confined);
     let mut paths = paths;
     let mut homes = match confined {
-        ConfinementProfile::Workspace if sandbox.files_open => homes::HomeVisibility::default(),
-        _ => homes::visible_homes(policy, facts, confined),
+        ConfinementProfile::Workspace if sandbox.files_open => home_visibility::HomeVisibility::default(),
+        _ => home_visibility::visible_homes(policy, facts, confined),
     };
     if let Some(shell) = facts.shell.as_ref().filter(|_| asks_services) {
         let home = policy.home.as_deref();

@@ -14,12 +14,12 @@ use std::{
 };
 
 use haft_contract::HomeControl;
-use haft_settings::{git_repository, resolve};
+use haft_settings::{git_repository, real_path};
 
 use super::{
-    super::{Policy, home_control::HomeRules, protected::is_telling, rules::PathPattern},
-    control,
-    listings::{EntryKind, ScanCache, ScanListings, MatchReason},
+    super::{Policy, home_control::HomeRules, protected_files::is_telling, rules::PathPattern},
+    control_files,
+    scan_cache::{EntryKind, ScanCache, ScanListings, MatchReason},
     paths::{around, outermost},
 };
 
@@ -78,7 +78,7 @@ impl<'a> PathScan<'a> {
             patterns.retain(|pattern| match pattern.wholes() {
                 Some(wholes) => {
                     let there = wholes.iter().filter(|path| missing || path.exists());
-                    found.extend(there.map(|path| resolve::resolve_links(path)));
+                    found.extend(there.map(|path| real_path::resolve_links(path)));
                     false
                 }
                 None => true,
@@ -112,9 +112,9 @@ impl<'a> PathScan<'a> {
                 self.hidden.push(path);
             } else if covered(&self.locking) {
                 self.locked.push(path);
-            } else if controls && (is_git(&path) || control::is_module(&path)) {
-                self.control.extend(control::of_git(&resolve::resolve_links(&path)));
-            } else if controls && control::is_control_folder(&path) {
+            } else if controls && (is_git(&path) || control_files::is_module(&path)) {
+                self.control.extend(control_files::of_git(&real_path::resolve_links(&path)));
+            } else if controls && control_files::is_control_folder(&path) {
                 self.control.push(path);
             } else {
                 waiting.push_back(ScanDirectory {
@@ -157,7 +157,7 @@ impl<'a> PathScan<'a> {
             seen += listing.entries;
             // Whoever owns it can make it readable.
             if listing.is_unreadable && hides {
-                self.hidden.push(resolve::resolve_links(&directory.path));
+                self.hidden.push(real_path::resolve_links(&directory.path));
                 continue;
             }
             for entry in &listing.notable {
@@ -171,7 +171,7 @@ impl<'a> PathScan<'a> {
                     entry.kind == EntryKind::Link && self.follows(&path, &starts, &mut linked);
                 if follows || (is_dir && !is_of_system(&path, directory.linked)) {
                     // Control files in installed code are not obeyed there.
-                    let installed = control::INSTALLED.iter().any(|name| entry.name == *name);
+                    let installed = control_files::INSTALLED.iter().any(|name| entry.name == *name);
                     waiting.push_back(ScanDirectory {
                         path,
                         controls: directory.controls && is_dir && !found && !installed,
@@ -195,8 +195,8 @@ impl<'a> PathScan<'a> {
         let Some(found) = is_dir.filter(|_| self.hides_below(link)) else {
             return false;
         };
-        let real = resolve::resolve_links(link);
-        let above = link.parent().map(resolve::resolve_links).unwrap_or_default();
+        let real = real_path::resolve_links(link);
+        let above = link.parent().map(real_path::resolve_links).unwrap_or_default();
         // A loop leads to names that were scanned without it.
         if above.starts_with(&real) || is_of_system(link, true) {
             return false;
@@ -258,11 +258,11 @@ impl<'a> PathScan<'a> {
     fn finds(&mut self, path: &Path, why: MatchReason, is_dir: bool, controls: bool) -> bool {
         match why {
             MatchReason::Hidden => {
-                self.hidden.push(resolve::resolve_links(path));
+                self.hidden.push(real_path::resolve_links(path));
                 return true;
             }
             MatchReason::Locked => {
-                self.locked.push(resolve::resolve_links(path));
+                self.locked.push(real_path::resolve_links(path));
                 return true;
             }
             MatchReason::Directory | MatchReason::Link | MatchReason::Telling => {}
@@ -277,14 +277,14 @@ impl<'a> PathScan<'a> {
         if is_head(path) {
             let directory = path.parent().unwrap_or(path);
             if controls && git_repository::has_repository_parts(directory) {
-                let found = control::of_git(&resolve::resolve_links(directory));
+                let found = control_files::of_git(&real_path::resolve_links(directory));
                 self.control.extend(found);
             }
             return false;
         }
         if is_git(path) {
             if controls {
-                self.control.extend(control::of_git(&resolve::resolve_links(path)));
+                self.control.extend(control_files::of_git(&real_path::resolve_links(path)));
             }
             return true;
         }
@@ -293,7 +293,7 @@ impl<'a> PathScan<'a> {
         }
         // The names above were checked before.
         let name = name_below(path);
-        if is_dir && control::is_control_folder(&name) {
+        if is_dir && control_files::is_control_folder(&name) {
             // Worktrees in a folder of settings are places to work in.
             let worktrees = path.join("worktrees");
             match around(path, &[&worktrees]) {
@@ -305,9 +305,9 @@ impl<'a> PathScan<'a> {
             }
             return false;
         }
-        let is_control = control::is_control_file(&name);
+        let is_control = control_files::is_control_file(&name);
         if is_control {
-            self.control.push(resolve::resolve_links(path));
+            self.control.push(real_path::resolve_links(path));
         }
         is_control
     }
@@ -318,7 +318,7 @@ impl<'a> PathScan<'a> {
             return;
         }
         if !self.home.leads_on(path) || path.is_symlink() {
-            self.control.push(resolve::resolve_links(path));
+            self.control.push(real_path::resolve_links(path));
             return;
         }
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {
@@ -343,7 +343,7 @@ fn is_of_system(path: &Path, linked: bool) -> bool {
             .any(|one| path == Path::new(one))
     };
     match linked {
-        true => is_system(&resolve::resolve_links(path)),
+        true => is_system(&real_path::resolve_links(path)),
         false => is_system(path),
     }
 }

@@ -20,14 +20,14 @@ use super::{
         CallFacts, Policy, StorePlaces, TouchedPath, credentials,
         decide::stores_allowed,
         home_control::{HomeRules, home_names},
-        protected::{completes_sequence, folded, is_protected},
+        protected_files::{completes_sequence, folded, is_protected},
         rules::{List, PathPattern, RuleClass, RuleContent},
         shell_facts::{PathAccess, ShellFacts, PathLocation},
     },
-    SandboxSettings, caches, control,
+    SandboxSettings, caches, control_files,
     path_scan::PathScan,
 };
-use haft_settings::{files, resolve};
+use haft_settings::{files, real_path};
 
 /// At most this many paths are named one by one in the place of the directory that holds them.
 const MOST_NEIGHBOURS: usize = 128;
@@ -119,7 +119,7 @@ pub(super) fn resolve_paths(policy: &Policy, facts: &CallFacts, confined: Confin
     // A rule that locks a file is not asked about what would be in it.
     let judged = protected
         .iter()
-        .filter(|path| control::is_judged(path) && !look.locked.contains(path));
+        .filter(|path| control_files::is_judged(path) && !look.locked.contains(path));
     ConfinementPaths {
         judged: judged.cloned().collect(),
         protected,
@@ -163,7 +163,7 @@ pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
     // A rule for a folder does not answer for control files in it.
     let edits = edits
         .flatten()
-        .filter(|path| !control::is_control_folder(path));
+        .filter(|path| !control_files::is_control_folder(path));
     for path in policy.sandbox.allow_write.iter().cloned().chain(edits) {
         let real = unlinked(&path, &writable).filter(|real| real.exists());
         writable.extend(real);
@@ -173,7 +173,7 @@ pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
         .roots
         .iter()
         .filter_map(|root| files::main_checkout(root));
-    writable.extend(linked.map(|main| resolve::resolve_links(&main.join(".git"))));
+    writable.extend(linked.map(|main| real_path::resolve_links(&main.join(".git"))));
     let above = policy
         .roots
         .iter()
@@ -191,17 +191,17 @@ pub(super) fn permanent(policy: &Policy) -> Vec<PathBuf> {
 fn repository_above(root: &Path) -> Option<PathBuf> {
     let found = root.ancestors().find(|path| path.join(".git").exists())?;
     let folder = found.join(".git");
-    (found != root && folder.is_dir()).then(|| resolve::resolve_links(&folder))
+    (found != root && folder.is_dir()).then(|| real_path::resolve_links(&folder))
 }
 
 /// Where a path leads that settings or rules open; `None` if by a link that a command may have made.
 pub(super) fn unlinked(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
-    let path = resolve::normalize(path);
-    let real = resolve::resolve_links(&path);
+    let path = real_path::normalize(path);
+    let real = real_path::resolve_links(&path);
     let mut above: Vec<&Path> = path.ancestors().collect();
     above.reverse();
     for directory in above {
-        let there = resolve::resolve_links(directory);
+        let there = real_path::resolve_links(directory);
         if writable.iter().any(|root| there.starts_with(root)) {
             let rest = path.strip_prefix(directory).ok()?;
             let expected: PathBuf = there.components().chain(rest.components()).collect();
@@ -506,7 +506,7 @@ impl ProtectedPaths {
 
 impl ControlRules for ProtectedPaths {
     fn names(&self) -> ControlNames {
-        let mut names = control::names();
+        let mut names = control_files::names();
         // A store that a variable names, and that may be missing.
         for path in credentials::named() {
             if self.roots.iter().any(|root| path.starts_with(root))
@@ -534,7 +534,7 @@ impl ControlRules for ProtectedPaths {
             && (self.is_permitted(used.path)
                 || (self.permits_place(used)
                     && !self.brings_rest(used)
-                    && control::permits(used, &self.roots)))
+                    && control_files::permits(used, &self.roots)))
     }
 
     fn files(&self) -> Option<ControlledFiles> {
@@ -553,6 +553,6 @@ impl ControlRules for ProtectedPaths {
             || (!self.is_permitted(path)
                 && (self.home.is_control(path)
                     || self.is_store(path)
-                    || control::is_planted(path, &self.roots)))
+                    || control_files::is_planted(path, &self.roots)))
     }
 }

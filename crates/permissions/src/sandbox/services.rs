@@ -9,7 +9,7 @@ use std::{
 use haft_shell::OwnService;
 
 use super::super::shell_facts::ShellFacts;
-use haft_settings::resolve;
+use haft_settings::real_path;
 
 /// Returns the locations of a service's credentials, below the home directory.
 fn stores(service: OwnService) -> &'static [&'static str] {
@@ -45,7 +45,7 @@ fn sockets(service: OwnService) -> &'static [&'static str] {
 pub(crate) fn stores_of(shell: &ShellFacts, home: Option<&Path>) -> Vec<PathBuf> {
     let Some(home) = home else { return Vec::new() };
     let below = shell.services().flat_map(stores);
-    let paths = below.map(|below| resolve::resolve_links(&home.join(below)));
+    let paths = below.map(|below| real_path::resolve_links(&home.join(below)));
     paths.filter(|path| path.exists()).collect()
 }
 
@@ -65,7 +65,7 @@ pub(super) fn sockets_of(shell: &ShellFacts, home: Option<&Path>) -> Vec<PathBuf
             .filter(|_| service == OwnService::Containers)
             .map(|home| desktop.map(|below| home.join(below)));
         for path in listed.chain(desktop.into_iter().flatten()) {
-            let real = resolve::resolve_links(&path);
+            let real = real_path::resolve_links(&path);
             if fs::metadata(&real).is_ok_and(|found| found.file_type().is_socket()) {
                 found.push(real);
             }

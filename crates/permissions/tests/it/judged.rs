@@ -7,7 +7,7 @@ use haft_engine::{
     Engine, Registry, SessionContext,
     permissions::{CallFacts, PathContext},
 };
-use haft_testkit::toys::ProfileOnlyTool;
+use haft_testkit::toy_tools::ProfileOnlyTool;
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::{collections::BTreeSet, env, ffi::OsString, io};
 
-use super::{close, mounts};
+use super::{closed_directories, mounts};
 use crate::{SandboxProfile, protocol::SandboxPlan};
 
 /// Returns the arguments of bubblewrap. It starts this program again, which then confines itself
@@ -15,7 +15,7 @@ pub(super) fn arguments(plan: &SandboxPlan) -> io::Result<Vec<OsString>> {
     add(&[&word("--ro-bind"), &word("/"), &word("/")]);
     add(&[&word("--dev"), &word("/dev")]);
     add(&[&word("--proc"), &word("/proc")]);
-    let closed = close::of(plan);
+    let closed = closed_directories::of(plan);
     for one in &closed {
         if one.directory.is_dir() {
             let directory = one.directory.as_os_str().to_owned();

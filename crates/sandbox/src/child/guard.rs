@@ -31,7 +31,7 @@ use rustix::{
 use self::{usage::UsageMonitor, wait::GuardWake};
 use super::{
     confine::{self, PreparedConfinement, EnforcedConfinement},
-    cover::HiddenFileCover,
+    hidden_file_cover::HiddenFileCover,
     guard_sockets::GuardSockets,
     keeper::{SetupFailure, step},
     mounts, program,
@@ -40,7 +40,7 @@ use super::{
 use crate::{
     Mechanism, NameUse, RefusedWrite,
     protocol::{self, Bytes, GuardEvent, GuardOrder, SandboxPlan},
-    tree,
+    process_tree,
 };
 
 /// The first and the longest interval between checks for processes that are left after the command
@@ -338,7 +338,7 @@ impl<'a> Guard<'a> {
                     }
                     Some(GuardOrder::Interrupt | GuardOrder::Program { .. }) => {}
                     Some(GuardOrder::Kill { grace_ms }) => {
-                        tree::terminate_below(process::id());
+                        process_tree::terminate_below(process::id());
                         self.deadline = Some(Instant::now() + Duration::from_millis(grace_ms));
                     }
                 }
@@ -489,7 +489,7 @@ impl<'a> Guard<'a> {
         // The last read of a hidden file may not have been reported yet. Processes that a program
         // started must not stay.
         if self.is_uncovered(HiddenFileCover::uncovered)? || self.program {
-            tree::kill_below(process::id(), &[], || self.reap());
+            process_tree::kill_below(process::id(), &[], || self.reap());
         }
         self.output = None;
         if self.shell.told == ShellRequest::Nothing {
@@ -506,7 +506,7 @@ impl<'a> Guard<'a> {
         let left = if self.reap() {
             0
         } else {
-            tree::below(process::id()).len()
+            process_tree::below(process::id()).len()
         };
         // The exit code of a shell that ran nothing would wrongly report success.
         let code = status
@@ -553,7 +553,7 @@ impl<'a> Guard<'a> {
         if getpid() == Pid::INIT {
             let _ = kill_process_group(Pid::INIT, Signal::KILL); // `kill(-1)`
         }
-        tree::kill_below(process::id(), &[], || self.reap());
+        process_tree::kill_below(process::id(), &[], || self.reap());
         if !self.ended {
             let _ = self.end();
         }

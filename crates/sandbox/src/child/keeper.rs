@@ -36,7 +36,7 @@ use crate::{
     Mechanism, SandboxNetwork, PROXY_PORT, SandboxProfile,
     fork::{Forked, fork, fork_into},
     protocol::{self, KeeperReply, SandboxPlan},
-    scratch_lease, tree,
+    scratch_lease, process_tree,
 };
 
 /// Marks the guard that bubblewrap starts, which is already inside the sandbox. Its standard output
@@ -371,7 +371,7 @@ impl KeeperServer<'_> {
                 }
             }
         }
-        tree::kill_below(process::id(), &[], reap_all);
+        process_tree::kill_below(process::id(), &[], reap_all);
         0
     }
 
@@ -437,7 +437,7 @@ fn reap(guards: &mut Vec<GuardProcess>) {
             .iter()
             .filter_map(|guard| guard.pid.as_raw_nonzero().get().try_into().ok())
             .collect();
-        tree::kill_below(process::id(), &spared, || {
+        process_tree::kill_below(process::id(), &spared, || {
             killed |= reap_some(guards);
             true
         });

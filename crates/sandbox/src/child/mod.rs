@@ -6,9 +6,9 @@
 //! fork.
 
 mod bubblewrap;
-mod close;
+mod closed_directories;
 mod confine;
-mod cover;
+mod hidden_file_cover;
 mod filter;
 mod guard;
 mod guard_sockets;

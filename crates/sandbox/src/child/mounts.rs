@@ -20,7 +20,7 @@ use rustix::{
 };
 
 use super::{
-    close,
+    closed_directories,
     keeper::{SetupFailure, step, step_at},
 };
 use crate::{SandboxProfile, WorkspaceProfile, protocol::SandboxPlan};
@@ -49,7 +49,7 @@ pub(super) fn set_up(plan: &SandboxPlan) -> Result<(), SetupFailure> {
         )
     })?;
     step("devices", || devices(&plan.scratch))?;
-    step("closed directories", || close::close(plan))?;
+    step("closed directories", || closed_directories::close(plan))?;
     let none = WorkspaceProfile::nothing();
     let (workspace, hidden) = match &plan.profile {
         SandboxProfile::ReadOnly(reading) => (&none, &reading.hidden),

@@ -26,7 +26,7 @@ use rustix::{
 use super::keeper::reap_all;
 use crate::{
     fork::{Forked, fork},
-    tree,
+    process_tree,
 };
 
 /// The first argument that makes a program with [`run_if_asked`](super::run_if_asked) the guard of
@@ -83,7 +83,7 @@ fn run(arguments: Vec<OsString>) -> Result<i32, String> {
         }
         if !watched[1].revents().is_empty() {
             let status = waitpid(Some(child), WaitOptions::empty()).ok().flatten();
-            tree::kill_below(process::id(), &[], reap_all);
+            process_tree::kill_below(process::id(), &[], reap_all);
             let code = status.and_then(|(_, status)| {
                 let signal = status.terminating_signal().map(|signal| 128 + signal);
                 status.exit_status().or(signal)
@@ -94,12 +94,12 @@ fn run(arguments: Vec<OsString>) -> Result<i32, String> {
             break;
         }
     }
-    tree::terminate_below(process::id());
+    process_tree::terminate_below(process::id());
     let began = Instant::now();
     while began.elapsed() < GRACE && !reap_all() {
         thread::sleep(Duration::from_millis(5));
     }
-    tree::kill_below(process::id(), &[], reap_all);
+    process_tree::kill_below(process::id(), &[], reap_all);
     Ok(0)
 }
 

@@ -9,7 +9,7 @@ use rustix::{
 };
 
 use super::keeper::reap_all;
-use crate::{protocol, scratch, tree};
+use crate::{protocol, scratch, process_tree};
 
 /// Waits until our process ends or no longer needs the sandbox. Orphans of the keeper become
 /// children of the waiter, which kills them.
@@ -32,7 +32,7 @@ pub(super) fn run(socket: &OwnedFd, keeper: Pid, scratch: &Path) -> i32 {
         let (heard, ended) = (happened(0), happened(1));
         if ended {
             handle = None;
-            tree::kill_below(process::id(), &[], reap_all);
+            process_tree::kill_below(process::id(), &[], reap_all);
         }
         if heard {
             match protocol::receive(socket) {
@@ -41,7 +41,7 @@ pub(super) fn run(socket: &OwnedFd, keeper: Pid, scratch: &Path) -> i32 {
             }
         }
     }
-    tree::kill_below(process::id(), &[], reap_all);
+    process_tree::kill_below(process::id(), &[], reap_all);
     if !dismissed {
         scratch::remove(scratch);
     }

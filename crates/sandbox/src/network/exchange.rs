@@ -9,9 +9,9 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 
 use super::{
     ProxyLimits,
-    answer::ProxyReply,
+    proxy_reply::ProxyReply,
     body::{HttpBodyFraming, CopyError},
-    end::{ConnectionEnd, discard},
+    connection_end::{ConnectionEnd, discard},
     head::{HeaderFields, Framing, RequestHead, ResponseHead, HttpVersion, read_response},
     idle::IdleClock,
     line::ReadError,

@@ -8,9 +8,9 @@ use tokio::{
 
 use super::{
     GateRequest,
-    answer::ProxyReply,
-    dial::Dialer,
-    end::{ConnectionEnd, wait_client_gone},
+    proxy_reply::ProxyReply,
+    dialer::Dialer,
+    connection_end::{ConnectionEnd, wait_client_gone},
     exchange::HttpExchange,
     head::{Framing, RequestHead, Target, read_request},
     line::ReadError,

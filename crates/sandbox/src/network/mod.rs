@@ -24,10 +24,10 @@
 //! the same server hosts. The gate sees the method and URL only of plain HTTP requests.
 
 mod address;
-mod answer;
+mod proxy_reply;
 mod body;
-mod dial;
-mod end;
+mod dialer;
+mod connection_end;
 mod exchange;
 mod gate;
 mod head;
@@ -40,7 +40,7 @@ mod line;
 mod log;
 mod pattern;
 mod proxy;
-mod reach;
+mod allowed_addresses;
 mod resolve;
 mod rules;
 mod socks;
@@ -53,6 +53,6 @@ pub use log::GateLogEntry;
 pub use pattern::{HostPattern, InvalidPattern};
 pub(crate) use proxy::ListenerGuard;
 pub use proxy::{Proxy, ProxyLimits, ProxyOptions};
-pub use reach::AllowedAddresses;
+pub use allowed_addresses::AllowedAddresses;
 pub use resolve::{Resolve, SystemResolver, addresses_of};
 pub use rules::{HostRules, HostRuleVerdict};

@@ -10,8 +10,8 @@ use tokio::{
 
 use super::{
     GateRequest,
-    dial::{Dialer, DialFailure},
-    end::{ConnectionEnd, wait_client_gone},
+    dialer::{Dialer, DialFailure},
+    connection_end::{ConnectionEnd, wait_client_gone},
     line::ReadError,
     tunnel,
 };

@@ -9,7 +9,7 @@ use tokio::{
 
 use super::{
     body::{CopyError, copy_some},
-    end::ConnectionEnd,
+    connection_end::ConnectionEnd,
     idle::IdleClock,
 };
 

@@ -5,7 +5,7 @@
 //! - this module: the walk, and the report made from it.
 
 #[cfg(target_os = "linux")]
-mod kept;
+mod indexed;
 mod pattern;
 
 use std::cmp::Reverse;
@@ -22,7 +22,7 @@ use crate::handle::Directory;
 #[cfg(target_os = "linux")]
 use crate::index::IndexNeed;
 use crate::index::TreeStore;
-use crate::leave_out::Exclusions;
+use crate::exclusions::Exclusions;
 use crate::root::OpenedRoot;
 use crate::skip::{SkipLog, Skipped};
 use crate::stop::{Completion, StopCondition, StopFlag};
@@ -137,7 +137,7 @@ pub(crate) fn run(
         && plan.real == plan.base
         && let Some(asked) = trees.holder(&plan.real, &query.current_dir)
     {
-        if let Ok(report) = kept::run(query, &plan, stop, &asked) {
+        if let Ok(report) = indexed::run(query, &plan, stop, &asked) {
             trees.after(&asked.holder, IndexNeed::Tree);
             if trees.verifies() {
                 verify(query, &report, threads)?;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use super::harvest::ResultCollector;
+use super::collector::ResultCollector;
 use super::scan::{SearchInput, FileMatches, CachedText, FileOrigin, Scanner};
 use super::{GrepPlan, GrepQuery, GrepReport};
 use crate::handle::Directory;
@@ -19,7 +19,7 @@ use crate::index::{
     QueriedTree, Candidate, Candidates, TreeHandle, IndexedTree, LONGEST_HELD, FileFingerprint, IndexMiss, ReadText,
     TextKind, ViewKey,
 };
-use crate::leave_out::Exclusions;
+use crate::exclusions::Exclusions;
 use crate::root::OpenedRoot;
 use crate::skip::{SkipLog, SkipReason};
 use crate::stop::{StopCondition, StopFlag};

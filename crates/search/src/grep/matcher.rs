@@ -12,7 +12,7 @@ use ignore::types::Types;
 use super::GrepQuery;
 use super::filter;
 #[cfg(target_os = "linux")]
-use super::narrow::LineFilter;
+use super::prefilter::LineFilter;
 #[cfg(target_os = "linux")]
 use super::scan::Prefilter;
 use crate::SearchError;

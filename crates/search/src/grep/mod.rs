@@ -7,7 +7,7 @@
 //! - `harvest`: collects the results of all files, and decides where the search may end early.
 
 mod filter;
-mod harvest;
+mod collector;
 #[cfg(target_os = "linux")]
 mod indexed;
 mod matcher;
@@ -15,7 +15,7 @@ mod matcher;
     not(target_os = "linux"),
     expect(dead_code, reason = "only what is kept is narrowed")
 )]
-mod narrow;
+mod prefilter;
 mod query;
 #[cfg(target_os = "linux")]
 mod relaxed;
@@ -50,7 +50,7 @@ use crate::stop::{Completion, SearchStop};
 use crate::stop::{StopCondition, StopFlag};
 use crate::walk::{WalkEntry, WalkTree};
 use crate::{SearchError, root};
-use harvest::ResultCollector;
+use collector::ResultCollector;
 use matcher::BuiltPattern;
 use scan::{FileOrigin, Scanner};
 

@@ -9,7 +9,7 @@ use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind, Look, print::Printer};
 
 use super::GrepQuery;
-use super::narrow::stays_in_line;
+use super::prefilter::stays_in_line;
 
 /// Patterns nested deeper than this are not relaxed.
 const DEEPEST: usize = 200;

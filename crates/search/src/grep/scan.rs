@@ -18,7 +18,7 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch};
 
-use super::narrow::{LineFilter, PrefilteredMatcher};
+use super::prefilter::{LineFilter, PrefilteredMatcher};
 use super::rows::{PathSource, RowSink, each_match};
 use super::{GrepMode, GrepQuery, GrepRow};
 use crate::skip::SkipReason;

@@ -11,9 +11,9 @@ use rustix::io::Errno;
 use super::contents::{
     Coverage, FileData, CachedContent, LONGEST_INDEXED, MOST_TRIGRAMS, ReadText, TextKind,
 };
-use super::holder::{TreeHandle, TreeStage};
-use super::kept::{IndexedTree, IndexMiss, Slot, Unread, ViewKey};
-use super::mark::FileFingerprint;
+use super::tree_handle::{TreeHandle, TreeStage};
+use super::indexed_tree::{IndexedTree, IndexMiss, Slot, Unread, ViewKey};
+use super::file_fingerprint::FileFingerprint;
 use super::segment::{MOST_TEXTS, SegmentBuilder};
 use super::tree::{EntryNumber, LiveTree, TreeEntry};
 use super::trigram::TrigramCollector;
@@ -123,7 +123,7 @@ fn run(holder: &TreeHandle) {
     }
 }
 
-fn wait(holder: &TreeHandle, at_most: Duration, goes_on: impl Fn(&super::holder::BackgroundWork) -> bool) {
+fn wait(holder: &TreeHandle, at_most: Duration, goes_on: impl Fn(&super::tree_handle::BackgroundWork) -> bool) {
     let until = Instant::now() + at_most;
     let mut work = holder.work();
     while goes_on(&work) && !holder.has_ended() {

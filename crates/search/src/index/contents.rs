@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use rustix::fs::fstat;
 
-use super::mark::FileFingerprint;
+use super::file_fingerprint::FileFingerprint;
 use super::tree::ContentKnowledge;
 
 /// The maximum size in bytes of a file whose text is cached. Larger files are read at each search.

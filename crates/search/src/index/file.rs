@@ -25,9 +25,9 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FlockOperation, flock};
 
 use super::contents::Coverage;
-use super::holder::{TreeHandle, TreeStage};
-use super::kept::IndexedTree;
-use super::mark::FileFingerprint;
+use super::tree_handle::{TreeHandle, TreeStage};
+use super::indexed_tree::IndexedTree;
+use super::file_fingerprint::FileFingerprint;
 use super::segment::{CorruptIndex, Segment, SegmentSize};
 use super::tree::{DirectoryNumber, EntryNumber, TreeDirectory};
 

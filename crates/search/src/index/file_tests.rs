@@ -77,7 +77,7 @@ fn a_later_session_takes_over_what_did_not_change() {
     assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
     assert!(is_there(&first) && !path.with_extension("new").exists());
     // Lists are in the file by now, and still found.
-    let asked = crate::index::plan::plan("text 5", false, false);
+    let asked = crate::index::trigram_query::plan("text 5", false, false);
     let found = first.with(|kept| Ok(kept.segments[0].segment.candidates(&asked).unwrap().count()));
     assert_eq!(found.unwrap(), 111);
     assert_eq!(known(&holder(&root, &folder)), 601);

@@ -12,7 +12,7 @@ use std::thread;
 use rustix::fs::fstatfs;
 use rustix::io::Errno;
 
-use super::mark::FileFingerprint;
+use super::file_fingerprint::FileFingerprint;
 use super::watch::{WatchNumber, Watcher};
 use crate::handle::{Directory, EntryKind, kind_of};
 use crate::skip::{Skip, SkipLog, SkipReason};

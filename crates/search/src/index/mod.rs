@@ -18,15 +18,15 @@ mod build;
 mod contents;
 mod file;
 mod file_watches;
-mod flood;
-mod guards;
-mod handed_over;
-mod holder;
-mod kept;
+mod watch_overflow;
+mod outside_files;
+mod written_contents;
+mod tree_handle;
+mod indexed_tree;
 mod load;
-mod looks;
-mod mark;
-mod plan;
+mod file_checks;
+mod file_fingerprint;
+mod trigram_query;
 mod segment;
 mod store;
 mod tree;
@@ -41,16 +41,16 @@ pub(crate) fn file_place(folder: &Path, root: &Path) -> Option<PathBuf> {
 }
 
 pub(crate) use contents::{LONGEST_HELD, ReadText, TextKind};
-pub(crate) use holder::TreeHandle;
-pub(crate) use kept::{Candidate, Candidates, IndexedTree, IndexMiss, Unread, ViewKey};
-pub(crate) use mark::FileFingerprint;
-pub(crate) use plan::{TrigramQuery, plan};
+pub(crate) use tree_handle::TreeHandle;
+pub(crate) use indexed_tree::{Candidate, Candidates, IndexedTree, IndexMiss, Unread, ViewKey};
+pub(crate) use file_fingerprint::FileFingerprint;
+pub(crate) use trigram_query::{TrigramQuery, plan};
 pub(crate) use store::{QueriedTree, IndexNeed, TreeStore};
 
 /// Items that fuzz targets use.
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzed {
-    pub(crate) use super::plan::{TrigramQuery, plan};
+    pub(crate) use super::trigram_query::{TrigramQuery, plan};
     pub(crate) use super::segment::{Segment, SegmentBuilder, decode};
     pub(crate) use super::trigram::TrigramCollector;
 }

@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::bits::Bits;
-use super::plan::TrigramQuery;
+use super::trigram_query::TrigramQuery;
 use super::trigram::Trigram;
 
 /// The maximum number of texts in one segment.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::build::{self, Progress};
 use super::contents::{TextBudget, Coverage, FileData};
-use super::holder::{TreeHandle, TreeStage};
-use super::kept::{IndexedTree, IndexMiss, Unread};
+use super::tree_handle::{TreeHandle, TreeStage};
+use super::indexed_tree::{IndexedTree, IndexMiss, Unread};
 use super::tree::{RefreshOutcome, TreeEntry};
 use crate::FileIdentity;
 use crate::handle::EntryKind;

@@ -28,9 +28,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use super::file_watches::FileWatches;
-use super::guards::{OutsideFiles, UserExcludes};
+use super::outside_files::{OutsideFiles, UserExcludes};
 use super::load::{LoadedDirectory, LoadedEntry, Loader, LocalDevice, TreeRefusal};
-use super::mark::FileFingerprint;
+use super::file_fingerprint::FileFingerprint;
 use super::watch::{WatchEvent, DrainedEvents, WatchNumber, Watcher};
 use crate::Exclusions;
 use crate::handle::{Directory, EntryKind};

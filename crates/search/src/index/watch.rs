@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
-use super::flood::FloodGuard;
+use super::watch_overflow::FloodGuard;
 use crate::handle::Directory;
 
 const OF_DIRECTORIES: WatchFlags = WatchFlags::MODIFY

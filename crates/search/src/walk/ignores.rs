@@ -16,7 +16,7 @@ use ignore::overrides::Override;
 use ignore::types::Types;
 
 use crate::handle::{Directory, EntryKind, kind_of};
-use crate::leave_out::Exclusions;
+use crate::exclusions::Exclusions;
 use crate::skip::{SkipLog, SkipReason};
 
 /// The maximum number of bytes to read of one ignore file.

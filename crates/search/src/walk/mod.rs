@@ -26,7 +26,7 @@ use ignore::types::Types;
 
 use crate::SearchError;
 use crate::handle::{Directory, EntryKind, kind_of, modified};
-use crate::leave_out::Exclusions;
+use crate::exclusions::Exclusions;
 use crate::root::{self, OpenedRoot};
 use crate::skip::SkipLog;
 use crate::stop::StopFlag;

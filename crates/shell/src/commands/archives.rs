@@ -4,7 +4,7 @@ use super::{
     files::{fills, work},
     hosts,
     options::{ParsedArguments, content, tree, written},
-    places::joined,
+    operand_paths::joined,
     shells::{opaque, worse},
     spec::{CommandEntry, Operands, CommandSpec, doubts, runs, writes},
 };

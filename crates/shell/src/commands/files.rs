@@ -2,7 +2,7 @@
 
 use super::{
     options::{ParsedArguments, content, is_no_file, judge, names, tree, written},
-    places::{joined, parents, placed},
+    operand_paths::{joined, parents, placed},
     spec::{CommandEntry, Operands, CommandSpec, runs},
 };
 use crate::{

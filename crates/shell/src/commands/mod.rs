@@ -23,7 +23,7 @@ mod network;
 mod objects;
 pub mod options;
 mod package_launchers;
-mod places;
+mod operand_paths;
 mod printing;
 mod privileges;
 mod processes;
@@ -31,7 +31,7 @@ mod program;
 mod reading;
 mod searching;
 #[cfg(test)]
-mod second_languages;
+mod script_tests;
 mod sed;
 mod services;
 mod shells;

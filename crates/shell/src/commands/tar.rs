@@ -4,7 +4,7 @@ use super::{
     files::{fills, work},
     hosts,
     options::{ParsedArguments, content, is_no_file, judge, tree},
-    places::joined,
+    operand_paths::joined,
     reading::unseen,
     shells::worse,
     spec::{CommandEntry, Operands, UnsafeOption, CommandSpec, doubts, runs, writes},

@@ -3,7 +3,7 @@
 use super::{
     files::{done, fills, work},
     options::{ParsedArguments, content, is_no_file, tree},
-    places::joined,
+    operand_paths::joined,
     spec::{CommandEntry, Operands, CommandSpec, doubts, runs},
 };
 use crate::{

@@ -1,7 +1,7 @@
 //! Walks a parsed line and looks at every command in it, in the order bash would come to it.
 
 mod functions;
-mod hidden;
+mod implicit_execution;
 mod redirects;
 mod simple;
 mod variables;
@@ -17,7 +17,7 @@ use crate::{
     analysis::{Analysis, LinePart, LineLocation},
     arithmetic,
     ast::{Command, CommandKind, Item, Pipeline, Script, Separator, Span},
-    commands, count,
+    commands, read_counter,
     decode::KnownVariables,
     effect::{CommandFinding, Effect, EffectVerdict},
     invisible, syntax,
@@ -36,7 +36,7 @@ pub const MAX_LINE: usize = 131_072;
 
 /// Reads a line and says what it does. Pure, and linear in the length of the line.
 pub fn analyze(line: &str, place: &LineLocation) -> Analysis {
-    count::note(line);
+    read_counter::note(line);
     let whole = Span {
         start: 0,
         end: line.len(),
@@ -103,7 +103,7 @@ struct Walker<'a> {
     /// Descriptors that the line opens and copies.
     streams: redirects::OpenedDescriptors,
     /// Texts that are evaluated.
-    evaluation: hidden::Evaluation,
+    evaluation: implicit_execution::Evaluation,
     variables: variables::LineVariables,
 }
 
@@ -116,7 +116,7 @@ impl<'a> Walker<'a> {
             functions,
             disturbed: false,
             streams: redirects::OpenedDescriptors::default(),
-            evaluation: hidden::Evaluation::default(),
+            evaluation: implicit_execution::Evaluation::default(),
             variables: variables::LineVariables::default(),
         }
     }
@@ -421,7 +421,7 @@ impl Walker<'_> {
     /// Writes down something that is no command of its own.
     fn note(&mut self, span: Span, mut finding: CommandFinding, shell: &ShellText<'_>, state: &LineWalkState) {
         redirects::refuse_spying(&mut finding, state.places.as_deref());
-        hidden::admit_chosen(&mut finding);
+        implicit_execution::admit_chosen(&mut finding);
         if finding.verdict == EffectVerdict::ReadOnly && finding.effects.is_empty() {
             return;
         }

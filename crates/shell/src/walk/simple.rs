@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{
     DEEPEST, ShellText, LineWalkState, Walker,
     functions::{self, DefinedFunctions},
-    hidden,
+    implicit_execution,
     redirects::refuse_spying,
 };
 use crate::{
@@ -163,7 +163,7 @@ impl Walker<'_> {
         let starts = part.finding.starts.clone();
         let (cwd, moved, span) = (part.cwd.clone(), part.moved, part.span);
         refuse_spying(&mut part.finding, cwd.as_deref());
-        hidden::admit_chosen(&mut part.finding);
+        implicit_execution::admit_chosen(&mut part.finding);
         self.evaluation.note_command(&part.argv);
         self.variables.record_command(&part.argv, &mut part.finding);
         self.parts.push(part);

@@ -17,7 +17,7 @@ mod paste;
 mod raw_mode;
 mod reader;
 mod reply;
-mod timed;
+mod timed_parser;
 
 pub use answer_gate::AnswerGate;
 pub use event::{InputEvent, Key, KeyCode, KeyModifiers, PasteResult, TerminalReply};
@@ -25,7 +25,7 @@ pub use parser::{InputParser, ParserWait};
 pub use paste::MOST_PASTED;
 pub use raw_mode::{RawMode, SavedModes, terminal_size};
 pub use reader::{InputChunk, InputReader};
-pub use timed::TimedParser;
+pub use timed_parser::TimedParser;
 
 /// Converts carriage returns in the events of one read, for terminals without bracketed paste. A
 /// carriage return that is followed by another key in the same read comes from a paste and becomes

@@ -1,6 +1,6 @@
 //! Classifies lines: what a line starts, continues or ends.
 
-use super::open;
+use super::open_block;
 use crate::code::CodeLexer;
 
 /// The block that is not committed yet.
@@ -53,7 +53,7 @@ impl OpenBlock {
     /// Closes open emphasis marks, so that the block can be drawn.
     pub(super) fn close_marks(&mut self) {
         if let Some(text) = self.text_mut() {
-            *text = open::closed(text);
+            *text = open_block::closed(text);
         }
     }
 }

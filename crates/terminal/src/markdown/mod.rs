@@ -12,7 +12,7 @@
 
 mod blocks;
 mod inline;
-mod open;
+mod open_block;
 mod table;
 
 use crate::{

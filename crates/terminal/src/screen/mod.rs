@@ -10,14 +10,14 @@
 
 mod history;
 mod main_screen;
-mod pace;
+mod frame_pacing;
 mod scroller;
 mod view;
 mod writer;
 
 pub use history::HistoryItem;
 pub use main_screen::Screen;
-pub use pace::FramePace;
+pub use frame_pacing::FramePace;
 pub use scroller::{ScrollCommand, ScrollText, Scroller};
 pub use view::ViewScreen;
 pub use writer::{FrameWriter, WriterEvent};

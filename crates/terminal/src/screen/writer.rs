@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{HistoryItem, LiveRegion, Screen, ScreenSize, ViewScreen};
-use crate::{guard::RestoreState, paint::TerminalControl, style::ColorLevel, text::TextLine};
+use crate::{restore_guard::RestoreState, paint::TerminalControl, style::ColorLevel, text::TextLine};
 
 /// The pause between two attempts if a full terminal refuses writes instead of blocking.
 const REFUSED: Duration = Duration::from_millis(2);

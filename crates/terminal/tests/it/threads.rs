@@ -12,7 +12,7 @@ use std::{
 
 use haft_terminal::{
     FrameWriter, GuardMessage, LiveRegion, RestoreState, TextLine,
-    guard::{self},
+    restore_guard::{self},
     input::{RawMode, SavedModes},
     paint::TerminalControl,
     screen::WriterEvent,
@@ -248,7 +248,7 @@ fn a_guard_restores_only_without_a_goodbye_and_only_what_is_still_ours() {
         rustix::io::write(&output, &bytes).unwrap();
         drop(output);
         let mut written = Vec::new();
-        let acted = guard::watch(
+        let acted = restore_guard::watch(
             std::fs::File::from(input),
             &mut written,
             slave.as_fd(),

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::words::counted;
+use crate::plural::counted;
 
 /// The default and (`HIGHEST_CAP`) the maximum length of the final text that the model gets inline,
 /// in characters.

@@ -14,7 +14,7 @@ use haft_contract::{
 use super::{
     AgentTab, BrowserSession, PageSecrets,
     agent_tab::AgentTabs,
-    answer::{self, BrowserOutput},
+    output::{self, BrowserOutput},
     tool::{BrowserAction, Input, NAME},
 };
 use crate::{shell::host_questions::NamedCall, web::PageUrl};
@@ -120,7 +120,7 @@ pub(super) async fn perform(input: &Input, cx: &CallContext) -> Result<ToolOutpu
             }
             Ok(answer.output(&notes, Some(shown), Some(&tabs), &masked))
         }
-        Err(error) => Err(answer::failure(error, &notes, &masked)),
+        Err(error) => Err(output::failure(error, &notes, &masked)),
     }
 }
 

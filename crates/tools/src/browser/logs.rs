@@ -5,7 +5,7 @@ use haft_contract::ToolError;
 
 use super::{
     actions::{BrowserCall, LONGEST_VALUE},
-    answer::BrowserOutput,
+    output::BrowserOutput,
 };
 
 const LONGEST_BODY: usize = 10_000;

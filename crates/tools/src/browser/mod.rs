@@ -14,7 +14,7 @@
 
 mod actions;
 mod agent_tab;
-mod answer;
+mod output;
 mod files;
 mod hosts;
 mod logs;

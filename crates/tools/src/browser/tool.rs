@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{BrowserProgram, BrowserSession, actions, answer, files};
+use super::{BrowserProgram, BrowserSession, actions, output, files};
 use crate::{ShellProgram, shell::ShellService, web::strip_invisible};
 
 pub(super) const NAME: &str = "Browser";
@@ -265,7 +265,7 @@ impl Tool for Browser {
             needs: &NEEDS,
             paths: &["save"],
             result_cap: Some(40_000),
-            output_schema: Some(answer::output_schema()),
+            output_schema: Some(output::output_schema()),
             // A call may ask the user about a host, so it has no timeout.
             timeout: None,
             ..Profile::default()

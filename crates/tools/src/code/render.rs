@@ -11,7 +11,7 @@ use haft_lsp::{
 };
 
 use super::servers::text_of;
-use crate::{paths::shown, words::counted};
+use crate::{paths::shown, plural::counted};
 
 /// The maximum numbers of locations and of symbols.
 const MOST_PLACES: usize = 200;

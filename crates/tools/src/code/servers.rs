@@ -11,7 +11,7 @@ use std::{
 use haft_journal::DecodedText;
 
 use super::{
-    follow::DiagnosticsState,
+    diagnostics_tracker::DiagnosticsState,
     server::{Server, ServerKey},
     setup::LanguageServerSetup,
     table::{self, ServerEntry},

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     LanguageServerSetup,
-    operations::{ServerQuery, locate},
+    queries::{ServerQuery, locate},
     render,
     server::{Server, ServerState},
     servers::{LanguageServers, text_of},

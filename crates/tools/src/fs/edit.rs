@@ -20,7 +20,7 @@ use super::{
     editor::{self, SavedFirst},
     is_notebook, patch, profile, ticket,
 };
-use crate::{paths::shown, words::counted};
+use crate::{paths::shown, plural::counted};
 
 /// The maximum number of places that a result lists.
 const NAMED_PLACES: usize = 10;

@@ -21,7 +21,7 @@ use super::{missing, profile};
 use crate::{
     blocking::blocking,
     paths::{escaped, fill_path, path_constraint, shown},
-    words::counted,
+    plural::counted,
 };
 
 /// The maximum number of listed entries; more are only counted.

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{EDITS, ask, editor, patch, profile, ticket};
-use crate::{paths::shown, words::counted};
+use crate::{paths::shown, plural::counted};
 
 /// The maximum number of files that a question lists.
 const NAMED_FILES: usize = 10;

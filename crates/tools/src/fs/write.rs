@@ -15,7 +15,7 @@ use super::{
     editor::{self, SavedFirst},
     patch, profile, ticket,
 };
-use crate::{paths::shown, words::counted};
+use crate::{paths::shown, plural::counted};
 
 /// The number of lines of the content that the user sees before deciding.
 const PREVIEW_LINES: usize = 20;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::folder::{NotePath, MemoryFolder};
-use crate::{blocking::blocking, words::counted};
+use crate::{blocking::blocking, plural::counted};
 
 /// Reads a note that was kept for this project in an earlier session.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

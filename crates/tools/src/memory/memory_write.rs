@@ -12,7 +12,7 @@ use super::{
     folder::{NotePath, LARGEST, LONGEST, MemoryFolder},
     memory_read::failed,
 };
-use crate::{blocking::blocking, words::counted};
+use crate::{blocking::blocking, plural::counted};
 
 /// Keeps a note for later sessions of this project: facts that were hard to find, what the person
 /// wants, never secrets. `MEMORY.md` is read at the start of each session.

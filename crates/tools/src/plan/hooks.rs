@@ -3,7 +3,7 @@
 use haft_contract::{CallContext, Content, HookEvent, HookService, ToolOutput};
 use serde_json::json;
 
-use super::list::ListedTask;
+use super::task_list_state::ListedTask;
 
 /// The output of hooks about a task.
 #[derive(Debug, Default)]

@@ -12,8 +12,8 @@
 mod enter_plan_mode;
 mod exit_plan_mode;
 mod hooks;
-mod list;
-mod offered;
+mod task_list_state;
+mod task_list_choice;
 mod task_create;
 mod task_get;
 mod task_list;

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     hooks,
-    list::{self, SessionTaskList},
-    offered::TaskListTool,
+    task_list_state::{self, SessionTaskList},
+    task_list_choice::TaskListTool,
 };
 
 /// Adds a task to the session's list. Use the list for work of three steps or more, and keep it true.
@@ -50,11 +50,11 @@ impl Tool for TaskCreate {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        list::EFFECTS
+        task_list_state::EFFECTS
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let kept = list::kept(cx)?;
+        let kept = task_list_state::kept(cx)?;
         // Calls that use the list run one after the other, so the number is still free at the end.
         let draft = kept
             .read::<SessionTaskList>()

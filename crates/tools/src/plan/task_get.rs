@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    list::{self, SessionTaskList},
-    offered::TaskListTool,
+    task_list_state::{self, SessionTaskList},
+    task_list_choice::TaskListTool,
 };
 
 /// Shows one task of the list with its description.
@@ -40,11 +40,11 @@ impl Tool for TaskGet {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        list::EFFECTS
+        task_list_state::EFFECTS
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let list: SessionTaskList = list::kept(cx)?.read();
+        let list: SessionTaskList = task_list_state::kept(cx)?.read();
         let task = match list.get(&input.task_id) {
             Ok(task) => task,
             Err(unknown) => {

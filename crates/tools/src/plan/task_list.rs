@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    list::{self, SessionTaskList},
-    offered::TaskListTool,
+    task_list_state::{self, SessionTaskList},
+    task_list_choice::TaskListTool,
 };
-use crate::words::counted;
+use crate::plural::counted;
 
 /// Shows the task list.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -40,11 +40,11 @@ impl Tool for TaskList {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        list::EFFECTS
+        task_list_state::EFFECTS
     }
 
     async fn call(&self, _: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        let list: SessionTaskList = list::kept(cx)?.read();
+        let list: SessionTaskList = task_list_state::kept(cx)?.read();
         let tasks: Vec<Value> = list
             .tasks()
             .iter()
@@ -79,7 +79,7 @@ impl Tool for TaskList {
             .map(|task| {
                 let status = serde_json::from_value(task["status"].clone()).unwrap_or_default();
                 let subject = task["subject"].as_str().unwrap_or_default();
-                format!("{} {subject}", list::mark(status))
+                format!("{} {subject}", task_list_state::mark(status))
             })
             .collect();
         let card = Card::new("Tasks", "").with_summary(counted(tasks.len() as u64, "task"));

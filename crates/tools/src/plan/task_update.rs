@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     hooks,
-    list::{self, SessionTaskList, ListedTask, Status},
-    offered::TaskListTool,
+    task_list_state::{self, SessionTaskList, ListedTask, Status},
+    task_list_choice::TaskListTool,
 };
 
 /// Changes a task: set it to in_progress when you begin it, to completed once it is really done.
@@ -92,12 +92,12 @@ impl Tool for TaskUpdate {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        list::EFFECTS
+        task_list_state::EFFECTS
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let id = &input.task_id;
-        let kept = list::kept(cx)?;
+        let kept = task_list_state::kept(cx)?;
         let refused = |error: String| {
             let told = json!({
                 "success": false, "taskId": id, "updatedFields": [], "error": error,

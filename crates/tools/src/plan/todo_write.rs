@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    list::{self, SessionTaskList, ListedTask, Status},
-    offered::TaskListTool,
+    task_list_state::{self, SessionTaskList, ListedTask, Status},
+    task_list_choice::TaskListTool,
 };
-use crate::words::counted;
+use crate::plural::counted;
 
 /// Replaces the list of things to do. Use it for work of three steps or more; keep one thing in
 /// progress, and mark each as completed as soon as it is.
@@ -75,7 +75,7 @@ impl Tool for TodoWrite {
     }
 
     fn effects(&self, _: &Input) -> Effects {
-        list::EFFECTS
+        task_list_state::EFFECTS
     }
 
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -88,7 +88,7 @@ impl Tool for TodoWrite {
         };
         let (doing, done) = (count(Status::InProgress), count(Status::Completed));
         let finished = done == input.todos.len();
-        let old = list::kept(cx)?.change(|list: &mut SessionTaskList| {
+        let old = task_list_state::kept(cx)?.change(|list: &mut SessionTaskList| {
             let old: Vec<Todo> = list.tasks().iter().map(Todo::of).collect();
             match finished {
                 true => list.replace([]),
@@ -119,7 +119,7 @@ impl Tool for TodoWrite {
         let card = Card::new("Todos", "").with_summary(counted(tasks.len() as u64, "thing"));
         Some(match tasks.is_empty() {
             true => card,
-            false => card.with(CardSection::Text(list::drawn(&tasks))),
+            false => card.with(CardSection::Text(task_list_state::drawn(&tasks))),
         })
     }
 

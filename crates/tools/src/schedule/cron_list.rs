@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{ask, described};
-use crate::words::counted;
+use crate::plural::counted;
 
 /// The maximum length of a listed prompt, in characters.
 const PROMPT: usize = 200;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::ask;
-use crate::words::counted;
+use crate::plural::counted;
 
 /// The minimum and maximum delay, in seconds.
 const SHORTEST: f64 = 60.0;

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::{TIMEOUT, ask, caveats, leave_out, profile, stop, timed_out};
 use crate::{
     paths::{fill_path, path_constraint, shown},
-    words::counted,
+    plural::counted,
 };
 
 /// The default number of returned rows.

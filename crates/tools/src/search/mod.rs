@@ -18,7 +18,7 @@ use haft_search::{
 pub(crate) use glob::Glob;
 pub(crate) use grep::Grep;
 
-use crate::{blocking::blocking, paths::shown, words::counted};
+use crate::{blocking::blocking, paths::shown, plural::counted};
 
 /// The time limit of a search; the result then has what was found so far.
 const TIMEOUT: Duration = Duration::from_secs(20);

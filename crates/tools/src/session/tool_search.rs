@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::tool_ranking::search;
-use crate::words::counted;
+use crate::plural::counted;
 
 /// The default number of tools to load.
 const USUAL: u64 = 5;

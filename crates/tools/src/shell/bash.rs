@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{ShellProgram, run};
-use crate::words::counted;
+use crate::plural::counted;
 
 /// The maximum length of a read-only line, in bytes, as in the engine. Longer lines are never
 /// treated as read-only.

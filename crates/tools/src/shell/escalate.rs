@@ -18,7 +18,7 @@ use super::{
     gate::HostGate,
     host_questions::NamedCall,
     profile,
-    refusal::{self, SandboxRefusal},
+    sandbox_refusals::{self, SandboxRefusal},
 };
 use crate::paths::escaped;
 
@@ -46,10 +46,10 @@ pub(crate) fn find_refusals(
     };
     let unreadable = |path: &Path| unreadable(confinement, path);
     let forbidden = |path: &Path| is_forbidden(confinement, path);
-    let mut refused = refusal::refusals(
+    let mut refused = sandbox_refusals::refusals(
         output,
         code,
-        &refusal::RefusalContext {
+        &sandbox_refusals::RefusalContext {
             cwd,
             forbidden: &forbidden,
             unreadable: &unreadable,
@@ -91,7 +91,7 @@ pub(crate) fn find_refusals(
             all.push(one);
         }
     }
-    all.truncate(refusal::MOST);
+    all.truncate(sandbox_refusals::MOST);
     all
 }
 

@@ -16,10 +16,10 @@
 //! - `changes`: file changes, so that they can be undone; `read_tracking`: files that the command
 //!   showed
 
-mod answer;
+mod command_output;
 mod bash;
 mod capture;
-mod changes;
+mod change_tracking;
 mod cwd;
 mod environment;
 mod escalate;
@@ -34,7 +34,7 @@ pub(crate) mod ports;
 pub(crate) mod profile;
 mod program;
 mod read_tracking;
-mod refusal;
+mod sandbox_refusals;
 mod refused_writes;
 mod repl;
 mod run;
@@ -47,7 +47,7 @@ mod task_stop;
 mod tasks;
 mod text;
 mod tool_caches;
-mod waiting;
+mod interactive_prompts;
 
 pub(crate) use bash::Bash;
 pub(crate) use monitor::Monitor;

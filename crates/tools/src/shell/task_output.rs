@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
-    ShellProgram, answer,
+    ShellProgram, command_output,
     job::JobStage,
     ports,
     task_stop::{FoundTask, find, old_name},
@@ -227,7 +227,7 @@ fn printed(output: &ToolOutput) -> Option<String> {
 
 fn output(news: &TaskOutputChunk, status: &str, filter: Option<&Regex>, listening: &[u16]) -> ToolOutput {
     let info = &news.info;
-    let mut text = answer::plain(&news.bytes);
+    let mut text = command_output::plain(&news.bytes);
     if let Some(filter) = filter {
         let lines: Vec<&str> = text.lines().filter(|line| filter.is_match(line)).collect();
         text = lines.join("\n");

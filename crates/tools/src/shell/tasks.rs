@@ -15,7 +15,7 @@ use haft_sandbox::{CommandEnd, ExitKind};
 use tokio::time::{sleep, timeout};
 
 use super::{
-    answer::plain,
+    command_output::plain,
     job::{KillCause, CommandJob, JobStage},
     limits,
     monitor::{EventRate, LineQueue, MonitorEvent},

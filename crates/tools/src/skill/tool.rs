@@ -180,7 +180,7 @@ impl Tool for Skill {
             .map(|text| text.lines().count())
             .sum();
         let card = self.render_use(input)?;
-        Some(card.with(CardSection::Muted(crate::words::counted(
+        Some(card.with(CardSection::Muted(crate::plural::counted(
             lines as u64,
             "line",
         ))))

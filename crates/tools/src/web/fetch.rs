@@ -18,7 +18,7 @@ use super::{
     WebSession,
     address::PageUrl,
     download::{Downloader, FetchOutcome, is_named},
-    marked::{strip_invisible, mark_untrusted},
+    untrusted_text::{strip_invisible, mark_untrusted},
     page::{self, Page, PageBody},
 };
 

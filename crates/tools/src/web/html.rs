@@ -14,7 +14,7 @@ use htmd::{
 };
 use url::Url;
 
-use super::tame::{SanitizedHtml, sanitize};
+use super::html_sanitizer::{SanitizedHtml, sanitize};
 
 /// Shorter main content is ignored…
 const LEAST_CONTENT: usize = 250;
@@ -214,7 +214,7 @@ fn tidy(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::tame::tame_as, *};
+    use super::{super::html_sanitizer::tame_as, *};
 
     const DOCS: &str = r##"<!doctype html><html><head><title>A &amp; B</title><style>p{}</style></head><body>
 <nav><a href="/">Home</a><a href="/all">All</a></nav>

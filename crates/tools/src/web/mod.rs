@@ -16,12 +16,12 @@ mod cache;
 mod download;
 mod fetch;
 mod html;
-mod marked;
+mod untrusted_text;
 mod page;
 mod search;
 mod session;
 mod tags;
-mod tame;
+mod html_sanitizer;
 
 #[cfg(feature = "browser")]
 pub(crate) use address::PageUrl;
@@ -29,7 +29,7 @@ pub(crate) use address::PageUrl;
 pub(crate) use download::{host_rules, is_named};
 pub(crate) use fetch::WebFetch;
 #[cfg(feature = "browser")]
-pub(crate) use marked::strip_invisible;
+pub(crate) use untrusted_text::strip_invisible;
 pub(crate) use search::WebSearch;
 pub use session::{WebLimits, WebSession};
 

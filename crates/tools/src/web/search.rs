@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use super::{
     WebSession,
-    marked::{strip_invisible, mark_untrusted},
+    untrusted_text::{strip_invisible, mark_untrusted},
 };
-use crate::words::counted;
+use crate::plural::counted;
 
 /// The maximum number of results that are shown.
 const MOST_HITS: usize = 20;

@@ -15,7 +15,7 @@ use super::{
     checkout::UnsavedWork,
     service::{CurrentWorktree, WorktreeCopy},
 };
-use crate::words::counted;
+use crate::plural::counted;
 
 /// Leaves the worktree that EnterWorktree entered: the session goes on where it was before.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

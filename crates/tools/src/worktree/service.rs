@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::checkout::{Checkout, GitWorktree};
-use crate::words::counted;
+use crate::plural::counted;
 
 /// Creates worktrees, and stores the session's current one.
 #[derive(Default)]

@@ -22,7 +22,7 @@ use haft_models::Usage;
 use serde::{Deserialize, de::IgnoredAny};
 
 pub(super) use self::short_lines::{ShortLine, ShortLines};
-use super::line::{REPLY, STARTED};
+use super::line_format::{REPLY, STARTED};
 
 /// The maximum number of open calls. Beyond it, the oldest one is counted without a result.
 const MOST_OPEN: usize = 1_024;

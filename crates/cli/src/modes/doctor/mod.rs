@@ -20,7 +20,7 @@ use haft::engine::{
     settings::{Settings, SettingsPlaces, TrustFile, trust},
 };
 use haft_host::{AvailableModels, ResolvedSettings, SessionConfig, available_models};
-use haft_models::{ModelInfo, listing::split_window};
+use haft_models::{ModelInfo, model_listing::split_window};
 use haft_sandbox::{Mechanism, ResourceLimits, ScratchLease, SandboxSetup};
 #[cfg(feature = "search")]
 use haft_search::{IndexStatus, SearchEngine};

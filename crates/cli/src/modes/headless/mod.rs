@@ -11,14 +11,14 @@ mod callbacks;
 mod channel;
 pub(crate) mod config;
 mod elicitation;
-mod face;
+mod session_sink;
 pub(crate) mod flags;
 mod input;
 mod line_limit;
 mod messages;
 mod output;
 mod permission;
-mod person;
+mod stderr_reporter;
 mod requests;
 mod status;
 mod stream_events;
@@ -41,15 +41,15 @@ use haft_host::{
 use self::{
     channel::ControlChannel,
     elicitation::ProgramElicitations,
-    face::ProgramServers,
+    session_sink::ProgramServers,
     flags::{Headless, InputFormat, OutputFormat},
     input::ControlReader,
     output::HeadlessOutput,
     permission::{ControlApprover, PromptTool},
-    person::StderrReporter,
+    stderr_reporter::StderrReporter,
 };
 use crate::{
-    approver::TerminalApprover,
+    terminal_approver::TerminalApprover,
     args::SessionArgs,
     clock::session_clock,
     exit::Exit,

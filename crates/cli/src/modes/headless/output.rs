@@ -29,7 +29,7 @@ use super::{
     flags::{Headless, OutputFormat},
     line_limit,
     messages::{self, InitFacts},
-    person::StderrReporter,
+    stderr_reporter::StderrReporter,
     stream_events::StreamEventWriter,
 };
 use crate::show;

@@ -3,15 +3,15 @@
 
 use haft::engine::permissions::{
     PartCoverage, Decision, CallFacts, TouchedPath,
-    parts::{arg_text, effect_text, part_depth, part_text, touched_text},
+    approval_parts::{arg_text, effect_text, part_depth, part_text, touched_text},
 };
 use haft_host::{ExplainedCall, SessionParts, explain_call};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
-use super::confined::ConfinementText;
+use super::confinement_text::ConfinementText;
 use crate::{
-    approver::TerminalApprover,
+    terminal_approver::TerminalApprover,
     args::SessionArgs,
     exit::Exit,
     modes::call,

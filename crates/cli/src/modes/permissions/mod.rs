@@ -1,6 +1,6 @@
 //! `haft permissions`: shows, tests and edits permission rules.
 
-mod confined;
+mod confinement_text;
 mod explain;
 mod jsonl;
 mod list;

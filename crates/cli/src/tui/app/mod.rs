@@ -5,7 +5,7 @@
 //!   messages; `history_queue`: items to print
 
 mod effect;
-mod found;
+mod job_results;
 mod history_queue;
 mod messages;
 
@@ -28,10 +28,10 @@ pub(crate) use self::effect::{AppEffect, JobResult, AppInput, OpenedSession, Vie
 use self::history_queue::HistoryQueue;
 use super::{
     ask::OpenQuestions,
-    calls::RunningCalls,
+    running_calls::RunningCalls,
     history_file::HistoryEntry,
     keybindings::Keybindings,
-    look::UiStyle,
+    ui_style::UiStyle,
     notify,
     overlay::View,
     popup::CompletionPopup,
@@ -41,7 +41,7 @@ use super::{
     settings::TuiSettings,
     status::StatusBar,
     todos::TodoList,
-    whole::FullQuestionView,
+    full_question::FullQuestionView,
 };
 
 /// A view that covers the screen.

@@ -11,7 +11,7 @@ use super::{
     answers::{accept_edits, kept},
     content,
 };
-use crate::tui::{cards, look::UiStyle};
+use crate::tui::{cards, ui_style::UiStyle};
 
 /// A question that is answered by a letter.
 pub(crate) struct ChoiceAsk {

@@ -9,7 +9,7 @@ use haft_terminal::{
 };
 use serde_json::Value;
 
-use super::super::{cards, look::UiStyle};
+use super::super::{cards, ui_style::UiStyle};
 use crate::show::{distinct, distinct_line, from_here};
 
 /// The maximum column at which the meaning of a command line's part begins.

@@ -21,7 +21,7 @@ pub(crate) use self::{
     choice::{ChoiceAsk, TrustFacts, TrustPurpose},
     user::UserAsk,
 };
-use super::look::UiStyle;
+use super::ui_style::UiStyle;
 
 /// Unanswered questions in their order of arrival.
 #[derive(Default)]

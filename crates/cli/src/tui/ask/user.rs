@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{AskAnswer, AskFrame, AskOutcome, AskStatus, AskRows};
-use crate::tui::{cards::one_line, look::UiStyle};
+use crate::tui::{cards::one_line, ui_style::UiStyle};
 
 /// A set of questions from the model.
 pub(crate) struct UserAsk {

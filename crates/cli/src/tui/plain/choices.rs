@@ -5,7 +5,7 @@ use haft_host::{UserQuestion, UserQuestions};
 use serde_json::{Map, Value};
 
 use crate::{
-    questions::{ParsedReply, parse_reply},
+    terminal_questions::{ParsedReply, parse_reply},
     show,
 };
 

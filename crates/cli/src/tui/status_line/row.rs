@@ -2,7 +2,7 @@
 
 use haft_terminal::TextLine;
 
-use crate::tui::look::UiStyle;
+use crate::tui::ui_style::UiStyle;
 
 /// The contents of the status row.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -4,7 +4,7 @@ use haft_terminal::{ColorLevel, ScreenSize, Theme, paint::paint_line};
 use serde_json::json;
 
 use super::*;
-use crate::tui::look::UiStyle;
+use crate::tui::ui_style::UiStyle;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

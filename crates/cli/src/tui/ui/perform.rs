@@ -11,7 +11,7 @@ use haft_models::Thinking;
 use super::{Ui, UiEvent};
 use crate::tui::{
     app::{AppEffect, JobResult, HintKind, AppInput, Overlay, ViewKind},
-    copy,
+    clipboard,
     events::text_of,
     external_editor,
     first_run::directory_facts,
@@ -187,7 +187,7 @@ impl Ui {
                 });
             }
             AppEffect::Copy(text) => self.work(move || {
-                let outcome = copy::copy(&text, &environment);
+                let outcome = clipboard::copy(&text, &environment);
                 JobResult::Copied {
                     said: outcome.said,
                     controls: outcome.controls,

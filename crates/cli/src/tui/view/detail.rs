@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use haft::{Card, CardSection};
-use haft_host::{ChangedFile, moment};
+use haft_host::{ChangedFile, utc_time};
 use haft_terminal::{TextLine, Theme};
 
 /// The maximum number of lines shown of a change.
@@ -56,7 +56,7 @@ pub(super) fn card_lines(card: &Card, theme: &Theme) -> Vec<TextLine> {
 
 /// Formats a time: `14:02` for today, `01-31 14:02` for another day. The time zone is UTC.
 pub(super) fn short_time(time: SystemTime, now: SystemTime) -> String {
-    let (shown, today) = (moment::show(time), moment::show(now));
+    let (shown, today) = (utc_time::show(time), utc_time::show(now));
     let clock = shown.get(11..16).unwrap_or(&shown);
     match shown.get(..10) == today.get(..10) {
         true => clock.to_owned(),

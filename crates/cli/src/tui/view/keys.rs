@@ -3,7 +3,7 @@
 use haft_terminal::{TextLine, wrap::wrap};
 
 use super::TextView;
-use crate::tui::look::UiStyle;
+use crate::tui::ui_style::UiStyle;
 
 const KEYS: [(&str, &[(&str, &str)]); 5] = [
     (

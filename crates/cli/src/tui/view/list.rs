@@ -3,7 +3,7 @@
 use haft_terminal::{Key, KeyCode, TextLine, screen::ScrollCommand, wrap::wrap};
 
 use super::{body_rows, footer, pager::is_leaving};
-use crate::tui::look::UiStyle;
+use crate::tui::ui_style::UiStyle;
 
 /// A list entry.
 #[derive(Debug, Clone, Default)]

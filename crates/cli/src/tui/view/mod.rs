@@ -34,7 +34,7 @@ pub(crate) use undo::UndoView;
 use haft_terminal::{TextLine, TextStyle};
 
 use super::{
-    look::UiStyle,
+    ui_style::UiStyle,
     overlay::{ViewEffect, ViewJob, ViewOutcome},
 };
 

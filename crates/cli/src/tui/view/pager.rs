@@ -7,7 +7,7 @@ use haft_terminal::{
 
 use super::{body_rows, close, footer, stay};
 use crate::tui::{
-    look::UiStyle,
+    ui_style::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
 };
 

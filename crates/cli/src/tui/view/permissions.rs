@@ -14,7 +14,7 @@ use super::{
     stay,
 };
 use crate::tui::{
-    look::UiStyle,
+    ui_style::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
 };
 

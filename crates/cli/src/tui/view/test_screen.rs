@@ -3,7 +3,7 @@
 use haft_terminal::{Key, ScreenSize, Theme};
 
 use crate::tui::{
-    look::UiStyle,
+    ui_style::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
 };
 

@@ -9,7 +9,7 @@ use haft_contract::{
 };
 use haft_engine::{
     Engine, Registry, Scheduler,
-    conditions::read,
+    hook_conditions::read,
     hooks::Hooks,
     permissions::{PermissionSettings, SandboxSettings, SettingsScope, sandbox::ExcludedCommand},
 };

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use haft_contract::{BoxFuture, HttpTextResponse, HttpClient, HttpPost};
 use haft_engine::{
     EngineBuilder,
-    conditions::read,
+    hook_conditions::read,
     hooks::{HookModelProvider, HookPlugin, Hooks, HttpHookLimits, ModelQuestion},
     permissions::{PatternBases, SettingsScope},
 };

@@ -26,7 +26,7 @@ use haft_contract::{
 };
 use haft_engine::{
     CallResult, Engine, EngineBuilder, Registry, Scheduler, SessionContext,
-    conditions::read,
+    hook_conditions::read,
     hooks::{HookCommonFields, HookEventKind, Hooks, HookInvocation},
     permissions::{PatternBases, List, RuleSource, Rules, SettingsScope},
 };

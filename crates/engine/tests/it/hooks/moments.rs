@@ -12,7 +12,7 @@ use haft_contract::{
 };
 use haft_engine::{
     Engine, EngineBuilder, Registry, SessionContext,
-    conditions::read,
+    hook_conditions::read,
     hooks::{HookEventKind, HookOutcome, HookStage, Hooks, AgentIdentity},
     permissions::{PatternBases, List, SettingsScope},
     settings::{SettingsFlags, SettingsPlaces, SettingsWatch},

@@ -7,7 +7,7 @@
 
 mod calls;
 mod content;
-mod kept;
+mod stored_results;
 mod prompts;
 mod roots;
 
@@ -25,7 +25,7 @@ use haft_engine::{ToolFormat, Scheduler, pool::definitions::definition};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-pub use kept::KeptResults;
+pub use stored_results::KeptResults;
 pub use prompts::{PromptDefinition, PromptSource};
 pub use roots::NarrowRoots;
 

@@ -10,7 +10,7 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{ExceededLimit, ResourceLimits, limits::parse_kilobytes, tree};
+use crate::{ExceededLimit, ResourceLimits, limits::parse_kilobytes, process_tree};
 
 /// The time from the start of a command to its first measurement.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -84,7 +84,7 @@ impl UsageMonitor {
     }
 
     fn measure(&self) -> Usage {
-        let pids = tree::pids_below(process::id());
+        let pids = process_tree::pids_below(process::id());
         let count = u64::try_from(pids.len()).unwrap_or(u64::MAX);
         if count > self.limits.tasks {
             return Usage {

@@ -9,7 +9,7 @@ use rustix::{
 
 use super::{
     REFUSED,
-    act::{CallMediation, NameLocation, MediationStop, place, root},
+    perform::{CallMediation, NameLocation, MediationStop, place, root},
     caller::exists,
     rename::{contents, install},
 };

@@ -22,7 +22,7 @@ use rustix::{
 
 use super::{
     MediationOutcome,
-    act::{MediationResult, CallMediation, MediationStop, as_fd, look, root},
+    perform::{MediationResult, CallMediation, MediationStop, as_fd, look, root},
     caller::{CallerIdentity, low, of_handle, real},
 };
 use crate::notify::{self, NotifyReply};

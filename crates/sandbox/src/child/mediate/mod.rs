@@ -12,12 +12,12 @@
 //! - `connect`: connections, which it makes for the command
 //! - `made`: what it has made itself, and what is kept from it; `refused`: what it was kept from
 
-mod act;
+mod perform;
 mod ask;
 mod caller;
 mod connect;
-mod made;
-mod refused;
+mod created_files;
+mod refused_writes;
 mod rename;
 
 use std::{
@@ -31,8 +31,8 @@ use rustix::io::Errno;
 
 use self::{
     connect::Connection,
-    made::{ImmutablePaths, CreatedFiles},
-    refused::RefusedWrites,
+    created_files::{ImmutablePaths, CreatedFiles},
+    refused_writes::RefusedWrites,
 };
 use crate::{
     GuardedNames, NameAction, NameUse, RefusedWrite, SandboxProfile,
@@ -177,7 +177,7 @@ impl Mediator {
 
     fn carry_out(&mut self, parked: ParkedCall, asks: bool) -> Option<(u32, NameUse)> {
         let call = parked.call;
-        let answer = match act::carry_out(self, &call, &parked.permits) {
+        let answer = match perform::carry_out(self, &call, &parked.permits) {
             MediationOutcome::Ask(_) if !asks => NotifyReply::Failed(REFUSED),
             MediationOutcome::Ask(used) => {
                 let exclusive = self.is_exclusive(&used);

@@ -19,7 +19,7 @@ use rustix::{
 
 use super::{
     REFUSED,
-    act::{MediationResult, CallMediation, NameLocation, MediationStop},
+    perform::{MediationResult, CallMediation, NameLocation, MediationStop},
 };
 use crate::NameAction;
 

@@ -19,7 +19,7 @@ use std::{
 
 use haft_contract::{
     Access, CallContext, Card, CheckOutcome, Content, Effects, Profile, RuleMatch, Services, Tool,
-    ToolError, ToolOutput, output::MediaSource, view::plain,
+    ToolError, ToolOutput, output::MediaSource, card::plain,
 };
 use haft_journal::{FileTarget, Journal, JournalError, PageRequest, TextPage, resolve, respelt};
 use schemars::JsonSchema;
@@ -37,7 +37,7 @@ use crate::{
     AlwaysFullResults,
     blocking::blocking,
     paths::{shown, escape_json},
-    words::counted,
+    plural::counted,
 };
 
 /// The size up to which files are read on the calling thread: handing them to another thread costs

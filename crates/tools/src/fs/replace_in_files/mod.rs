@@ -30,7 +30,7 @@ use crate::{
     blocking::blocking,
     paths::{fill_path, path_constraint, shown},
     search::{leave_out, stop, timed_out},
-    words::counted,
+    plural::counted,
 };
 
 /// The maximum file size, in bytes; larger files are listed as skipped.

@@ -15,7 +15,7 @@ use super::{
     plans::{ReplacePlan, PlannedContent, PlannedFile},
     rewrite::ReplacedFile,
 };
-use crate::{paths::shown, words::counted};
+use crate::{paths::shown, plural::counted};
 
 /// The maximum length of all diffs together, in characters.
 const DIFF_CHARS: usize = 12_000;

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::shell::answer::plain;
+use crate::shell::command_output::plain;
 
 /// The maximum length of a line, in bytes. The rest of a longer line is dropped.
 const LONGEST_LINE: usize = 2_000;

@@ -28,7 +28,7 @@ use tokio::{
 use super::{
     ReplLanguage,
     frames::{self, DriverAnswer, DriverFrame},
-    printed::PrintedOutput,
+    output::PrintedOutput,
 };
 use crate::shell::{ShellService, profile};
 

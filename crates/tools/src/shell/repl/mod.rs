@@ -8,7 +8,7 @@
 
 mod frames;
 mod interpreter;
-mod printed;
+mod output;
 
 use std::{
     collections::HashMap,
@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::{ShellService, ShellProgram, changes, host_questions::NamedCall, limits, limits::Limits};
+use super::{ShellService, ShellProgram, change_tracking, host_questions::NamedCall, limits, limits::Limits};
 use interpreter::{Interpreter, ReplEnd, ReplOutcome};
 
 /// The maximum length of the code, in bytes.
@@ -232,7 +232,7 @@ impl Tool for Repl {
                 false => confinement.control.clone(),
             };
             let what = format!("REPL {}", input.language.name());
-            let report = changes::after(watched, control, what).await?;
+            let report = change_tracking::after(watched, control, what).await?;
             notes.extend(report.notes);
             let uncovered = report.uncovered.and_then(|why| shell.undo_warning(&why));
             notes.extend(uncovered);
@@ -279,14 +279,14 @@ async fn before(
     confinement: &Confinement,
     input: &Input,
     cx: &CallContext,
-) -> Result<Option<changes::ChangeBaseline>, ToolError> {
+) -> Result<Option<change_tracking::ChangeBaseline>, ToolError> {
     let place = LineLocation {
         cwd: cx.cwd.to_path_buf(),
         home: std::env::var_os("HOME").map(PathBuf::from),
     };
     let analysis = analyze(input.language.name(), &place);
     let own = [shell.folder().to_path_buf(), shell.scratch()];
-    changes::before(confinement, &analysis, cx, own).await
+    change_tracking::before(confinement, &analysis, cx, own).await
 }
 
 /// Returns a variable from the settings, otherwise from our own environment.

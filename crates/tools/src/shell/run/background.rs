@@ -9,14 +9,14 @@ use super::{PendingAnswer, CommandRun, add_notes, milliseconds};
 use crate::{
     blocking::blocking,
     shell::{
-        answer::{self, OutputBody, CommandResult},
-        bash, changes, escalate,
+        command_output::{self, OutputBody, CommandResult},
+        bash, change_tracking, escalate,
         job::{self, KillCause, JobStage},
         limits::{self, Limits},
         ports, refused_writes,
         tasks::NewTask,
     },
-    words::counted,
+    plural::counted,
 };
 
 /// The maximum number of processes that a result names.
@@ -52,7 +52,7 @@ impl CommandRun<'_> {
     ) -> Result<ToolOutput, ToolError> {
         let mut answer = self.answer();
         let so_far = due.job.capture.total();
-        let body = answer::of_failure(&due.job.capture, self.limits.failed_output);
+        let body = command_output::of_failure(&due.job.capture, self.limits.failed_output);
         self.record_changes(&mut due).await?;
         let (id, path) = self.task(&mut due, limits::BACKGROUND, so_far).await?;
         let why = match after {
@@ -137,7 +137,7 @@ impl CommandRun<'_> {
         if bash::moves(&self.analysis) {
             let hint = format!(
                 "Session cwd remains {}; a cd inside a background command does not change it.",
-                answer::directory(&self.cx.cwd)
+                command_output::directory(&self.cx.cwd)
             );
             answer.note(hint.clone());
             answer.field("backgroundCwdHint", hint);
@@ -166,7 +166,7 @@ impl CommandRun<'_> {
             let refused = Arc::clone(&self.refused);
             let (stages, confinement) = (due.job.stages(), due.confinement.clone());
             Box::pin(async move {
-                let said = changes::after(watched, control, command).await;
+                let said = change_tracking::after(watched, control, command).await;
                 let mut notes = said.map(|said| said.notes).unwrap_or_default();
                 let ended = job::exited(stages).await;
                 let code = i32::from(ended.how != ExitKind::Exited(0));

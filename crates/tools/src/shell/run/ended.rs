@@ -10,14 +10,14 @@ use crate::{
     blocking::blocking,
     paths::escaped,
     shell::{
-        answer::{self, CommandResult},
-        changes,
+        command_output::{self, CommandResult},
+        change_tracking,
         cwd::{self, CwdChange},
         exit_code,
         job::{KillCause, CommandJob},
         limits, read_tracking,
         text::TerminalText,
-        waiting,
+        interactive_prompts,
     },
 };
 
@@ -71,8 +71,8 @@ impl CommandRun<'_> {
         }
         let told = job.capture.total();
         let body = match answer.failed {
-            true => answer::of_failure(&job.capture, self.limits.failed_output),
-            false => answer::of_success(&job.capture, self.limits.output).await,
+            true => command_output::of_failure(&job.capture, self.limits.failed_output),
+            false => command_output::of_success(&job.capture, self.limits.output).await,
         };
         if !answer.failed && body.kept.is_none() {
             read_tracking::record_read(&self.analysis, &self.input.command, self.cx).await;
@@ -111,12 +111,12 @@ impl CommandRun<'_> {
         answer.failed = true;
         answer.interrupted = true;
         answer.first = Some(INTERRUPTED.to_owned());
-        let body = answer::of_failure(&due.job.capture, self.limits.failed_output);
+        let body = command_output::of_failure(&due.job.capture, self.limits.failed_output);
         if let Some(watched) = due.watched.take() {
             // The user does not want to wait after an interrupt, but the changes are still
             // recorded.
             let command = self.input.command.clone();
-            haft_contract::spawn_boxed(changes::after(watched, due.control(), command));
+            haft_contract::spawn_boxed(change_tracking::after(watched, due.control(), command));
         }
         Ok(answer.with(body))
     }
@@ -143,7 +143,7 @@ impl CommandRun<'_> {
             ));
         }
         answer.notes.extend(waits(&job));
-        let body = answer::of_failure(&job.capture, self.limits.failed_output);
+        let body = command_output::of_failure(&job.capture, self.limits.failed_output);
         self.record(&mut due).await?;
         let mut output = answer.with(body);
         add_notes(&mut output, &due.notes);
@@ -157,7 +157,7 @@ impl CommandRun<'_> {
         };
         let command = self.input.command.clone();
         // The recording runs to its end, even if the call is cancelled.
-        let looking = haft_contract::spawn_boxed(changes::after(watched, due.control(), command));
+        let looking = haft_contract::spawn_boxed(change_tracking::after(watched, due.control(), command));
         let said = tokio::select! {
             said = looking => said.map_err(|_| ToolError::Cancelled)??,
             () = self.cx.cancel.cancelled() => return Ok(()),
@@ -187,7 +187,7 @@ impl CommandRun<'_> {
             CwdChange::Back(path) => {
                 answer.note(format!(
                     "Shell cwd was reset to {}",
-                    answer::directory(&path)
+                    command_output::directory(&path)
                 ));
                 (*path != *self.cx.cwd).then_some(ContextPatch::SetCwd { path })
             }
@@ -206,7 +206,7 @@ fn uncovered(path: &Path) -> ToolError {
 
 /// Returns the error for a command whose sandbox was ended from outside.
 fn lost(job: &CommandJob, limit: usize) -> ToolError {
-    let said = answer::of_failure(&job.capture, limit).text;
+    let said = command_output::of_failure(&job.capture, limit).text;
     ToolError::Failed(format!(
         "The command was ended from outside; how far it got is not known. What it printed:\n{said}"
     ))
@@ -218,5 +218,5 @@ fn waits(job: &CommandJob) -> Option<String> {
     text.push(&job.capture.end(WAITING_TAIL));
     let mut tail = text.take();
     tail.push_str(text.unfinished());
-    waiting::input_hint(&tail)
+    interactive_prompts::input_hint(&tail)
 }

@@ -24,10 +24,10 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::{
     ShellService,
-    answer::{self, CommandResult},
+    command_output::{self, CommandResult},
     bash::{self, Bash, Input},
     capture::OutputCapture,
-    changes::{self, ChangeBaseline},
+    change_tracking::{self, ChangeBaseline},
     escalate::{self, EscalationOutcome},
     exit_code::{self, TimeoutAction},
     host_questions::NamedCall,
@@ -36,7 +36,7 @@ use super::{
     monitor::LineQueue,
     output_mask::OutputMask,
     profile,
-    refusal::SandboxRefusal,
+    sandbox_refusals::SandboxRefusal,
     refused_writes,
     service::DetachRequest,
 };
@@ -250,7 +250,7 @@ impl<'a> CommandRun<'a> {
     /// Records the state of the files that the command may change.
     async fn watch(&self, confinement: &Confinement) -> Result<Option<ChangeBaseline>, ToolError> {
         let own = [self.shell.folder().to_path_buf(), self.shell.scratch()];
-        changes::before(confinement, &self.analysis, self.cx, own).await
+        change_tracking::before(confinement, &self.analysis, self.cx, own).await
     }
 
     async fn start(&self, confinement: &Confinement, attempt: u32) -> Result<Arc<CommandJob>, ToolError> {
@@ -323,7 +323,7 @@ impl<'a> CommandRun<'a> {
         let new = usize::try_from(total - *told).unwrap_or(usize::MAX);
         if new > 0 {
             *told = total;
-            let text = answer::part(&capture.end(new.min(PROGRESS_TAIL)));
+            let text = command_output::part(&capture.end(new.min(PROGRESS_TAIL)));
             self.cx.progress.report(ProgressUpdate::Text { text });
         }
     }
@@ -380,7 +380,7 @@ impl<'a> CommandRun<'a> {
         let (capture, cwd) = (due.job.capture.clone(), Arc::clone(&self.cx.cwd));
         let confined = confinement.clone();
         let refused = blocking(move || {
-            let text = answer::plain(&capture.end(REFUSAL_TAIL));
+            let text = command_output::plain(&capture.end(REFUSAL_TAIL));
             escalate::find_refusals(&text, code, &confined, &cwd, (&files, &seen.others))
         });
         let refused = refused.await.ok().filter(|refused| !refused.is_empty())?;

@@ -6,7 +6,7 @@
 //! every command can load quickly. If the rc file prints, waits, exits or becomes another shell,
 //! only the snapshot is lost.
 
-mod keep;
+mod filter;
 #[cfg(test)]
 mod tests;
 
@@ -101,7 +101,7 @@ pub(crate) async fn take(
     let _ = timeout(limit, shell.0.wait()).await;
     let answer = answer.map_err(|_| SnapshotError::Slow)??;
     let defined = read_back(&answer, mark).ok_or(SnapshotError::NoAnswer)?;
-    Ok(keep::snapshot(defined))
+    Ok(filter::snapshot(defined))
 }
 
 /// A shell in a new session (`setsid`). Otherwise an interactive bash would compete for our

@@ -31,7 +31,7 @@ use super::{
     stay,
 };
 use crate::tui::{
-    look::UiStyle,
+    ui_style::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
 };
 

@@ -6,9 +6,9 @@
 //! - `show`: formats the result for the model
 
 #[cfg(feature = "pdf")]
-mod look;
+mod read_pages;
 #[cfg(feature = "pdf")]
-mod show;
+mod render;
 
 use std::{env, path::PathBuf};
 
@@ -19,7 +19,7 @@ use haft_journal::FileTarget;
 
 use crate::paths::shown;
 #[cfg(feature = "pdf")]
-pub(super) use look::{check, read};
+pub(super) use read_pages::{check, read};
 
 /// The journal's name of the file type.
 pub(super) const KIND: &str = "PDF document";

@@ -1,0 +1,290 @@
+//! The plan of an undo: the present state of every path decides what is done with it.
+//!
+//! A mode or time that the command did not change keeps its present value. Times are restored only
+//! if no later change is in effect: a build after such a change must see that its sources changed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use super::{SHOWN_BYTES, is_same_content, is_same_content_and_extended, is_same_file};
+use crate::error::JournalError;
+use crate::snapshot::EntryKind;
+use crate::undo::observed_path::ObservedPath;
+use crate::undo::preview::Conflict;
+use crate::undo::record::RecordState;
+use crate::undo::restore::RestoreTask;
+use crate::undo::units::UndoUnit;
+use crate::undo::{UndoError, UndoHistory};
+
+/// The expected present state of a path, and its target state.
+pub(super) struct PathUndo<'u> {
+    pub(super) unit: &'u str,
+    pub(super) expected: RecordState,
+    pub(super) target: RecordState,
+    /// Modes and times are known, too.
+    pub(super) exact: bool,
+}
+
+/// The result of planning.
+#[derive(Default)]
+pub(super) struct UndoPlan {
+    pub(super) tasks: Vec<RestoreTask>,
+    pub(super) conflicts: Vec<Conflict>,
+    pub(super) left: Vec<(PathBuf, String)>,
+}
+
+impl UndoHistory {
+    pub(super) fn plan(
+        &self,
+        all: &BTreeMap<PathBuf, PathUndo<'_>>,
+        set_times: bool,
+    ) -> Result<UndoPlan, JournalError> {
+        let mut plan = UndoPlan::default();
+        for (path, wanted) in all {
+            let looked = look_at(path)?;
+            if !looked.is(&wanted.expected) {
+                if !looked.is(&wanted.target) {
+                    plan.conflicts
+                        .push(self.swept_conflict(path, wanted, &looked));
+                }
+                continue;
+            }
+            if !is_where_it_moves(wanted) {
+                let conflict = self.swept_conflict(path, wanted, &looked);
+                plan.conflicts.push(conflict);
+                continue;
+            }
+            let now = looked.state(&wanted.expected);
+            let gone = matches!(
+                wanted.target,
+                RecordState::Opaque { .. } | RecordState::Grown { .. }
+            );
+            let is_same_object = match (&now, &wanted.target) {
+                (RecordState::Opaque { seal: now, .. }, RecordState::Opaque { seal: then, .. }) => {
+                    is_same_file(now, then)
+                }
+                _ => false,
+            };
+            if gone && !is_same_object {
+                plan.left
+                    .push((path.clone(), "what it held was not kept".to_owned()));
+                continue;
+            }
+            let Some(to) = with_present_attributes(&now, wanted) else {
+                plan.conflicts
+                    .push(self.swept_conflict(path, wanted, &looked));
+                continue;
+            };
+            let times_agree = now.mtime() == wanted.expected.mtime() || now.mtime().is_none();
+            let mtime = to
+                .mtime()
+                .filter(|_| set_times && wanted.exact && times_agree);
+            if now == to && mtime.is_none_or(|mtime| now.mtime() == Some(mtime)) {
+                continue;
+            }
+            if let Some(hash) = to.hash()
+                && !is_same_content_and_extended(&now, &to)
+                && self.store().open_blob(hash)?.is_none()
+            {
+                return Err(JournalError::Undo(UndoError::Damaged {
+                    id: wanted.unit.to_owned(),
+                    path: path.clone(),
+                }));
+            }
+            if mtime.is_none() && is_same_but_time(&now, &to) {
+                continue;
+            }
+            plan.tasks.push(RestoreTask {
+                path: path.clone(),
+                seen: looked.entry.map(|entry| entry.stamp),
+                now,
+                to,
+                mtime,
+            });
+        }
+        name_twins(&mut plan.tasks);
+        Ok(plan)
+    }
+
+    fn swept_conflict(&self, path: &Path, wanted: &PathUndo<'_>, looked: &ObservedPath) -> Conflict {
+        let small = |looked: &ObservedPath| {
+            let stamp = looked.entry.as_ref().map(|entry| &entry.stamp);
+            stamp.is_some_and(|stamp| stamp.size <= SHOWN_BYTES)
+        };
+        let now = match looked.kind() {
+            None => None,
+            Some(EntryKind::File) if small(looked) => {
+                super::small_file(path).or_else(|| Some(Vec::new()))
+            }
+            Some(_) => Some(Vec::new()),
+        };
+        let kept = |state: &RecordState| match state {
+            RecordState::Absent => None,
+            RecordState::Regular { hash, size, .. } if *size <= SHOWN_BYTES => {
+                Some(self.store().get(hash).ok().flatten())
+            }
+            _ => Some(None),
+        };
+        let comparable = looked.kind().is_none_or(|kind| kind == EntryKind::File) && small(looked);
+        Conflict {
+            unit: wanted.unit.to_owned(),
+            path: path.to_path_buf(),
+            was: if comparable {
+                kept(&wanted.target)
+            } else {
+                Some(None)
+            },
+            made: kept(&wanted.expected),
+            now,
+        }
+    }
+}
+
+/// For a file that is moved: returns whether the other path has the expected state.
+fn is_where_it_moves(wanted: &PathUndo<'_>) -> bool {
+    let (to, state) = match (&wanted.expected, &wanted.target) {
+        (RecordState::Moved { to, .. }, _) => (to, &RecordState::Absent),
+        (_, target @ RecordState::Moved { to, .. }) => (to, target),
+        _ => return true,
+    };
+    ObservedPath::at(to).is_ok_and(|there| there.is(state))
+}
+
+pub(super) fn look_at(path: &Path) -> Result<ObservedPath, JournalError> {
+    ObservedPath::at(path).map_err(|error| JournalError::io("look at", path, error))
+}
+
+/// Records which tasks are hard links to one file, so that they can be restored as such.
+fn name_twins(tasks: &mut [RestoreTask]) {
+    let mut first: HashMap<(u64, u64), PathBuf> = HashMap::new();
+    for task in tasks {
+        if let (RecordState::Regular { twin, .. }, Some(seen)) = (&mut task.now, &task.seen)
+            && seen.links > 1
+            && twin.is_none()
+        {
+            let object = (seen.device, seen.inode);
+            match first.get(&object) {
+                Some(path) => *twin = Some(path.clone()),
+                None => {
+                    first.insert(object, task.path.clone());
+                }
+            }
+        }
+    }
+}
+
+/// Combines units, newest first, into one change for each path. They must be consistent with each
+/// other.
+pub(super) fn compose<'u>(
+    units: &[&'u UndoUnit],
+) -> Result<BTreeMap<PathBuf, PathUndo<'u>>, UndoError> {
+    let mut all: BTreeMap<PathBuf, PathUndo<'u>> = BTreeMap::new();
+    for &unit in units {
+        for (one, exact) in unit.all_paths() {
+            let Some(later) = all.get_mut(&one.path) else {
+                let wanted = PathUndo {
+                    unit: unit.id(),
+                    expected: one.after,
+                    target: one.before,
+                    exact,
+                };
+                all.insert(one.path, wanted);
+                continue;
+            };
+            if !is_same_content(&later.target, &one.after) {
+                return Err(UndoError::Conflict(format!(
+                    "{} was changed by someone else between {} and {}: what it was then cannot be \
+                     restored without losing that change. Nothing was undone. Undo single calls \
+                     instead, newest first.",
+                    one.path.display(),
+                    unit.id(),
+                    later.unit
+                )));
+            }
+            later.target = one.before;
+            later.exact &= exact;
+        }
+    }
+    Ok(all)
+}
+
+fn is_same_but_time(now: &RecordState, to: &RecordState) -> bool {
+    let timeless = |state: &RecordState| {
+        let mut state = state.clone();
+        match &mut state {
+            RecordState::Regular { mtime, twin, .. } => (*mtime, *twin) = (0, None),
+            RecordState::Link { mtime, .. } | RecordState::Directory { mtime, .. } => *mtime = 0,
+            _ => {}
+        }
+        state
+    };
+    timeless(now) == timeless(to)
+}
+
+/// Returns the target with the present values of attributes that the command did not change; `None`
+/// if another process changed one that the command changed, too.
+fn with_present_attributes(now: &RecordState, wanted: &PathUndo<'_>) -> Option<RecordState> {
+    let mut to = wanted.target.clone();
+    let expected = &wanted.expected;
+    match (&mut to, expected, now) {
+        (
+            RecordState::Regular {
+                mode,
+                uid,
+                gid,
+                extended,
+                ..
+            },
+            RecordState::Regular {
+                mode: mode_then,
+                uid: uid_then,
+                gid: gid_then,
+                extended: extended_then,
+                ..
+            },
+            RecordState::Regular {
+                mode: mode_now,
+                uid: uid_now,
+                gid: gid_now,
+                extended: extended_now,
+                ..
+            },
+        ) => {
+            settle(mode, mode_then, mode_now, wanted.exact)?;
+            settle(uid, uid_then, uid_now, wanted.exact)?;
+            settle(gid, gid_then, gid_now, wanted.exact)?;
+            settle(extended, extended_then, extended_now, wanted.exact)?;
+        }
+        (
+            RecordState::Directory { mode, uid, gid, .. },
+            RecordState::Directory {
+                mode: mode_then,
+                uid: uid_then,
+                gid: gid_then,
+                ..
+            },
+            RecordState::Directory {
+                mode: mode_now,
+                uid: uid_now,
+                gid: gid_now,
+                ..
+            },
+        ) => {
+            settle(mode, mode_then, mode_now, wanted.exact)?;
+            settle(uid, uid_then, uid_now, wanted.exact)?;
+            settle(gid, gid_then, gid_now, wanted.exact)?;
+        }
+        _ => {}
+    }
+    Some(to)
+}
+
+/// Returns `None` if both the command and another process changed the value.
+fn settle<T: Clone + PartialEq>(to: &mut T, then: &T, now: &T, exact: bool) -> Option<()> {
+    if !exact || to == then {
+        *to = now.clone();
+    } else if now != then && now != to {
+        return None;
+    }
+    Some(())
+}

@@ -1,0 +1,29 @@
+//! Reads short responses as a whole, such as counts and lists.
+
+use haft_contract::CancellationToken;
+use reqwest::Response;
+use serde::Deserialize;
+
+use super::{Http, error_response, body::ResponseBody};
+use crate::ModelError;
+
+/// The maximum length of such a response in bytes.
+const LONGEST: usize = 4 * 1024 * 1024;
+
+/// Parses the response. An error status becomes an error.
+pub(crate) async fn read<T: for<'de> Deserialize<'de>>(
+    http: &Http,
+    response: Response,
+    cancel: &CancellationToken,
+) -> Result<T, ModelError> {
+    if !response.status().is_success() {
+        return Err(error_response::refusal(http, response, cancel).await);
+    }
+    let stream = Box::pin(response.bytes_stream());
+    let mut body = ResponseBody::new(stream, http.options(), cancel.clone());
+    let bytes = body.all(LONGEST).await?;
+    serde_json::from_slice(&bytes).map_err(|_| {
+        let text = String::from_utf8_lossy(&bytes);
+        ModelError::protocol(error_response::described(None, &text))
+    })
+}

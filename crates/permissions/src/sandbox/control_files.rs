@@ -1,0 +1,485 @@
+//! Files that decide what other programs run, as a command meets them.
+//!
+//! git's own folder is looked into: it changes with every commit, and only a few files in it name
+//! programs. Of a repository's settings it counts what they say, so that `git clone` and `git init` can
+//! make one; files that a command fills later cannot be judged so, and are refused.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use haft_contract::{ControlAction, ControlNames, ControlAccess};
+use haft_settings::{git_repository, real_path};
+use haft_shell::git_config;
+
+use super::super::{
+    git_audit,
+    protected_files::{self, TableNames, is_protected},
+    repository_paths::{AddedPart, Git, added_part, below, has_control_files, in_dot_git, in_git},
+};
+
+/// More directories of submodules than this are not looked at one by one.
+const MOST_DIRECTORIES: usize = 500;
+
+/// Directories of other people's code, made by programs: large, and what they say is not obeyed where
+/// they lie.
+pub(super) const INSTALLED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
+
+/// Is it a file of which it counts what it says? Such a one may be replaced.
+pub(super) fn is_judged(path: &Path) -> bool {
+    matches!(in_git(path), Some((_, Git::Config))) && path.is_file()
+}
+
+/// Is it the folder of a submodule, which git keeps in that of the repository above?
+pub(super) fn is_module(path: &Path) -> bool {
+    let inner = in_dot_git(path).and_then(|(folder, _)| path.strip_prefix(folder).ok());
+    inner.is_some_and(|inner| inner.starts_with("modules")) && path.join("HEAD").is_file()
+}
+
+/// Is everything in this directory one of these files?
+pub(super) fn is_control_folder(path: &Path) -> bool {
+    // No file of this name is named by anyone.
+    const ANY: &str = "\u{1}";
+    in_dot_git(path).is_none() && is_protected(&path.join(ANY))
+}
+
+/// Is this file one, by its name? In git's folder [`of_git`] knows them.
+pub(super) fn is_control_file(path: &Path) -> bool {
+    in_dot_git(path).is_none() && is_protected(path)
+}
+
+/// Those of a repository that exist, by its `.git`: a folder, or a file that names one.
+pub(super) fn of_git(dot_git: &Path) -> Vec<PathBuf> {
+    if !dot_git.is_dir() {
+        return vec![dot_git.to_path_buf()];
+    }
+    let mut found = of_git_folder(dot_git);
+    for worktree in folders(&dot_git.join("worktrees")) {
+        found.extend(of_git_folder(&worktree));
+    }
+    let mut waiting = vec![dot_git.join("modules")];
+    let mut looked = 0;
+    while let Some(directory) = waiting.pop() {
+        looked += 1;
+        if looked > MOST_DIRECTORIES {
+            // Rather no change of any submodule than one of its settings.
+            found.push(dot_git.join("modules"));
+            break;
+        }
+        found.extend(of_git_folder(&directory));
+        let inner = folders(&directory);
+        waiting.extend(inner.into_iter().filter(|folder| {
+            let name = folder.file_name().unwrap_or_default();
+            !["objects", "refs", "logs", "hooks", "info", "lfs"]
+                .iter()
+                .any(|own| name == *own)
+        }));
+    }
+    found
+}
+
+fn of_git_folder(folder: &Path) -> Vec<PathBuf> {
+    let names = [
+        "config",
+        "config.worktree",
+        "hooks",
+        "info/attributes",
+        "commondir",
+        "gitdir",
+    ];
+    let paths = names.iter().map(|name| folder.join(name));
+    paths.filter(|path| path.exists()).collect()
+}
+
+fn folders(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path()).collect()
+}
+
+/// The names by which such files are known, at least: more is asked about than is refused.
+pub(super) fn names() -> ControlNames {
+    let own =
+        |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+    let TableNames {
+        mut parts,
+        mut last,
+        endings,
+    } = protected_files::names();
+    // It changes with every commit; what matters in it has names of its own.
+    parts.remove(".git");
+    parts.extend(own(&["hooks"]));
+    last.extend(own(&[
+        ".git",
+        "config",
+        "config.worktree",
+        "attributes",
+        "commondir",
+        "gitdir",
+        "head",
+        "objects",
+        "refs",
+    ]));
+    ControlNames {
+        parts,
+        last,
+        endings,
+        closed_to_directories: own(&[".git"]).into_iter().collect(),
+        settings: Some((
+            "config".to_owned(),
+            own(&["HEAD", "objects", "refs"]).into_iter().collect(),
+        )),
+        ..ControlNames::default()
+    }
+}
+
+/// May a command do this to a file, as far as that decides what other programs run?
+pub(super) fn permits(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
+    if let ControlAction::Remove { made } = used.action {
+        // What it has made, and would not be obeyed where it lies, it may take away again.
+        return made || is_installed(used.path, roots) || !is_kept(used.path);
+    }
+    if !may_add_part(used, roots) {
+        return false;
+    }
+    let Some((folder, what)) = in_git(used.path) else {
+        return !is_protected(used.path);
+    };
+    // A repository in a folder of control files is one of them.
+    if folder.parent().is_some_and(is_control_folder) {
+        return false;
+    }
+    match (what, used.action) {
+        // What is moved here could be changed by those who have it open, so only what was a repository
+        // before may become one.
+        (Git::Itself | Git::Own, ControlAction::MoveDirectory { from }) => match in_git(from) {
+            Some((_, Git::Itself)) => what == Git::Itself,
+            Some((other, Git::Own)) => {
+                what == Git::Own
+                    && other == folder
+                    && !holds_control(used.path, &folder)
+                    && !holds_control(from, &folder)
+            }
+            _ => false,
+        },
+        (Git::Itself, ControlAction::MakeDirectory) => true,
+        (Git::Own, _) | (Git::Hook, ControlAction::MakeDirectory) => true,
+        // Samples are there to be renamed; under these names git runs none.
+        (
+            Git::Hook,
+            ControlAction::MakeFile | ControlAction::MoveFile { .. } | ControlAction::Change,
+        ) => used.path.extension().is_some_and(|kind| kind == "sample"),
+        (Git::Config, ControlAction::MoveFile { contents, .. }) => {
+            let old = fs::read(used.path).unwrap_or_default();
+            contents.is_some_and(|new| config_adds_nothing(used.path, &old, new, roots))
+        }
+        (Git::Itself | Git::Config | Git::Hook | Git::Attributes | Git::Elsewhere, _) => false,
+    }
+}
+
+/// Do settings of a repository start no program that they did not start before?
+fn config_adds_nothing(path: &Path, old: &[u8], new: &[u8], roots: &[PathBuf]) -> bool {
+    let Ok(new) = str::from_utf8(new) else {
+        return false;
+    };
+    // Only a submodule's tree is elsewhere, and in a working directory.
+    let tree = |to: &str| {
+        let at = path.parent().map(|own| real_path::normalize(&own.join(to)));
+        let inside =
+            |at: &PathBuf| roots.iter().any(|root| at.starts_with(root)) && in_git(at).is_none();
+        let inner = in_git(path).and_then(|(folder, _)| path.strip_prefix(folder).ok());
+        inner.is_some_and(|inner| inner.starts_with("modules")) && at.as_ref().is_some_and(inside)
+    };
+    git_config::added_risks(&String::from_utf8_lossy(old), new, &tree).is_empty()
+}
+
+/// Does it decide what other programs run, or is that below it? So it stays where it is.
+fn is_kept(path: &Path) -> bool {
+    match in_git(path) {
+        None => is_protected(path),
+        Some((folder, what)) => {
+            what != Git::Own
+                || (path.is_dir() && holds_control(path, &folder))
+                || folder.parent().is_some_and(is_control_folder)
+        }
+    }
+}
+
+/// Is this a directory in git's folder in which some files name programs, and others do not?
+fn holds_control(path: &Path, folder: &Path) -> bool {
+    let inner = below(path, folder);
+    let inner: Vec<&str> = inner.iter().map(String::as_str).collect();
+    match inner.as_slice() {
+        ["info" | "worktrees"] | ["worktrees", _] | ["worktrees", _, "info"] => true,
+        // Where one begins is not to be seen; what is in its objects is no setting.
+        ["modules", inner @ ..] => !inner.contains(&"objects"),
+        _ => false,
+    }
+}
+
+/// Is it in a directory of other people's code, which is made and taken away as a whole?
+fn is_installed(path: &Path, roots: &[PathBuf]) -> bool {
+    let below = roots.iter().find_map(|root| path.strip_prefix(root).ok());
+    let mut above = below.and_then(Path::parent).into_iter().flatten();
+    above.any(|name| INSTALLED.iter().any(|installed| name == *installed))
+}
+
+/// Returns whether a command may add a part of a repository to a directory, or change its `HEAD`. `false` if the
+/// directory could then be a repository with settings or hooks that were not checked.
+fn may_add_part(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
+    let path = used.path;
+    let Some((directory, added)) = added_part(path) else {
+        return true;
+    };
+    let is_elsewhere = path
+        .file_name()
+        .is_some_and(|name| name.eq_ignore_ascii_case("commondir"));
+    if is_elsewhere || has_control_files(directory) {
+        return false;
+    }
+    let config = directory.join("config");
+    let safe = |contents: &[u8]| config_adds_nothing(&config, &[], contents, roots);
+    match fs::symlink_metadata(&config) {
+        // Git reads no settings from a directory.
+        Ok(metadata) if metadata.is_dir() => true,
+        // A process may still have it open, unless it is installed again.
+        Ok(_) if added == AddedPart::First => used.settings.is_some_and(safe),
+        Ok(metadata) => metadata.is_file() && fs::read(&config).is_ok_and(|text| safe(&text)),
+        Err(_) => true,
+    }
+}
+
+/// Would this file, which a command has made, decide what other programs run?
+pub(super) fn is_planted(path: &Path, roots: &[PathBuf]) -> bool {
+    let directory = path.parent().unwrap_or(path);
+    if path.file_name().is_some_and(|name| name == "HEAD")
+        && git_repository::has_repository_parts(directory)
+        && git_audit::in_repository(directory).is_some()
+    {
+        return true;
+    }
+    let Some((folder, what)) = in_git(path) else {
+        return is_protected(path);
+    };
+    // A repository in a folder of control files is one of them.
+    if folder.parent().is_some_and(is_control_folder) {
+        return true;
+    }
+    match what {
+        Git::Own => false,
+        Git::Attributes => true,
+        // Samples are there to be renamed; under these names git runs none.
+        Git::Hook => path
+            .extension()
+            .is_none_or(|extension| extension != "sample"),
+        Git::Config => fs::read(path).is_ok_and(|bytes| !config_adds_nothing(path, &[], &bytes, roots)),
+        Git::Itself => !path.is_dir() && git_audit::in_linked(path).is_some(),
+        Git::Elsewhere => path
+            .parent()
+            .is_none_or(|own| git_audit::in_repository(own).is_some()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_names_programs_is_removed_only_by_who_made_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        for folder in [
+            ".git/info",
+            ".git/refs/x",
+            ".git/modules/a",
+            ".git/worktrees/w",
+        ] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let roots = [root.clone()];
+        let permits = |name: &str, action| {
+            let path = root.join(name);
+            let path = path.as_path();
+            let used = ControlAccess {
+                path,
+                action,
+                settings: None,
+            };
+            permits(&used, &roots)
+        };
+        let removed = |name: &str| permits(name, ControlAction::Remove { made: false });
+        for kept in [
+            ".git",
+            ".git/config",
+            ".git/hooks",
+            ".git/hooks/pre-commit.sample",
+            ".git/info",
+            ".git/info/attributes",
+            ".git/modules",
+            ".git/modules/a",
+            ".git/worktrees/w",
+            ".git/worktrees/w/gitdir",
+            ".claude",
+            ".claude/settings.json",
+            "deep/.npmrc",
+        ] {
+            assert!(!removed(kept), "{kept}");
+            assert!(
+                permits(kept, ControlAction::Remove { made: true }),
+                "{kept}"
+            );
+        }
+        for free in [
+            "src/main.rs",
+            "HEAD",
+            "objects",
+            ".git/HEAD",
+            ".git/index",
+            ".git/refs/x",
+            ".git/info/exclude",
+            ".git/modules/a/HEAD",
+            "node_modules/a/.npmrc",
+            "target/repository/.git/config",
+        ] {
+            assert!(removed(free), "{free}");
+        }
+        // A directory brings what was not asked about.
+        let from = root.join(".git/x");
+        let from = from.as_path();
+        for (to, expected) in [
+            (".git/y", true),
+            (".git/info", false),
+            (".git/modules", false),
+            (".git/modules/a", false),
+            (".git/worktrees/v", false),
+        ] {
+            let moved = permits(to, ControlAction::MoveDirectory { from });
+            assert_eq!(moved, expected, "{to}");
+        }
+    }
+
+    #[test]
+    fn the_second_part_of_a_repository_is_added_only_beside_safe_settings() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        let roots = [root.clone()];
+        fs::create_dir(root.join("refs")).unwrap();
+        let safe = "[core]\n\tbare = true\n".as_bytes();
+        let unsafe_ = "[core]\n\tfsmonitor = ./x\n".as_bytes();
+        let permits = |name: &str, settings| {
+            let path = &root.join(name);
+            let action = ControlAction::MakeFile;
+            let used = ControlAccess {
+                path,
+                action,
+                settings,
+            };
+            permits(&used, &roots)
+        };
+        assert!(permits("HEAD", None) && permits("config", None));
+        fs::write(root.join("config"), safe).unwrap();
+        // A process may have the file open.
+        assert!(!permits("HEAD", None));
+        assert!(permits("HEAD", Some(safe)));
+        assert!(!permits("HEAD", Some(unsafe_)));
+        fs::write(root.join("HEAD"), "").unwrap();
+        assert!(!permits("config", None), "it is treated like `.git` now");
+        assert!(permits("objects", None));
+        assert!(!permits("commondir", None));
+        // Settings that were there before, in what is no repository yet.
+        fs::write(root.join("config"), unsafe_).unwrap();
+        assert!(!permits("objects", None) && !permits("HEAD", None));
+        fs::remove_file(root.join("config")).unwrap();
+        assert!(permits("objects", None));
+        fs::create_dir(root.join("hooks")).unwrap();
+        assert!(permits("objects", None));
+        fs::write(root.join("hooks/pre-commit"), "").unwrap();
+        assert!(!permits("objects", None));
+    }
+
+    #[test]
+    fn what_a_command_made_is_judged_by_what_it_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        let roots = [root.clone()];
+        let planted = |name: &str, text: &str| {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            is_planted(&path, &roots)
+        };
+        // What `git init` and `git clone` leave behind.
+        let plain = "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://x/y\n";
+        assert!(!planted("new/.git/config", plain));
+        assert!(!planted("new/.git/HEAD", "ref: refs/heads/main\n"));
+        assert!(!planted("new/.git/hooks/pre-commit.sample", "#!/bin/sh\n"));
+        assert!(planted("new/.git/hooks/pre-commit", "#!/bin/sh\n"));
+        assert!(planted("bad/.git/config", "[core]\n\tfsmonitor = ./x\n"));
+        assert!(planted("bad/.git/info/attributes", "* filter=x\n"));
+        // A worktree, and a link to a repository that runs programs.
+        let link = format!("gitdir: {}\n", root.join("new/.git").display());
+        assert!(!planted("worktree/.git", &link));
+        let link = format!("gitdir: {}\n", root.join("bad/.git").display());
+        assert!(planted("other/.git", &link));
+        assert!(planted("broken/.git", "no link"));
+        // By their names.
+        assert!(planted(".vscode/tasks.json", "{}"));
+        assert!(planted("deep/down/.npmrc", ""));
+        assert!(planted(".claude/x/.git/index", ""));
+        assert!(!planted(".claude/worktrees/w/a.rs", ""));
+        assert!(!planted("src/main.rs", ""));
+        // A directory that turns into a repository.
+        for directory in ["", "src/"] {
+            let at = |name: &str| format!("{directory}{name}");
+            assert!(!planted(&at("config"), "[core]\n\tfsmonitor = ./x\n"));
+            assert!(!planted(&at("HEAD"), "ref: refs/heads/main\n"));
+            fs::create_dir(root.join(at("objects"))).unwrap();
+            fs::create_dir(root.join(at("refs"))).unwrap();
+            assert!(planted(&at("HEAD"), "ref: refs/heads/main\n"));
+            assert!(planted(&at("config"), "[core]\n\tfsmonitor = ./x\n"));
+            assert!(planted(&at("hooks/post-checkout"), ""));
+            assert!(!planted(&at("config"), plain));
+            assert!(!planted(&at("HEAD"), "ref: refs/heads/main\n"));
+        }
+        assert!(!planted("deep/HEAD", ""));
+    }
+
+    #[test]
+    fn only_what_names_programs_is_kept_of_a_repository() {
+        let dir = tempfile::tempdir().unwrap();
+        let git = fs::canonicalize(dir.path()).unwrap().join(".git");
+        for file in [
+            "HEAD",
+            "config",
+            "index",
+            "hooks/pre-commit",
+            "info/attributes",
+            "info/exclude",
+            "objects/ab/config",
+            "modules/a/b/config",
+            "modules/a/b/HEAD",
+            "modules/a/b/objects/config",
+            "worktrees/w/commondir",
+            "worktrees/w/HEAD",
+        ] {
+            let path = git.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let found = of_git(&git);
+        let mut names: Vec<_> = found
+            .iter()
+            .map(|path| path.strip_prefix(&git).unwrap().to_str().unwrap())
+            .collect();
+        names.sort_unstable();
+        let expected = [
+            "config",
+            "hooks",
+            "info/attributes",
+            "modules/a/b/config",
+            "worktrees/w/commondir",
+        ];
+        assert_eq!(names, expected);
+    }
+}

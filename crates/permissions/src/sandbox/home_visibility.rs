@@ -1,0 +1,444 @@
+//! The homes of people are closed to a command whose reads are not known beforehand: it sees the
+//! working directories, the system, the tools that live in a home, and what this very call may read.
+//!
+//! A line that is judged to read only is always run like this: what it may read is known, and is opened.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use haft_contract::{ConfinementProfile, PermissionMode};
+
+use super::{
+    super::{
+        CallFacts, Policy, StorePlaces, TouchedPath, allow, credentials,
+        decide::path_to_ask_about,
+        rules::{List, RuleClass, RuleContent},
+        shell_facts::{ShellFacts, PathLocation},
+        system_files,
+    },
+    paths::{outermost, permanent, unlinked},
+    known_reads,
+};
+use haft_settings::{files, real_path};
+
+/// Below a home: tools and what they need, and what git cannot do without. Credentials in them are
+/// hidden all the same.
+const TOOLS: &[&str] = &[
+    ".asdf",
+    ".bun",
+    ".cabal",
+    ".cache/bazel",
+    ".cache/ccache",
+    ".cache/coursier",
+    ".cache/deno",
+    ".cache/go-build",
+    ".cache/ms-playwright",
+    ".cache/node",
+    ".cache/node-gyp",
+    ".cache/pip",
+    ".cache/pnpm",
+    ".cache/pre-commit",
+    ".cache/pypoetry",
+    ".cache/sccache",
+    ".cache/uv",
+    ".cache/yarn",
+    ".cargo",
+    ".conda",
+    ".config/git",
+    ".config/mise",
+    ".config/nvm",
+    ".config/ripgrep",
+    ".config/bat",
+    ".config/fd",
+    ".deno",
+    ".dotnet",
+    ".elan",
+    ".fnm",
+    ".gem",
+    ".ghcup",
+    ".gitattributes",
+    ".gitconfig",
+    ".gitignore",
+    ".gitignore_global",
+    ".goenv",
+    ".gradle",
+    ".inputrc",
+    ".ivy2",
+    ".jenv",
+    ".jq",
+    ".julia",
+    ".juliaup",
+    ".linuxbrew",
+    ".local/bin",
+    ".local/go",
+    ".local/lib",
+    ".local/libexec",
+    ".local/opt",
+    ".local/pipx",
+    ".local/share/bash-completion",
+    ".local/share/fnm",
+    ".local/share/gem",
+    ".local/share/mise",
+    ".local/share/nvm",
+    ".local/share/pipx",
+    ".local/share/pnpm",
+    ".local/share/rtx",
+    ".local/share/uv",
+    ".local/share/virtualenvs",
+    ".local/state/nix",
+    ".m2",
+    ".nix-defexpr",
+    ".nix-profile",
+    ".nodenv",
+    ".npm",
+    ".npm-global",
+    ".nuget",
+    ".nvm",
+    ".opam",
+    ".phpenv",
+    ".pnpm-store",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".rvm",
+    ".sbt",
+    ".sdkman",
+    ".stack",
+    ".swiftly",
+    ".swiftpm",
+    ".terminfo",
+    ".tool-versions",
+    ".virtualenvs",
+    ".volta",
+    ".yarn",
+    ".zig",
+    "anaconda3",
+    "bin",
+    "go",
+    "mambaforge",
+    "miniconda3",
+    "miniforge3",
+];
+
+/// Variables that say where a tool lives.
+const TOOL_HOMES: &[&str] = &[
+    "ANDROID_HOME",
+    "ASDF_DATA_DIR",
+    "ASDF_DIR",
+    "BUN_INSTALL",
+    "CARGO_HOME",
+    "CONDA_PREFIX",
+    "DENO_INSTALL",
+    "DOTNET_ROOT",
+    "FNM_DIR",
+    "GEM_HOME",
+    "GEM_PATH",
+    "GOMODCACHE",
+    "GOPATH",
+    "GOROOT",
+    "GRADLE_USER_HOME",
+    "JAVA_HOME",
+    "MISE_DATA_DIR",
+    "NODE_PATH",
+    "NVM_DIR",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "PYTHONUSERBASE",
+    "RBENV_ROOT",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "SDKMAN_DIR",
+    "VIRTUAL_ENV",
+    "VOLTA_HOME",
+    "npm_config_prefix",
+];
+
+/// Of these nothing is closed, though a home may be called so: the system would be gone with it.
+const SYSTEM: [&str; 18] = [
+    "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/mnt", "/nix", "/opt", "/proc",
+    "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var",
+];
+
+/// Directories that are closed, and what is open in them.
+#[derive(Debug, Default)]
+pub(super) struct HomeVisibility {
+    /// Real paths, none below another.
+    pub(super) closed: Vec<PathBuf>,
+    /// As they are called.
+    pub(super) open: Vec<PathBuf>,
+    /// What keeps the reads from being known, as written.
+    pub(super) untold: Option<String>,
+}
+
+/// What of the homes a call's command sees.
+pub(super) fn visible_homes(policy: &Policy, facts: &CallFacts, confined: ConfinementProfile) -> HomeVisibility {
+    let Some(shell) = facts.shell.as_ref() else {
+        return HomeVisibility::default();
+    };
+    // In that mode nothing is asked about a path, and so nothing is closed.
+    if policy.mode == PermissionMode::BypassPermissions {
+        return HomeVisibility::default();
+    }
+    let untold = known_reads::unknown_read(shell);
+    if confined == ConfinementProfile::Workspace && untold.is_none() {
+        return HomeVisibility::default();
+    }
+    // No one was asked about a path that the line does not show.
+    let computes = untold.is_some() || known_reads::computes_path(shell);
+    let wide = confined == ConfinementProfile::ReadOnly && computes && allow::is_harmless(policy, shell);
+    let session = session(policy, wide);
+    let mut open = session.open.clone();
+    let called = shell
+        .analysis
+        .parts
+        .first()
+        .and_then(|part| part.cwd.as_ref());
+    for path in called.into_iter().flatten() {
+        // A working directory is gone into by the name it is called by.
+        if policy.is_inside(&real_path::resolve_links(path)) && is_inside(path, &session.closed) {
+            open.push(path.clone());
+        }
+    }
+    let permitted = permitted(policy, facts, &session.closed).into_iter();
+    open.extend(permitted.filter(|path| is_inside(path, &session.closed)));
+    if untold.is_none() && known_reads::looks_above(shell) {
+        let tops = policy.roots.iter().filter_map(|root| top_above(root));
+        open.extend(tops.filter(|top| is_inside(top, &session.closed)));
+    }
+    let closed = session.closed.iter();
+    let closed = closed.filter(|closed| !open.iter().any(|open| closed.starts_with(open)));
+    HomeVisibility {
+        closed: closed.cloned().collect(),
+        open: outermost(open),
+        untold,
+    }
+}
+
+/// What is the same for every call of a session.
+struct SessionHomes {
+    closed: Vec<PathBuf>,
+    open: Vec<PathBuf>,
+}
+
+fn session(policy: &Policy, wide: bool) -> SessionHomes {
+    let looked = HomeScan::lately(policy.home.as_deref());
+    let (closed, tools) = match wide {
+        true => (&looked.closed_outside, &looked.tools_outside),
+        false => (&looked.closed, &looked.tools),
+    };
+    let closed = closed.clone();
+    let inside = |path: &Path| is_inside(path, &closed);
+    let mut open: Vec<PathBuf> = policy
+        .roots
+        .iter()
+        .chain(&policy.readable)
+        .filter(|path| inside(path))
+        .cloned()
+        .collect();
+    open.extend(tools.iter().cloned());
+    // git keeps what it commits there, in a linked worktree and in a part of a checkout.
+    let checkouts = policy.roots.iter().filter_map(|root| {
+        let main = files::main_checkout(root).or_else(|| top_above(root))?;
+        Some(real_path::resolve_links(&main.join(".git")))
+    });
+    open.extend(checkouts.filter(|path| inside(path)));
+    let writable = permanent(policy);
+    let rules = policy.rules.in_list(List::Allow).filter(|rule| {
+        matches!(rule.class, RuleClass::Reads | RuleClass::Edits) && rule.source.scope.is_users()
+    });
+    let rules = rules.filter_map(|rule| match &rule.content {
+        RuleContent::Path(pattern) if pattern.is_absolute() => pattern.wholes(),
+        _ => None,
+    });
+    let named = rules
+        .flatten()
+        .chain(policy.sandbox.allow_read.iter().cloned());
+    for path in named {
+        // By a link that a command may have made, nothing is opened.
+        if let Some(real) = unlinked(&path, &writable) {
+            open.extend([path, real].into_iter().filter(|path| inside(path)));
+        }
+    }
+    SessionHomes { closed, open }
+}
+
+fn is_inside(path: &Path, closed: &[PathBuf]) -> bool {
+    closed.iter().any(|closed| path.starts_with(closed))
+}
+
+/// How long it is believed that no home and no tool has come or gone: several calls of one turn.
+const BELIEVED: Duration = Duration::from_secs(1);
+
+/// More homes than this are closed as one.
+const MOST_HOMES: usize = 32;
+
+/// What is there.
+struct HomeScan {
+    /// The homes; real paths.
+    closed: Vec<PathBuf>,
+    /// The tools that live in the homes of this user, by the names that they are found by.
+    tools: Vec<PathBuf>,
+    /// The homes and everything else outside the system; real paths.
+    closed_outside: Vec<PathBuf>,
+    tools_outside: Vec<PathBuf>,
+}
+
+impl HomeScan {
+    /// Looked up at most once a second.
+    fn lately(home: Option<&Path>) -> Arc<Self> {
+        type Kept = (Option<PathBuf>, Instant, Arc<HomeScan>);
+        static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, at, found)) = &*kept
+            && of.as_deref() == home
+            && at.elapsed() < BELIEVED
+        {
+            return Arc::clone(found);
+        }
+        let closed = closed(home);
+        let tools = look(home, &closed);
+        let outside = system_files::closed_directories().into_iter();
+        let closed_outside = outermost(outside.chain(closed.iter().cloned()).collect());
+        let found = Arc::new(Self {
+            tools_outside: look(home, &closed_outside),
+            closed_outside,
+            closed,
+            tools,
+        });
+        let of = home.map(Path::to_path_buf);
+        *kept = Some((of, Instant::now(), Arc::clone(&found)));
+        found
+    }
+}
+
+/// The homes there are; real paths.
+fn closed(home: Option<&Path>) -> Vec<PathBuf> {
+    let mut homes: Vec<PathBuf> = credentials::homes().to_vec();
+    homes.extend(home.map(Path::to_path_buf));
+    let entries = fs::read_dir(credentials::HOMES).into_iter().flatten();
+    let others: Vec<_> = entries.flatten().collect();
+    if others.len() > MOST_HOMES {
+        homes.push(PathBuf::from(credentials::HOMES));
+    } else {
+        // One by one, so that a home which is a link to another place still leads there.
+        let folders = others.iter();
+        let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        homes.extend(folders.map(|entry| entry.path()));
+    }
+    let real = homes.iter().map(|home| real_path::resolve_links(home));
+    outermost(
+        real.filter(|path| path.is_dir() && !is_system(path))
+            .collect(),
+    )
+}
+
+fn is_system(path: &Path) -> bool {
+    SYSTEM.iter().any(|system| Path::new(system) == path)
+}
+
+fn look(home: Option<&Path>, closed: &[PathBuf]) -> Vec<PathBuf> {
+    let mut homes: Vec<PathBuf> = credentials::homes().to_vec();
+    homes.extend(home.map(Path::to_path_buf));
+    let mut found = Vec::new();
+    for home in &homes {
+        found.extend(TOOLS.iter().map(|tool| home.join(tool)));
+    }
+    let wide = |path: &Path| {
+        let path = real_path::resolve_links(path);
+        is_system(&path)
+            || homes
+                .iter()
+                .any(|home| real_path::resolve_links(home).starts_with(&path))
+            || path.parent() == Some(Path::new(credentials::HOMES))
+    };
+    for path in &*NAMED_TOOLS {
+        found.push(path.clone());
+        // `…/bin` is a part of the whole.
+        let is_part = ["bin", "sbin", "shims"]
+            .iter()
+            .any(|part| path.ends_with(part));
+        let whole = path.parent().filter(|_| is_part);
+        let whole = whole.filter(|whole| !whole.ends_with(".local"));
+        found.extend(whole.map(Path::to_path_buf));
+    }
+    found.retain(|path| path.exists() && !wide(path));
+    let both = found.into_iter().flat_map(|path| at_both(path, closed));
+    // A link that leads to keys opens nothing.
+    both.filter(|path| {
+        let places = StorePlaces {
+            home,
+            ..StorePlaces::default()
+        };
+        !credentials::is_store(&real_path::resolve_links(path), places)
+    })
+    .collect()
+}
+
+/// What PATH and its like name.
+static NAMED_TOOLS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
+    let names = ["PATH"].iter().chain(TOOL_HOMES);
+    let values = names.filter_map(env::var_os);
+    let paths = values.flat_map(|value| env::split_paths(&value).collect::<Vec<_>>());
+    paths.filter(|path| path.is_absolute()).collect()
+});
+
+/// The path by its name and by where it is, as far as that is closed.
+fn at_both(path: PathBuf, closed: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    let real = real_path::resolve_links(&path);
+    // By its name below the real home, where the home itself is behind a link.
+    let named = path.parent().map(real_path::resolve_links);
+    let named = named
+        .zip(path.file_name())
+        .map(|(parent, name)| parent.join(name));
+    let both = [named, Some(real)].into_iter().flatten();
+    let closed = closed.to_vec();
+    both.filter(move |path| is_inside(path, &closed))
+}
+
+/// What this very call may read, as far as its line says: it was judged, and a person or a rule let it
+/// through. Of what is behind links in the working directories, only what was asked about by its name.
+fn permitted(policy: &Policy, facts: &CallFacts, closed: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut asked = None;
+    let mut add = |touched: &TouchedPath| {
+        let linked = policy.is_inside(&touched.given) && !policy.is_inside(&touched.real);
+        if !linked {
+            found.push(touched.given.clone());
+        }
+        if !linked
+            || *asked.get_or_insert_with(|| path_to_ask_about(policy, facts))
+                == Some(touched.real.clone())
+        {
+            found.push(touched.real.clone());
+        }
+    };
+    facts.reads.iter().chain(&facts.writes).for_each(&mut add);
+    let shell = facts.shell.iter().flat_map(ShellFacts::parts);
+    for path in shell.flat_map(|(_, _, paths)| paths) {
+        match &path.place {
+            PathLocation::Known(places) => places.iter().for_each(&mut add),
+            // A pattern that was not resolved: its directory, unless that is more than anyone means.
+            PathLocation::Below(Some(places)) if !path.resolved => {
+                let is_home = |path: &Path| {
+                    closed.iter().any(|home| home.starts_with(path))
+                        || path.parent() == Some(Path::new(credentials::HOMES))
+                };
+                let places = places.iter().filter(|touched| !is_home(&touched.real));
+                places.for_each(&mut add);
+            }
+            PathLocation::Below(_) => {}
+        }
+    }
+    found
+}
+
+/// The checkout that holds a working directory which is only a part of it.
+fn top_above(root: &Path) -> Option<PathBuf> {
+    let top = root.ancestors().find(|path| path.join(".git").exists())?;
+    let home = credentials::homes().iter().any(|home| home == top);
+    (top != root && !home).then(|| top.to_path_buf())
+}

@@ -1,0 +1,563 @@
+//! What is done for a command.
+
+use std::{
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    os::{
+        fd::OwnedFd,
+        unix::ffi::{OsStrExt, OsStringExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{
+        AtFlags, CWD, Dev, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, ftruncate,
+        linkat, mkdirat, mknodat, open, openat, openat2, readlinkat, symlinkat,
+    },
+    io::Errno,
+};
+
+use super::{
+    Mediator, MediationOutcome,
+    caller::{Caller, exists, low, of_handle, own_descriptor, real, reopen},
+    created_files::CreatedFileId,
+    refused_writes::unseen,
+};
+use crate::{
+    NameAction, NameUse,
+    child::filter,
+    notify::{self, NotifiedCall, NotifyReply},
+};
+
+/// As many links as the system follows.
+const LINKS: usize = 40;
+
+/// Why a call is not carried out here.
+pub(super) enum MediationStop {
+    /// The kernel is to see to it.
+    Continue,
+    Failed(Errno),
+    Ask(NameUse),
+}
+
+impl From<Errno> for MediationStop {
+    fn from(errno: Errno) -> Self {
+        Self::Failed(errno)
+    }
+}
+
+pub(super) type MediationResult = Result<MediationOutcome, MediationStop>;
+
+/// A place for a name: the directory, and the name in it.
+pub(super) struct NameLocation {
+    pub(super) directory: OwnedFd,
+    pub(super) name: OsString,
+    /// Where that is, links followed.
+    pub(super) path: PathBuf,
+    /// It was written with a slash behind it, so that it means a directory.
+    pub(super) slash: bool,
+}
+
+/// Carries a call out, or says why not.
+pub(super) fn carry_out(
+    mediator: &Mediator,
+    call: &NotifiedCall,
+    permits: &HashMap<NameUse, bool>,
+) -> MediationOutcome {
+    let acted = CallMediation::new(mediator, call, permits).and_then(|acting| acting.carry_out());
+    match acted {
+        Ok(outcome) => outcome,
+        Err(MediationStop::Continue) => MediationOutcome::Answered(NotifyReply::Continue),
+        Err(MediationStop::Failed(errno)) => MediationOutcome::Answered(NotifyReply::Failed(errno)),
+        Err(MediationStop::Ask(used)) => MediationOutcome::Ask(used),
+    }
+}
+
+pub(super) struct CallMediation<'a> {
+    pub(super) mediator: &'a Mediator,
+    pub(super) call: &'a NotifiedCall,
+    pub(super) caller: Caller,
+    /// What our process said about the names that this call uses.
+    pub(super) permits: &'a HashMap<NameUse, bool>,
+}
+
+impl<'a> CallMediation<'a> {
+    fn new(
+        mediator: &'a Mediator,
+        call: &'a NotifiedCall,
+        permits: &'a HashMap<NameUse, bool>,
+    ) -> Result<Self, MediationStop> {
+        // If the caller cannot be inspected, the kernel decides, which refuses writes. Only the guard
+        // decides about connections.
+        let caller = Caller::of(call).map_err(|_| match call.number {
+            libc::SYS_connect => MediationStop::Failed(Errno::ACCESS),
+            _ => MediationStop::Continue,
+        })?;
+        Ok(Self {
+            mediator,
+            call,
+            caller,
+            permits,
+        })
+    }
+
+    fn carry_out(&self) -> MediationResult {
+        let [a, b, c, d, e, _] = self.call.arguments;
+        const HERE: u64 = libc::AT_FDCWD as u64;
+        let mode = |argument: u64| Mode::from_raw_mode(low(argument).unsigned_abs() & 0o7777);
+        let flags = |argument: u64| OFlags::from_bits_retain(low(argument).unsigned_abs());
+        #[cfg(target_arch = "x86_64")]
+        match self.call.number {
+            libc::SYS_open => return self.open(HERE, a, flags(b), mode(c)),
+            libc::SYS_creat => {
+                let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC;
+                return self.open(HERE, a, flags, mode(b));
+            }
+            libc::SYS_mkdir => return self.make_directory(HERE, a, mode(b)),
+            libc::SYS_mknod => return self.make_node(HERE, a, b, mode(b), c),
+            libc::SYS_symlink => return self.make_link(a, HERE, b),
+            libc::SYS_link => return self.link((HERE, a), (HERE, b), AtFlags::empty()),
+            libc::SYS_rename => return self.rename((HERE, a), (HERE, b), RenameFlags::empty()),
+            libc::SYS_unlink => return self.remove(HERE, a, AtFlags::empty()),
+            libc::SYS_rmdir => return self.remove(HERE, a, AtFlags::REMOVEDIR),
+            libc::SYS_chmod
+            | libc::SYS_chown
+            | libc::SYS_lchown
+            | libc::SYS_utime
+            | libc::SYS_utimes => return self.describe(HERE, a),
+            libc::SYS_futimesat => return self.describe(a, b),
+            _ => {}
+        }
+        match self.call.number {
+            libc::SYS_openat => self.open(a, b, flags(c), mode(d)),
+            libc::SYS_mkdirat => self.make_directory(a, b, mode(c)),
+            libc::SYS_mknodat => self.make_node(a, b, c, mode(c), d),
+            libc::SYS_symlinkat => self.make_link(a, b, c),
+            libc::SYS_linkat => {
+                let flags = AtFlags::from_bits_retain(low(e).unsigned_abs());
+                self.link((a, b), (c, d), flags)
+            }
+            libc::SYS_renameat => self.rename((a, b), (c, d), RenameFlags::empty()),
+            libc::SYS_renameat2 => {
+                let flags = RenameFlags::from_bits_retain(low(e).unsigned_abs());
+                self.rename((a, b), (c, d), flags)
+            }
+            libc::SYS_unlinkat => {
+                let flags = AtFlags::from_bits_retain(low(c).unsigned_abs());
+                self.remove(a, b, flags)
+            }
+            libc::SYS_truncate => self.truncate(a, b),
+            libc::SYS_bind => self.bind(b, c),
+            libc::SYS_connect => self.connect(a, b, c),
+            libc::SYS_fchmodat | filter::FCHMODAT2 | libc::SYS_fchownat | libc::SYS_utimensat => {
+                self.describe(a, b)
+            }
+            _ => Err(MediationStop::Continue),
+        }
+    }
+
+    /// Goes on if a path is below a writable directory; otherwise the kernel is to see to it, which is
+    /// noted. `tentative`: programs that are refused this often do without.
+    pub(super) fn inside(&self, path: &Path, tentative: bool) -> Result<(), MediationStop> {
+        match self.mediator.below(path) {
+            Some(_) => Ok(()),
+            None => {
+                self.mediator.note_refused(path, tentative);
+                Err(MediationStop::Continue)
+            }
+        }
+    }
+
+    /// A path among the arguments, and the directory from which it leads on. Whatever is wrong with
+    /// them, the kernel says best.
+    pub(super) fn start(&self, directory: u64, address: u64) -> Result<(OwnedFd, PathBuf), MediationStop> {
+        let path = self.caller.path(address).map_err(|_| MediationStop::Continue)?;
+        let directory = if path.is_absolute() {
+            root()
+        } else if low(directory) == libc::AT_FDCWD {
+            self.caller.current()
+        } else {
+            self.caller.directory(directory)
+        };
+        // Only if the call still waits was it the caller's memory that was read.
+        if path.as_os_str().is_empty() || !notify::waits(as_fd(self.mediator), self.call) {
+            return Err(MediationStop::Continue);
+        }
+        Ok((directory.map_err(|_| MediationStop::Continue)?, path))
+    }
+
+    /// The place that a path names, below a writable directory. `there`: what is to be done can be done
+    /// only to what is there; otherwise only where nothing is.
+    pub(super) fn place(&self, directory: u64, address: u64, there: bool) -> Result<NameLocation, MediationStop> {
+        let (start, path) = self.start(directory, address)?;
+        let place = self.walk(&start, &path, there)?;
+        if self.mediator.below(&place.path).is_none()
+            && exists(&place.directory, &place.name) == there
+        {
+            self.mediator.note_refused(&place.path, false);
+        }
+        match self.mediator.below(&place.path) {
+            Some(_) => Ok(place),
+            None => Err(MediationStop::Continue),
+        }
+    }
+
+    /// The place that a path names. `there`: what is to be done can be done only to what is there.
+    pub(super) fn walk(&self, start: &OwnedFd, path: &Path, there: bool) -> Result<NameLocation, MediationStop> {
+        place(start, path).map_err(|error| {
+            let lost = self.lost(start, path, error);
+            // Where it is not seen, it may be there for the user.
+            if let (MediationStop::Continue, Errno::NOENT, false, Ok(start)) =
+                (&lost, error, there, real(start))
+            {
+                self.mediator.note_refused(&unseen(&start, path), false);
+            }
+            lost
+        })
+    }
+
+    /// What becomes of a path that leads nowhere. Below a writable directory that is the answer: until
+    /// the kernel looks for itself, another thread may have made what is missing, and the kernel would
+    /// refuse what would be done here.
+    fn lost(&self, start: &OwnedFd, path: &Path, error: Errno) -> MediationStop {
+        let missing = matches!(error, Errno::NOENT | Errno::NOTDIR);
+        let inside = |start: PathBuf| self.mediator.below(&unseen(&start, path)).is_some();
+        match missing && real(start).is_ok_and(inside) {
+            true => MediationStop::Failed(error),
+            false => MediationStop::Continue,
+        }
+    }
+
+    fn make<T>(&self, make: impl FnOnce() -> rustix::io::Result<T>) -> Result<T, MediationStop> {
+        let maker = self.caller.maker().map_err(|_| MediationStop::Continue)?;
+        Ok(maker.act(make)?)
+    }
+
+    pub(super) fn done(&self, make: impl FnOnce() -> rustix::io::Result<()>) -> MediationResult {
+        self.make(make)?;
+        Ok(MediationOutcome::Answered(NotifyReply::Done))
+    }
+
+    fn open(&self, directory: u64, address: u64, flags: OFlags, mode: Mode) -> MediationResult {
+        // The most common of all.
+        let (start, path) = self.start(directory, address)?;
+        if path == Path::new("/dev/null") || flags.contains(OFlags::PATH) {
+            return Err(MediationStop::Continue);
+        }
+        if let Some(number) = own_descriptor(&path) {
+            let handle = self.caller.descriptor(number).map_err(|_| MediationStop::Continue)?;
+            return self.open_existing(handle, flags, mode);
+        }
+        let makes = flags.contains(OFlags::CREATE);
+        let only_new = makes && flags.contains(OFlags::EXCL);
+        let (mut start, mut path) = (start, path);
+        for _ in 0..LINKS {
+            let place = self.walk(&start, &path, !makes)?;
+            let follow = if only_new || flags.contains(OFlags::NOFOLLOW) {
+                OFlags::NOFOLLOW
+            } else {
+                OFlags::empty()
+            };
+            match look(&place.directory, &place.name, follow) {
+                Ok(handle) if !only_new => return self.open_existing(handle, flags, mode),
+                Ok(_) => {
+                    self.mediator.below(&place.path).ok_or(MediationStop::Continue)?;
+                    return Err(MediationStop::Failed(Errno::EXIST));
+                }
+                Err(Errno::NOENT) if makes && !place.slash => {}
+                Err(error) if !makes => {
+                    return Err(self.lost(&place.directory, Path::new(&place.name), error));
+                }
+                Err(_) => return Err(MediationStop::Continue),
+            }
+            // A link that leads to nothing: what it leads to is made.
+            if let Ok(target) = readlinkat(&place.directory, &*place.name, Vec::new()) {
+                path = OsString::from_vec(target.into_bytes()).into();
+                start = if path.is_absolute() {
+                    root().map_err(|_| MediationStop::Continue)?
+                } else {
+                    place.directory
+                };
+                continue;
+            }
+            self.inside(&place.path, false)?;
+            self.ask(&place.path, NameAction::MakeFile, false)?;
+            let new = flags.difference(OFlags::TRUNC)
+                | OFlags::CREATE
+                | OFlags::EXCL
+                | OFlags::NOFOLLOW
+                | OFlags::NOCTTY
+                | OFlags::CLOEXEC;
+            let made = self.make(|| openat(&place.directory, &*place.name, new, mode));
+            match made {
+                Ok(file) => {
+                    if self.is_telling(&place.path, false) {
+                        let made = CreatedFileId::of(&file, OsStr::new(""));
+                        self.mediator.made.record(made);
+                    }
+                    return Ok(self.file(file, flags));
+                }
+                // Made by another meanwhile.
+                Err(MediationStop::Failed(Errno::EXIST)) if !only_new => {
+                    start = place.directory;
+                    path = place.name.into();
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+        Err(MediationStop::Failed(Errno::LOOP))
+    }
+
+    fn open_existing(&self, handle: OwnedFd, flags: OFlags, mode: Mode) -> MediationResult {
+        let path = real(&handle).map_err(|_| MediationStop::Continue)?;
+        let kind = FileType::from_raw_mode(fstat(&handle)?.st_mode);
+        if self.mediator.below(&path).is_none() {
+            let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC);
+            let unnamed = flags.contains(OFlags::TMPFILE);
+            if (kind == FileType::RegularFile && writes) || (kind == FileType::Directory && unnamed)
+            {
+                // To read it as well is what many try first, and then to read it only.
+                let tentative = flags.contains(OFlags::RDWR)
+                    && !flags.intersects(OFlags::TRUNC | OFlags::APPEND)
+                    && !unnamed;
+                self.mediator.note_refused(&path, tentative);
+            }
+            return Err(MediationStop::Continue);
+        }
+        let again = flags.difference(OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW)
+            | OFlags::NOCTTY
+            | OFlags::CLOEXEC;
+        match kind {
+            FileType::Symlink => return Err(MediationStop::Failed(Errno::LOOP)),
+            FileType::Directory if flags.contains(OFlags::TMPFILE) => {
+                let file = self.make(|| reopen(&handle, again, mode))?;
+                return Ok(self.file(file, flags));
+            }
+            FileType::Directory => return Err(MediationStop::Failed(Errno::ISDIR)),
+            _ => {}
+        }
+        self.ask(&path, NameAction::Change, false)?;
+        if kind == FileType::Fifo && !flags.contains(OFlags::NONBLOCK) {
+            let flags = again.difference(OFlags::CLOEXEC) | flags.intersection(OFlags::CLOEXEC);
+            return Ok(MediationOutcome::Waits { handle, flags });
+        }
+        let file = self.make(|| reopen(&handle, again, mode))?;
+        Ok(self.file(file, flags))
+    }
+
+    /// Takes note of what was made under a guarded name.
+    pub(super) fn record_created(&self, place: &NameLocation, directory: bool) {
+        if self.is_telling(&place.path, directory) {
+            let made = CreatedFileId::of(&place.directory, &place.name);
+            self.mediator.made.record(made);
+        }
+    }
+
+    fn is_telling(&self, path: &Path, directory: bool) -> bool {
+        let below = self.mediator.below(path);
+        below.is_some_and(|below| self.mediator.names.is_guarded_name(below, directory))
+    }
+
+    fn file(&self, file: OwnedFd, flags: OFlags) -> MediationOutcome {
+        MediationOutcome::File {
+            file,
+            close_on_exec: flags.contains(OFlags::CLOEXEC),
+        }
+    }
+
+    fn make_directory(&self, directory: u64, address: u64, mode: Mode) -> MediationResult {
+        let place = self.place(directory, address, false)?;
+        if exists(&place.directory, &place.name) {
+            return Err(MediationStop::Failed(Errno::EXIST));
+        }
+        self.ask(&place.path, NameAction::MakeDirectory, false)?;
+        let done = self.done(|| mkdirat(&place.directory, &*place.name, mode))?;
+        self.record_created(&place, true);
+        Ok(done)
+    }
+
+    fn make_node(&self, directory: u64, address: u64, kind: u64, mode: Mode, dev: u64) -> MediationResult {
+        let place = self.place(directory, address, false)?;
+        let raw = low(kind).unsigned_abs();
+        let kind = match raw & libc::S_IFMT {
+            0 => FileType::RegularFile,
+            _ => FileType::from_raw_mode(raw),
+        };
+        if !matches!(
+            kind,
+            FileType::RegularFile | FileType::Fifo | FileType::Socket
+        ) {
+            return Err(MediationStop::Failed(Errno::PERM));
+        }
+        if exists(&place.directory, &place.name) {
+            return Err(MediationStop::Failed(Errno::EXIST));
+        }
+        self.ask(&place.path, NameAction::MakeFile, false)?;
+        let dev: Dev = dev;
+        let done = self.done(|| mknodat(&place.directory, &*place.name, kind, mode, dev))?;
+        self.record_created(&place, false);
+        Ok(done)
+    }
+
+    fn make_link(&self, target: u64, directory: u64, address: u64) -> MediationResult {
+        let target = self.caller.path(target).map_err(|_| MediationStop::Continue)?;
+        let place = self.place(directory, address, false)?;
+        if place.slash {
+            return Err(MediationStop::Continue);
+        }
+        if exists(&place.directory, &place.name) {
+            return Err(MediationStop::Failed(Errno::EXIST));
+        }
+        self.ask(&place.path, NameAction::MakeLink, false)?;
+        let done = self.done(|| symlinkat(&*target, &place.directory, &*place.name))?;
+        self.record_created(&place, false);
+        Ok(done)
+    }
+
+    /// A second name for a file: through it the file could be written, so the first is asked about too.
+    fn link(&self, from: (u64, u64), to: (u64, u64), flags: AtFlags) -> MediationResult {
+        let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
+        let path = self.caller.path(from.1).map_err(|_| MediationStop::Continue)?;
+        let handle = match own_descriptor(&path) {
+            Some(number) if follow => self.caller.descriptor(number),
+            _ if path.as_os_str().is_empty() && flags.contains(AtFlags::EMPTY_PATH) => {
+                self.caller.directory(from.0)
+            }
+            _ => {
+                let (start, path) = self.start(from.0, from.1)?;
+                let follow = if follow {
+                    OFlags::empty()
+                } else {
+                    OFlags::NOFOLLOW
+                };
+                let found = look(&start, path.as_os_str(), follow);
+                Ok(found.map_err(|error| self.lost(&start, &path, error))?)
+            }
+        };
+        let handle = handle.map_err(|_| MediationStop::Continue)?;
+        let place = self.place(to.0, to.1, false)?;
+        if exists(&place.directory, &place.name) {
+            return Err(MediationStop::Failed(Errno::EXIST));
+        }
+        // A file without a name has none that could be guarded.
+        if fstat(&handle)?.st_nlink > 0 {
+            let path = real(&handle).map_err(|_| MediationStop::Continue)?;
+            self.mediator.below(&path).ok_or(MediationStop::Continue)?;
+            self.ask(&path, NameAction::Change, false)?;
+        }
+        self.ask(&place.path, NameAction::MakeFile, false)?;
+        self.done(|| {
+            let flags = AtFlags::SYMLINK_FOLLOW;
+            linkat(
+                CWD,
+                of_handle(&handle),
+                &place.directory,
+                &*place.name,
+                flags,
+            )
+        })
+    }
+
+    /// A socket with a name. It is no file that anything reads, so that the kernel may make it even if
+    /// it gets another name than was looked at.
+    fn bind(&self, address: u64, length: u64) -> MediationResult {
+        let name = self
+            .caller
+            .socket_name(address, low(length))
+            .ok_or(MediationStop::Continue)?;
+        let start = match name.is_absolute() {
+            true => root(),
+            false => self.caller.current(),
+        };
+        let place = start.and_then(|start| place(&start, &name));
+        let place = place.map_err(|_| MediationStop::Continue)?;
+        if !exists(&place.directory, &place.name) {
+            self.inside(&place.path, false)?;
+            self.ask(&place.path, NameAction::MakeFile, false)?;
+        }
+        Err(MediationStop::Continue)
+    }
+
+    fn truncate(&self, address: u64, length: u64) -> MediationResult {
+        let (start, path) = self.start(libc::AT_FDCWD as u64, address)?;
+        let handle = look(&start, path.as_os_str(), OFlags::empty())
+            .map_err(|error| self.lost(&start, &path, error))?;
+        let path = real(&handle).map_err(|_| MediationStop::Continue)?;
+        if FileType::from_raw_mode(fstat(&handle)?.st_mode) != FileType::RegularFile {
+            return Err(MediationStop::Continue);
+        }
+        self.inside(&path, false)?;
+        self.ask(&path, NameAction::Change, false)?;
+        self.done(|| {
+            let file = reopen(&handle, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+            ftruncate(&file, length)
+        })
+    }
+
+    /// A change of mode, owner or times: the kernel makes it or refuses it.
+    fn describe(&self, directory: u64, address: u64) -> MediationResult {
+        let (start, path) = self.start(directory, address)?;
+        let handle = look(&start, path.as_os_str(), OFlags::empty()).map_err(|_| MediationStop::Continue)?;
+        let path = real(&handle).map_err(|_| MediationStop::Continue)?;
+        if self.mediator.below(&path).is_none() || self.mediator.kept.includes(&path) {
+            self.mediator.note_refused(&path, false);
+        }
+        Err(MediationStop::Continue)
+    }
+}
+
+pub(super) fn root() -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open("/", flags, Mode::empty())
+}
+
+/// A handle of what a path leads to. Not through the links of `/proc`, which mean one thing here and
+/// another for the caller.
+pub(super) fn look(start: &OwnedFd, path: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
+    openat2(
+        start,
+        path,
+        flags,
+        Mode::empty(),
+        ResolveFlags::NO_MAGICLINKS,
+    )
+}
+
+/// The directory that a path leads to, and the name in it.
+pub(super) fn place(start: &OwnedFd, path: &Path) -> rustix::io::Result<NameLocation> {
+    let bytes = path.as_os_str().as_bytes();
+    let trimmed = bytes.trim_ascii_end_slashes();
+    let (above, name) = match trimmed.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&trimmed[..=at], &trimmed[at + 1..]),
+        None => (&b"."[..], trimmed),
+    };
+    if matches!(name, b"" | b"." | b"..") {
+        return Err(Errno::INVAL);
+    }
+    let directory = look(start, OsStr::from_bytes(above), OFlags::DIRECTORY)?;
+    let name = OsStr::from_bytes(name).to_owned();
+    Ok(NameLocation {
+        path: real(&directory)?.join(&name),
+        directory,
+        name,
+        slash: trimmed.len() < bytes.len(),
+    })
+}
+
+trait Slashes {
+    fn trim_ascii_end_slashes(&self) -> &Self;
+}
+
+impl Slashes for [u8] {
+    fn trim_ascii_end_slashes(&self) -> &Self {
+        let end = self.iter().rposition(|byte| *byte != b'/');
+        end.map_or(&self[..0], |end| &self[..=end])
+    }
+}
+
+pub(super) fn as_fd(mediator: &Mediator) -> std::os::fd::BorrowedFd<'_> {
+    use std::os::fd::AsFd;
+    mediator.listener.as_fd()
+}

@@ -1,0 +1,304 @@
+//! A running command.
+
+use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
+
+use tokio::time::{Instant, timeout_at};
+
+use crate::{
+    CommandNetwork, CommandOutput, ExceededLimit, Mechanism, NamePolicy, Process,
+    guard_link::GuardLink,
+    instance::SandboxInstance,
+    protocol::{GuardEvent, GuardOrder},
+    process_tree,
+    waiting_shell::{ReadyGuard, WaitingShell},
+};
+
+/// A running command. Dropping this ends all its processes.
+pub struct CommandHandle {
+    /// The output of the command.
+    pub output: CommandOutput,
+    guard: GuardLink,
+    guard_state: ReadyGuard,
+    /// Decides about guarded names.
+    names: Option<NamePolicy>,
+    ended: Option<CommandEnd>,
+    exceeded: Option<ExceededLimit>,
+    gone: bool,
+    /// The time by which all its processes must have ended.
+    due: Option<KillDeadline>,
+    instance: Arc<SandboxInstance>,
+}
+
+/// The deadline of a command that is being ended, and the process to kill after it: a command can
+/// stop its own guard.
+#[derive(Clone, Copy)]
+struct KillDeadline {
+    at: Instant,
+    ends: KillTarget,
+}
+
+#[derive(Clone, Copy)]
+enum KillTarget {
+    Guard,
+    /// The guard was killed, but processes are left.
+    Keeper,
+}
+
+/// The end of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandEnd {
+    /// Whether it exited with a code or was killed by a signal.
+    pub how: ExitKind,
+    /// The final directory, with symlinks resolved; `None` if the shell did not reach its end.
+    pub cwd: Option<PathBuf>,
+    /// The number of processes that it left running.
+    pub left: u32,
+    /// The hidden file that a process outside replaced and that could have been read, because of
+    /// which the command was ended.
+    pub uncovered: Option<PathBuf>,
+    /// The writes that were refused, whether or not the command reported them. Known only for
+    /// mediated commands.
+    pub refused: Vec<RefusedWrite>,
+    /// The limit that the command, or processes that it left running, exceeded and because of which
+    /// they were ended.
+    pub exceeded: Option<ExceededLimit>,
+}
+
+impl CommandEnd {
+    /// Returns the end of a command whose exit status is unknown.
+    pub fn lost() -> Self {
+        Self {
+            how: ExitKind::Lost,
+            cwd: None,
+            left: 0,
+            uncovered: None,
+            refused: Vec::new(),
+            exceeded: None,
+        }
+    }
+}
+
+/// A write that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedWrite {
+    /// The path as the command sees it, with symlinks resolved.
+    pub path: PathBuf,
+    /// Whether the file was opened for reading as well: programs that may not write often continue
+    /// read-only.
+    pub tentative: bool,
+}
+
+/// The exit status of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitKind {
+    /// It exited with this code.
+    Exited(i32),
+    /// This signal killed it.
+    Killed(i32),
+    /// Its sandbox was ended from outside, so the exit status is unknown.
+    Lost,
+}
+
+impl CommandHandle {
+    /// Sends a command to a shell, which may still be starting.
+    pub(crate) async fn start(
+        world: Arc<SandboxInstance>,
+        mut shell: WaitingShell,
+        order: &GuardOrder,
+        names: Option<NamePolicy>,
+    ) -> io::Result<Self> {
+        // Either the shell and its guard are running, or both have exited, which is known
+        // immediately. A guard that has exited may have reported the reason.
+        let mut standing = shell.wait_ready(&world).await?;
+        // The guard notices every replacement of a hidden file from now on. An earlier replacement
+        // means that a file is no longer hidden.
+        if !world.is_current() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        shell.guard.send(order)?;
+        shell.guard.flush_orders().await?;
+        let output = CommandOutput::new(shell.output, standing.fences.pop());
+        Ok(Self::of(world, shell.guard, standing, output, names))
+    }
+
+    /// Creates the handle of a command that a guard has started.
+    pub(crate) fn of(
+        instance: Arc<SandboxInstance>,
+        guard: GuardLink,
+        guard_state: ReadyGuard,
+        output: CommandOutput,
+        names: Option<NamePolicy>,
+    ) -> Self {
+        Self {
+            output,
+            guard,
+            guard_state,
+            names,
+            ended: None,
+            exceeded: None,
+            gone: false,
+            due: None,
+            instance,
+        }
+    }
+
+    /// Interrupts the program, if it is still running. For programs that were started without a
+    /// shell.
+    pub(crate) fn interrupt(&mut self) {
+        if let Err(error) = self.guard.send(&GuardOrder::Interrupt) {
+            tracing::debug!(%error, "the guard does not listen");
+        }
+    }
+
+    /// Returns the end of the command's own process, if it has ended.
+    pub(crate) fn ended(&self) -> Option<&CommandEnd> {
+        self.ended.as_ref()
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Returns the mechanism that confines the command.
+    pub fn mechanism(&self) -> Mechanism {
+        self.instance.mechanism()
+    }
+
+    /// Returns whether the command creates and changes files only as the judge of its line permits.
+    /// If the kernel does not support that, the caller must check the changed files afterwards.
+    pub fn is_mediated(&self) -> bool {
+        self.guard_state.mediated
+    }
+
+    /// Returns the command's own network. `None` if it uses that of the machine, or one in which
+    /// nothing can listen.
+    pub fn network(&self) -> Option<&CommandNetwork> {
+        self.guard_state.network.as_ref()
+    }
+
+    /// Waits until the command's own process has ended. Processes that it started may still run and
+    /// hold the pipe open. Cancel safe.
+    pub async fn exited(&mut self) -> CommandEnd {
+        loop {
+            if let Some(ended) = &self.ended {
+                return ended.clone();
+            }
+            if self.gone {
+                return CommandEnd {
+                    exceeded: self.exceeded,
+                    ..CommandEnd::lost()
+                };
+            }
+            self.next_event().await;
+        }
+    }
+
+    /// Waits until none of its processes is left. Cancel safe.
+    pub async fn gone(&mut self) {
+        while !self.gone {
+            self.next_event().await;
+        }
+    }
+
+    /// Asks all its processes to exit, and kills them after `grace`. [`gone`](Self::gone) waits for
+    /// the end.
+    pub fn kill(&mut self, grace: Duration) {
+        let order = GuardOrder::Kill {
+            grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
+        };
+        // If the link is closed, no process runs any longer.
+        if let Err(error) = self.guard.send(&order) {
+            tracing::debug!(%error, "the guard does not listen");
+        }
+        let at = Instant::now().checked_add(grace.saturating_add(self.instance.limits.end));
+        let ends = KillTarget::Guard;
+        self.due = at.map(|at| KillDeadline { at, ends });
+    }
+
+    /// Returns its processes, with their process IDs outside the sandbox.
+    pub fn processes(&self) -> Vec<Process> {
+        self.guard_state.pid().map(process_tree::below).unwrap_or_default()
+    }
+
+    /// Waits for the next event of the guard and handles it.
+    pub(crate) async fn next_event(&mut self) {
+        let news = match self.due {
+            None => self.guard.next().await,
+            Some(due) => match timeout_at(due.at, self.guard.next()).await {
+                Ok(news) => news,
+                Err(_) => return self.kill_overdue(due),
+            },
+        };
+        match news {
+            None | Some(GuardEvent::Gone) => self.gone = true,
+            Some(GuardEvent::Asks { id, used }) => {
+                let names = self.names.as_ref();
+                let permitted = names.is_some_and(|names| names.allows(&used));
+                let judged = GuardOrder::Judged {
+                    id,
+                    used,
+                    permitted,
+                };
+                let _ = self.guard.send(&judged);
+            }
+            Some(GuardEvent::Ended {
+                code,
+                signal,
+                cwd,
+                left,
+                uncovered,
+                refused,
+            }) => {
+                let how = match (code, signal) {
+                    (Some(code), _) => ExitKind::Exited(code),
+                    (None, Some(signal)) => ExitKind::Killed(signal),
+                    (None, None) => ExitKind::Lost,
+                };
+                let path = |bytes| PathBuf::from(OsString::from(bytes));
+                self.ended = Some(CommandEnd {
+                    how,
+                    cwd: cwd.map(path),
+                    left,
+                    uncovered: uncovered.map(path),
+                    refused: refused
+                        .into_iter()
+                        .map(|(bytes, tentative)| RefusedWrite {
+                            path: path(bytes),
+                            tentative,
+                        })
+                        .collect(),
+                    exceeded: self.exceeded,
+                });
+            }
+            Some(GuardEvent::Exceeded(exceeded)) => {
+                self.exceeded = Some(exceeded);
+                if let Some(ended) = &mut self.ended {
+                    ended.exceeded = Some(exceeded);
+                }
+            }
+            Some(GuardEvent::Standing { .. } | GuardEvent::Unable { .. }) => {}
+        }
+    }
+
+    /// Kills processes from outside that have not ended in time.
+    fn kill_overdue(&mut self, due: KillDeadline) {
+        self.due = match due.ends {
+            KillTarget::Guard => {
+                tracing::warn!("the guard of a command does not end it, and is ended");
+                if let Some(guard) = self.guard_state.pid() {
+                    process_tree::kill_below(guard, &[], || true);
+                }
+                self.guard_state.kill();
+                let ends = KillTarget::Keeper;
+                Instant::now()
+                    .checked_add(self.instance.limits.end)
+                    .map(|at| KillDeadline { at, ends })
+            }
+            KillTarget::Keeper => {
+                tracing::warn!("the keeper of a sandbox does not answer, and is ended");
+                process_tree::kill_below(self.instance.pid(), &[], || true);
+                None
+            }
+        };
+    }
+}

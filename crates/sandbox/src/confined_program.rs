@@ -1,0 +1,377 @@
+//! Confined programs with a long life: language servers, browsers, interpreters.
+//!
+//! [`Sandbox::start`] runs a bash command whose output is read once. A confined program is started
+//! without a shell, in its own sandbox, with the given open files at the numbers it expects. It
+//! runs until it exits, is ended, or our process ends.
+//!
+//! ```no_run
+//! # use haft_sandbox::{ConfinedProgram, Mechanism, Sandbox, SandboxError, SandboxProfile};
+//! # use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//! # async fn example(sandbox: &Sandbox, profile: &SandboxProfile) -> Result<(), SandboxError> {
+//! let mut program = ConfinedProgram::new("/usr/bin/python3", "/home/me/project");
+//! program.arguments = vec!["-i".into()];
+//! program.env = sandbox.environment(profile); // nothing else is inherited; TMPDIR is added
+//! // Chromium would get its pipe so: `program.files = vec![(3, commands), (4, answers)];`
+//!
+//! // Not started at all where only a weaker way of confining works.
+//! let weakest = Mechanism::Bubblewrap;
+//! let mut process = sandbox.start_program(profile, program, weakest).await?;
+//! let mut input = process.stdin.take().expect("it is given once");
+//! input.write_all(b"while True: pass\n").await.map_err(SandboxError::Program)?;
+//!
+//! let control = process.control(); // for other tasks; it does not keep the program alive
+//! control.interrupt(); // SIGINT for python alone, by its guard
+//! control.kill(std::time::Duration::from_secs(1)); // asks all of it to end, then makes it
+//! println!("{:?}", control.ended().await.how);
+//! # Ok(()) }
+//! // When `process` is dropped, everything that the program started ends too.
+//! ```
+
+use std::{
+    ffi::OsString,
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use rustix::{
+    io::{FdFlags, fcntl_setfd},
+    pipe::{PipeFlags, pipe_with},
+};
+use tokio::{
+    net::unix::pipe,
+    sync::{mpsc, oneshot, watch},
+};
+
+use crate::{
+    CommandEnd, CommandNetwork, CommandOutput, Mechanism, NamePolicy, Process, CommandHandle, Sandbox,
+    SandboxError, SandboxProfile,
+    network::NetworkGate,
+    protocol::{FILES, GuardOrder},
+    sandbox::ProgramPurpose,
+    scratch::ScratchFolder,
+    process_tree,
+};
+
+/// A program that is to run in its own sandbox.
+pub struct ConfinedProgram {
+    /// The program: an absolute path, or a name to look up in the `PATH` of [`env`](Self::env).
+    pub program: PathBuf,
+    /// The arguments, without the program's own name.
+    pub arguments: Vec<OsString>,
+    /// The whole environment, to which `TMPDIR` is added. [`Sandbox::environment`] is a good start.
+    pub env: Vec<(OsString, OsString)>,
+    /// The working directory; absolute.
+    pub cwd: PathBuf,
+    /// Open files, and the numbers at which the program finds them; at most 12. Numbers 0, 1 and 2
+    /// are pipes if they are not given ([`ConfinedProcess::stdin`] and the other two). No other
+    /// open file is inherited.
+    ///
+    /// Unlike [`CommandOutput`], data that the program writes to these files is not withheld if a
+    /// hidden file becomes readable; the program is ended then.
+    pub files: Vec<(RawFd, OwnedFd)>,
+    /// The folder for temporary files. It is created if it is missing, and removed at the end. With
+    /// `None`, a folder next to that of the session's commands is used; its name is short, because
+    /// socket paths must be short.
+    pub scratch: Option<PathBuf>,
+    /// Decides about connections for [`Network::Proxy`](crate::Network::Proxy). With `None`, the
+    /// gate of the session's commands decides.
+    pub gate: Option<Arc<dyn NetworkGate>>,
+    /// Decides about the profile's guarded names. Without it, none may be used.
+    pub names: Option<NamePolicy>,
+}
+
+impl ConfinedProgram {
+    /// Creates a program without arguments and with an empty environment.
+    pub fn new(program: impl Into<PathBuf>, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            arguments: Vec::new(),
+            env: Vec::new(),
+            cwd: cwd.into(),
+            files: Vec::new(),
+            scratch: None,
+            gate: None,
+            names: None,
+        }
+    }
+}
+
+/// A running confined program. Dropping this ends all its processes.
+pub struct ConfinedProcess {
+    /// The program's standard input; `None` if another file was given.
+    pub stdin: Option<pipe::Sender>,
+    /// The program's standard output. Ends immediately if another file was given.
+    pub stdout: CommandOutput,
+    /// The program's standard error. Unread output must be discarded ([`CommandOutput::take`]): a
+    /// program blocks when a pipe is full.
+    pub stderr: CommandOutput,
+    control: ConfinedControl,
+    mechanism: Mechanism,
+    scratch: PathBuf,
+    /// The process ID of the guard, below which the program's processes are.
+    guard: Option<u32>,
+    network: Option<CommandNetwork>,
+    /// Dropping this ends the program.
+    _alive: oneshot::Sender<()>,
+}
+
+/// Ends or interrupts a [`ConfinedProcess`], and waits for it, from any task. Cheap to clone; does
+/// not keep the program alive.
+#[derive(Clone)]
+pub struct ConfinedControl {
+    orders: mpsc::UnboundedSender<ControlOrder>,
+    state: watch::Receiver<ConfinedState>,
+}
+
+enum ControlOrder {
+    Interrupt,
+    Kill(Duration),
+}
+
+#[derive(Clone, Default)]
+struct ConfinedState {
+    ended: Option<CommandEnd>,
+    gone: bool,
+}
+
+impl Sandbox {
+    /// Starts a program in its own sandbox with this profile and the best mechanism that works
+    /// here. Fails with [`SandboxError::TooWeak`] if that is weaker than `weakest`. When this
+    /// returns, the program was executed: a program that cannot be started is an error.
+    pub async fn start_program(
+        &self,
+        profile: &SandboxProfile,
+        program: ConfinedProgram,
+        weakest: Mechanism,
+    ) -> Result<ConfinedProcess, SandboxError> {
+        let scratch = program.scratch.clone();
+        let scratch = Arc::new(ScratchFolder::new(scratch.unwrap_or_else(|| self.new_scratch())));
+        let pipes = ProgramPipes::beside(&program.files).map_err(SandboxError::Program)?;
+        let order = order(&program, &pipes, scratch.path()).map_err(SandboxError::Program)?;
+        let given = program.files.iter().map(|(_, file)| file.as_fd());
+        let files: Vec<BorrowedFd<'_>> = given.chain(pipes.theirs()).collect();
+        let purpose = ProgramPurpose {
+            profile,
+            weakest,
+            scratch: Arc::clone(&scratch),
+            gate: program.gate.clone(),
+            order,
+            files,
+        };
+        let (world, shell, mut standing) = self.start_program_in_own(&purpose).await?;
+        drop(purpose);
+        let scratch = scratch.path().to_path_buf();
+        let mechanism = world.mechanism();
+        let guard = standing.pid();
+        let network = standing.network.clone();
+        let mut fences = std::mem::take(&mut standing.fences).into_iter();
+        let mut output = |pipe: Option<OwnedFd>| {
+            let fence = fences.next();
+            let pipe = pipe.map(pipe::Receiver::from_owned_fd).transpose()?;
+            Ok::<_, io::Error>(CommandOutput::of(pipe, fence))
+        };
+        let stdout = output(pipes.stdout.map(|(ours, _)| ours)).map_err(SandboxError::Program)?;
+        let stderr = output(pipes.stderr.map(|(ours, _)| ours)).map_err(SandboxError::Program)?;
+        let stdin = pipes
+            .stdin
+            .map(|(ours, _)| pipe::Sender::from_owned_fd(ours));
+        let stdin = stdin.transpose().map_err(SandboxError::Program)?;
+        // Bubblewrap writes its messages there; they are not output of the program.
+        drop(shell.output);
+        let unread = CommandOutput::of(None, None);
+        let running = CommandHandle::of(world, shell.guard, standing, unread, program.names);
+        let (orders, ordered) = mpsc::unbounded_channel();
+        let (report, state) = watch::channel(ConfinedState::default());
+        let (alive, unwanted) = oneshot::channel();
+        tokio::spawn(attend(running, ordered, report, unwanted));
+        Ok(ConfinedProcess {
+            stdin,
+            stdout,
+            stderr,
+            control: ConfinedControl { orders, state },
+            mechanism,
+            scratch,
+            guard,
+            network,
+            _alive: alive,
+        })
+    }
+}
+
+impl ConfinedProcess {
+    /// Returns the mechanism that confines the program.
+    pub fn mechanism(&self) -> Mechanism {
+        self.mechanism
+    }
+
+    /// Returns the folder for the program's temporary files.
+    pub fn scratch(&self) -> &Path {
+        &self.scratch
+    }
+
+    /// Returns the program's own network: see [`Running::network`].
+    pub fn network(&self) -> Option<&CommandNetwork> {
+        self.network.as_ref()
+    }
+
+    /// Returns a control for use in other tasks.
+    pub fn control(&self) -> ConfinedControl {
+        self.control.clone()
+    }
+
+    /// See [`ConfinedControl::interrupt`].
+    pub fn interrupt(&self) {
+        self.control.interrupt();
+    }
+
+    /// See [`ConfinedControl::kill`].
+    pub fn kill(&self, grace: Duration) {
+        self.control.kill(grace);
+    }
+
+    /// Waits until the program has ended.
+    pub async fn wait(&self) -> CommandEnd {
+        self.control.ended().await
+    }
+
+    /// Returns the program and the processes that it started, with their process IDs outside the
+    /// sandbox.
+    pub fn processes(&self) -> Vec<Process> {
+        if self.control.state.borrow().gone {
+            return Vec::new();
+        }
+        self.guard.map(process_tree::below).unwrap_or_default()
+    }
+}
+
+impl ConfinedControl {
+    /// Sends SIGINT to the program only, through its guard. A program that was just started may not
+    /// handle the signal yet and would be ended by it: wait for its first output.
+    pub fn interrupt(&self) {
+        let _ = self.orders.send(ControlOrder::Interrupt); // the program may be gone
+    }
+
+    /// Asks the program and all processes that it started to exit, and kills them after `grace`.
+    pub fn kill(&self, grace: Duration) {
+        let _ = self.orders.send(ControlOrder::Kill(grace)); // the program may be gone
+    }
+
+    /// Returns whether the program has ended.
+    pub fn has_ended(&self) -> bool {
+        let state = self.state.borrow();
+        state.gone || state.ended.is_some()
+    }
+
+    /// Waits until the program has ended. Cancel safe.
+    pub async fn ended(&self) -> CommandEnd {
+        let mut state = self.state.clone();
+        let found = state
+            .wait_for(|state| state.gone || state.ended.is_some())
+            .await;
+        let ended = found.ok().and_then(|state| state.ended.clone());
+        ended.unwrap_or_else(CommandEnd::lost)
+    }
+
+    /// Waits until none of its processes is left. Cancel safe.
+    pub async fn gone(&self) {
+        let mut state = self.state.clone();
+        let _ = state.wait_for(|state| state.gone).await; // or the task that reports has ended
+    }
+}
+
+/// Forwards orders to the guard and publishes its events, until no process is left or the program
+/// is dropped.
+async fn attend(
+    mut running: CommandHandle,
+    mut orders: mpsc::UnboundedReceiver<ControlOrder>,
+    report: watch::Sender<ConfinedState>,
+    mut unwanted: oneshot::Receiver<()>,
+) {
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut unwanted => break,
+            Some(order) = orders.recv() => match order {
+                ControlOrder::Interrupt => running.interrupt(),
+                ControlOrder::Kill(grace) => running.kill(grace),
+            },
+            () = running.next_event() => {
+                let gone = running.is_gone();
+                let ended = running.ended().cloned();
+                report.send_replace(ConfinedState { ended, gone });
+                if gone {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// The pipes for standard files that were not given, each with our end first.
+struct ProgramPipes {
+    stdin: Option<(OwnedFd, OwnedFd)>,
+    stdout: Option<(OwnedFd, OwnedFd)>,
+    stderr: Option<(OwnedFd, OwnedFd)>,
+}
+
+impl ProgramPipes {
+    fn beside(given: &[(RawFd, OwnedFd)]) -> io::Result<Self> {
+        let missing = |number: RawFd| !given.iter().any(|(other, _)| *other == number);
+        let pipe = |number| {
+            missing(number)
+                .then(|| pipe_with(PipeFlags::CLOEXEC))
+                .transpose()
+        };
+        Ok(Self {
+            stdin: pipe(0)?.map(|(read, write)| (write, read)),
+            stdout: pipe(1)?,
+            stderr: pipe(2)?,
+        })
+    }
+
+    fn all(&self) -> impl Iterator<Item = (RawFd, &OwnedFd)> {
+        let pipes = [&self.stdin, &self.stdout, &self.stderr];
+        (0..)
+            .zip(pipes)
+            .filter_map(|(number, pipe)| Some((number, &pipe.as_ref()?.1)))
+    }
+
+    fn theirs(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.all().map(|(_, file)| file.as_fd())
+    }
+}
+
+fn order(program: &ConfinedProgram, pipes: &ProgramPipes, scratch: &Path) -> io::Result<GuardOrder> {
+    let given = program.files.iter().map(|(number, _)| *number);
+    let numbers: Vec<RawFd> = given.chain(pipes.all().map(|(number, _)| number)).collect();
+    let twice = |at: usize| numbers[..at].contains(&numbers[at]);
+    if numbers.len() > FILES - 1 || numbers.iter().any(|number| !(0..1024).contains(number)) {
+        return Err(io::Error::other(
+            "too many open files, or a number too high",
+        ));
+    }
+    if (0..numbers.len()).any(twice) {
+        return Err(io::Error::other("two open files at one number"));
+    }
+    let mut env = program.env.clone();
+    env.retain(|(name, _)| name != "TMPDIR");
+    env.push(("TMPDIR".into(), scratch.into()));
+    for (_, file) in &program.files {
+        // Other processes that our process starts must not inherit it.
+        fcntl_setfd(file, FdFlags::CLOEXEC)?;
+    }
+    Ok(GuardOrder::Program {
+        program: program.program.clone().into(),
+        arguments: program.arguments.iter().cloned().map(Into::into).collect(),
+        env: env
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
+        cwd: program.cwd.clone().into(),
+        numbers,
+        judged: program.names.is_some(),
+    })
+}

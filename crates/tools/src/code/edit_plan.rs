@@ -1,0 +1,132 @@
+//! Changes proposed by a server, as a plan that `ReplaceInFiles` applies completely or not at all.
+
+use std::path::Path;
+
+use haft_contract::{ToolError, ToolOutput};
+use haft_lsp::{
+    PlannedEdits,
+    types::{CodeAction, Range},
+    uri,
+};
+use serde_json::{Value, json};
+
+use super::{queries::ServerQuery, planned_files};
+use crate::{
+    blocking::blocking,
+    fs::{ReplacePlans, keep_plan},
+};
+
+impl ServerQuery<'_> {
+    /// Plans the renaming of the symbol at a location.
+    pub(crate) async fn rename(&self, params: Value, name: &str) -> Result<ToolOutput, ToolError> {
+        self.must_offer("renameProvider", "renaming")?;
+        let failed = |text: String| ToolError::Failed(format!("Nothing to rename: {text}"));
+        let mut asked = params;
+        asked["newName"] = json!(name);
+        let edit = match self.ask("textDocument/rename", asked).await {
+            Ok(edit) => edit,
+            Err(ToolError::Failed(text)) => return Err(failed(text)),
+            Err(error) => return Err(error),
+        };
+        self.plan(&edit)
+            .await?
+            .ok_or_else(|| failed(format!("{} names no place.", self.server.entry.name)))
+    }
+
+    /// Lists the code actions at a location, numbered from 1, or plans the chosen one. Actions that
+    /// would run a command are only listed.
+    pub(crate) async fn code_actions(
+        &self,
+        path: &Path,
+        line: u32,
+        action: Option<usize>,
+    ) -> Result<ToolOutput, ToolError> {
+        self.must_offer("codeActionProvider", "code actions")?;
+        let actions = self.offered(path, line).await?;
+        let Some(number) = action else {
+            return Ok(ToolOutput::text(list(&actions, &self.server.entry.name)));
+        };
+        let chosen = number.checked_sub(1).and_then(|at| actions.get(at));
+        let Some(chosen) = chosen else {
+            return Err(ToolError::Failed(format!(
+                "There is no action {number}: {} are offered.",
+                actions.len()
+            )));
+        };
+        let mut edit = chosen.edit.clone();
+        if edit.is_none() && chosen.raw.get("data").is_some() {
+            let resolved = self.ask("codeAction/resolve", chosen.raw.clone()).await?;
+            edit = resolved.get("edit").cloned();
+        }
+        let Some(edit) = edit else {
+            return Err(ToolError::Failed(format!(
+                "\"{}\" runs a command of the server, which is never done.",
+                chosen.title
+            )));
+        };
+        let nothing = || ToolError::Failed(format!("\"{}\" changes nothing.", chosen.title));
+        self.plan(&edit).await?.ok_or_else(nothing)
+    }
+
+    async fn offered(&self, path: &Path, line: u32) -> Result<Vec<CodeAction>, ToolError> {
+        let document = self.client.document(path);
+        let problems = document.map(|document| document.report.problems);
+        let here = problems.iter().flat_map(|problems| problems.iter());
+        let here = here
+            .filter(|problem| (problem.range.start.line..=problem.range.end.line).contains(&line));
+        let problems: Vec<&Value> = here.clone().map(|problem| &problem.raw).collect();
+        // A fix is offered for the range of its problem.
+        let range = here.map(|problem| problem.range).next().unwrap_or_else(|| {
+            let mut range = Range::default();
+            (range.start.line, range.end.line) = (line, line);
+            range
+        });
+        let params = json!({
+            "textDocument": {"uri": uri::of(path)},
+            "range": range,
+            "context": {"diagnostics": problems},
+        });
+        let answer = self.ask("textDocument/codeAction", params).await?;
+        let items = answer.as_array().into_iter().flatten();
+        let actions = items.filter_map(|item| {
+            let mut action: CodeAction = serde_json::from_value(item.clone()).ok()?;
+            action.raw = item.clone();
+            Some(action)
+        });
+        Ok(actions.collect())
+    }
+
+    /// Shows a planned change and stores it; `None` if it changes nothing.
+    async fn plan(&self, edit: &Value) -> Result<Option<ToolOutput>, ToolError> {
+        let refused = |text: &str| ToolError::Failed(format!("Refused whole: {text}."));
+        let edits = PlannedEdits::of(edit).ok_or_else(|| refused("the change cannot be read"))?;
+        if edits.is_empty() {
+            return Ok(None);
+        }
+        let (client, cx) = (self.client.clone(), self.cx.clone());
+        let wanted = blocking(move || planned_files::after(&edits, &client, &cx)).await?;
+        let wanted = wanted.map_err(|text| refused(&text))?;
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let plans = self.cx.services.get::<ReplacePlans>()?;
+        let id = self.cx.call.to_string();
+        Ok(Some(keep_plan(&plans, &id, wanted, &self.cx.cwd)))
+    }
+}
+
+fn list(actions: &[CodeAction], server: &str) -> String {
+    if actions.is_empty() {
+        return format!("{server} offers nothing here.");
+    }
+    let lines = actions.iter().enumerate().map(|(at, action)| {
+        let can = action.edit.is_some() || action.raw.get("data").is_some();
+        let note = match (&action.disabled, can) {
+            (Some(_), _) => " (not possible here)",
+            (None, true) => "",
+            (None, false) => " (not available: it runs a command of the server)",
+        };
+        format!("{} {}{note}", at + 1, action.title)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
