@@ -7,7 +7,8 @@ use haft_contract::{
     PermissionMode,
 };
 use haft_host::{
-    Elicitation, ElicitationAnswer, ElicitationHost, ElicitationKind, QuestionHandler, UserQuestions,
+    Elicitation, ElicitationAnswer, ElicitationHost, ElicitationKind, QuestionHandler,
+    UserQuestions,
 };
 use haft_terminal::names::{distinct, distinct_line};
 use serde_json::{Map, Value, json};
@@ -51,7 +52,10 @@ impl QuestionHandler for EditorQuestions {
                 }
                 (OptionChoice::Unavailable, _) => ApprovalAnswer::Unavailable,
             };
-            let may_run = !matches!(answer, ApprovalAnswer::Deny { .. } | ApprovalAnswer::Unavailable);
+            let may_run = !matches!(
+                answer,
+                ApprovalAnswer::Deny { .. } | ApprovalAnswer::Unavailable
+            );
             asked.end(may_run);
             answer
         })
@@ -224,7 +228,8 @@ fn content(session: &EditorSession, request: &ApprovalRequest, input: &Value) ->
     };
     if content.is_empty() {
         for piece in body {
-            if let CardSection::Text(text) | CardSection::Muted(text) | CardSection::Alarm(text) = piece
+            if let CardSection::Text(text) | CardSection::Muted(text) | CardSection::Alarm(text) =
+                piece
                 && !text.trim().is_empty()
             {
                 content.push(calls::text_content(&shown(text)));
@@ -271,7 +276,9 @@ async fn choose(session: &EditorSession, call: Value, options: Vec<Value>) -> Op
             Some("cancelled") => OptionChoice::Cancelled,
             _ => OptionChoice::Option(String::new()),
         },
-        Err(RequestFailure::Refused(_) | RequestFailure::TooLong | RequestFailure::Gone) => OptionChoice::Unavailable,
+        Err(RequestFailure::Refused(_) | RequestFailure::TooLong | RequestFailure::Gone) => {
+            OptionChoice::Unavailable
+        }
     }
 }
 
@@ -303,7 +310,9 @@ pub(crate) struct EditorForms(pub(crate) Weak<EditorSession>);
 
 impl EditorForms {
     fn session(&self) -> Option<Arc<EditorSession>> {
-        self.0.upgrade().filter(|session| session.capabilities.forms)
+        self.0
+            .upgrade()
+            .filter(|session| session.capabilities.forms)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
     AcpAgent,
     buffers::EditorBuffers,
     error::AcpError,
-    options::{self, SelectedOptions, EditorWrites},
+    options::{self, EditorWrites, SelectedOptions},
     prompt::EditorPrompt,
     questions::{EditorForms, EditorQuestions},
     updates::UpdateForwarder,

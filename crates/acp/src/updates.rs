@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_agent::{InjectionSource, AgentEvent, NoticeLevel, ReplyBlock, SubagentInfo, CompactionTrigger};
+use haft_agent::{
+    AgentEvent, CompactionTrigger, InjectionSource, NoticeLevel, ReplyBlock, SubagentInfo,
+};
 use haft_contract::{Content, ProgressUpdate};
 use haft_engine::CallResult;
 use haft_host::{EventSink, SessionEvent, TodoBoard};
@@ -207,7 +209,8 @@ impl UpdateState {
                     }));
                 }
             }
-            AgentEvent::CallStarted { tool_use_id } | AgentEvent::CallRunning { tool_use_id, .. } => {
+            AgentEvent::CallStarted { tool_use_id }
+            | AgentEvent::CallRunning { tool_use_id, .. } => {
                 if let Some(update) = self.runs(tool_use_id) {
                     session.update(update);
                 }
@@ -302,7 +305,13 @@ impl UpdateState {
     }
 
     /// Displays a call as soon as its tool is known.
-    fn on_call_started(&mut self, session: &EditorSession, id: &str, name: &str, agent: Option<&SubagentInfo>) {
+    fn on_call_started(
+        &mut self,
+        session: &EditorSession,
+        id: &str,
+        name: &str,
+        agent: Option<&SubagentInfo>,
+    ) {
         if plan::is_of_plan(name) {
             return;
         }

@@ -22,7 +22,7 @@ use haft_contract::{
     Services,
 };
 use haft_engine::{Engine, Registry, SessionContext};
-use haft_extensions::{Agents, ExtensionPlaces, EnabledSources, agents::AgentOptions};
+use haft_extensions::{Agents, EnabledSources, ExtensionPlaces, agents::AgentOptions};
 use haft_models::{EventStream, Model, ModelRequest};
 use haft_testkit::TempProject;
 use tokio::sync::Notify;

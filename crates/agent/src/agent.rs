@@ -10,17 +10,17 @@ use haft_engine::{Scheduler, SessionContext};
 use haft_models::{Conversation, Model, Prices, Thinking};
 
 use crate::{
-    AgentHandle, Prompt, OpenTranscript, SubagentPool, UsageLedger,
+    AgentHandle, OpenTranscript, Prompt, SubagentPool, UsageLedger,
     client::ModelClient,
     compaction::Compaction,
     cost::SharedUsage,
-    recorded_conversation::RecordedConversation,
     hooks::{HookRunner, RunContext},
     instructions::Instructions,
     plan_mode::PlanReminder,
     prompt::{InstructionSources, PromptEnvironment, SystemPrompt},
+    recorded_conversation::RecordedConversation,
     subagents::{ParentAgent, Spawner},
-    transcript::{TouchedFiles, SessionOrigin, TranscriptPosition, Transcript},
+    transcript::{SessionOrigin, TouchedFiles, Transcript, TranscriptPosition},
 };
 
 /// The settings of model requests.
@@ -462,7 +462,8 @@ impl AgentBuilder {
             .crew
             .as_ref()
             .filter(|_| session.origin != SessionOrigin::New);
-        let cut_off = resumed.and_then(|crew| crew.interrupted_report(&engine.conversation_folder()));
+        let cut_off =
+            resumed.and_then(|crew| crew.interrupted_report(&engine.conversation_folder()));
         let loaded = session.loaded;
         let services = self.scheduler.engine().services();
         let remembered = services.get::<SessionState>().ok();

@@ -232,7 +232,10 @@ mod tests {
     fn an_interrupt_reaches_the_run_that_is_about_to_begin_and_no_later_one() {
         let control = AgentHandle::default();
         control.interrupt();
-        assert!(!control.start_run().cancel.is_cancelled(), "nothing went on");
+        assert!(
+            !control.start_run().cancel.is_cancelled(),
+            "nothing went on"
+        );
         control.expect_run();
         control.interrupt();
         let run = control.start_run();

@@ -8,7 +8,10 @@ use haft_contract::{
 use haft_engine::Engine;
 use serde_json::{Value, json};
 
-use crate::{InjectionSource, recorded_conversation::RecordedConversation, hooks::RunContext, transcript::UserLineKind};
+use crate::{
+    InjectionSource, hooks::RunContext, recorded_conversation::RecordedConversation,
+    transcript::UserLineKind,
+};
 
 /// The maximum number of characters of a task's description or prompt in the input of hooks.
 const MOST_TOLD: usize = 1000;
@@ -24,7 +27,11 @@ pub(crate) fn has_notices(engine: &Engine) -> bool {
 }
 
 /// Adds notices of the tasks that ended to the conversation.
-pub(crate) fn add_task_notices(engine: &Engine, dialogue: &mut RecordedConversation, to: RunContext<'_>) {
+pub(crate) fn add_task_notices(
+    engine: &Engine,
+    dialogue: &mut RecordedConversation,
+    to: RunContext<'_>,
+) {
     let Some(tasks) = background(engine) else {
         return;
     };

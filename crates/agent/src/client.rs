@@ -9,8 +9,8 @@ use haft_models::{
 };
 
 use crate::{
-    ModelSettings, UsageLedger, compaction::text_tokens, agent_handle::PendingChanges, cost::SharedUsage,
-    prompt::SystemPrompt, subagents::MainAgentModel,
+    ModelSettings, UsageLedger, agent_handle::PendingChanges, compaction::text_tokens,
+    cost::SharedUsage, prompt::SystemPrompt, subagents::MainAgentModel,
 };
 
 /// A model with its settings, its prices and the prefix of every request.

@@ -19,14 +19,14 @@ use haft_models::{
 };
 
 use crate::{
-    AgentEvent, NoticeLevel, CompactionTrigger,
+    AgentEvent, CompactionTrigger, NoticeLevel,
     client::ModelClient,
     clock,
-    recorded_conversation::RecordedConversation,
     hooks::{HookRunner, RunContext},
     instructions::Instructions,
     plan_mode::PlanReminder,
     prompt::reminder,
+    recorded_conversation::RecordedConversation,
     run::RunTotals,
     transcript::{TouchedFiles, UserLineKind},
 };
@@ -204,7 +204,10 @@ impl Compaction<'_> {
             other => other?,
         };
         let window = self.client.settings.window;
-        let known = self.instructions.reload_after_compaction(window, hooks, to).await;
+        let known = self
+            .instructions
+            .reload_after_compaction(window, hooks, to)
+            .await;
         let known = known.iter().map(|text| Content::text(reminder(text)));
         let mut content: Vec<Content> = known.collect();
         let model = &self.client.settings.name;
@@ -221,7 +224,9 @@ impl Compaction<'_> {
             content.extend(last.iter().cloned());
         }
         let uuid = clock::random_id();
-        self.dialogue.transcript.write_compaction(uuid, trigger, pre_tokens);
+        self.dialogue
+            .transcript
+            .write_compaction(uuid, trigger, pre_tokens);
         self.dialogue.clear();
         self.dialogue.add(content, UserLineKind::Summary, None);
         to.sink.on_event(&AgentEvent::Compacted {

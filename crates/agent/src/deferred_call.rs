@@ -5,7 +5,8 @@ use haft_engine::CallResult;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    InjectionSource, Agent, AgentEvent, BlockedCall, clock, hooks::RunContext, prompt::reminder, transcript::UserLineKind,
+    Agent, AgentEvent, BlockedCall, InjectionSource, clock, hooks::RunContext, prompt::reminder,
+    transcript::UserLineKind,
 };
 
 /// The deferred call, as stored in the session state.
@@ -98,8 +99,12 @@ impl Agent {
             self.store_deferred_call(Some(call));
             return DeferredCallOutcome::DeferredAgain(denial);
         }
-        self.dialogue
-            .add_and_report(deferred_result_content(&finished), UserLineKind::Meta, InjectionSource::Tool, to);
+        self.dialogue.add_and_report(
+            deferred_result_content(&finished),
+            UserLineKind::Meta,
+            InjectionSource::Tool,
+            to,
+        );
         to.sink.on_event(&AgentEvent::CallFinished {
             uuid: clock::random_id(),
             finished: Box::new(finished),

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use haft_contract::{CallId, Card, Content, PermissionMode, SessionId, ProgressUpdate};
+use haft_contract::{CallId, Card, Content, PermissionMode, ProgressUpdate, SessionId};
 use haft_engine::CallResult;
 use haft_models::{Block, ModelError, ModelEvent, Usage};
 use uuid::Uuid;

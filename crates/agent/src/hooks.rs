@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::{
-    AgentEvent, NoticeLevel, AgentEventSink,
+    AgentEvent, AgentEventSink, NoticeLevel,
     background_notices::{running_tasks, schedules},
     model_turn::CompletedCall,
     transcript::Transcript,
@@ -113,7 +113,8 @@ impl HookRunner {
     pub(crate) async fn conversation_end(&self, reason: &str, to: RunContext<'_>) {
         let fields = json!({"reason": reason});
         // Their output has no effect.
-        self.fire(HookEventKind::SESSION_END, reason, fields, to).await;
+        self.fire(HookEventKind::SESSION_END, reason, fields, to)
+            .await;
     }
 
     /// Fires SessionEnd and ends all hooks.
@@ -170,12 +171,17 @@ impl HookRunner {
         if self.subagent().is_some() {
             return Vec::new();
         }
-        let late = self.engine.hooks().take_async_outputs().into_iter().map(|late| {
-            if let Some(message) = late.message {
-                to.notice(NoticeLevel::Info, message);
-            }
-            late.context.into_iter().collect()
-        });
+        let late = self
+            .engine
+            .hooks()
+            .take_async_outputs()
+            .into_iter()
+            .map(|late| {
+                if let Some(message) = late.message {
+                    to.notice(NoticeLevel::Info, message);
+                }
+                late.context.into_iter().collect()
+            });
         late.collect()
     }
 
@@ -231,7 +237,10 @@ impl HookRunner {
 
     /// Returns whether there are hooks that filter the displayed text.
     pub(crate) fn has_display_hooks(&self) -> bool {
-        let is_silent = self.engine.hooks().has_no_handlers(HookEventKind::MESSAGE_DISPLAY);
+        let is_silent = self
+            .engine
+            .hooks()
+            .has_no_handlers(HookEventKind::MESSAGE_DISPLAY);
         !is_silent && self.subagent().is_none()
     }
 
@@ -279,7 +288,11 @@ impl HookRunner {
     }
 
     /// Fires PostToolBatch after all calls of a reply have results.
-    pub(crate) async fn tool_batch(&self, answers: &[CompletedCall], to: RunContext<'_>) -> AgentHookVerdict {
+    pub(crate) async fn tool_batch(
+        &self,
+        answers: &[CompletedCall],
+        to: RunContext<'_>,
+    ) -> AgentHookVerdict {
         let calls: Vec<Value> = answers
             .iter()
             .map(|CompletedCall { input, finished }| {
@@ -292,11 +305,17 @@ impl HookRunner {
             })
             .collect();
         let fields = json!({"tool_calls": calls});
-        self.fire(HookEventKind::POST_TOOL_BATCH, "", fields, to).await
+        self.fire(HookEventKind::POST_TOOL_BATCH, "", fields, to)
+            .await
     }
 
     /// Fires Stop, or SubagentStop in a subagent, after a reply without calls.
-    pub(crate) async fn stop(&self, text: &str, again: bool, to: RunContext<'_>) -> AgentHookVerdict {
+    pub(crate) async fn stop(
+        &self,
+        text: &str,
+        again: bool,
+        to: RunContext<'_>,
+    ) -> AgentHookVerdict {
         let mut fields = json!({
             "stop_hook_active": again,
             "last_assistant_message": text,

@@ -9,16 +9,16 @@ use std::path::PathBuf;
 use haft_contract::{Content, ContextPatch, ToolRole};
 use haft_engine::Scheduler;
 use haft_extensions::{
-    Skill, Skills, ExtensionWarning,
+    ExtensionWarning, Skill, Skills,
     memory::{MemoryFile, MemoryReason, format_for_model},
 };
 
 use crate::{
     InjectionSource, LoadedInstructions, NoticeLevel,
     deferred_listing::DeferredListing,
-    recorded_conversation::RecordedConversation,
     hooks::{HookRunner, RunContext},
     prompt::{InstructionSources, reminder},
+    recorded_conversation::RecordedConversation,
     transcript::UserLineKind,
 };
 
@@ -43,7 +43,11 @@ pub(crate) struct Instructions {
 }
 
 impl Instructions {
-    pub(crate) fn new(knowledge: InstructionSources, with_memory: bool, opening: Vec<String>) -> Self {
+    pub(crate) fn new(
+        knowledge: InstructionSources,
+        with_memory: bool,
+        opening: Vec<String>,
+    ) -> Self {
         Self {
             knowledge,
             with_memory,
@@ -161,7 +165,12 @@ impl Instructions {
             return;
         }
         let texts = texts.iter().map(|text| Content::text(reminder(text)));
-        dialogue.add_and_report(texts.collect(), UserLineKind::Meta, InjectionSource::Instructions, to);
+        dialogue.add_and_report(
+            texts.collect(),
+            UserLineKind::Meta,
+            InjectionSource::Instructions,
+            to,
+        );
     }
 
     /// Reloads the skills after hooks prepared the project.
@@ -187,7 +196,11 @@ impl Instructions {
     }
 
     /// Lists the deferred tools that the model does not know yet.
-    pub(crate) fn list_deferred_tools(&mut self, scheduler: &Scheduler, dialogue: &mut RecordedConversation) {
+    pub(crate) fn list_deferred_tools(
+        &mut self,
+        scheduler: &Scheduler,
+        dialogue: &mut RecordedConversation,
+    ) {
         if let Some(text) = self.deferred.news(scheduler) {
             let content = vec![Content::text(reminder(&text))];
             dialogue.add(content, UserLineKind::Meta, None);

@@ -53,24 +53,23 @@
 #![warn(missing_docs)]
 
 pub mod agent;
-mod one_shot;
+pub mod agent_handle;
 mod background_notices;
 mod client;
 mod clock;
 mod compaction;
-pub mod agent_handle;
 pub mod cost;
 mod deferred_call;
 mod deferred_listing;
-mod recorded_conversation;
 pub mod event;
 mod final_answer;
 mod hooks;
 mod instructions;
 mod model_turn;
-mod user_call;
+mod one_shot;
 mod plan_mode;
 pub mod prompt;
+mod recorded_conversation;
 mod repeat_detector;
 mod run;
 mod run_end;
@@ -79,17 +78,21 @@ mod running_calls;
 mod session_lifecycle;
 pub mod subagents;
 pub mod transcript;
+mod user_call;
 mod user_message;
 
-pub use agent::{Agent, AgentBuilder, MentionExpander, AutoCompact, ModelSettings, RunLimits};
-pub use one_shot::ask;
-pub use clock::random_id;
+pub use agent::{Agent, AgentBuilder, AutoCompact, MentionExpander, ModelSettings, RunLimits};
 pub use agent_handle::AgentHandle;
+pub use clock::random_id;
 pub use cost::{SharedUsage, UsageCost, UsageLedger};
-pub use event::{InjectionSource, AgentEvent, RunStart, NoticeLevel, ReplyBlock, AgentEventSink, CompactionTrigger};
+pub use event::{
+    AgentEvent, AgentEventSink, CompactionTrigger, InjectionSource, NoticeLevel, ReplyBlock,
+    RunStart,
+};
 pub use final_answer::FinalAnswer;
 pub use hooks::{LoadedInstructions, PromptExpansion};
-pub use run_result::{BlockedCall, EndReason, RunResult, ResultSubtype};
-pub use subagents::{SubagentLimits, SubagentPool, SubagentPoolBuilder, SubagentInfo};
-pub use transcript::{OpenTranscript, SessionError, ProjectSessions};
+pub use one_shot::ask;
+pub use run_result::{BlockedCall, EndReason, ResultSubtype, RunResult};
+pub use subagents::{SubagentInfo, SubagentLimits, SubagentPool, SubagentPoolBuilder};
+pub use transcript::{OpenTranscript, ProjectSessions, SessionError};
 pub use user_message::{Prompt, mentioned};

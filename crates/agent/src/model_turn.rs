@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use crate::{
-    AgentEvent, ReplyBlock, AgentEventSink, clock,
+    AgentEvent, AgentEventSink, ReplyBlock, clock,
     hooks::{DisplayedText, HookRunner, RunContext},
     running_calls::{EVERY, RunningCallTracker},
     transcript::{Transcript, result_of},
@@ -115,7 +115,11 @@ struct WithheldText {
 
 impl ModelTurn<'_> {
     /// Sends the request, runs the calls and collects their results.
-    pub(crate) async fn run(&self, scheduler: &mut Scheduler, request: ModelRequest) -> TurnOutcome {
+    pub(crate) async fn run(
+        &self,
+        scheduler: &mut Scheduler,
+        request: ModelRequest,
+    ) -> TurnOutcome {
         let mut turn = scheduler.turn().await;
         let working = Arc::new(RunningCallTracker::new(self.transcript));
         turn.set_observer(Arc::clone(&working) as _);
@@ -157,7 +161,9 @@ impl ModelTurn<'_> {
             };
             match next {
                 None => break TurnEnd::Complete,
-                Some(Err(error)) if error.kind == ErrorKind::Cancelled => break TurnEnd::Interrupted,
+                Some(Err(error)) if error.kind == ErrorKind::Cancelled => {
+                    break TurnEnd::Interrupted;
+                }
                 Some(Err(error)) => break TurnEnd::Failed(error),
                 Some(Ok(event)) => {
                     if matches!(event, ModelEvent::BlockStart { .. }) {
@@ -271,7 +277,9 @@ impl ReplyStreamHandler<'_> {
             index: self.withheld.shown.len(),
             text,
         };
-        let replaced = hooks.filter_display(&whole, RunContext::new(sink, cancel)).await;
+        let replaced = hooks
+            .filter_display(&whole, RunContext::new(sink, cancel))
+            .await;
         self.withheld.is_changed |= replaced.is_some();
         let text = replaced.unwrap_or_else(|| text.clone());
         self.withheld.shown.push(text.clone());
@@ -304,7 +312,9 @@ impl ReplyStreamHandler<'_> {
         if let Some(shown) = shown {
             seen.block = shown;
         }
-        self.round.sink.on_event(&AgentEvent::BlockCompleted(Box::new(seen)));
+        self.round
+            .sink
+            .on_event(&AgentEvent::BlockCompleted(Box::new(seen)));
         self.unwritten.push(said);
     }
 

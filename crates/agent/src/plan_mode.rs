@@ -3,7 +3,7 @@
 use haft_contract::{ContextPatch, PermissionMode, SessionState};
 use haft_engine::{Scheduler, SessionContext};
 
-use crate::{InjectionSource, recorded_conversation::RecordedConversation, hooks::RunContext};
+use crate::{InjectionSource, hooks::RunContext, recorded_conversation::RecordedConversation};
 
 /// Tracks whether the model knows that plan mode is on.
 #[derive(Debug, Default)]

@@ -8,11 +8,11 @@ use haft_models::Conversation;
 use uuid::Uuid;
 
 use crate::{
-    InjectionSource, AgentEvent, Prompt, OpenTranscript, clock,
+    AgentEvent, InjectionSource, OpenTranscript, Prompt, clock,
     compaction::WindowUsage,
     hooks::RunContext,
     prompt::{branch, reminder},
-    transcript::{UserLineKind, TranscriptPosition, Transcript, load::load},
+    transcript::{Transcript, TranscriptPosition, UserLineKind, load::load},
 };
 
 /// The conversation of a session. Every message is written to the transcript first.
@@ -37,7 +37,12 @@ impl RecordedConversation {
     }
 
     /// Adds a message in the user's name.
-    pub(crate) fn add(&mut self, content: Vec<Content>, kind: UserLineKind, uuid: Option<Uuid>) -> Uuid {
+    pub(crate) fn add(
+        &mut self,
+        content: Vec<Content>,
+        kind: UserLineKind,
+        uuid: Option<Uuid>,
+    ) -> Uuid {
         let uuid = uuid.unwrap_or_else(clock::random_id);
         self.transcript.write_user(uuid, &content, kind);
         self.window.add_content(&content);
@@ -54,7 +59,8 @@ impl RecordedConversation {
         to: RunContext<'_>,
     ) {
         let uuid = self.add(content.clone(), kind, None);
-        to.sink.on_event(&AgentEvent::MessageInjected { uuid, content, by });
+        to.sink
+            .on_event(&AgentEvent::MessageInjected { uuid, content, by });
     }
 
     /// Adds and reports a prompt that the user sent during a run.
@@ -62,7 +68,8 @@ impl RecordedConversation {
         let content = prompt.content;
         let uuid = self.add(content.clone(), UserLineKind::Prompt, prompt.uuid);
         let by = InjectionSource::Steering;
-        to.sink.on_event(&AgentEvent::MessageInjected { uuid, content, by });
+        to.sink
+            .on_event(&AgentEvent::MessageInjected { uuid, content, by });
     }
 
     /// Adds a reminder.

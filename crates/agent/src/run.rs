@@ -6,15 +6,15 @@ use haft_contract::{BoxFuture, CallFollowUpService, Content};
 use haft_models::{ConversationError, StopReason, Usage};
 
 use crate::{
-    InjectionSource, Agent, AgentEvent, BlockedCall, EndReason, FinalAnswer, NoticeLevel, RunResult, AgentEventSink,
-    ResultSubtype,
-    background_notices::{has_notices, add_task_notices},
+    Agent, AgentEvent, AgentEventSink, BlockedCall, EndReason, FinalAnswer, InjectionSource,
+    NoticeLevel, ResultSubtype, RunResult,
+    background_notices::{add_task_notices, has_notices},
     clock,
     compaction::reply_text,
     cost,
     deferred_call::DeferredCallOutcome,
     hooks::RunContext,
-    model_turn::{CompletedCall, TurnOutcome, TurnEnd, ModelTurn},
+    model_turn::{CompletedCall, ModelTurn, TurnEnd, TurnOutcome},
     repeat_detector::RepeatDetector,
     run_end::RunEnd,
     transcript::{UserLineKind, result_of},
@@ -61,7 +61,11 @@ impl Agent {
     ///
     /// To end it early, use [`Control::interrupt`](crate::Control::interrupt). Dropping the future
     /// also stops everything; the next run then begins by reloading the transcript.
-    pub async fn run(&mut self, prompt: impl Into<Prompt> + Send, sink: &dyn AgentEventSink) -> RunResult {
+    pub async fn run(
+        &mut self,
+        prompt: impl Into<Prompt> + Send,
+        sink: &dyn AgentEventSink,
+    ) -> RunResult {
         self.boxed_run(Some(prompt.into()), sink).await
     }
 
@@ -136,7 +140,12 @@ impl Agent {
     }
 
     /// Starts the session if necessary, adds the prompt, and runs turns until the run ends.
-    async fn run_loop(&mut self, prompt: Option<Prompt>, to: RunContext<'_>, tally: &mut RunTotals) -> RunEnd {
+    async fn run_loop(
+        &mut self,
+        prompt: Option<Prompt>,
+        to: RunContext<'_>,
+        tally: &mut RunTotals,
+    ) -> RunEnd {
         self.take_changes();
         self.record_cwd();
         // An initial prompt from hooks is ignored here: the code that starts the session sends it.
@@ -170,7 +179,9 @@ impl Agent {
                 return RunEnd::success(EndReason::HookStopped, why);
             }
             self.start_user_turn();
-            self.instructions.reload_changed_skills(&self.hooks, to).await;
+            self.instructions
+                .reload_changed_skills(&self.hooks, to)
+                .await;
             let window = self.client.settings.window;
             self.instructions
                 .send_opening(window, &mut self.dialogue, &self.hooks, to)
@@ -179,7 +190,10 @@ impl Agent {
                 .add(prompt.content.clone(), UserLineKind::Prompt, Some(id));
             self.dialogue.add_context(&word.context, to);
             last = prompt.content;
-        } else if !was_deferred && !has_notices(self.scheduler.engine()) && !self.hooks.has_wake_request() {
+        } else if !was_deferred
+            && !has_notices(self.scheduler.engine())
+            && !self.hooks.has_wake_request()
+        {
             return RunEnd::success(EndReason::Completed, "");
         }
         let mut course = RunLoopState {
@@ -223,7 +237,8 @@ impl Agent {
             self.dialogue.add_steering(prompt, to);
         }
         let context = self.scheduler.context();
-        self.plan.remind_if_changed(&context, &mut self.dialogue, to);
+        self.plan
+            .remind_if_changed(&context, &mut self.dialogue, to);
         add_task_notices(self.scheduler.engine(), &mut self.dialogue, to);
         let (scheduler, dialogue) = (&self.scheduler, &mut self.dialogue);
         self.instructions.list_deferred_tools(scheduler, dialogue);
@@ -232,7 +247,9 @@ impl Agent {
         }
         self.record_grants();
         self.warn_if_unrecorded(to);
-        self.compaction(to).compact_if_needed(&course.last, tally).await;
+        self.compaction(to)
+            .compact_if_needed(&course.last, tally)
+            .await;
         if to.cancel.is_cancelled() {
             return Some(self.on_interrupt(false, to));
         }
@@ -351,8 +368,12 @@ impl Agent {
                 .flat_map(|message| message.content.iter().cloned())
                 .collect();
             if !content.is_empty() {
-                self.dialogue
-                    .add_and_report(content, UserLineKind::Meta, InjectionSource::Tool, to);
+                self.dialogue.add_and_report(
+                    content,
+                    UserLineKind::Meta,
+                    InjectionSource::Tool,
+                    to,
+                );
             }
         }
         Ok(RecordedReply {
@@ -426,7 +447,8 @@ impl Agent {
                  try will change nothing. Do something else, or say what you are missing.",
                 rounds + 1
             );
-            self.dialogue.add_reminder(&text, InjectionSource::Repeats, to);
+            self.dialogue
+                .add_reminder(&text, InjectionSource::Repeats, to);
         }
         if let Some(most) = self
             .limits
@@ -435,7 +457,11 @@ impl Agent {
         {
             tally.turns += 1;
             let what = format!("Reached maximum number of turns ({most})");
-            return Some(RunEnd::failure(ResultSubtype::MaxTurns, EndReason::MaxTurns, what));
+            return Some(RunEnd::failure(
+                ResultSubtype::MaxTurns,
+                EndReason::MaxTurns,
+                what,
+            ));
         }
         None
     }
@@ -452,7 +478,8 @@ impl Agent {
             () = to.cancel.cancelled() => None,
         };
         if let Some(report) = report {
-            self.dialogue.add_reminder(&report, InjectionSource::Tool, to);
+            self.dialogue
+                .add_reminder(&report, InjectionSource::Tool, to);
         }
     }
 

@@ -5,7 +5,8 @@ use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
 use haft_models::{ErrorKind, ModelError, StopReason};
 
 use crate::{
-    InjectionSource, Agent, AgentEvent, BlockedCall, EndReason, NoticeLevel, ResultSubtype, CompactionTrigger,
+    Agent, AgentEvent, BlockedCall, CompactionTrigger, EndReason, InjectionSource, NoticeLevel,
+    ResultSubtype,
     background_notices::has_notices,
     hooks::RunContext,
     run::{RunLoopState, RunTotals},
@@ -57,7 +58,11 @@ impl RunEnd {
     }
 
     /// Returns the end of a failed run.
-    pub(crate) fn failure(subtype: ResultSubtype, reason: EndReason, error: impl Into<String>) -> Self {
+    pub(crate) fn failure(
+        subtype: ResultSubtype,
+        reason: EndReason,
+        error: impl Into<String>,
+    ) -> Self {
         Self {
             subtype,
             errors: vec![error.into()],
@@ -101,7 +106,9 @@ impl Agent {
                 return None;
             }
         }
-        if self.control.has_queued() || has_notices(self.scheduler.engine()) || self.hooks.has_wake_request()
+        if self.control.has_queued()
+            || has_notices(self.scheduler.engine())
+            || self.hooks.has_wake_request()
         {
             return None;
         }
@@ -188,8 +195,12 @@ impl Agent {
             false => (EndReason::AbortedStreaming, INTERRUPTED),
         };
         let content = vec![Content::text(marker)];
-        self.dialogue
-            .add_and_report(content, UserLineKind::Prompt, InjectionSource::Interrupt, to);
+        self.dialogue.add_and_report(
+            content,
+            UserLineKind::Prompt,
+            InjectionSource::Interrupt,
+            to,
+        );
         RunEnd::failure(ResultSubtype::DuringExecution, reason, marker)
     }
 }

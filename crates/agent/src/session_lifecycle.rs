@@ -8,12 +8,13 @@ use haft_models::{ErrorKind, ModelError};
 use uuid::Uuid;
 
 use crate::{
-    Agent, RunStart, LoadedInstructions, NoticeLevel, PromptExpansion, OpenTranscript, AgentEventSink, CompactionTrigger,
+    Agent, AgentEventSink, CompactionTrigger, LoadedInstructions, NoticeLevel, OpenTranscript,
+    PromptExpansion, RunStart,
     background_notices::background,
     hooks::RunContext,
     prompt::reminder,
     run::RunTotals,
-    transcript::{UserLineKind, SessionGrants},
+    transcript::{SessionGrants, UserLineKind},
 };
 
 impl Agent {
@@ -60,7 +61,11 @@ impl Agent {
     }
 
     /// Notifies hooks of an instruction file that was loaded.
-    pub async fn instructions_loaded(&self, loaded: &LoadedInstructions, sink: &dyn AgentEventSink) {
+    pub async fn instructions_loaded(
+        &self,
+        loaded: &LoadedInstructions,
+        sink: &dyn AgentEventSink,
+    ) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         self.hooks.instructions(loaded, to).await;
@@ -153,7 +158,11 @@ impl Agent {
 
     /// Resumes another conversation instead of this one. The usage, the files, the permissions and
     /// the background tasks remain.
-    pub async fn resume_conversation(&mut self, session: OpenTranscript, sink: &dyn AgentEventSink) {
+    pub async fn resume_conversation(
+        &mut self,
+        session: OpenTranscript,
+        sink: &dyn AgentEventSink,
+    ) {
         let never = CancellationToken::new();
         let to = RunContext::new(sink, &never);
         self.hooks.conversation_end("resume", to).await;

@@ -11,7 +11,11 @@ use crate::{Agent, AgentEvent, AgentEventSink};
 impl Agent {
     /// Runs a call that the user made. It needs no approval, but deny rules apply. It is reported
     /// like a call of the model; the caller decides what the model reads of it.
-    pub async fn run_user_call(&mut self, tool_use: ToolUse, sink: &dyn AgentEventSink) -> CallResult {
+    pub async fn run_user_call(
+        &mut self,
+        tool_use: ToolUse,
+        sink: &dyn AgentEventSink,
+    ) -> CallResult {
         let running = self.control.start_run();
         self.take_changes();
         let reports = CallReporter(sink);

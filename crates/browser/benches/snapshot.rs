@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_browser::{Chromium, ChromiumOptions, AllowAllRequests, SnapshotPart};
+use haft_browser::{AllowAllRequests, Chromium, ChromiumOptions, SnapshotPart};
 use haft_testkit::PageServer;
 use tokio::process::Command;
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::{
+    cdp_pipe::IgnoredResult,
     error::{ChromiumError, Result, unusable},
     keys,
     scripts::READY,
     tab::Tab,
-    cdp_pipe::IgnoredResult,
 };
 
 /// An action on a page.
@@ -111,7 +111,9 @@ impl Tab {
             PageAction::Upload { to, files } => {
                 let element = self.element(*to).await?;
                 let params = json!({"files": files, "backendNodeId": element.entry.node});
-                let set = self.call::<IgnoredResult>("DOM.setFileInputFiles", params).await;
+                let set = self
+                    .call::<IgnoredResult>("DOM.setFileInputFiles", params)
+                    .await;
                 if let Err(ChromiumError::Protocol { .. }) = set {
                     return Err(unusable(format!(
                         "e{to} takes no files: it is no field for them."
@@ -155,7 +157,9 @@ impl Tab {
         match on {
             Some(number) => {
                 let element = self.element(number).await?;
-                self.call_on_element(&element, READY, json!([])).await.map(drop)
+                self.call_on_element(&element, READY, json!([]))
+                    .await
+                    .map(drop)
             }
             None => {
                 let main = self.with(|tab| tab.main.clone())?;

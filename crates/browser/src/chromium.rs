@@ -14,12 +14,12 @@ use tokio::{
 };
 
 use crate::{
+    cdp_pipe::{CdpConnection, IgnoredResult, Messages, within},
     error::{ChromiumError, Result, unusable},
     events,
     request_interceptor::RequestInterceptor,
-    state::{Download, PageDialog, BrowserState},
+    state::{BrowserState, Download, PageDialog},
     tab::Tab,
-    cdp_pipe::{Messages, IgnoredResult, CdpConnection, within},
 };
 
 /// The time limit of a command that involves no page.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{error::Result, tab::Tab, cdp_pipe::IgnoredResult};
+use crate::{cdp_pipe::IgnoredResult, error::Result, tab::Tab};
 
 /// The emulated properties of a tab. Fields that are `None` stay unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

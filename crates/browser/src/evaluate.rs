@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::{
+    cdp_pipe::IgnoredResult,
     error::{ChromiumError, Result, unusable},
     logs,
     tab::Tab,
-    cdp_pipe::IgnoredResult,
 };
 
 /// The time limit for a script to end after it was terminated.
@@ -100,7 +100,8 @@ impl Tab {
     }
 
     pub(crate) async fn stop_script(&self) {
-        let stop = self.call_within::<IgnoredResult>(STOPS, "Runtime.terminateExecution", json!({}));
+        let stop =
+            self.call_within::<IgnoredResult>(STOPS, "Runtime.terminateExecution", json!({}));
         drop(stop.await);
     }
 

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Instant};
 use serde_json::{Value, json};
 
 use crate::{
+    cdp_pipe::{CdpEvent, IgnoredResult},
     chromium::{ANSWERS, ChromiumShared},
     request_interceptor::{BrowserRequest, RequestVerdict},
-    state::{Download, DownloadState, Frame, PageDialog, BrowserState, TabState},
+    state::{BrowserState, Download, DownloadState, Frame, PageDialog, TabState},
     text::one_line,
-    cdp_pipe::{CdpEvent, IgnoredResult},
 };
 
 /// The maximum number of tabs. Further tabs are closed as they open.
@@ -76,8 +76,12 @@ fn attached(shared: &Arc<ChromiumShared>, state: &mut BrowserState, params: &Val
         tokio::spawn(async move {
             let wire = &shared.wire;
             drop(
-                wire.call::<IgnoredResult>(Some(&session), "Runtime.runIfWaitingForDebugger", json!({}))
-                    .await,
+                wire.call::<IgnoredResult>(
+                    Some(&session),
+                    "Runtime.runIfWaitingForDebugger",
+                    json!({}),
+                )
+                .await,
             );
             drop(
                 wire.call::<IgnoredResult>(
@@ -178,7 +182,13 @@ fn download_goes_on(shared: &Arc<ChromiumShared>, state: &mut BrowserState, para
     }
 }
 
-fn of_tab(shared: &Arc<ChromiumShared>, state: &mut BrowserState, number: u32, method: &str, params: &Value) {
+fn of_tab(
+    shared: &Arc<ChromiumShared>,
+    state: &mut BrowserState,
+    number: u32,
+    method: &str,
+    params: &Value,
+) {
     if method == "Page.javascriptDialogOpening" {
         return dialog(shared, state, number, params);
     }

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::{
+    cdp_pipe::IgnoredResult,
     error::{Result, unusable},
     scripts::{CONCEAL, FIELD_KIND, HOLDS, SELECT, SET_VALUE, TAKE_FIELD},
     tab::{Element, Tab},
     text::one_line,
-    cdp_pipe::IgnoredResult,
 };
 
 impl Tab {
@@ -38,14 +38,20 @@ impl Tab {
     /// The field no longer exists.
     pub async fn conceal(&self, number: u32) -> Result<()> {
         let element = self.element(number).await?;
-        self.call_on_element(&element, CONCEAL, json!([])).await.map(drop)
+        self.call_on_element(&element, CONCEAL, json!([]))
+            .await
+            .map(drop)
     }
 
     /// Replaces the contents of a field. Returns a remark if the field then contains something
     /// else.
     pub(crate) async fn type_into(&self, element: &Element, text: &str) -> Result<Option<String>> {
         let number = element.number;
-        match self.call_on_element(element, TAKE_FIELD, json!([])).await?.as_str() {
+        match self
+            .call_on_element(element, TAKE_FIELD, json!([]))
+            .await?
+            .as_str()
+        {
             Some("field") => {}
             Some("disabled") => return Err(unusable(format!("e{number} is disabled."))),
             Some("readonly") => return Err(unusable(format!("e{number} is read-only."))),
@@ -124,7 +130,9 @@ impl Tab {
 
     pub(crate) async fn select_options(&self, element: &Element, values: &[String]) -> Result<()> {
         let number = element.number;
-        let done = self.call_on_element(element, SELECT, json!([{"value": values}])).await?;
+        let done = self
+            .call_on_element(element, SELECT, json!([{"value": values}]))
+            .await?;
         match done["result"].as_str() {
             Some("set") => Ok(()),
             Some("disabled") => Err(unusable(format!("e{number} is disabled."))),

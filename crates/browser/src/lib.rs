@@ -23,18 +23,19 @@
 
 mod actions;
 mod cbor;
+mod cdp_pipe;
 mod chromium;
 mod emulate;
 mod error;
 mod evaluate;
 mod events;
 mod fields;
-mod request_interceptor;
 mod keys;
 mod logs;
-mod screenshot;
 mod pointer;
 mod refs;
+mod request_interceptor;
+mod screenshot;
 mod scripts;
 mod settle;
 mod snapshot;
@@ -43,17 +44,19 @@ mod tab;
 mod text;
 mod trace;
 mod wait_for_text;
-mod cdp_pipe;
 
 pub use actions::{ActionOutcome, PageAction};
 pub use chromium::{Chromium, ChromiumOptions, TabInfo};
 pub use emulate::Emulation;
 pub use error::ChromiumError;
 pub use events::is_loopback_url;
-pub use request_interceptor::{BrowserRequest, VerdictFuture, AllowAllRequests, RequestInterceptor, SERVED_HOST, ServedFile, RequestVerdict};
 pub use logs::{ConsoleLevel, ConsoleLine, NetworkEntry};
-pub use screenshot::{Screenshot, ScreenshotArea};
 pub use refs::ref_number;
+pub use request_interceptor::{
+    AllowAllRequests, BrowserRequest, RequestInterceptor, RequestVerdict, SERVED_HOST, ServedFile,
+    VerdictFuture,
+};
+pub use screenshot::{Screenshot, ScreenshotArea};
 pub use snapshot::SnapshotPart;
 pub use state::{Download, DownloadState, PageDialog};
 pub use tab::{NavigationResult, Tab};

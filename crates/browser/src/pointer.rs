@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::{
+    cdp_pipe::IgnoredResult,
     error::{ChromiumError, Result, unusable},
     scripts::{IN_LINE, NEXT_FRAME, READY},
     tab::{Element, Tab},
     text::one_line,
-    cdp_pipe::IgnoredResult,
 };
 
 /// The time an element may take to stop moving.
@@ -70,9 +70,13 @@ impl Tab {
             "button": if pressed { "left" } else { "none" },
             "buttons": u32::from(kind == "mousePressed"),
         });
-        self.call_within::<IgnoredResult>(Duration::from_secs(10), "Input.dispatchMouseEvent", params)
-            .await
-            .map(drop)
+        self.call_within::<IgnoredResult>(
+            Duration::from_secs(10),
+            "Input.dispatchMouseEvent",
+            params,
+        )
+        .await
+        .map(drop)
     }
 
     /// Scrolls an element into view and waits until it stops moving. Returns the point where the

@@ -150,7 +150,11 @@ impl Tab {
             return Ok(SettleOutcome::File);
         }
         self.loaded(LOADS).await?;
-        Ok(if committed { SettleOutcome::Page } else { SettleOutcome::Nothing })
+        Ok(if committed {
+            SettleOutcome::Page
+        } else {
+            SettleOutcome::Nothing
+        })
     }
 
     /// Waits up to two seconds for running downloads, so that small ones finish.

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::{
+    cdp_pipe::{IgnoredResult, within},
     chromium::{ANSWERS, ChromiumShared},
     error::{ChromiumError, Result, unusable},
     logs::{ConsoleLevel, ConsoleLine, NetworkEntry},
     refs::RefEntry,
-    settle::{SettleBaseline, LOADS},
+    settle::{LOADS, SettleBaseline},
     state::{PageDialog, TabState},
-    cdp_pipe::{IgnoredResult, within},
 };
 
 /// A handle on a tab.
@@ -314,8 +314,11 @@ impl Tab {
     /// terminated, so that the next attempt succeeds.
     async fn give_way(&self) {
         self.stop_script().await;
-        let stop =
-            self.call_within::<IgnoredResult>(Duration::from_secs(3), "Page.stopLoading", json!({}));
+        let stop = self.call_within::<IgnoredResult>(
+            Duration::from_secs(3),
+            "Page.stopLoading",
+            json!({}),
+        );
         drop(stop.await);
     }
 

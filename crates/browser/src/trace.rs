@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::{
+    cdp_pipe::IgnoredResult,
     error::Result,
     tab::{NavigationResult, Tab},
-    cdp_pipe::IgnoredResult,
 };
 
 /// The measurements of a page load, in milliseconds since the navigation started.

@@ -18,10 +18,12 @@ use std::{
 
 use haft::{
     Haft, PermissionMode,
-    engine::permissions::{PatternBases, List, RuleSource, Rules, SettingsScope},
+    engine::permissions::{List, PatternBases, RuleSource, Rules, SettingsScope},
     tools::ShellProgram,
 };
-use haft_sandbox::{ExitKind, ShellCommand, Mechanism, ResourceLimits, Sandbox, SandboxProfile, SandboxSetup};
+use haft_sandbox::{
+    ExitKind, Mechanism, ResourceLimits, Sandbox, SandboxProfile, SandboxSetup, ShellCommand,
+};
 use haft_testkit::measure::{self, median, row};
 use serde_json::json;
 

@@ -119,7 +119,8 @@ fn classifier() {
 
 fn decision() {
     use haft::engine::permissions::{
-        PatternBases, CallFacts, List, PathContext, Policy, RuleSource, Rules, SettingsScope, decide,
+        CallFacts, List, PathContext, PatternBases, Policy, RuleSource, Rules, SettingsScope,
+        decide,
     };
     let bases = PatternBases {
         cwd: "/p".into(),

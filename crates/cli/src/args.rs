@@ -2,11 +2,11 @@
 
 mod commands;
 mod complete;
+mod dispatch;
+mod foreign_commands;
 mod mcp;
 mod mcp_serve;
 mod shared;
-mod dispatch;
-mod foreign_commands;
 
 use std::{
     ffi::OsString,

@@ -81,7 +81,11 @@ pub(crate) enum InputWait {
 }
 
 /// Asks for a line and waits for it at most for `patience` (no limit if `None`).
-pub(crate) fn read_answer(source: &AnswerSource, prompt: &str, patience: Option<Duration>) -> LineInput {
+pub(crate) fn read_answer(
+    source: &AnswerSource,
+    prompt: &str,
+    patience: Option<Duration>,
+) -> LineInput {
     let stdin = source.as_fd();
     let is_terminal = stdin.is_terminal();
     loop {

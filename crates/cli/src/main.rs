@@ -1,18 +1,18 @@
 //! The binary `haft`. `run` dispatches to the modes.
 
-mod terminal_approver;
 mod args;
 mod clock;
 mod exit;
 mod line_input;
 mod modes;
-mod terminal_questions;
-mod runtime;
 mod process_hardening;
+mod runtime;
 mod session;
 mod show;
 mod signals;
 mod stdio;
+mod terminal_approver;
+mod terminal_questions;
 mod tui;
 
 use std::process::ExitCode;

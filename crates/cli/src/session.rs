@@ -3,16 +3,18 @@
 use std::{env, path::PathBuf};
 
 use anyhow::Context;
-use haft::{Haft, ProgressSender, engine::permissions::SettingsScope, engine::settings::SettingsProblem};
+use haft::{
+    Haft, ProgressSender, engine::permissions::SettingsScope, engine::settings::SettingsProblem,
+};
 use haft_host::{
     QuestionHandler, SessionConfig, SessionEvent, SessionParts, ToolTelemetry, open_agent_tools,
     open_tools,
 };
 
 use crate::{
-    terminal_approver::TerminalApprover,
     args::{Mode, SessionArgs},
     show,
+    terminal_approver::TerminalApprover,
 };
 
 /// Returns the working directory of the session.

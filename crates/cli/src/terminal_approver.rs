@@ -6,8 +6,8 @@ use tokio::sync::Mutex;
 
 use crate::{
     line_input::{AnswerSource, LineInput, read_answer},
-    terminal_questions,
     show::{self, Style},
+    terminal_questions,
 };
 
 /// Asks approval questions on stderr, one at a time.
@@ -168,7 +168,10 @@ mod tests {
             assert_eq!(instead, Ok(no(Some("Use the README"))));
         }
         assert_eq!(parse_answer("a", true), Ok(ApprovalAnswer::AllowAlways));
-        assert_eq!(parse_answer("Always", true), Ok(ApprovalAnswer::AllowAlways));
+        assert_eq!(
+            parse_answer("Always", true),
+            Ok(ApprovalAnswer::AllowAlways)
+        );
         assert!(parse_answer("a", false).is_err_and(|hint| !hint.is_empty()));
     }
 }

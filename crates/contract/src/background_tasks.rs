@@ -109,7 +109,7 @@ pub struct BackgroundTask {
     /// The agent kind of a subagent.
     pub agent_type: Option<String>,
     /// The provider's id of the call that started it.
-    #[serde(with = "crate::shared::text")]
+    #[serde(with = "crate::arc_serde::text")]
     pub tool_use_id: Option<Arc<str>>,
     /// No call waits for it. A subagent that its call waits for is a task too.
     pub in_background: bool,
@@ -137,7 +137,7 @@ pub struct TaskNotice {
     /// The file with all of its output.
     pub output_file: Option<PathBuf>,
     /// The provider's id of the call that started it.
-    #[serde(with = "crate::shared::text")]
+    #[serde(with = "crate::arc_serde::text")]
     pub tool_use_id: Option<Arc<str>>,
     /// Its usage, if it is measured.
     pub usage: Option<TaskUsage>,
@@ -294,9 +294,11 @@ impl BackgroundTasks {
     /// Waits for a notice of a task of this kind. Returns `true` if one is queued, and `false` if
     /// none is queued and no such task is running.
     pub async fn wait_for_notice(&self, kind: TaskKind) -> bool {
-        let has_news = |kept: &BackgroundState| kept.waiting.iter().any(|one| one.notice.kind == kind);
+        let has_news =
+            |kept: &BackgroundState| kept.waiting.iter().any(|one| one.notice.kind == kind);
         let none_runs = |kept: &BackgroundState| kept.running.iter().all(|task| task.kind != kind);
-        self.wait_until(|kept| has_news(kept) || none_runs(kept)).await;
+        self.wait_until(|kept| has_news(kept) || none_runs(kept))
+            .await;
         has_news(&self.state())
     }
 

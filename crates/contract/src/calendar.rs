@@ -166,7 +166,8 @@ mod tests {
     use super::*;
 
     fn written(milliseconds: u64) -> String {
-        CalendarTime::from_system_time(UNIX_EPOCH + Duration::from_millis(milliseconds)).to_millisecond()
+        CalendarTime::from_system_time(UNIX_EPOCH + Duration::from_millis(milliseconds))
+            .to_millisecond()
     }
 
     #[test]

@@ -18,38 +18,38 @@ pub struct Confinement {
     /// With [`Confined::Workspace`]: the paths that the command may change, with everything below.
     /// With [`Confined::ReadOnly`] and a network: the sockets of the services it connects to. A
     /// path that this call was permitted to create may not exist yet.
-    #[serde(with = "shared::list")]
+    #[serde(with = "arc_serde::list")]
     pub writable: Arc<[PathBuf]>,
     /// The writable paths that are caches of tools. Missing ones are created, and changes in them
     /// are not recorded.
-    #[serde(with = "shared::list", default)]
+    #[serde(with = "arc_serde::list", default)]
     pub caches: Arc<[PathBuf]>,
     /// With [`Confined::Workspace`]: existing files and directories below a writable path that must
     /// not change. None of them contains a writable path.
-    #[serde(with = "shared::list")]
+    #[serde(with = "arc_serde::list")]
     pub protected: Arc<[PathBuf]>,
     /// The protected files that the command may replace if [`control`](Self::control) permits it,
     /// on machines where each change of a file is checked.
-    #[serde(with = "shared::list", default)]
+    #[serde(with = "arc_serde::list", default)]
     pub judged: Arc<[PathBuf]>,
     /// Files and directories that the command may not even read, in every profile except [`Confined::Full`].
     /// They exist, except those that a rule names and haft's own secrets, which may appear while it runs.
-    #[serde(with = "shared::list")]
+    #[serde(with = "arc_serde::list")]
     pub hidden: Arc<[PathBuf]>,
     /// A directory that could not be scanned for files that deny rules hide, if any. The command must not start.
     #[serde(default)]
     pub unscanned: Option<PathBuf>,
     /// The hidden paths that the user may let a command read: key stores that no rule denies.
-    #[serde(with = "shared::list")]
+    #[serde(with = "arc_serde::list")]
     pub stores: Arc<[PathBuf]>,
     /// Existing directories in which only the paths in [`open`](Self::open) are visible, in every
     /// profile except [`Confined::Full`]: the home directories, if the reads of the command are not
     /// known in advance.
-    #[serde(with = "shared::list")]
+    #[serde(with = "arc_serde::list")]
     pub closed: Arc<[PathBuf]>,
     /// The visible paths in the closed directories, with everything below, under these names:
     /// symlinks in them may not be resolved yet. Writable paths are visible too.
-    #[serde(with = "shared::list")]
+    #[serde(with = "arc_serde::list")]
     pub open: Arc<[PathBuf]>,
     /// The part of the command line, as written, that makes its reads unpredictable, if any.
     pub untold: Option<String>,
@@ -58,13 +58,13 @@ pub struct Confinement {
     /// The network access of the command.
     pub network: NetworkAccess,
     /// Variables that the settings set for the command; an empty value removes an inherited one.
-    #[serde(with = "shared::value")]
+    #[serde(with = "arc_serde::value")]
     pub env: Arc<BTreeMap<String, String>>,
     /// Variables that the command must not inherit, regardless of the other rules.
-    #[serde(with = "shared::list")]
+    #[serde(with = "arc_serde::list")]
     pub withheld: Arc<[String]>,
     /// Variables whose secret values are masked in its output.
-    #[serde(with = "shared::list", default)]
+    #[serde(with = "arc_serde::list", default)]
     pub masked: Arc<[String]>,
     /// A file that its shell reads first: what hooks of the session want set.
     pub sourced: Option<PathBuf>,

@@ -8,8 +8,8 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallId, Confinement, HiddenFilter, HostPolicy, NestedCalls, PermissionMode, ProgressSender, Services, SessionId,
-    ProgressUpdates, progress,
+    CallId, Confinement, HiddenFilter, HostPolicy, NestedCalls, PermissionMode, ProgressSender,
+    ProgressUpdates, Services, SessionId, progress,
 };
 
 /// The environment of a call. A snapshot: it does not change while the call runs.
@@ -229,12 +229,21 @@ mod tests {
             assert_eq!(some.constraint_for(Path::new(path)), expected, "{path}");
         }
         let two = judged(&[("/w/a", "/w/a"), ("/w/a", "/w/b")]);
-        assert_eq!(two.constraint_for(Path::new("/w/a")), PathConstraint::Nowhere);
+        assert_eq!(
+            two.constraint_for(Path::new("/w/a")),
+            PathConstraint::Nowhere
+        );
         let twice = judged(&[("/w/a", "/w/b"), ("/w/a", "/w/b")]);
         assert_eq!(twice.constraint_for(Path::new("/w/a")), to("/w/b"));
         let none = judged(&[]);
-        assert_eq!(none.constraint_for(Path::new("/w")), PathConstraint::Nowhere);
+        assert_eq!(
+            none.constraint_for(Path::new("/w")),
+            PathConstraint::Nowhere
+        );
         let unjudged = AuthorizedPaths::default();
-        assert_eq!(unjudged.constraint_for(Path::new("/w")), PathConstraint::Anywhere);
+        assert_eq!(
+            unjudged.constraint_for(Path::new("/w")),
+            PathConstraint::Anywhere
+        );
     }
 }

@@ -9,8 +9,8 @@ use std::{any::Any, fmt, path::Path, pin::Pin, sync::Arc};
 use serde_json::Value;
 
 use crate::{
-    CallContext, Card, CheckOutcome, Content, Effects, ToolPermission, Profile, Services, ToolError,
-    ToolOutput, card::plain,
+    CallContext, Card, CheckOutcome, Content, Effects, Profile, Services, ToolError, ToolOutput,
+    ToolPermission, card::plain,
 };
 
 /// A boxed future, for object-safe traits.

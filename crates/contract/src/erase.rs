@@ -5,8 +5,8 @@ use std::{any::Any, path::Path, sync::Arc};
 use serde_json::Value;
 
 use crate::{
-    BoundCall, BoxFuture, CallContext, Card, CheckOutcome, Content, DynTool, Effects, ToolPermission,
-    Services, Tool, ToolError, ToolInput, ToolOutput, ToolSpec, card::plain,
+    BoundCall, BoxFuture, CallContext, Card, CheckOutcome, Content, DynTool, Effects, Services,
+    Tool, ToolError, ToolInput, ToolOutput, ToolPermission, ToolSpec, card::plain,
 };
 
 /// Converts a tool into the form that a pool stores: derives its schema and erases its input type;

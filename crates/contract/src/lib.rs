@@ -39,8 +39,11 @@
 #![warn(missing_docs)]
 
 pub mod approval;
+mod arc_serde;
 pub mod background_tasks;
 pub mod calendar;
+pub mod call_follow_up;
+pub mod card;
 pub mod confinement;
 pub mod context;
 mod control_files;
@@ -50,19 +53,18 @@ pub mod editor_files;
 pub mod effects;
 pub mod erase;
 pub mod error;
-pub mod call_follow_up;
 mod hidden_files;
 pub mod hooks;
 mod hosts;
 pub mod http;
 pub mod ids;
 pub mod nested_calls;
-pub mod user_notifier;
 pub mod output;
 pub mod pending_input;
 pub mod pending_servers;
 pub mod profile;
 pub mod progress;
+pub mod runtime_task;
 pub mod schedules;
 pub mod schema;
 pub mod secret_files;
@@ -70,29 +72,32 @@ pub mod secrets;
 pub mod services;
 pub mod session_state;
 pub mod settings_access;
-mod arc_serde;
 pub mod subagents;
-pub mod runtime_task;
 pub mod tool;
-pub mod card;
+pub mod user_notifier;
 pub mod web;
 pub mod websocket;
 pub mod worktrees;
 
 pub use approval::{
-    ApprovalAnswer, ApprovalKind, ApprovalPart, ApprovalRequest, Approver, CheckOutcome, ToolPermission,
-    PermissionMode, RuleDestination, RuleScope,
+    ApprovalAnswer, ApprovalKind, ApprovalPart, ApprovalRequest, Approver, CheckOutcome,
+    PermissionMode, RuleDestination, RuleScope, ToolPermission,
 };
 pub use background_tasks::{
     BackgroundTask, BackgroundTasks, TaskEvent, TaskKind, TaskNotice, TaskStatus, TaskUsage,
 };
 pub use calendar::CalendarTime;
+pub use call_follow_up::{CallFollowUp, CallFollowUpService};
+pub use card::{Card, CardSection, DiffHunk};
 pub use confinement::{
-    ConfinementProfile, Confinement, ConfinementStrength, NetworkAccess, OnWeakSandbox, ProbeConfinement,
+    Confinement, ConfinementProfile, ConfinementStrength, NetworkAccess, OnWeakSandbox,
+    ProbeConfinement,
 };
-pub use context::{CallContext, AuthorizedPath, AuthorizedPaths, PathConstraint, PermissionSnapshot};
+pub use context::{
+    AuthorizedPath, AuthorizedPaths, CallContext, PathConstraint, PermissionSnapshot,
+};
 pub use control_files::{
-    ControlAction, ControlFiles, ControlNames, ControlRules, ControlAccess, ControlledFiles,
+    ControlAccess, ControlAction, ControlFiles, ControlNames, ControlRules, ControlledFiles,
     HomeControl, PermittedPath,
 };
 pub use deferred_tools::DeferredTools;
@@ -101,17 +106,15 @@ pub use editor_files::EditorFiles;
 pub use effects::{Effects, Idempotency, Reach};
 pub use erase::erase;
 pub use error::ToolError;
-pub use call_follow_up::{CallFollowUpService, CallFollowUp};
-pub use hidden_files::{GlobStart, HiddenFilter, HiddenFiles, HiddenRules, PathGlob};
+pub use hidden_files::{GlobStart, HiddenFiles, HiddenFilter, HiddenRules, PathGlob};
 pub use hooks::{HookEvent, HookService, HookVerdict};
-pub use hosts::{HostGlob, HostLists, HostVerdict, HostPolicy, HostEvaluator};
+pub use hosts::{HostEvaluator, HostGlob, HostLists, HostPolicy, HostVerdict};
 pub use http::{
-    HttpTextResponse, HttpBody, HttpClient, HttpEvent, HttpFailure, HttpMethod, HttpPost, HttpRequest,
-    HttpResponse, HttpTransport, HostResolver,
+    HostResolver, HttpBody, HttpClient, HttpEvent, HttpFailure, HttpMethod, HttpPost, HttpRequest,
+    HttpResponse, HttpTextResponse, HttpTransport,
 };
 pub use ids::{CallId, SessionId};
-pub use nested_calls::{NestedCalls, NestedResult, NestedCallRunner};
-pub use user_notifier::{UserNotifier, PushedNotification};
+pub use nested_calls::{NestedCallRunner, NestedCalls, NestedResult};
 pub use output::{Content, ContextPatch, InjectedMessage, Role, RuleList, ToolOutput, ToolUse};
 pub use pending_input::PendingInput;
 pub use pending_servers::PendingServers;
@@ -119,7 +122,8 @@ pub use profile::{
     Access, AgentAccess, Profile, Rate, RuleMatch, ServiceNeed, ToolOrigin, ToolRole,
 };
 pub use progress::{ProgressSender, ProgressUpdate, ProgressUpdates};
-pub use schedules::{ScheduleStore, NewSchedule, NewWakeup, ScheduleInfo, Schedules, WakeupInfo};
+pub use runtime_task::spawn_boxed;
+pub use schedules::{NewSchedule, NewWakeup, ScheduleInfo, ScheduleStore, Schedules, WakeupInfo};
 pub use secret_files::{PRIVATE_DIRECTORY, SecretFile, SecretPath};
 pub use services::Services;
 pub use session_state::{SessionState, StateSlot};
@@ -128,14 +132,14 @@ pub use subagents::{
     AgentKind, AgentMessage, AgentReport, AgentStatus, BackgroundHandle, LaunchOutcome,
     LaunchRequest, MessageDelivery, SubagentSpawner, Subagents, TokenCount,
 };
-pub use runtime_task::spawn_boxed;
 pub use tool::{Tool, ToolInput};
-pub use card::{Card, CardSection, DiffHunk};
+pub use user_notifier::{PushedNotification, UserNotifier};
 pub use web::{
-    WebFetcher, WebSearchBackend, SmallModel, WebSearchResult, WebSearchResults, WebQuery, WebRequest, WebSearcher,
+    SmallModel, WebFetcher, WebQuery, WebRequest, WebSearchBackend, WebSearchResult,
+    WebSearchResults, WebSearcher,
 };
 pub use websocket::{WebSocketConnector, WebSocketMessage, WebSocketMessages, WebSocketRequest};
-pub use worktrees::{AgentWorktree, WorktreeProvider, WorktreeOutcome, Worktrees};
+pub use worktrees::{AgentWorktree, WorktreeOutcome, WorktreeProvider, Worktrees};
 
 // The input type of a tool derives these traits. They are re-exported so that an author needs no
 // dependency on a matching version.

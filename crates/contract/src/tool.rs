@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    CallContext, Card, CheckOutcome, Content, Effects, ToolPermission, Profile, Services, ToolError,
-    ToolOutput, schema,
+    CallContext, Card, CheckOutcome, Content, Effects, Profile, Services, ToolError, ToolOutput,
+    ToolPermission, schema,
 };
 
 /// The input of a tool: any type that serde can deserialize and schemars can describe.

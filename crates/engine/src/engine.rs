@@ -13,8 +13,12 @@ use haft_contract::{
 use serde_json::{Map, Value};
 
 use crate::{
-    CallListener, DefinitionError, ToolFilters, Pool, Registry, ResultStore, Scheduler, SessionContext,
-    hooks::{HookCommonFields, HookHandler, HandlerOutput, HookEventKind, Hooks, AgentIdentity, HookInvocation, merge_outputs},
+    CallListener, DefinitionError, Pool, Registry, ResultStore, Scheduler, SessionContext,
+    ToolFilters,
+    hooks::{
+        AgentIdentity, HandlerOutput, HookCommonFields, HookEventKind, HookHandler, HookInvocation,
+        Hooks, merge_outputs,
+    },
     layers::{Layer, LayerSettings, Layers},
     permissions::{CallFacts, Policy, RuleStore},
     pipeline,
@@ -189,7 +193,8 @@ impl Engine {
     /// Adds tools from the next turn on, after the existing ones. Returns the tools that were left
     /// out, with the reasons. Running subagents do not get them.
     pub async fn add_tools(&self, tools: Vec<Arc<dyn DynTool>>) -> Vec<DefinitionError> {
-        self.layers.register_tools(tools.iter().map(|tool| tool.spec()));
+        self.layers
+            .register_tools(tools.iter().map(|tool| tool.spec()));
         self.pool.add(tools).await
     }
 
@@ -202,7 +207,8 @@ impl Engine {
         server: &str,
         tools: Vec<Arc<dyn DynTool>>,
     ) -> Vec<DefinitionError> {
-        self.layers.register_tools(tools.iter().map(|tool| tool.spec()));
+        self.layers
+            .register_tools(tools.iter().map(|tool| tool.spec()));
         self.pool.replace_server(server, tools).await
     }
 
@@ -276,7 +282,10 @@ impl Engine {
             results: Arc::clone(&self.results),
             // A listener that does not distinguish subagents would take their progress for the main
             // agent's.
-            progress: self.progress.clone().filter(ProgressSender::includes_subagents),
+            progress: self
+                .progress
+                .clone()
+                .filter(ProgressSender::includes_subagents),
             model: Some(part.model),
             concurrency: self.concurrency,
             keeper: self.keeper.clone(),
@@ -536,7 +545,8 @@ fn by_tools(
     conversation: Arc<RwLock<ConversationLocation>>,
 ) -> HookService {
     HookService::from_fn(move |fired: HookEvent, cx: &CallContext| {
-        let event = HookEventKind::from_name(&fired.name).filter(|event| !hooks.has_no_handlers(*event));
+        let event =
+            HookEventKind::from_name(&fired.name).filter(|event| !hooks.has_no_handlers(*event));
         let Some(event) = event else {
             return Box::pin(async { HookVerdict::default() }) as BoxFuture<'static, _>;
         };

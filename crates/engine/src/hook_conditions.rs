@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::{
     hooks::{self, HookCondition, HookHandler},
     permissions::{
-        PatternBases, CallFacts, List, PermissionSettings, RuleSource, Rules, SettingsScope,
+        CallFacts, List, PatternBases, PermissionSettings, RuleSource, Rules, SettingsScope,
         rules::{Rule, RuleClass},
     },
-    settings::{SettingsProblem, Settings},
+    settings::{Settings, SettingsProblem},
 };
 
 /// Reads the `hooks` of one settings file.

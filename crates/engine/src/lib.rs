@@ -18,8 +18,8 @@
 
 #![warn(missing_docs)]
 
-pub mod hook_conditions;
 pub mod engine;
+pub mod hook_conditions;
 pub mod layers;
 pub mod pipeline;
 pub mod pool;
@@ -29,14 +29,14 @@ pub mod schema;
 pub mod session;
 mod settings_tightening;
 
-pub use hook_conditions::check_settings;
 pub use engine::{Engine, EngineBuilder, SubagentEngineParts};
 pub use haft_hooks as hooks;
 pub use haft_permissions as permissions;
 pub use haft_permissions::settings;
+pub use hook_conditions::check_settings;
 pub use pipeline::{ArgumentRepair, CallResult, DenialSource, Metadata};
-pub use pool::{DefinitionError, ToolFilters, ToolFormat, Pool, PoolView, Registry};
+pub use pool::{DefinitionError, Pool, PoolView, Registry, ToolFilters, ToolFormat};
 pub use results::ResultStore;
 pub use scheduler::{CallBatch, CallListener, CallObserver, ContextView, EndedCall, Scheduler};
 pub use schema::{SchemaError, SchemaProblem, SchemaProblemKind, SchemaValidator};
-pub use session::{SessionContext, ActiveWorktree};
+pub use session::{ActiveWorktree, SessionContext};

@@ -6,14 +6,14 @@ use std::{
 };
 
 use haft_contract::{
-    Confinement, ContextPatch, HiddenFilter, HostPolicy, AuthorizedPaths, PermissionMode, PermissionSnapshot,
-    RuleList,
+    AuthorizedPaths, Confinement, ContextPatch, HiddenFilter, HostPolicy, PermissionMode,
+    PermissionSnapshot, RuleList,
 };
 
 use crate::{
     permissions::{
-        PatternBases, CallFacts, HostsByPolicy, PathContext, Policy, RuleSource, Rules, SandboxSettings,
-        SettingsScope, StorePlaces, control_names,
+        CallFacts, HostsByPolicy, PathContext, PatternBases, Policy, RuleSource, Rules,
+        SandboxSettings, SettingsScope, StorePlaces, control_names,
         rules::{Rule, RuleClass},
         stores,
     },
@@ -188,7 +188,9 @@ impl SessionContext {
             judged: AuthorizedPaths::none(),
             stores: self.stores(),
             hidden: self.rules.hidden_by_classes(&[RuleClass::Reads]),
-            locked: self.rules.hidden_by_classes(&[RuleClass::Reads, RuleClass::Edits]),
+            locked: self
+                .rules
+                .hidden_by_classes(&[RuleClass::Reads, RuleClass::Edits]),
             control: match self.mode {
                 PermissionMode::BypassPermissions => HiddenFilter::default(),
                 _ => control_names(&self.directories, self.home.as_deref()),
@@ -266,8 +268,12 @@ impl SessionContext {
                 }
                 self.cwd = Arc::from(cwd.as_path());
             }
-            ContextPatch::AddRule { list, rule } => self.add_rule(*list, rule, SettingsScope::Session),
-            ContextPatch::AddRuleForTurn { list, rule } => self.add_rule(*list, rule, SettingsScope::Turn),
+            ContextPatch::AddRule { list, rule } => {
+                self.add_rule(*list, rule, SettingsScope::Session)
+            }
+            ContextPatch::AddRuleForTurn { list, rule } => {
+                self.add_rule(*list, rule, SettingsScope::Turn)
+            }
             ContextPatch::AskForTurn { model, effort } => {
                 self.turn_model = model.clone().or(self.turn_model.take());
                 self.turn_effort = effort.clone().or(self.turn_effort.take());

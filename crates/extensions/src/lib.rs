@@ -16,20 +16,20 @@
 #![warn(missing_docs)]
 
 pub mod agents;
+mod bounded_read;
+mod extension_places;
 pub mod front_matter;
 pub mod markdown;
 pub mod memory;
 mod patterns;
-mod extension_places;
 pub mod plugins;
-mod bounded_read;
 pub mod skills;
 mod slash;
 pub mod styles;
 mod warning;
 
 pub use agents::{AgentDefinition, Agents};
-pub use extension_places::{ExtensionOrigin, ExtensionPlaces, ExtensionPlugin, EnabledSources};
+pub use extension_places::{EnabledSources, ExtensionOrigin, ExtensionPlaces, ExtensionPlugin};
 pub use skills::{Skill, Skills};
 pub use slash::{SlashCall, slash};
 pub use warning::ExtensionWarning;

@@ -13,11 +13,15 @@ const LONGEST: usize = 256 * 1024;
 /// the folder.
 pub fn read(root: &Path) -> Result<ExtensionPlugin, ExtensionWarning> {
     if !root.is_dir() {
-        return Err(ExtensionWarning::of(root, "it is no folder: the plugin is left out"));
+        return Err(ExtensionWarning::of(
+            root,
+            "it is no folder: the plugin is left out",
+        ));
     }
     let manifest = root.join(".claude-plugin/plugin.json");
-    let text = bounded_read::read(&manifest, LONGEST)
-        .map_err(|error| ExtensionWarning::of(&manifest, format!("{error}: the plugin is left out")))?;
+    let text = bounded_read::read(&manifest, LONGEST).map_err(|error| {
+        ExtensionWarning::of(&manifest, format!("{error}: the plugin is left out"))
+    })?;
     let of_folder = || {
         let name = root.file_name()?;
         Some(name.to_string_lossy().into_owned())
@@ -81,7 +85,10 @@ pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<ExtensionWarning>) {
         let servers = value.get("mcpServers").unwrap_or(&value);
         match servers.as_object() {
             Some(servers) => parts.servers.extend(servers.clone()),
-            None => warnings.push(ExtensionWarning::of(file, "it holds no servers: it is left out")),
+            None => warnings.push(ExtensionWarning::of(
+                file,
+                "it holds no servers: it is left out",
+            )),
         }
     }
     for server in parts.servers.values_mut() {
@@ -91,7 +98,10 @@ pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<ExtensionWarning>) {
         let servers = value.get("lspServers").unwrap_or(&value);
         match servers.as_object() {
             Some(servers) => parts.language_servers.extend(servers.clone()),
-            None => warnings.push(ExtensionWarning::of(file, "it holds no servers: it is left out")),
+            None => warnings.push(ExtensionWarning::of(
+                file,
+                "it holds no servers: it is left out",
+            )),
         }
     }
     for server in parts.language_servers.values_mut() {
@@ -100,7 +110,10 @@ pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<ExtensionWarning>) {
     let settings = plugin.root.join("settings.json");
     match read_json(&settings, &mut warnings) {
         Some(Value::Object(read)) => parts.settings = read,
-        Some(_) => warnings.push(ExtensionWarning::of(settings, "it is no object: it is left out")),
+        Some(_) => warnings.push(ExtensionWarning::of(
+            settings,
+            "it is no object: it is left out",
+        )),
         None => {}
     }
     (parts, warnings)
@@ -161,7 +174,10 @@ fn read_json(file: &Path, warnings: &mut Vec<ExtensionWarning>) -> Option<Value>
     let text = match bounded_read::read(file, LONGEST) {
         Ok(text) => text?,
         Err(error) => {
-            warnings.push(ExtensionWarning::of(file, format!("{error}: it is left out")));
+            warnings.push(ExtensionWarning::of(
+                file,
+                format!("{error}: it is left out"),
+            ));
             return None;
         }
     };

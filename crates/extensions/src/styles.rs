@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    ExtensionOrigin, ExtensionPlaces, ExtensionWarning, front_matter,
+    ExtensionOrigin, ExtensionPlaces, ExtensionWarning,
     bounded_read::{self, LONGEST},
+    front_matter,
 };
 
 /// The name of the default style.
@@ -80,7 +81,11 @@ pub fn load(places: &ExtensionPlaces) -> (Vec<OutputStyle>, Vec<ExtensionWarning
     (styles, warnings)
 }
 
-fn read(file: &Path, origin: ExtensionOrigin, warnings: &mut Vec<ExtensionWarning>) -> Option<OutputStyle> {
+fn read(
+    file: &Path,
+    origin: ExtensionOrigin,
+    warnings: &mut Vec<ExtensionWarning>,
+) -> Option<OutputStyle> {
     let text = match bounded_read::read(file, LONGEST) {
         Ok(text) => text?,
         Err(error) => {

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --example embed`
 
-use haft::{ToolFormat, Haft};
+use haft::{Haft, ToolFormat};
 use serde_json::{Value, json};
 
 /// A model's reply, hard-coded here. A real agent sends `definitions` to the provider and gets the

@@ -14,8 +14,8 @@ use std::{
 
 use haft::{
     Access, ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, Card, CardSection,
-    CheckOutcome, Content, Effects, Haft, ToolPermission, Profile, Rate, RuleMatch, ServiceNeed, Services,
-    Tool, ToolError, ToolOutput, ProgressUpdate,
+    CheckOutcome, Content, Effects, Haft, Profile, ProgressUpdate, Rate, RuleMatch, ServiceNeed,
+    Services, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use serde_json::{Value, json};
 

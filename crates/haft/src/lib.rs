@@ -159,13 +159,13 @@
 
 pub use haft_contract::{self as contract, *};
 pub use haft_engine::{
-    self as engine, ArgumentRepair, CallResult, DefinitionError, DenialSource, Engine, ToolFilters, ToolFormat,
-    Metadata, Pool, Scheduler, SessionContext, pool::ToolSelection,
+    self as engine, ArgumentRepair, CallResult, DefinitionError, DenialSource, Engine, Metadata,
+    Pool, Scheduler, SessionContext, ToolFilters, ToolFormat, pool::ToolSelection,
 };
 pub use haft_host::{
     self as host, AgentSession, BuildError, Environment, EventSink, Haft, HaftBuilder,
-    MessageError, ProviderMessage, OpenError, QuestionHandler, SessionConfig, SessionEnd, SessionEvent,
-    SessionEvents, SessionInput, SessionParts, StopKind, UserQuestions, agent, memory_folder,
-    messages, models, project_folder, session_folder,
+    MessageError, OpenError, ProviderMessage, QuestionHandler, SessionConfig, SessionEnd,
+    SessionEvent, SessionEvents, SessionInput, SessionParts, StopKind, UserQuestions, agent,
+    memory_folder, messages, models, project_folder, session_folder,
 };
 pub use haft_tools::{self as tools, serve_child};

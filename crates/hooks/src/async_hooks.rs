@@ -11,7 +11,7 @@ use std::{
 
 use tokio::{sync::Notify, task::JoinSet};
 
-use super::job::{HookJobResult, HookJob, cut};
+use super::job::{HookJob, HookJobResult, cut};
 
 /// The output of a background handler after its event. It can no longer change a decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -207,7 +207,13 @@ impl HookHandler {
             (_, SettingsScope::Project) => "Project",
             (_, SettingsScope::Local) => "Local",
             (_, SettingsScope::Managed) => "Managed",
-            (_, SettingsScope::User | SettingsScope::CommandLine | SettingsScope::Session | SettingsScope::Turn) => "User",
+            (
+                _,
+                SettingsScope::User
+                | SettingsScope::CommandLine
+                | SettingsScope::Session
+                | SettingsScope::Turn,
+            ) => "User",
         }
     }
 

@@ -27,8 +27,8 @@ enum HandlerKinds {
     AtStart,
 }
 
-use HandlerKinds::{All, AtStart, NoModel};
 use BlockBehavior::{Blocks, ForModel, ForUser, Ignored};
+use HandlerKinds::{All, AtStart, NoModel};
 
 /// All events that a settings file may name.
 const EVENTS: [(&str, BlockBehavior, HandlerKinds); 33] = [
@@ -322,7 +322,12 @@ mod tests {
         ];
         for (event, kind, expected) in cases {
             let event = HookEventKind::from_name(event).unwrap();
-            assert_eq!(event.accepts_handler(kind), expected, "{} {kind}", event.name());
+            assert_eq!(
+                event.accepts_handler(kind),
+                expected,
+                "{} {kind}",
+                event.name()
+            );
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use haft_contract::{HttpClient, HttpPost, HostResolver, secrets};
+use haft_contract::{HostResolver, HttpClient, HttpPost, secrets};
 use haft_settings::HttpHookLimits;
 use serde_json::Value;
 

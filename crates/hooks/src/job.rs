@@ -11,18 +11,18 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{HttpClient, HostResolver, secrets};
+use haft_contract::{HostResolver, HttpClient, secrets};
 use haft_settings::HttpHookLimits;
 use tokio::time::timeout;
 
 use super::{
-    model_hook::HookModelProvider,
-    config::{HookAction, Callback, HookHandler},
-    hook_events::{HookEventSink, HookOutcome, HookStage, HookReporter},
+    config::{Callback, HookAction, HookHandler},
+    hook_events::{HookEventSink, HookOutcome, HookReporter, HookStage},
     http_hook,
+    model_hook::HookModelProvider,
     output::{HookExit, HookOutput},
+    process_hook::{self, ProcessContext, RunError},
     reaper::Reaper,
-    process_hook::{self, RunError, ProcessContext},
     server_tool::McpToolCaller,
 };
 
@@ -168,7 +168,10 @@ impl HookJob {
         let (mut said, stage) = match &answer {
             Ok(HandlerAnswer::Ended(ended)) => {
                 let said = HookOutput::read(handler.event, ended);
-                let is_program = matches!(handler.action, HookAction::Shell(_) | HookAction::Program(..));
+                let is_program = matches!(
+                    handler.action,
+                    HookAction::Shell(_) | HookAction::Program(..)
+                );
                 let well = ended.code == Some(0) && said.failure.is_none();
                 let stage = HookStage::Ended {
                     stdout: ended.stdout.clone(),
@@ -275,7 +278,8 @@ impl HookJob {
                     effort: self.effort.as_deref(),
                     reaper: &means.reaper,
                 };
-                let ran = process_hook::run(&self.handler, &self.input, self.limit, surroundings, teller);
+                let ran =
+                    process_hook::run(&self.handler, &self.input, self.limit, surroundings, teller);
                 Ok(HandlerAnswer::Ended(ran.await?))
             }
         }

@@ -18,23 +18,23 @@
 
 #![warn(missing_docs)]
 
-mod model_hook;
 mod async_hooks;
 mod condition;
 mod config;
+mod elicitation_answer;
 mod event_kind;
 mod file_watch;
-mod elicitation_answer;
 mod hook_events;
 mod http_hook;
 mod job;
 mod matcher;
+mod model_hook;
 pub mod output;
 #[cfg(test)]
 mod page_tests;
+mod process_hook;
 mod reaper;
 pub mod reference;
-mod process_hook;
 mod server_tool;
 
 use std::{
@@ -48,7 +48,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use haft_contract::{BoxFuture, HookVerdict, HttpClient, HostResolver, SessionId};
+use haft_contract::{BoxFuture, HookVerdict, HostResolver, HttpClient, SessionId};
 pub use haft_settings::HttpHookLimits;
 use serde_json::{Map, Value, json};
 use tokio::{
@@ -56,19 +56,22 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-pub use model_hook::{HookModelProvider, ModelQuestion};
-use async_hooks::AsyncHooks;
 pub use async_hooks::AsyncHookOutput;
+use async_hooks::AsyncHooks;
 pub use condition::{CheckCondition, HookCondition, JudgeCondition};
-pub use config::{HookAction, ModelHandlerConfig, Callback, HookHandler, HookOrigin, HookPlugin, HttpHandlerConfig, read};
-pub use event_kind::{HookEventKind, BlockBehavior};
+pub use config::{
+    Callback, HookAction, HookHandler, HookOrigin, HookPlugin, HttpHandlerConfig,
+    ModelHandlerConfig, read,
+};
+pub use elicitation_answer::{HookFormAction, HookFormAnswer};
+pub use event_kind::{BlockBehavior, HookEventKind};
 use file_watch::FileWatch;
 pub use file_watch::WatchedChange;
-pub use elicitation_answer::{HookFormAction, HookFormAnswer};
-pub use hook_events::{HookEventSink, HookRunEvent, HookOutcome, HookStage};
+pub use hook_events::{HookEventSink, HookOutcome, HookRunEvent, HookStage};
 pub use job::LongTextStore;
 use job::{HookJob, HookResources};
 pub use matcher::HookMatcher;
+pub use model_hook::{HookModelProvider, ModelQuestion};
 pub use output::{HookDecision, HookOutput};
 pub use server_tool::McpToolCaller;
 
@@ -325,7 +328,11 @@ impl Hooks {
         Box::pin(self.run_matching(occasion, common))
     }
 
-    async fn run_matching(&self, occasion: &HookInvocation<'_>, common: &HookCommonFields) -> Vec<HandlerOutput> {
+    async fn run_matching(
+        &self,
+        occasion: &HookInvocation<'_>,
+        common: &HookCommonFields,
+    ) -> Vec<HandlerOutput> {
         let jobs = self.jobs(occasion, common);
         let (beside, waited_for): (Vec<HookJob>, Vec<HookJob>) =
             jobs.into_iter().partition(|job| job.handler.in_background);
@@ -335,7 +342,11 @@ impl Hooks {
         let heard = waited_for.into_iter().map(|job| async move {
             let (label, owner) = (job.handler.label(), job.handler.owner());
             let said = job.run().await.said;
-            HandlerOutput { label, owner, output: said }
+            HandlerOutput {
+                label,
+                owner,
+                output: said,
+            }
         });
         let heard = join_all(heard).await;
         for one in &heard {
@@ -514,7 +525,12 @@ impl HookCommonFields {
 /// Merges the outputs of several handlers.
 pub fn merge_outputs(heard: Vec<HandlerOutput>) -> HookVerdict {
     let mut verdict = HookVerdict::default();
-    for HandlerOutput { label, output: said, .. } in heard {
+    for HandlerOutput {
+        label,
+        output: said,
+        ..
+    } in heard
+    {
         verdict.context.extend(said.context);
         verdict.messages.extend(said.message);
         let failure = said.failure;
@@ -528,7 +544,11 @@ pub fn merge_outputs(heard: Vec<HandlerOutput>) -> HookVerdict {
 }
 
 /// Builds the JSON that handlers read on stdin.
-fn message(occasion: &HookInvocation<'_>, common: &HookCommonFields, situation: &PromptContext) -> String {
+fn message(
+    occasion: &HookInvocation<'_>,
+    common: &HookCommonFields,
+    situation: &PromptContext,
+) -> String {
     let mut object = Map::new();
     let mut put = |name: &str, value: Value| {
         object.insert(name.to_owned(), value);

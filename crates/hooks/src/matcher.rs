@@ -93,6 +93,10 @@ mod tests {
             let (matcher, _) = HookMatcher::new(HookEventKind::PRE_TOOL_USE, pattern);
             assert_eq!(matcher.fits(&[value]), expected, "{pattern} {value}");
         }
-        assert!(HookMatcher::new(HookEventKind::PRE_TOOL_USE, "[").1.is_some());
+        assert!(
+            HookMatcher::new(HookEventKind::PRE_TOOL_USE, "[")
+                .1
+                .is_some()
+        );
     }
 }

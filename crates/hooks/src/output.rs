@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{ModelHandlerConfig, HookFormAnswer, HookEventKind, event_kind::BlockBehavior, file_watch::MOST_PATHS};
+use super::{
+    HookEventKind, HookFormAnswer, ModelHandlerConfig, event_kind::BlockBehavior,
+    file_watch::MOST_PATHS,
+};
 
 /// The exit of a handler's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,7 +160,11 @@ impl HookOutput {
     }
 
     /// Parses the answer of a model handler.
-    pub(super) fn of_model(event: HookEventKind, answer: &str, asked: &ModelHandlerConfig) -> Result<Self, String> {
+    pub(super) fn of_model(
+        event: HookEventKind,
+        answer: &str,
+        asked: &ModelHandlerConfig,
+    ) -> Result<Self, String> {
         let unclear = || {
             format!(
                 "the model did not answer with {{\"ok\": …}}: {}",
@@ -298,7 +305,12 @@ impl HookOutput {
                 .get("updatedToolOutput")
                 .or_else(|| specific.get("updatedMCPToolOutput"));
             said.updated_output = output.cloned();
-        } else if [HookEventKind::ELICITATION, HookEventKind::ELICITATION_RESULT].contains(&event) {
+        } else if [
+            HookEventKind::ELICITATION,
+            HookEventKind::ELICITATION_RESULT,
+        ]
+        .contains(&event)
+        {
             said.form = HookFormAnswer::read(specific)?;
         }
         if event.can_watch_paths() {

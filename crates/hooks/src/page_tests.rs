@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{HookEventKind, HookOutput, HookMatcher, output::HookExit};
+use super::{HookEventKind, HookMatcher, HookOutput, output::HookExit};
 
 fn all() -> BTreeSet<&'static str> {
     HookEventKind::all().map(HookEventKind::name).collect()

@@ -19,7 +19,7 @@ use tokio::{
 
 use super::{
     config::{HookAction, HookHandler, HookOrigin},
-    hook_events::{HookStage, HookReporter},
+    hook_events::{HookReporter, HookStage},
     output::HookExit,
     reaper::{self, ReapedGroup, Reaper},
 };
@@ -215,7 +215,11 @@ fn lock(bytes: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
 
 /// Writes the input to the process and reads its output until it exits. Its child processes may
 /// keep the pipes open; they are read only for [`DRAIN`] longer.
-async fn exchange(child: &mut Child, input: &str, teller: &HookReporter) -> std::io::Result<HookExit> {
+async fn exchange(
+    child: &mut Child,
+    input: &str,
+    teller: &HookReporter,
+) -> std::io::Result<HookExit> {
     let stdin = child.stdin.take();
     let write = async move {
         if let Some(mut stdin) = stdin {

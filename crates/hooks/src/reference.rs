@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::{HookEventKind, BlockBehavior};
+use crate::{BlockBehavior, HookEventKind};
 
 /// The name of each event, when it fires, and what its matcher is compared with. Events that haft
 /// accepts but does not fire share the last row.

@@ -4,12 +4,12 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context;
 use haft_contract::{
-    Approver, BoxFuture, DynTool, EditorFiles, OnWeakSandbox, WebSocketConnector, PendingServers,
-    UserNotifier, ProgressSender, Schedules, SessionId, SettingsAccess, Subagents,
+    Approver, BoxFuture, DynTool, EditorFiles, OnWeakSandbox, PendingServers, ProgressSender,
+    Schedules, SessionId, SettingsAccess, Subagents, UserNotifier, WebSocketConnector,
 };
 use haft_engine::{
     CallListener, ToolFilters,
-    hooks::{HookModelProvider, HookHandler, HookEventSink},
+    hooks::{HookEventSink, HookHandler, HookModelProvider},
     pool::{Deferral, ToolSelection},
     settings::{LocalRules, SettingsFiles, SettingsWatch},
 };
@@ -26,8 +26,8 @@ use crate::{
     model,
     notifications::EventNotifier,
     questions::{self, EventQuestions},
-    schedules::SessionSchedules,
     resolved_settings::{self, LocalRuleStore, ResolvedSettings},
+    schedules::SessionSchedules,
     structured_output::AnswerTool,
     subagents::AgentKinds,
 };
@@ -152,7 +152,8 @@ pub async fn open_agent_tools(
     let trusted = permitted.settings.trust.runs;
     let kinds = AgentKinds::find(config, &extensions, trusted, &events);
     let chosen = model::select_model(config, &permitted.settings, None)?;
-    let subagents = kinds.build_pool(config, None, &chosen, UnpricedModelWarning::default(), None)?;
+    let subagents =
+        kinds.build_pool(config, None, &chosen, UnpricedModelWarning::default(), None)?;
     let user_folder = &permitted.settings.places.user;
     let schedules = SessionSchedules::open(config, user_folder, parts.clock, &events);
     let id = SessionId::new();
@@ -278,7 +279,10 @@ async fn build_tools(
             rules,
             events: Arc::clone(events),
         }))
-        .watch(SettingsWatch::new(permitted.settings.places, permitted.flags))
+        .watch(SettingsWatch::new(
+            permitted.settings.places,
+            permitted.flags,
+        ))
         .filters(offered)
         .approver(approver);
     #[cfg(feature = "web")]
@@ -389,7 +393,11 @@ async fn build_tools(
 }
 
 /// Lets the program confine commands and read PDFs.
-fn add_program_services(builder: HaftBuilder, program: &Path, on_weak_sandbox: OnWeakSandbox) -> HaftBuilder {
+fn add_program_services(
+    builder: HaftBuilder,
+    program: &Path,
+    on_weak_sandbox: OnWeakSandbox,
+) -> HaftBuilder {
     #[cfg(feature = "pdf")]
     let builder = builder.service(Arc::new(haft_tools::PdfReader::new(program.into())));
     #[cfg(feature = "shell")]

@@ -83,7 +83,11 @@ impl BackgroundWatcher {
     /// Waits briefly for commands, then stops all tasks, before the session ends.
     pub(crate) async fn close(&self) {
         self.stop(TaskKind::Monitor).await;
-        let _ = timeout(LONGEST_SHELLS, self.notices.wait_until_idle(TaskKind::Shell)).await;
+        let _ = timeout(
+            LONGEST_SHELLS,
+            self.notices.wait_until_idle(TaskKind::Shell),
+        )
+        .await;
         self.stop(TaskKind::Shell).await;
     }
 

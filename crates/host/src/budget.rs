@@ -21,7 +21,11 @@ struct UnpricedModelState {
 
 impl UnpricedModelWarning {
     /// Creates the warning for a session; without a budget it does nothing.
-    pub(crate) fn of(config: &SessionConfig, chosen: &SelectedModel, events: &Arc<EventEmitter>) -> Self {
+    pub(crate) fn of(
+        config: &SessionConfig,
+        chosen: &SelectedModel,
+        events: &Arc<EventEmitter>,
+    ) -> Self {
         let limited = config.max_budget_usd.map(|_| {
             Arc::new(UnpricedModelState {
                 prices: chosen.prices.clone(),

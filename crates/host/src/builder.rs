@@ -10,7 +10,7 @@ use haft_contract::{
     Approver, BoxFuture, DynTool, PermissionMode, ProgressSender, Services, SessionId, Tool, erase,
 };
 use haft_engine::{
-    CallListener, DefinitionError, Engine, ToolFilters, Registry, SessionContext,
+    CallListener, DefinitionError, Engine, Registry, SessionContext, ToolFilters,
     hooks::Hooks,
     layers::{Layer, LayerSettings},
     permissions::{RuleStore, Rules, SandboxSettings},

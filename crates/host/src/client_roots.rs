@@ -105,6 +105,10 @@ mod tests {
             };
             assert_eq!(narrow_roots(&permitted, &paths(roots)), expected, "{what}");
         }
-        assert!(narrow_roots(&permitted, &["p".into()]).directories.is_empty());
+        assert!(
+            narrow_roots(&permitted, &["p".into()])
+                .directories
+                .is_empty()
+        );
     }
 }

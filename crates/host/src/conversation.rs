@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Context;
-use haft_agent::{OpenTranscript, SessionError, ProjectSessions, transcript::SessionListing};
+use haft_agent::{OpenTranscript, ProjectSessions, SessionError, transcript::SessionListing};
 use haft_contract::{ContextPatch, PermissionMode, SessionId};
 
 use crate::{
@@ -22,7 +22,10 @@ pub fn conversations(environment: &Environment, cwd: &Path) -> ProjectSessions {
 }
 
 /// Returns the conversations of all directories, grouped by directory.
-pub fn all_conversations(environment: &Environment, cwd: &Path) -> io::Result<Vec<ProjectSessions>> {
+pub fn all_conversations(
+    environment: &Environment,
+    cwd: &Path,
+) -> io::Result<Vec<ProjectSessions>> {
     let folder = environment.project_folder(cwd);
     match folder.as_deref().and_then(Path::parent) {
         Some(projects) => ProjectSessions::all_projects(projects),
@@ -42,9 +45,9 @@ pub(crate) fn choose(
     let from = match &choice.from {
         Some(EarlierConversation::Named(name)) => Some(find(&here, name, environment, cwd)?),
         // If the directory has no conversation yet, a new one is started.
-        Some(EarlierConversation::Newest) => {
-            here.newest()?.map(|SessionListing { id, .. }| (here.clone(), id))
-        }
+        Some(EarlierConversation::Newest) => here
+            .newest()?
+            .map(|SessionListing { id, .. }| (here.clone(), id)),
         None => None,
     };
     let Some((sessions, id)) = from else {
@@ -96,7 +99,11 @@ pub(crate) fn find_resumable(config: &mut SessionConfig) -> Option<PathBuf> {
     })
 }
 
-fn another(choice: &ConversationChoice, here: &ProjectSessions, id: SessionId) -> anyhow::Result<OpenTranscript> {
+fn another(
+    choice: &ConversationChoice,
+    here: &ProjectSessions,
+    id: SessionId,
+) -> anyhow::Result<OpenTranscript> {
     Ok(match choice.forget {
         true => OpenTranscript::in_memory(id),
         false => here.create(id).with_context(|| {
@@ -107,7 +114,10 @@ fn another(choice: &ConversationChoice, here: &ProjectSessions, id: SessionId) -
 }
 
 /// Starts a new conversation that replaces the current one, stored in the same way.
-pub(crate) fn successor(config: &SessionConfig, events: &Arc<EventEmitter>) -> anyhow::Result<OpenTranscript> {
+pub(crate) fn successor(
+    config: &SessionConfig,
+    events: &Arc<EventEmitter>,
+) -> anyhow::Result<OpenTranscript> {
     let here = conversations(&config.environment, &config.cwd);
     let session = another(&config.conversation, &here, SessionId::new())?;
     match config.conversation.mirror {
@@ -184,7 +194,10 @@ pub(crate) fn mirrored(
 /// Returns the permission state to restore from the last run of the conversation. Values in the
 /// configuration override it, deny and ask rules still apply, and if the start directory differs,
 /// only activated tools are restored.
-pub(crate) fn restored_patches(session: &OpenTranscript, config: &SessionConfig) -> Vec<ContextPatch> {
+pub(crate) fn restored_patches(
+    session: &OpenTranscript,
+    config: &SessionConfig,
+) -> Vec<ContextPatch> {
     let cwd = config.cwd.as_path();
     let loaded = session.loaded();
     let terms = &loaded.terms;

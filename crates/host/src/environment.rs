@@ -299,7 +299,8 @@ mod tests {
         );
         let places = environment.settings_places(Path::new("/a"));
         assert_eq!(places.user, Path::new("/home/me/.claude"));
-        let moved = Environment::from_variables([("HOME", "/home/me"), ("CLAUDE_CONFIG_DIR", "/config")]);
+        let moved =
+            Environment::from_variables([("HOME", "/home/me"), ("CLAUDE_CONFIG_DIR", "/config")]);
         let places = moved.settings_places(Path::new("/a"));
         assert_eq!(places.user, Path::new("/config"));
     }

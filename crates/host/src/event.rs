@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
 };
 
-use haft_agent::{AgentEvent, NoticeLevel, RunResult, AgentEventSink, transcript::HookRun};
+use haft_agent::{AgentEvent, AgentEventSink, NoticeLevel, RunResult, transcript::HookRun};
 use haft_contract::{ApprovalRequest, SessionId, TaskEvent};
 use haft_engine::{
     CallResult,
@@ -295,7 +295,7 @@ pub(crate) struct HookEventForwarder {
 
 impl HookEventSink for HookEventForwarder {
     fn on_event(&self, news: &HookRunEvent) {
-        self.events.on_event(news);
+        HookEventSink::on_event(&*self.events, news);
         let HookStage::Ended {
             stdout,
             stderr,

@@ -9,16 +9,16 @@ use std::{
 use haft_agent::prompt::InstructionSources;
 use haft_contract::SessionId;
 use haft_engine::{
-    permissions::{PatternBases, List, RuleSource, Rules, SettingsScope, rules::RuleClass},
+    permissions::{List, PatternBases, RuleSource, Rules, SettingsScope, rules::RuleClass},
     settings::TrustFile,
 };
 use haft_extensions::{
-    ExtensionPlaces, ExtensionPlugin, Skills, EnabledSources, ExtensionWarning,
+    EnabledSources, ExtensionPlaces, ExtensionPlugin, ExtensionWarning, Skills,
     memory::{self, Memory},
     plugins, skills,
     styles::{self, OutputStyle},
 };
-use haft_tools::{SkillService, SkillEffects};
+use haft_tools::{SkillEffects, SkillService};
 use serde_json::Value;
 
 use crate::{
@@ -111,7 +111,11 @@ impl SessionExtensions {
     }
 
     /// Returns the service through which skills are called.
-    pub(crate) fn skill_service(&self, session: SessionId, effort: Option<String>) -> Option<SkillService> {
+    pub(crate) fn skill_service(
+        &self,
+        session: SessionId,
+        effort: Option<String>,
+    ) -> Option<SkillService> {
         Some(SkillService {
             skills: Arc::clone(self.skills.as_ref()?),
             trusts_project: self.trusts_project,
@@ -135,9 +139,12 @@ impl SessionExtensions {
                 continue;
             }
             let rule = format!("Read(/{path}/**)");
-            if let Err(problem) =
-                rules.add(List::Allow, &rule, RuleSource::of(SettingsScope::Session), bases)
-            {
+            if let Err(problem) = rules.add(
+                List::Allow,
+                &rule,
+                RuleSource::of(SettingsScope::Session),
+                bases,
+            ) {
                 tracing::warn!(%problem, "the folder of a skill is not opened");
             }
         }

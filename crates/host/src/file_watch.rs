@@ -33,7 +33,11 @@ impl Drop for FileWatchGuard {
 }
 
 /// Notifies the hooks of changed files.
-pub(crate) fn watch(engine: &Arc<Engine>, view: ContextView, events: &Arc<EventEmitter>) -> FileWatchGuard {
+pub(crate) fn watch(
+    engine: &Arc<Engine>,
+    view: ContextView,
+    events: &Arc<EventEmitter>,
+) -> FileWatchGuard {
     let hooks = engine.hooks().clone();
     let teller = FileChangeReporter {
         engine: Arc::downgrade(engine),

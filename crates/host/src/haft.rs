@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_contract::{CancellationToken, Services, ToolUse};
 use haft_engine::{
-    CallBatch, CallResult, DefinitionError, Engine, ToolFormat, Pool, Scheduler, SessionContext,
+    CallBatch, CallResult, DefinitionError, Engine, Pool, Scheduler, SessionContext, ToolFormat,
 };
 use serde_json::Value;
 

@@ -17,17 +17,17 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{
-    AgentDetails, ContextUsage, Delivery, Environment, ExtensionDetails, ModelOption, ResolvedSettings,
-    QueuedKind, QueuedMessage, RewoundFiles, ServerChanges, ServerList, SessionClock,
+    AgentDetails, ContextUsage, Delivery, Environment, ExtensionDetails, ModelOption, QueuedKind,
+    QueuedMessage, ResolvedSettings, RewoundFiles, ServerChanges, ServerList, SessionClock,
     SessionConfig, StartOptions, StopKind,
-    session_access::SessionAccess,
     budget::UnpricedModelWarning,
     live_changes::ExtensionReload,
     model_names::ModelNames,
-    session_parts::DoctorReport,
     questions::EventQuestions,
     queue::{CheckedStartOptions, NextMessage, PromptQueue},
     schedules::SessionSchedules,
+    session_access::SessionAccess,
+    session_parts::DoctorReport,
     stop_signal::StopSignal,
     structured_output::OutputSchema,
     subagents::AgentKinds,
@@ -92,7 +92,8 @@ impl SharedState {
     /// Returns whether any hook handles notifications.
     pub(crate) fn has_idle_hooks(&self) -> bool {
         let engine = self.access.engine();
-        engine.is_some_and(|(engine, _)| !engine.hooks().has_no_handlers(HookEventKind::NOTIFICATION))
+        engine
+            .is_some_and(|(engine, _)| !engine.hooks().has_no_handlers(HookEventKind::NOTIFICATION))
     }
 
     /// Notifies the hooks that the session waits for the next message.

@@ -34,7 +34,11 @@ pub(crate) fn setup(config: &SessionConfig, permitted: &ResolvedSettings) -> Lan
             .map(|folder| folder.join("lsp"))
             .unwrap_or_else(|| PathBuf::from("/nonexistent")),
         confinement: Arc::new(move || {
-            confine_program(&policy, ConfinementProfile::Workspace, NetworkAccess::Nobody)
+            confine_program(
+                &policy,
+                ConfinementProfile::Workspace,
+                NetworkAccess::Nobody,
+            )
         }),
         path: environment.variable("PATH").map(Into::into),
         answer_within: ANSWER,

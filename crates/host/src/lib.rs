@@ -38,17 +38,16 @@
 
 #![warn(missing_docs)]
 
-mod session_access;
+mod assemble;
+mod auth_hooks;
 mod background;
 #[cfg(feature = "browser")]
 mod browser;
 mod budget;
 mod builder;
-mod model_catalog;
 mod client_roots;
 mod clock;
 mod commands;
-mod assemble;
 pub mod config;
 mod conversation;
 mod data;
@@ -60,10 +59,9 @@ mod explain;
 pub mod export;
 mod extensions;
 mod file_watch;
-mod session_folder;
 mod haft;
-mod input;
 mod hook_model;
+mod input;
 mod key_helper;
 #[cfg(feature = "code")]
 mod language_servers;
@@ -73,17 +71,16 @@ mod mcp;
 mod mentions;
 pub mod messages;
 mod model;
+mod model_catalog;
 mod model_list;
-pub mod utc_time;
 mod model_names;
 mod notifications;
-mod stream_pace;
-pub mod session_parts;
 mod plugins;
 mod progress;
 mod prompt_settings;
 pub mod questions;
 mod queue;
+mod resolved_settings;
 mod retention;
 mod scheduled_prompt;
 #[cfg(feature = "schedule")]
@@ -93,13 +90,15 @@ mod schedules;
 mod schedules;
 mod served_prompts;
 pub mod session;
-mod resolved_settings;
+mod session_access;
+mod session_folder;
+pub mod session_parts;
 mod setup;
 mod shell_line;
-mod auth_hooks;
 mod skill_effects;
 mod slash;
 mod stop_signal;
+mod stream_pace;
 mod structured_output;
 mod subagents;
 #[cfg_attr(not(feature = "otel"), path = "telemetry/absent.rs")]
@@ -107,16 +106,16 @@ mod telemetry;
 mod tool_server;
 mod tool_telemetry;
 mod turn_loop;
+pub mod utc_time;
 #[cfg(feature = "web")]
 mod web;
 
-pub use session_access::{ContextUsage, RewoundFiles};
+pub use assemble::{open_agent_tools, open_tools};
 #[cfg(feature = "browser")]
 pub use browser::browser_program;
 pub use builder::{BuildError, HaftBuilder};
 pub use clock::{MachineClock, ManualClock, SessionClock};
 pub use commands::{CommandInfo, CommandOutcome, CommandSource, DirectoryFacts};
-pub use assemble::{open_agent_tools, open_tools};
 pub use config::{
     ConversationChoice, EarlierConversation, ModelChoice, ModelProvider, PromptTexts,
     SessionConfig, SetupHooks, ThinkingChoice,
@@ -125,9 +124,9 @@ pub use conversation::{all_conversations, conversations};
 pub use data::{
     ChangedFile, CostLine, CostReport, Exchange, ExchangePart, Exchanges, FileChangeKind, KeyPlace,
     KeyReport, MemoryPlace, MemoryScope, RewindKind, RewindPoint, RuleInfo, RunningTask,
-    SessionEntry, TodoBoard, TodoEntry, TodoStatus, TrustReport, TrustItem, UndoEntry,
-    UndoReport, UndoWhich, accept_trust, exchanges, key_report, outside_imports, remove_key,
-    session_entries, store_key, trust_changes, trust_report,
+    SessionEntry, TodoBoard, TodoEntry, TodoStatus, TrustItem, TrustReport, UndoEntry, UndoReport,
+    UndoWhich, accept_trust, exchanges, key_report, outside_imports, remove_key, session_entries,
+    store_key, trust_changes, trust_report,
 };
 pub use environment::Environment;
 pub use error::{OpenError, error_chain};
@@ -137,13 +136,14 @@ pub use event::{
 pub use explain::{CallExplainer, CallQuestion, ExplainedCall, ExplainedConfinement, explain_call};
 pub use export::{ExistingFile, ExportError, ExportFormat};
 pub use extensions::{CommandDetails, ExtensionDetails, ExtensionNames, PluginDetails};
-pub use session_folder::{memory_folder, project_folder, session_folder};
 pub use haft::Haft;
 pub use haft_agent as agent;
 pub use haft_mcp::server as mcp_server;
 pub use haft_models as models;
 #[cfg(feature = "fs")]
 pub use haft_tools::{image_content, image_pixels};
+pub use session_access::{ContextUsage, RewoundFiles};
+pub use session_folder::{memory_folder, project_folder, session_folder};
 
 /// The file tools decode images.
 #[cfg(not(feature = "fs"))]
@@ -160,6 +160,7 @@ pub fn image_pixels(
     None
 }
 
+pub use auth_hooks::notify_login;
 pub use haft_mcp::client::{
     Elicitation, ElicitationAnswer, ElicitationKind, ServerChanges, ServerDetails, ServerLink,
     ServerList, ServerScope, SkippedServer, text_of as text_of_answer,
@@ -175,15 +176,14 @@ pub use mcp::{
 pub use messages::{MessageError, ProviderMessage};
 pub use model_list::{AvailableModels, available_models, save_model};
 pub use model_names::ModelOption;
-pub use stream_pace::StreamPace;
-pub use session_parts::SessionParts;
 pub use questions::{AnswerOption, QuestionHandler, UserQuestion, UserQuestions};
 pub use queue::{Delivery, QueuedKind, QueuedMessage, StartOptions};
+pub use resolved_settings::{ResolvedSettings, settings_warnings};
 pub use scheduled_prompt::ScheduledPrompt;
 pub use session::{AgentSession, SessionEnd};
-pub use resolved_settings::{ResolvedSettings, settings_warnings};
-pub use auth_hooks::notify_login;
+pub use session_parts::SessionParts;
 pub use stop_signal::StopKind;
+pub use stream_pace::StreamPace;
 pub use subagents::AgentDetails;
 pub use tool_server::ToolServer;
 pub use tool_telemetry::ToolTelemetry;

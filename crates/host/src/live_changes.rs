@@ -14,18 +14,17 @@ use haft_engine::{
     hooks::Hooks,
     permissions::{Behavior, decide},
 };
-use haft_extensions::{ExtensionPlaces, Skills, ExtensionWarning, styles};
+use haft_extensions::{ExtensionPlaces, ExtensionWarning, Skills, styles};
 use haft_mcp::client::Servers;
 use haft_models::Thinking;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    AgentDetails, CommandDetails, PluginDetails, SessionConfig, SessionInput,
-    session_access::NOT_BEGUN,
-    extensions,
+    AgentDetails, CommandDetails, PluginDetails, SessionConfig, SessionInput, extensions,
     main_agent::{self, MainAgent},
     mcp, plugins,
     resolved_settings::ResolvedSettings,
+    session_access::NOT_BEGUN,
     subagents::AgentKinds,
 };
 

@@ -11,8 +11,8 @@ use haft_agent::{
 use haft_extensions::{AgentDefinition, styles::OutputStyle};
 
 use crate::{
-    SessionConfig, SessionInput, mcp::AgentServers, model_names::ModelNames, resolved_settings::ResolvedSettings,
-    subagents::AgentKinds,
+    SessionConfig, SessionInput, mcp::AgentServers, model_names::ModelNames,
+    resolved_settings::ResolvedSettings, subagents::AgentKinds,
 };
 
 /// Returns the name of its kind: from the configuration, otherwise the settings, otherwise a

@@ -133,7 +133,11 @@ fn find(mention: &str, cwd: &Path, home: Option<&Path>) -> Option<ResolvedMentio
     })
 }
 
-async fn read(mentioned: &ResolvedMention, nested: &NestedCalls, events: &EventEmitter) -> Vec<Content> {
+async fn read(
+    mentioned: &ResolvedMention,
+    nested: &NestedCalls,
+    events: &EventEmitter,
+) -> Vec<Content> {
     let path = &mentioned.path;
     let (name, input) = match (mentioned.is_folder, mentioned.lines) {
         (true, _) => ("LS", json!({"path": path})),

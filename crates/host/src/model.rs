@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
-use haft_agent::{AutoCompact, AgentHandle, ModelSettings};
+use haft_agent::{AgentHandle, AutoCompact, ModelSettings};
 use haft_engine::settings::Settings;
 use haft_models::{
     Anthropic, Fallback, Http, HttpOptions, Model, OpenAi, Price, Prices, Recorder, Replay, Retry,
@@ -16,9 +16,9 @@ use serde_json::Value;
 
 use crate::{
     Environment, ModelChoice, ModelProvider, SessionConfig, ThinkingChoice,
-    model_catalog::{ModelCatalog, WindowProbe, ListSource},
     data::stored_key,
     key_helper::{self, KeyCommand},
+    model_catalog::{ListSource, ModelCatalog, WindowProbe},
     model_names::{self, ModelNames},
 };
 

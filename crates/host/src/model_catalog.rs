@@ -203,7 +203,11 @@ pub(crate) struct WindowProbe {
 }
 
 impl WindowProbe {
-    pub(crate) fn new(inner: Arc<dyn Model>, catalog: &Arc<ModelCatalog>, control: &AgentHandle) -> Self {
+    pub(crate) fn new(
+        inner: Arc<dyn Model>,
+        catalog: &Arc<ModelCatalog>,
+        control: &AgentHandle,
+    ) -> Self {
         let from = match &catalog.source {
             ListSource::Anthropic(_) => MATTERS_AT_PROVIDER,
             ListSource::OpenAi(_) => MATTERS,

@@ -36,7 +36,8 @@ pub struct AvailableModels {
 pub async fn available_models(config: &SessionConfig) -> Result<AvailableModels, OpenError> {
     let permitted = ResolvedSettings::load(config)?;
     let environment = &permitted.environment;
-    let (provider, key_source) = model::provider_client(&config.model, &permitted.settings, environment);
+    let (provider, key_source) =
+        model::provider_client(&config.model, &permitted.settings, environment);
     let kind = match provider {
         ProviderClient::Anthropic(..) => ModelProvider::Anthropic,
         ProviderClient::OpenAi(..) => ModelProvider::OpenAi,

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{
     Environment,
-    model_catalog::{ModelCatalog, ListFailure},
+    model_catalog::{ListFailure, ModelCatalog},
 };
 
 /// The model families that have short names.
@@ -140,7 +140,13 @@ impl ModelNames {
         let has_families = self.catalog.as_ref().is_some_and(|one| one.has_families());
         let mut options = vec![option(DEFAULT, "Default", current.to_owned())];
         for family in FAMILIES {
-            let newest = || Some(model_listing::newest_of(listed.as_deref()?, family)?.id.clone());
+            let newest = || {
+                Some(
+                    model_listing::newest_of(listed.as_deref()?, family)?
+                        .id
+                        .clone(),
+                )
+            };
             let meant = self.short.get(family).cloned().or_else(newest);
             let meant = meant.or_else(|| {
                 let unknown = listed.is_none() && has_families;
@@ -201,7 +207,11 @@ impl ModelNames {
         }
         let is = |word: &str| name.eq_ignore_ascii_case(word);
         // The default model is of this family, if a variable sets it.
-        let usual = || self.short.get("sonnet").map(|meant| ModelAlias::Name(meant));
+        let usual = || {
+            self.short
+                .get("sonnet")
+                .map(|meant| ModelAlias::Name(meant))
+        };
         if is(DEFAULT) {
             return usual().unwrap_or(ModelAlias::Default);
         }
@@ -217,7 +227,12 @@ impl ModelNames {
         }
     }
 
-    async fn newest(&self, catalog: &ModelCatalog, name: &str, family: &str) -> Result<String, String> {
+    async fn newest(
+        &self,
+        catalog: &ModelCatalog,
+        name: &str,
+        family: &str,
+    ) -> Result<String, String> {
         let variable = variable_of(family);
         let place = &catalog.place;
         let listed = catalog.list().await.map_err(|failure| match failure {
@@ -295,7 +310,10 @@ mod tests {
     fn names(settings: &Value) -> ModelNames {
         ModelNames {
             short: BTreeMap::from([("opus", "big-1".to_owned())]),
-            ..ModelNames::of(settings, &Environment::from_variables([("HOME", "/home/me")]))
+            ..ModelNames::of(
+                settings,
+                &Environment::from_variables([("HOME", "/home/me")]),
+            )
         }
     }
 

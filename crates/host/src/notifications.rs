@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_contract::{UserNotifier, PushedNotification};
+use haft_contract::{PushedNotification, UserNotifier};
 use serde_json::Value;
 
 use crate::{SessionEvent, event::EventEmitter};

@@ -97,7 +97,12 @@ pub(crate) fn additions(places: &ExtensionPlaces, permitted: &ResolvedSettings) 
                 found.warnings.push(what);
                 continue;
             }
-            let read = haft_engine::hook_conditions::read(SettingsScope::User, Some(&file), &value, &bases);
+            let read = haft_engine::hook_conditions::read(
+                SettingsScope::User,
+                Some(&file),
+                &value,
+                &bases,
+            );
             let (handlers, problems) = read;
             found
                 .warnings

@@ -80,7 +80,10 @@ impl Drop for ProgressForwarder {
 
 /// Returns a sender for the progress of calls, and the guard of the task that forwards it: as
 /// events, and to the embedder's receiver, which gets only updates of the main agent.
-pub(crate) fn forward_progress(events: &Arc<EventEmitter>, given: Option<ProgressSender>) -> (ProgressSender, ProgressForwarder) {
+pub(crate) fn forward_progress(
+    events: &Arc<EventEmitter>,
+    given: Option<ProgressSender>,
+) -> (ProgressSender, ProgressForwarder) {
     let (progress, mut updates) = progress::channel(CallId::new());
     let events = Arc::clone(events);
     let task = haft_contract::spawn_boxed(async move {

@@ -6,11 +6,13 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{PermissionMode, RuleList, RuleDestination, RuleScope, ToolSpec};
+use haft_contract::{PermissionMode, RuleDestination, RuleList, RuleScope, ToolSpec};
 use haft_engine::{
     hooks::{Hooks, HttpHookLimits},
     permissions::{PatternBases, PermissionSettings, Policy, RuleStore, Rules, SandboxSettings},
-    settings::{AutoMemory, SettingsFlags, LocalRules, SettingsProblem, Settings, TrustState, files},
+    settings::{
+        AutoMemory, LocalRules, Settings, SettingsFlags, SettingsProblem, TrustState, files,
+    },
 };
 
 use crate::{Environment, OpenError, SessionConfig, SessionEvent, event::EventEmitter, retention};
@@ -205,7 +207,8 @@ fn hooks(settings: &mut Settings) -> Hooks {
     };
     let mut handlers = Vec::new();
     for (scope, file, value) in settings.hooks() {
-        let (read, problems) = haft_engine::hook_conditions::read(scope, file.as_ref(), &value, &bases);
+        let (read, problems) =
+            haft_engine::hook_conditions::read(scope, file.as_ref(), &value, &bases);
         handlers.extend(read);
         settings.problems.extend(problems);
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use haft_agent::ProjectSessions;
-use haft_engine::settings::{SettingsProblem, Settings};
+use haft_engine::settings::{Settings, SettingsProblem};
 
 use crate::Environment;
 

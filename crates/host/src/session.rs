@@ -17,15 +17,15 @@ use crate::{
     input::SharedState,
     mcp, mentions,
     model::{self, SelectedModel},
-    session_parts::QuestionTarget,
     plugins,
     progress::ProgressForwarder,
     questions::EventQuestions,
     queue::{NextMessage, PromptQueue},
-    schedules::SessionSchedules,
     resolved_settings::{self, ResolvedSettings},
+    schedules::SessionSchedules,
+    session_parts::QuestionTarget,
     setup::{SandboxProbe, SessionPlan},
-    slash::{SlashCommands, ResumeConversation, StartConversation},
+    slash::{ResumeConversation, SlashCommands, StartConversation},
     stop_signal::StopSignal,
     structured_output::OutputSchema,
     subagents::AgentKinds,
@@ -82,7 +82,10 @@ impl AgentSession {
     /// Returns whether the session can start without a message: hooks may provide the first prompt,
     /// or the session only has to run the setup hooks.
     pub fn can_start_without_message(&self) -> bool {
-        let silent = self.settings.hooks.has_no_handlers(HookEventKind::SESSION_START);
+        let silent = self
+            .settings
+            .hooks
+            .has_no_handlers(HookEventKind::SESSION_START);
         // A resumed session may run a deferred call without another message.
         let resumes = self.config.conversation.from.is_some();
         self.config.setup.init_only || !silent || resumes

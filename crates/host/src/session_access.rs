@@ -152,7 +152,11 @@ impl SessionAccess {
     /// Returns the number of moved commands.
     pub(crate) fn background(&self, tool_use_id: Option<&str>) -> usize {
         #[cfg(feature = "shell")]
-        if let Some(Ok(shell)) = self.services.get().map(|services| services.get::<ShellService>()) {
+        if let Some(Ok(shell)) = self
+            .services
+            .get()
+            .map(|services| services.get::<ShellService>())
+        {
             return shell.background_named(tool_use_id);
         }
         let _ = tool_use_id; // a build without commands moves none

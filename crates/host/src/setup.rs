@@ -8,14 +8,14 @@ use std::{
 };
 
 use haft_agent::{
-    Agent, ModelSettings, NoticeLevel, RunLimits, OpenTranscript, SubagentPool,
+    Agent, ModelSettings, NoticeLevel, OpenTranscript, RunLimits, SubagentPool,
     prompt::{PromptEnvironment, SystemPrompt},
     subagents::{check_main_agent, set_main_agent},
 };
 use haft_contract::{CancellationToken, DynTool, OnWeakSandbox, SessionId, Subagents};
 use haft_engine::{SessionContext, hooks::HookEventKind, permissions::PatternBases};
 use haft_extensions::AgentDefinition;
-use haft_mcp::client::{ToolVersions, ServerEntry, ServerScope, is_waited_for, resource_tools};
+use haft_mcp::client::{ServerEntry, ServerScope, ToolVersions, is_waited_for, resource_tools};
 use haft_models::Model;
 use haft_tools::SkillService;
 use tokio::task::JoinHandle;
@@ -28,7 +28,7 @@ use crate::{
     file_watch::{self, FileWatchGuard},
     hook_model::SessionHookModel,
     main_agent::{self, MainAgent, PromptParts},
-    mcp::{self, AgentServers, SessionPendingServers, SessionHost},
+    mcp::{self, AgentServers, SessionHost, SessionPendingServers},
     notifications::EventNotifier,
     progress, prompt_settings, questions,
     queue::StartOptions,
@@ -181,8 +181,11 @@ impl AgentSession {
             self.events.warn(left_out);
         }
         let results = folder.join("tool-results");
-        let approver =
-            questions::approver(&self.question_target, &self.shared.questions, self.settings.patience);
+        let approver = questions::approver(
+            &self.question_target,
+            &self.shared.questions,
+            self.settings.patience,
+        );
         let warns = Arc::clone(&self.events);
         let warn: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(move |text| warns.warn(text));
         let decides = mcp::PinDecider::User(Arc::clone(&approver), warn);
@@ -202,7 +205,13 @@ impl AgentSession {
         };
         servers.start(options, Arc::new(host), self.link.clone());
         let connecting = servers.wait(waits, limit, setting_up);
-        if self.shared.stop.run_until_stopped(connecting).await.is_none() {
+        if self
+            .shared
+            .stop
+            .run_until_stopped(connecting)
+            .await
+            .is_none()
+        {
             return Ok(None);
         }
         let (mut tools, seen) = servers.tools();
@@ -292,7 +301,9 @@ impl AgentSession {
         (servers, seen): ServerTools,
     ) -> anyhow::Result<ReadyAgent> {
         let settings = self.model.settings.clone();
-        let skills = self.extensions.skill_service(plan.id, settings.effort.clone());
+        let skills = self
+            .extensions
+            .skill_service(plan.id, settings.effort.clone());
         let effects = skill_effects::of(self);
         let skills = skills.map(|book| Arc::new(SkillService { effects, ..book }));
         let cwd = self.config.cwd.clone();
@@ -346,7 +357,8 @@ impl AgentSession {
         let approver = questions::approver(&self.question_target, &self.shared.questions, patience);
         let config = &self.config;
         let permitted = self.settings.clone();
-        let mut haft = assemble::build(config, permitted, approver, &self.events, additions).await?;
+        let mut haft =
+            assemble::build(config, permitted, approver, &self.events, additions).await?;
         self.shared.access.attach(&haft);
         if let Some(main) = &plan.main {
             check_main_agent(haft.engine(), main).map_err(anyhow::Error::msg)?;

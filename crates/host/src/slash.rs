@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use haft_agent::{Agent, Prompt, PromptExpansion, RunResult, OpenTranscript};
+use haft_agent::{Agent, OpenTranscript, Prompt, PromptExpansion, RunResult};
 use haft_contract::{CancellationToken, Content, SessionId};
 use haft_extensions::{ExtensionOrigin, Skill, SlashCall, slash};
 use haft_mcp::client::Servers;

@@ -10,7 +10,7 @@ use anyhow::Context;
 use haft_agent::{FinalAnswer, RunResult};
 use haft_contract::{
     Access, AgentAccess, BoundCall, BoxFuture, CallContext, CancellationToken, DynTool, Effects,
-    ToolPermission, Profile, ToolError, ToolOutput, ToolSpec,
+    Profile, ToolError, ToolOutput, ToolPermission, ToolSpec,
 };
 use haft_engine::{Registry, SchemaValidator};
 use haft_models::{EventStream, Model, ModelRequest, ToolChoice, Usage};
@@ -261,7 +261,8 @@ mod tests {
         });
         let shape = OutputSchema::parse(&schema.to_string()).unwrap();
         assert_eq!(shape.validate_text(" {\"n\": 1}\n"), Ok(json!({"n": 1})));
-        let told = ["hello", "{}", "{\"n\": \"x\"}"].map(|text| shape.validate_text(text).unwrap_err());
+        let told =
+            ["hello", "{}", "{\"n\": \"x\"}"].map(|text| shape.validate_text(text).unwrap_err());
         insta::assert_snapshot!(told.join("\n"));
     }
 }

@@ -18,8 +18,9 @@ use haft_extensions::{
 use serde_json::{Map, Value};
 
 use crate::{
-    SessionConfig, budget::UnpricedModelWarning, event::EventEmitter, extensions::SessionExtensions, mcp::AgentServers,
-    model::SelectedModel, resolved_settings::known_tools,
+    SessionConfig, budget::UnpricedModelWarning, event::EventEmitter,
+    extensions::SessionExtensions, mcp::AgentServers, model::SelectedModel,
+    resolved_settings::known_tools,
 };
 
 /// The agent kinds of a session.
@@ -209,7 +210,9 @@ fn handlers(
         ExtensionOrigin::Managed => SettingsScope::Managed,
         ExtensionOrigin::Given => SettingsScope::CommandLine,
         ExtensionOrigin::User => SettingsScope::User,
-        ExtensionOrigin::Project if trusted && is_of_project(kind, places) => SettingsScope::Project,
+        ExtensionOrigin::Project if trusted && is_of_project(kind, places) => {
+            SettingsScope::Project
+        }
         _ => return Vec::new(),
     };
     let Some(hooks) = &kind.hooks else {

@@ -10,8 +10,9 @@ use haft_mcp::server::{
 use serde_json::json;
 
 use crate::{
-    EventSink, SessionConfig, SessionEvent, SessionParts, ToolTelemetry, client_roots::narrow_roots,
-    assemble::open_served_tools, elicitation::ElicitedQuestions, served_prompts::ServedPrompts,
+    EventSink, SessionConfig, SessionEvent, SessionParts, ToolTelemetry,
+    assemble::open_served_tools, client_roots::narrow_roots, elicitation::ElicitedQuestions,
+    served_prompts::ServedPrompts,
 };
 
 /// The instructions for clients.

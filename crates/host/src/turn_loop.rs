@@ -13,7 +13,7 @@ use crate::{
     mentions,
     queue::NextMessage,
     shell_line,
-    slash::{SlashCommands, PromptOutcome},
+    slash::{PromptOutcome, SlashCommands},
     structured_output::{self, OutputSchema},
 };
 
@@ -61,7 +61,9 @@ impl TurnLoop<'_> {
     /// Runs turns until no more input comes or the session is stopped.
     pub(crate) async fn run(&mut self, first: Option<NextMessage>) -> anyhow::Result<SessionEnd> {
         let (shared, events) = (self.shared, self.events);
-        let mut next = Some(first.map_or(TurnInput::BackgroundNotice, |first| self.to_turn_input(first)));
+        let mut next = Some(first.map_or(TurnInput::BackgroundNotice, |first| {
+            self.to_turn_input(first)
+        }));
         let mut end = SessionEnd::default();
         while let Some(turn) = next {
             events.emit(&SessionEvent::Activity(SessionActivity::Running));
@@ -222,7 +224,9 @@ impl TurnLoop<'_> {
             }
             retries += 1;
             self.events.emit(&SessionEvent::Continues);
-            let again = self.run_with_background(TurnInput::Message(why.into())).await;
+            let again = self
+                .run_with_background(TurnInput::Message(why.into()))
+                .await;
             ended = structured_output::merge_results(ended, again);
         }
     }
@@ -232,7 +236,10 @@ impl TurnLoop<'_> {
     async fn run_with_background(&mut self, turn: TurnInput) -> RunResult {
         let mut ended = self.once(turn).await;
         while self.one_result && !ended.is_error() {
-            let news = self.shared.stop.run_until_stopped(self.background.wait_for_agent_notice());
+            let news = self
+                .shared
+                .stop
+                .run_until_stopped(self.background.wait_for_agent_notice());
             if news.await != Some(true) {
                 break;
             }
@@ -251,9 +258,9 @@ impl TurnLoop<'_> {
         }
         let run = async move {
             match turn {
-                TurnInput::Message(prompt) | TurnInput::Shell(prompt) | TurnInput::Scheduled(prompt) => {
-                    agent.run(prompt, events).await
-                }
+                TurnInput::Message(prompt)
+                | TurnInput::Shell(prompt)
+                | TurnInput::Scheduled(prompt) => agent.run(prompt, events).await,
                 TurnInput::BackgroundNotice => agent.run_background_notices(events).await,
             }
         };

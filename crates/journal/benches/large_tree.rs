@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_journal::{Journal, SnapshotScope, SnapshotLimits, WriteGrant};
+use haft_journal::{Journal, SnapshotLimits, SnapshotScope, WriteGrant};
 
 const DIRECTORIES: usize = 15_000;
 const LINKED: usize = 5_000;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::edit::{self, EditRequest, EditPlan, LineRange, Tier};
+use crate::edit::{self, EditPlan, EditRequest, LineRange, Tier};
 use crate::ledger::LedgerRecord;
 use crate::open::FileSnapshot;
 use crate::patch::{self, Difference};

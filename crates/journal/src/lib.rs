@@ -24,11 +24,10 @@
 
 #![warn(missing_docs)]
 
-mod editor_buffers;
 mod commit;
 mod diff;
 pub mod edit;
-mod step_counter;
+mod editor_buffers;
 mod encoding;
 mod error;
 mod freshness;
@@ -37,41 +36,42 @@ mod ledger;
 mod lines;
 mod lock;
 mod magic;
-mod path_suggestions;
 pub mod notebook;
 mod open;
 mod page;
 mod patch;
+mod path_suggestions;
 mod snapshot;
 mod special_files;
-mod unicode_spelling;
 mod stamp;
+mod step_counter;
 mod target;
 mod text;
 mod undo;
+mod unicode_spelling;
 mod write_grant;
 
 pub use editor_buffers::{BUFFER_LIMIT, UnsavedText, WriteThrough};
 pub use encoding::CodePage;
 pub use error::JournalError;
 pub use journal::{
-    AppliedChanges, AppliedFile, CheckedEdit, EditReport, ShownExtent, FileChange, Journal, NOTEBOOK_LIMIT,
-    NotebookEdited, PlannedChange, RawFile, WriteOutcome, WriteReport,
+    AppliedChanges, AppliedFile, CheckedEdit, EditReport, FileChange, Journal, NOTEBOOK_LIMIT,
+    NotebookEdited, PlannedChange, RawFile, ShownExtent, WriteOutcome, WriteReport,
 };
-pub use ledger::{ReadLedger, ReadSource, ShownLines, ReadRecord};
+pub use ledger::{ReadLedger, ReadRecord, ReadSource, ShownLines};
 pub use lines::BreakStyle;
-pub use path_suggestions::nearby;
 pub use open::{ResolvedPath, resolve};
 pub use page::{PageLine, PageRequest, TextPage, estimate_tokens};
 pub use patch::{Patch, PatchHunk};
-pub use snapshot::{CommandBaseline, CommandChanges, SnapshotScope, SnapshotLimits};
-pub use unicode_spelling::{looks_like, respelt};
+pub use path_suggestions::nearby;
+pub use snapshot::{CommandBaseline, CommandChanges, SnapshotLimits, SnapshotScope};
 pub use stamp::{ContentHash, Stamp};
 pub use target::FileTarget;
 pub use text::{DecodedText, Encoding, TextFacts, readable_text};
 pub use undo::{
-    ChangeKind, FileSummary, HistoryMark, UndoMode, RecordedChange, RecoveredUnit, RecoveryVerdict,
-    UndoError, UndoHistory, UndoLimits, UndoOutcome, UndoneFile, UnitState, UnitSummary, UndoSelection,
-    settle_crashed,
+    ChangeKind, FileSummary, HistoryMark, RecordedChange, RecoveredUnit, RecoveryVerdict,
+    UndoError, UndoHistory, UndoLimits, UndoMode, UndoOutcome, UndoSelection, UndoneFile,
+    UnitState, UnitSummary, settle_crashed,
 };
+pub use unicode_spelling::{looks_like, respelt};
 pub use write_grant::WriteGrant;

@@ -15,7 +15,7 @@ thread_local! {
 macro_rules! spend {
     ($steps:expr) => {{
         #[cfg(test)]
-        $crate::effort::count($steps);
+        $crate::step_counter::count($steps);
         #[cfg(not(test))]
         let _: usize = $steps;
     }};

@@ -21,7 +21,7 @@ use crate::{
     LspConnection, LspError, LspEvents, PositionEncoding, TextPosition,
     capabilities::capabilities,
     pull_diagnostics::{PullMethod, PullRounds},
-    report::{DocumentReport, DiagnosticSources},
+    report::{DiagnosticSources, DocumentReport},
     types::{Diagnostic, Position, diagnostics},
     uri,
 };

@@ -19,7 +19,7 @@ use haft_mcp::{
         Servers, entries,
         oauth::{LoginRequest, OAuthClient, TokenStore, login},
     },
-    peer::{RequestTimeout, PeerError},
+    peer::{PeerError, RequestTimeout},
 };
 use haft_models::{Http, HttpOptions};
 use serde_json::{Map, Value, json};

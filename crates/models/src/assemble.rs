@@ -285,9 +285,9 @@ impl Assembler {
     /// not be answered.
     fn unused(&self, id: &str) -> String {
         let taken = |wanted: &str| {
-            self.blocks
-                .iter()
-                .any(|building| matches!(&building.block, PartialBlock::Tool { id, .. } if id == wanted))
+            self.blocks.iter().any(
+                |building| matches!(&building.block, PartialBlock::Tool { id, .. } if id == wanted),
+            )
         };
         let mut unused = id.to_owned();
         let mut count = 2;

@@ -15,8 +15,8 @@ use haft_contract::CancellationToken;
 
 use crate::{
     ErrorKind, EventStream, Model, ModelError, ModelEvent, ModelRequest,
-    stream_block::{StreamSender, generate},
     reply_progress::ReplyProgress,
+    stream_block::{StreamSender, generate},
 };
 
 /// Models in the order in which they are tried.

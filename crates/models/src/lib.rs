@@ -24,25 +24,25 @@ pub mod error;
 pub mod event;
 pub mod fallback;
 mod fragments;
-mod stream_block;
-mod reply_progress;
 pub mod http;
 pub mod key;
 mod list_prices;
-pub mod model_listing;
 pub mod model;
+pub mod model_listing;
 pub mod openai;
 pub mod price;
 pub mod record;
+mod reply_progress;
 pub mod request;
 pub mod retry;
 pub mod scripted;
 pub mod sse;
+mod stream_block;
 
 pub use anthropic::Anthropic;
 pub use assemble::{Assembler, BadInput, Reply, ToolCall};
 pub use conversation::{
-    Block, Conversation, ConversationError, RequestHistory, HistoryRepair, Message, ToolResult,
+    Block, Conversation, ConversationError, HistoryRepair, Message, RequestHistory, ToolResult,
 };
 pub use error::{ErrorKind, ModelError};
 pub use event::{BlockStart, ModelEvent, StopReason, Usage};
@@ -50,11 +50,11 @@ pub use fallback::Fallback;
 pub use http::{Http, HttpOptions, WebClient, WebSockets};
 pub use key::KeyHelper;
 pub use list_prices::LIST_PRICES_DATE;
-pub use model_listing::ModelInfo;
 pub use model::{EventStream, Model};
+pub use model_listing::ModelInfo;
 pub use openai::OpenAi;
 pub use price::{Price, Prices};
 pub use record::{Recorder, Replay};
 pub use request::{ModelRequest, Prefix, SystemBlock, Thinking, ToolChoice, ToolDefinition};
-pub use retry::{RetryClock, Retry, RetryPolicy};
+pub use retry::{Retry, RetryClock, RetryPolicy};
 pub use scripted::ScriptedModel;

@@ -23,9 +23,9 @@ use haft_contract::{BoxFuture, CancellationToken};
 
 use crate::{
     ErrorKind, EventStream, Model, ModelError, ModelEvent, ModelRequest,
-    stream_block::{StreamSender, generate},
-    reply_progress::ReplyProgress,
     http::until_cancelled,
+    reply_progress::ReplyProgress,
+    stream_block::{StreamSender, generate},
 };
 
 /// The number of retries and the waits before them.
@@ -152,7 +152,11 @@ impl Retry {
     }
 
     /// Like [`new`](Self::new), but with another source of time and randomness.
-    pub fn with_clock(model: Arc<dyn Model>, policy: RetryPolicy, clock: Arc<dyn RetryClock>) -> Self {
+    pub fn with_clock(
+        model: Arc<dyn Model>,
+        policy: RetryPolicy,
+        clock: Arc<dyn RetryClock>,
+    ) -> Self {
         Self {
             model,
             policy,

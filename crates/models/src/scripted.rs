@@ -340,7 +340,10 @@ mod tests {
     use super::*;
     use crate::{Conversation, Message, Prefix};
 
-    async fn said(model: &ScriptedModel, conversation: &Conversation) -> Result<String, ModelError> {
+    async fn said(
+        model: &ScriptedModel,
+        conversation: &Conversation,
+    ) -> Result<String, ModelError> {
         let request = ModelRequest::new("m", Arc::new(Prefix::default()), conversation.history());
         let events: Vec<ModelEvent> = model
             .stream(request, CancellationToken::new())

@@ -122,10 +122,12 @@ pub fn ask(
     let (status, output) = run(program, pdf, work, limits, is_cancelled)?;
     match child_answer::understand(&output, request) {
         PdfAnswer::Answer(answer) => answer.map_err(PdfReadError::Refused),
-        PdfAnswer::Nothing if status.success() => Err(PdfReadError::NotAReader(program.to_path_buf())),
-        PdfAnswer::Nonsense if status.success() => {
-            Err(PdfReadError::Crashed("its answer makes no sense".to_owned()))
+        PdfAnswer::Nothing if status.success() => {
+            Err(PdfReadError::NotAReader(program.to_path_buf()))
         }
+        PdfAnswer::Nonsense if status.success() => Err(PdfReadError::Crashed(
+            "its answer makes no sense".to_owned(),
+        )),
         PdfAnswer::Nothing | PdfAnswer::Nonsense => Err(PdfReadError::Crashed(end_of(status))),
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
-use crate::{PageFailure, OutlineEntry, Pages, PdfPage, PdfReading, PdfRequest};
+use crate::{OutlineEntry, PageFailure, Pages, PdfPage, PdfReading, PdfRequest};
 
 /// The line before the answer. Anything before it was not written by us.
 const GREETING: &[u8] = b"%haft-pdf 2\n";
@@ -48,7 +48,10 @@ pub enum PdfAnswer {
 }
 
 /// Writes the answer; called in the child.
-pub fn give(answer: &Result<PdfReading, UnreadableReason>, mut output: impl Write) -> io::Result<()> {
+pub fn give(
+    answer: &Result<PdfReading, UnreadableReason>,
+    mut output: impl Write,
+) -> io::Result<()> {
     output.write_all(GREETING)?;
     serde_json::to_writer(&mut output, answer)?;
     output.flush()
@@ -69,7 +72,9 @@ pub fn understand(output: &[u8], request: &PdfRequest) -> PdfAnswer {
 
 fn is_fair(refusal: &UnreadableReason) -> bool {
     match refusal {
-        UnreadableReason::Damaged(reason) | UnreadableReason::Unreadable(reason) => is_reason(reason),
+        UnreadableReason::Damaged(reason) | UnreadableReason::Unreadable(reason) => {
+            is_reason(reason)
+        }
         UnreadableReason::Encrypted => true,
     }
 }
@@ -88,7 +93,9 @@ fn answers(document: &PdfReading, request: &PdfRequest) -> bool {
                 && page.text.len() <= request.max_page_bytes
                 && is_clean(&page.text)
                 && page.failure.as_ref().is_none_or(|failure| match failure {
-                    PageFailure::Damaged(reason) | PageFailure::Unreadable(reason) => is_reason(reason),
+                    PageFailure::Damaged(reason) | PageFailure::Unreadable(reason) => {
+                        is_reason(reason)
+                    }
                 })
         })
         && document.damage.as_deref().is_none_or(is_reason)
@@ -152,7 +159,10 @@ mod tests {
 
     #[test]
     fn an_answer_arrives_as_it_was_given() {
-        for answer in [Ok(document()), Err(UnreadableReason::Damaged("why".to_owned()))] {
+        for answer in [
+            Ok(document()),
+            Err(UnreadableReason::Damaged("why".to_owned())),
+        ] {
             match said(&answer, &request(Some("1,3,9"))) {
                 PdfAnswer::Answer(understood) => assert_eq!(understood, answer),
                 said => panic!("{said:?}"),

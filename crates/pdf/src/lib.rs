@@ -20,8 +20,8 @@
 
 #![warn(missing_docs)]
 
-pub mod child_answer;
 pub mod child;
+pub mod child_answer;
 mod damage;
 mod outline;
 mod pages;

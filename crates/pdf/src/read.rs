@@ -21,9 +21,13 @@ pub fn read(bytes: Vec<u8>, request: &PdfRequest) -> Result<PdfReading, Unreadab
     // Many files are encrypted only against changes, with an empty password. The library tries
     // that.
     let document = Pdf::new(bytes).map_err(|error| match (error, &damaged_end) {
-        (LoadPdfError::Decryption(DecryptionError::PasswordProtected), _) => UnreadableReason::Encrypted,
+        (LoadPdfError::Decryption(DecryptionError::PasswordProtected), _) => {
+            UnreadableReason::Encrypted
+        }
         (LoadPdfError::Decryption(DecryptionError::UnsupportedAlgorithm), _) => {
-            UnreadableReason::Unreadable("it is encrypted in a way that is not supported".to_owned())
+            UnreadableReason::Unreadable(
+                "it is encrypted in a way that is not supported".to_owned(),
+            )
         }
         (_, Some(damage)) => UnreadableReason::Damaged(damage.clone()),
         (LoadPdfError::Decryption(_), None) => {

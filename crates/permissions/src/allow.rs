@@ -1,13 +1,12 @@
 //! What lets a call through: every effect must be covered by something.
 
 use haft_contract::{PermissionMode, RuleMatch};
-use haft_shell::{RuleCoverage, Effect, EffectVerdict, LinePart, WriteKind, is_safe_variable};
+use haft_shell::{Effect, EffectVerdict, LinePart, RuleCoverage, WriteKind, is_safe_variable};
 
 use super::{
-    DecisionReason, CallFacts, Policy, TouchedPath, rule_matching,
+    CallFacts, DecisionReason, Policy, TouchedPath, command_spelling, rule_matching,
     rules::{List, Rule, RuleClass, RuleContent, UrlTarget, collapse},
-    shell_facts::{LONGEST, PathUse, ShellFacts, PathLocation},
-    command_spelling,
+    shell_facts::{LONGEST, PathLocation, PathUse, ShellFacts},
 };
 
 /// Commands that edit files, which go where edits go.
@@ -54,7 +53,12 @@ pub(super) fn reads_network(policy: &Policy, shell: &ShellFacts) -> bool {
 }
 
 /// Why a part is not harmless here, if so.
-fn read_only_problem(policy: &Policy, shell: &ShellFacts, at: usize, part: &LinePart) -> Option<String> {
+fn read_only_problem(
+    policy: &Policy,
+    shell: &ShellFacts,
+    at: usize,
+    part: &LinePart,
+) -> Option<String> {
     if part.finding.verdict != EffectVerdict::ReadOnly {
         return Some(part.finding.reason.to_string());
     }
@@ -91,7 +95,8 @@ fn not_as_judged(
             return Some(problem.clone());
         }
     }
-    let wrapper = part.finding.cover != RuleCoverage::Transparent && !part.finding.starts.is_empty();
+    let wrapper =
+        part.finding.cover != RuleCoverage::Transparent && !part.finding.starts.is_empty();
     if wrapper && !shell.starts_only(at, at_most) {
         return Some("it starts a command that is not harmless".to_owned());
     }
@@ -134,16 +139,21 @@ pub(super) fn line(
 }
 
 /// A rule for the line as a whole: the tool without more, or exactly this text.
-fn whole_line_rule(policy: &Policy, facts: &CallFacts, shell: &ShellFacts) -> Option<DecisionReason> {
+fn whole_line_rule(
+    policy: &Policy,
+    facts: &CallFacts,
+    shell: &ShellFacts,
+) -> Option<DecisionReason> {
     let line = shell.line.trim();
     let collapsed = collapse(line);
-    let rule = allowing(policy, facts).find(|rule| match rule.resolve_content(facts).as_deref() {
-        Some(RuleContent::All) => true,
-        Some(RuleContent::Command { pattern, text }) => {
-            pattern.is_exact() && (pattern.matches(line) || *text == collapsed)
-        }
-        _ => false,
-    })?;
+    let rule =
+        allowing(policy, facts).find(|rule| match rule.resolve_content(facts).as_deref() {
+            Some(RuleContent::All) => true,
+            Some(RuleContent::Command { pattern, text }) => {
+                pattern.is_exact() && (pattern.matches(line) || *text == collapsed)
+            }
+            _ => false,
+        })?;
     Some(DecisionReason::rule(rule, String::new()))
 }
 
@@ -155,7 +165,11 @@ fn allowing<'a>(policy: &'a Policy, facts: &'a CallFacts) -> impl Iterator<Item 
 }
 
 /// What covers each part, in order.
-pub(super) fn part_coverage(policy: &Policy, facts: &CallFacts, shell: &ShellFacts) -> Vec<(usize, PartCoverage)> {
+pub(super) fn part_coverage(
+    policy: &Policy,
+    facts: &CallFacts,
+    shell: &ShellFacts,
+) -> Vec<(usize, PartCoverage)> {
     let mut exactly: Vec<bool> = Vec::new();
     let mut all = Vec::new();
     for (at, part, paths) in shell.parts() {
@@ -219,15 +233,24 @@ fn cover_part(
             pattern.matches(text) || quoted.as_ref().is_some_and(|quoted| quoted.matches(text))
         };
         if pattern.is_exact() && written.iter().any(matches) {
-            return (PartCoverage::ByRule(DecisionReason::rule(rule, part.text.clone())), true);
+            return (
+                PartCoverage::ByRule(DecisionReason::rule(rule, part.text.clone())),
+                true,
+            );
         }
         let fits = texts.iter().any(matches);
         if fits && fits_a_prefix(policy, part, paths) {
-            return (PartCoverage::ByRule(DecisionReason::rule(rule, part.text.clone())), false);
+            return (
+                PartCoverage::ByRule(DecisionReason::rule(rule, part.text.clone())),
+                false,
+            );
         }
     }
     if policy.mode == PermissionMode::AcceptEdits && edits_inside(policy, part, paths) {
-        return (PartCoverage::ByRule(DecisionReason::Mode(policy.mode)), false);
+        return (
+            PartCoverage::ByRule(DecisionReason::Mode(policy.mode)),
+            false,
+        );
     }
     (PartCoverage::Uncovered(why), false)
 }
@@ -266,7 +289,9 @@ fn git_without_harmless_options(policy: &Policy, part: &LinePart) -> Option<Stri
                 skipped = true;
                 let directory = rest.next()?.text()?;
                 for place in part.cwd.as_deref()? {
-                    if !policy.is_inside(&haft_settings::real_path::normalize(&place.join(directory))) {
+                    if !policy
+                        .is_inside(&haft_settings::real_path::normalize(&place.join(directory)))
+                    {
                         return None;
                     }
                 }
@@ -294,7 +319,9 @@ fn fits_a_prefix(policy: &Policy, part: &LinePart, paths: &[PathUse]) -> bool {
         && !hidden
         && !git_elsewhere
         && rule_matching::written(paths).all(|(path, how)| match how {
-            WriteKind::OperandWrite | WriteKind::Removal | WriteKind::Tree => is_inside(policy, path),
+            WriteKind::OperandWrite | WriteKind::Removal | WriteKind::Tree => {
+                is_inside(policy, path)
+            }
             WriteKind::OptionWrite | WriteKind::Redirect => may_edit(policy, path),
         })
 }
@@ -439,12 +466,19 @@ fn edited(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
             RuleMatch::Paths => own_path_rule(policy, facts, touched)?,
             _ => edit_rule(policy, touched)?,
         };
-        because = Some(DecisionReason::rule(rule, touched.given.display().to_string()));
+        because = Some(DecisionReason::rule(
+            rule,
+            touched.given.display().to_string(),
+        ));
     }
     because
 }
 
-fn own_path_rule<'a>(policy: &'a Policy, facts: &CallFacts, touched: &TouchedPath) -> Option<&'a Rule> {
+fn own_path_rule<'a>(
+    policy: &'a Policy,
+    facts: &CallFacts,
+    touched: &TouchedPath,
+) -> Option<&'a Rule> {
     let mut rules = policy.rules.in_list(List::Allow);
     rules.find(|rule| {
         facts.is_called(&rule.tool)

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use haft_contract::{ApprovalPart, ConfinementProfile, NetworkAccess};
 use haft_settings::real_path;
-use haft_shell::{Arg, Effect, LinePart, ArgValue, WriteKind};
+use haft_shell::{Arg, ArgValue, Effect, LinePart, WriteKind};
 
-use super::{DecisionReason, PartCoverage, CallFacts, Policy, TouchedPath, profile, sandbox, uncovered_parts};
+use super::{
+    CallFacts, DecisionReason, PartCoverage, Policy, TouchedPath, profile, sandbox, uncovered_parts,
+};
 
 /// The maximum length of a meaning, in characters.
 const LONGEST: usize = 160;

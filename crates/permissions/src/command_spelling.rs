@@ -96,7 +96,11 @@ mod tests {
         let rule = canonical_rule(r#""/my plugins/a.sh" *"#).unwrap();
         assert!(rule.matches(&words(r#"'/my plugins/a.sh' now"#).unwrap()));
         assert!(!rule.matches(&words("/my plugins/a.sh").unwrap()));
-        assert!(canonical_rule(r#""/p/a.sh" *"#).unwrap().matches("/p/a.sh x"));
+        assert!(
+            canonical_rule(r#""/p/a.sh" *"#)
+                .unwrap()
+                .matches("/p/a.sh x")
+        );
         assert!(canonical_rule("npm test *").is_none());
         assert!(canonical_rule(r#""$HOME/a.sh" *"#).is_none());
         assert!(canonical_rule(r#"a"b" c"#).is_none());

@@ -10,18 +10,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_contract::{ToolPermission, PermissionMode};
+use haft_contract::{PermissionMode, ToolPermission};
 use haft_shell::WriteKind;
 
 use super::{
-    DecisionReason, Behavior, Decision, CallFacts, Policy, TouchedPath,
+    Behavior, CallFacts, Decision, DecisionReason, Policy, TouchedPath,
     allow::{self, PartCoverage},
-    credentials, tree_writes, rule_matching,
+    credentials,
     protected_files::sensitive,
+    rule_matching,
     rules::{List, RuleClass, RuleContent, UrlTarget, in_url},
     sandbox,
-    shell_facts::{PathAccess, PathUse, ShellFacts, PathLocation},
-    system_files,
+    shell_facts::{PathAccess, PathLocation, PathUse, ShellFacts},
+    system_files, tree_writes,
 };
 use haft_settings::real_path;
 
@@ -39,7 +40,10 @@ pub fn decide(policy: &Policy, facts: &CallFacts) -> Decision {
 }
 
 fn decide_before_dont_ask(policy: &Policy, facts: &CallFacts) -> Decision {
-    let answer = |behavior, because| Decision { behavior, reason: because };
+    let answer = |behavior, because| Decision {
+        behavior,
+        reason: because,
+    };
     if let Some(because) = deny_reason(policy, facts) {
         return answer(Behavior::Deny, because);
     }
@@ -85,7 +89,8 @@ fn ask_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
         }
     }
     if policy.mode != PermissionMode::BypassPermissions
-        && let Some(because) = protected_reason(policy, facts).or_else(|| outside_reason(policy, facts))
+        && let Some(because) =
+            protected_reason(policy, facts).or_else(|| outside_reason(policy, facts))
     {
         return Some(because);
     }
@@ -124,7 +129,10 @@ fn ask_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> {
 /// What allows it; or why nothing does.
 fn allow_reason(policy: &Policy, facts: &CallFacts) -> Result<DecisionReason, DecisionReason> {
     use PermissionMode as Mode;
-    if matches!(facts.hook, super::HookPermission::Allow | super::HookPermission::Answer) {
+    if matches!(
+        facts.hook,
+        super::HookPermission::Allow | super::HookPermission::Answer
+    ) {
         return Ok(DecisionReason::Hook);
     }
     let harmless = match &facts.shell {
@@ -294,7 +302,11 @@ fn touched(facts: &CallFacts) -> impl Iterator<Item = (&TouchedPath, bool)> {
 }
 
 /// What is delicate about a path: by where it really leads first, since that is what is touched.
-fn sensitive_reason(policy: &Policy, touched: &TouchedPath, written: bool) -> Option<DecisionReason> {
+fn sensitive_reason(
+    policy: &Policy,
+    touched: &TouchedPath,
+    written: bool,
+) -> Option<DecisionReason> {
     let paths = [&touched.real, &touched.given];
     let several = usize::from(touched.given != touched.real);
     let paths = paths.into_iter().take(1 + several);
@@ -405,12 +417,14 @@ fn outside_reason(policy: &Policy, facts: &CallFacts) -> Option<DecisionReason> 
     for (_, part, paths) in shell {
         for path in paths {
             let (places, written) = match (&path.place, path.access) {
-                (PathLocation::Known(places) | PathLocation::Below(Some(places)), PathAccess::Write(_)) => {
-                    (places, true)
-                }
-                (PathLocation::Known(places) | PathLocation::Below(Some(places)), PathAccess::Read { .. }) => {
-                    (places, false)
-                }
+                (
+                    PathLocation::Known(places) | PathLocation::Below(Some(places)),
+                    PathAccess::Write(_),
+                ) => (places, true),
+                (
+                    PathLocation::Known(places) | PathLocation::Below(Some(places)),
+                    PathAccess::Read { .. },
+                ) => (places, false),
                 // Where a `cd` leads must be known; what a reader reads need not.
                 (PathLocation::Below(None), PathAccess::Read { .. })
                     if matches!(part.base_name(), Some("cd" | "pushd")) =>

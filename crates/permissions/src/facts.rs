@@ -7,14 +7,15 @@ use std::{
 };
 
 use haft_contract::{
-    BoundCall, CallContext, Effects, AuthorizedPath, AuthorizedPaths, ToolPermission, Reach, RuleMatch,
+    AuthorizedPath, AuthorizedPaths, BoundCall, CallContext, Effects, Reach, RuleMatch,
+    ToolPermission,
 };
 use haft_shell::AnalyzedLine;
 use serde_json::Value;
 
 use super::{
     repository_paths::controls_repository,
-    rules::{UrlTarget, ToolSelector, parameters, target},
+    rules::{ToolSelector, UrlTarget, parameters, target},
     shell_facts::ShellFacts,
 };
 use haft_settings::real_path;

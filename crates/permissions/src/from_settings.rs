@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use haft_contract::ToolSpec;
-use haft_settings::{PatternBases, SettingsProblem, RuleSource, SettingsScope, Settings, real_path};
+use haft_settings::{
+    PatternBases, RuleSource, Settings, SettingsProblem, SettingsScope, real_path,
+};
 
 use super::{
     SandboxSettings, is_protected,
@@ -39,7 +41,12 @@ impl PermissionSettings for Settings {
         };
         for (list, texts) in [(List::Allow, allowed), (List::Deny, denied)] {
             for text in texts.iter().flat_map(|texts| split_list(texts)) {
-                let added = rules.add(list, &text, RuleSource::of(SettingsScope::CommandLine), &flags);
+                let added = rules.add(
+                    list,
+                    &text,
+                    RuleSource::of(SettingsScope::CommandLine),
+                    &flags,
+                );
                 if let Err(problem) = added {
                     self.problems.push(SettingsProblem {
                         place: "command line".to_owned(),
@@ -111,13 +118,16 @@ impl PermissionSettings for Settings {
     }
 
     fn understand(&mut self, rules: &mut Rules, tools: &[ToolSpec]) {
-        let problems = rules.resolve_for_tools(tools).into_iter().map(|problem| SettingsProblem {
-            place: problem.source.to_string(),
-            what: match problem.left_out && problem.source.file.is_some() {
-                true => format!("rule {:?} is left out: {}", problem.rule, problem.problem),
-                false => format!("rule {:?}: {}", problem.rule, problem.problem),
-            },
-        });
+        let problems = rules
+            .resolve_for_tools(tools)
+            .into_iter()
+            .map(|problem| SettingsProblem {
+                place: problem.source.to_string(),
+                what: match problem.left_out && problem.source.file.is_some() {
+                    true => format!("rule {:?} is left out: {}", problem.rule, problem.problem),
+                    false => format!("rule {:?}: {}", problem.rule, problem.problem),
+                },
+            });
         self.problems.extend(problems);
     }
 

@@ -67,7 +67,11 @@ fn below(place: &TouchedPath, name: &OsStr, is_link: bool) -> TouchedPath {
     let real = place.real.join(name);
     TouchedPath {
         given: real_path::normalize(&place.given.join(name)),
-        real: if is_link { real_path::resolve_links(&real) } else { real },
+        real: if is_link {
+            real_path::resolve_links(&real)
+        } else {
+            real
+        },
         controls_repository: false,
     }
 }

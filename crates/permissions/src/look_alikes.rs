@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::{
     CallFacts, TouchedPath,
-    shell_facts::{ShellFacts, PathLocation},
+    shell_facts::{PathLocation, ShellFacts},
 };
 
 /// The maximum number of paths that are checked for one call.

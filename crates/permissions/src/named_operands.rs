@@ -8,16 +8,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_shell::{Arg, EffectVerdict, LinePart, StartedProgram, ArgValue, commands::is_known};
+use haft_shell::{Arg, ArgValue, EffectVerdict, LinePart, StartedProgram, commands::is_known};
 
 use super::{
     Policy, TouchedPath,
     facts::MAX_PATH,
     globs,
-    rule_matching::{MAY_START, denied_paths},
     removed_trees::RemovedTree,
+    rule_matching::{MAY_START, denied_paths},
     rules::{PathPattern, RuleClass},
-    shell_facts::{PathUse, PathLocation, absolute},
+    shell_facts::{PathLocation, PathUse, absolute},
 };
 
 /// The maximum number of paths that are resolved for one part of a line.
@@ -168,8 +168,7 @@ impl NamedOperands {
             self.more = true;
             return;
         }
-        self.directories
-            .push(RemovedTree::scan(&touched.real));
+        self.directories.push(RemovedTree::scan(&touched.real));
     }
 
     /// Returns why the part may access denied paths, if that is uncertain. `open` means that the

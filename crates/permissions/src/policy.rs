@@ -65,7 +65,9 @@ impl Policy {
 
     /// Is it inside the working directories? By whole components of a real path.
     pub fn is_inside(&self, path: &Path) -> bool {
-        self.roots.iter().any(|root| real_path::is_below(path, root))
+        self.roots
+            .iter()
+            .any(|root| real_path::is_below(path, root))
     }
 
     /// The homes in which this session works.

@@ -10,7 +10,7 @@ use haft_shell::{LinePart, WriteKind};
 use super::{
     rule_matching::written,
     rules::PathPattern,
-    shell_facts::{PathUse, PathLocation},
+    shell_facts::{PathLocation, PathUse},
 };
 
 /// The maximum number of files that are scanned below one directory.
@@ -36,7 +36,8 @@ impl RemovedTree {
                 *how == WriteKind::Removal || (deletes && *how == WriteKind::Tree)
             });
             for (path, _) in removed {
-                let (PathLocation::Known(places) | PathLocation::Below(Some(places))) = &path.place else {
+                let (PathLocation::Known(places) | PathLocation::Below(Some(places))) = &path.place
+                else {
                     continue;
                 };
                 let directories = places.iter().filter(|touched| touched.real.is_dir());

@@ -8,8 +8,8 @@ use std::{
 };
 
 use haft_contract::{
-    Confinement, ControlFiles, ControlledFiles, HiddenFilter, HiddenFiles, HiddenRules, HomeControl,
-    HostLists, HostPolicy, NetworkAccess,
+    Confinement, ControlFiles, ControlledFiles, HiddenFiles, HiddenFilter, HiddenRules,
+    HomeControl, HostLists, HostPolicy, NetworkAccess,
 };
 
 use super::{
@@ -46,7 +46,8 @@ pub fn revive_hidden(files: HiddenFiles) -> HiddenFilter {
 
 /// Files that decide what other programs run, by their names, and by their places in a home that is worked in.
 pub fn control_names(roots: &[PathBuf], home: Option<&Path>) -> HiddenFilter {
-    static BY_NAME: LazyLock<HiddenFilter> = LazyLock::new(|| control_hidden(HomeControl::default()));
+    static BY_NAME: LazyLock<HiddenFilter> =
+        LazyLock::new(|| control_hidden(HomeControl::default()));
     let home = home_control(roots, home);
     match home.homes.is_empty() {
         true => BY_NAME.clone(),

@@ -11,7 +11,7 @@ use super::{
     CallFacts, TouchedPath, named_operands,
     removed_trees::RemovedTree,
     rules::{DomainPattern, PathPattern, Rule, RuleClass, RuleContent, UrlTarget, Wildcard},
-    shell_facts::{PathAccess, PathUse, ShellFacts, PathLocation},
+    shell_facts::{PathAccess, PathLocation, PathUse, ShellFacts},
 };
 
 /// What a rule hit.

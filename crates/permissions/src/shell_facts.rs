@@ -7,18 +7,19 @@ use std::{
 };
 
 use haft_shell::{
-    Analysis, Arg, Effect, EffectVerdict, LinePart, LineLocation, OwnService, AnalyzedLine, ArgValue,
-    WriteKind, analyze, commands::variables::has_known_charset, is_stream, keeps_nothing,
+    Analysis, AnalyzedLine, Arg, ArgValue, Effect, EffectVerdict, LineLocation, LinePart,
+    OwnService, WriteKind, analyze, commands::variables::has_known_charset, is_stream,
+    keeps_nothing,
 };
 
 use super::{
     facts::{MAX_PATH, PathContext, TouchedPath},
-    tree_writes::TreeWrite,
     git_audit, globs,
-    rule_matching::spellings,
     named_operands::NamedOperands,
     program_audit::ResolvedPrograms,
     removed_trees::RemovedTree,
+    rule_matching::spellings,
+    tree_writes::TreeWrite,
 };
 
 /// A line longer than this is never let through by a wildcard or as harmless.
@@ -104,7 +105,11 @@ impl ShellFacts {
     }
 
     /// The same of a line that may have been read already.
-    pub(super) fn from_analyzed(line: &str, setting: &PathContext, read: Option<&AnalyzedLine>) -> Self {
+    pub(super) fn from_analyzed(
+        line: &str,
+        setting: &PathContext,
+        read: Option<&AnalyzedLine>,
+    ) -> Self {
         let place = place(setting);
         let known = read.filter(|read| read.is_of(line, &place));
         let analysis = known.map_or_else(
@@ -136,7 +141,8 @@ impl ShellFacts {
         let spellings = analysis.parts.iter().map(spellings).collect();
         let git = git_audit::problem(&analysis.parts);
         let path = variable("PATH");
-        let programs = ResolvedPrograms::of(&analysis.parts, path.as_deref(), setting.home.as_deref());
+        let programs =
+            ResolvedPrograms::of(&analysis.parts, path.as_deref(), setting.home.as_deref());
         let stored = analysis.parts.iter().map(|part| stored(part, source));
         let stored: Vec<Vec<PathUse>> = stored.collect();
         Self {
@@ -358,7 +364,9 @@ fn place_of(arg: &Arg, cwd: Option<&[PathBuf]>) -> PathLocation {
     }
     match &arg.value {
         ArgValue::Literal(text) => match absolute(text, cwd) {
-            Some(paths) => PathLocation::Known(paths.iter().map(|path| TouchedPath::new(path)).collect()),
+            Some(paths) => {
+                PathLocation::Known(paths.iter().map(|path| TouchedPath::new(path)).collect())
+            }
             None => PathLocation::Below(None),
         },
         ArgValue::Braced(text) => below(text, cwd),
@@ -382,7 +390,9 @@ fn place_of(arg: &Arg, cwd: Option<&[PathBuf]>) -> PathLocation {
 fn below(prefix: &str, cwd: Option<&[PathBuf]>) -> PathLocation {
     let directory = prefix.rfind('/').map_or(".", |at| &prefix[..=at]);
     let places = absolute(directory, cwd);
-    PathLocation::Below(places.map(|paths| paths.iter().map(|path| TouchedPath::new(path)).collect()))
+    PathLocation::Below(
+        places.map(|paths| paths.iter().map(|path| TouchedPath::new(path)).collect()),
+    )
 }
 
 pub(super) fn absolute(text: &str, cwd: Option<&[PathBuf]>) -> Option<Vec<PathBuf>> {

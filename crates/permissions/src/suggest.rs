@@ -4,12 +4,15 @@
 
 use std::{path::Path, sync::Arc};
 
-use haft_contract::{ContextPatch, PermissionMode, RuleList, RuleMatch, RuleDestination, RuleScope};
-use haft_shell::{RuleCoverage, LinePart, is_safe_variable};
+use haft_contract::{
+    ContextPatch, PermissionMode, RuleDestination, RuleList, RuleMatch, RuleScope,
+};
+use haft_shell::{LinePart, RuleCoverage, is_safe_variable};
 use serde_json::{Value, json};
 
 use super::{
-    PatternBases, Behavior, PartCoverage, CallFacts, List, Policy, RuleSource, SettingsScope, decide,
+    Behavior, CallFacts, List, PartCoverage, PatternBases, Policy, RuleSource, SettingsScope,
+    decide,
     protected_files::is_systems_own,
     rules::{RuleClass, in_url},
     shell_facts::ShellFacts,
@@ -116,7 +119,12 @@ pub fn suggest(policy: &Policy, facts: &CallFacts, bases: &PatternBases) -> Vec<
 
 /// Returns the user rule that would allow a call with this path, after testing that it does.
 /// Returns `None` for kernel files, devices and services, for which no rule should be saved.
-pub fn path_rule(policy: &Policy, facts: &CallFacts, bases: &PatternBases, path: &Path) -> Option<String> {
+pub fn path_rule(
+    policy: &Policy,
+    facts: &CallFacts,
+    bases: &PatternBases,
+    path: &Path,
+) -> Option<String> {
     let text = path.to_str()?;
     // A rule with pattern characters would match more than this path.
     let is_plain = !text.contains(|next: char| next.is_control() || r"*?[\()".contains(next));

@@ -10,10 +10,10 @@ use haft_shell::{Effect, EffectVerdict, LinePart, WriteKind};
 
 use super::{
     Policy, TouchedPath,
-    rule_matching::denied_paths,
     removed_trees::RemovedTree,
+    rule_matching::denied_paths,
     rules::RuleClass,
-    shell_facts::{PathAccess, PathUse, ShellFacts, PathLocation},
+    shell_facts::{PathAccess, PathLocation, PathUse, ShellFacts},
 };
 
 /// The paths that a command line may write without naming them.

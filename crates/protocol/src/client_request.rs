@@ -6,7 +6,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use crate::{RawOrParsed, NoFields, lenient};
+use crate::{NoFields, RawOrParsed, lenient};
 
 /// Defines [`ClientRequest`] from the name of each variant, its body and its subtype.
 macro_rules! client_requests {

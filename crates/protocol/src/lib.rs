@@ -57,7 +57,7 @@ pub use client_request::{
     SettingsRequest, StopTaskRequest, ToggleServerRequest, UpdateSettingsRequest,
 };
 pub use control::{ControlCancel, ControlOutcome, ControlRequest, ControlResponse};
-pub use hook_events::{HookResponseMessage, HookProgressMessage, HookStartedMessage};
+pub use hook_events::{HookProgressMessage, HookResponseMessage, HookStartedMessage};
 pub use ids::{RequestId, WireId};
 pub use lenient::RawOrParsed;
 pub use mcp::{CallAnswer, DescribedTool, ToolAnnotations, ToolMeta};
@@ -76,13 +76,13 @@ pub use session_request::{
 };
 pub use stream_event::{BlockDelta, StopDelta, StreamEvent};
 pub use system::{
-    ApiRetryMessage, LocalCommandOutputMessage, CompactBoundaryMessage, CompactMetadata, InitMessage,
-    InformationalMessage, NotificationMessage, PermissionDeniedMessage, ServerProblem, ServerState,
-    SessionStateMessage, StatusMessage, SystemMessage,
+    ApiRetryMessage, CompactBoundaryMessage, CompactMetadata, InformationalMessage, InitMessage,
+    LocalCommandOutputMessage, NotificationMessage, PermissionDeniedMessage, ServerProblem,
+    ServerState, SessionStateMessage, StatusMessage, SystemMessage,
 };
 pub use task_events::{
-    BackgroundTasksMessage, TaskNotificationMessage, TaskPatch, TaskProgressMessage, TaskStartedMessage,
-    TaskUpdatedMessage, TaskUsageReport,
+    BackgroundTasksMessage, TaskNotificationMessage, TaskPatch, TaskProgressMessage,
+    TaskStartedMessage, TaskUpdatedMessage, TaskUsageReport,
 };
 pub use user::{
     PlainUserBody, ToolResultBlock, ToolResultContent, UserBlock, UserBody, UserContent,

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BackgroundTasksMessage, HookResponseMessage, HookProgressMessage, HookStartedMessage, LoadedPlugin,
-    TaskNotificationMessage, TaskProgressMessage, TaskStartedMessage, TaskUpdatedMessage, WireId, lenient,
+    BackgroundTasksMessage, HookProgressMessage, HookResponseMessage, HookStartedMessage,
+    LoadedPlugin, TaskNotificationMessage, TaskProgressMessage, TaskStartedMessage,
+    TaskUpdatedMessage, WireId, lenient,
 };
 
 /// A message of type `system`, by its subtype.

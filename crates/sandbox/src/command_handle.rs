@@ -8,8 +8,8 @@ use crate::{
     CommandNetwork, CommandOutput, ExceededLimit, Mechanism, NamePolicy, Process,
     guard_link::GuardLink,
     instance::SandboxInstance,
-    protocol::{GuardEvent, GuardOrder},
     process_tree,
+    protocol::{GuardEvent, GuardOrder},
     waiting_shell::{ReadyGuard, WaitingShell},
 };
 
@@ -217,7 +217,10 @@ impl CommandHandle {
 
     /// Returns its processes, with their process IDs outside the sandbox.
     pub fn processes(&self) -> Vec<Process> {
-        self.guard_state.pid().map(process_tree::below).unwrap_or_default()
+        self.guard_state
+            .pid()
+            .map(process_tree::below)
+            .unwrap_or_default()
     }
 
     /// Waits for the next event of the guard and handles it.

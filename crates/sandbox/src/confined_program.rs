@@ -46,13 +46,13 @@ use tokio::{
 };
 
 use crate::{
-    CommandEnd, CommandNetwork, CommandOutput, Mechanism, NamePolicy, Process, CommandHandle, Sandbox,
-    SandboxError, SandboxProfile,
+    CommandEnd, CommandHandle, CommandNetwork, CommandOutput, Mechanism, NamePolicy, Process,
+    Sandbox, SandboxError, SandboxProfile,
     network::NetworkGate,
+    process_tree,
     protocol::{FILES, GuardOrder},
     sandbox::ProgramPurpose,
     scratch::ScratchFolder,
-    process_tree,
 };
 
 /// A program that is to run in its own sandbox.
@@ -148,7 +148,9 @@ impl Sandbox {
         weakest: Mechanism,
     ) -> Result<ConfinedProcess, SandboxError> {
         let scratch = program.scratch.clone();
-        let scratch = Arc::new(ScratchFolder::new(scratch.unwrap_or_else(|| self.new_scratch())));
+        let scratch = Arc::new(ScratchFolder::new(
+            scratch.unwrap_or_else(|| self.new_scratch()),
+        ));
         let pipes = ProgramPipes::beside(&program.files).map_err(SandboxError::Program)?;
         let order = order(&program, &pipes, scratch.path()).map_err(SandboxError::Program)?;
         let given = program.files.iter().map(|(_, file)| file.as_fd());
@@ -344,7 +346,11 @@ impl ProgramPipes {
     }
 }
 
-fn order(program: &ConfinedProgram, pipes: &ProgramPipes, scratch: &Path) -> io::Result<GuardOrder> {
+fn order(
+    program: &ConfinedProgram,
+    pipes: &ProgramPipes,
+    scratch: &Path,
+) -> io::Result<GuardOrder> {
     let given = program.files.iter().map(|(number, _)| *number);
     let numbers: Vec<RawFd> = given.chain(pipes.all().map(|(number, _)| number)).collect();
     let twice = |at: usize| numbers[..at].contains(&numbers[at]);

@@ -30,11 +30,12 @@ use tokio::{
 };
 
 use crate::{
-    ShellCommand, Mechanism, CommandHandle, SandboxError, SandboxProfile, SandboxSetup, SilenceLimits,
+    CommandHandle, Mechanism, SandboxError, SandboxProfile, SandboxSetup, ShellCommand,
+    SilenceLimits,
     child::ARGUMENT,
     guard_link::GuardLink,
-    network::{ListenerGuard, RuleGate, GateLogEntry, Proxy, ProxyOptions},
-    protocol::{self, KeeperReply, GuardEvent, GuardOrder, SandboxPlan},
+    network::{GateLogEntry, ListenerGuard, Proxy, ProxyOptions, RuleGate},
+    protocol::{self, GuardEvent, GuardOrder, KeeperReply, SandboxPlan},
     sandbox::{PAUSE, SILENT},
     scratch::{self, ScratchFolder},
     waiting_shell::{GuardStartError, ReadyGuard, WaitingShell},

@@ -28,50 +28,54 @@
 
 #![warn(missing_docs)]
 
-mod mechanism_probe;
 pub mod child;
+mod command_handle;
 mod command_network;
 mod confined_program;
 mod error;
 mod fork;
 mod guard_link;
+mod guarded_names;
 mod guarded_server;
 mod instance;
 mod limits;
+mod mechanism_probe;
 mod memory;
-mod guarded_names;
 pub mod network;
 mod notify;
 mod output;
 mod probe;
+mod process_tree;
 mod profile;
 mod protocol;
-mod command_handle;
 mod sandbox;
 mod scratch;
 mod scratch_lease;
 mod sockets;
-mod process_tree;
 mod waiting_shell;
 
-pub use mechanism_probe::{available, is_doubtful, strongest};
+pub use command_handle::{CommandEnd, CommandHandle, ExitKind, RefusedWrite};
 pub use command_network::{CommandNetwork, NetworkId};
 pub use confined_program::{ConfinedControl, ConfinedProcess, ConfinedProgram};
 pub use error::SandboxError;
 pub use fork::take_variables;
+pub use guarded_names::{
+    DirectorySettings, GuardedNames, HomeNames, NameAction, NamePolicy, NameUse,
+};
 pub use guarded_server::{end_group, end_guarded, guarded};
 pub use limits::{ExceededLimit, ResourceLimits};
+pub use mechanism_probe::{available, is_doubtful, strongest};
 pub use memory::trim_freed_buffers;
-pub use guarded_names::{DirectorySettings, GuardedNames, HomeNames, NameAction, NamePolicy, NameUse};
 pub use output::CommandOutput;
 pub use probe::{ProbeFinding, ProbeReport, probe};
-pub use profile::{ClosedDirectories, SandboxNetwork, ReadOnlyProfile, SandboxProfile, WorkspaceProfile};
-pub use command_handle::{CommandEnd, ExitKind, RefusedWrite, CommandHandle};
+pub use process_tree::{PinnedProcess, Process};
+pub use profile::{
+    ClosedDirectories, ReadOnlyProfile, SandboxNetwork, SandboxProfile, WorkspaceProfile,
+};
 pub use sandbox::{
-    ShellCommand, Mechanism, ProfileEnvironment, Sandbox, SandboxSetup, SilenceLimits, system_shell,
+    Mechanism, ProfileEnvironment, Sandbox, SandboxSetup, ShellCommand, SilenceLimits, system_shell,
 };
 pub use scratch_lease::ScratchLease;
-pub use process_tree::{PinnedProcess, Process};
 
 /// Where the proxy is for commands with [`Network::Proxy`]: on this port of their loopback interface.
 pub const PROXY_PORT: u16 = 3128;

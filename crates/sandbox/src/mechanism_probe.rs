@@ -3,8 +3,8 @@
 use std::{fs, path::Path};
 
 use crate::{
-    Mechanism, ReadOnlyProfile, ResourceLimits, SandboxProfile, ScratchLease, instance, protocol::SandboxPlan,
-    scratch,
+    Mechanism, ReadOnlyProfile, ResourceLimits, SandboxProfile, ScratchLease, instance,
+    protocol::SandboxPlan, scratch,
 };
 
 /// Returns the best mechanism that works here and leaves no known gap. Sets up a sandbox and

@@ -13,8 +13,8 @@ use std::{
 use tokio::io::AsyncReadExt;
 
 use crate::{
-    ClosedDirectories, GuardedNames, ShellCommand, Mechanism, SandboxNetwork, ReadOnlyProfile, Sandbox, SandboxError,
-    SandboxProfile, WorkspaceProfile,
+    ClosedDirectories, GuardedNames, Mechanism, ReadOnlyProfile, Sandbox, SandboxError,
+    SandboxNetwork, SandboxProfile, ShellCommand, WorkspaceProfile,
 };
 
 /// The result for one promise.

@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use crate::{
-    NamePolicy, ResourceLimits, CommandHandle, SandboxError, SandboxProfile,
+    CommandHandle, NamePolicy, ResourceLimits, SandboxError, SandboxProfile,
     instance::SandboxInstance,
-    network::{NetworkGate, GateLogEntry},
+    network::{GateLogEntry, NetworkGate},
     protocol::{GuardOrder, SandboxPlan},
     scratch::{self, ScratchFolder},
     sockets,
@@ -337,7 +337,10 @@ impl Sandbox {
         &self.0.setup.shell
     }
 
-    async fn instance(&self, profile: &SandboxProfile) -> Result<Arc<SandboxInstance>, SandboxError> {
+    async fn instance(
+        &self,
+        profile: &SandboxProfile,
+    ) -> Result<Arc<SandboxInstance>, SandboxError> {
         let mut worlds = self.0.worlds.lock().await;
         let sockets = sockets_to_hide(profile, &self.0.setup.scratch);
         let fits = |world: &Arc<SandboxInstance>| world.matches(profile, &sockets);
@@ -349,7 +352,10 @@ impl Sandbox {
             .standing
             .retain(|world| world.profile().name() != profile.name());
         let purpose = SandboxPurpose::Commands(profile);
-        let (world, _) = self.0.set_up_strongest(&mut worlds, &purpose, sockets).await?;
+        let (world, _) = self
+            .0
+            .set_up_strongest(&mut worlds, &purpose, sockets)
+            .await?;
         worlds.standing.push(Arc::clone(&world));
         Ok(world)
     }
@@ -367,7 +373,10 @@ impl Sandbox {
         let mut worlds = self.0.worlds.lock().await;
         let sockets = sockets_to_hide(program.profile, program.scratch.path());
         let purpose = SandboxPurpose::Program(program);
-        let (world, begun) = self.0.set_up_strongest(&mut worlds, &purpose, sockets).await?;
+        let (world, begun) = self
+            .0
+            .set_up_strongest(&mut worlds, &purpose, sockets)
+            .await?;
         worlds.programs.retain(|world| world.strong_count() > 0);
         worlds.programs.push(Arc::downgrade(&world));
         let silent = || SandboxError::Program(io::ErrorKind::BrokenPipe.into());

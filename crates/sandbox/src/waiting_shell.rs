@@ -11,7 +11,7 @@ use tokio::net::{UnixStream, unix::pipe};
 
 use crate::{
     CommandNetwork, Mechanism, guard_link::GuardLink, instance::SandboxInstance,
-    network::ListenerGuard, protocol::GuardEvent, process_tree,
+    network::ListenerGuard, process_tree, protocol::GuardEvent,
 };
 
 /// A shell that waits for its command.
@@ -52,11 +52,17 @@ impl WaitingShell {
     pub(crate) async fn wait_ready(&mut self, world: &SandboxInstance) -> io::Result<ReadyGuard> {
         match self.standing.take() {
             Some(standing) => Ok(standing),
-            None => self.receive_ready(world).await.map_err(GuardStartError::into),
+            None => self
+                .receive_ready(world)
+                .await
+                .map_err(GuardStartError::into),
         }
     }
 
-    pub(crate) async fn receive_ready(&mut self, world: &SandboxInstance) -> Result<ReadyGuard, GuardStartError> {
+    pub(crate) async fn receive_ready(
+        &mut self,
+        world: &SandboxInstance,
+    ) -> Result<ReadyGuard, GuardStartError> {
         match self.guard.next().await {
             Some(GuardEvent::Standing {
                 apart,
@@ -80,7 +86,10 @@ impl WaitingShell {
                     mediated,
                     fences: fences.map_err(GuardStartError::Shell)?,
                     network: network.transpose().map_err(GuardStartError::Shell)?,
-                    _accepting: accepting.transpose().map_err(GuardStartError::Shell)?.flatten(),
+                    _accepting: accepting
+                        .transpose()
+                        .map_err(GuardStartError::Shell)?
+                        .flatten(),
                 })
             }
             Some(GuardEvent::Unable {
@@ -99,13 +108,19 @@ impl WaitingShell {
                 step,
                 error,
                 passing,
-            }) if passing || step.is_empty() => Err(GuardStartError::Shell(io::Error::other(error))),
-            Some(GuardEvent::Unable { step, error, .. }) => Err(GuardStartError::Confinement { step, error }),
+            }) if passing || step.is_empty() => {
+                Err(GuardStartError::Shell(io::Error::other(error)))
+            }
+            Some(GuardEvent::Unable { step, error, .. }) => {
+                Err(GuardStartError::Confinement { step, error })
+            }
             // Bubblewrap exits without a message if it cannot work here.
-            None if world.mechanism() == Mechanism::Bubblewrap => Err(GuardStartError::Confinement {
-                step: world.mechanism().name().to_owned(),
-                error: "it ended without a word".to_owned(),
-            }),
+            None if world.mechanism() == Mechanism::Bubblewrap => {
+                Err(GuardStartError::Confinement {
+                    step: world.mechanism().name().to_owned(),
+                    error: "it ended without a word".to_owned(),
+                })
+            }
             _ => Err(GuardStartError::Shell(io::Error::new(
                 io::ErrorKind::BrokenPipe,
                 "what was to confine it ended without a word",

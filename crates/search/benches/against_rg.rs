@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use haft_search::{GrepMatches, GrepMode, GrepQuery, IndexSettings, RowKind, SearchEngine, StopCondition};
+use haft_search::{
+    GrepMatches, GrepMode, GrepQuery, IndexSettings, RowKind, SearchEngine, StopCondition,
+};
 
 const CONTENT: GrepMode = GrepMode::Content {
     before: 0,
@@ -125,7 +127,9 @@ fn rg_time(query: &GrepQuery) -> (Duration, Vec<u8>) {
 
 /// Paths with line numbers or counts, as both say them.
 fn ours(engine: &SearchEngine, query: &GrepQuery) -> BTreeSet<String> {
-    let report = engine.grep(query, &StopCondition::never()).expect("a sound query");
+    let report = engine
+        .grep(query, &StopCondition::never())
+        .expect("a sound query");
     match report.found {
         GrepMatches::Rows(rows) => rows
             .iter()
@@ -164,7 +168,9 @@ fn theirs(output: &[u8], mode: GrepMode) -> BTreeSet<String> {
 
 fn timed(engine: &SearchEngine, query: &GrepQuery) -> Duration {
     let started = Instant::now();
-    engine.grep(query, &StopCondition::never()).expect("a sound query");
+    engine
+        .grep(query, &StopCondition::never())
+        .expect("a sound query");
     started.elapsed()
 }
 

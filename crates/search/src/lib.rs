@@ -23,6 +23,7 @@
 
 mod engine;
 mod error;
+mod exclusions;
 #[cfg(all(feature = "fuzzing", target_os = "linux"))]
 pub mod fuzzing;
 mod glob;
@@ -33,7 +34,6 @@ mod index;
 #[cfg(not(target_os = "linux"))]
 #[path = "no_index.rs"]
 mod index;
-mod exclusions;
 mod root;
 mod settings;
 mod skip;
@@ -42,13 +42,13 @@ mod walk;
 
 pub use engine::{FileIdentity, SearchEngine, SharedEngine};
 pub use error::SearchError;
+pub use exclusions::Exclusions;
 pub use glob::{GlobQuery, GlobReport, split_pattern};
 pub use grep::{
-    FileCount, GrepMatches, GrepMode, GrepQuery, GrepReport, MAX_COLUMNS, MatchGroups, GrepRow, RowKind,
-    GrepCounts, TemplatePart, TextMatcher, split_globs,
+    FileCount, GrepCounts, GrepMatches, GrepMode, GrepQuery, GrepReport, GrepRow, MAX_COLUMNS,
+    MatchGroups, RowKind, TemplatePart, TextMatcher, split_globs,
 };
 pub use handle::EntryKind;
-pub use exclusions::Exclusions;
 pub use settings::{IndexFile, IndexSettings, IndexStatus};
 pub use skip::{Skip, SkipReason, Skipped};
 pub use stop::{Completion, SearchStop, StopCondition};

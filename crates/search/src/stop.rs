@@ -130,7 +130,8 @@ mod tests {
     fn the_first_reason_met_stays() {
         let flag = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&flag);
-        let watch = StopFlag::new(&StopCondition::never().or_if(move || seen.load(Ordering::Relaxed)));
+        let watch =
+            StopFlag::new(&StopCondition::never().or_if(move || seen.load(Ordering::Relaxed)));
         assert!(!watch.must_stop());
         assert_eq!(watch.completion(), Completion::Complete);
         flag.store(true, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    document::{self, SettingsParseError, SettingsProblem, SettingsDocument},
+    document::{self, SettingsDocument, SettingsParseError, SettingsProblem},
     git_index, git_repository,
     own_writes::{self, OwnWritesFile},
 };
@@ -115,7 +115,8 @@ pub(super) fn load(places: &SettingsPlaces, flags: &SettingsFlags) -> FoundSetti
         }
     }
     // In the home directory both are the same file, which is the user's own.
-    let own = real_path::resolve_links(&places.cwd.join(".claude")) == real_path::resolve_links(&places.user);
+    let own = real_path::resolve_links(&places.cwd.join(".claude"))
+        == real_path::resolve_links(&places.user);
     if counts(SettingsScope::Project) && !own {
         let path = places.cwd.join(".claude/settings.json");
         let mut project = read_layer(SettingsScope::Project, &path, &places.cwd);
@@ -201,7 +202,11 @@ fn read_local(
 }
 
 /// Reads a file; `None` if it does not exist.
-fn read_layer(scope: SettingsScope, path: &Path, slash: &Path) -> Option<Result<SettingsFile, SettingsProblem>> {
+fn read_layer(
+    scope: SettingsScope,
+    path: &Path,
+    slash: &Path,
+) -> Option<Result<SettingsFile, SettingsProblem>> {
     let text = document::read(path).transpose()?;
     Some(layer_of(scope, path, slash, text))
 }

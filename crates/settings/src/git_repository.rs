@@ -81,7 +81,9 @@ fn discover_in(directory: &Path) -> Option<GitDiscovery> {
             };
         }
         Ok(_) => match common_dir_if_valid(&dot_git) {
-            Ok(Some(common)) => return found(&real_path::resolve_links(&dot_git), common, Some(directory)),
+            Ok(Some(common)) => {
+                return found(&real_path::resolve_links(&dot_git), common, Some(directory));
+            }
             Ok(None) => {}
             Err(_) => return invalid(),
         },
@@ -98,7 +100,8 @@ fn discover_in(directory: &Path) -> Option<GitDiscovery> {
 pub fn linked_git_dir(file: &Path) -> Option<PathBuf> {
     let bytes = read_file(file, MAX_GIT_FILE).ok()?;
     let name = trim_line_ends(bytes.strip_prefix(b"gitdir: ")?);
-    (!name.is_empty()).then(|| real_path::resolve_links(&file.parent().unwrap_or(file).join(c_string(name))))
+    (!name.is_empty())
+        .then(|| real_path::resolve_links(&file.parent().unwrap_or(file).join(c_string(name))))
 }
 
 /// The directory that holds the configuration of the repository at `git_dir`, by its real path.

@@ -9,32 +9,32 @@
 #![warn(missing_docs)]
 
 mod agent_trust_items;
-mod settings_tool;
 pub mod document;
 mod env;
 pub mod files;
 pub mod git_index;
 pub mod git_repository;
-mod rule_writer;
 mod keys;
-mod unknown_keys;
 mod load;
-pub mod suggestions;
-pub mod reference;
-pub mod real_path;
-pub mod sandbox;
-mod source;
-pub mod trust;
-pub mod watch;
 mod own_writes;
+pub mod real_path;
+pub mod reference;
+mod rule_writer;
+pub mod sandbox;
+mod settings_tool;
+mod source;
+pub mod suggestions;
+pub mod trust;
+mod unknown_keys;
+pub mod watch;
 
-pub use settings_tool::SettingsFiles;
-pub use document::{SettingsProblem, SettingsDocument};
-pub use files::{SettingsFlags, SettingsFile, SettingsPlaces};
-pub use rule_writer::LocalRules;
+pub use document::{SettingsDocument, SettingsProblem};
+pub use files::{SettingsFile, SettingsFlags, SettingsPlaces};
 pub use keys::AutoMemory;
 pub use load::{HttpHookLimits, Settings, extend_unique};
+pub use own_writes::{OwnWrites, OwnWritesFile};
+pub use rule_writer::LocalRules;
+pub use settings_tool::SettingsFiles;
 pub use source::{PatternBases, RuleSource, SettingsScope};
-pub use trust::{TrustState, TrustFile};
+pub use trust::{TrustFile, TrustState};
 pub use watch::SettingsWatch;
-pub use own_writes::{OwnWritesFile, OwnWrites};

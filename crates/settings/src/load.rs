@@ -9,13 +9,13 @@ use haft_contract::PermissionMode;
 use serde_json::{Map, Value};
 
 use super::{
-    SettingsFlags, SettingsProblem, SettingsFile, SettingsPlaces, TrustState,
+    SettingsFile, SettingsFlags, SettingsPlaces, SettingsProblem, TrustState,
     agent_trust_items::agent_things,
     env,
     files::{self, LOCAL, local_root},
-    unknown_keys, real_path, sandbox,
+    real_path, sandbox,
     source::{RuleSource, SettingsScope},
-    trust,
+    trust, unknown_keys,
 };
 
 /// The loaded settings.
@@ -362,7 +362,10 @@ impl Settings {
 
     /// Adds these overrides to the list of ignored settings.
     pub fn warn_untrusted_overrides(&mut self) {
-        let all = self.layers.iter().filter_map(|layer| self.untrusted_overrides(layer));
+        let all = self
+            .layers
+            .iter()
+            .filter_map(|layer| self.untrusted_overrides(layer));
         let named: Vec<String> = all.flatten().map(str::to_owned).collect();
         extend_unique(&mut self.left_out, named);
     }

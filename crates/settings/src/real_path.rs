@@ -307,7 +307,11 @@ mod tests {
             ("relative/new/deep", "a/b/new/deep"),
         ];
         for (given, expected) in cases {
-            assert_eq!(resolve_links(&root.join(given)), root.join(expected), "{given}");
+            assert_eq!(
+                resolve_links(&root.join(given)),
+                root.join(expected),
+                "{given}"
+            );
         }
         // No answer is right for a loop; what matters is that there is one.
         resolve_links(&root.join("loop"));

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_contract::{CallId, RuleList, RuleDestination, RuleScope};
+use haft_contract::{CallId, RuleDestination, RuleList, RuleScope};
 use serde_json::Value;
 
 use super::{

@@ -13,11 +13,12 @@ use haft_contract::{SettingChange, SettingRisk, SettingsAccess, ToolSpec};
 use serde_json::Value;
 
 use super::{
-    SettingsFlags, SettingsProblem, Settings, SettingsDocument, SettingsFile, SettingsPlaces, TrustState, document,
+    Settings, SettingsDocument, SettingsFile, SettingsFlags, SettingsPlaces, SettingsProblem,
+    TrustState, document,
     files::local_root,
-    rule_writer,
-    reference::{self, AllowedScopes, SettingKey, SettingType},
     own_writes,
+    reference::{self, AllowedScopes, SettingKey, SettingType},
+    rule_writer,
 };
 use crate::{SettingsScope, suggestions};
 
@@ -163,7 +164,8 @@ impl SettingsFiles {
     }
 
     fn file(&self, setting: &str) -> (SettingsScope, PathBuf) {
-        let is_users = |key: &SettingKey| key.name == setting && key.counts_in == AllowedScopes::Users;
+        let is_users =
+            |key: &SettingKey| key.name == setting && key.counts_in == AllowedScopes::Users;
         if known().any(is_users) {
             return self.user_file();
         }
@@ -211,7 +213,12 @@ impl SettingsFiles {
     }
 
     /// Returns all problems that a start would report if only this text were in the file.
-    fn problems(&self, scope: SettingsScope, file: &Path, text: &str) -> Result<Vec<SettingsProblem>, String> {
+    fn problems(
+        &self,
+        scope: SettingsScope,
+        file: &Path,
+        text: &str,
+    ) -> Result<Vec<SettingsProblem>, String> {
         let document = SettingsDocument::parse(text).map_err(|broken| broken.to_string())?;
         let layer = SettingsFile {
             scope,

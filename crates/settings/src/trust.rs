@@ -108,7 +108,11 @@ impl TrustFile {
 
 impl TrustState {
     /// Determines the trust from the stored file and the command line flags.
-    pub fn evaluate(places: &SettingsPlaces, flags: &SettingsFlags, things: &BTreeMap<String, Value>) -> Self {
+    pub fn evaluate(
+        places: &SettingsPlaces,
+        flags: &SettingsFlags,
+        things: &BTreeMap<String, Value>,
+    ) -> Self {
         let stored = TrustFile::read(places).changes(places, things);
         let unchanged = stored.as_ref().is_some_and(Vec::is_empty);
         let named = flags.sources.as_ref().is_some_and(|sources| {

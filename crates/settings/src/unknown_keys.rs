@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{SettingsProblem, SettingsFile, suggestions, reference};
+use super::{SettingsFile, SettingsProblem, reference, suggestions};
 
 /// Settings of Claude Code that have no effect here, by the first part of their names. Those that
 /// begin with `spinner` are also accepted.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    SettingsFlags, Settings, SettingsPlaces, TrustState,
+    Settings, SettingsFlags, SettingsPlaces, TrustState,
     files::{self, LOCAL},
 };
 
@@ -103,7 +103,8 @@ impl SettingsWatch {
     pub fn load(&self) -> Settings {
         let mut settings = Settings::load(self.places.clone(), &self.flags, TrustState::default());
         // Trust is determined again, so that an untrusted file cannot prevent stricter settings.
-        settings.trust = TrustState::evaluate(&self.places, &self.flags, &settings.executable_items());
+        settings.trust =
+            TrustState::evaluate(&self.places, &self.flags, &settings.executable_items());
         settings
     }
 

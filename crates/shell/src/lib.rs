@@ -18,27 +18,29 @@
 #![warn(missing_docs)]
 
 pub mod analysis;
+mod analyzed_line;
 pub mod arg;
 mod arithmetic;
 pub mod ast;
 mod builtins;
 pub mod commands;
-#[doc(hidden)]
-pub mod read_counter;
 mod decode;
 pub mod effect;
 pub mod git_config;
 mod invisible;
-mod analyzed_line;
+#[doc(hidden)]
+pub mod read_counter;
 mod secret_names;
 pub mod syntax;
 mod walk;
 
-pub use analysis::{Analysis, SetVariable, LinePart, LineLocation};
+pub use analysis::{Analysis, LineLocation, LinePart, SetVariable};
+pub use analyzed_line::AnalyzedLine;
 pub use arg::{Arg, ArgValue};
 pub use ast::Span;
 pub use builtins::{is_builtin, is_reserved};
-pub use effect::{CommandFinding, RuleCoverage, Effect, EffectVerdict, OwnService, StartedProgram, WriteKind};
-pub use analyzed_line::AnalyzedLine;
+pub use effect::{
+    CommandFinding, Effect, EffectVerdict, OwnService, RuleCoverage, StartedProgram, WriteKind,
+};
 pub use secret_names::is_secret_name;
 pub use walk::{MAX_LINE, analyze, is_safe_variable, is_stream, keeps_nothing};

@@ -15,8 +15,8 @@ use tokio::{
 };
 
 use crate::{
-    Attribute, LoggedEvent, MeasureUnit, SignalTarget, TelemetryConfig, TelemetrySpan, WireEncoding,
-    config::place, message::ProtoMessage, metrics::Metrics, otlp::OtlpResource,
+    Attribute, LoggedEvent, MeasureUnit, SignalTarget, TelemetryConfig, TelemetrySpan,
+    WireEncoding, config::place, message::ProtoMessage, metrics::Metrics, otlp::OtlpResource,
 };
 
 /// The maximum number of stored spans, and of stored events.
@@ -311,7 +311,12 @@ impl ExporterShared {
 
     /// Handles the outcome of a batch. Returns whether it was accepted. If it may be accepted
     /// later, its data is stored again.
-    fn settle<T>(&self, target: &SignalTarget, delivery: Delivery, mut held: InFlightBatch<'_, T>) -> bool {
+    fn settle<T>(
+        &self,
+        target: &SignalTarget,
+        delivery: Delivery,
+        mut held: InFlightBatch<'_, T>,
+    ) -> bool {
         match delivery {
             Delivery::Taken => {
                 held.things.clear();

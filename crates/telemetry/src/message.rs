@@ -39,7 +39,12 @@ impl ProtoMessage {
         self
     }
 
-    pub(crate) fn with_some(self, number: u32, name: &'static str, field: Option<ProtoField>) -> Self {
+    pub(crate) fn with_some(
+        self,
+        number: u32,
+        name: &'static str,
+        field: Option<ProtoField>,
+    ) -> Self {
         match field {
             Some(field) => self.with(number, name, field),
             None => self,

@@ -150,30 +150,46 @@ impl Metrics {
 impl Series {
     fn point(&self, since: SystemTime, now: SystemTime) -> ProtoMessage {
         let point = ProtoMessage::default()
-            .with(2, "startTimeUnixNano", ProtoField::Fixed(nanoseconds(since)))
+            .with(
+                2,
+                "startTimeUnixNano",
+                ProtoField::Fixed(nanoseconds(since)),
+            )
             .with(3, "timeUnixNano", ProtoField::Fixed(nanoseconds(now)));
         let attributes = ProtoField::Many(otlp::attributes(&self.attributes));
         match &self.value {
-            SeriesValue::Sum(sum) => {
-                point
-                    .with(4, "asDouble", ProtoField::Double(*sum))
-                    .with(7, "attributes", attributes)
-            }
+            SeriesValue::Sum(sum) => point.with(4, "asDouble", ProtoField::Double(*sum)).with(
+                7,
+                "attributes",
+                attributes,
+            ),
             SeriesValue::Spread(spread) => {
                 let count = spread.counts.iter().sum();
                 let is_some = count > 0;
                 point
                     .with(4, "count", ProtoField::Fixed(count))
                     .with(5, "sum", ProtoField::Double(spread.sum))
-                    .with(6, "bucketCounts", ProtoField::FixedList(spread.counts.clone()))
+                    .with(
+                        6,
+                        "bucketCounts",
+                        ProtoField::FixedList(spread.counts.clone()),
+                    )
                     .with(
                         7,
                         "explicitBounds",
                         ProtoField::DoubleList(spread.bounds.to_vec()),
                     )
                     .with(9, "attributes", attributes)
-                    .with_some(11, "min", is_some.then_some(ProtoField::Double(spread.least)))
-                    .with_some(12, "max", is_some.then_some(ProtoField::Double(spread.most)))
+                    .with_some(
+                        11,
+                        "min",
+                        is_some.then_some(ProtoField::Double(spread.least)),
+                    )
+                    .with_some(
+                        12,
+                        "max",
+                        is_some.then_some(ProtoField::Double(spread.most)),
+                    )
             }
         }
     }

@@ -34,7 +34,11 @@ impl OtlpResource {
     }
 
     /// Wraps the entries of a message in its scope and its resource.
-    fn wrapped(&self, [outer, inner, list]: [&'static str; 3], things: Vec<ProtoMessage>) -> ProtoMessage {
+    fn wrapped(
+        &self,
+        [outer, inner, list]: [&'static str; 3],
+        things: Vec<ProtoMessage>,
+    ) -> ProtoMessage {
         let scoped = ProtoMessage::default()
             .with(1, "scope", ProtoField::One(self.scope()))
             .with(2, list, ProtoField::Many(things));
@@ -54,7 +58,12 @@ impl OtlpResource {
         self.wrapped(names, events.iter().map(log_record).collect())
     }
 
-    pub(crate) fn metrics(&self, metrics: &Metrics, since: SystemTime, now: SystemTime) -> ProtoMessage {
+    pub(crate) fn metrics(
+        &self,
+        metrics: &Metrics,
+        since: SystemTime,
+        now: SystemTime,
+    ) -> ProtoMessage {
         let names = ["resourceMetrics", "scopeMetrics", "metrics"];
         self.wrapped(names, metrics.messages(since, now))
     }
@@ -71,7 +80,9 @@ fn span(span: &TelemetrySpan) -> ProtoMessage {
             .with(3, "code", ProtoField::Small(2));
         ProtoField::One(status)
     });
-    let parent = span.parent.map(|parent| ProtoField::Bytes(parent.0.to_vec()));
+    let parent = span
+        .parent
+        .map(|parent| ProtoField::Bytes(parent.0.to_vec()));
     // A span must not end before it starts, even if the clock was set back.
     let end = span.end.max(span.start);
     ProtoMessage::default()
@@ -86,7 +97,11 @@ fn span(span: &TelemetrySpan) -> ProtoMessage {
             ProtoField::Fixed(nanoseconds(span.start)),
         )
         .with(8, "endTimeUnixNano", ProtoField::Fixed(nanoseconds(end)))
-        .with(9, "attributes", ProtoField::Many(attributes(&span.attributes)))
+        .with(
+            9,
+            "attributes",
+            ProtoField::Many(attributes(&span.attributes)),
+        )
         .with_some(15, "status", status)
 }
 
@@ -106,7 +121,11 @@ fn log_record(event: &LoggedEvent) -> ProtoMessage {
         .with(2, "severityNumber", ProtoField::Small(number))
         .with(3, "severityText", ProtoField::Text(text.to_owned()))
         .with(5, "body", ProtoField::One(body))
-        .with(6, "attributes", ProtoField::Many(attributes(&event.attributes)))
+        .with(
+            6,
+            "attributes",
+            ProtoField::Many(attributes(&event.attributes)),
+        )
         .with_some(9, "traceId", trace)
         .with_some(10, "spanId", span)
         .with(11, "observedTimeUnixNano", ProtoField::Fixed(time))
@@ -127,14 +146,19 @@ fn key_value(name: &str, value: &AttributeValue) -> ProtoMessage {
 fn any_value(value: &AttributeValue) -> ProtoMessage {
     let message = ProtoMessage::default();
     match value {
-        AttributeValue::Text(text) => message.with(1, "stringValue", ProtoField::Text(text.clone())),
+        AttributeValue::Text(text) => {
+            message.with(1, "stringValue", ProtoField::Text(text.clone()))
+        }
         AttributeValue::Bool(is) => message.with(2, "boolValue", ProtoField::Bool(*is)),
         AttributeValue::Int(number) => message.with(3, "intValue", ProtoField::Int(*number)),
-        AttributeValue::Double(number) => message.with(4, "doubleValue", ProtoField::Double(*number)),
+        AttributeValue::Double(number) => {
+            message.with(4, "doubleValue", ProtoField::Double(*number))
+        }
         AttributeValue::Texts(texts) => {
             let values = texts.iter();
             let values = values.map(|text| any_value(&AttributeValue::Text(text.clone())));
-            let list = ProtoMessage::default().with(1, "values", ProtoField::Many(values.collect()));
+            let list =
+                ProtoMessage::default().with(1, "values", ProtoField::Many(values.collect()));
             message.with(5, "arrayValue", ProtoField::One(list))
         }
     }

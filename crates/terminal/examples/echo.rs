@@ -26,12 +26,13 @@ use std::{
 use haft_terminal::{
     Capabilities, Caret, Chip, EditOutcome, Editor, FrameWriter, GuardMessage, HistoryItem,
     InputEvent, InputParser, Key, KeyCode, LiveRegion, MarkdownCommitter, MarkdownLook,
-    RestoreState, Screen, Scroller, TerminalEnvironment, TextLine, TextStyle, Theme, restore_guard,
+    RestoreState, Screen, Scroller, TerminalEnvironment, TextLine, TextStyle, Theme,
     input::{
         AnswerGate, InputChunk, InputReader, PasteResult, RawMode, SavedModes, split_line_ends,
         terminal_size,
     },
     paint::{PromptMark, TerminalControl},
+    restore_guard,
     screen::{FramePace, ScrollCommand, WriterEvent},
     style::ThemeName,
 };

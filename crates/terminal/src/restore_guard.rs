@@ -261,7 +261,11 @@ mod tests {
         let cases = [(0, 100), (20, 100), (120, 240), (400, 800), (90_000, 1_000)];
         for (took, expected) in cases {
             state.set_answered_after(Duration::from_millis(took));
-            assert_eq!(state.final_wait(), Duration::from_millis(expected), "{took}");
+            assert_eq!(
+                state.final_wait(),
+                Duration::from_millis(expected),
+                "{took}"
+            );
         }
     }
 

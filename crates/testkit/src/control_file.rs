@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft_contract::{ControlNames, ControlRules, ControlAccess, ControlledFiles};
+use haft_contract::{ControlAccess, ControlNames, ControlRules, ControlledFiles};
 
 /// Rules under which commands must not access files with this name.
 #[derive(Debug, Clone, Copy)]

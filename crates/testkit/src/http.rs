@@ -179,7 +179,9 @@ impl HttpFake {
     /// # Panics
     /// If no port is available.
     #[expect(clippy::expect_used, reason = "without it no test can run")]
-    pub fn start_with(mut reply: impl FnMut(&RecordedHttpRequest) -> HttpReply + Send + 'static) -> Self {
+    pub fn start_with(
+        mut reply: impl FnMut(&RecordedHttpRequest) -> HttpReply + Send + 'static,
+    ) -> Self {
         crate::wait::bound_this_process();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port of this machine");
         let address = listener.local_addr().expect("the port that was bound");

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     anthropic::reply_of,
-    http::{RecordedHttpRequest, HttpFake, HttpReply},
+    http::{HttpFake, HttpReply, RecordedHttpRequest},
     strict,
 };
 

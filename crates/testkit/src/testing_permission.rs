@@ -1,6 +1,6 @@
 //! A tool that asks in every mode.
 
-use haft_contract::{CallContext, Effects, ToolPermission, Profile, Tool, ToolError, ToolOutput};
+use haft_contract::{CallContext, Effects, Profile, Tool, ToolError, ToolOutput, ToolPermission};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

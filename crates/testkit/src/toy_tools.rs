@@ -6,8 +6,8 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use haft_contract::{
-    Access, BoundCall, BoxFuture, CallContext, CheckOutcome, ContextPatch, DynTool, Effects, ToolPermission,
-    Profile, RuleMatch, Tool, ToolError, ToolOrigin, ToolOutput, ToolSpec, erase,
+    Access, BoundCall, BoxFuture, CallContext, CheckOutcome, ContextPatch, DynTool, Effects,
+    Profile, RuleMatch, Tool, ToolError, ToolOrigin, ToolOutput, ToolPermission, ToolSpec, erase,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -282,7 +282,10 @@ impl Tool for Echo {
     }
 
     async fn check(&self, input: &EchoInput, _: &CallContext) -> Result<CheckOutcome, ToolError> {
-        Ok(input.ask.clone().map_or(CheckOutcome::Pass, CheckOutcome::Ask))
+        Ok(input
+            .ask
+            .clone()
+            .map_or(CheckOutcome::Pass, CheckOutcome::Ask))
     }
 
     async fn call(&self, input: &EchoInput, _: &CallContext) -> Result<ToolOutput, ToolError> {

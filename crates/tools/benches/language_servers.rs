@@ -17,7 +17,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_contract::{CallContext, CallFollowUpService, ConfinementProfile, Confinement, DynTool, Services};
+use haft_contract::{
+    CallContext, CallFollowUpService, Confinement, ConfinementProfile, DynTool, Services,
+};
 use haft_testkit::measure::{self, median, millis, percentile, row};
 use haft_tools::{LanguageServerSetup, LanguageServers, ShellProgram};
 use serde_json::{Value, json};

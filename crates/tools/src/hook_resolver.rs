@@ -29,7 +29,9 @@ impl<R: Resolve> HookAddresses<R> {
                 Some(special @ (SpecialAddress::Unspecified | SpecialAddress::Multicast)) => {
                     Err(format!("{host} is {special}: nothing is posted there"))
                 }
-                Some(special @ SpecialAddress::Metadata) if !is_named => Err(unnamed(host, special)),
+                Some(special @ SpecialAddress::Metadata) if !is_named => {
+                    Err(unnamed(host, special))
+                }
                 _ => Ok(vec![address]),
             };
         }

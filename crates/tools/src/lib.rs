@@ -51,6 +51,7 @@ mod memory;
 mod paths;
 #[cfg(feature = "plan")]
 mod plan;
+mod plural;
 #[cfg(feature = "fs")]
 mod rewind;
 #[cfg(feature = "shell")]
@@ -67,7 +68,6 @@ mod shell;
 mod skill;
 #[cfg(feature = "web")]
 mod web;
-mod plural;
 #[cfg(feature = "shell")]
 pub mod worktree;
 
@@ -92,11 +92,13 @@ pub use hook_resolver::HookAddresses;
 #[cfg(feature = "memory")]
 pub use memory::MemoryFolder;
 #[cfg(feature = "fs")]
-pub use rewind::{RewindError, RewindOutcome, append_line, changes, note_read, rewind, undo_changes};
+pub use rewind::{
+    RewindError, RewindOutcome, append_line, changes, note_read, rewind, undo_changes,
+};
 #[cfg(feature = "shell")]
-pub use shell::{ShellService, ShellProgram, TaskInfo, ShellTasks};
+pub use shell::{ShellProgram, ShellService, ShellTasks, TaskInfo};
 #[cfg(feature = "skill")]
-pub use skill::{SkillCaller, InvokedSkill, SkillService, SkillEffects};
+pub use skill::{InvokedSkill, SkillCaller, SkillEffects, SkillService};
 #[cfg(feature = "web")]
 pub use web::{WebLimits, WebSession, html_to_markdown};
 /// Name resolution of a session, for callers that supply their own resolver.
@@ -327,7 +329,10 @@ pub fn with_services(services: Services, session_folder: &Path, cwd: &Path) -> S
 /// Adds the language servers of a session that has settings for them.
 #[cfg(feature = "code")]
 fn with_language_servers(services: Services) -> Services {
-    let (Ok(setup), Ok(shell)) = (services.get::<LanguageServerSetup>(), services.get::<ShellService>()) else {
+    let (Ok(setup), Ok(shell)) = (
+        services.get::<LanguageServerSetup>(),
+        services.get::<ShellService>(),
+    ) else {
         return services;
     };
     if setup.is_off() {

@@ -8,7 +8,8 @@ use std::{
 
 use haft_contract::{CallId, Services};
 use haft_journal::{
-    ShownExtent, Journal, JournalError, UndoMode, UndoError, UndoOutcome, UnitSummary, UndoSelection, WriteGrant,
+    Journal, JournalError, ShownExtent, UndoError, UndoMode, UndoOutcome, UndoSelection,
+    UnitSummary, WriteGrant,
 };
 
 /// The maximum size of files that are read here, in bytes; longer ones are read only by the tools.
@@ -60,7 +61,11 @@ pub fn rewind(
     let journal = services.get::<Journal>();
     let journal = journal.map_err(|_| RewindError::NoJournal)?;
     let grant = WriteGrant::unconfined(CallId::new().to_string(), by);
-    let mode = if preview { UndoMode::Preview } else { UndoMode::Apply };
+    let mode = if preview {
+        UndoMode::Preview
+    } else {
+        UndoMode::Apply
+    };
     let undone = match journal.undo(&grant, &UndoSelection::Since(since), mode) {
         Ok(undone) => undone,
         Err(JournalError::Undo(UndoError::NothingSince)) => return Err(RewindError::Nothing),
@@ -97,7 +102,11 @@ pub fn undo_changes(
     let journal = services.get::<Journal>();
     let journal = journal.map_err(|_| NO_JOURNAL.to_owned())?;
     let grant = WriteGrant::unconfined(CallId::new().to_string(), by);
-    let mode = if preview { UndoMode::Preview } else { UndoMode::Apply };
+    let mode = if preview {
+        UndoMode::Preview
+    } else {
+        UndoMode::Apply
+    };
     let undone = journal.undo(&grant, which, mode);
     undone.map_err(|error| error.to_string())
 }

@@ -7,8 +7,8 @@ use haft_contract::{
     ToolRole, Worktrees, approval::NoApprover,
 };
 use haft_engine::{
-    SubagentEngineParts, SessionContext,
-    hooks::{HookHandler, HookEventKind, AgentIdentity},
+    SessionContext, SubagentEngineParts,
+    hooks::{AgentIdentity, HookEventKind, HookHandler},
 };
 use haft_extensions::{AgentDefinition, ExtensionOrigin};
 
@@ -19,7 +19,7 @@ use super::{
     spawner::{LaunchPlan, Spawner},
 };
 use crate::{
-    Agent, RunLimits, OpenTranscript,
+    Agent, OpenTranscript, RunLimits,
     prompt::{PromptEnvironment, SystemPrompt},
 };
 

@@ -164,6 +164,7 @@ impl SubagentHandle {
 
     /// Sets the outcome.
     pub(super) fn finish(&self, outcome: SubagentOutcome) {
-        self.stage.send_replace(SubagentStage::Done(Arc::new(outcome)));
+        self.stage
+            .send_replace(SubagentStage::Done(Arc::new(outcome)));
     }
 }

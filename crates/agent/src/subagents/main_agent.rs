@@ -96,7 +96,7 @@ pub fn launchable(kind: &AgentDefinition, tools: &[ToolSpec]) -> Option<Vec<Stri
 
 #[cfg(test)]
 mod tests {
-    use haft_extensions::{Agents, ExtensionPlaces, EnabledSources, agents::AgentOptions};
+    use haft_extensions::{Agents, EnabledSources, ExtensionPlaces, agents::AgentOptions};
 
     use haft_contract::Profile;
     use serde_json::json;

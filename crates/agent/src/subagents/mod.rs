@@ -21,15 +21,17 @@ mod handle;
 mod main_agent;
 mod mode;
 mod server_tools;
-mod transcript_record;
 mod spawner;
 mod subagent_pool;
 mod task;
 mod tools;
+mod transcript_record;
 
 pub use event_forwarder::SubagentInfo;
 pub use main_agent::{
     MainAgentChange, MainAgentModel, check_main_agent, launchable, set_main_agent,
 };
 pub(crate) use spawner::{ParentAgent, Spawner};
-pub use subagent_pool::{AgentKindExtras, AgentServerTools, SubagentLimits, SubagentPool, SubagentPoolBuilder};
+pub use subagent_pool::{
+    AgentKindExtras, AgentServerTools, SubagentLimits, SubagentPool, SubagentPoolBuilder,
+};

@@ -21,7 +21,11 @@ pub(super) type ServerShutdown = BoxFuture<'static, ()>;
 impl PendingServerTools {
     /// Waits for the tools and adds them to the subagent. Errors are added to its prompt. Stops
     /// waiting if the subagent is stopped.
-    pub(super) async fn attach_tools(self, member: &SubagentHandle, prompt: &mut Prompt) -> Option<ServerShutdown> {
+    pub(super) async fn attach_tools(
+        self,
+        member: &SubagentHandle,
+        prompt: &mut Prompt,
+    ) -> Option<ServerShutdown> {
         let found = tokio::select! {
             biased;
             () = member.cancel.cancelled() => return None,

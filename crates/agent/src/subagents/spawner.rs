@@ -15,13 +15,13 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::{
     event_forwarder::SubagentInfo,
     handle::SubagentHandle,
-    transcript_record,
     subagent_pool::SubagentShared,
     task::{self, SubagentTask},
     tools::{self, SubagentToolOptions},
+    transcript_record,
 };
 use crate::{
-    ModelSettings, RunLimits, OpenTranscript, clock, cost::SharedUsage, prompt::InstructionSources,
+    ModelSettings, OpenTranscript, RunLimits, clock, cost::SharedUsage, prompt::InstructionSources,
     transcript::FileStore,
 };
 
@@ -209,7 +209,11 @@ impl Spawner {
     }
 
     /// Checks a launch. `model` is the id of the model, if it differs from the parent's.
-    fn plan_for(&self, launch: &LaunchRequest, model: Option<&str>) -> Result<LaunchPlan, ToolError> {
+    fn plan_for(
+        &self,
+        launch: &LaunchRequest,
+        model: Option<&str>,
+    ) -> Result<LaunchPlan, ToolError> {
         let kind = self.kind(launch.kind.as_deref())?;
         let in_background = launch.background.unwrap_or(kind.background);
         let wish = LaunchOverrides {
@@ -291,14 +295,20 @@ impl Spawner {
             output_file,
             worktree,
         ));
-        let path = transcript_record::transcript_path(&plan.engine.conversation_folder(), &member.tag.id);
+        let path =
+            transcript_record::transcript_path(&plan.engine.conversation_folder(), &member.tag.id);
         let mut session = session(&path)?;
         let is_new = session.loaded().lines == 0;
         let mirror = self.shared.mirror.as_ref();
         if is_new {
             let parent = plan.engine.agent().id;
             let parent = parent.as_deref();
-            transcript_record::write_sidecar(&path, &member.tag, parent, mirror.map(|mirror| &**mirror));
+            transcript_record::write_sidecar(
+                &path,
+                &member.tag,
+                parent,
+                mirror.map(|mirror| &**mirror),
+            );
         }
         if let Some(mirror) = mirror.cloned() {
             session = session
@@ -308,7 +318,12 @@ impl Spawner {
         let (agent, tools) = self.build_subagent(plan, &member, session)?;
         if is_new {
             let isolated = member.worktree.is_some();
-            transcript_record::write_start(agent.transcript(), &member.tag, &member.model, isolated);
+            transcript_record::write_start(
+                agent.transcript(),
+                &member.tag,
+                &member.model,
+                isolated,
+            );
         }
         self.shared.add(&member);
         let notices = self.shared.notices.get().cloned();
@@ -331,7 +346,9 @@ impl Spawner {
             permit,
             tools,
         };
-        self.shared.tasks.spawn(work.run_catching_panics(agent, prompt.into()));
+        self.shared
+            .tasks
+            .spawn(work.run_catching_panics(agent, prompt.into()));
         Ok(member)
     }
 
@@ -355,7 +372,9 @@ impl Spawner {
             let store = FileStore::create(path).map_err(record_error)?;
             Ok(OpenTranscript::new(id, Arc::new(store)))
         };
-        let member = self.start_subagent(plan, tag, launch.prompt, cx, new).await?;
+        let member = self
+            .start_subagent(plan, tag, launch.prompt, cx, new)
+            .await?;
         if member.is_in_background() {
             return Ok(LaunchOutcome::InBackground(background_handle(&member)));
         }
@@ -425,7 +444,9 @@ impl Spawner {
             let session = OpenTranscript::resume(id, Arc::new(store), None);
             session.map_err(|error| ToolError::Failed(format!("it cannot go on: {error}")))
         };
-        let member = self.start_subagent(plan, tag, letter.message, cx, again).await?;
+        let member = self
+            .start_subagent(plan, tag, letter.message, cx, again)
+            .await?;
         Ok(MessageDelivery::Resumed(background_handle(&member)))
     }
 
@@ -436,7 +457,8 @@ impl Spawner {
     ) -> Result<(SubagentInfo, Arc<AgentDefinition>, String, bool), ToolError> {
         let host = self.host()?;
         let engine = host.engine.upgrade();
-        let record = engine.and_then(|engine| transcript_record::find(&engine.conversation_folder(), id));
+        let record =
+            engine.and_then(|engine| transcript_record::find(&engine.conversation_folder(), id));
         let record = record.ok_or_else(|| ToolError::Refused(self.unknown(id)))?;
         let kind = self.kind(Some(&record.agent_type))?;
         let tag = SubagentInfo {

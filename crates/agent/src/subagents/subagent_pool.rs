@@ -12,8 +12,8 @@ use haft_models::Model;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use super::{handle::SubagentHandle, transcript_record, spawner::Spawner};
-use crate::{BlockedCall, AgentEventSink};
+use super::{handle::SubagentHandle, spawner::Spawner, transcript_record};
+use crate::{AgentEventSink, BlockedCall};
 
 /// The maximum number of finished subagents in memory. Others can be resumed from their
 /// transcripts.
@@ -80,7 +80,8 @@ pub struct AgentServerTools {
 }
 
 /// Connects the servers; `None` if the kind defines none.
-type ConnectAgentServers = dyn Fn(&AgentDefinition) -> Option<BoxFuture<'static, AgentServerTools>> + Send + Sync;
+type ConnectAgentServers =
+    dyn Fn(&AgentDefinition) -> Option<BoxFuture<'static, AgentServerTools>> + Send + Sync;
 type LoadKindExtras = dyn Fn(&AgentDefinition) -> AgentKindExtras + Send + Sync;
 type ForkServices = dyn Fn(&Services) -> Services + Send + Sync;
 type ResolveModelName = dyn Fn(String) -> BoxFuture<'static, Option<String>> + Send + Sync;
@@ -244,7 +245,10 @@ impl SubagentPoolBuilder {
 
     /// Sets the function that loads the additions of an agent kind. Default: none.
     #[must_use]
-    pub fn own(mut self, own: impl Fn(&AgentDefinition) -> AgentKindExtras + Send + Sync + 'static) -> Self {
+    pub fn own(
+        mut self,
+        own: impl Fn(&AgentDefinition) -> AgentKindExtras + Send + Sync + 'static,
+    ) -> Self {
         self.own = Arc::new(own);
         self
     }
@@ -254,7 +258,10 @@ impl SubagentPoolBuilder {
     #[must_use]
     pub fn own_tools(
         mut self,
-        own: impl Fn(&AgentDefinition) -> Option<BoxFuture<'static, AgentServerTools>> + Send + Sync + 'static,
+        own: impl Fn(&AgentDefinition) -> Option<BoxFuture<'static, AgentServerTools>>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         self.own_tools = Arc::new(own);
         self

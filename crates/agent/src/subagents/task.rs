@@ -20,8 +20,8 @@ use super::{
     event_forwarder::EventForwarder,
     handle::{SubagentHandle, SubagentOutcome},
     server_tools::PendingServerTools,
-    transcript_record,
     subagent_pool::SubagentShared,
+    transcript_record,
 };
 use crate::{Agent, EndReason, Prompt, RunResult};
 
@@ -95,7 +95,8 @@ impl SubagentTask {
         finish_worktree(&member, &mut outcome).await;
         drop(permit);
         if member.is_in_background()
-            && let Err(error) = write_private_file(&member.output_file, &report_text(&outcome.report))
+            && let Err(error) =
+                write_private_file(&member.output_file, &report_text(&outcome.report))
         {
             tracing::warn!(%error, "the words of a subagent are not kept");
         }
@@ -123,7 +124,12 @@ async fn finish_worktree(member: &SubagentHandle, outcome: &mut SubagentOutcome)
 }
 
 /// Executes one run, which is interrupted if the subagent is stopped.
-async fn run_once(agent: &mut Agent, prompt: Prompt, relay: &EventForwarder, member: &SubagentHandle) -> RunResult {
+async fn run_once(
+    agent: &mut Agent,
+    prompt: Prompt,
+    relay: &EventForwarder,
+    member: &SubagentHandle,
+) -> RunResult {
     let run = agent.run(prompt, relay);
     tokio::pin!(run);
     tokio::select! {
@@ -136,7 +142,12 @@ async fn run_once(agent: &mut Agent, prompt: Prompt, relay: &EventForwarder, mem
     }
 }
 
-fn outcome(member: &SubagentHandle, ended: &RunResult, relay: &EventForwarder, started: Instant) -> SubagentOutcome {
+fn outcome(
+    member: &SubagentHandle,
+    ended: &RunResult,
+    relay: &EventForwarder,
+    started: Instant,
+) -> SubagentOutcome {
     let heard = relay.totals().clone();
     let status = match ended.reason {
         EndReason::AbortedStreaming | EndReason::AbortedTools => TaskStatus::Killed,
@@ -205,7 +216,11 @@ fn report_text(report: &AgentReport) -> String {
     parts.join("\n\n")
 }
 
-fn notice(member: &SubagentHandle, outcome: &SubagentOutcome, relay: &EventForwarder) -> TaskNotice {
+fn notice(
+    member: &SubagentHandle,
+    outcome: &SubagentOutcome,
+    relay: &EventForwarder,
+) -> TaskNotice {
     let what = match outcome.status {
         TaskStatus::Completed => "is done",
         TaskStatus::Failed => "failed",

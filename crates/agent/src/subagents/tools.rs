@@ -16,7 +16,11 @@ pub(super) struct SubagentToolOptions {
 
 /// Returns the tools of a subagent of this kind, a subset of its parent's. The error is for the
 /// model.
-pub(super) fn for_subagent(pool: &Pool, kind: &AgentDefinition, how: SubagentToolOptions) -> Result<Pool, String> {
+pub(super) fn for_subagent(
+    pool: &Pool,
+    kind: &AgentDefinition,
+    how: SubagentToolOptions,
+) -> Result<Pool, String> {
     let plans = kind.permission_mode.as_deref() == Some("plan");
     let available = |spec: &ToolSpec| {
         let is_for_it = match spec.profile.agents {
@@ -26,7 +30,11 @@ pub(super) fn for_subagent(pool: &Pool, kind: &AgentDefinition, how: SubagentToo
             AgentAccess::Launching => how.may_delegate && !how.in_background,
             AgentAccess::Main => false,
         };
-        is_for_it && !kind.disallowed_tools.iter().any(|entry| entry_matches(entry, spec))
+        is_for_it
+            && !kind
+                .disallowed_tools
+                .iter()
+                .any(|entry| entry_matches(entry, spec))
     };
     let kept = select_tools(pool, kind, available);
     are_available(&kept, kind)?;
@@ -36,16 +44,23 @@ pub(super) fn for_subagent(pool: &Pool, kind: &AgentDefinition, how: SubagentToo
 /// Returns the tools of a main agent of this kind.
 pub(super) fn for_main_agent(pool: &Pool, kind: &AgentDefinition) -> Pool {
     select_tools(pool, kind, |spec| {
-        !kind.disallowed_tools.iter().any(|entry| entry_matches(entry, spec))
+        !kind
+            .disallowed_tools
+            .iter()
+            .any(|entry| entry_matches(entry, spec))
     })
 }
 
-fn select_tools(pool: &Pool, kind: &AgentDefinition, available: impl Fn(&ToolSpec) -> bool) -> Pool {
+fn select_tools(
+    pool: &Pool,
+    kind: &AgentDefinition,
+    available: impl Fn(&ToolSpec) -> bool,
+) -> Pool {
     let Some(wanted) = &kind.tools else {
         return pool.filtered(available);
     };
-    let kept =
-        pool.filtered(|spec| available(spec) && wanted.iter().any(|entry| entry_matches(entry, spec)));
+    let kept = pool
+        .filtered(|spec| available(spec) && wanted.iter().any(|entry| entry_matches(entry, spec)));
     kept.without_deferral()
 }
 
@@ -100,7 +115,7 @@ fn entry_matches(entry: &str, spec: &ToolSpec) -> bool {
 #[cfg(test)]
 mod tests {
     use haft_contract::Profile;
-    use haft_engine::{ToolFilters, Registry};
+    use haft_engine::{Registry, ToolFilters};
     use haft_extensions::ExtensionOrigin;
     use haft_testkit::toy_tools::ProfileOnlyTool;
     use serde_json::json;
@@ -122,7 +137,9 @@ mod tests {
                 agents,
                 ..Profile::default()
             };
-            registry.add_erased(ProfileOnlyTool::with(name, profile)).unwrap();
+            registry
+                .add_erased(ProfileOnlyTool::with(name, profile))
+                .unwrap();
         }
         let (pool, _) = registry.pool(&ToolFilters::default()).await;
         let mut kind = AgentDefinition::new("k", "d", "p", ExtensionOrigin::BuiltIn);
@@ -197,7 +214,11 @@ mod tests {
             ("Re", "Read", false),
         ];
         for (entry, name, expected) in cases {
-            assert_eq!(entry_matches(entry, &spec(name)), expected, "{entry} and {name}");
+            assert_eq!(
+                entry_matches(entry, &spec(name)),
+                expected,
+                "{entry} and {name}"
+            );
         }
     }
 }

@@ -49,7 +49,12 @@ pub(super) fn transcript_path(folder: &Path, id: &str) -> PathBuf {
 pub(super) type TranscriptLineSink = dyn Fn(&Path, &str) + Send + Sync;
 
 /// Writes the metadata file that other readers expect next to a transcript.
-pub(super) fn write_sidecar(path: &Path, tag: &SubagentInfo, parent: Option<&str>, mirror: Option<&TranscriptLineSink>) {
+pub(super) fn write_sidecar(
+    path: &Path,
+    tag: &SubagentInfo,
+    parent: Option<&str>,
+    mirror: Option<&TranscriptLineSink>,
+) {
     let mut told = json!({
         "agentType": tag.kind,
         "description": tag.description,
@@ -84,7 +89,12 @@ fn private_file(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Writes the first line.
-pub(super) fn write_start(transcript: &Transcript, tag: &SubagentInfo, model: &str, worktree: bool) {
+pub(super) fn write_start(
+    transcript: &Transcript,
+    tag: &SubagentInfo,
+    model: &str,
+    worktree: bool,
+) {
     let record = SubagentRecord {
         worktree,
         line: BEGINS.to_owned(),
@@ -109,7 +119,9 @@ pub(super) fn write_done(transcript: &Transcript, status: &str) {
 pub(super) fn find(folder: &Path, id: &str) -> Option<SubagentRecord> {
     // The id must not contain path components.
     let plain = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric());
-    let lines = read_shared(&transcript_path(folder, id)).ok().filter(|_| plain)?;
+    let lines = read_shared(&transcript_path(folder, id))
+        .ok()
+        .filter(|_| plain)?;
     serde_json::from_str(lines.first()?).ok()
 }
 

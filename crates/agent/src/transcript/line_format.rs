@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::TouchedFiles;
-use crate::{ReplyBlock, CompactionTrigger, clock};
+use crate::{CompactionTrigger, ReplyBlock, clock};
 
 /// The type of the line that is written before a tool runs.
 pub(super) const STARTED: &str = "haft-started";

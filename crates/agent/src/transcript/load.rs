@@ -16,7 +16,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
-    TouchedFiles, SessionGrants,
+    SessionGrants, TouchedFiles,
     line_format::{KEPT, STARTED, TERMS},
 };
 
@@ -213,7 +213,10 @@ pub(super) fn parse(lines: &[String], repairs: &mut Vec<String>) -> Vec<StoredLi
 
 /// Returns the lines of the conversation after this message, or `None` if the conversation does not
 /// contain it.
-pub(super) fn chain_after<'a>(lines: &'a [StoredLine], message: &str) -> Option<Vec<&'a StoredLine>> {
+pub(super) fn chain_after<'a>(
+    lines: &'a [StoredLine],
+    message: &str,
+) -> Option<Vec<&'a StoredLine>> {
     let leaf = lines
         .iter()
         .rposition(|line| line.is_message() && line.uuid.is_some())?;
@@ -226,7 +229,11 @@ pub(super) fn chain_after<'a>(lines: &'a [StoredLine], message: &str) -> Option<
 }
 
 /// Returns the numbers of the lines that belong to the conversation.
-pub(super) fn chain(lines: &[StoredLine], leaf: usize, repairs: &mut Vec<String>) -> HashSet<usize> {
+pub(super) fn chain(
+    lines: &[StoredLine],
+    leaf: usize,
+    repairs: &mut Vec<String>,
+) -> HashSet<usize> {
     let by_uuid: HashMap<&str, usize> = lines
         .iter()
         .enumerate()
@@ -276,7 +283,11 @@ pub(super) fn chain(lines: &[StoredLine], leaf: usize, repairs: &mut Vec<String>
 }
 
 /// Returns the messages in these lines, with each reply reassembled.
-fn messages(lines: &[StoredLine], taken: &HashSet<usize>, repairs: &mut Vec<String>) -> Vec<Message> {
+fn messages(
+    lines: &[StoredLine],
+    taken: &HashSet<usize>,
+    repairs: &mut Vec<String>,
+) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     // The position of each reply, and the positions of its blocks.
     let mut replies: HashMap<&str, (usize, Vec<usize>)> = HashMap::new();

@@ -6,7 +6,6 @@
 //! each call whether it was not started, was started, or is done. [`load`] builds a conversation
 //! from the lines and reports its repairs.
 
-mod truncation_check;
 mod files;
 pub mod history;
 mod line_format;
@@ -16,6 +15,7 @@ mod sessions;
 pub mod stats;
 pub mod store;
 mod tee_store;
+mod truncation_check;
 mod writer;
 
 pub use files::TouchedFiles;
@@ -23,9 +23,9 @@ pub use line_format::HookRun;
 pub(crate) use line_format::UserLineKind;
 pub use load::LoadedTranscript;
 pub use session_grants::SessionGrants;
-pub use sessions::{SessionListing, OpenTranscript, SessionError, SessionOrigin, ProjectSessions};
+pub use sessions::{OpenTranscript, ProjectSessions, SessionError, SessionListing, SessionOrigin};
 pub(crate) use store::read_shared;
 pub use store::{FileStore, MemoryStore, TranscriptStore, TranscriptStoreError};
-pub(crate) use writer::TranscriptPosition;
 pub use writer::Transcript;
+pub(crate) use writer::TranscriptPosition;
 pub(crate) use writer::result_of;

@@ -115,7 +115,10 @@ mod tests {
         };
         assert_eq!(terms, expected);
         let line = serde_json::to_string(&terms).unwrap();
-        assert_eq!(serde_json::from_str::<SessionGrants>(&line).unwrap(), expected);
+        assert_eq!(
+            serde_json::from_str::<SessionGrants>(&line).unwrap(),
+            expected
+        );
         assert!(SessionGrants::since_start(&start, &start).is_empty());
     }
 

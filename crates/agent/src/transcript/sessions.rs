@@ -14,11 +14,12 @@ use haft_contract::SessionId;
 use serde_json::{Value, json};
 
 use super::{
-    FileStore, LoadedTranscript, MemoryStore, TranscriptStore, TranscriptStoreError, truncation_check,
+    FileStore, LoadedTranscript, MemoryStore, TranscriptStore, TranscriptStoreError,
     load::load,
     stats::{ShortLine, ShortLines},
     store::{is_in_use, is_transcript, read_shared},
     tee_store::TeeStore,
+    truncation_check,
 };
 
 /// The minimum length of an id prefix that identifies a session.
@@ -209,7 +210,11 @@ impl ProjectSessions {
     }
 
     /// Resumes a session. With `until` it ends with that message.
-    pub fn resume(&self, id: SessionId, until: Option<&str>) -> Result<OpenTranscript, SessionError> {
+    pub fn resume(
+        &self,
+        id: SessionId,
+        until: Option<&str>,
+    ) -> Result<OpenTranscript, SessionError> {
         let path = self.path(id);
         if !is_transcript(&path) {
             return Err(SessionError::Unknown(id.to_string()));
@@ -223,12 +228,18 @@ impl ProjectSessions {
     }
 
     /// Checks that resuming after the message `until` drops only the turn of this prompt.
-    pub fn check_drops_only(&self, id: SessionId, until: &str, prompt: &str) -> Result<(), SessionError> {
+    pub fn check_drops_only(
+        &self,
+        id: SessionId,
+        until: &str,
+        prompt: &str,
+    ) -> Result<(), SessionError> {
         let path = self.path(id);
         if !is_transcript(&path) {
             return Err(SessionError::Unknown(id.to_string()));
         }
-        truncation_check::check(&read_shared(&path)?, until, prompt).map_err(SessionError::DropsMore)
+        truncation_check::check(&read_shared(&path)?, until, prompt)
+            .map_err(SessionError::DropsMore)
     }
 
     /// Creates a session as a copy of another, which may be in use.

@@ -14,10 +14,10 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
-    TouchedFiles, HookRun, UserLineKind, TranscriptStore, SessionGrants,
+    HookRun, SessionGrants, TouchedFiles, TranscriptStore, UserLineKind,
     line_format::{self, LineMetadata},
 };
-use crate::{ReplyBlock, CompactionTrigger, clock};
+use crate::{CompactionTrigger, ReplyBlock, clock};
 
 /// Writes the lines of one session. It is shared by tasks, because the calls of a reply end in any
 /// order.
@@ -279,7 +279,13 @@ impl Transcript {
 }
 
 impl WriterState {
-    fn message(&mut self, store: &dyn TranscriptStore, kind: &str, uuid: Uuid, more: Map<String, Value>) {
+    fn message(
+        &mut self,
+        store: &dyn TranscriptStore,
+        kind: &str,
+        uuid: Uuid,
+        more: Map<String, Value>,
+    ) {
         let line = self.facts.message(kind, uuid, self.last, more);
         self.last = Some(uuid);
         self.write(store, &line);
@@ -320,7 +326,10 @@ impl CallObserver for Transcript {
         let denied = metadata.denied.as_ref();
         let mut more = line_format::answer(&result, structured, metadata.waited, denied);
         if !metadata.notices.is_empty() {
-            more.insert(line_format::NOTICES.to_owned(), metadata.notices.clone().into());
+            more.insert(
+                line_format::NOTICES.to_owned(),
+                metadata.notices.clone().into(),
+            );
         }
         let mut state = self.state();
         // State is written before the result, so that a reader that sees the result also sees its

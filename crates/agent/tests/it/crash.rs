@@ -13,7 +13,11 @@ const FOLDER: &str = "HAFT_TEST_CRASH_FOLDER";
 const SESSION: &str = "HAFT_TEST_CRASH_SESSION";
 
 /// An agent in this folder whose sessions are files.
-async fn agent(folder: &Path, session: haft_agent::OpenTranscript, script: serde_json::Value) -> Agent {
+async fn agent(
+    folder: &Path,
+    session: haft_agent::OpenTranscript,
+    script: serde_json::Value,
+) -> Agent {
     let stage = Arc::new(Stage::default());
     let mut registry = Registry::new();
     registry.add(Work(stage)).unwrap();

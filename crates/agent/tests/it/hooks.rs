@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use haft_agent::{
-    Agent, EndReason, LoadedInstructions, ModelSettings, OpenTranscript, ResultSubtype, transcript::TranscriptStore,
+    Agent, EndReason, LoadedInstructions, ModelSettings, OpenTranscript, ResultSubtype,
+    transcript::TranscriptStore,
 };
 use haft_contract::{PermissionMode, SessionId};
 use haft_engine::{
@@ -80,7 +81,10 @@ async fn v14_a_prompt_is_held_up() {
     let command = r#"echo '{"decision":"block","reason":"not today"}'"#;
     let mut agent = agent(&rig, &model, "UserPromptSubmit", command).await;
     let ended = agent.run("go", &rig.ear).await;
-    assert_eq!((ended.subtype, ended.num_turns), (ResultSubtype::Success, 0));
+    assert_eq!(
+        (ended.subtype, ended.num_turns),
+        (ResultSubtype::Success, 0)
+    );
     assert_eq!(
         (ended.text.as_str(), ended.reason),
         ("not today", EndReason::HookStopped)
@@ -97,7 +101,10 @@ async fn v19_and_20_the_model_is_sent_on_but_not_for_ever() {
     let command = "cat >> seen.txt; echo go on >&2; exit 2";
     let mut agent = agent(&rig, &model, "Stop", command).await;
     let ended = agent.run("go", &rig.ear).await;
-    assert_eq!((ended.subtype, ended.num_turns), (ResultSubtype::Success, 9));
+    assert_eq!(
+        (ended.subtype, ended.num_turns),
+        (ResultSubtype::Success, 9)
+    );
     assert_valid(agent.conversation());
     let asked = shown(model.requests()[1].history.messages()).join("\n");
     assert!(

@@ -48,7 +48,11 @@ async fn memory_and_skills_open_the_first_message_and_more_comes_with_the_files_
         peeks("a.txt"), peeks("a.txt"), peeks("deep/x.md"), says("done"), says("again"),
     ]}));
     let (knowledge, _) = knowledge(&rig);
-    let mut agent = rig.builder(model).await.instruction_sources(knowledge).build();
+    let mut agent = rig
+        .builder(model)
+        .await
+        .instruction_sources(knowledge)
+        .build();
     agent.run("go", &rig.ear).await;
     agent.run("on", &rig.ear).await;
     let root = rig.project.root().display().to_string();
@@ -71,7 +75,11 @@ async fn after_a_summary_it_is_all_read_anew_and_called_skills_come_along() {
         peeks("a.txt"), says("one"), says("in short"), peeks("a.txt"), says("two"),
     ]}));
     let (knowledge, skills) = knowledge(&rig);
-    let mut agent = rig.builder(model).await.instruction_sources(knowledge).build();
+    let mut agent = rig
+        .builder(model)
+        .await
+        .instruction_sources(knowledge)
+        .build();
     agent.run("go", &rig.ear).await;
     assert!(skills.note_read("greet", "Greet them."));
     rig.project.write("work/CLAUDE.md", "Second.");

@@ -78,7 +78,12 @@ impl Tool for Planner {
     }
 }
 
-async fn agent(rig: &Rig, session: OpenTranscript, model: &ScriptedModel, services: Services) -> Agent {
+async fn agent(
+    rig: &Rig,
+    session: OpenTranscript,
+    model: &ScriptedModel,
+    services: Services,
+) -> Agent {
     let mut registry = Registry::new();
     registry.add(Counter).unwrap();
     registry.add(Planner).unwrap();

@@ -12,7 +12,7 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 use haft_agent::{
-    Agent, AgentBuilder, AgentEvent, AgentHandle, ModelSettings, OpenTranscript, AgentEventSink,
+    Agent, AgentBuilder, AgentEvent, AgentEventSink, AgentHandle, ModelSettings, OpenTranscript,
     transcript::{MemoryStore, TranscriptStore},
 };
 use haft_contract::{
@@ -296,7 +296,9 @@ fn line(event: &AgentEvent) -> Option<String> {
             },
             text(&finished.content)
         ),
-        AgentEvent::MessageInjected { content, by, .. } => format!("added {by:?}: {}", text(content)),
+        AgentEvent::MessageInjected { content, by, .. } => {
+            format!("added {by:?}: {}", text(content))
+        }
         AgentEvent::ModelFailed(error) => format!("failed: {error}"),
         AgentEvent::Compacting { trigger } => format!("compacting {}", trigger.name()),
         AgentEvent::Compacted { trigger, .. } => format!("compacted {}", trigger.name()),

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use haft_agent::{Agent, ModelSettings, OpenTranscript, SessionError, ProjectSessions};
+use haft_agent::{Agent, ModelSettings, OpenTranscript, ProjectSessions, SessionError};
 use haft_contract::{PermissionMode, SessionId};
 use serde_json::{Value, json};
 

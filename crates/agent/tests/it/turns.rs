@@ -1,6 +1,6 @@
 //! What ends a run, and what the model and the sink are told.
 
-use haft_agent::{Agent, AgentEvent, EndReason, ModelSettings, RunLimits, ResultSubtype};
+use haft_agent::{Agent, AgentEvent, EndReason, ModelSettings, ResultSubtype, RunLimits};
 use haft_contract::{Content, PermissionMode};
 use haft_models::{Price, Prices, Retry, RetryPolicy, StopReason};
 use serde_json::{Value, json};
@@ -93,7 +93,10 @@ async fn money_runs_out() {
     let limits = limits(|limits| limits.max_budget_usd = Some(1.5));
     let mut agent = builder.limits(limits).build();
     let ended = agent.run("go", &rig.ear).await;
-    assert_eq!((ended.subtype, ended.num_turns), (ResultSubtype::MaxBudget, 2));
+    assert_eq!(
+        (ended.subtype, ended.num_turns),
+        (ResultSubtype::MaxBudget, 2)
+    );
     assert_eq!(ended.ledger.total_cost(), 2.0);
     assert_eq!(ended.ledger.models().next().unwrap().0, "m");
     assert_valid(agent.conversation());

@@ -18,7 +18,8 @@ mod vectors;
 use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use haft_browser::{
-    Chromium, ChromiumError, ChromiumOptions, PageAction, AllowAllRequests, RequestInterceptor, SnapshotPart, Tab,
+    AllowAllRequests, Chromium, ChromiumError, ChromiumOptions, PageAction, RequestInterceptor,
+    SnapshotPart, Tab,
 };
 use haft_testkit::PageServer;
 use tempfile::TempDir;

@@ -6,8 +6,8 @@ use std::{
 };
 
 use haft_browser::{
-    BrowserRequest, ChromiumError, VerdictFuture, PageAction, ScreenshotArea, RequestInterceptor, ServedFile,
-    SnapshotPart, RequestVerdict,
+    BrowserRequest, ChromiumError, PageAction, RequestInterceptor, RequestVerdict, ScreenshotArea,
+    ServedFile, SnapshotPart, VerdictFuture,
 };
 use serde_json::json;
 
@@ -303,11 +303,13 @@ impl RequestInterceptor for Rules {
                     "text/javascript",
                     "out.textContent = (await fetch('../../etc/passwd')).status + ' module'",
                 ),
-                url if url.starts_with("http://haft.localhost/") => RequestVerdict::Serve(ServedFile {
-                    status: 404,
-                    content_type: "text/plain".to_owned(),
-                    body: Vec::new(),
-                }),
+                url if url.starts_with("http://haft.localhost/") => {
+                    RequestVerdict::Serve(ServedFile {
+                        status: 404,
+                        content_type: "text/plain".to_owned(),
+                        body: Vec::new(),
+                    })
+                }
                 url if url.starts_with("http://127.0.0.1") => RequestVerdict::Pass,
                 url if request.is_page => RequestVerdict::Refuse(format!("{url} was not allowed")),
                 _ => RequestVerdict::Pass,

@@ -105,9 +105,11 @@ fn topics(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Ids of the conversations here, the newest first, with what they are about.
 fn sessions(current: &OsStr) -> Vec<CompletionCandidate> {
-    let listed = std::env::current_dir()
-        .ok()
-        .and_then(|cwd| conversations(&Environment::from_process(), &cwd).list().ok());
+    let listed = std::env::current_dir().ok().and_then(|cwd| {
+        conversations(&Environment::from_process(), &cwd)
+            .list()
+            .ok()
+    });
     let named = listed.unwrap_or_default().into_iter().map(|one| {
         let about = one.title.or(one.first_prompt);
         (

@@ -10,7 +10,8 @@ use anyhow::Context;
 use haft::{CallId, Card, CardSection, DiffHunk, SessionId, session_folder};
 use haft_host::utc_time;
 use haft_journal::{
-    ChangeKind, UndoMode, UndoHistory, UndoOutcome, UnitState, UnitSummary, UndoSelection, WriteGrant,
+    ChangeKind, UndoHistory, UndoMode, UndoOutcome, UndoSelection, UnitState, UnitSummary,
+    WriteGrant,
 };
 
 use crate::{

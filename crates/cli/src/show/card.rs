@@ -55,7 +55,9 @@ pub(crate) fn question(card: &Card, style: Style) -> String {
             CardSection::Text(plain) if card.title == "Plan" => {
                 indented(&mut text, &clean(plain), |line| line.to_owned());
             }
-            CardSection::Text(plain) => indented(&mut text, &distinct(plain), |line| line.to_owned()),
+            CardSection::Text(plain) => {
+                indented(&mut text, &distinct(plain), |line| line.to_owned())
+            }
             CardSection::Muted(plain) => {
                 let words = own_words(&distinct(plain), style);
                 indented(&mut text, &words, |line| style.dim(line));

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use haft_agent::{AgentEvent, NoticeLevel, AgentEventSink};
+use haft_agent::{AgentEvent, AgentEventSink, NoticeLevel};
 use haft_models::ModelEvent;
 
 use super::{Style, card, clean, drawn, line, part, warn_drawn};

@@ -9,13 +9,13 @@ use std::{
 use haft::engine::{permissions::SettingsScope, settings::SettingsFile};
 use haft_host::{
     AgentSession, EarlierConversation, OpenError, ResolvedSettings, SessionConfig, SessionEvent,
-    SessionParts, accept_trust, conversations, error_chain, exchanges, key_report,
-    session_entries, trust_report,
+    SessionParts, accept_trust, conversations, error_chain, exchanges, key_report, session_entries,
+    trust_report,
 };
 use tokio::runtime::Handle;
 
 use super::{
-    app::{JobResult, AppInput, OpenedSession},
+    app::{AppInput, JobResult, OpenedSession},
     first_run::trust_facts,
     keybindings::Keybindings,
     resume::MOST_EXCHANGES,

@@ -6,7 +6,7 @@ use haft::{
     CallResult, Content, TaskEvent,
     engine::hooks::{HookRunEvent, HookStage},
 };
-use haft_agent::{AgentEvent, RunStart, EndReason, NoticeLevel};
+use haft_agent::{AgentEvent, EndReason, NoticeLevel, RunStart};
 use haft_host::{RewindKind, SessionActivity, SessionEvent, TurnResult};
 use haft_models::ModelEvent;
 
@@ -191,7 +191,10 @@ impl App {
                 if let Some(run) = &mut self.run {
                     run.compacting = false;
                 }
-                let (before, after) = (number_format::thousands(pre_tokens), number_format::thousands(post_tokens));
+                let (before, after) = (
+                    number_format::thousands(pre_tokens),
+                    number_format::thousands(post_tokens),
+                );
                 self.remark(&format!("- summarized: {before} tokens became {after}"));
                 self.effect(AppEffect::Status);
             }

@@ -8,7 +8,7 @@ use haft_terminal::{HistoryItem, Key, paint::TerminalControl};
 use serde_json::json;
 
 use super::{
-    app::{AppEffect, JobResult, AppInput},
+    app::{AppEffect, AppInput, JobResult},
     jobs,
     test_bench::{UiTestBench, request},
 };

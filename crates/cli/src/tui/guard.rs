@@ -8,7 +8,7 @@ use std::{
     process::{ChildStdin, Command, Stdio},
 };
 
-use haft_terminal::{GuardMessage, restore_guard, input::SavedModes};
+use haft_terminal::{GuardMessage, input::SavedModes, restore_guard};
 
 /// The first argument of the guard process. The second one contains the terminal modes.
 const NAME: &str = "__guard";

@@ -18,7 +18,7 @@ use haft_terminal::{
 };
 
 use super::{
-    app::{JobResult, AppInput},
+    app::{AppInput, JobResult},
     history_file::{DraftFile, HistoryEntry, HistoryFile, take_kept_draft},
     ui::UiEvent,
 };

@@ -12,10 +12,10 @@ use haft_terminal::{
 use super::{
     app::{App, AppEffect, HintKind, Overlay, ViewKind},
     ask::{AskAnswer, AskOutcome, QuestionId},
+    full_question::FullQuestionView,
     jobs::picture_path,
     keybindings::{KeyBinding, KeyContext},
     overlay::ViewOutcome,
-    full_question::FullQuestionView,
 };
 
 /// Two presses of Escape within this time form one gesture.
@@ -124,7 +124,10 @@ impl App {
             AskOutcome::Leave => front.leave(),
             AskOutcome::ShowWhole => {
                 let lines = front.whole(&self.look);
-                self.overlay = Some(Overlay::FullQuestion(FullQuestionView::new(Some(id), lines)));
+                self.overlay = Some(Overlay::FullQuestion(FullQuestionView::new(
+                    Some(id),
+                    lines,
+                )));
             }
             AskOutcome::Answer(answer) => self.answer(answer),
         }

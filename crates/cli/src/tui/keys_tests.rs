@@ -8,7 +8,7 @@ use haft_terminal::{Key, KeyCode};
 use serde_json::json;
 
 use super::{
-    app::{AppEffect, JobResult, AppInput, OpenedSession},
+    app::{AppEffect, AppInput, JobResult, OpenedSession},
     jobs,
     test_bench::UiTestBench,
 };
@@ -95,7 +95,10 @@ fn shift_tab_goes_through_the_modes() {
     // The same key as terminals with a keyboard protocol send it.
     bench.read(b"\x1b[9;2u");
     let deeds = bench.deeds();
-    assert!(matches!(deeds.as_slice(), [AppEffect::SetMode(AcceptEdits)]));
+    assert!(matches!(
+        deeds.as_slice(),
+        [AppEffect::SetMode(AcceptEdits)]
+    ));
     bench.type_keys("a draft");
     bench.key(SHIFT_TAB);
     assert_eq!(bench.draft(), "a draft");

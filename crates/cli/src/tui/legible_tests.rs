@@ -46,7 +46,10 @@ fn a_call_that_asks_on_its_way_keeps_its_output_and_its_time() {
     let card = Card::new("Bash", COMMAND);
     bench.app.calls.begin("toolu_1", card, bench.now);
     let text = "half of it\n".to_owned();
-    bench.app.calls.progress("toolu_1", &ProgressUpdate::Text { text });
+    bench
+        .app
+        .calls
+        .progress("toolu_1", &ProgressUpdate::Text { text });
     bench.wait(5_000);
     bench.asks(1, bash());
     bench.wait(5_000);

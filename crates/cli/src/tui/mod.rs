@@ -11,17 +11,17 @@
 
 mod app;
 mod ask;
-mod running_calls;
 mod cards;
+mod clipboard;
 mod commands;
 mod complete;
-mod clipboard;
 mod driver;
 mod events;
 mod external_editor;
 #[cfg(test)]
 mod facts_tests;
 mod first_run;
+mod full_question;
 mod guard;
 mod history_file;
 mod hook_sequence;
@@ -34,8 +34,8 @@ mod keys_tests;
 mod legible_tests;
 #[cfg(test)]
 mod long_session_tests;
-mod ui_style;
 mod notify;
+mod number_format;
 mod overlay;
 pub(crate) mod plain;
 mod popup;
@@ -45,6 +45,7 @@ mod random_tests;
 mod region;
 mod reply;
 mod resume;
+mod running_calls;
 #[cfg(test)]
 mod screens_tests;
 mod search;
@@ -56,11 +57,10 @@ mod test_bench;
 mod theme;
 mod todos;
 mod ui;
+mod ui_style;
 #[cfg(test)]
 mod vectors_tests;
 mod view;
-mod full_question;
-mod number_format;
 
 use std::{
     fs::{File, OpenOptions},

@@ -7,11 +7,11 @@
 //!   questions of the user interface itself
 //! - `first_words`: output before the first message; `typed`: reads typed lines
 
-mod question_channel;
 mod choices;
-mod start_messages;
 mod lines;
 mod own_questions;
+mod question_channel;
+mod start_messages;
 mod typed_lines;
 
 use std::{
@@ -35,10 +35,10 @@ use tokio::{
 };
 
 use self::{
-    question_channel::{AskedQuestion, PlainQuestions},
     choices::AnswerStep,
     lines::PlainLines,
     own_questions::{OwnAnswer, OwnQuestion},
+    question_channel::{AskedQuestion, PlainQuestions},
     typed_lines::{ask_trust, typed_lines},
 };
 use super::settings::TuiSettings;

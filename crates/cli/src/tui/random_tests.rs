@@ -11,7 +11,7 @@ use proptest::{collection::vec, prelude::*};
 use serde_json::json;
 
 use super::{
-    app::{AppEffect, JobResult, AppInput, SessionState},
+    app::{AppEffect, AppInput, JobResult, SessionState},
     test_bench::{UiTestBench, request},
 };
 

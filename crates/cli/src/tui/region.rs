@@ -8,8 +8,8 @@ use haft_terminal::{Caret, LiveRegion, TextLine};
 use super::{
     app::{App, Overlay},
     ask::AskFrame,
-    running_calls::CallFrame,
     number_format,
+    running_calls::CallFrame,
 };
 
 impl App {

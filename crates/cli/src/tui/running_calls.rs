@@ -8,7 +8,7 @@ use std::{
 use haft::{Card, ProgressUpdate};
 use haft_terminal::{TextLine, TextStyle};
 
-use super::{cards, ui_style::UiStyle, number_format};
+use super::{cards, number_format, ui_style::UiStyle};
 
 /// The maximum number of output lines shown for a running call.
 const TAIL_LINES: usize = 5;

@@ -8,11 +8,11 @@ use haft_terminal::{TextLine, editor::ViMode};
 
 use super::{
     app::App,
-    ui_style::UiStyle,
     status_line::{
         StatusContext, StatusCost, StatusFacts, StatusModel, StatusName, StatusRow, StatusThinking,
         StatusVim, StatusWorkspace, status_row,
     },
+    ui_style::UiStyle,
 };
 
 #[derive(Debug, Clone, Default)]

@@ -7,10 +7,10 @@ use haft_terminal::{Key, KeyCode, TextLine, paint::TerminalControl};
 use serde_json::json;
 
 use super::{
-    app::{AppEffect, JobResult, AppInput, Overlay},
-    ui_style::UiStyle,
+    app::{AppEffect, AppInput, JobResult, Overlay},
     overlay::{View, ViewOutcome},
     test_bench::{UiTestBench, request},
+    ui_style::UiStyle,
 };
 
 const ENTER: Key = Key::RETURN;
@@ -366,7 +366,9 @@ fn vector_18_up_takes_queued_messages_back_newest_first() {
     assert_eq!(bench.draft(), "two\nthree");
     assert!(bench.rows().contains(" next: one"));
     let effects = bench.take_effects();
-    let taken = effects.iter().filter(|e| matches!(e, AppEffect::Withdraw(_)));
+    let taken = effects
+        .iter()
+        .filter(|e| matches!(e, AppEffect::Withdraw(_)));
     assert_eq!(taken.count(), 2);
 }
 
@@ -448,8 +450,7 @@ fn a_shell_line_a_memory_and_commands_are_told_apart() {
     let mut bench = UiTestBench::new(80, 24);
     bench.type_keys("!ls -la");
     bench.key(ENTER);
-    let is_shell =
-        |effect: &AppEffect| matches!(effect, AppEffect::Shell { command, .. } if command == "ls -la");
+    let is_shell = |effect: &AppEffect| matches!(effect, AppEffect::Shell { command, .. } if command == "ls -la");
     assert!(bench.take_effects().iter().any(is_shell));
     bench.idle();
     bench.type_keys("/compact now");
@@ -477,8 +478,7 @@ fn a_draft_is_put_aside_and_kept_on_disk() {
     let mut bench = UiTestBench::new(80, 24);
     bench.type_keys("half a thought");
     bench.wait(1_100);
-    let is_kept =
-        |effect: &AppEffect| matches!(effect, AppEffect::KeepDraft(text) if text == "half a thought");
+    let is_kept = |effect: &AppEffect| matches!(effect, AppEffect::KeepDraft(text) if text == "half a thought");
     assert!(bench.take_effects().iter().any(is_kept));
     assert_eq!(bench.app.due(bench.now), None);
     bench.key(Key::control('s'));

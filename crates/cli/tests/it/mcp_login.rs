@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use haft_testkit::http::{RecordedHttpRequest, HttpFake, HttpReply, header};
+use haft_testkit::http::{HttpFake, HttpReply, RecordedHttpRequest, header};
 use serde_json::{Value, json};
 use tempfile::tempdir;
 

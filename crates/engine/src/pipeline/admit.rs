@@ -11,24 +11,27 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, CallContext, CheckOutcome, ConfinementProfile, Confinement,
-    ConfinementStrength, ContextPatch, AuthorizedPaths, ToolPermission, PermissionMode, RuleList,
-    RuleScope, ToolUse,
+    ApprovalAnswer, ApprovalRequest, AuthorizedPaths, CallContext, CheckOutcome, Confinement,
+    ConfinementProfile, ConfinementStrength, ContextPatch, PermissionMode, RuleList, RuleScope,
+    ToolPermission, ToolUse,
 };
 use serde_json::Value;
 
 use super::{
-    ApprovalSource, InputAuthor, DenialSource, EarlyResult, Prepared, confinement,
+    ApprovalSource, DenialSource, EarlyResult, InputAuthor, Prepared, confinement,
+    denial::{
+        WOULD_ALLOW, denial_message, denied_by_policy, denied_result, interrupted_result, remedy,
+        stopped_result,
+    },
     facts::read_command,
-    hooks::{self, PreToolHooks, HookNotes, PermissionHookAnswer},
-    denial::{WOULD_ALLOW, denial_message, interrupted_result, denied_result, remedy, stopped_result, denied_by_policy},
+    hooks::{self, HookNotes, PermissionHookAnswer, PreToolHooks},
 };
 use crate::{
     Engine, SessionContext,
     hooks::HookEventKind,
     permissions::{
-        DecisionReason, Behavior, Decision, CallFacts, HookPermission, PathContext, Policy, decide,
-        find_look_alikes, approval_parts, suggest,
+        Behavior, CallFacts, Decision, DecisionReason, HookPermission, PathContext, Policy,
+        approval_parts, decide, find_look_alikes, suggest,
     },
     scheduler::CallSlot,
 };
@@ -176,7 +179,8 @@ impl Admission<'_> {
         }
         loop {
             self.checked_with = None;
-            let mut facts = CallFacts::from_effects(&*prepared.bound, prepared.take_effects(), self.cx);
+            let mut facts =
+                CallFacts::from_effects(&*prepared.bound, prepared.take_effects(), self.cx);
             if self.policy.plan.is_none() && self.context.may_be_plan(&facts) {
                 self.policy = self.policy.clone().with_plan(self.context.real_plan());
             }
@@ -184,7 +188,10 @@ impl Admission<'_> {
             // permitted.
             let early = decide(&self.policy, &facts);
             let unseen = early.behavior == Behavior::Deny
-                || matches!(early.reason, DecisionReason::Outside(_) | DecisionReason::Sensitive(..));
+                || matches!(
+                    early.reason,
+                    DecisionReason::Outside(_) | DecisionReason::Sensitive(..)
+                );
             let checked = if unseen {
                 None
             } else {
@@ -200,7 +207,12 @@ impl Admission<'_> {
                 if silent && !facts.has_command() {
                     Some(PreToolHooks::default())
                 } else {
-                    let hooks = hooks::run_pre_tool_use(engine, &prepared, self.context, &self.path_context);
+                    let hooks = hooks::run_pre_tool_use(
+                        engine,
+                        &prepared,
+                        self.context,
+                        &self.path_context,
+                    );
                     let reading = read_command(facts, self.path_context.clone());
                     // Boxed like everything that few calls need; otherwise the future of each call
                     // would be as large as the largest.
@@ -272,7 +284,9 @@ impl Admission<'_> {
                     self.fire_permission_denied(&prepared, &because).await;
                     return Err(self.deny(&prepared, &facts, &because));
                 }
-                if let Some(input) = Box::pin(self.request_approval(&prepared, &facts, &because)).await? {
+                if let Some(input) =
+                    Box::pin(self.request_approval(&prepared, &facts, &because)).await?
+                {
                     // Input from a hook is checked like any other, but the approval stays valid.
                     prepared = self.rebind(&prepared, input)?;
                     word = HookPermission::Answer;
@@ -281,8 +295,12 @@ impl Admission<'_> {
             }
             if checked.is_none()
                 && let CheckOutcome::Ask(reason) = self.check(&prepared, &facts).await?
-                && let Some(input) =
-                    Box::pin(self.request_approval(&prepared, &facts, &DecisionReason::Tool(reason))).await?
+                && let Some(input) = Box::pin(self.request_approval(
+                    &prepared,
+                    &facts,
+                    &DecisionReason::Tool(reason),
+                ))
+                .await?
             {
                 prepared = self.rebind(&prepared, input)?;
                 word = HookPermission::Answer;
@@ -355,7 +373,13 @@ impl Admission<'_> {
     fn rebind(&self, prepared: &Prepared, input: Value) -> Result<Prepared, EarlyResult> {
         let call = hooks::with_input(prepared, input);
         let author = InputAuthor::Answer;
-        super::prepare::prepare_with_tool(&prepared.tool, call, author, prepared.call, &self.path_context)
+        super::prepare::prepare_with_tool(
+            &prepared.tool,
+            call,
+            author,
+            prepared.call,
+            &self.path_context,
+        )
     }
 
     /// Returns the context for checks before the call is permitted. It gives access only to the
@@ -367,7 +391,11 @@ impl Admission<'_> {
     }
 
     /// Checks whether the call can succeed.
-    async fn check(&mut self, prepared: &Prepared, facts: &CallFacts) -> Result<CheckOutcome, EarlyResult> {
+    async fn check(
+        &mut self,
+        prepared: &Prepared,
+        facts: &CallFacts,
+    ) -> Result<CheckOutcome, EarlyResult> {
         let cx = self.check_context(facts);
         let cx = &*self.checked_with.insert(cx);
         let checked = tokio::select! {
@@ -418,7 +446,14 @@ impl Admission<'_> {
             PermissionHookAnswer::NoAnswer
         } else {
             let (setting, notes) = (&self.path_context, &mut self.effects.notes);
-            let asked = hooks::run_permission_request(self.engine, prepared, &rules, self.context, setting, notes);
+            let asked = hooks::run_permission_request(
+                self.engine,
+                prepared,
+                &rules,
+                self.context,
+                setting,
+                notes,
+            );
             let Some(requested) = self.cx.cancel.run_until_cancelled(asked).await else {
                 return Err(interrupted_result(prepared));
             };
@@ -474,7 +509,9 @@ impl Admission<'_> {
             look_alikes: find_look_alikes(facts),
             parts: asked_parts,
             confinement: approval_parts::confinement_text(&self.policy, facts),
-            destinations: keeper.map(|keeper| keeper.destinations()).unwrap_or_default(),
+            destinations: keeper
+                .map(|keeper| keeper.destinations())
+                .unwrap_or_default(),
             reason,
             rules: rules.clone(),
             asked: Some(ToolUse {
@@ -579,7 +616,12 @@ impl Admission<'_> {
     }
 
     /// Denies the call without asking.
-    fn deny(&self, prepared: &Prepared, facts: &CallFacts, because: &DecisionReason) -> EarlyResult {
+    fn deny(
+        &self,
+        prepared: &Prepared,
+        facts: &CallFacts,
+        because: &DecisionReason,
+    ) -> EarlyResult {
         let by_itself = match because {
             DecisionReason::Rule { list, .. } => *list == RuleList::Deny,
             DecisionReason::Tool(_) => matches!(facts.tool_permission, ToolPermission::Deny(_)),
@@ -589,7 +631,11 @@ impl Admission<'_> {
         // asks.
         let kind = if by_itself { because.kind() } else { "mode" };
         let denied = denied_by_policy(kind, because);
-        denied_result(prepared, denied, denial_message(facts, because, &self.policy))
+        denied_result(
+            prepared,
+            denied,
+            denial_message(facts, because, &self.policy),
+        )
     }
 
     fn still_planning(&self) -> &'static str {

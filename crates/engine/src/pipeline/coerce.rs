@@ -143,7 +143,9 @@ fn coerce_value(schema: &Value, value: &Value) -> Option<Value> {
         }
         // Some languages write the integer 10 as `10.0`.
         Value::Number(number)
-            if number.is_f64() && schema_accepts(schema, "integer") && !schema_accepts(schema, "number") =>
+            if number.is_f64()
+                && schema_accepts(schema, "integer")
+                && !schema_accepts(schema, "number") =>
         {
             whole_number(number.as_f64()?)
         }
@@ -169,7 +171,8 @@ pub(super) fn schema_accepts(schema: &Value, kind: &str) -> bool {
         Some(Value::Array(several)) => several.iter().any(|one| one == kind),
         _ => ["anyOf", "oneOf"].iter().any(|keyword| {
             let branches = schema.get(*keyword).and_then(Value::as_array);
-            branches.is_some_and(|branches| branches.iter().any(|branch| schema_accepts(branch, kind)))
+            branches
+                .is_some_and(|branches| branches.iter().any(|branch| schema_accepts(branch, kind)))
         }),
     }
 }

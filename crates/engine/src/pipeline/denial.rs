@@ -1,11 +1,11 @@
 //! The texts of denials: why a call may not run, and what would allow it.
 
-use haft_contract::{ToolPermission, RuleList};
+use haft_contract::{RuleList, ToolPermission};
 
 use super::{DenialSource, EarlyResult, Prepared};
 use crate::{
     Engine,
-    permissions::{PatternBases, DecisionReason, CallFacts, Policy, is_systems_own, suggest},
+    permissions::{CallFacts, DecisionReason, PatternBases, Policy, is_systems_own, suggest},
 };
 
 /// Creates the source of a denial without asking.
@@ -41,10 +41,12 @@ pub(super) fn remedy(
             "--add-dir DIR, for a directory DIR that holds it",
             "a further working directory that holds it",
         )),
-        DecisionReason::Changes(_) | DecisionReason::Mode(_) if !facts.opaque => would(engine.remedy(
-            "--permission-mode acceptEdits",
-            "the permission mode acceptEdits",
-        )),
+        DecisionReason::Changes(_) | DecisionReason::Mode(_) if !facts.opaque => {
+            would(engine.remedy(
+                "--permission-mode acceptEdits",
+                "the permission mode acceptEdits",
+            ))
+        }
         DecisionReason::Protected(path) | DecisionReason::Sensitive(path, _) => {
             let rule = suggest::path_rule(policy, facts, bases, path);
             rule.map_or_else(only_a_person, |rule| {
@@ -53,12 +55,13 @@ pub(super) fn remedy(
                 ))
             })
         }
-        DecisionReason::Changes(_) | DecisionReason::Mode(_) | DecisionReason::Command { .. } | DecisionReason::Address(_) => {
-            would(engine.remedy(
-                "--permission-mode bypassPermissions, or someone to ask",
-                "the permission mode bypassPermissions, or someone to ask",
-            ))
-        }
+        DecisionReason::Changes(_)
+        | DecisionReason::Mode(_)
+        | DecisionReason::Command { .. }
+        | DecisionReason::Address(_) => would(engine.remedy(
+            "--permission-mode bypassPermissions, or someone to ask",
+            "the permission mode bypassPermissions, or someone to ask",
+        )),
         DecisionReason::Unconfined => {
             "Only a person can allow it. Call it again without dangerouslyDisableSandbox."
                 .to_owned()
@@ -75,7 +78,11 @@ pub(super) fn remedy(
 }
 
 /// Returns the text that the model reads if a call is denied without asking.
-pub(super) fn denial_message(facts: &CallFacts, because: &DecisionReason, policy: &Policy) -> String {
+pub(super) fn denial_message(
+    facts: &CallFacts,
+    because: &DecisionReason,
+    policy: &Policy,
+) -> String {
     let name = &facts.tool;
     match because {
         DecisionReason::Rule {
@@ -84,7 +91,9 @@ pub(super) fn denial_message(facts: &CallFacts, because: &DecisionReason, policy
             on,
             ..
         } => by_rule(name, rule, on),
-        DecisionReason::Tool(reason) if matches!(facts.tool_permission, ToolPermission::Deny(_)) => {
+        DecisionReason::Tool(reason)
+            if matches!(facts.tool_permission, ToolPermission::Deny(_)) =>
+        {
             format!("Permission to use {name} has been denied: {reason}")
         }
         DecisionReason::Unconfined => format!(
@@ -113,7 +122,11 @@ pub(super) fn by_rule(tool: &str, rule: &str, on: &str) -> String {
     )
 }
 
-pub(super) fn denied_result(prepared: &Prepared, denied: DenialSource, message: String) -> EarlyResult {
+pub(super) fn denied_result(
+    prepared: &Prepared,
+    denied: DenialSource,
+    message: String,
+) -> EarlyResult {
     EarlyResult {
         denied: Some(Box::new(denied)),
         ..stopped_result(prepared, message)

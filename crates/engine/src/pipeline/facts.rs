@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    CallContext, CallId, CancellationToken, NestedCalls, ToolPermission, ProgressSender, ToolUse,
+    CallContext, CallId, CancellationToken, NestedCalls, ProgressSender, ToolPermission, ToolUse,
 };
 
 use super::{InputAuthor, prepare, prepare::prepare_with_tool};

@@ -10,7 +10,9 @@ use serde_json::{Map, Value};
 use super::{ExecutedCall, Prepared};
 use crate::{
     Engine, SessionContext, hook_conditions,
-    hooks::{HookCommonFields, HookCondition, HandlerOutput, HookDecision, HookEventKind, HookInvocation},
+    hooks::{
+        HandlerOutput, HookCommonFields, HookCondition, HookDecision, HookEventKind, HookInvocation,
+    },
     permissions::{CallFacts, HookPermission, PathContext, suggest},
 };
 
@@ -247,7 +249,10 @@ pub(crate) async fn notify(engine: &Engine, notice: &HookNotice<'_>, cwd: &Path)
         call: None,
         cwd,
     };
-    engine.hooks.fire_and_forget(&occasion, &engine.hook_common_fields()).await;
+    engine
+        .hooks
+        .fire_and_forget(&occasion, &engine.hook_common_fields())
+        .await;
 }
 
 /// Notifies the hooks if a call has changed the working directory.
@@ -463,7 +468,9 @@ async fn fire(
         facts.read_command(setting);
         facts
     };
-    let holds = |condition: &HookCondition| hook_conditions::condition_matches(condition, facts.get_or_init(gather));
+    let holds = |condition: &HookCondition| {
+        hook_conditions::condition_matches(condition, facts.get_or_init(gather))
+    };
     let occasion = HookInvocation {
         event,
         names: &names,

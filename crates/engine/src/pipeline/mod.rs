@@ -7,18 +7,20 @@
 pub mod admit;
 mod coerce;
 mod confinement;
+mod denial;
 pub mod execute;
 mod facts;
 pub mod finish;
 pub(crate) mod hooks;
 mod paths;
 pub mod prepare;
-mod denial;
 mod validate;
 
 use std::{borrow::Cow, path::PathBuf, time::Duration};
 
-use haft_contract::{CallId, Card, CardSection, Content, ContextPatch, InjectedMessage, card::plain};
+use haft_contract::{
+    CallId, Card, CardSection, Content, ContextPatch, InjectedMessage, card::plain,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -57,7 +59,7 @@ pub struct CallResult {
     /// Changes of the session, applied by the scheduler.
     pub patches: Vec<ContextPatch>,
     /// Further information about the call.
-    #[serde(with = "WholeMetadata")]
+    #[serde(with = "FullMetadata")]
     pub metadata: Metadata,
     /// The card shown to the user.
     pub card: Card,

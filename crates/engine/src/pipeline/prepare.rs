@@ -12,7 +12,8 @@ use haft_contract::{
 use serde_json::Value;
 
 use super::{
-    ArgumentRepair, DenialSource, EarlyResult, coerce, misuse_card, paths, denial::by_rule, validate,
+    ArgumentRepair, DenialSource, EarlyResult, coerce, denial::by_rule, misuse_card, paths,
+    validate,
 };
 use crate::{
     permissions::PathContext,
@@ -181,7 +182,12 @@ pub(super) fn prepare_with_tool(
             })
         }
         // The schema accepted it, but the type did not: that is also a problem with the input.
-        Err(error) => Err(invalid_input_result(tool, &Value::Null, &[error.to_string()], repairs)),
+        Err(error) => Err(invalid_input_result(
+            tool,
+            &Value::Null,
+            &[error.to_string()],
+            repairs,
+        )),
     }
 }
 

@@ -47,7 +47,9 @@ fn too_large(schema: &Value, input: &Value) -> Vec<String> {
             let wanted = properties.and_then(|all| all.get(name.as_str()));
             value.is_f64()
                 && value.as_f64().is_some_and(|number| number.fract() == 0.0)
-                && wanted.is_some_and(|schema| schema_accepts(schema, "integer") && !schema_accepts(schema, "number"))
+                && wanted.is_some_and(|schema| {
+                    schema_accepts(schema, "integer") && !schema_accepts(schema, "number")
+                })
         })
         .map(|(name, value)| {
             format!("`{name}`: expected an integer, got {value}, which is too large for one")

@@ -13,7 +13,7 @@ use std::{
 
 use haft_contract::{ToolRole, ToolSpec};
 
-use super::{ToolFilters, PoolTool, definitions::estimated_tokens};
+use super::{PoolTool, ToolFilters, definitions::estimated_tokens};
 
 /// The deferral of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use haft_contract::{DeferredTools, DynTool, Services, ToolSpec};
 
 use super::{
-    DefinitionError, ToolFilters, Pool, PoolTool,
+    DefinitionError, Pool, PoolTool, ToolFilters,
     deferral::is_finder,
     filter::is_denied,
     registry::{check, own_names},

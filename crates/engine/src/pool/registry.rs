@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_contract::{DynTool, Tool, ToolSpec, erase};
 use serde_json::Value;
 
-use super::{ToolFilters, BannedTool, Pool, filter, merge};
+use super::{BannedTool, Pool, ToolFilters, filter, merge};
 use crate::schema::SchemaValidator;
 
 /// The registered tools, before filters.

@@ -61,7 +61,8 @@ impl ResultStore {
 
     /// Returns the folder with all symlinks resolved.
     pub(crate) fn real_folder(&self) -> &Path {
-        self.real.get_or_init(|| real_path::resolve_links(&self.folder))
+        self.real
+            .get_or_init(|| real_path::resolve_links(&self.folder))
     }
 
     /// If the texts together are longer than `cap` characters, stores them and replaces them with

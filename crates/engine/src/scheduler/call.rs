@@ -14,17 +14,20 @@ use std::{
 
 use futures_util::FutureExt;
 use haft_contract::{
-    BoxFuture, CallContext, CallId, CancellationToken, ContextPatch, HookVerdict, NestedCalls,
-    NestedResult, ProgressSender, RuleList, RuleScope, NestedCallRunner, ToolUse, approval::NoApprover,
+    BoxFuture, CallContext, CallId, CancellationToken, ContextPatch, HookVerdict, NestedCallRunner,
+    NestedCalls, NestedResult, ProgressSender, RuleList, RuleScope, ToolUse, approval::NoApprover,
 };
 
 use serde_json::Value;
 
-use super::{CallObserver, EndedCall, SchedulerShared, notifying_approver::notifying, slots::CallSlot};
+use super::{
+    CallObserver, EndedCall, SchedulerShared, notifying_approver::notifying, slots::CallSlot,
+};
 use crate::{
     SessionContext,
     pipeline::{
-        ApprovalSource, InputAuthor, CallResult, HookNotes, Prepared, admit, execute, finish, hooks, prepare,
+        ApprovalSource, CallResult, HookNotes, InputAuthor, Prepared, admit, execute, finish,
+        hooks, prepare,
     },
 };
 
@@ -89,7 +92,13 @@ impl CallRun<'_> {
         // Boxed like everything that few calls need; otherwise the future of each call would be as
         // large as the largest.
         if !hooks::is_silent_after(engine, &outcome) {
-            let after = Box::pin(hooks::run_post_tool_use(engine, &mut outcome, cx, context, duration));
+            let after = Box::pin(hooks::run_post_tool_use(
+                engine,
+                &mut outcome,
+                cx,
+                context,
+                duration,
+            ));
             notes.extend(run_hooks_until_cancelled(after, cx).await);
         }
         let mut finished = finish(outcome, &engine.results, engine.draws, duration);
@@ -109,7 +118,10 @@ impl CallRun<'_> {
 /// Runs the hooks after a call, which are notified even if the call was interrupted. Since hooks
 /// may run for minutes, they are dropped one second after an interrupt. Then the result of the call
 /// stays unchanged.
-async fn run_hooks_until_cancelled(hooks: impl Future<Output = HookNotes>, cx: &CallContext) -> HookNotes {
+async fn run_hooks_until_cancelled(
+    hooks: impl Future<Output = HookNotes>,
+    cx: &CallContext,
+) -> HookNotes {
     let late = async {
         cx.cancel.cancelled().await;
         tokio::time::sleep(AFTER_INTERRUPT).await;
@@ -173,7 +185,10 @@ pub(super) fn nested_calls(shared: &Arc<SchedulerShared>) -> NestedCalls {
 }
 
 /// Returns access to nested calls inside one call, whose result includes their hook notes.
-pub(super) fn nested_calls_within(shared: &Arc<SchedulerShared>, outer: &NestedNotes) -> NestedCalls {
+pub(super) fn nested_calls_within(
+    shared: &Arc<SchedulerShared>,
+    outer: &NestedNotes,
+) -> NestedCalls {
     NestedCalls::from_runner(Arc::new(NestedRunner {
         shared: Arc::downgrade(shared),
         outer: Some(outer.clone()),

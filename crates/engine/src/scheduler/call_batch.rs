@@ -23,7 +23,9 @@ use super::{
 };
 use crate::{
     Pool,
-    pipeline::{InputAuthor, CallResult, EarlyResult, INTERRUPTED, Prepared, prepare, without_outcome},
+    pipeline::{
+        CallResult, EarlyResult, INTERRUPTED, InputAuthor, Prepared, prepare, without_outcome,
+    },
 };
 
 /// The calls of one reply, from the first push to the last result. Dropping it interrupts the calls
@@ -227,7 +229,9 @@ impl BatchInner {
     fn push(self: &Arc<Self>, tool_use: ToolUse) -> CancellationToken {
         let mut state = self.state();
         let index = state.calls.len();
-        let behind_a_patch = state.calls[state.applied..].iter().any(BatchCall::may_patch);
+        let behind_a_patch = state.calls[state.applied..]
+            .iter()
+            .any(BatchCall::may_patch);
         let id = CallId::new();
         let names = (tool_use.id.clone(), tool_use.name.clone());
         let original = behind_a_patch.then(|| tool_use.clone());
@@ -298,7 +302,8 @@ impl BatchInner {
                 }
                 let earlier = &state.calls[*earlier];
                 earlier.may_patch()
-                    || (!earlier.is_over() && earlier.claims.conflicts_with(&state.calls[index].claims))
+                    || (!earlier.is_over()
+                        && earlier.claims.conflicts_with(&state.calls[index].claims))
             })
             .collect();
         if !blockers.is_empty() {
@@ -415,7 +420,11 @@ impl BatchInner {
         if !state.calls[index].may_patch() {
             release(&mut state.calls, index, ready);
         }
-        while state.calls.get(state.applied).is_some_and(BatchCall::is_over) {
+        while state
+            .calls
+            .get(state.applied)
+            .is_some_and(BatchCall::is_over)
+        {
             let due = state.applied;
             state.applied += 1;
             if let CallStage::Over(finished) = &state.calls[due].stage

@@ -234,7 +234,11 @@ mod tests {
         for (what, a, b, expected) in cases {
             let (a, b) = (Claims::new(a), Claims::new(b));
             assert_eq!(a.conflicts_with(&b), expected, "{what}");
-            assert_eq!(b.conflicts_with(&a), expected, "{what}, the other way round");
+            assert_eq!(
+                b.conflicts_with(&a),
+                expected,
+                "{what}, the other way round"
+            );
         }
     }
 }

@@ -11,14 +11,14 @@
 //! if the context has changed. So it never uses an outdated directory or mode.
 
 mod call;
+mod call_batch;
 mod call_task_pool;
 pub mod claims;
 mod listener;
 mod notifying_approver;
 mod observer;
-mod user_call;
 mod slots;
-mod call_batch;
+mod user_call;
 
 use std::{
     path::Path,
@@ -30,12 +30,12 @@ use serde_json::Map;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
+pub use call_batch::CallBatch;
 pub use listener::{CallListener, EndedCall};
 pub use observer::CallObserver;
 pub(crate) use slots::CallSlot;
-pub use call_batch::CallBatch;
 
-use self::{call_task_pool::CallTaskPool, call_batch::SpawnedCall};
+use self::{call_batch::SpawnedCall, call_task_pool::CallTaskPool};
 
 use crate::{
     Engine, SessionContext,

@@ -14,7 +14,7 @@ use super::{
     call::{CallRun, NestedNotes, nested_calls_within, panicked},
     slots::CallSlot,
 };
-use crate::pipeline::{InputAuthor, CallResult, prepare, without_outcome};
+use crate::pipeline::{CallResult, InputAuthor, prepare, without_outcome};
 
 impl Scheduler {
     /// Runs a call that the user makes directly, between two turns. It may change the working
@@ -56,7 +56,13 @@ impl Scheduler {
         let started = Instant::now();
         let id = tool_use.id.clone();
         let pool = shared.engine.pool();
-        let prepared = match prepare(&pool, tool_use, InputAuthor::Model, call, &context.path_context()) {
+        let prepared = match prepare(
+            &pool,
+            tool_use,
+            InputAuthor::Model,
+            call,
+            &context.path_context(),
+        ) {
             Ok(prepared) => prepared,
             Err(settled) => return settled.finish(call, id),
         };
@@ -65,7 +71,9 @@ impl Scheduler {
         let nested = nested_calls_within(shared, &notes);
         let mut cx = shared.call_context(call, id.into(), &context, cancel, nested);
         let asked = Arc::clone(cx.services.approver());
-        cx.services = cx.services.with_approver(Arc::new(UserTypedApprover(asked)));
+        cx.services = cx
+            .services
+            .with_approver(Arc::new(UserTypedApprover(asked)));
         let run = CallRun {
             shared,
             cx: &cx,

@@ -5,9 +5,13 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value};
 
 use super::{
-    NumericBound, SizeUnit, Keyword, UnevaluatedKeyword, SchemaNode, NodeId, AdditionalRule, SchemaProblemKind, SchemaValidator,
+    AdditionalRule, Keyword, NodeId, NumericBound, SchemaNode, SchemaProblemKind, SchemaValidator,
+    SizeUnit, UnevaluatedKeyword,
+    check_context::{
+        CheckContext, CheckEffort, DynamicScope, EvaluatedParts, InstanceLocation, MAX_DEPTH,
+        PathSegment, PathStep, ProblemSink, shown,
+    },
     compile::SchemaCompiler,
-    check_context::{InstanceLocation, CheckEffort, MAX_DEPTH, PathSegment, ProblemSink, CheckContext, DynamicScope, EvaluatedParts, PathStep, shown},
     number, pattern,
     unique::repeated,
 };
@@ -122,7 +126,9 @@ impl SchemaValidator {
         notes: &mut CheckContext<'_, 'v>,
     ) -> bool {
         match (keyword, value) {
-            (Keyword::Never, _) => notes.fail_with_text(at, value, || "nothing may stand here".to_owned()),
+            (Keyword::Never, _) => {
+                notes.fail_with_text(at, value, || "nothing may stand here".to_owned())
+            }
             (Keyword::Types(types), _) => {
                 types.allow(value)
                     || notes.fail_with_text(at, value, || {
@@ -133,7 +139,9 @@ impl SchemaValidator {
                 if !at.effort.spend(values.len()) {
                     return false;
                 }
-                values.iter().any(|allowed| number::json_equal(allowed, value))
+                values
+                    .iter()
+                    .any(|allowed| number::json_equal(allowed, value))
                     || notes.fail_with_text(at, value, || {
                         let values: Vec<_> = values.iter().map(Value::to_string).collect();
                         format!("{} is not one of {}", shown(value), values.join(", "))
@@ -141,7 +149,8 @@ impl SchemaValidator {
             }
             (Keyword::Equal(wanted), _) => {
                 number::json_equal(wanted, value)
-                    || notes.fail_with_text(at, value, || format!("{} is not {wanted}", shown(value)))
+                    || notes
+                        .fail_with_text(at, value, || format!("{} is not {wanted}", shown(value)))
             }
             (Keyword::Bound(bound, limit), Value::Number(number)) => {
                 let order = number::compare(number, limit);
@@ -155,7 +164,9 @@ impl SchemaValidator {
             }
             (Keyword::MultipleOf(unit), Value::Number(number)) => {
                 number::is_multiple(number, unit)
-                    || notes.fail_with_text(at, value, || format!("{value} is not a multiple of {unit}"))
+                    || notes.fail_with_text(at, value, || {
+                        format!("{value} is not a multiple of {unit}")
+                    })
             }
             (Keyword::Size { of, least, most }, _) => {
                 let (size, unit) = match (of, value) {
@@ -214,7 +225,9 @@ impl SchemaValidator {
             }
             (Keyword::IsSchema(draft), _) => match SchemaCompiler::is_schema(value, *draft) {
                 Ok(()) => true,
-                Err(error) => notes.fail_with_text(at, value, || format!("it is no schema: {error}")),
+                Err(error) => {
+                    notes.fail_with_text(at, value, || format!("it is no schema: {error}"))
+                }
             },
             (
                 Keyword::AllOf(_)
@@ -404,8 +417,9 @@ impl SchemaValidator {
                         seen: None,
                     };
                     if !self.check(*id, &Value::String(name.clone()), at, &mut own) {
-                        valid =
-                            notes.fail_with_text(at, value, || format!("no property may be called `{name}`"));
+                        valid = notes.fail_with_text(at, value, || {
+                            format!("no property may be called `{name}`")
+                        });
                     }
                 }
             }
@@ -503,7 +517,8 @@ impl SchemaValidator {
             }
             Keyword::Unique => {
                 if let Some(item) = repeated(items, at) {
-                    valid = notes.fail_with_text(at, value, || format!("{} is there twice", shown(item)));
+                    valid = notes
+                        .fail_with_text(at, value, || format!("{} is there twice", shown(item)));
                 }
             }
             _ => {}

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::{
-    SizeUnit, Keyword, UnevaluatedKeyword, SchemaNode, NodeId, AdditionalRule, SchemaError, SchemaValidator,
+    AdditionalRule, Keyword, NodeId, SchemaError, SchemaNode, SchemaValidator, SizeUnit,
+    UnevaluatedKeyword,
     draft::Draft,
     format::StringFormat,
-    index::{ResourceIndex, ReferenceTarget},
+    index::{ReferenceTarget, ResourceIndex},
     keyword_values::{
         SchemaPlace, bound, check_string, content, count, flag, flag_in_four, holder, limit, list,
         names, size, text, types,
@@ -333,7 +334,11 @@ impl<'s> SchemaCompiler<'s> {
             .collect()
     }
 
-    fn others(&mut self, value: &'s Value, here: SchemaPlace<'_>) -> Result<AdditionalRule, SchemaError> {
+    fn others(
+        &mut self,
+        value: &'s Value,
+        here: SchemaPlace<'_>,
+    ) -> Result<AdditionalRule, SchemaError> {
         Ok(match value {
             Value::Bool(false) => AdditionalRule::Forbidden,
             schema => AdditionalRule::Fitting(self.node(schema, here.resource, "#")?),

@@ -118,7 +118,11 @@ impl<'s> ResourceIndex<'s> {
     }
 
     /// Resolves a reference in a resource.
-    pub(super) fn target(&self, reference: &str, from: usize) -> Result<ReferenceTarget<'s>, String> {
+    pub(super) fn target(
+        &self,
+        reference: &str,
+        from: usize,
+    ) -> Result<ReferenceTarget<'s>, String> {
         let uri = resolved(&self.resources[from].uri, reference);
         let (address, fragment) = split(&uri);
         let fragment = fragment.unwrap_or_default();

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Number, Value};
 
 use super::{
-    NumericBound, SizeUnit, Keyword, SchemaError, TypeSet,
+    Keyword, NumericBound, SchemaError, SizeUnit, TypeSet,
     draft::{Draft, SubschemaShape, escaped},
     number,
 };

@@ -11,12 +11,12 @@
 //! of the product. The tests run the official test suite of JSON Schema.
 
 mod check;
+mod check_context;
 mod compile;
 mod draft;
 mod format;
 mod index;
 mod keyword_values;
-mod check_context;
 mod number;
 mod pattern;
 #[cfg(test)]

@@ -17,7 +17,10 @@ pub(super) fn repeated<'v>(items: &'v [Value], at: InstanceLocation<'_>) -> Opti
         if !at.effort.spend(group.len()) {
             return None;
         }
-        if group.iter().any(|earlier| number::json_equal(earlier, item)) {
+        if group
+            .iter()
+            .any(|earlier| number::json_equal(earlier, item))
+        {
             return Some(item);
         }
         group.push(item);

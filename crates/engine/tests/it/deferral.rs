@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_contract::{ContextPatch, DynTool, Profile, ToolOrigin, ToolRole};
 use haft_engine::{
-    Engine, ToolFilters, ToolFormat, Registry, Scheduler, SessionContext,
+    Engine, Registry, Scheduler, SessionContext, ToolFilters, ToolFormat,
     pool::{Deferral, ToolSelection, definitions::estimated_tokens},
 };
 use haft_testkit::{TempProject, toy_tools::ProfileOnlyTool};

@@ -139,7 +139,10 @@ fn a_home_behind_a_link_is_the_same_home() {
         let notes = file(&machine, &format!("{folder}/notes/n"));
         assert_eq!(machine.verdict("Read", &notes), "deny", "{folder}");
         let key = machine.decide("Read", &file(&machine, &format!("{folder}/.ssh/id")));
-        assert!(matches!(key.reason, DecisionReason::Sensitive(..)), "{folder}");
+        assert!(
+            matches!(key.reason, DecisionReason::Sensitive(..)),
+            "{folder}"
+        );
         let all = machine.files.path(folder).display().to_string();
         let removal = json!({"command": format!("rm -rf {all}")});
         let decision = machine.decide("Bash", &removal);

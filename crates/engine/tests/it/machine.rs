@@ -4,8 +4,8 @@ use std::{path::Path, process::Command};
 
 use haft_engine::{
     SessionContext,
-    permissions::{Decision, CallFacts, PathContext, PermissionSettings, Policy, Rules, decide},
-    settings::{SettingsFlags, Settings, SettingsPlaces, TrustState, TrustFile},
+    permissions::{CallFacts, Decision, PathContext, PermissionSettings, Policy, Rules, decide},
+    settings::{Settings, SettingsFlags, SettingsPlaces, TrustFile, TrustState},
 };
 use haft_testkit::TempProject;
 use serde_json::Value;

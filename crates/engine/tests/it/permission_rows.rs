@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use haft_contract::PermissionMode;
 use haft_engine::{
-    Engine, ToolFilters, Registry, SessionContext,
+    Engine, Registry, SessionContext, ToolFilters,
     permissions::{
-        PatternBases, Behavior, List, PermissionSettings, Policy, RuleSource, Rules, SandboxSettings,
-        SettingsScope, decide,
+        Behavior, List, PatternBases, PermissionSettings, Policy, RuleSource, Rules,
+        SandboxSettings, SettingsScope, decide,
     },
 };
 use haft_testkit::toy_tools;

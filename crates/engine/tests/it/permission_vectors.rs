@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use haft_engine::permissions::{
-    PatternBases, HookPermission, List, PathContext, Policy, RuleSource, Rules, SettingsScope, decide,
+    HookPermission, List, PathContext, PatternBases, Policy, RuleSource, Rules, SettingsScope,
+    decide,
 };
 use serde_json::Value;
 

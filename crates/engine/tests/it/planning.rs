@@ -11,10 +11,10 @@ use haft_engine::{
     hook_conditions::read,
     hooks::Hooks,
     permissions::{
-        PatternBases, Behavior, List, PathContext, PermissionSettings, Policy, RuleSource, Rules, SettingsScope,
-        decide,
+        Behavior, List, PathContext, PatternBases, PermissionSettings, Policy, RuleSource, Rules,
+        SettingsScope, decide,
     },
-    settings::{SettingsFlags, SettingsFiles},
+    settings::{SettingsFiles, SettingsFlags},
 };
 use haft_testkit::TempProject;
 use schemars::JsonSchema;

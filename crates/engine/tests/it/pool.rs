@@ -5,7 +5,7 @@ use haft_contract::{
     erase,
 };
 use haft_engine::{
-    ToolFilters, ToolFormat, Pool, Registry,
+    Pool, Registry, ToolFilters, ToolFormat,
     pool::{Deferral, ToolSelection, definitions::estimated_tokens},
 };
 use haft_testkit::toy_tools;

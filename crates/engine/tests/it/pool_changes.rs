@@ -7,7 +7,7 @@ use haft_contract::{
     ToolUse,
 };
 use haft_engine::{
-    Engine, ToolFilters, ToolFormat, Pool, Registry, Scheduler, SessionContext,
+    Engine, Pool, Registry, Scheduler, SessionContext, ToolFilters, ToolFormat,
     permissions::{RuleSource, Rules, SettingsScope},
 };
 use haft_testkit::{TempProject, toy_tools, toy_tools::ProfileOnlyTool};
@@ -40,7 +40,9 @@ fn sent(scheduler: &Scheduler) -> String {
 }
 
 fn of_git(names: &[&str]) -> Vec<Arc<dyn DynTool>> {
-    let tools = names.iter().map(|name| ProfileOnlyTool::of_server("git", name));
+    let tools = names
+        .iter()
+        .map(|name| ProfileOnlyTool::of_server("git", name));
     tools.collect()
 }
 
@@ -223,7 +225,10 @@ async fn what_keeps_tools_out_keeps_out_those_that_come_late() {
 async fn an_agent_of_a_kind_has_a_part_of_the_tools_late_ones_too() {
     let (_project, mut scheduler) = session(ToolFilters::default()).await;
     let whole = sent(&scheduler);
-    let keep = |pool: &Pool| pool.filtered(|spec| spec.name.ends_with('b')).without_deferral();
+    let keep = |pool: &Pool| {
+        pool.filtered(|spec| spec.name.ends_with('b'))
+            .without_deferral()
+    };
     scheduler.set_kind(Some("narrow".to_owned()), Some(Arc::new(keep)));
     let engine = Arc::clone(scheduler.engine());
     assert_eq!(engine.agent().kind.as_deref(), Some("narrow"));

@@ -1,8 +1,8 @@
 //! What a model reads of calls that may not run: why, and what to do about it.
 
 use haft_contract::{
-    CallContext, Effects, ToolPermission, PermissionMode, Profile, RuleMatch, Tool, ToolError,
-    ToolOutput,
+    CallContext, Effects, PermissionMode, Profile, RuleMatch, Tool, ToolError, ToolOutput,
+    ToolPermission,
 };
 use haft_engine::{
     Engine, Registry, SessionContext,

@@ -219,7 +219,10 @@ impl Session {
         let sandbox = machine.load().sandbox();
         let context = machine.context().with_sandbox(sandbox);
         let (engine, _) = Engine::builder(Registry::new(), machine.files.path("session"))
-            .settings_watch(SettingsWatch::new(machine.places.clone(), SettingsFlags::default()))
+            .settings_watch(SettingsWatch::new(
+                machine.places.clone(),
+                SettingsFlags::default(),
+            ))
             .build()
             .await;
         Self {

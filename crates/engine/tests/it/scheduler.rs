@@ -4,8 +4,8 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, Effects, ToolPermission,
-    PermissionMode, Tool, ToolError, ToolOutput,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CallContext, Effects, PermissionMode,
+    Tool, ToolError, ToolOutput, ToolPermission,
 };
 use haft_engine::{
     CallObserver, CallResult, Engine, SessionContext,

@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::symlink};
 use haft_contract::PermissionMode;
 use haft_engine::{
     permissions::{PermissionSettings, SettingsScope},
-    settings::{SettingsFlags, LocalRules},
+    settings::{LocalRules, SettingsFlags},
 };
 use serde_json::json;
 

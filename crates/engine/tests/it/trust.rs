@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, os::unix::fs::symlink};
 use haft_contract::PermissionMode;
 use haft_engine::{
     permissions::{PermissionSettings, SettingsScope},
-    settings::{SettingsFlags, Settings, TrustState, TrustFile},
+    settings::{Settings, SettingsFlags, TrustFile, TrustState},
 };
 use serde_json::json;
 

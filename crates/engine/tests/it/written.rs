@@ -8,7 +8,7 @@ use std::{
 use haft_contract::{PermissionMode, SettingsAccess};
 use haft_engine::{
     permissions::{PermissionSettings, SettingsScope},
-    settings::{SettingsFlags, LocalRules, SettingsFiles, TrustState, OwnWritesFile},
+    settings::{LocalRules, OwnWritesFile, SettingsFiles, SettingsFlags, TrustState},
 };
 use serde_json::{Value, json};
 
@@ -384,7 +384,11 @@ fn naming_the_local_file_on_the_command_line_does_not_run_what_was_planted() {
     let text = r#"{"env": {"A": "1"}, "hooks": {"Stop": []}, "disableAllHooks": true}"#;
     let machine = Machine::new([(LOCAL, text), (USER, r#"{"hooks": {"PreToolUse": []}}"#)]);
     let flags = SettingsFlags {
-        sources: Some(vec![SettingsScope::User, SettingsScope::Project, SettingsScope::Local]),
+        sources: Some(vec![
+            SettingsScope::User,
+            SettingsScope::Project,
+            SettingsScope::Local,
+        ]),
         ..SettingsFlags::default()
     };
     let runs = || {

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     ExtensionOrigin, ExtensionPlaces, ExtensionWarning,
-    front_matter::{self, FrontMatterFields},
     bounded_read::{self, LONGEST},
+    front_matter::{self, FrontMatterFields},
 };
 
 pub use definition::AgentDefinition;
@@ -132,14 +132,16 @@ impl AgentReader {
             Ok(Some(text)) => text,
             Ok(None) => return,
             Err(error) => {
-                self.warnings.push(ExtensionWarning::of(file, error.to_string()));
+                self.warnings
+                    .push(ExtensionWarning::of(file, error.to_string()));
                 return;
             }
         };
         let parsed = front_matter::parse(&text.text);
         if let Some(fault) = &parsed.fault {
             let what = format!("{}: the agent is left out", fault.what);
-            self.warnings.push(ExtensionWarning::of(file, what).at(fault.line));
+            self.warnings
+                .push(ExtensionWarning::of(file, what).at(fault.line));
             return;
         }
         // A Markdown file without `name` is documentation, not an agent.

@@ -8,13 +8,15 @@ use std::{
 };
 
 use super::{
-    AgentsMd, MemoryFile, MemoryOptions, MemoryReason, MemoryState, MemoryOwner, ConditionalRule, excluded,
+    AgentsMd, ConditionalRule, MemoryFile, MemoryOptions, MemoryOwner, MemoryReason, MemoryState,
+    excluded,
 };
 use crate::{
-    ExtensionPlaces, ExtensionWarning, front_matter,
+    ExtensionPlaces, ExtensionWarning,
+    bounded_read::{self, LONGEST, real},
+    front_matter,
     markdown::{mentions, without_comments},
     patterns::Patterns,
-    bounded_read::{self, LONGEST, real},
 };
 
 /// The maximum depth of imports.
@@ -83,7 +85,11 @@ impl<'a> MemoryReader<'a> {
         self.file(&managed, MemoryOwner::Managed, &MemoryReason::Start);
         if sources.user {
             let user = self.places.user.clone();
-            self.file(&user.join("CLAUDE.md"), MemoryOwner::User, &MemoryReason::Start);
+            self.file(
+                &user.join("CLAUDE.md"),
+                MemoryOwner::User,
+                &MemoryReason::Start,
+            );
             self.rules(&user.join("rules"), MemoryOwner::User, &MemoryReason::Start);
         }
         let above: Vec<&Path> = self.places.cwd.ancestors().collect();
@@ -118,11 +124,19 @@ impl<'a> MemoryReader<'a> {
             // The user's own folder is not part of the project, wherever the project is.
             if real(&directory.join(".claude")) != real(&self.places.user) {
                 self.file(&hidden, MemoryOwner::Project, reason);
-                self.rules(&directory.join(".claude/rules"), MemoryOwner::Project, reason);
+                self.rules(
+                    &directory.join(".claude/rules"),
+                    MemoryOwner::Project,
+                    reason,
+                );
             }
         }
         if sources.local && self.is_ours(directory) {
-            self.file(&directory.join("CLAUDE.local.md"), MemoryOwner::Local, reason);
+            self.file(
+                &directory.join("CLAUDE.local.md"),
+                MemoryOwner::Local,
+                reason,
+            );
         }
     }
 
@@ -148,7 +162,8 @@ impl<'a> MemoryReader<'a> {
             let parsed = front_matter::parse(&text);
             if let Some(fault) = &parsed.fault {
                 let what = format!("{}: the rule is used for all files", fault.what);
-                self.warnings.push(ExtensionWarning::of(&path, what).at(fault.line));
+                self.warnings
+                    .push(ExtensionWarning::of(&path, what).at(fault.line));
             }
             parsed.warn_of_doubled(&path, &mut self.warnings);
             let written = parsed.head.patterns("paths").unwrap_or_default();
@@ -192,7 +207,8 @@ impl<'a> MemoryReader<'a> {
             Ok(Some(text)) => text,
             Ok(None) => return,
             Err(error) => {
-                self.warnings.push(ExtensionWarning::of(path, error.to_string()));
+                self.warnings
+                    .push(ExtensionWarning::of(path, error.to_string()));
                 return;
             }
         };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{MemoryFile, MemoryReason, MemoryOwner};
+use super::{MemoryFile, MemoryOwner, MemoryReason};
 
 /// Formats the texts of files, each with its path, for a reminder; `None` if all are empty.
 pub fn format_for_model(files: &[MemoryFile]) -> Option<String> {

@@ -10,8 +10,8 @@
 //! them, and so are files that may not be read.
 
 mod files;
-mod rules;
 mod format;
+mod rules;
 
 use std::{
     collections::{BTreeSet, HashSet},

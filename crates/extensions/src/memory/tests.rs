@@ -77,7 +77,12 @@ fn vector_14_a_rule_for_certain_files_waits_for_one() {
     write(&rules.join("deep/all.md"), "For all.");
     let memory = Memory::new(places.clone(), MemoryOptions::default());
     assert_eq!(texts(&memory.start().0), ["For all."]);
-    assert!(memory.on_file_touched(&places.cwd.join("src/a.rs")).0.is_empty());
+    assert!(
+        memory
+            .on_file_touched(&places.cwd.join("src/a.rs"))
+            .0
+            .is_empty()
+    );
     let file = places.cwd.join("src/a/b.ts");
     let (files, warnings) = memory.on_file_touched(&file);
     assert_eq!(warnings, []);
@@ -197,14 +202,29 @@ fn files_below_come_when_something_there_is_read() {
     write(&places.cwd.join("a/c/CLAUDE.local.md"), "c's local");
     let memory = Memory::new(places.clone(), MemoryOptions::default());
     assert_eq!(texts(&memory.start().0), ["top"]);
-    assert!(memory.on_file_touched(&places.cwd.join("x.rs")).0.is_empty());
-    assert!(memory.on_file_touched(Path::new("/elsewhere/x.rs")).0.is_empty());
+    assert!(
+        memory
+            .on_file_touched(&places.cwd.join("x.rs"))
+            .0
+            .is_empty()
+    );
+    assert!(
+        memory
+            .on_file_touched(Path::new("/elsewhere/x.rs"))
+            .0
+            .is_empty()
+    );
     let (files, _) = memory.on_file_touched(&places.cwd.join("a/c/x.rs"));
     assert_eq!(
         texts(&files),
         ["a, see @b.md", "a's b", "c's local", "c's rule"]
     );
-    assert!(memory.on_file_touched(&places.cwd.join("a/c/y.rs")).0.is_empty());
+    assert!(
+        memory
+            .on_file_touched(&places.cwd.join("a/c/y.rs"))
+            .0
+            .is_empty()
+    );
 }
 
 #[test]
@@ -345,7 +365,11 @@ fn what_the_model_reads() {
             MemoryOwner::Project,
             MemoryReason::Import("/p/CLAUDE.md".into()),
         ),
-        file("/p/CLAUDE.local.md", MemoryOwner::Local, MemoryReason::Start),
+        file(
+            "/p/CLAUDE.local.md",
+            MemoryOwner::Local,
+            MemoryReason::Start,
+        ),
         file("/m/MEMORY.md", MemoryOwner::Auto, MemoryReason::Start),
     ]);
     insta::assert_snapshot!(text.unwrap());

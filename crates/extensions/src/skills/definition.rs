@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::render;
 use crate::{
     ExtensionOrigin, ExtensionWarning,
-    front_matter::{self, FrontMatterFields},
     bounded_read::{self, LONGEST},
+    front_matter::{self, FrontMatterFields},
 };
 
 /// The maximum length of a description that is taken from the text, in bytes.

@@ -22,8 +22,8 @@ use self::{
 };
 use crate::{
     ExtensionOrigin, ExtensionPlaces, ExtensionPlugin, ExtensionWarning,
-    patterns::Patterns,
     bounded_read::{self, real},
+    patterns::Patterns,
 };
 
 pub use arguments::words;

@@ -8,8 +8,8 @@ use std::{
 
 use haft::{
     ApprovalAnswer, ApprovalRequest, Approver, BoundCall, BoxFuture, CallContext, Content, DynTool,
-    Effects, Haft, ToolPermission, PermissionMode, Profile, RuleMatch, ToolError, ToolOutput, ToolSpec,
-    ToolUse, tools::MemoryFolder,
+    Effects, Haft, PermissionMode, Profile, RuleMatch, ToolError, ToolOutput, ToolPermission,
+    ToolSpec, ToolUse, tools::MemoryFolder,
 };
 use haft_testkit::TempProject;
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use haft::{
-    BuildError, ConfinementProfile, Effects, ToolFormat, Haft, PermissionMode,
+    BuildError, ConfinementProfile, Effects, Haft, PermissionMode, ToolFormat,
     engine::{
         layers::{LayerSettings, ToolSettings},
         permissions::SandboxSettings,

@@ -20,7 +20,7 @@ use haft::{
     PermissionMode,
     engine::{
         layers::{Layer, LayerResult, Next},
-        permissions::{PatternBases, List, RuleSource, Rules, SettingsScope},
+        permissions::{List, PatternBases, RuleSource, Rules, SettingsScope},
         pipeline::Admitted,
     },
 };

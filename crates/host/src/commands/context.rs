@@ -1,6 +1,6 @@
 //! `/context` and `/cost`: the usage of the window, and the cost.
 
-use super::{CommandAction, BuiltInCommand, thousands};
+use super::{BuiltInCommand, CommandAction, thousands};
 use crate::{ContextUsage, CostLine, CostReport};
 
 /// The width of the bar in characters.
@@ -10,7 +10,9 @@ pub(super) static CONTEXT: BuiltInCommand = BuiltInCommand {
     name: "context",
     hint: "",
     description: "Say how full the model's window is",
-    acts: CommandAction::Anytime(|input, _| Box::pin(async move { Ok(context(&input.context_usage())) })),
+    acts: CommandAction::Anytime(|input, _| {
+        Box::pin(async move { Ok(context(&input.context_usage())) })
+    }),
 };
 
 pub(super) static COST: BuiltInCommand = BuiltInCommand {

@@ -3,7 +3,7 @@
 use haft_agent::OpenTranscript;
 use haft_contract::SessionId;
 
-use super::{CommandAction, BuiltInCommand, CommandAnswer, CommandContext, blocking, short, table};
+use super::{BuiltInCommand, CommandAction, CommandAnswer, CommandContext, blocking, short, table};
 use crate::{SessionEvent, SessionInput, utc_time};
 
 /// The maximum number of listed conversations.
@@ -87,7 +87,10 @@ async fn resume(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
     let next = next.map_err(|error| format!("{error:#}"))?;
     let id = next.id();
     context.events.emit(&SessionEvent::Reset(id));
-    context.agent.resume_conversation(next, context.events).await;
+    context
+        .agent
+        .resume_conversation(next, context.events)
+        .await;
     context.commands.set_session(id);
     context.input.0.conversation_changed();
     let messages = context.agent.conversation().messages().len();

@@ -1,6 +1,6 @@
 //! `/diff`: the changes since a message.
 
-use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking};
+use super::{BuiltInCommand, CommandAction, CommandAnswer, blocking};
 use crate::{SessionInput, UndoWhich};
 
 pub(super) static DIFF: BuiltInCommand = BuiltInCommand {

@@ -1,6 +1,6 @@
 //! `/export`: exports the conversation as Markdown or as an HTML page.
 
-use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking};
+use super::{BuiltInCommand, CommandAction, CommandAnswer, blocking};
 use crate::{
     ExistingFile, ExportFormat, SessionInput,
     export::{prices, render, write},

@@ -3,7 +3,7 @@
 use haft_engine::{hooks::HookEventKind, settings::SettingsScope};
 use serde_json::{Map, Value};
 
-use super::{CommandAction, BuiltInCommand, CommandAnswer, short, table};
+use super::{BuiltInCommand, CommandAction, CommandAnswer, short, table};
 use crate::SessionInput;
 
 pub(super) static AGENTS: BuiltInCommand = BuiltInCommand {

@@ -1,6 +1,6 @@
 //! `/help`: lists the commands.
 
-use super::{CommandAction, BuiltInCommand, CommandInfo, CommandSource, short};
+use super::{BuiltInCommand, CommandAction, CommandInfo, CommandSource, short};
 use crate::SessionInput;
 
 /// The usual width of a name with its arguments.

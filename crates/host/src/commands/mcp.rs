@@ -1,6 +1,6 @@
 //! `/mcp`: lists and controls MCP servers.
 
-use super::{CommandAction, BuiltInCommand, CommandAnswer, short, table};
+use super::{BuiltInCommand, CommandAction, CommandAnswer, short, table};
 use crate::SessionInput;
 
 pub(super) static MCP: BuiltInCommand = BuiltInCommand {

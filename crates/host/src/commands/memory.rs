@@ -1,6 +1,6 @@
 //! `/memory`: lists the memory files.
 
-use super::{CommandAction, BuiltInCommand, table};
+use super::{BuiltInCommand, CommandAction, table};
 use crate::SessionInput;
 
 pub(super) static MEMORY: BuiltInCommand = BuiltInCommand {

@@ -30,7 +30,9 @@ use uuid::Uuid;
 
 pub use workspace::DirectoryFacts;
 
-use crate::{Delivery, SessionInput, event::EventEmitter, slash::SlashCommands, stop_signal::StopSignal};
+use crate::{
+    Delivery, SessionInput, event::EventEmitter, slash::SlashCommands, stop_signal::StopSignal,
+};
 
 /// The prefix that selects the user's command if a built-in one has the same name.
 pub(crate) const THEIRS: &str = "user:";

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking, table};
+use super::{BuiltInCommand, CommandAction, CommandAnswer, blocking, table};
 use crate::SessionInput;
 
 /// The effort levels.

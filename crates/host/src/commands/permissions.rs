@@ -3,7 +3,7 @@
 use haft_contract::{RuleList, RuleScope};
 use serde_json::json;
 
-use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking, table};
+use super::{BuiltInCommand, CommandAction, CommandAnswer, blocking, table};
 use crate::SessionInput;
 
 pub(super) static PERMISSIONS: BuiltInCommand = BuiltInCommand {

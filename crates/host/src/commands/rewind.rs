@@ -3,9 +3,12 @@
 use haft_contract::Services;
 use uuid::Uuid;
 
-use super::{CommandAction, BuiltInCommand, CommandAnswer, CommandContext, blocking, short, table, undo};
+use super::{
+    BuiltInCommand, CommandAction, CommandAnswer, CommandContext, blocking, short, table, undo,
+};
 use crate::{
-    RewindKind, SessionEvent, SessionInput, UndoReport, UndoWhich, session_access::NOT_BEGUN, utc_time,
+    RewindKind, SessionEvent, SessionInput, UndoReport, UndoWhich, session_access::NOT_BEGUN,
+    utc_time,
 };
 
 pub(super) static REWIND: BuiltInCommand = BuiltInCommand {
@@ -84,7 +87,11 @@ fn resume_from(
     message: Uuid,
     kind: RewindKind,
 ) -> Option<CommandAnswer> {
-    let is_prompt = context.input.user_prompts().iter().any(|one| one.uuid == message);
+    let is_prompt = context
+        .input
+        .user_prompts()
+        .iter()
+        .any(|one| one.uuid == message);
     if is_prompt || kind != RewindKind::Conversation {
         return None;
     }

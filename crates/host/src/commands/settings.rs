@@ -6,7 +6,7 @@ use haft_contract::{SettingRisk, SettingsAccess};
 use haft_engine::settings::SettingsFiles;
 use serde_json::{Map, Value};
 
-use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking};
+use super::{BuiltInCommand, CommandAction, CommandAnswer, blocking};
 use crate::{SessionInput, resolved_settings::known_tools};
 
 pub(super) static CONFIG: BuiltInCommand = BuiltInCommand {

@@ -1,6 +1,6 @@
 //! `/status` and `/doctor`: the state of the session and of the installation.
 
-use super::{CommandAction, BuiltInCommand, CommandAnswer, table};
+use super::{BuiltInCommand, CommandAction, CommandAnswer, table};
 use crate::{SessionInput, key_report};
 
 pub(super) static STATUS: BuiltInCommand = BuiltInCommand {

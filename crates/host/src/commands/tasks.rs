@@ -1,6 +1,6 @@
 //! `/tasks`: lists and stops background tasks.
 
-use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking, short, table};
+use super::{BuiltInCommand, CommandAction, CommandAnswer, blocking, short, table};
 use crate::SessionInput;
 use haft_contract::TaskKind;
 

@@ -1,6 +1,6 @@
 //! `/undo`: undoes the changes of calls.
 
-use super::{CommandAction, BuiltInCommand, CommandAnswer, blocking, short, table};
+use super::{BuiltInCommand, CommandAction, CommandAnswer, blocking, short, table};
 use crate::{ChangedFile, SessionInput, UndoReport, UndoWhich, utc_time};
 
 /// The maximum number of listed changes.
@@ -67,7 +67,13 @@ fn list(input: &SessionInput) -> CommandAnswer {
             true => files(&entry.files),
             false => format!("{}: {}", files(&entry.files), short(&entry.about, 40)),
         };
-        vec![entry.id, utc_time::show(entry.time), entry.tool, what, state]
+        vec![
+            entry.id,
+            utc_time::show(entry.time),
+            entry.tool,
+            what,
+            state,
+        ]
     });
     Ok(table(&rows.collect::<Vec<_>>()))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use haft_contract::PermissionMode;
 
-use super::{CommandAction, BuiltInCommand, CommandAnswer, CommandContext};
+use super::{BuiltInCommand, CommandAction, CommandAnswer, CommandContext};
 use crate::{SessionConfig, SessionInput, trust_report};
 
 /// The prompt of `/init`.

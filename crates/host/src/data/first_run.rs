@@ -9,12 +9,14 @@ use std::{
 };
 
 use haft_contract::{SecretFile, SecretPath};
-use haft_engine::settings::{SettingsFlags, Settings, SettingsPlaces, TrustState, TrustFile, trust};
+use haft_engine::settings::{
+    Settings, SettingsFlags, SettingsPlaces, TrustFile, TrustState, trust,
+};
 use serde_json::Value;
 
 use crate::{
-    Environment, ModelProvider, OpenError, ResolvedSettings, SessionConfig, extensions::SessionExtensions,
-    key_helper, mcp::project_server_changes, model,
+    Environment, ModelProvider, OpenError, ResolvedSettings, SessionConfig,
+    extensions::SessionExtensions, key_helper, mcp::project_server_changes, model,
 };
 
 /// The items of a directory that need trust, and whether the directory is trusted.

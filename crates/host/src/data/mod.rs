@@ -12,7 +12,7 @@ mod undo;
 pub use costs::{CostLine, CostReport};
 pub(crate) use first_run::stored_key;
 pub use first_run::{
-    KeyPlace, KeyReport, TrustReport, TrustItem, accept_trust, key_report, outside_imports,
+    KeyPlace, KeyReport, TrustItem, TrustReport, accept_trust, key_report, outside_imports,
     remove_key, store_key, trust_changes, trust_report,
 };
 pub use memory_files::{MemoryPlace, MemoryScope};

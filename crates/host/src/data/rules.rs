@@ -39,7 +39,8 @@ impl SessionInput {
             });
             all.collect()
         };
-        let permitted = ResolvedSettings::load(&self.0.config).map_err(|error| error.to_string())?;
+        let permitted =
+            ResolvedSettings::load(&self.0.config).map_err(|error| error.to_string())?;
         let mut rules = info(&permitted.rules);
         if let Some((_, context)) = self.0.access.engine() {
             // A saved rule is listed with its file, not as a rule of the session.

@@ -150,7 +150,9 @@ impl SessionInput {
         let services = self.0.access.services().ok_or(NOT_BEGUN)?;
         let cwd = &self.0.config.cwd;
         match which {
-            UndoWhich::Entry(id) => take_back(services, &UndoTarget::Unit(id.clone()), preview, cwd),
+            UndoWhich::Entry(id) => {
+                take_back(services, &UndoTarget::Unit(id.clone()), preview, cwd)
+            }
             UndoWhich::Since(message) => {
                 let since = self.time_of(*message)?;
                 take_back(services, &UndoTarget::Since(since), preview, cwd)

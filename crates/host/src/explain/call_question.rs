@@ -7,7 +7,8 @@ use haft_contract::{PermissionMode, Services, SessionId};
 use haft_engine::{
     SessionContext,
     permissions::{
-        PatternBases, Behavior, CallFacts, HookPermission, List, Policy, RuleSource, Rules, SettingsScope, decide,
+        Behavior, CallFacts, HookPermission, List, PatternBases, Policy, RuleSource, Rules,
+        SettingsScope, decide,
         rules::{RuleProblem, UrlTarget, target},
     },
 };

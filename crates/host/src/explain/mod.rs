@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use haft_contract::Confinement;
 use haft_engine::permissions::{
-    Behavior, PartCoverage, Decision, CallFacts, Policy, confine, decide, approval_parts, profile,
+    Behavior, CallFacts, Decision, PartCoverage, Policy, approval_parts, confine, decide, profile,
     sandbox::{ProfileReason, SettingsHosts},
     suggest, uncovered_parts,
 };
@@ -53,7 +53,10 @@ pub struct ExplainedConfinement {
 impl ExplainedCall {
     /// Formats the explanation as text.
     pub fn in_words(&self) -> String {
-        let Decision { behavior, reason: because } = &self.decision;
+        let Decision {
+            behavior,
+            reason: because,
+        } = &self.decision;
         let mut text = format!("{}: {because}", behavior.name());
         if let Some(shell) = &self.facts.shell {
             let all = &shell.analysis.parts;

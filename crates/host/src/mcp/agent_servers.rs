@@ -113,7 +113,10 @@ impl AgentServers {
     }
 
     /// Returns the tools of the servers that a kind names; `None` if it names none.
-    pub(crate) fn tools(&self, kind: &AgentDefinition) -> Option<BoxFuture<'static, AgentServerTools>> {
+    pub(crate) fn tools(
+        &self,
+        kind: &AgentDefinition,
+    ) -> Option<BoxFuture<'static, AgentServerTools>> {
         if kind.mcp_servers.is_empty() {
             return None;
         }

@@ -16,7 +16,10 @@ use super::{
     approvals::{PinDecider, PinnedTools},
     collect_servers, options,
 };
-use crate::{OpenError, SessionConfig, extensions::SessionExtensions, plugins, resolved_settings::ResolvedSettings};
+use crate::{
+    OpenError, SessionConfig, extensions::SessionExtensions, plugins,
+    resolved_settings::ResolvedSettings,
+};
 
 /// Returns the servers that a session with this configuration would have, without connecting them.
 pub fn named_servers(config: &SessionConfig) -> Result<ServerList, OpenError> {
@@ -94,7 +97,9 @@ pub(super) async fn checked(
     Ok((config, servers))
 }
 
-pub(super) fn named(config: &SessionConfig) -> anyhow::Result<(SessionConfig, ResolvedSettings, Servers)> {
+pub(super) fn named(
+    config: &SessionConfig,
+) -> anyhow::Result<(SessionConfig, ResolvedSettings, Servers)> {
     let permitted = ResolvedSettings::load(config).map_err(OpenError::into_inner)?;
     let config = SessionConfig {
         environment: permitted.environment.clone(),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use haft_agent::NoticeLevel;
 use haft_engine::{
     Engine, SessionContext,
-    hooks::{HandlerOutput, HookFormAction, HookFormAnswer, HookEventKind},
+    hooks::{HandlerOutput, HookEventKind, HookFormAction, HookFormAnswer},
 };
 use haft_mcp::client::{Elicitation, ElicitationAnswer, ElicitationKind};
 use serde_json::{Map, Value, json};
@@ -26,9 +26,17 @@ type ReadySession = (Arc<Engine>, SessionContext);
 
 impl ElicitationHooks {
     /// Creates the hooks. `is_expected`: some were given with the first message.
-    pub(crate) fn new(session: &Arc<SharedState>, events: &Arc<EventEmitter>, is_expected: bool) -> Self {
+    pub(crate) fn new(
+        session: &Arc<SharedState>,
+        events: &Arc<EventEmitter>,
+        is_expected: bool,
+    ) -> Self {
         Self {
-            is_expected: is_expected || !session.permitted.hooks.has_no_handlers(HookEventKind::ELICITATION),
+            is_expected: is_expected
+                || !session
+                    .permitted
+                    .hooks
+                    .has_no_handlers(HookEventKind::ELICITATION),
             session: Arc::downgrade(session),
             events: Arc::clone(events),
         }
@@ -168,7 +176,12 @@ impl ElicitationHooks {
         fields: Map<String, Value>,
     ) -> Option<HookFormAnswer> {
         let heard = engine.fire(event, &asked.server, fields, context).await;
-        for HandlerOutput { label, output: said, .. } in &heard {
+        for HandlerOutput {
+            label,
+            output: said,
+            ..
+        } in &heard
+        {
             if let Some(failure) = &said.failure {
                 let text = format!("{label} hook error: {failure}");
                 self.events.notice(NoticeLevel::Warning, text);

@@ -6,7 +6,7 @@ use haft_contract::BoxFuture;
 use haft_engine::hooks::McpToolCaller;
 use haft_mcp::{
     client::{Servers, text_of},
-    peer::{RequestTimeout, PeerError},
+    peer::{PeerError, RequestTimeout},
 };
 use serde_json::Value;
 

@@ -12,21 +12,20 @@
 //!
 //! Connections and calls are implemented in `haft-mcp`.
 
-mod login;
 mod agent_servers;
 mod approvals;
 mod check;
-mod text_diff;
 mod edit;
 mod elicitation_hooks;
 mod hook_servers;
+mod login;
 mod pending_servers;
 mod policy;
 mod server_sandbox;
 mod session_host;
 mod sources;
+mod text_diff;
 
-pub use login::{login_server, logout_server};
 pub(crate) use agent_servers::AgentServers;
 pub(crate) use approvals::PinDecider;
 pub(crate) use check::project_server_changes;
@@ -34,6 +33,7 @@ pub use check::{approve_server, check_servers, forget_approvals, named_servers};
 pub use edit::{add_server, remove_server};
 pub(crate) use elicitation_hooks::ElicitationHooks;
 pub(crate) use hook_servers::HookServers;
+pub use login::{login_server, logout_server};
 pub(crate) use pending_servers::SessionPendingServers;
 pub use session_host::ElicitationHost;
 pub(crate) use session_host::{SessionHost, options};

@@ -10,8 +10,8 @@ use std::{
 
 use haft_agent::NoticeLevel;
 use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card, HttpTransport,
-    SecretFile, ToolUse, secrets,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, Approver, BoxFuture, CallId, Card,
+    HttpTransport, SecretFile, ToolUse, secrets,
 };
 use haft_mcp::client::oauth::TokenStore;
 use haft_mcp::client::{
@@ -231,7 +231,11 @@ fn label(value: &Value) -> String {
 }
 
 /// Returns the answer for the server, from the answers by the text of the questions.
-fn answered(asked: &Elicitation, fields: &[ElicitationField], answers: &Value) -> ElicitationAnswer {
+fn answered(
+    asked: &Elicitation,
+    fields: &[ElicitationField],
+    answers: &Value,
+) -> ElicitationAnswer {
     let given = |field: &ElicitationField| {
         let question = field.question["question"].as_str()?;
         answers.get(question).cloned()

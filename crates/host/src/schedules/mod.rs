@@ -23,7 +23,7 @@ use std::{
 };
 
 use haft_agent::random_id;
-use haft_contract::{ScheduleStore, ScheduleInfo, Schedules, ToolError};
+use haft_contract::{ScheduleInfo, ScheduleStore, Schedules, ToolError};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
@@ -312,7 +312,13 @@ impl SessionSchedules {
 
     /// Restores a job of an earlier session. Times that passed in between do not fire. Returns
     /// `false` if the job has expired.
-    fn restore(&self, state: &mut ScheduleState, stored: StoredJob, durable: bool, now: i64) -> bool {
+    fn restore(
+        &self,
+        state: &mut ScheduleState,
+        stored: StoredJob,
+        durable: bool,
+        now: i64,
+    ) -> bool {
         let Ok(cron) = CronExpression::parse(&stored.cron) else {
             return false;
         };

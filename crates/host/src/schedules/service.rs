@@ -1,10 +1,11 @@
 //! The schedule service that calls use.
 
-use haft_contract::{ScheduleStore, NewSchedule, NewWakeup, ScheduleInfo, ToolError, WakeupInfo};
+use haft_contract::{NewSchedule, NewWakeup, ScheduleInfo, ScheduleStore, ToolError, WakeupInfo};
 use jiff::Timestamp;
 
 use super::{
-    JobTime, LONGEST_PROMPT, SessionSchedules, ScheduledJob, cron::CronExpression, jobs_file::StoredJob,
+    JobTime, LONGEST_PROMPT, ScheduledJob, SessionSchedules, cron::CronExpression,
+    jobs_file::StoredJob,
 };
 
 impl ScheduleStore for SessionSchedules {

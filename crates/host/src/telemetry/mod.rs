@@ -28,7 +28,9 @@ use haft_telemetry::{
     TelemetryConfig, TelemetrySpan, TraceId,
 };
 
-use crate::{Environment, SessionActivity, SessionEvent, StopKind, TurnResult, event::EventEmitter};
+use crate::{
+    Environment, SessionActivity, SessionEvent, StopKind, TurnResult, event::EventEmitter,
+};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -85,7 +87,10 @@ impl RunSpan {
 impl SessionTelemetry {
     /// Creates telemetry as configured by the variables. Problems with them, and failures to send
     /// data, are reported as warnings.
-    pub(crate) fn from_environment(environment: &Environment, events: &Arc<EventEmitter>) -> Option<Arc<Self>> {
+    pub(crate) fn from_environment(
+        environment: &Environment,
+        events: &Arc<EventEmitter>,
+    ) -> Option<Arc<Self>> {
         let variable = |name: &str| environment.variable(name);
         let (config, warnings) = TelemetryConfig::from_variables(variable, VERSION);
         for warning in warnings {

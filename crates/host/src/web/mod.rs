@@ -7,7 +7,7 @@ mod small_model;
 
 use std::sync::Arc;
 
-use haft_contract::{WebFetcher, WebSearchBackend, SmallModel, WebSearcher};
+use haft_contract::{SmallModel, WebFetcher, WebSearchBackend, WebSearcher};
 use haft_engine::settings::Settings;
 use haft_models::{Http, HttpOptions, WebClient};
 use haft_tools::WebLimits;

@@ -1,7 +1,7 @@
 //! Searches with the provider's own tool.
 
 use haft_agent::AgentHandle;
-use haft_contract::{BoxFuture, CancellationToken, WebSearchBackend, WebSearchResults, WebQuery};
+use haft_contract::{BoxFuture, CancellationToken, WebQuery, WebSearchBackend, WebSearchResults};
 use haft_models::Anthropic;
 
 use crate::model_names::ModelNames;

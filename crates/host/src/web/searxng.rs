@@ -3,8 +3,8 @@
 use std::{fmt::Write, sync::Arc, time::Duration};
 
 use haft_contract::{
-    BoxFuture, CancellationToken, HttpMethod, HttpRequest, HttpTransport, WebSearchBackend, WebSearchResult, WebSearchResults,
-    WebQuery,
+    BoxFuture, CancellationToken, HttpMethod, HttpRequest, HttpTransport, WebQuery,
+    WebSearchBackend, WebSearchResult, WebSearchResults,
 };
 use serde_json::Value;
 use tokio::time::timeout;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, CardSection, ContextPatch, RuleList, RuleScope, ProgressUpdate,
+    ApprovalAnswer, ApprovalRequest, CardSection, ContextPatch, ProgressUpdate, RuleList, RuleScope,
 };
 use haft_host::{
     AgentSession, CommandOutcome, CommandSource, Delivery, MemoryScope, RewindKind, SessionEvent,
@@ -273,7 +273,11 @@ async fn a_question_says_what_why_and_where_an_answer_can_be_kept() {
     assert!(parts[1].2 && parts[1].1.contains("writes"), "{parts:?}");
     assert!(!bash.reasons.is_empty());
     assert!(bash.confinement.as_ref().unwrap().starts_with("profile "));
-    let scopes: Vec<_> = bash.destinations.iter().map(|place| place.scope.name()).collect();
+    let scopes: Vec<_> = bash
+        .destinations
+        .iter()
+        .map(|place| place.scope.name())
+        .collect();
     assert_eq!(scopes, ["local", "project", "user", "session"]);
     let kept = project.read("work/.claude/settings.json");
     assert!(kept.contains("Bash(touch *)"), "{kept}");
@@ -430,9 +434,13 @@ async fn what_is_remembered_and_permitted_stands_in_the_file_that_was_chosen() {
     let driven = Driven::begin(&project, json!([says("one")]), no);
     let input = &driven.input;
     // Also before the first message.
-    let file = input.append_memory("use tabs", MemoryScope::Project).unwrap();
+    let file = input
+        .append_memory("use tabs", MemoryScope::Project)
+        .unwrap();
     assert_eq!(file, project.path("work/CLAUDE.md"));
-    input.append_memory("and spaces", MemoryScope::Project).unwrap();
+    input
+        .append_memory("and spaces", MemoryScope::Project)
+        .unwrap();
     assert_eq!(project.read("work/CLAUDE.md"), "- use tabs\n- and spaces\n");
     assert!(input.memory_files()[0].exists);
     assert!(
@@ -503,7 +511,10 @@ async fn a_question_says_where_a_link_leads() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&asked);
     let answers = move |request: &ApprovalRequest| {
-        noted.lock().unwrap().push(request.resolved_elsewhere.clone());
+        noted
+            .lock()
+            .unwrap()
+            .push(request.resolved_elsewhere.clone());
         ApprovalAnswer::Deny { reason: None }
     };
     let turns = json!([{"content": reads}, says("done")]);

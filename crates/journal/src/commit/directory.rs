@@ -172,7 +172,11 @@ pub(super) struct TempFile<'d> {
 }
 
 impl<'d> TempFile<'d> {
-    pub(super) fn create(directory: &'d TargetDirectory, name: &'d OsStr, mode: u32) -> io::Result<Self> {
+    pub(super) fn create(
+        directory: &'d TargetDirectory,
+        name: &'d OsStr,
+        mode: u32,
+    ) -> io::Result<Self> {
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = openat(&directory.handle, name, flags, Mode::from_raw_mode(mode))?;

@@ -26,7 +26,7 @@ use directory::TempFile;
 pub(crate) use directory::{
     TargetDirectory, is_own_temporary, missing_parents, remove_made, temporary_name,
 };
-pub(crate) use entry::{ReplacePolicy, NewFile, Times};
+pub(crate) use entry::{NewFile, ReplacePolicy, Times};
 
 /// Called once before a file is overwritten in place; an error stops the commit.
 pub(crate) type BeforeInPlace<'a> = &'a mut dyn FnMut() -> Result<(), JournalError>;
@@ -239,7 +239,11 @@ fn reserve(target: &File, length: usize) -> io::Result<()> {
 }
 
 /// Returns whether the name still refers to this file and the content is still as in `before`.
-fn is_unchanged(directory: &TargetDirectory, target: &File, before: &FileSnapshot) -> io::Result<bool> {
+fn is_unchanged(
+    directory: &TargetDirectory,
+    target: &File,
+    before: &FileSnapshot,
+) -> io::Result<bool> {
     Ok(same_content(target, &before.bytes)? && !directory.target_moved(target)?)
 }
 

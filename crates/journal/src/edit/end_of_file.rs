@@ -6,7 +6,7 @@
 use std::iter;
 
 use super::fold::Folded;
-use super::{TierMatch, EditSearch, Tier};
+use super::{EditSearch, Tier, TierMatch};
 use crate::lines::BreakStyle;
 
 pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::fold::Folded;
-use super::{EditFile, TierMatch, EditSearch, Tier};
+use super::{EditFile, EditSearch, Tier, TierMatch};
 use crate::step_counter::spend;
 
 /// Ranges of the file that equal the old text, ascending.

@@ -35,7 +35,9 @@ pub(super) struct EditFile<'a> {
 
 impl<'a> EditFile<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Result<Self, EditError> {
-        DecodedView::of(bytes).ok_or(EditError::Binary).map(Self::under)
+        DecodedView::of(bytes)
+            .ok_or(EditError::Binary)
+            .map(Self::under)
     }
 
     pub(super) fn under(view: DecodedView<'a>) -> Self {

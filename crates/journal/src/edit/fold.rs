@@ -8,8 +8,8 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter, memchr3_iter};
 
-use crate::step_counter::spend;
 use crate::lines::BreakStyle;
+use crate::step_counter::spend;
 
 /// A folded text with the mapping to its original offsets.
 pub(super) struct Folded<'a> {

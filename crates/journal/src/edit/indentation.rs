@@ -21,9 +21,9 @@ use memchr::memmem;
 
 use super::breaks::typed_lines;
 use super::exact::Occurrences;
-use super::{EditFile, TierMatch, EditSearch, Tier};
-use crate::step_counter::spend;
+use super::{EditFile, EditSearch, Tier, TierMatch};
 use crate::lines::{Line, split_lines};
+use crate::step_counter::spend;
 
 /// The id of a line that is not one of the searched lines.
 const OTHER: u32 = u32::MAX;

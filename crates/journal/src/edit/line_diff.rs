@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::diff::{self, LineRun};
-use crate::step_counter::spend;
 use crate::lines::Line;
+use crate::step_counter::spend;
 
 /// Changes of more lines, old and new together, are treated as one run, because the minimal diff
 /// takes time proportional to their square. The comparison is then only coarser: less of the text

@@ -7,7 +7,7 @@
 use memchr::memchr_iter;
 
 use super::fold::Folded;
-use super::{TierMatch, EditSearch, Tier};
+use super::{EditSearch, Tier, TierMatch};
 
 pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
     let file = search.file;

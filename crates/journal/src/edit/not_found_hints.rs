@@ -14,8 +14,8 @@ use super::fold::Folded;
 use super::indentation;
 use super::similarity::{Histogram, likeness};
 use super::{BOM, EditFile, places};
-use crate::step_counter::spend;
 use crate::lines::{BreakStyle, split_lines};
+use crate::step_counter::spend;
 
 const COMPARED_SIZE: usize = 5 << 20;
 const COMPARED_LINES: usize = 2_000;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use memchr::memchr_iter;
 
 use super::{EditFile, Splice};
-use crate::step_counter::spend;
 use crate::lines::break_byte;
+use crate::step_counter::spend;
 
 /// The number of line numbers that an error lists.
 pub(super) const LISTED: usize = 10;

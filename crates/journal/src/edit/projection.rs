@@ -17,13 +17,13 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::breaks::TypedChange;
 use super::breaks::BreakWriter;
+use super::breaks::TypedChange;
 use super::line_diff::texts;
 use super::{EditError, EditFile, Piece, fold, places};
 use crate::diff::LineRun;
-use crate::step_counter::spend;
 use crate::lines::split_lines;
+use crate::step_counter::spend;
 
 /// Applies a change to `range`, which matches its old text apart from signs and whitespace.
 pub(super) fn project(

@@ -4,7 +4,9 @@
 use std::{iter, ops::Range};
 
 use super::breaks::TypedChange;
-use super::{Draft, EditError, EditPlan, EditFile, Piece, Tier, breaks, differ_only_in_breaks, places};
+use super::{
+    Draft, EditError, EditFile, EditPlan, Piece, Tier, breaks, differ_only_in_breaks, places,
+};
 use crate::lines::{Break, BreakStyle};
 use crate::text::Encoding;
 

@@ -9,7 +9,7 @@
 
 use super::exact::Occurrences;
 use super::fold::{Folded, trailing_blanks};
-use super::{EditError, TierMatch, EditSearch, Tier, places};
+use super::{EditError, EditSearch, Tier, TierMatch, places};
 use crate::step_counter::spend;
 
 pub(super) fn find(search: &EditSearch<'_, '_>) -> Result<Option<TierMatch>, EditError> {

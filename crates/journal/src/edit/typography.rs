@@ -5,7 +5,7 @@
 
 use super::exact::Occurrences;
 use super::fold::Folded;
-use super::{TierMatch, EditSearch, Tier};
+use super::{EditSearch, Tier, TierMatch};
 
 pub(super) fn find(search: &EditSearch<'_, '_>) -> Option<TierMatch> {
     let folded = search.typography();

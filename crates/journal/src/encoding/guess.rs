@@ -205,7 +205,10 @@ mod tests {
                 guess(bytes)
             );
         }
-        assert_eq!(guess(b"x=1 \xe9\n"), CodePageGuess::Unsure(CodePage(WINDOWS_1252)));
+        assert_eq!(
+            guess(b"x=1 \xe9\n"),
+            CodePageGuess::Unsure(CodePage(WINDOWS_1252))
+        );
     }
 
     #[test]

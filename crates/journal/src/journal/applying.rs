@@ -12,7 +12,9 @@ use crate::lock::FileLock;
 use crate::patch::Patch;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
-use crate::undo::{UndoMode, MutationStep, UndoError, UndoHistory, UndoOutcome, UndoSelection, look, perform};
+use crate::undo::{
+    MutationStep, UndoError, UndoHistory, UndoMode, UndoOutcome, UndoSelection, look, perform,
+};
 use crate::write_grant::WriteGrant;
 
 /// One file of a prepared change.

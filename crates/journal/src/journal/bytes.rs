@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Journal;
 use crate::error::JournalError;
-use crate::ledger::{ReadSource, ReadRecord};
+use crate::ledger::{ReadRecord, ReadSource};
 use crate::open::FileSnapshot;
 use crate::page::HASH_LIMIT;
 use crate::stamp::ContentHash;

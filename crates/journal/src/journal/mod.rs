@@ -11,7 +11,7 @@ mod notebooks;
 mod writing;
 
 pub use applying::{AppliedChanges, AppliedFile, FileChange, PlannedChange};
-pub use bytes::{ShownExtent, RawFile};
+pub use bytes::{RawFile, ShownExtent};
 pub use editing::{CheckedEdit, EditReport};
 pub use notebooks::{NOTEBOOK_LIMIT, NotebookEdited};
 pub(crate) use writing::preserve_form;
@@ -23,15 +23,15 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
 use crate::error::JournalError;
-use crate::ledger::{ReadLedger, ReadSource, ReadRecord};
-use crate::path_suggestions::nearby;
+use crate::ledger::{ReadLedger, ReadRecord, ReadSource};
 use crate::open::FileSnapshot;
 use crate::page::{self, HASH_LIMIT, PageRequest, TextPage};
 use crate::patch::Patch;
+use crate::path_suggestions::nearby;
 use crate::snapshot::{CachedTree, SnapshotLimits, preimages::PreimageStore};
 use crate::stamp::{ContentHash, Stamp};
 use crate::target::FileTarget;
-use crate::undo::{RecoveredUnit, MutationStep, UndoHistory, UndoLimits, perform};
+use crate::undo::{MutationStep, RecoveredUnit, UndoHistory, UndoLimits, perform};
 use crate::write_grant::WriteGrant;
 
 /// The size limit for loading files to write or edit them.

@@ -176,7 +176,12 @@ impl Journal {
         })
     }
 
-    fn judge_write(&self, path: &Path, real: &Path, before: &FileSnapshot) -> Result<(), JournalError> {
+    fn judge_write(
+        &self,
+        path: &Path,
+        real: &Path,
+        before: &FileSnapshot,
+    ) -> Result<(), JournalError> {
         commit::check_writable(real, &before.stamp)?;
         let given = || path.to_path_buf();
         match freshness::evaluate(self.ledger.seen(real), before) {

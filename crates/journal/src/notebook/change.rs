@@ -170,7 +170,12 @@ impl<'a> Notebook<'a> {
     }
 }
 
-fn replace(notebook: &Notebook<'_>, index: usize, source: &str, kind: Option<CellType>) -> CellEdit {
+fn replace(
+    notebook: &Notebook<'_>,
+    index: usize,
+    source: &str,
+    kind: Option<CellType>,
+) -> CellEdit {
     let (node, cell) = (notebook.cells[index], notebook.cell(index));
     let layout = Layout::of(notebook, Some(&node));
     let old_kind = cell.kind();

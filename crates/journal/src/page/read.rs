@@ -8,7 +8,7 @@ use super::collect::{Collected, Collector};
 use super::{PageRequest, TextPage};
 use crate::encoding::DecodedView;
 use crate::error::JournalError;
-use crate::ledger::{KEPT_EACH, ReadSource, ShownLines, ReadRecord};
+use crate::ledger::{KEPT_EACH, ReadRecord, ReadSource, ShownLines};
 use crate::lines::{BreakCounts, BreakStyle, break_byte};
 use crate::magic;
 use crate::open::{OpenedFile, open_regular, open_seen, read_all};

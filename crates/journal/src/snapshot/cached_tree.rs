@@ -12,10 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::listings::Listings;
 use super::keep_priority::Ignores;
+use super::listings::Listings;
 use super::walk::{
-    ScanArea, EntryKind, Listing, PendingDirectory, ScanLimit, Tree, TreeEntry, is_gone, threads_for,
+    EntryKind, Listing, PendingDirectory, ScanArea, ScanLimit, Tree, TreeEntry, is_gone,
+    threads_for,
 };
 use super::watch::{TreeWatch, WatchLimits};
 

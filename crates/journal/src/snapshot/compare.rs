@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::preimages::{PreimageMap, PreimageFill, Object, PreimageFile};
+use super::preimages::{Object, PreimageFile, PreimageFill, PreimageMap};
 use super::walk::{EntryKind, Listing, Tree, TreeEntry, grouped};
 use super::{CommandChanges, SnapshotLimits, is_directory_both};
 use crate::stamp::now_ns;
-use crate::undo::{ObservedContent, UnrestorablePath, RecordState, UnreadFileStamp, PathChangeRecord, digest, read_content, regular, unread};
+use crate::undo::{
+    ObservedContent, PathChangeRecord, RecordState, UnreadFileStamp, UnrestorablePath, digest,
+    read_content, regular, unread,
+};
 
 /// A new directory with more entries than this is recorded as a whole.
 const GROWN: usize = 500;
@@ -419,14 +422,19 @@ impl<'a> TreeComparison<'a> {
 
     /// If Git repacked its objects and an old object cannot be restored, undo must not remove the
     /// new ones: they are all that is left of the repository.
-    fn spare_objects(&self, swept: &mut Vec<PathChangeRecord>, left: &mut BTreeMap<PathBuf, String>) {
+    fn spare_objects(
+        &self,
+        swept: &mut Vec<PathChangeRecord>,
+        left: &mut BTreeMap<PathBuf, String>,
+    ) {
         let stores: BTreeSet<PathBuf> = left
             .keys()
             .filter_map(|path| self.object_store(path))
             .collect();
         for store in stores {
-            let is_new =
-                |one: &PathChangeRecord| one.before == RecordState::Absent && one.path.starts_with(&store);
+            let is_new = |one: &PathChangeRecord| {
+                one.before == RecordState::Absent && one.path.starts_with(&store)
+            };
             let why = "git's objects were repacked; the new ones stay".to_owned();
             left.retain(|path, _| !path.starts_with(&store));
             swept.retain(|one| !is_new(one));
@@ -439,7 +447,9 @@ impl<'a> TreeComparison<'a> {
         above
             .find(|above| {
                 let repository = above.parent().and_then(|one| self.before.listings.get(one));
-                repository.is_some_and(|one| super::keep_priority::KeepPriority::is_repository(&one.entries))
+                repository.is_some_and(|one| {
+                    super::keep_priority::KeepPriority::is_repository(&one.entries)
+                })
             })
             .map(Path::to_path_buf)
     }

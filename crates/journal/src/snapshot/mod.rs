@@ -16,12 +16,12 @@
 //! those of directories are not. Pipes, sockets and devices that a command removes are only
 //! reported.
 
-mod preimage_backlog;
-mod compare;
 mod cached_tree;
-mod listings;
-pub(crate) mod preimages;
+mod compare;
 mod keep_priority;
+mod listings;
+mod preimage_backlog;
+pub(crate) mod preimages;
 mod shared_map;
 mod walk;
 mod watch;
@@ -35,17 +35,17 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use preimages::clone;
-pub(crate) use walk::{ScanArea, EntryKind, Tree, TreeEntry};
+pub(crate) use walk::{EntryKind, ScanArea, Tree, TreeEntry};
 
 use crate::error::JournalError;
 use crate::journal::Journal;
 use crate::open::resolve;
 use crate::stamp::now_ns;
-use crate::undo::{UnrestorablePath, LogMark, RecordState, PathChangeRecord, UndoOutcome};
+use crate::undo::{LogMark, PathChangeRecord, RecordState, UndoOutcome, UnrestorablePath};
 use crate::write_grant::WriteGrant;
-use compare::{KnownObjects, TreeComparison};
 pub(crate) use cached_tree::CachedTree;
-use preimages::{PreimageBudget, PreimageFill, PreimageStore, PreimageFile};
+use compare::{KnownObjects, TreeComparison};
+use preimages::{PreimageBudget, PreimageFile, PreimageFill, PreimageStore};
 use walk::{ScanLimit, grouped};
 use watch::WatchLimits;
 
@@ -234,7 +234,9 @@ impl Journal {
                 file: limits.file,
                 deadline: Instant::now().checked_add(limits.keep),
             };
-            let filled = self.shelf().store_preimages(&tree, budget, &|| history.nameless());
+            let filled = self
+                .shelf()
+                .store_preimages(&tree, budget, &|| history.nameless());
             let filled = filled.map_err(|error| format!("contents cannot be kept: {error}"))?;
             let unhurried = PreimageBudget {
                 deadline: None,
@@ -279,7 +281,10 @@ impl Journal {
                 }
                 None => {
                     let found = CachedTree::of(&inside, WatchLimits::of_system());
-                    if found.as_ref().is_err_and(|reason| *reason == ScanLimit::Time) {
+                    if found
+                        .as_ref()
+                        .is_err_and(|reason| *reason == ScanLimit::Time)
+                    {
                         self.scan_in_background(inside.clone());
                     }
                     let (kept, tree) = found?;
@@ -428,7 +433,11 @@ impl Journal {
 }
 
 /// The records, the paths that cannot be restored, and the contents that the records need, by hash.
-type ComparisonResult = (Vec<PathChangeRecord>, Vec<UnrestorablePath>, HashMap<String, Arc<PreimageFile>>);
+type ComparisonResult = (
+    Vec<PathChangeRecord>,
+    Vec<UnrestorablePath>,
+    HashMap<String, Arc<PreimageFile>>,
+);
 
 fn area_of(sweep: &SnapshotScope, own: &Path) -> ScanArea {
     let real = |path: &PathBuf| resolve(path).ok().map(|found| found.real);

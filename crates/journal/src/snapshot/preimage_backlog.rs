@@ -36,7 +36,7 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    use crate::{Journal, SnapshotScope, SnapshotLimits, WriteGrant};
+    use crate::{Journal, SnapshotLimits, SnapshotScope, WriteGrant};
 
     #[test]
     fn what_there_was_no_time_for_is_kept_while_no_one_waits() {

@@ -16,8 +16,8 @@ use std::time::Instant;
 
 use rustix::fs::OFlags;
 
-use super::listings::Listings;
 use super::keep_priority::KeepPriority;
+use super::listings::Listings;
 use super::shared_map::SharedMap;
 use super::walk::{EntryKind, Listing, Tree, threads_for};
 use crate::commit::Attributes;

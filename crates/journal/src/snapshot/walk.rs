@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::listings::Listings;
 use super::keep_priority::{Ignores, KeepPriority};
+use super::listings::Listings;
 use super::watch::TreeWatch;
 use crate::stamp::Stamp;
 
@@ -190,7 +190,11 @@ impl ScanArea {
                 if let (true, Some(above)) = (is_named, root.parent()) {
                     self.point(above, tree);
                 }
-                let rank = if is_named { KeepPriority::Named } else { KeepPriority::Plain };
+                let rank = if is_named {
+                    KeepPriority::Named
+                } else {
+                    KeepPriority::Plain
+                };
                 first.push(PendingDirectory::root(root, rank));
             }
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use super::mutation::millis;
-use super::record::{UnitEnding, RecordState};
+use super::record::{RecordState, UnitEnding};
 use super::store::LogMark;
 use super::units::UndoUnits;
 use super::{UndoHistory, now};

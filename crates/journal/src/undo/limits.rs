@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::UndoHistory;
 use super::mutation::now;
-use super::record::{FileRecord, UndoRecord, RecordState, PathChangeRecord};
+use super::record::{FileRecord, PathChangeRecord, RecordState, UndoRecord};
 use super::units::UndoUnits;
 use crate::error::JournalError;
 

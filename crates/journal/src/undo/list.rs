@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::UndoHistory;
-use super::observed_path::ObservedPath;
 use super::mutation::look;
-use super::record::{UnitEnding, RecordState, PathChangeRecord};
+use super::observed_path::ObservedPath;
+use super::record::{PathChangeRecord, RecordState, UnitEnding};
 use super::units::UndoUnit;
 use crate::error::JournalError;
 use crate::stamp::ContentHash;
@@ -135,7 +135,11 @@ impl<'u> CurrentHashes<'u> {
     }
 }
 
-fn summary<'u>(unit: &'u UndoUnit, all: &'u [UndoUnit], now: &mut CurrentHashes<'u>) -> UnitSummary {
+fn summary<'u>(
+    unit: &'u UndoUnit,
+    all: &'u [UndoUnit],
+    now: &mut CurrentHashes<'u>,
+) -> UnitSummary {
     let state = match (&unit.ending, &unit.undone_by) {
         (Some(UnitEnding::Made), None) => UnitState::Made,
         (Some(UnitEnding::Made), Some(by)) => UnitState::Undone { by: by.clone() },
@@ -170,7 +174,11 @@ fn summary<'u>(unit: &'u UndoUnit, all: &'u [UndoUnit], now: &mut CurrentHashes<
     }
 }
 
-fn unchanged<'u>(unit: &'u UndoUnit, all: &'u [UndoUnit], now: &mut CurrentHashes<'u>) -> Result<(), String> {
+fn unchanged<'u>(
+    unit: &'u UndoUnit,
+    all: &'u [UndoUnit],
+    now: &mut CurrentHashes<'u>,
+) -> Result<(), String> {
     let later = |path: &Path| {
         let later = all.iter().rev().take_while(|later| later.id() != unit.id());
         let ours =

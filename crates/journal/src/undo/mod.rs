@@ -11,20 +11,20 @@
 //! - `recover`, `crashed`: recovery after crashes; `limits`: the size of the journal; `list`,
 //!   `since`: the list of changes for users and for other parts of the program
 
+mod changes_since;
+mod command_units;
 mod crash_recovery;
 mod error;
 mod limits;
 mod list;
-mod observed_path;
 mod mutation;
+mod observed_path;
 mod preview;
 mod record;
 mod recover;
 mod restore;
-mod changes_since;
-mod store;
-mod command_units;
 mod revert;
+mod store;
 mod units;
 
 use std::collections::{HashMap, HashSet};
@@ -33,20 +33,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use changes_since::{HistoryMark, RecordedChange};
 pub use crash_recovery::settle_crashed;
 pub use error::UndoError;
 pub use limits::UndoLimits;
 pub use list::{ChangeKind, FileSummary, UnitState, UnitSummary};
 pub(crate) use mutation::{MutationStep, look, now, perform};
 pub use recover::{RecoveredUnit, RecoveryVerdict};
-pub use changes_since::{HistoryMark, RecordedChange};
-pub use revert::{UndoMode, UndoOutcome, UndoneFile, UndoSelection};
+pub use revert::{UndoMode, UndoOutcome, UndoSelection, UndoneFile};
 
 use crate::error::JournalError;
 use limits::UndoTotals;
 pub(crate) use observed_path::{ObservedContent, digest, read_content, regular, unread};
 use record::{FileRecord, UndoRecord};
-pub(crate) use record::{UnrestorablePath, RecordState, UnreadFileStamp, PathChangeRecord};
+pub(crate) use record::{PathChangeRecord, RecordState, UnreadFileStamp, UnrestorablePath};
 pub(crate) use store::LogMark;
 use store::UndoStore;
 use units::UndoUnits;

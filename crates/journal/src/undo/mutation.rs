@@ -12,11 +12,11 @@ use rustix::fs::Access;
 
 use super::UndoHistory;
 use super::record::{
-    PostImage, UnitEnding, FileRecord, UndoIntent, UndoRecord, RecordState, extended, nanoseconds,
+    FileRecord, PostImage, RecordState, UndoIntent, UndoRecord, UnitEnding, extended, nanoseconds,
 };
 use super::store::{Durability, UndoLogFile, UndoStore};
-use crate::editor_buffers::{WriteThrough, is_same};
 use crate::commit::{self, Attributes, TargetDirectory};
+use crate::editor_buffers::{WriteThrough, is_same};
 use crate::error::JournalError;
 use crate::open::FileSnapshot;
 use crate::stamp::{ContentHash, Stamp};
@@ -77,7 +77,10 @@ pub(crate) fn perform(
     };
     let besides: Vec<StepSideFiles> = match &unit {
         Some(unit) => unit.besides.clone(),
-        None => steps.iter().map(StepSideFiles::of).collect::<Result<_, _>>()?,
+        None => steps
+            .iter()
+            .map(StepSideFiles::of)
+            .collect::<Result<_, _>>()?,
     };
     let mut stamps = Vec::new();
     let mut became = None;
@@ -217,7 +220,11 @@ fn make_through(
 }
 
 /// Reverts the steps that were made, newest first; returns the files for which that failed.
-fn roll_back(steps: &[MutationStep], stamps: &[Option<Stamp>], besides: &[StepSideFiles]) -> Vec<PathBuf> {
+fn roll_back(
+    steps: &[MutationStep],
+    stamps: &[Option<Stamp>],
+    besides: &[StepSideFiles],
+) -> Vec<PathBuf> {
     let mut failed = Vec::new();
     for ((step, stamp), beside) in steps.iter().zip(stamps).zip(besides).rev() {
         let now = match (stamp, &step.after) {
@@ -328,7 +335,10 @@ impl<'h> OpenUnit<'h> {
         };
         let unit = self.id.clone();
         self.log
-            .append(&UndoRecord::Became { unit, file, after }, Durability::Durable)
+            .append(
+                &UndoRecord::Became { unit, file, after },
+                Durability::Durable,
+            )
             .map_err(|error| store.failed(error))
     }
 
@@ -348,7 +358,10 @@ impl<'h> OpenUnit<'h> {
     }
 }
 
-pub(super) fn write_pending_records(history: &UndoHistory, log: &UndoLogFile) -> Result<(), JournalError> {
+pub(super) fn write_pending_records(
+    history: &UndoHistory,
+    log: &UndoLogFile,
+) -> Result<(), JournalError> {
     let mut unsaid = history.unsaid();
     while let Some(outcome) = unsaid.first() {
         log.append(outcome, Durability::Durable)
@@ -398,7 +411,11 @@ impl MutationStep {
     }
 }
 
-fn record(store: &UndoStore, step: &MutationStep, beside: StepSideFiles) -> Result<FileRecord, JournalError> {
+fn record(
+    store: &UndoStore,
+    step: &MutationStep,
+    beside: StepSideFiles,
+) -> Result<FileRecord, JournalError> {
     let before = match &step.before {
         None => RecordState::Absent,
         Some(before) => {

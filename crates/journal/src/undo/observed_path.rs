@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use super::record::{RecordState, UnreadFileStamp, extended, nanoseconds};
 use crate::commit::Attributes;
 use crate::open::{is_behind_link, open_real};
-use crate::snapshot::{ScanArea, EntryKind, Tree, TreeEntry};
+use crate::snapshot::{EntryKind, ScanArea, Tree, TreeEntry};
 use crate::stamp::{ContentHash, Stamp};
 
 /// The present state of a path. Its content is read on demand.
@@ -114,7 +114,11 @@ impl ObservedPath {
 }
 
 /// Returns the record of a regular file with its content.
-pub(crate) fn regular(stamp: &Stamp, content: &ObservedContent, twin: Option<PathBuf>) -> RecordState {
+pub(crate) fn regular(
+    stamp: &Stamp,
+    content: &ObservedContent,
+    twin: Option<PathBuf>,
+) -> RecordState {
     RecordState::Regular {
         hash: content.hash.clone(),
         size: stamp.size,

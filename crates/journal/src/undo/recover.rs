@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::UndoHistory;
 use super::mutation::look;
-use super::record::{UnitEnding, FileRecord, UndoRecord};
+use super::record::{FileRecord, UndoRecord, UnitEnding};
 use super::store::Durability;
 use super::units::{UndoUnit, UndoUnits};
 use crate::commit::{self, TargetDirectory};
@@ -110,7 +110,9 @@ impl UndoHistory {
             };
             let (ending, note) = match verdict {
                 RecoveryVerdict::Completed => (UnitEnding::Made, "completed before a crash"),
-                RecoveryVerdict::NeverHappened => (UnitEnding::NotMade, "interrupted before it began"),
+                RecoveryVerdict::NeverHappened => {
+                    (UnitEnding::NotMade, "interrupted before it began")
+                }
                 RecoveryVerdict::TakenBack => (UnitEnding::NotMade, "interrupted and reverted"),
                 RecoveryVerdict::Unclear => (
                     UnitEnding::Unclear,

@@ -9,10 +9,10 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::command_units::is_same_content_and_extended;
 use super::record::RecordState;
 use super::store::UndoStore;
-use super::command_units::is_same_content_and_extended;
-use crate::commit::{ReplacePolicy, TargetDirectory, NewFile, Times, open_failed};
+use crate::commit::{NewFile, ReplacePolicy, TargetDirectory, Times, open_failed};
 use crate::error::JournalError;
 use crate::stamp::Stamp;
 
@@ -45,7 +45,10 @@ pub(super) struct Restoration<'a> {
 impl Restoration<'_> {
     /// Does all tasks, or stops at the first that fails. Returns directories that were to be
     /// removed but are not empty, and those whose time could not be set.
-    pub(super) fn run(&self, tasks: &[RestoreTask]) -> Result<Vec<(PathBuf, String)>, JournalError> {
+    pub(super) fn run(
+        &self,
+        tasks: &[RestoreTask],
+    ) -> Result<Vec<(PathBuf, String)>, JournalError> {
         let sync = tasks.len() <= SYNCED_SINGLY;
         let above = self.times_above(tasks);
         let by_depth = deepest_last(tasks);
@@ -220,13 +223,19 @@ impl Restoration<'_> {
         Ok(())
     }
 
-    fn put(&self, task: &RestoreTask, mut place: ReplacePolicy, sync: bool) -> Result<(), JournalError> {
+    fn put(
+        &self,
+        task: &RestoreTask,
+        mut place: ReplacePolicy,
+        sync: bool,
+    ) -> Result<(), JournalError> {
         if let RecordState::Moved { to, .. } = &task.now
             && !matches!(task.to, RecordState::Moved { .. })
         {
             let at = self.at(task)?;
             self.require_seen(task, &at)?;
-            let moved = TargetDirectory::of(to).and_then(|to| at.move_to(&to, ReplacePolicy::MustNotExist));
+            let moved =
+                TargetDirectory::of(to).and_then(|to| at.move_to(&to, ReplacePolicy::MustNotExist));
             moved.map_err(|error| failed(task, error))?;
             place = ReplacePolicy::MustNotExist;
         }

@@ -19,7 +19,7 @@ use rustix::fs::Access;
 use super::error::UndoError;
 use super::mutation::{MutationStep, look, millis, perform};
 use super::preview::{Conflict, patch_of};
-use super::record::{UnitEnding, RecordState};
+use super::record::{RecordState, UnitEnding};
 use super::units::{UndoUnit, UndoUnits};
 use super::{ChangeKind, UndoHistory};
 use crate::commit::{Attributes, TargetDirectory, open_failed};
@@ -225,7 +225,10 @@ impl UndoHistory {
     }
 }
 
-pub(super) fn choose<'u>(units: &'u UndoUnits, which: &UndoSelection) -> Result<Vec<&'u UndoUnit>, UndoError> {
+pub(super) fn choose<'u>(
+    units: &'u UndoUnits,
+    which: &UndoSelection,
+) -> Result<Vec<&'u UndoUnit>, UndoError> {
     let unit = match which {
         UndoSelection::Last => units.last()?,
         UndoSelection::Unit(id) => units.find(id)?,

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::mutation::{OpenUnit, MutationStep, look};
+use super::mutation::{MutationStep, OpenUnit, look};
 use super::store::{Durability, UndoStore};
 use super::{RecoveryVerdict, UndoHistory, UndoLimits};
 use crate::journal::Journal;

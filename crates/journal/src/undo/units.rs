@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::error::UndoError;
-use super::record::{UnitEnding, UndoIntent, UndoRecord, RecordState, PathChangeRecord};
+use super::record::{PathChangeRecord, RecordState, UndoIntent, UndoRecord, UnitEnding};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct UndoUnit {
@@ -52,7 +52,8 @@ impl UndoUnit {
 
     /// Returns all changed paths, each with whether its modes and times are known.
     pub(super) fn all_paths(&self) -> Vec<(PathChangeRecord, bool)> {
-        let mut all: Vec<(PathChangeRecord, bool)> = self.swept().map(|one| (one.clone(), true)).collect();
+        let mut all: Vec<(PathChangeRecord, bool)> =
+            self.swept().map(|one| (one.clone(), true)).collect();
         let directory = || RecordState::Directory {
             mode: 0o755,
             uid: 0,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use haft_journal::edit::EditRequest;
 use haft_journal::{
-    EditReport, FileTarget, Journal, JournalError, UndoMode, PageRequest, SnapshotScope, TextPage, UndoHistory,
-    UnsavedText, UndoSelection, WriteGrant, WriteThrough,
+    EditReport, FileTarget, Journal, JournalError, PageRequest, SnapshotScope, TextPage,
+    UndoHistory, UndoMode, UndoSelection, UnsavedText, WriteGrant, WriteThrough,
 };
 
 use crate::{Desk, assert_says, ticket};

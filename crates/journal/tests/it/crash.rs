@@ -13,7 +13,7 @@ use std::time::UNIX_EPOCH;
 
 use haft_journal::edit::EditRequest;
 use haft_journal::{
-    ContentHash, FileChange, Journal, UndoMode, PageRequest, UnitState, UndoSelection, WriteGrant,
+    ContentHash, FileChange, Journal, PageRequest, UndoMode, UndoSelection, UnitState, WriteGrant,
 };
 
 use crate::strace;
@@ -117,7 +117,9 @@ fn changes_files() {
                 journal.apply_all(&ticket, all.collect()).unwrap();
             }
             3 => {
-                journal.undo(&ticket, &UndoSelection::Last, UndoMode::Apply).unwrap();
+                journal
+                    .undo(&ticket, &UndoSelection::Last, UndoMode::Apply)
+                    .unwrap();
             }
             _ => {
                 let made = folder.join(format!("work/made-{step}/deep/file"));

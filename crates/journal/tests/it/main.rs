@@ -49,7 +49,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use haft_journal::edit::EditRequest;
-use haft_journal::{EditReport, Journal, JournalError, PageRequest, TextPage, WriteGrant, WriteReport};
+use haft_journal::{
+    EditReport, Journal, JournalError, PageRequest, TextPage, WriteGrant, WriteReport,
+};
 use tempfile::TempDir;
 
 /// A journal with a directory of its own.

@@ -1,7 +1,9 @@
 //! What holds for every change of every notebook: shared by the seeds and the fuzz target
 //! (`fuzz/fuzz_targets/notebook.rs` includes this file).
 
-use haft_journal::notebook::{CellChange, CellType, Notebook, NotebookError, NotebookSplice, splice};
+use haft_journal::notebook::{
+    CellChange, CellType, Notebook, NotebookError, NotebookSplice, splice,
+};
 use serde_json::Value;
 
 /// One question to NotebookEdit, owned.

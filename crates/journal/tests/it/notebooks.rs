@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use haft_journal::notebook::{CellChange, CellType, Notebook, splice};
-use haft_journal::{ShownExtent, Journal};
+use haft_journal::{Journal, ShownExtent};
 use proptest::prelude::*;
 use serde_json::Value;
 

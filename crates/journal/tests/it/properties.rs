@@ -1,6 +1,6 @@
 //! What must hold for any bytes and any texts.
 
-use haft_journal::edit::{EditRequest, EditError, Tier, apply, plan};
+use haft_journal::edit::{EditError, EditRequest, Tier, apply, plan};
 use haft_journal::readable_text;
 use proptest::prelude::*;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use haft_journal::edit::EditRequest;
-use haft_journal::{ContentHash, FileChange, Journal, UndoMode, PageRequest, UndoSelection};
+use haft_journal::{ContentHash, FileChange, Journal, PageRequest, UndoMode, UndoSelection};
 use proptest::prelude::*;
 use rustix::fs::{XattrFlags, setxattr};
 
@@ -167,7 +167,9 @@ impl Session {
 
     fn undo_last(&mut self) {
         let Some((before, after)) = self.standing.pop() else {
-            let nothing = self.journal.undo(&ticket(), &UndoSelection::Last, UndoMode::Apply);
+            let nothing = self
+                .journal
+                .undo(&ticket(), &UndoSelection::Last, UndoMode::Apply);
             assert!(nothing.unwrap_err().to_string().contains("nothing to undo"));
             return;
         };

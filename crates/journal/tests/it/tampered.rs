@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use haft_journal::{UndoMode, RecoveryVerdict, UndoHistory, UndoSelection};
+use haft_journal::{RecoveryVerdict, UndoHistory, UndoMode, UndoSelection};
 use rustix::fs::{CWD, Mode as FileMode, mkfifoat};
 
 use crate::{Desk, assert_says, ticket};
@@ -94,7 +94,9 @@ fn a_log_that_is_a_pipe_or_a_link_is_an_error_and_does_not_block() {
             let refused = [
                 history.recover().is_err(),
                 history.list(9).is_err(),
-                history.undo(&ticket(), &UndoSelection::Last, UndoMode::Apply).is_err(),
+                history
+                    .undo(&ticket(), &UndoSelection::Last, UndoMode::Apply)
+                    .is_err(),
             ];
             sender.send(refused)
         });

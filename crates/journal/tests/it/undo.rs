@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use haft_journal::{
-    AppliedChanges, ChangeKind, ContentHash, FileChange, Journal, JournalError, UndoMode, UndoHistory,
-    UndoLimits, UndoOutcome, UnitState, UndoSelection, WriteGrant,
+    AppliedChanges, ChangeKind, ContentHash, FileChange, Journal, JournalError, UndoHistory,
+    UndoLimits, UndoMode, UndoOutcome, UndoSelection, UnitState, WriteGrant,
 };
 use proptest::prelude::*;
 use rustix::fs::{CWD, RenameFlags, XattrFlags, getxattr, renameat_with, setxattr};
@@ -365,7 +365,9 @@ fn a_torn_last_line_and_another_process_do_no_harm() {
     // What `haft undo` does: another journal on the same folder, no session.
     let history = UndoHistory::open(desk.session.path().join("undo"));
     assert_eq!(history.list(9).unwrap().len(), 2);
-    history.undo(&ticket(), &UndoSelection::Last, UndoMode::Apply).unwrap();
+    history
+        .undo(&ticket(), &UndoSelection::Last, UndoMode::Apply)
+        .unwrap();
     desk.undo_unit(&edited.unit).unwrap();
     assert_eq!(desk.get("file"), b"a\n");
 }
@@ -389,7 +391,13 @@ fn what_is_dropped_for_room_says_so() {
     }
     let history = journal.history().unwrap();
     assert_eq!(history.list(99).unwrap().len(), 10);
-    let undo = |unit: &String| journal.undo(&ticket(), &UndoSelection::Unit(unit.clone()), UndoMode::Apply);
+    let undo = |unit: &String| {
+        journal.undo(
+            &ticket(),
+            &UndoSelection::Unit(unit.clone()),
+            UndoMode::Apply,
+        )
+    };
     assert_says(undo(&units[0]), &["can no longer be undone", "dropped"]);
     assert!(desk.path("0").exists());
     undo(&units[11]).unwrap();
@@ -419,7 +427,9 @@ fn contents_that_no_unit_needs_are_removed() {
         .map(|entry| entry.unwrap().metadata().unwrap().len())
         .sum();
     assert!((10_000..45_000).contains(&kept), "{kept}");
-    journal.undo(&ticket(), &UndoSelection::Last, UndoMode::Apply).unwrap();
+    journal
+        .undo(&ticket(), &UndoSelection::Last, UndoMode::Apply)
+        .unwrap();
     assert_eq!(desk.get("file"), "18".repeat(2_000).as_bytes());
 }
 
@@ -473,7 +483,10 @@ fn a_write_stays_inside_whatever_links_say() {
         &["outside"],
     );
     // An undo is held to its own ticket.
-    let undo = |ticket: &WriteGrant| desk.journal.undo(ticket, &UndoSelection::Last, UndoMode::Apply);
+    let undo = |ticket: &WriteGrant| {
+        desk.journal
+            .undo(ticket, &UndoSelection::Last, UndoMode::Apply)
+    };
     assert_says(undo(&inside("e")), &["outside the directories"]);
     undo(&granted).unwrap();
     assert_eq!(fs::read(&secret).unwrap(), b"secret\n");

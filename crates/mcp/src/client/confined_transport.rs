@@ -18,8 +18,8 @@ use std::{
 
 use haft_contract::BoxFuture;
 use haft_sandbox::{
-    CommandEnd, ExitKind, ShellCommand, Mechanism, ResourceLimits, CommandHandle, Sandbox, SandboxProfile,
-    ScratchLease, SandboxSetup, system_shell,
+    CommandEnd, CommandHandle, ExitKind, Mechanism, ResourceLimits, Sandbox, SandboxProfile,
+    SandboxSetup, ScratchLease, ShellCommand, system_shell,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tokio::{

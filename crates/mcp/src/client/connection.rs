@@ -19,7 +19,7 @@ use super::{
 use crate::{
     frames::LONGEST_FRAME,
     message::{RpcError, code},
-    peer::{RequestTimeout, Peer, PeerError},
+    peer::{Peer, PeerError, RequestTimeout},
     revision::{Revision, meta},
 };
 
@@ -209,7 +209,10 @@ impl Connection {
     }
 
     async fn initialize(&mut self, capabilities: &Value) -> Result<(), PeerError> {
-        let answer = self.peer.request("initialize", initialize_params(capabilities)).await?;
+        let answer = self
+            .peer
+            .request("initialize", initialize_params(capabilities))
+            .await?;
         self.is_initialized(&answer)
     }
 
@@ -310,7 +313,11 @@ impl Connection {
     }
 
     /// Reads a resource.
-    pub async fn read_resource(&self, uri: &str, patience: RequestTimeout) -> Result<Value, PeerError> {
+    pub async fn read_resource(
+        &self,
+        uri: &str,
+        patience: RequestTimeout,
+    ) -> Result<Value, PeerError> {
         self.ask("resources/read", json!({"uri": uri}), patience, |_| {})
             .await
     }

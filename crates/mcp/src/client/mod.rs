@@ -21,7 +21,6 @@ mod entry;
 mod expand;
 mod handler;
 mod http;
-mod server_log;
 pub mod oauth;
 mod open_transport;
 mod options;
@@ -32,6 +31,7 @@ mod resources;
 mod result;
 mod schema;
 mod server;
+mod server_log;
 mod servers;
 mod sse;
 mod stdio;
@@ -51,7 +51,7 @@ pub use resources::resource_tools;
 pub use result::text_of;
 pub use server::ServerHandle;
 pub use servers::{
-    OF_PLUGINS, ToolVersions, ServerChanges, ServerDetails, ServerList, Servers, ToolChange,
+    OF_PLUGINS, ServerChanges, ServerDetails, ServerList, Servers, ToolChange, ToolVersions,
     is_waited_for,
 };
 pub use transport::{SandboxOf, ServerLaunch, ServerLink};

@@ -25,7 +25,7 @@ use super::{
     tool::ServerTool,
 };
 use crate::{
-    peer::{RequestTimeout, PeerError},
+    peer::{PeerError, RequestTimeout},
     revision::Revision,
 };
 

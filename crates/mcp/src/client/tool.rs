@@ -3,13 +3,13 @@
 use std::{path::PathBuf, sync::Arc};
 
 use haft_contract::{
-    BoundCall, BoxFuture, CallContext, Content, DynTool, Effects, ToolPermission, ToolError,
-    ToolOutput, ToolSpec, ProgressUpdate,
+    BoundCall, BoxFuture, CallContext, Content, DynTool, Effects, ProgressUpdate, ToolError,
+    ToolOutput, ToolPermission, ToolSpec,
 };
 use serde_json::Value;
 
 use super::{definition::ServerToolDefinition, result, server::ServerHandle};
-use crate::peer::{RequestTimeout, PeerError};
+use crate::peer::{PeerError, RequestTimeout};
 
 /// The length in characters above which a result is worth a warning: about 10,000 tokens.
 const LONG: usize = 40_000;

@@ -10,8 +10,8 @@
 //! **Invariants.** Each session has its own service. A cancelled request is dropped, and no other.
 //! The size of input is limited before it is read.
 
-pub mod http;
 mod client_requests;
+pub mod http;
 mod parked;
 pub mod pool;
 pub mod service;
@@ -21,7 +21,7 @@ pub mod stdio;
 pub use http::{HttpAccess, HttpServer, HttpServerOptions};
 pub use pool::{KeptResults, NarrowRoots, OpenCalls, PoolService, PromptDefinition, PromptSource};
 pub use service::{
-    ClientRequestError, ClientInfo, LogLevel, McpService, OpenSession, RequestContext,
+    ClientInfo, ClientRequestError, LogLevel, McpService, OpenSession, RequestContext,
     ServerDescription, ServiceAnswer, SessionNotifier,
 };
 pub use stdio::serve_lines;

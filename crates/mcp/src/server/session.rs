@@ -12,7 +12,7 @@ use super::{
     client_requests::{PendingClientRequest, PendingClientRequests},
     parked::ParkedRequests,
     service::{
-        ClientRequestError, ClientInfo, LogLevel, McpService, RequestChannel, RequestContext,
+        ClientInfo, ClientRequestError, LogLevel, McpService, RequestChannel, RequestContext,
         ServerDescription, ServiceAnswer,
     },
 };
@@ -485,7 +485,10 @@ impl RequestChannel for DirectChannel {
     }
 }
 
-async fn wait(ask: PendingClientRequest<'_>, closed: &CancellationToken) -> Result<Value, ClientRequestError> {
+async fn wait(
+    ask: PendingClientRequest<'_>,
+    closed: &CancellationToken,
+) -> Result<Value, ClientRequestError> {
     tokio::select! {
         biased;
         () = closed.cancelled() => Err(ClientRequestError::Gone),

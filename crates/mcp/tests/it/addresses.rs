@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use haft_contract::{HttpTransport, SecretFile};
 use haft_mcp::client::oauth::{LoginRequest, OAuthClient, TokenStore, login};
 use haft_models::{Http, HttpOptions};
-use haft_testkit::http::{RecordedHttpRequest, HttpFake, HttpReply, header};
+use haft_testkit::http::{HttpFake, HttpReply, RecordedHttpRequest, header};
 use serde_json::{Value, json};
 
 use crate::setting::{Setting, text};

@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_contract::{
-    BoxFuture, CallContext, CancellationToken, DynTool, ToolError, ToolOutput, ProgressUpdates,
+    BoxFuture, CallContext, CancellationToken, DynTool, ProgressUpdates, ToolError, ToolOutput,
 };
 use haft_mcp::client::{
     ClientHost, ClientOptions, Elicitation, ElicitationAnswer, ServerLaunch, ServerScope, Servers,

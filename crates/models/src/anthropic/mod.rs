@@ -14,10 +14,9 @@ use reqwest::{
 };
 
 use crate::{
-    ErrorKind, EventStream, Http, KeyHelper, Model, ModelError, ModelRequest,
-    stream_block::{StreamSender, generate},
-    http, key,
+    ErrorKind, EventStream, Http, KeyHelper, Model, ModelError, ModelRequest, http, key,
     model_listing::split_window,
+    stream_block::{StreamSender, generate},
 };
 
 /// The default base URL of the API.
@@ -141,7 +140,11 @@ impl AnthropicOptions {
             (None, None) if fetched.is_some() => {
                 let key = fetched.unwrap_or_default().trim();
                 http::insert_secret_header(&mut headers, "x-api-key", key)?;
-                http::insert_secret_header(&mut headers, "authorization", &format!("Bearer {key}"))?;
+                http::insert_secret_header(
+                    &mut headers,
+                    "authorization",
+                    &format!("Bearer {key}"),
+                )?;
             }
             (Some(token), _) => {
                 http::insert_secret_header(

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     BlockStart, ErrorKind, ModelError, ModelEvent, StopReason, Usage,
-    stream_block::StreamSender,
     http::{
-        error_response::{described, from_body, quoted},
         body::{ResponseBody, ResponseEvents},
+        error_response::{described, from_body, quoted},
     },
+    stream_block::StreamSender,
 };
 
 #[derive(Deserialize)]

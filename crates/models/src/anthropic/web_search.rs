@@ -2,7 +2,7 @@
 //!
 //! The conversation is not sent: the provider's model sees only the search query.
 
-use haft_contract::{CancellationToken, WebSearchResult, WebSearchResults, WebQuery};
+use haft_contract::{CancellationToken, WebQuery, WebSearchResult, WebSearchResults};
 use serde_json::{Value, json};
 
 use super::Anthropic;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_contract::{Content, output::MediaSource};
 
-use super::{Block, Conversation, ConversationEntry, RequestHistory, Message};
+use super::{Block, Conversation, ConversationEntry, Message, RequestHistory};
 
 /// The maximum length of an image in base64 characters that providers accept.
 const LARGEST: usize = 5 * 1024 * 1024;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::{HttpOptions, root, until_cancelled};
 use crate::{
     ModelError,
-    sse::{SseParser, ServerEvent},
+    sse::{ServerEvent, SseParser},
 };
 
 /// The number of bytes at the start of a response that are kept for error messages.
@@ -206,7 +206,11 @@ mod tests {
     async fn read(
         stream: impl Stream<Item = Result<Bytes, Infallible>> + Unpin,
     ) -> (usize, ModelError) {
-        let mut events = ResponseEvents::new(ResponseBody::new(stream, &options(), CancellationToken::new()));
+        let mut events = ResponseEvents::new(ResponseBody::new(
+            stream,
+            &options(),
+            CancellationToken::new(),
+        ));
         let mut count = 0;
         loop {
             match events.next().await {

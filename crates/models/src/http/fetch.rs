@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{BoxFuture, WebFetcher, HttpFailure, HttpResponse, WebRequest};
+use haft_contract::{BoxFuture, HttpFailure, HttpResponse, WebFetcher, WebRequest};
 use reqwest::{
     Client, Url,
     dns::{Addrs, Name, Resolve, Resolving},

@@ -4,7 +4,7 @@ use haft_contract::CancellationToken;
 use reqwest::Response;
 use serde::Deserialize;
 
-use super::{Http, error_response, body::ResponseBody};
+use super::{Http, body::ResponseBody, error_response};
 use crate::ModelError;
 
 /// The maximum length of such a response in bytes.

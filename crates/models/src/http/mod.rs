@@ -3,12 +3,12 @@
 //! The time of a whole response is not limited, because it may legitimately take long. There are
 //! limits on connecting, on silence and on keep-alives without content ([`HttpOptions`]).
 
-pub(crate) mod error_response;
 pub(crate) mod body;
+pub(crate) mod error_response;
 mod fetch;
+pub(crate) mod get_json;
 mod post_text;
 mod proxy;
-pub(crate) mod get_json;
 mod streams;
 mod websocket;
 
@@ -288,7 +288,11 @@ pub(crate) fn join(base: &str, version: &str, path: &str) -> Result<Url, ModelEr
 }
 
 /// Adds a header with a key. If the key is not a valid header value, the error does not contain it.
-pub(crate) fn insert_secret_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), ModelError> {
+pub(crate) fn insert_secret_header(
+    headers: &mut HeaderMap,
+    name: &str,
+    value: &str,
+) -> Result<(), ModelError> {
     let unusable = || {
         ModelError::new(
             ErrorKind::Auth,
@@ -331,7 +335,10 @@ fn unreachable(url: &Url, error: reqwest::Error) -> ModelError {
     if why.contains("InvalidContentType") {
         "it does not speak TLS; use http:// in the base URL".clone_into(&mut why);
     }
-    ModelError::new(kind, format!("{} cannot be reached: {why}", host_and_port(url)))
+    ModelError::new(
+        kind,
+        format!("{} cannot be reached: {why}", host_and_port(url)),
+    )
 }
 
 fn refused(error: &(dyn Error + 'static)) -> bool {

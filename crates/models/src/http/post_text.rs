@@ -1,7 +1,7 @@
 //! The HTTP client for other crates: sends JSON and receives a short text.
 
 use bytes::Bytes;
-use haft_contract::{BoxFuture, CancellationToken, HttpTextResponse, HttpClient, HttpPost};
+use haft_contract::{BoxFuture, CancellationToken, HttpClient, HttpPost, HttpTextResponse};
 use reqwest::{
     Url,
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
@@ -41,7 +41,8 @@ impl Http {
         let stream = Box::pin(response.bytes_stream());
         let mut body = ResponseBody::new(stream, self.options(), never);
         let bytes = body.all(LONGEST).await;
-        let bytes = bytes.map_err(|error| format!("the answer of {}: {error}", host_and_port(&url)))?;
+        let bytes =
+            bytes.map_err(|error| format!("the answer of {}: {error}", host_and_port(&url)))?;
         if bytes.len() == LONGEST {
             let place = host_and_port(&url);
             return Err(format!(

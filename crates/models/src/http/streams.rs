@@ -1,7 +1,8 @@
 //! The HTTP client for other protocols over HTTP: any method, any header, streamed responses.
 
 use haft_contract::{
-    BoxFuture, HttpBody, HttpEvent, HttpFailure, HttpMethod, HttpRequest, HttpResponse, HttpTransport,
+    BoxFuture, HttpBody, HttpEvent, HttpFailure, HttpMethod, HttpRequest, HttpResponse,
+    HttpTransport,
 };
 use reqwest::{
     Method, Response, Url,

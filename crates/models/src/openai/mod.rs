@@ -22,9 +22,9 @@ use reqwest::{
 };
 
 use crate::{
-    ErrorKind, EventStream, Http, KeyHelper, Model, ModelError, ModelEvent, ModelRequest,
+    ErrorKind, EventStream, Http, KeyHelper, Model, ModelError, ModelEvent, ModelRequest, http,
+    key,
     stream_block::{StreamSender, generate},
-    http, key,
 };
 use body::AcceptedFields;
 pub use quirks::{EchoReasoning, Quirks};
@@ -153,7 +153,9 @@ impl OpenAiOptions {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         match key {
-            Some(key) if self.api_key_header => http::insert_secret_header(&mut headers, "api-key", key)?,
+            Some(key) if self.api_key_header => {
+                http::insert_secret_header(&mut headers, "api-key", key)?
+            }
             Some(key) => {
                 http::insert_secret_header(
                     &mut headers,
@@ -196,7 +198,12 @@ impl OpenAi {
 
     /// Remembers a field that the server has rejected. Returns whether the next body would be
     /// different.
-    fn record_refused_field(&self, error: &ModelError, sent: AcceptedFields, quirks: &Quirks) -> bool {
+    fn record_refused_field(
+        &self,
+        error: &ModelError,
+        sent: AcceptedFields,
+        quirks: &Quirks,
+    ) -> bool {
         if error.kind != ErrorKind::BadRequest {
             return false;
         }

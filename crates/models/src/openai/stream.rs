@@ -8,19 +8,19 @@ use futures_util::Stream;
 use serde_json::{Value, json};
 
 use super::{
-    calls::{CallAssembler, AssembledCall},
+    calls::{AssembledCall, CallAssembler},
     quirks::Quirks,
     text_tool_calls,
-    think_splitter::{ThinkSplitter, ThinkPiece},
+    think_splitter::{ThinkPiece, ThinkSplitter},
 };
 use crate::{
     BlockStart, ErrorKind, ModelError, ModelEvent, StopReason, Usage,
-    stream_block::StreamSender,
     http::{
-        error_response::{described, from_body, quoted},
         body::{ResponseBody, ResponseEvents},
+        error_response::{described, from_body, quoted},
     },
     sse::SseError,
+    stream_block::StreamSender,
 };
 
 /// The outcome of reading a response.
@@ -141,7 +141,11 @@ where
     finish(decoder, asked, out).await
 }
 
-async fn finish(decoder: ChunkDecoder, asked: usize, out: &StreamSender) -> Result<StreamOutcome, ModelError> {
+async fn finish(
+    decoder: ChunkDecoder,
+    asked: usize,
+    out: &StreamSender,
+) -> Result<StreamOutcome, ModelError> {
     let (events, ended) = decoder.finish(asked);
     for event in events {
         out.send(event).await;

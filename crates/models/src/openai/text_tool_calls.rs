@@ -78,7 +78,9 @@ fn object(text: &str) -> Option<TextToolCall> {
     let arguments = object
         .remove("arguments")
         .or_else(|| object.remove("parameters"))?;
-    arguments.is_object().then_some(TextToolCall { name, arguments })
+    arguments
+        .is_object()
+        .then_some(TextToolCall { name, arguments })
 }
 
 /// Parses `NAME>{…}`, or `NAME>` followed by `<parameter=KEY>VALUE</parameter>` for each argument.

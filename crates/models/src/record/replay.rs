@@ -188,7 +188,8 @@ impl ReplayTape {
     ) -> Result<ReplayedReply, ModelError> {
         let now = parts(request);
         let unused = |recorded: &&RecordedRequest| !recorded.is_used;
-        let difference = |recorded: &RecordedRequest| first_difference(&self.parts, &recorded.parts, &now);
+        let difference =
+            |recorded: &RecordedRequest| first_difference(&self.parts, &recorded.parts, &now);
         let same = |recorded: &RecordedRequest| !recorded.is_used && difference(recorded).is_none();
         let number = self.requests.iter().position(same).or_else(|| {
             let next = self.requests.iter().find(unused)?;

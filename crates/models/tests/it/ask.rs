@@ -8,8 +8,8 @@ use std::{
 use futures_util::StreamExt;
 use haft_contract::{BoxFuture, CancellationToken, Content};
 use haft_models::{
-    Anthropic, Assembler, RetryClock, Conversation, Http, HttpOptions, Model, ModelError, ModelEvent,
-    ModelRequest, OpenAi, Prefix, Reply, Retry, RetryPolicy, ToolCall,
+    Anthropic, Assembler, Conversation, Http, HttpOptions, Model, ModelError, ModelEvent,
+    ModelRequest, OpenAi, Prefix, Reply, Retry, RetryClock, RetryPolicy, ToolCall,
     anthropic::AnthropicOptions,
     openai::{OpenAiOptions, Quirks},
 };

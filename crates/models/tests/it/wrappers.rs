@@ -3,8 +3,8 @@ use std::{sync::Arc, time::Duration};
 use futures_util::StreamExt;
 use haft_contract::{BoxFuture, CancellationToken, Content};
 use haft_models::{
-    RetryClock, Conversation, ErrorKind, Fallback, Model, ModelRequest, Prefix, Recorder, Replay, Retry,
-    RetryPolicy, ScriptedModel, SystemBlock, ToolResult,
+    Conversation, ErrorKind, Fallback, Model, ModelRequest, Prefix, Recorder, Replay, Retry,
+    RetryClock, RetryPolicy, ScriptedModel, SystemBlock, ToolResult,
 };
 
 use crate::ask::{Heard, Instant, ask, request, retrying};
@@ -139,7 +139,8 @@ async fn another_model_takes_over_from_one_that_is_overloaded_and_stays() {
 async fn another_model_does_not_help_against_a_wrong_key_nor_after_a_call() {
     let other = || Arc::new(ScriptedModel::parse(r#"{"turns": [{"content": []}]}"#).unwrap());
     let wrong_key =
-        ScriptedModel::parse(r#"{"turns": [{"error": {"kind": "auth", "message": "no"}}]}"#).unwrap();
+        ScriptedModel::parse(r#"{"turns": [{"error": {"kind": "auth", "message": "no"}}]}"#)
+            .unwrap();
     let model = Fallback::new(Arc::new(wrong_key)).then(other(), "other");
     assert_eq!(ask(&model, request()).await.kind(), Some(ErrorKind::Auth));
     let late = r#"{"turns": [{
@@ -234,7 +235,8 @@ async fn requests_of_a_recording_may_come_in_another_order() {
     };
     let says = |text: &str| format!(r#"{{"content": [{{"type": "text", "text": "{text}"}}]}}"#);
     let script = format!(r#"{{"turns": [{}, {}]}}"#, says("one"), says("two"));
-    let recorder = Recorder::create(Arc::new(ScriptedModel::parse(&script).unwrap()), &path).unwrap();
+    let recorder =
+        Recorder::create(Arc::new(ScriptedModel::parse(&script).unwrap()), &path).unwrap();
     ask(&recorder, asked("1")).await;
     ask(&recorder, asked("2")).await;
     let replay = Replay::open(&path).unwrap();
@@ -311,9 +313,10 @@ async fn being_told_to_stop_ends_the_wait_for_a_retry() {
         }
     }
     let cancel = CancellationToken::new();
-    let busy =
-        ScriptedModel::parse(r#"{"turns": [{"error": {"kind": "overloaded", "message": "busy"}}]}"#)
-            .unwrap();
+    let busy = ScriptedModel::parse(
+        r#"{"turns": [{"error": {"kind": "overloaded", "message": "busy"}}]}"#,
+    )
+    .unwrap();
     let clock = Arc::new(Never(cancel.clone()));
     let model = Retry::with_clock(Arc::new(busy), RetryPolicy::default(), clock);
     let events: Vec<_> = model.stream(request(), cancel).collect().await;

@@ -1,6 +1,6 @@
 //! Files of which part is lost are said to be damaged, and what is lost is named; a scan is not.
 
-use haft_pdf::{PageFailure, PdfReading, child_answer::UnreadableReason, child::PdfReadError};
+use haft_pdf::{PageFailure, PdfReading, child::PdfReadError, child_answer::UnreadableReason};
 
 use crate::{
     ask,

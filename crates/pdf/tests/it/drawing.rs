@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_pdf::child::{self, PdfReadError, PdfLimits};
+use haft_pdf::child::{self, PdfLimits, PdfReadError};
 
 use crate::written::{pdf, scan};
 

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_pdf::child::{self, PdfReadError, PdfLimits};
+use haft_pdf::child::{self, PdfLimits, PdfReadError};
 
 use crate::{
     ask_within, request,
@@ -46,7 +46,9 @@ fn damaged_files_end_in_an_error_or_an_answer() {
     for file in files {
         match ask_within(&file, None, &short()) {
             Ok(_) => answered += 1,
-            Err(PdfReadError::Refused(_) | PdfReadError::Crashed(_) | PdfReadError::TimedOut(_)) => {}
+            Err(
+                PdfReadError::Refused(_) | PdfReadError::Crashed(_) | PdfReadError::TimedOut(_),
+            ) => {}
             Err(error) => panic!("{error}"),
         }
     }

@@ -25,7 +25,7 @@ use std::{env, fs, path::Path};
 
 use haft_pdf::{
     Pages, PdfReading, PdfRequest,
-    child::{self, ARGUMENT, PdfReadError, PdfLimits},
+    child::{self, ARGUMENT, PdfLimits, PdfReadError},
 };
 
 /// Not a test: what the binary does when it is called as a child. The name is also the filter that
@@ -52,7 +52,11 @@ fn ask(pdf: &[u8], pages: Option<&str>) -> Result<PdfReading, PdfReadError> {
     ask_within(pdf, pages, &PdfLimits::default())
 }
 
-fn ask_within(pdf: &[u8], pages: Option<&str>, limits: &PdfLimits) -> Result<PdfReading, PdfReadError> {
+fn ask_within(
+    pdf: &[u8],
+    pages: Option<&str>,
+    limits: &PdfLimits,
+) -> Result<PdfReading, PdfReadError> {
     let program = env::current_exe().unwrap();
     child::ask(&program, pdf, &request(pages), limits, &|| false)
 }

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use haft_pdf::child::{self, PdfReadError, PdfLimits};
+use haft_pdf::child::{self, PdfLimits, PdfReadError};
 
 use crate::{
     ask, ask_within,

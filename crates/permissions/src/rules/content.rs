@@ -6,7 +6,10 @@
 
 use haft_contract::{RuleMatch, ToolSpec};
 
-use super::{PatternBases, DomainPattern, List, PathPattern, RuleClass, RuleContent, Wildcard, rule::collapse};
+use super::{
+    DomainPattern, List, PathPattern, PatternBases, RuleClass, RuleContent, Wildcard,
+    rule::collapse,
+};
 
 /// The parameters that are the subject of a call: a rule gives their pattern without the parameter
 /// name.

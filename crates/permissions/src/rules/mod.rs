@@ -7,7 +7,7 @@ mod path;
 mod rule;
 mod wildcard;
 
-use haft_contract::{HiddenFilter, HiddenFiles, HiddenRules, HomeControl, ToolSpec};
+use haft_contract::{HiddenFiles, HiddenFilter, HiddenRules, HomeControl, ToolSpec};
 
 use std::{borrow::Cow, collections::HashSet, path::Path, sync::Arc};
 
@@ -190,7 +190,9 @@ impl Rules {
     pub fn extend(&mut self, other: Self) {
         if other.closed {
             self.closed = true;
-            self.retain(|rule| rule.list != List::Allow || rule.source.scope == SettingsScope::Managed);
+            self.retain(|rule| {
+                rule.list != List::Allow || rule.source.scope == SettingsScope::Managed
+            });
         }
         for rule in other.rules {
             if self.takes(&rule) && self.known.insert(key(&rule)) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use haft_contract::{GlobStart, PathGlob};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::{PatternBases, List};
+use super::{List, PatternBases};
 use haft_settings::real_path;
 
 /// No pattern a person writes names this file but by naming all of them.
@@ -69,11 +69,19 @@ impl PathPattern {
         } else if let Some(rest) = pattern.strip_prefix("~/") {
             (PathAnchor::Home, bases.home.as_path(), format!("/{rest}"))
         } else if let Some(rest) = pattern.strip_prefix('/') {
-            (PathAnchor::Source, bases.slash.as_path(), format!("/{rest}"))
+            (
+                PathAnchor::Source,
+                bases.slash.as_path(),
+                format!("/{rest}"),
+            )
         } else if let Some(rest) = pattern.strip_prefix("./") {
             (PathAnchor::Cwd, bases.cwd.as_path(), format!("/{rest}"))
         } else {
-            (PathAnchor::Cwd, bases.cwd.as_path(), relative(pattern, list))
+            (
+                PathAnchor::Cwd,
+                bases.cwd.as_path(),
+                relative(pattern, list),
+            )
         };
         let (rest, up) = without_dots(&rest)?;
         let base = base.ancestors().nth(up).unwrap_or(Path::new("/"));
@@ -276,7 +284,11 @@ impl AnchoredGlob {
 /// The same pattern from where its first directories really are, if links lead there: what is
 /// denied by the name of a link is denied by its own name too. Never for what allows: the one who can
 /// make a link would say what.
-fn behind_links(start: &AnchoredGlob, real_base: &Path, pattern: &str) -> Option<(PathBuf, String)> {
+fn behind_links(
+    start: &AnchoredGlob,
+    real_base: &Path,
+    pattern: &str,
+) -> Option<(PathBuf, String)> {
     let below = stem(pattern);
     let real = real_path::resolve_links(&start.stem);
     if real == real_base.join(&below) {

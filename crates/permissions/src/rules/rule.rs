@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt};
 use haft_contract::{Profile, ToolSpec};
 
 use super::{
-    PatternBases, DomainPattern, List, PathPattern, RuleClass, RuleSource, Wildcard,
+    DomainPattern, List, PathPattern, PatternBases, RuleClass, RuleSource, Wildcard,
     content::{UnresolvedContent, parameters},
 };
 use crate::CallFacts;

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_contract::{ControlAction, ControlNames, ControlAccess};
+use haft_contract::{ControlAccess, ControlAction, ControlNames};
 use haft_settings::{git_repository, real_path};
 use haft_shell::git_config;
 
@@ -273,7 +273,9 @@ pub(super) fn is_planted(path: &Path, roots: &[PathBuf]) -> bool {
         Git::Hook => path
             .extension()
             .is_none_or(|extension| extension != "sample"),
-        Git::Config => fs::read(path).is_ok_and(|bytes| !config_adds_nothing(path, &[], &bytes, roots)),
+        Git::Config => {
+            fs::read(path).is_ok_and(|bytes| !config_adds_nothing(path, &[], &bytes, roots))
+        }
         Git::Itself => !path.is_dir() && git_audit::in_linked(path).is_some(),
         Git::Elsewhere => path
             .parent()

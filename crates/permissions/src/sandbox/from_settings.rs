@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use haft_contract::SecretFile;
 use haft_settings::{
-    PatternBases, SettingsProblem, SettingsScope, Settings, SettingsFile, extend_unique, real_path,
+    PatternBases, Settings, SettingsFile, SettingsProblem, SettingsScope, extend_unique, real_path,
     sandbox::{ALLOWING, LOOSENING, pointer, value},
 };
 use serde_json::Value;
@@ -123,7 +123,10 @@ impl<'a> SandboxSettingsReader<'a> {
     fn sandbox(&mut self) -> SandboxSettings {
         let enabled = self.flag("enabled", AllowedSource::Anybody);
         let auto = self.flag("autoAllowBashIfSandboxed", AllowedSource::Anybody);
-        let managed_reads = self.flag("filesystem.allowManagedReadPathsOnly", AllowedSource::Managed);
+        let managed_reads = self.flag(
+            "filesystem.allowManagedReadPathsOnly",
+            AllowedSource::Managed,
+        );
         let managed_hosts = self.flag("network.allowManagedDomainsOnly", AllowedSource::Managed);
         let only = |managed: Option<bool>| match managed {
             Some(true) => Some(SettingsScope::Managed),
@@ -137,7 +140,8 @@ impl<'a> SandboxSettingsReader<'a> {
             required: self.flag("failIfUnavailable", AllowedSource::Anybody) == Some(true),
             lets_through: auto != Some(false) && self.is_enabled_by_trust(enabled, auto),
             excluded: self.excluded(),
-            may_be_lifted: self.flag("allowUnsandboxedCommands", AllowedSource::Anybody) != Some(false),
+            may_be_lifted: self.flag("allowUnsandboxedCommands", AllowedSource::Anybody)
+                != Some(false),
             files_open: self.flag("filesystem.disabled", AllowedSource::User) == Some(true),
             allow_write: self.paths("filesystem.allowWrite", None),
             deny_write: self.patterns("filesystem.denyWrite"),

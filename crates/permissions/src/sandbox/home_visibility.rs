@@ -17,11 +17,11 @@ use super::{
         CallFacts, Policy, StorePlaces, TouchedPath, allow, credentials,
         decide::path_to_ask_about,
         rules::{List, RuleClass, RuleContent},
-        shell_facts::{ShellFacts, PathLocation},
+        shell_facts::{PathLocation, ShellFacts},
         system_files,
     },
-    paths::{outermost, permanent, unlinked},
     known_reads,
+    paths::{outermost, permanent, unlinked},
 };
 use haft_settings::{files, real_path};
 
@@ -175,7 +175,11 @@ pub(super) struct HomeVisibility {
 }
 
 /// What of the homes a call's command sees.
-pub(super) fn visible_homes(policy: &Policy, facts: &CallFacts, confined: ConfinementProfile) -> HomeVisibility {
+pub(super) fn visible_homes(
+    policy: &Policy,
+    facts: &CallFacts,
+    confined: ConfinementProfile,
+) -> HomeVisibility {
     let Some(shell) = facts.shell.as_ref() else {
         return HomeVisibility::default();
     };
@@ -189,7 +193,8 @@ pub(super) fn visible_homes(policy: &Policy, facts: &CallFacts, confined: Confin
     }
     // No one was asked about a path that the line does not show.
     let computes = untold.is_some() || known_reads::computes_path(shell);
-    let wide = confined == ConfinementProfile::ReadOnly && computes && allow::is_harmless(policy, shell);
+    let wide =
+        confined == ConfinementProfile::ReadOnly && computes && allow::is_harmless(policy, shell);
     let session = session(policy, wide);
     let mut open = session.open.clone();
     let called = shell

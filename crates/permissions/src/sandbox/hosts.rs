@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use haft_contract::{HostGlob, HostLists, HostVerdict, HostPolicy, HostEvaluator, PermissionMode};
+use haft_contract::{HostEvaluator, HostGlob, HostLists, HostPolicy, HostVerdict, PermissionMode};
 
 use super::{
     super::{
@@ -118,8 +118,9 @@ impl SettingsHosts {
         let managed_only = sandbox.managed_hosts_only;
         let of_rules = |list: List| {
             policy.rules.in_list(list).filter_map(move |rule| {
-                let counts =
-                    list != List::Allow || !managed_only || rule.source.scope == SettingsScope::Managed;
+                let counts = list != List::Allow
+                    || !managed_only
+                    || rule.source.scope == SettingsScope::Managed;
                 let domain = match &rule.content {
                     RuleContent::Domain(domain) => Some(domain.clone()),
                     RuleContent::Open(open) if tool.is_some_and(|tool| rule.tool.is(tool)) => {

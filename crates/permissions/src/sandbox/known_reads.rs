@@ -1,9 +1,9 @@
 //! Is it known beforehand what a line reads? Not where an expansion names the file, where a list or a
 //! search does, or where links are followed below a directory.
 
-use haft_shell::{Effect, EffectVerdict, LinePart, StartedProgram, ArgValue};
+use haft_shell::{ArgValue, Effect, EffectVerdict, LinePart, StartedProgram};
 
-use super::super::shell_facts::{PathAccess, PathUse, ShellFacts, PathLocation};
+use super::super::shell_facts::{PathAccess, PathLocation, PathUse, ShellFacts};
 
 /// Programs with the letters of their options that make them follow links below a directory.
 const FOLLOWING: &[(&[&str], &str)] = &[

@@ -8,11 +8,11 @@ mod control_files;
 pub(crate) mod from_settings;
 mod home_visibility;
 mod hosts;
-mod scan_cache;
+mod known_reads;
 mod path_scan;
 mod paths;
 mod profile;
-mod known_reads;
+mod scan_cache;
 mod secret_variables;
 mod services;
 
@@ -22,7 +22,7 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{ConfinementProfile, Confinement, NetworkAccess, PermissionMode, RuleMatch};
+use haft_contract::{Confinement, ConfinementProfile, NetworkAccess, PermissionMode, RuleMatch};
 use haft_settings::extend_unique;
 use serde_json::Value;
 
@@ -205,7 +205,9 @@ pub(super) fn network(
 ) -> NetworkAccess {
     match (confined, policy.sandbox.enabled) {
         (ConfinementProfile::Full, _) => NetworkAccess::Anybody,
-        (ConfinementProfile::ReadOnly, _) if *reason != ProfileReason::ReadsNetwork => NetworkAccess::Nobody,
+        (ConfinementProfile::ReadOnly, _) if *reason != ProfileReason::ReadsNetwork => {
+            NetworkAccess::Nobody
+        }
         (_, Some(true)) => NetworkAccess::ByRule(SettingsHosts::from_policy(policy).judge()),
         _ => NetworkAccess::Anybody,
     }
@@ -233,7 +235,9 @@ pub fn confine(policy: &Policy, facts: &CallFacts) -> Option<Confinement> {
     let paths = paths::resolve_paths(policy, facts, confined);
     let mut paths = paths;
     let mut homes = match confined {
-        ConfinementProfile::Workspace if sandbox.files_open => home_visibility::HomeVisibility::default(),
+        ConfinementProfile::Workspace if sandbox.files_open => {
+            home_visibility::HomeVisibility::default()
+        }
         _ => home_visibility::visible_homes(policy, facts, confined),
     };
     if let Some(shell) = facts.shell.as_ref().filter(|_| asks_services) {
@@ -268,7 +272,11 @@ pub fn confine(policy: &Policy, facts: &CallFacts) -> Option<Confinement> {
 
 /// How a program that no call starts, such as an MCP server, is confined: as a command of which only this is known.
 /// Looks at files, like [`confine`].
-pub fn confine_program(policy: &Policy, confined: ConfinementProfile, network: NetworkAccess) -> Confinement {
+pub fn confine_program(
+    policy: &Policy,
+    confined: ConfinementProfile,
+    network: NetworkAccess,
+) -> Confinement {
     let facts = CallFacts::without_effects("", RuleMatch::NameOnly, Value::Null);
     let paths = paths::resolve_paths(policy, &facts, confined);
     Confinement {

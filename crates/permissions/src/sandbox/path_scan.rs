@@ -19,8 +19,8 @@ use haft_settings::{git_repository, real_path};
 use super::{
     super::{Policy, home_control::HomeRules, protected_files::is_telling, rules::PathPattern},
     control_files,
-    scan_cache::{EntryKind, ScanCache, ScanListings, MatchReason},
     paths::{around, outermost},
+    scan_cache::{EntryKind, MatchReason, ScanCache, ScanListings},
 };
 
 /// At most this many directories are scanned for control files.
@@ -113,7 +113,8 @@ impl<'a> PathScan<'a> {
             } else if covered(&self.locking) {
                 self.locked.push(path);
             } else if controls && (is_git(&path) || control_files::is_module(&path)) {
-                self.control.extend(control_files::of_git(&real_path::resolve_links(&path)));
+                self.control
+                    .extend(control_files::of_git(&real_path::resolve_links(&path)));
             } else if controls && control_files::is_control_folder(&path) {
                 self.control.push(path);
             } else {
@@ -171,7 +172,9 @@ impl<'a> PathScan<'a> {
                     entry.kind == EntryKind::Link && self.follows(&path, &starts, &mut linked);
                 if follows || (is_dir && !is_of_system(&path, directory.linked)) {
                     // Control files in installed code are not obeyed there.
-                    let installed = control_files::INSTALLED.iter().any(|name| entry.name == *name);
+                    let installed = control_files::INSTALLED
+                        .iter()
+                        .any(|name| entry.name == *name);
                     waiting.push_back(ScanDirectory {
                         path,
                         controls: directory.controls && is_dir && !found && !installed,
@@ -196,7 +199,10 @@ impl<'a> PathScan<'a> {
             return false;
         };
         let real = real_path::resolve_links(link);
-        let above = link.parent().map(real_path::resolve_links).unwrap_or_default();
+        let above = link
+            .parent()
+            .map(real_path::resolve_links)
+            .unwrap_or_default();
         // A loop leads to names that were scanned without it.
         if above.starts_with(&real) || is_of_system(link, true) {
             return false;
@@ -238,7 +244,8 @@ impl<'a> PathScan<'a> {
         let stops = |patterns: &[&PathPattern]| {
             let mut patterns = patterns.iter();
             patterns.any(|pattern| {
-                pattern.covers_entirely(path, is_dir) || (is_link && pattern.covers_entirely(path, true))
+                pattern.covers_entirely(path, is_dir)
+                    || (is_link && pattern.covers_entirely(path, true))
             })
         };
         if stops(&self.hiding) {
@@ -284,7 +291,8 @@ impl<'a> PathScan<'a> {
         }
         if is_git(path) {
             if controls {
-                self.control.extend(control_files::of_git(&real_path::resolve_links(path)));
+                self.control
+                    .extend(control_files::of_git(&real_path::resolve_links(path)));
             }
             return true;
         }

@@ -3,7 +3,7 @@ use std::{fs, time::Duration};
 use haft_contract::PermissionMode;
 
 use super::{
-    super::super::rules::{PatternBases, List},
+    super::super::rules::{List, PatternBases},
     *,
 };
 

@@ -10,8 +10,8 @@ use std::{
 };
 
 use haft_contract::{
-    ConfinementProfile, ControlAction, ControlFiles, ControlNames, ControlRules, ControlAccess, ControlledFiles,
-    HomeControl, PermittedPath,
+    ConfinementProfile, ControlAccess, ControlAction, ControlFiles, ControlNames, ControlRules,
+    ControlledFiles, HomeControl, PermittedPath,
 };
 use haft_shell::WriteKind;
 
@@ -22,7 +22,7 @@ use super::{
         home_control::{HomeRules, home_names},
         protected_files::{completes_sequence, folded, is_protected},
         rules::{List, PathPattern, RuleClass, RuleContent},
-        shell_facts::{PathAccess, ShellFacts, PathLocation},
+        shell_facts::{PathAccess, PathLocation, ShellFacts},
     },
     SandboxSettings, caches, control_files,
     path_scan::PathScan,
@@ -53,7 +53,11 @@ pub(super) struct ConfinementPaths {
 }
 
 /// Looks them up for a call that may run.
-pub(super) fn resolve_paths(policy: &Policy, facts: &CallFacts, confined: ConfinementProfile) -> ConfinementPaths {
+pub(super) fn resolve_paths(
+    policy: &Policy,
+    facts: &CallFacts,
+    confined: ConfinementProfile,
+) -> ConfinementPaths {
     let sandbox = &policy.sandbox;
     let hiding = patterns(policy, RuleClass::Reads, &sandbox.deny_read);
     if confined == ConfinementProfile::ReadOnly {

@@ -54,7 +54,10 @@ pub fn profile(policy: &Policy, facts: &CallFacts) -> Option<(ConfinementProfile
     without_lifting(policy, facts)
 }
 
-fn without_lifting(policy: &Policy, facts: &CallFacts) -> Option<(ConfinementProfile, ProfileReason)> {
+fn without_lifting(
+    policy: &Policy,
+    facts: &CallFacts,
+) -> Option<(ConfinementProfile, ProfileReason)> {
     let shell = facts.shell.as_ref()?;
     let sandbox = &policy.sandbox;
     if let Some(excluded) = sandbox.excludes(facts) {
@@ -92,7 +95,8 @@ fn wants_lifting(policy: &Policy, facts: &CallFacts) -> bool {
 /// Returns whether the call requests to run unconfined and would be confined otherwise.
 pub(crate) fn is_lifted(policy: &Policy, facts: &CallFacts) -> bool {
     wants_lifting(policy, facts)
-        && without_lifting(policy, facts).is_some_and(|(confined, _)| confined != ConfinementProfile::Full)
+        && without_lifting(policy, facts)
+            .is_some_and(|(confined, _)| confined != ConfinementProfile::Full)
 }
 
 /// Returns whether the confinement is strict enough to run the command without permission. It must

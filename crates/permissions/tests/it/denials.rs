@@ -7,7 +7,9 @@ use std::{
 };
 
 use haft_contract::PermissionMode;
-use haft_permissions::{PatternBases, List, PathContext, Policy, RuleSource, Rules, SettingsScope, decide};
+use haft_permissions::{
+    List, PathContext, PatternBases, Policy, RuleSource, Rules, SettingsScope, decide,
+};
 use serde_json::json;
 
 use crate::judged;
@@ -27,7 +29,12 @@ impl Denied {
         };
         let mut rules = Rules::default();
         for text in deny {
-            let added = rules.add(List::Deny, text, RuleSource::of(SettingsScope::User), &bases);
+            let added = rules.add(
+                List::Deny,
+                text,
+                RuleSource::of(SettingsScope::User),
+                &bases,
+            );
             assert!(added.is_ok(), "{text}: {added:?}");
         }
         Self {

@@ -4,8 +4,8 @@ use std::fs;
 
 use haft_contract::PermissionMode;
 use haft_permissions::{
-    PatternBases, List, PathContext, Policy, RuleSource, Rules, SandboxSettings, SettingsScope, decide,
-    sandbox::ExcludedCommand,
+    List, PathContext, PatternBases, Policy, RuleSource, Rules, SandboxSettings, SettingsScope,
+    decide, sandbox::ExcludedCommand,
 };
 use serde_json::json;
 
@@ -28,7 +28,12 @@ fn deny_rules_hold_through_launchers_and_for_operands() {
     };
     let mut rules = Rules::default();
     for text in ["Bash(rm:*)", "Read(./.env)", "Edit(src/**)"] {
-        let added = rules.add(List::Deny, text, RuleSource::of(SettingsScope::User), &bases);
+        let added = rules.add(
+            List::Deny,
+            text,
+            RuleSource::of(SettingsScope::User),
+            &bases,
+        );
         assert!(added.is_ok(), "{text}: {added:?}");
     }
     let place = PathContext {
@@ -49,7 +54,10 @@ fn deny_rules_hold_through_launchers_and_for_operands() {
         count += 1;
         let facts = judged::facts("Bash", &json!({ "command": line }), &place);
         let first = line.split(' ').next().unwrap_or_default();
-        for excluded in [Vec::new(), vec![ExcludedCommand::new(&format!("{first}:*"))]] {
+        for excluded in [
+            Vec::new(),
+            vec![ExcludedCommand::new(&format!("{first}:*"))],
+        ] {
             let sandbox = SandboxSettings {
                 excluded,
                 ..SandboxSettings::default()

@@ -18,7 +18,11 @@ pub(crate) fn facts(tool: &str, input: &Value, place: &PathContext) -> CallFacts
 }
 
 /// The same where the call may make no sense.
-pub(crate) fn try_facts(tool: &str, input: &Value, place: &PathContext) -> Result<CallFacts, String> {
+pub(crate) fn try_facts(
+    tool: &str,
+    input: &Value,
+    place: &PathContext,
+) -> Result<CallFacts, String> {
     let context = SessionContext::new(&place.cwd).with_home(place.home.clone());
     let input = match engine().pool().find(tool) {
         Some(found) => filled(found.spec(), input.clone()),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use haft_contract::{ConfinementProfile, PermissionMode};
 use haft_permissions::{
-    PatternBases, DecisionReason, Behavior, CallFacts, HookPermission, List, PathContext, Policy, RuleSource, Rules,
-    SandboxSettings, SettingsScope, decide, profile, sandbox::ExcludedCommand,
+    Behavior, CallFacts, DecisionReason, HookPermission, List, PathContext, PatternBases, Policy,
+    RuleSource, Rules, SandboxSettings, SettingsScope, decide, profile, sandbox::ExcludedCommand,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -150,7 +150,11 @@ fn setting() -> PathContext {
 fn policy(mode: PermissionMode, written: &Written) -> Policy {
     let mut rules = Rules::default();
     for (list, text, users) in written {
-        let scope = if *users { SettingsScope::User } else { SettingsScope::Project };
+        let scope = if *users {
+            SettingsScope::User
+        } else {
+            SettingsScope::Project
+        };
         let bases = PatternBases {
             cwd: "/p".into(),
             home: "/h".into(),
@@ -174,7 +178,11 @@ fn facts(call: &(&'static str, Value), hook: HookPermission) -> CallFacts {
 }
 
 fn hook() -> impl Strategy<Value = HookPermission> {
-    prop::sample::select(vec![HookPermission::NoAnswer, HookPermission::Allow, HookPermission::Ask])
+    prop::sample::select(vec![
+        HookPermission::NoAnswer,
+        HookPermission::Allow,
+        HookPermission::Ask,
+    ])
 }
 
 fn sandbox() -> impl Strategy<Value = SandboxSettings> {

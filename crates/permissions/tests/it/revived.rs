@@ -3,11 +3,12 @@
 use std::{fs, path::Path, sync::Arc};
 
 use haft_contract::{
-    Confinement, ControlAction, ControlAccess, HiddenFilter, HostVerdict, NetworkAccess, PermissionMode,
+    Confinement, ControlAccess, ControlAction, HiddenFilter, HostVerdict, NetworkAccess,
+    PermissionMode,
 };
 use haft_permissions::{
-    PatternBases, List, PathContext, Policy, RuleSource, Rules, SandboxSettings, SettingsScope, confine,
-    control_names, revive, revive_hidden, rules::RuleClass, sandbox::SettingsHost,
+    List, PathContext, PatternBases, Policy, RuleSource, Rules, SandboxSettings, SettingsScope,
+    confine, control_names, restore_rules, revive_hidden, rules::RuleClass, sandbox::SettingsHost,
 };
 use serde_json::json;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use haft_contract::PermissionMode;
 use haft_permissions::{
-    PatternBases, Behavior, CallFacts, List, PathContext, Policy, RuleSource, Rules, SettingsScope, decide, suggest,
-    suggest::path_rule,
+    Behavior, CallFacts, List, PathContext, PatternBases, Policy, RuleSource, Rules, SettingsScope,
+    decide, suggest, suggest::path_rule,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};

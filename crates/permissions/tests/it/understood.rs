@@ -1,6 +1,6 @@
 //! Rules held against the tools there are.
 
-use haft_permissions::{PatternBases, List, RuleSource, Rules, SettingsScope};
+use haft_permissions::{List, PatternBases, RuleSource, Rules, SettingsScope};
 
 use crate::judged;
 

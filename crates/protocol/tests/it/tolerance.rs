@@ -2,8 +2,8 @@
 //! none fails.
 
 use haft_protocol::{
-    RawOrParsed, CallAnswer, ClientMessage, ClientRequest, DescribedTool, InitializeRequest,
-    McpMessageReply, PermissionReply, PermissionUpdate, SessionMessage, UpdateDestination,
+    CallAnswer, ClientMessage, ClientRequest, DescribedTool, InitializeRequest, McpMessageReply,
+    PermissionReply, PermissionUpdate, RawOrParsed, SessionMessage, UpdateDestination,
 };
 use serde_json::{Value, json};
 

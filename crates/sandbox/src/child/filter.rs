@@ -102,12 +102,17 @@ const NAMING_REQUESTS: [u64; 5] = [
 
 /// Applies a filter to this process and all its children. It cannot be removed.
 pub(super) fn apply(program: &BpfProgram) -> Result<(), SetupFailure> {
-    apply_filter(program).map_err(|error| SetupFailure::new("the filter of system calls", &other(error)))
+    apply_filter(program)
+        .map_err(|error| SetupFailure::new("the filter of system calls", &other(error)))
 }
 
 /// Returns the filters of a profile. `connects` allows Unix stream sockets.
-pub(super) fn programs(profile: &SandboxProfile, connects: bool) -> Result<Vec<BpfProgram>, SetupFailure> {
-    compiled(profile, connects).map_err(|error| SetupFailure::new("the filter of system calls", &error))
+pub(super) fn programs(
+    profile: &SandboxProfile,
+    connects: bool,
+) -> Result<Vec<BpfProgram>, SetupFailure> {
+    compiled(profile, connects)
+        .map_err(|error| SetupFailure::new("the filter of system calls", &error))
 }
 
 fn compiled(profile: &SandboxProfile, connects: bool) -> io::Result<Vec<BpfProgram>> {
@@ -210,7 +215,8 @@ const OPENING: &[(i64, u32)] = &[(libc::SYS_openat, 2)];
 /// whether to pass it to the guard. Programs that use it have a fallback.
 pub(super) fn unmediated() -> Result<BpfProgram, SetupFailure> {
     let calls = BTreeMap::from([(libc::SYS_openat2, Vec::new())]);
-    compile(calls, libc::ENOSYS).map_err(|error| SetupFailure::new("the filter of system calls", &error))
+    compile(calls, libc::ENOSYS)
+        .map_err(|error| SetupFailure::new("the filter of system calls", &error))
 }
 
 /// Returns the filter that passes calls to the guard if they create files, change their names, or
@@ -226,7 +232,8 @@ pub(super) fn mediated() -> Result<BpfProgram, SetupFailure> {
     let writes = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
     let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     let number = |call: i64| {
-        u32::try_from(call).map_err(|error| SetupFailure::new("the filter of system calls", &other(error)))
+        u32::try_from(call)
+            .map_err(|error| SetupFailure::new("the filter of system calls", &other(error)))
     };
     let mut program = vec![instruction(LOAD, 0, 0, 0)];
     let calls = NAMING.iter().chain(NAMING_HERE);

@@ -30,17 +30,16 @@ use rustix::{
 
 use self::{usage::UsageMonitor, wait::GuardWake};
 use super::{
-    confine::{self, PreparedConfinement, EnforcedConfinement},
-    hidden_file_cover::HiddenFileCover,
+    confine::{self, EnforcedConfinement, PreparedConfinement},
     guard_sockets::GuardSockets,
+    hidden_file_cover::HiddenFileCover,
     keeper::{SetupFailure, step},
     mounts, program,
     shell::{GuardedShell, ShellRequest},
 };
 use crate::{
-    Mechanism, NameUse, RefusedWrite,
+    Mechanism, NameUse, RefusedWrite, process_tree,
     protocol::{self, Bytes, GuardEvent, GuardOrder, SandboxPlan},
-    process_tree,
 };
 
 /// The first and the longest interval between checks for processes that are left after the command
@@ -202,7 +201,8 @@ impl<'a> Guard<'a> {
             fences,
             network,
         };
-        let pairs: Result<Vec<_>, SetupFailure> = (0..fences).map(|_| step("", UnixStream::pair)).collect();
+        let pairs: Result<Vec<_>, SetupFailure> =
+            (0..fences).map(|_| step("", UnixStream::pair)).collect();
         let (fences, theirs): (Vec<_>, Vec<_>) = pairs?.into_iter().unzip();
         let mut files = vec![itself.as_fd()];
         files.extend(theirs.iter().map(AsFd::as_fd));

@@ -12,8 +12,8 @@ use std::{
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::{
-    Mechanism, SandboxNetwork, NetworkId, SandboxProfile,
-    protocol::{self, SandboxPlan, SOCKET_FAILED, SOCKET_MADE, SOCKET_V4, SOCKET_V6},
+    Mechanism, NetworkId, SandboxNetwork, SandboxProfile,
+    protocol::{self, SOCKET_FAILED, SOCKET_MADE, SOCKET_V4, SOCKET_V6, SandboxPlan},
 };
 
 /// The guard's end of the link on which our process requests sockets.

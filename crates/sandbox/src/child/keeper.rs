@@ -33,10 +33,11 @@ use super::{
     mounts, namespaces, waiter,
 };
 use crate::{
-    Mechanism, SandboxNetwork, PROXY_PORT, SandboxProfile,
+    Mechanism, PROXY_PORT, SandboxNetwork, SandboxProfile,
     fork::{Forked, fork, fork_into},
+    process_tree,
     protocol::{self, KeeperReply, SandboxPlan},
-    scratch_lease, process_tree,
+    scratch_lease,
 };
 
 /// Marks the guard that bubblewrap starts, which is already inside the sandbox. Its standard output
@@ -258,7 +259,10 @@ fn keep(socket: OwnedFd, plan: &SandboxPlan, file: &fs::File, waiter: &OwnedFd) 
 }
 
 /// Prepares the restrictions of all commands and reports to our process that the keeper is ready.
-fn ready(socket: &OwnedFd, plan: &SandboxPlan) -> Result<Option<PreparedConfinement>, SetupFailure> {
+fn ready(
+    socket: &OwnedFd,
+    plan: &SandboxPlan,
+) -> Result<Option<PreparedConfinement>, SetupFailure> {
     // Bubblewrap creates a network for each command.
     let listener = match plan.mechanism {
         Mechanism::Namespaces => listener(plan)?,
@@ -280,7 +284,8 @@ fn listener(plan: &SandboxPlan) -> Result<Option<TcpListener>, SetupFailure> {
     match &plan.profile {
         // Without its own network namespace, other processes could reach the socket.
         SandboxProfile::Workspace(workspace)
-            if workspace.network == SandboxNetwork::Proxy && plan.mechanism < Mechanism::Reduced => {}
+            if workspace.network == SandboxNetwork::Proxy
+                && plan.mechanism < Mechanism::Reduced => {}
         _ => return Ok(None),
     }
     if plan.mechanism == Mechanism::Namespaces {

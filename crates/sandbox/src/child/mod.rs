@@ -8,10 +8,10 @@
 mod bubblewrap;
 mod closed_directories;
 mod confine;
-mod hidden_file_cover;
 mod filter;
 mod guard;
 mod guard_sockets;
+mod hidden_file_cover;
 mod keeper;
 mod mediate;
 mod mounts;

@@ -9,7 +9,7 @@ use rustix::{
 };
 
 use super::keeper::reap_all;
-use crate::{protocol, scratch, process_tree};
+use crate::{process_tree, protocol, scratch};
 
 /// Waits until our process ends or no longer needs the sandbox. Orphans of the keeper become
 /// children of the waiter, which kills them.

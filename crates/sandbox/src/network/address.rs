@@ -176,7 +176,11 @@ mod tests {
             ("4000::1", Some(Reserved)),
         ];
         for (address, expected) in cases {
-            assert_eq!(SpecialAddress::of(address.parse().unwrap()), expected, "{address}");
+            assert_eq!(
+                SpecialAddress::of(address.parse().unwrap()),
+                expected,
+                "{address}"
+            );
         }
     }
 

@@ -134,7 +134,10 @@ mod tests {
     use super::*;
 
     /// What was passed on, what was left unread, and how it ended.
-    async fn copied(body: HttpBodyFraming, input: &[u8]) -> (Vec<u8>, Vec<u8>, Result<(), CopyError>) {
+    async fn copied(
+        body: HttpBodyFraming,
+        input: &[u8],
+    ) -> (Vec<u8>, Vec<u8>, Result<(), CopyError>) {
         let (mut output, mut reader) = (Vec::new(), input);
         let result = body
             .copy(&mut reader, &mut output, 1000, &IdleClock::default())

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{
-    NetworkGate, GateLogEntry, GateRequest, GateVerdict, Host, ProxyLimits, Resolve, addresses_of,
+    GateLogEntry, GateRequest, GateVerdict, Host, NetworkGate, ProxyLimits, Resolve, addresses_of,
     log::GateLog,
 };
 use crate::CommandNetwork;

@@ -9,12 +9,12 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 
 use super::{
     ProxyLimits,
-    proxy_reply::ProxyReply,
-    body::{HttpBodyFraming, CopyError},
+    body::{CopyError, HttpBodyFraming},
     connection_end::{ConnectionEnd, discard},
-    head::{HeaderFields, Framing, RequestHead, ResponseHead, HttpVersion, read_response},
+    head::{Framing, HeaderFields, HttpVersion, RequestHead, ResponseHead, read_response},
     idle::IdleClock,
     line::ReadError,
+    proxy_reply::ProxyReply,
 };
 
 /// The maximum number of interim (1xx) responses.
@@ -196,7 +196,11 @@ mod tests {
     const SILENCE: Duration = Duration::from_secs(10);
 
     /// A client and a server, a request between them, and how it ended.
-    fn started() -> (DuplexStream, DuplexStream, tokio::task::JoinHandle<ConnectionEnd>) {
+    fn started() -> (
+        DuplexStream,
+        DuplexStream,
+        tokio::task::JoinHandle<ConnectionEnd>,
+    ) {
         let (client, near_client) = tokio::io::duplex(100);
         let (server, near_server) = tokio::io::duplex(100);
         let end = tokio::spawn(async move {

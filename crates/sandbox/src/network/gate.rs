@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, pin::Pin};
 
-use super::{AllowedAddresses, Host, HostRules, HostRuleVerdict};
+use super::{AllowedAddresses, Host, HostRuleVerdict, HostRules};
 use crate::CommandNetwork;
 
 /// A boxed future, so that the traits here are object safe.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, BufReader};
 
 use super::{
-    head::{Framing, RequestHead, Target, HttpVersion, read_request, read_response},
+    head::{Framing, HttpVersion, RequestHead, Target, read_request, read_response},
     line::ReadError,
 };
 

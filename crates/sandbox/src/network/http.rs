@@ -8,12 +8,12 @@ use tokio::{
 
 use super::{
     GateRequest,
-    proxy_reply::ProxyReply,
-    dialer::Dialer,
     connection_end::{ConnectionEnd, wait_client_gone},
+    dialer::Dialer,
     exchange::HttpExchange,
     head::{Framing, RequestHead, Target, read_request},
     line::ReadError,
+    proxy_reply::ProxyReply,
     tunnel,
 };
 

@@ -24,10 +24,10 @@
 //! the same server hosts. The gate sees the method and URL only of plain HTTP requests.
 
 mod address;
-mod proxy_reply;
+mod allowed_addresses;
 mod body;
-mod dialer;
 mod connection_end;
+mod dialer;
 mod exchange;
 mod gate;
 mod head;
@@ -40,19 +40,19 @@ mod line;
 mod log;
 mod pattern;
 mod proxy;
-mod allowed_addresses;
+mod proxy_reply;
 mod resolve;
 mod rules;
 mod socks;
 mod tunnel;
 
 pub use address::SpecialAddress;
-pub use gate::{RuleGate, NetworkGate, GateFuture, GateRequest, GateVerdict};
+pub use allowed_addresses::AllowedAddresses;
+pub use gate::{GateFuture, GateRequest, GateVerdict, NetworkGate, RuleGate};
 pub use host::{Host, InvalidHost};
 pub use log::GateLogEntry;
 pub use pattern::{HostPattern, InvalidPattern};
 pub(crate) use proxy::ListenerGuard;
 pub use proxy::{Proxy, ProxyLimits, ProxyOptions};
-pub use allowed_addresses::AllowedAddresses;
 pub use resolve::{Resolve, SystemResolver, addresses_of};
-pub use rules::{HostRules, HostRuleVerdict};
+pub use rules::{HostRuleVerdict, HostRules};

@@ -11,7 +11,9 @@ use tokio::{
     time::timeout,
 };
 
-use super::{NetworkGate, GateLogEntry, Resolve, SystemResolver, dialer::Dialer, http, log::GateLog, socks};
+use super::{
+    GateLogEntry, NetworkGate, Resolve, SystemResolver, dialer::Dialer, http, log::GateLog, socks,
+};
 
 /// The pause after an error of `accept`, which mostly means too many open files.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -66,7 +66,9 @@ impl From<DialFailure> for ProxyReply {
         match failure {
             DialFailure::Refused(text) => Self::new(403, text),
             DialFailure::Unreachable(text, ErrorKind::TimedOut) => Self::new(504, text),
-            DialFailure::Unresolved(text) | DialFailure::Unreachable(text, _) => Self::new(502, text),
+            DialFailure::Unresolved(text) | DialFailure::Unreachable(text, _) => {
+                Self::new(502, text)
+            }
         }
     }
 }

@@ -10,8 +10,8 @@ use tokio::{
 
 use super::{
     GateRequest,
-    dialer::{Dialer, DialFailure},
     connection_end::{ConnectionEnd, wait_client_gone},
+    dialer::{DialFailure, Dialer},
     line::ReadError,
     tunnel,
 };
@@ -104,7 +104,9 @@ async fn open(
     };
     opened.map_err(|failure| match failure {
         DialFailure::Refused(_) => SocksReply::NotAllowed,
-        DialFailure::Unreachable(_, std::io::ErrorKind::ConnectionRefused) => SocksReply::ConnectionRefused,
+        DialFailure::Unreachable(_, std::io::ErrorKind::ConnectionRefused) => {
+            SocksReply::ConnectionRefused
+        }
         DialFailure::Unresolved(_) | DialFailure::Unreachable(..) => SocksReply::HostUnreachable,
     })
 }

@@ -63,7 +63,11 @@ mod tests {
     const SILENCE: Duration = Duration::from_secs(10);
 
     /// A client and a server, and how their connection ended.
-    fn joined() -> (DuplexStream, DuplexStream, tokio::task::JoinHandle<ConnectionEnd>) {
+    fn joined() -> (
+        DuplexStream,
+        DuplexStream,
+        tokio::task::JoinHandle<ConnectionEnd>,
+    ) {
         let (client, near_client) = tokio::io::duplex(100);
         let (server, near_server) = tokio::io::duplex(100);
         let end = tokio::spawn(async move {

@@ -3,7 +3,8 @@
 use std::{fs, os::unix::fs::symlink};
 
 use haft_sandbox::{
-    ClosedDirectories, GuardedNames, Mechanism, SandboxNetwork, ReadOnlyProfile, SandboxProfile, WorkspaceProfile,
+    ClosedDirectories, GuardedNames, Mechanism, ReadOnlyProfile, SandboxNetwork, SandboxProfile,
+    WorkspaceProfile,
 };
 
 use crate::setting::Place;

@@ -10,7 +10,7 @@ use std::{
 
 use haft_sandbox::{
     ClosedDirectories, CommandOutput, ConfinedProcess, ConfinedProgram, ExitKind, Mechanism,
-    SandboxNetwork, Sandbox, SandboxError, SandboxProfile, SandboxSetup, WorkspaceProfile,
+    Sandbox, SandboxError, SandboxNetwork, SandboxProfile, SandboxSetup, WorkspaceProfile,
 };
 use rustix::io::{FdFlags, fcntl_setfd};
 use tokio::{

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use haft_sandbox::{ExitKind, ShellCommand, Mechanism, SandboxProfile};
+use haft_sandbox::{ExitKind, Mechanism, SandboxProfile, ShellCommand};
 
 use crate::{
     lifetime::{everywhere, gone, line, place, setup},

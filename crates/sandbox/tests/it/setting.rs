@@ -9,8 +9,8 @@ use std::{
 };
 
 use haft_sandbox::{
-    ClosedDirectories, CommandEnd, GuardedNames, ShellCommand, Mechanism, SandboxNetwork, ReadOnlyProfile, ResourceLimits,
-    Sandbox, SandboxProfile, SandboxSetup, WorkspaceProfile,
+    ClosedDirectories, CommandEnd, GuardedNames, Mechanism, ReadOnlyProfile, ResourceLimits,
+    Sandbox, SandboxNetwork, SandboxProfile, SandboxSetup, ShellCommand, WorkspaceProfile,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use haft_sandbox::{ExitKind, ShellCommand, Mechanism, CommandHandle, Sandbox, SandboxProfile};
+use haft_sandbox::{CommandHandle, ExitKind, Mechanism, Sandbox, SandboxProfile, ShellCommand};
 use tokio::{io::AsyncReadExt, sync::Semaphore, time::timeout};
 
 use crate::{

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use super::{GlobPlan, GlobQuery, GlobReport, report};
 use crate::handle::{EntryKind, kind_of, modified};
-use crate::index::{QueriedTree, FileFingerprint, IndexMiss};
+use crate::index::{FileFingerprint, IndexMiss, QueriedTree};
 use crate::skip::SkipLog;
 use crate::stop::{StopCondition, StopFlag};
 use crate::walk::NameRules;

@@ -18,15 +18,15 @@ use ignore::types::Types;
 
 pub use pattern::split_pattern;
 
+use crate::exclusions::Exclusions;
 use crate::handle::Directory;
 #[cfg(target_os = "linux")]
 use crate::index::IndexNeed;
 use crate::index::TreeStore;
-use crate::exclusions::Exclusions;
 use crate::root::OpenedRoot;
 use crate::skip::{SkipLog, Skipped};
 use crate::stop::{Completion, StopCondition, StopFlag};
-use crate::walk::{WalkTree, Visitor};
+use crate::walk::{Visitor, WalkTree};
 use crate::{SearchError, root};
 use pattern::Pattern;
 

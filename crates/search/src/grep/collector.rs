@@ -19,7 +19,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use super::scan::FileMatches;
-use super::{FileCount, GrepMatches, GrepMode, GrepQuery, GrepReport, GrepRow, RowKind, GrepCounts};
+use super::{
+    FileCount, GrepCounts, GrepMatches, GrepMode, GrepQuery, GrepReport, GrepRow, RowKind,
+};
 use crate::skip::SkipLog;
 use crate::stop::{Completion, SearchStop};
 
@@ -209,7 +211,10 @@ fn page<T>(rows: Vec<T>, query: &GrepQuery) -> impl Iterator<Item = T> {
         .take(query.head_limit.unwrap_or(usize::MAX))
 }
 
-fn page_of_rows<K>(files: BTreeMap<K, Vec<GrepRow>>, query: &GrepQuery) -> (GrepMatches, bool, GrepCounts) {
+fn page_of_rows<K>(
+    files: BTreeMap<K, Vec<GrepRow>>,
+    query: &GrepQuery,
+) -> (GrepMatches, bool, GrepCounts) {
     let page_end = page_end(query);
     let all = files.values().map(Vec::len).sum::<usize>();
     let mut shown = Vec::with_capacity(all.min(query.head_limit.unwrap_or(usize::MAX)));

@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::collector::ResultCollector;
-use super::scan::{SearchInput, FileMatches, CachedText, FileOrigin, Scanner};
+use super::scan::{CachedText, FileMatches, FileOrigin, Scanner, SearchInput};
 use super::{GrepPlan, GrepQuery, GrepReport};
+use crate::exclusions::Exclusions;
 use crate::handle::Directory;
 use crate::index::{
-    QueriedTree, Candidate, Candidates, TreeHandle, IndexedTree, LONGEST_HELD, FileFingerprint, IndexMiss, ReadText,
-    TextKind, ViewKey,
+    Candidate, Candidates, FileFingerprint, IndexMiss, IndexedTree, LONGEST_HELD, QueriedTree,
+    ReadText, TextKind, TreeHandle, ViewKey,
 };
-use crate::exclusions::Exclusions;
 use crate::root::OpenedRoot;
 use crate::skip::{SkipLog, SkipReason};
 use crate::stop::{StopCondition, StopFlag};

@@ -6,8 +6,8 @@
 //! - `scan`: searches one file; `rows`: the rows shown for a match; `text`: the matches in a text.
 //! - `harvest`: collects the results of all files, and decides where the search may end early.
 
-mod filter;
 mod collector;
+mod filter;
 #[cfg(target_os = "linux")]
 mod indexed;
 mod matcher;
@@ -36,7 +36,7 @@ use ignore::types::Types;
 
 pub(crate) use matcher::MatcherCache;
 pub use query::{GrepMode, GrepQuery, split_globs};
-pub use report::{FileCount, GrepMatches, GrepReport, MAX_COLUMNS, GrepRow, RowKind, GrepCounts};
+pub use report::{FileCount, GrepCounts, GrepMatches, GrepReport, GrepRow, MAX_COLUMNS, RowKind};
 pub use text::{MatchGroups, TemplatePart, TextMatcher};
 
 use crate::handle::EntryKind;
@@ -126,7 +126,10 @@ fn verify(query: &GrepQuery, report: &GrepReport, threads: usize) -> Result<(), 
     }
     let again = || {
         let built = GrepPlan::of(query, &MatcherCache::default())?;
-        Ok(format!("{:?}", walk(query, built, &StopCondition::never(), threads)))
+        Ok(format!(
+            "{:?}",
+            walk(query, built, &StopCondition::never(), threads)
+        ))
     };
     let (ours, plain): (String, String) = (format!("{report:?}"), again()?);
     assert!(
@@ -183,7 +186,14 @@ fn walk(query: &GrepQuery, built: GrepPlan, stop: &StopCondition, threads: usize
     if let Some(file) = file {
         let open = || Ok(Some(file));
         let (path, mut scanner) = (&query.path, scanner.clone());
-        search_file(&harvest, &skips, &mut scanner, path, open, FileOrigin::Named);
+        search_file(
+            &harvest,
+            &skips,
+            &mut scanner,
+            path,
+            open,
+            FileOrigin::Named,
+        );
     }
     harvest.report(query, skips, watch.completion(), |path| path.to_path_buf())
 }

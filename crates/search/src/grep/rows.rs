@@ -9,7 +9,7 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 
 use super::scan::{FileMatches, StopPoller};
-use super::{MAX_COLUMNS, GrepRow, RowKind};
+use super::{GrepRow, MAX_COLUMNS, RowKind};
 use crate::skip::SkipReason;
 
 /// The number of bytes after a multi-line match that ripgrep shows to a look-ahead such as `$` when

@@ -214,7 +214,9 @@ impl Scanner {
         // Without a line terminator in the regex, the result could depend on how the text is cut
         // for reading, so the text is then read through the same reader as a file.
         let slice = match content {
-            SearchInput::Held(held) if is_multi_line || self.matcher.line_terminator().is_some() => {
+            SearchInput::Held(held)
+                if is_multi_line || self.matcher.line_terminator().is_some() =>
+            {
                 held.plain()
             }
             _ => None,
@@ -540,7 +542,11 @@ mod tests {
             &watch,
         );
         let before = scanner
-            .search(&binary, || File::open(&binary).map(Some), FileOrigin::Walked)
+            .search(
+                &binary,
+                || File::open(&binary).map(Some),
+                FileOrigin::Walked,
+            )
             .rows;
         assert_eq!(before.len(), 2, "the match and a notice");
         assert_eq!(
@@ -554,7 +560,11 @@ mod tests {
         assert_eq!(scanner.attempt(&path, &grown).2, Buffer::Grown);
         assert_eq!(
             scanner
-                .search(&binary, || File::open(&binary).map(Some), FileOrigin::Walked)
+                .search(
+                    &binary,
+                    || File::open(&binary).map(Some),
+                    FileOrigin::Walked
+                )
                 .rows,
             before
         );

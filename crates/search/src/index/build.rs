@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::contents::{
-    Coverage, FileData, CachedContent, LONGEST_INDEXED, MOST_TRIGRAMS, ReadText, TextKind,
+    CachedContent, Coverage, FileData, LONGEST_INDEXED, MOST_TRIGRAMS, ReadText, TextKind,
 };
-use super::tree_handle::{TreeHandle, TreeStage};
-use super::indexed_tree::{IndexedTree, IndexMiss, Slot, Unread, ViewKey};
 use super::file_fingerprint::FileFingerprint;
+use super::indexed_tree::{IndexMiss, IndexedTree, Slot, Unread, ViewKey};
 use super::segment::{MOST_TEXTS, SegmentBuilder};
 use super::tree::{EntryNumber, LiveTree, TreeEntry};
+use super::tree_handle::{TreeHandle, TreeStage};
 use super::trigram::TrigramCollector;
 use super::watch::{WatchNumber, Watcher};
 use crate::handle::Directory;
@@ -123,7 +123,11 @@ fn run(holder: &TreeHandle) {
     }
 }
 
-fn wait(holder: &TreeHandle, at_most: Duration, goes_on: impl Fn(&super::tree_handle::BackgroundWork) -> bool) {
+fn wait(
+    holder: &TreeHandle,
+    at_most: Duration,
+    goes_on: impl Fn(&super::tree_handle::BackgroundWork) -> bool,
+) {
     let until = Instant::now() + at_most;
     let mut work = holder.work();
     while goes_on(&work) && !holder.has_ended() {

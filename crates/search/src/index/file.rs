@@ -25,11 +25,11 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FlockOperation, flock};
 
 use super::contents::Coverage;
-use super::tree_handle::{TreeHandle, TreeStage};
-use super::indexed_tree::IndexedTree;
 use super::file_fingerprint::FileFingerprint;
+use super::indexed_tree::IndexedTree;
 use super::segment::{CorruptIndex, Segment, SegmentSize};
 use super::tree::{DirectoryNumber, EntryNumber, TreeDirectory};
+use super::tree_handle::{TreeHandle, TreeStage};
 
 const MAGIC: [u8; 8] = *b"haftidx\x02";
 const HEADER: u64 = 32;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use super::file_fingerprint::FileFingerprint;
-use super::tree::{EntryNumber, ContentKnowledge, LiveTree};
+use super::tree::{ContentKnowledge, EntryNumber, LiveTree};
 use super::watch::WatchNumber;
 
 /// Fewer files than this are checked by one thread.

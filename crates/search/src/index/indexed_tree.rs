@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::bits::Bits;
-use super::contents::{TextBudget, Coverage, FileData, CachedContent, ReadText, TextKind};
+use super::contents::{CachedContent, Coverage, FileData, ReadText, TextBudget, TextKind};
 use super::file_watches::FileWatches;
-use super::written_contents::WrittenContents;
 use super::load::TreeRefusal;
-use super::trigram_query::TrigramQuery;
 use super::segment::{CorruptIndex, Segment};
 use super::tree::{DirectoryNumber, EntryNumber, LiveTree, RefreshOutcome, TreeEntry, Watching};
+use super::trigram_query::TrigramQuery;
+use super::written_contents::WrittenContents;
 use crate::FileIdentity;
 use crate::handle::EntryKind;
 use crate::skip::Skip;
-use crate::walk::{NameRules, IgnoreVerdict};
+use crate::walk::{IgnoreVerdict, NameRules};
 
 /// The number of file selections to cache.
 const MOST_VIEWS: usize = 12;
@@ -176,7 +176,11 @@ impl IndexedTree {
     }
 
     /// Returns the files that a walk from this directory with these rules would find.
-    pub(crate) fn visible_files(&mut self, key: &ViewKey, rules: &NameRules) -> Result<VisibleFiles, IndexMiss> {
+    pub(crate) fn visible_files(
+        &mut self,
+        key: &ViewKey,
+        rules: &NameRules,
+    ) -> Result<VisibleFiles, IndexMiss> {
         let known = self.views.iter().position(|view| view.key == *key);
         let mut view = match known {
             Some(at) => self.views.remove(at),

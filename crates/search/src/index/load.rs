@@ -16,7 +16,9 @@ use super::file_fingerprint::FileFingerprint;
 use super::watch::{WatchNumber, Watcher};
 use crate::handle::{Directory, EntryKind, kind_of};
 use crate::skip::{Skip, SkipLog, SkipReason};
-use crate::walk::{IgnoreRules, IgnoreLevel, IgnoreFilesPresent, IgnoreVerdict, is_version_control};
+use crate::walk::{
+    IgnoreFilesPresent, IgnoreLevel, IgnoreRules, IgnoreVerdict, is_version_control,
+};
 
 /// The maximum number of entries in a tree. Larger trees are not indexed.
 pub(crate) const MOST_ENTRIES: usize = 600_000;

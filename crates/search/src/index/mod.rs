@@ -17,21 +17,21 @@ mod bits;
 mod build;
 mod contents;
 mod file;
-mod file_watches;
-mod watch_overflow;
-mod outside_files;
-mod written_contents;
-mod tree_handle;
-mod indexed_tree;
-mod load;
 mod file_checks;
 mod file_fingerprint;
-mod trigram_query;
+mod file_watches;
+mod indexed_tree;
+mod load;
+mod outside_files;
 mod segment;
 mod store;
 mod tree;
+mod tree_handle;
 mod trigram;
+mod trigram_query;
 mod watch;
+mod watch_overflow;
+mod written_contents;
 
 use std::path::{Path, PathBuf};
 
@@ -41,16 +41,16 @@ pub(crate) fn file_place(folder: &Path, root: &Path) -> Option<PathBuf> {
 }
 
 pub(crate) use contents::{LONGEST_HELD, ReadText, TextKind};
-pub(crate) use tree_handle::TreeHandle;
-pub(crate) use indexed_tree::{Candidate, Candidates, IndexedTree, IndexMiss, Unread, ViewKey};
 pub(crate) use file_fingerprint::FileFingerprint;
+pub(crate) use indexed_tree::{Candidate, Candidates, IndexMiss, IndexedTree, Unread, ViewKey};
+pub(crate) use store::{IndexNeed, QueriedTree, TreeStore};
+pub(crate) use tree_handle::TreeHandle;
 pub(crate) use trigram_query::{TrigramQuery, plan};
-pub(crate) use store::{QueriedTree, IndexNeed, TreeStore};
 
 /// Items that fuzz targets use.
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzed {
-    pub(crate) use super::trigram_query::{TrigramQuery, plan};
     pub(crate) use super::segment::{Segment, SegmentBuilder, decode};
     pub(crate) use super::trigram::TrigramCollector;
+    pub(crate) use super::trigram_query::{TrigramQuery, plan};
 }

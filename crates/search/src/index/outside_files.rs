@@ -15,8 +15,8 @@ use ignore::gitignore::gitconfig_excludes_path;
 use rustix::fs::{AtFlags, CWD, statat, statfs};
 use rustix::io::Errno;
 
-use super::load::is_local;
 use super::file_fingerprint::FileFingerprint;
+use super::load::is_local;
 use crate::handle::{EntryKind, kind_of};
 
 /// A file that is not watched and must be checked before each answer.
@@ -122,11 +122,13 @@ impl OutsideFiles {
                     paths,
                     seen: None,
                 }),
-                false => guards.files.extend(paths.into_iter().map(|path| GuardedFile {
-                    path,
-                    seen: None,
-                    is_settled: true,
-                })),
+                false => guards
+                    .files
+                    .extend(paths.into_iter().map(|path| GuardedFile {
+                        path,
+                        seen: None,
+                        is_settled: true,
+                    })),
             }
         }
         guards

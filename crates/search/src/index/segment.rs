@@ -15,8 +15,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::bits::Bits;
-use super::trigram_query::TrigramQuery;
 use super::trigram::Trigram;
+use super::trigram_query::TrigramQuery;
 
 /// The maximum number of texts in one segment.
 pub(crate) const MOST_TEXTS: usize = 8192;
@@ -209,7 +209,11 @@ impl Segment {
 
     /// Opens the segment at this offset of a file whose checksum was verified. Only its table is
     /// read into memory.
-    pub(crate) fn open(file: &Arc<File>, start: u64, size: SegmentSize) -> Result<Self, CorruptIndex> {
+    pub(crate) fn open(
+        file: &Arc<File>,
+        start: u64,
+        size: SegmentSize,
+    ) -> Result<Self, CorruptIndex> {
         let (texts, trigrams) = (size.texts as usize, size.trigrams as usize);
         if texts > MOST_TEXTS || trigrams > 1 << 24 {
             return Err(CorruptIndex);

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::build::{self, Progress};
-use super::contents::{TextBudget, Coverage, FileData};
-use super::tree_handle::{TreeHandle, TreeStage};
-use super::indexed_tree::{IndexedTree, IndexMiss, Unread};
+use super::contents::{Coverage, FileData, TextBudget};
+use super::indexed_tree::{IndexMiss, IndexedTree, Unread};
 use super::tree::{RefreshOutcome, TreeEntry};
+use super::tree_handle::{TreeHandle, TreeStage};
 use crate::FileIdentity;
 use crate::handle::EntryKind;
 use crate::settings::{IndexSettings, IndexStatus};
@@ -198,7 +198,8 @@ impl QueriedTree {
         ask: impl FnOnce(&mut IndexedTree, bool) -> Result<T, IndexMiss>,
     ) -> Result<T, IndexMiss> {
         self.holder.with_fresh(|kept, refreshed| {
-            let has_looked = refreshed == RefreshOutcome::ReadAgain || self.read_now == Some(kept.epoch);
+            let has_looked =
+                refreshed == RefreshOutcome::ReadAgain || self.read_now == Some(kept.epoch);
             ask(kept, has_looked)
         })
     }

@@ -27,15 +27,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use super::file_watches::FileWatches;
-use super::outside_files::{OutsideFiles, UserExcludes};
-use super::load::{LoadedDirectory, LoadedEntry, Loader, LocalDevice, TreeRefusal};
 use super::file_fingerprint::FileFingerprint;
-use super::watch::{WatchEvent, DrainedEvents, WatchNumber, Watcher};
+use super::file_watches::FileWatches;
+use super::load::{LoadedDirectory, LoadedEntry, Loader, LocalDevice, TreeRefusal};
+use super::outside_files::{OutsideFiles, UserExcludes};
+use super::watch::{DrainedEvents, WatchEvent, WatchNumber, Watcher};
 use crate::Exclusions;
 use crate::handle::{Directory, EntryKind};
 use crate::skip::{Skip, SkipLog};
-use crate::walk::{IgnoreRules, IgnoreLevel, NameRules, IgnoreVerdict, is_telling, is_version_control};
+use crate::walk::{
+    IgnoreLevel, IgnoreRules, IgnoreVerdict, NameRules, is_telling, is_version_control,
+};
 
 pub(crate) type EntryNumber = u32;
 pub(crate) type DirectoryNumber = u32;
@@ -145,7 +147,14 @@ impl<T: ContentKnowledge> LiveTree<T> {
         let excludes = UserExcludes::find();
         let skips = SkipLog::default();
         let names = NameRules::default();
-        let rules = IgnoreRules::new(root, root, current_dir, names, Exclusions::default(), &skips);
+        let rules = IgnoreRules::new(
+            root,
+            root,
+            current_dir,
+            names,
+            Exclusions::default(),
+            &skips,
+        );
         let ran_out = AtomicBool::new(false);
         let loader = Loader {
             top: &top,
@@ -296,7 +305,11 @@ impl<T: ContentKnowledge> LiveTree<T> {
 
     /// Returns the current fingerprint of an entry. `path` is a buffer that callers reuse, so that
     /// checking many entries does not allocate for each.
-    pub(crate) fn look_at_entry(&self, entry: &TreeEntry<T>, path: &mut PathBuf) -> Option<FileFingerprint> {
+    pub(crate) fn look_at_entry(
+        &self,
+        entry: &TreeEntry<T>,
+        path: &mut PathBuf,
+    ) -> Option<FileFingerprint> {
         let directory = &self.directories[entry.parent as usize].path;
         path.clear();
         let text = path.as_mut_os_string();

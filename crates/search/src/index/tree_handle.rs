@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::contents::TextBudget;
 use super::file;
 use super::file_watches::FileWatches;
-use super::indexed_tree::{IndexedTree, IndexMiss};
+use super::indexed_tree::{IndexMiss, IndexedTree};
 use super::load::TreeRefusal;
 use super::tree::RefreshOutcome;
 use crate::settings::IndexSettings;

@@ -306,7 +306,9 @@ fn read(hir: &Hir, depth: usize) -> KnownTexts {
             let text: Vec<u8> = literal.0.iter().map(|byte| trigram::fold(*byte)).collect();
             KnownTexts::Exact(BTreeSet::from([text]))
         }
-        HirKind::Class(class) => of_class(class).map_or_else(KnownTexts::anything, KnownTexts::Exact),
+        HirKind::Class(class) => {
+            of_class(class).map_or_else(KnownTexts::anything, KnownTexts::Exact)
+        }
         HirKind::Repetition(repetition) => of_repetition(repetition, depth),
         HirKind::Capture(capture) => read(&capture.sub, depth + 1),
         HirKind::Concat(parts) => parts

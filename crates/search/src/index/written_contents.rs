@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::contents::{TextBudget, FileData, LONGEST_HELD, ReadText};
+use super::contents::{FileData, LONGEST_HELD, ReadText, TextBudget};
 use super::file_fingerprint::FileFingerprint;
 use super::tree::LiveTree;
 use crate::FileIdentity;
@@ -59,7 +59,8 @@ impl WrittenContents {
             let watch = watcher.filter(|_| room > 0);
             let watch = watch.and_then(|it| it.watch_file_below(&tree.top, &text.path).ok());
             let now = tree.top.look_below(&text.path);
-            let is_same = now.is_some_and(|now| FileFingerprint::of(&now) == mark && now.st_nlink == 1);
+            let is_same =
+                now.is_some_and(|now| FileFingerprint::of(&now) == mark && now.st_nlink == 1);
             if let Some(watch) = watch
                 && tree.enter_watch(number, watch)
                 && is_same

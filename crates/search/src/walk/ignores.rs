@@ -15,8 +15,8 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::Override;
 use ignore::types::Types;
 
-use crate::handle::{Directory, EntryKind, kind_of};
 use crate::exclusions::Exclusions;
+use crate::handle::{Directory, EntryKind, kind_of};
 use crate::skip::{SkipLog, SkipReason};
 
 /// The maximum number of bytes to read of one ignore file.
@@ -286,7 +286,12 @@ impl IgnoreRules {
     }
 
     /// Returns the decision of the ignore files about an entry.
-    pub(crate) fn by_files(&self, path: &Path, is_dir: bool, level: Option<&IgnoreLevel>) -> IgnoreVerdict {
+    pub(crate) fn by_files(
+        &self,
+        path: &Path,
+        is_dir: bool,
+        level: Option<&IgnoreLevel>,
+    ) -> IgnoreVerdict {
         let mut found = [IgnoreVerdict::Unknown; 4];
         let any_git = level.is_some_and(|level| level.any_git);
         let mut saw_git = false;

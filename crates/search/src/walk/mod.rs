@@ -25,12 +25,14 @@ use ignore::overrides::Override;
 use ignore::types::Types;
 
 use crate::SearchError;
-use crate::handle::{Directory, EntryKind, kind_of, modified};
 use crate::exclusions::Exclusions;
+use crate::handle::{Directory, EntryKind, kind_of, modified};
 use crate::root::{self, OpenedRoot};
 use crate::skip::SkipLog;
 use crate::stop::StopFlag;
-pub(crate) use ignores::{IgnoreRules, IgnoreLevel, NameRules, IgnoreFilesPresent, IgnoreVerdict, is_telling};
+pub(crate) use ignores::{
+    IgnoreFilesPresent, IgnoreLevel, IgnoreRules, IgnoreVerdict, NameRules, is_telling,
+};
 
 const VERSION_CONTROL: [&str; 5] = [".git", ".svn", ".hg", ".bzr", ".jj"];
 

@@ -12,8 +12,8 @@ use std::thread;
 
 use rustix::io::Errno;
 
-use super::ignores::{IgnoreRules, IgnoreLevel, IgnoreFilesPresent};
-use super::{WalkEntry, Visitor};
+use super::ignores::{IgnoreFilesPresent, IgnoreLevel, IgnoreRules};
+use super::{Visitor, WalkEntry};
 use crate::handle::{Directory, EntryKind};
 use crate::skip::{SkipLog, SkipReason};
 use crate::stop::StopFlag;

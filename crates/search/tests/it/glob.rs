@@ -8,7 +8,9 @@ use haft_search::{Completion, GlobQuery, GlobReport, SearchEngine, SearchStop, S
 use crate::tree::Tree;
 
 fn glob(query: &GlobQuery) -> GlobReport {
-    SearchEngine::new().glob(query, &StopCondition::never()).unwrap()
+    SearchEngine::new()
+        .glob(query, &StopCondition::never())
+        .unwrap()
 }
 
 fn sorted(tree: &Tree, query: &GlobQuery) -> Vec<String> {

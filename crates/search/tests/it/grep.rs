@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use haft_search::{
-    Completion, GrepMatches, GrepMode, GrepQuery, MAX_COLUMNS, SearchEngine, SearchError, SearchStop,
-    SkipReason, StopCondition, GrepCounts,
+    Completion, GrepCounts, GrepMatches, GrepMode, GrepQuery, MAX_COLUMNS, SearchEngine,
+    SearchError, SearchStop, SkipReason, StopCondition,
 };
 
 use crate::tree::{CONTENT, Tree, grep};
@@ -294,7 +294,10 @@ fn a_passed_deadline_leaves_a_partial_answer() {
     let tree = three_hundred();
     for mode in [CONTENT, GrepMode::Count, GrepMode::FilesWithMatches] {
         let report = SearchEngine::new()
-            .grep(&tree.query("match", mode), &StopCondition::after(Duration::ZERO))
+            .grep(
+                &tree.query("match", mode),
+                &StopCondition::after(Duration::ZERO),
+            )
             .unwrap();
         assert_eq!(report.completion, Completion::Stopped(SearchStop::Timeout));
         assert_eq!(report.totals(), None);
@@ -315,7 +318,8 @@ fn a_stop_is_honoured_inside_one_file() {
         // Stops at the tenth question, long before the file's end.
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&asked);
-        let stop = StopCondition::never().or_if(move || counter.fetch_add(1, Ordering::Relaxed) >= 10);
+        let stop =
+            StopCondition::never().or_if(move || counter.fetch_add(1, Ordering::Relaxed) >= 10);
         let query = GrepQuery {
             path,
             multiline,

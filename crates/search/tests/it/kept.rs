@@ -6,7 +6,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use haft_search::{GlobQuery, GrepMode, GrepQuery, IndexSettings, Exclusions, SearchEngine, StopCondition};
+use haft_search::{
+    Exclusions, GlobQuery, GrepMode, GrepQuery, IndexSettings, SearchEngine, StopCondition,
+};
 
 use crate::tree::{CONTENT, Tree};
 

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use haft_search::{
-    GrepMatches, GlobQuery, GrepMode, GrepQuery, IndexSettings, Exclusions, SearchEngine, SearchError,
-    SkipReason, StopCondition, list_directory,
+    Exclusions, GlobQuery, GrepMatches, GrepMode, GrepQuery, IndexSettings, SearchEngine,
+    SearchError, SkipReason, StopCondition, list_directory,
 };
 use rustix::fs::{CWD, Mode, mkfifoat};
 
@@ -74,8 +74,12 @@ fn a_link_in_the_place_of_what_was_listed_is_not_followed() {
             assert!(!text.contains(SECRET), "{name}: {text}");
             let swapped = format!("{:?}", tree.root.join(name));
             let is_named = match &report.found {
-                GrepMatches::Rows(rows) => rows.iter().any(|row| format!("{:?}", row.path) == swapped),
-                GrepMatches::Files(files) => files.iter().any(|file| format!("{file:?}") == swapped),
+                GrepMatches::Rows(rows) => {
+                    rows.iter().any(|row| format!("{:?}", row.path) == swapped)
+                }
+                GrepMatches::Files(files) => {
+                    files.iter().any(|file| format!("{file:?}") == swapped)
+                }
                 GrepMatches::Counts(counts) => {
                     counts.iter().any(|it| format!("{:?}", it.path) == swapped)
                 }
@@ -158,7 +162,10 @@ fn ignore_files_that_are_pipes_or_lead_outside_are_no_ignore_files() {
         symlink(&secret, tree.root.join("dir").join(name)).unwrap();
     }
     let report = engine()
-        .grep(&GrepQuery::new("needle", &tree.root), &StopCondition::never())
+        .grep(
+            &GrepQuery::new("needle", &tree.root),
+            &StopCondition::never(),
+        )
         .unwrap();
     assert_eq!(report.tally.files, 3, "{report:?}");
     assert!(!format!("{report:?}").contains(SECRET), "{report:?}");
@@ -167,7 +174,10 @@ fn ignore_files_that_are_pipes_or_lead_outside_are_no_ignore_files() {
     fs::remove_file(tree.root.join("dir/.ignore")).unwrap();
     symlink("shared", tree.root.join("dir/.ignore")).unwrap();
     let report = engine()
-        .grep(&GrepQuery::new("needle", &tree.root), &StopCondition::never())
+        .grep(
+            &GrepQuery::new("needle", &tree.root),
+            &StopCondition::never(),
+        )
         .unwrap();
     assert_eq!(report.tally.files, 1, "{report:?}");
     let messages: Vec<_> = report

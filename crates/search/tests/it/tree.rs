@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use haft_search::{GrepMatches, GrepMode, GrepQuery, GrepReport, GrepRow, RowKind, SearchEngine, StopCondition};
+use haft_search::{
+    GrepMatches, GrepMode, GrepQuery, GrepReport, GrepRow, RowKind, SearchEngine, StopCondition,
+};
 use tempfile::TempDir;
 
 pub(crate) const CONTENT: GrepMode = GrepMode::Content {
@@ -105,5 +107,7 @@ impl Tree {
 }
 
 pub(crate) fn grep(query: &GrepQuery) -> GrepReport {
-    SearchEngine::new().grep(query, &StopCondition::never()).unwrap()
+    SearchEngine::new()
+        .grep(query, &StopCondition::never())
+        .unwrap()
 }

@@ -3,10 +3,10 @@
 use super::{
     files::{fills, work},
     hosts,
-    options::{ParsedArguments, content, tree, written},
     operand_paths::joined,
+    options::{ParsedArguments, content, tree, written},
     shells::{opaque, worse},
-    spec::{CommandEntry, Operands, CommandSpec, doubts, runs, writes},
+    spec::{CommandEntry, CommandSpec, Operands, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},

@@ -6,7 +6,7 @@ mod lexer;
 use super::{
     options::{GivenOption, ParsedArguments, content},
     program::ScriptProgram,
-    spec::{CommandEntry, Operands, OptionStyle, CommandSpec, runs, writes},
+    spec::{CommandEntry, CommandSpec, Operands, OptionStyle, runs, writes},
 };
 use crate::{
     arg::Arg,

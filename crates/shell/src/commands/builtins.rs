@@ -3,7 +3,7 @@
 use super::{
     options::{ParsedArguments, names, written},
     shells::{opaque, runs_text, worse},
-    spec::{CommandEntry, Operands, OptionStyle, CommandSpec, doubts, runs, writes},
+    spec::{CommandEntry, CommandSpec, Operands, OptionStyle, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -104,15 +104,17 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             ])
             .strict(),
     ),
-    CommandEntry::Spec(&CommandSpec::prints("complete", "-p").strict().judged(|parsed| {
-        match parsed.has("-p") || parsed.argv.len() < 2 {
-            true => parsed.finding(Operands::Text),
-            false => opaque(
-                parsed.finding(Operands::Text),
-                "it says what is run to complete a command",
-            ),
-        }
-    })),
+    CommandEntry::Spec(
+        &CommandSpec::prints("complete", "-p")
+            .strict()
+            .judged(|parsed| match parsed.has("-p") || parsed.argv.len() < 2 {
+                true => parsed.finding(Operands::Text),
+                false => opaque(
+                    parsed.finding(Operands::Text),
+                    "it says what is run to complete a command",
+                ),
+            }),
+    ),
     CommandEntry::Spec(
         &CommandSpec::prints("bind", "-lpPsSvVX -q: -m:")
             .refusing(&[runs("-x: -f< -r: -u:", "says what keys do")])
@@ -128,22 +130,27 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             .strict()
             .judged(|parsed| asks(parsed, "it says which commands are the shell's own")),
     ),
-    CommandEntry::Spec(&CommandSpec::prints("alias", "-p").strict().judged(|parsed| {
-        let defines = parsed
-            .operands
-            .iter()
-            .find(|word| word.text().is_none_or(|text| text.contains('=')));
-        match defines {
-            Some(word) => opaque(
-                parsed.finding(Operands::Text),
-                "it gives a command another meaning",
-            )
-            .at(word.span),
-            None => parsed.finding(Operands::Text),
-        }
-    })),
     CommandEntry::Spec(
-        &CommandSpec::unsure("unalias", "it gives a command another meaning").operands(Operands::Text),
+        &CommandSpec::prints("alias", "-p")
+            .strict()
+            .judged(|parsed| {
+                let defines = parsed
+                    .operands
+                    .iter()
+                    .find(|word| word.text().is_none_or(|text| text.contains('=')));
+                match defines {
+                    Some(word) => opaque(
+                        parsed.finding(Operands::Text),
+                        "it gives a command another meaning",
+                    )
+                    .at(word.span),
+                    None => parsed.finding(Operands::Text),
+                }
+            }),
+    ),
+    CommandEntry::Spec(
+        &CommandSpec::unsure("unalias", "it gives a command another meaning")
+            .operands(Operands::Text),
     ),
     CommandEntry::Spec(
         &CommandSpec::unsure("bg fg disown suspend", "it changes a job of the shell")
@@ -154,7 +161,11 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             .operands(Operands::Text),
     ),
     CommandEntry::Own("set", set),
-    CommandEntry::Spec(&CommandSpec::prints("shopt", "-pqosu").strict().judged(shopt)),
+    CommandEntry::Spec(
+        &CommandSpec::prints("shopt", "-pqosu")
+            .strict()
+            .judged(shopt),
+    ),
     CommandEntry::Spec(
         &CommandSpec::prints("trap", "-lpP")
             .style(OptionStyle::Posix)

@@ -4,7 +4,7 @@
 use super::{
     files::{done, work},
     options::{ParsedArguments, content, tree, written},
-    spec::{CommandEntry, Operands, UnsafeOption, CommandSpec, doubts, writes},
+    spec::{CommandEntry, CommandSpec, Operands, UnsafeOption, doubts, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -193,7 +193,9 @@ fn result(file: &Arg, ending: &str, unpacks: bool) -> Arg {
         ArgValue::Literal(text) | ArgValue::Braced(text) if unpacks => {
             ArgValue::Literal(text.strip_suffix(ending).unwrap_or(text).to_owned())
         }
-        ArgValue::Literal(text) | ArgValue::Braced(text) => ArgValue::Literal(format!("{text}{ending}")),
+        ArgValue::Literal(text) | ArgValue::Braced(text) => {
+            ArgValue::Literal(format!("{text}{ending}"))
+        }
         ArgValue::Glob(text) => ArgValue::Glob(match unpacks {
             true => text.strip_suffix(ending).unwrap_or(text).to_owned(),
             false => format!("{text}{ending}"),

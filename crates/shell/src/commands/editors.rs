@@ -3,7 +3,7 @@
 use super::{
     hosts,
     options::{self, ParsedArguments},
-    spec::{CommandEntry, Operands, UnsafeOption, CommandSpec, runs},
+    spec::{CommandEntry, CommandSpec, Operands, UnsafeOption, runs},
 };
 use crate::effect::{CommandFinding, Effect, FileWrite, WriteKind};
 

@@ -4,7 +4,7 @@ use super::{
     find::{here, names_below},
     options::{ParsedArguments, parse},
     searching::places,
-    spec::{CommandEntry, Operands, CommandSpec},
+    spec::{CommandEntry, CommandSpec, Operands},
 };
 use crate::{
     arg::{Arg, ArgValue},

@@ -1,9 +1,9 @@
 //! Commands that create, copy, move, remove or change files.
 
 use super::{
-    options::{ParsedArguments, content, is_no_file, judge, names, tree, written},
     operand_paths::{joined, parents, placed},
-    spec::{CommandEntry, Operands, CommandSpec, runs},
+    options::{ParsedArguments, content, is_no_file, judge, names, tree, written},
+    spec::{CommandEntry, CommandSpec, Operands, runs},
 };
 use crate::{
     arg::Arg,
@@ -109,10 +109,12 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         .operands(Operands::Written),
     ),
     CommandEntry::Spec(
-        &CommandSpec::reads("mknod", "-Z -m: --mode= --context=? --help --version").judged(|parsed| {
-            done(parsed, "it makes a special file")
-                .with_all(parsed.operands.iter().take(1).map(|file| work(file)))
-        }),
+        &CommandSpec::reads("mknod", "-Z -m: --mode= --context=? --help --version").judged(
+            |parsed| {
+                done(parsed, "it makes a special file")
+                    .with_all(parsed.operands.iter().take(1).map(|file| work(file)))
+            },
+        ),
     ),
     CommandEntry::Spec(
         &CommandSpec::reads(

@@ -241,7 +241,8 @@ impl<'a> Expression<'a> {
         for arg in &mut argv {
             fill(arg, prefix, !all);
         }
-        self.starts.push(StartedProgram::Command { argv, more: true });
+        self.starts
+            .push(StartedProgram::Command { argv, more: true });
     }
 
     fn finding(self) -> CommandFinding {
@@ -410,7 +411,9 @@ mod tests {
 
     fn started(line: &str) -> Vec<(Vec<String>, bool)> {
         let word = |arg: &Arg| match &arg.value {
-            ArgValue::Unknown { prefix, one } => format!("{prefix}…{}", if *one { "" } else { "s" }),
+            ArgValue::Unknown { prefix, one } => {
+                format!("{prefix}…{}", if *one { "" } else { "s" })
+            }
             _ => arg.text().unwrap_or("?").to_owned(),
         };
         let starts = find(line).starts;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     options::{ParsedArguments, content},
-    spec::{CommandEntry, Operands, UnsafeOption, CommandSpec, runs, writes},
+    spec::{CommandEntry, CommandSpec, Operands, UnsafeOption, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},

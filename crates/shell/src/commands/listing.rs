@@ -3,7 +3,7 @@
 use super::{
     options::{ParsedArguments, content, judge, names_below, tree},
     reading::unseen,
-    spec::{CommandEntry, Operands, CommandSpec, runs, writes},
+    spec::{CommandEntry, CommandSpec, Operands, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -228,12 +228,18 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         "-as --all --skip-alias --skip-dot --skip-functions --skip-tilde --show-dot --show-tilde \
          --tty-only --help --version -vV",
     )),
-    CommandEntry::Spec(&CommandSpec::prints("whereis", "-bmsBMSfulhV --help --version")),
+    CommandEntry::Spec(&CommandSpec::prints(
+        "whereis",
+        "-bmsBMSfulhV --help --version",
+    )),
     CommandEntry::Spec(&CommandSpec::prints(
         "basename",
         "-az -s: --multiple --suffix= --zero --help --version",
     )),
-    CommandEntry::Spec(&CommandSpec::prints("dirname", "-z --zero --help --version")),
+    CommandEntry::Spec(&CommandSpec::prints(
+        "dirname",
+        "-z --zero --help --version",
+    )),
     CommandEntry::Spec(&CommandSpec::prints(
         "pathchk",
         "-pP --portability --help --version",

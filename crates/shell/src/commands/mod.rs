@@ -21,17 +21,17 @@ mod launchers;
 mod listing;
 mod network;
 mod objects;
+mod operand_paths;
 pub mod options;
 mod package_launchers;
-mod operand_paths;
 mod printing;
 mod privileges;
 mod processes;
 mod program;
 mod reading;
-mod searching;
 #[cfg(test)]
 mod script_tests;
+mod searching;
 mod sed;
 mod services;
 mod shells;
@@ -160,7 +160,8 @@ mod tests {
         let mut seen = HashMap::new();
         for (family, entries) in FAMILIES.iter().enumerate() {
             for entry in *entries {
-                let (CommandEntry::Spec(CommandSpec { names, .. }) | CommandEntry::Own(names, _)) = entry;
+                let (CommandEntry::Spec(CommandSpec { names, .. }) | CommandEntry::Own(names, _)) =
+                    entry;
                 for name in names.split(' ') {
                     assert!(!name.is_empty(), "a blank too much in {names:?}");
                     let first = seen.insert(name, family);

@@ -4,7 +4,7 @@ use super::{
     files::{done, work},
     options::{ParsedArguments, content},
     shells::worse,
-    spec::{CommandEntry, Operands, CommandSpec, runs},
+    spec::{CommandEntry, CommandSpec, Operands, runs},
 };
 use crate::effect::CommandFinding;
 

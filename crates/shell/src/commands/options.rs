@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::spec::{CommandEffect, Operands, OptionStyle, UnsafeOption, CommandSpec};
+use super::spec::{CommandEffect, CommandSpec, Operands, OptionStyle, UnsafeOption};
 use crate::{
     arg::{Arg, ArgValue},
     ast::Span,
@@ -145,7 +145,10 @@ impl ParsedArguments<'_> {
 
     /// Adds the effects of the option values and the operands to a finding.
     pub fn with_effects(&self, mut finding: CommandFinding, operands: Operands) -> CommandFinding {
-        let work = matches!(self.spec.does, CommandEffect::Change(_) | CommandEffect::Unsure(_));
+        let work = matches!(
+            self.spec.does,
+            CommandEffect::Change(_) | CommandEffect::Unsure(_)
+        );
         for given in self.options.iter().filter(|given| !given.is_discarded()) {
             let Some(value) = &given.value else { continue };
             match given.role {
@@ -267,7 +270,9 @@ pub fn judge(spec: &'static CommandSpec, argv: &[Arg]) -> CommandFinding {
     let parsed = parse(spec, argv);
     let finding = match spec.does {
         CommandEffect::Own(own) => own(&parsed),
-        CommandEffect::Read | CommandEffect::Change(_) | CommandEffect::Unsure(_) => parsed.finding(spec.operands),
+        CommandEffect::Read | CommandEffect::Change(_) | CommandEffect::Unsure(_) => {
+            parsed.finding(spec.operands)
+        }
     };
     parsed.admit_hidden(finding)
 }

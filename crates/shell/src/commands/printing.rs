@@ -4,7 +4,7 @@
 use super::{
     options::{ParsedArguments, judge, names},
     shells::worse,
-    spec::{CommandEntry, Operands, CommandSpec, doubts, runs, writes},
+    spec::{CommandEntry, CommandSpec, Operands, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -41,8 +41,14 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         "arch whoami groups logname hostid users clear uuidgen mcookie runlevel",
         "-hVrx --help --version --random",
     )),
-    CommandEntry::Spec(&CommandSpec::prints("nproc", "--all --ignore= --help --version")),
-    CommandEntry::Spec(&CommandSpec::prints("tty", "-s --silent --quiet --help --version")),
+    CommandEntry::Spec(&CommandSpec::prints(
+        "nproc",
+        "--all --ignore= --help --version",
+    )),
+    CommandEntry::Spec(&CommandSpec::prints(
+        "tty",
+        "-s --silent --quiet --help --version",
+    )),
     CommandEntry::Spec(&CommandSpec::prints(
         "id",
         "-aZgGnruzpPF --context --group --groups --name --real --user --zero --help --version",
@@ -78,7 +84,10 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
             .strict(),
     ),
     CommandEntry::Spec(&CommandSpec::prints("pinky", "-lbhpfwiqs --help --version")),
-    CommandEntry::Spec(&CommandSpec::prints("printenv", "-0 --null --help --version")),
+    CommandEntry::Spec(&CommandSpec::prints(
+        "printenv",
+        "-0 --null --help --version",
+    )),
     CommandEntry::Spec(&CommandSpec::prints(
         "locale",
         "-amckvV --all-locales --charmaps --category-name --keyword-name --verbose --help --usage \

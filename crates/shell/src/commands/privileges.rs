@@ -4,7 +4,7 @@
 use super::{
     options::{ParsedArguments, written},
     shells::{opaque, runs_text, worse},
-    spec::{CommandEntry, Operands, OptionStyle, CommandSpec},
+    spec::{CommandEntry, CommandSpec, Operands, OptionStyle},
     wrappers::starting,
 };
 use crate::{

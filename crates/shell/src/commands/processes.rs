@@ -3,7 +3,7 @@
 use super::{
     options::{names, names_below},
     shells::worse,
-    spec::{CommandEntry, Operands, CommandSpec, writes},
+    spec::{CommandEntry, CommandSpec, Operands, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},

@@ -8,7 +8,9 @@ use std::borrow::Cow;
 use crate::{
     arg::{Arg, ArgValue},
     ast::Span,
-    effect::{CommandFinding, RuleCoverage, Effect, FileRead, StartedProgram, FileWrite, WriteKind},
+    effect::{
+        CommandFinding, Effect, FileRead, FileWrite, RuleCoverage, StartedProgram, WriteKind,
+    },
 };
 
 /// An act of a program beyond printing. `None` means that the target is only known at run time.
@@ -40,9 +42,17 @@ impl ScriptProgram {
         let runs = self.acts.iter().any(|act| matches!(act, ScriptAct::Run(_)));
         let own = if runs {
             Some(CommandFinding::unknown("its program starts commands").at(span))
-        } else if self.acts.iter().any(|act| matches!(act, ScriptAct::Write(_))) {
+        } else if self
+            .acts
+            .iter()
+            .any(|act| matches!(act, ScriptAct::Write(_)))
+        {
             Some(CommandFinding::mutating("its program writes files").at(span))
-        } else if self.acts.iter().any(|act| matches!(act, ScriptAct::Contact(_))) {
+        } else if self
+            .acts
+            .iter()
+            .any(|act| matches!(act, ScriptAct::Contact(_)))
+        {
             Some(CommandFinding::unknown("it contacts a host").at(span))
         } else if self.acts.contains(&ScriptAct::Read(None)) {
             Some(CommandFinding::unknown("its program chooses the files it reads").at(span))
@@ -73,7 +83,9 @@ impl ScriptProgram {
                     how: WriteKind::OptionWrite,
                 })),
                 ScriptAct::Run(Some(line)) => {
-                    finding.starts.push(StartedProgram::Script(Arg::literal(line, span)));
+                    finding
+                        .starts
+                        .push(StartedProgram::Script(Arg::literal(line, span)));
                 }
                 ScriptAct::Contact(host) => finding.effects.push(Effect::Net(host)),
                 ScriptAct::Run(None) => finding.effects.push(Effect::Opaque(Cow::Borrowed(

@@ -3,7 +3,7 @@
 use super::{
     options::{ParsedArguments, content, is_no_file, judge, written},
     shells::worse,
-    spec::{CommandEntry, Operands, CommandSpec, doubts, runs, writes},
+    spec::{CommandEntry, CommandSpec, Operands, doubts, runs, writes},
 };
 use crate::{
     arg::{Arg, ArgValue},
@@ -142,7 +142,9 @@ pub(super) const ENTRIES: &[CommandEntry] = &[
         )
         .operands(Operands::None),
     ),
-    CommandEntry::Spec(&CommandSpec::reads("colrm", "-hV --help --version").operands(Operands::Text)),
+    CommandEntry::Spec(
+        &CommandSpec::reads("colrm", "-hV --help --version").operands(Operands::Text),
+    ),
     CommandEntry::Spec(&CommandSpec::reads(
         "ul",
         "-t: -T: -ihV --terminal= --indicated --help --version",
@@ -274,7 +276,9 @@ fn second_is_written(parsed: &ParsedArguments<'_>, why: &'static str) -> Command
                 ..CommandFinding::mutating(why).at(output.span)
             };
         }
-        finding.effects.push(written(output, WriteKind::OptionWrite));
+        finding
+            .effects
+            .push(written(output, WriteKind::OptionWrite));
     }
     finding
 }

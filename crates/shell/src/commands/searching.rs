@@ -3,7 +3,7 @@
 use super::{
     find::{here, names_below},
     options::{ParsedArguments, content, tree},
-    spec::{CommandEntry, Operands, CommandSpec, runs},
+    spec::{CommandEntry, CommandSpec, Operands, runs},
 };
 use crate::{
     arg::{Arg, ArgValue},

@@ -5,7 +5,7 @@ mod script;
 use super::{
     options::{ParsedArguments, content},
     program::ScriptProgram,
-    spec::{CommandEntry, Operands, CommandSpec, runs, writes},
+    spec::{CommandEntry, CommandSpec, Operands, runs, writes},
 };
 use crate::{
     arg::Arg,

@@ -2,7 +2,7 @@
 
 use super::{
     options::{ParsedArguments, content, judge},
-    spec::{CommandEntry, Operands, OptionStyle, CommandSpec, doubts, runs},
+    spec::{CommandEntry, CommandSpec, Operands, OptionStyle, doubts, runs},
 };
 use crate::{
     arg::Arg,

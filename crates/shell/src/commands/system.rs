@@ -3,7 +3,7 @@
 use super::{
     options::{ParsedArguments, written},
     shells::{opaque, worse},
-    spec::{CommandEntry, Operands, OptionStyle, CommandSpec, doubts, writes},
+    spec::{CommandEntry, CommandSpec, Operands, OptionStyle, doubts, writes},
 };
 use crate::{
     arg::Arg,

@@ -3,11 +3,11 @@
 use super::{
     files::{fills, work},
     hosts,
-    options::{ParsedArguments, content, is_no_file, judge, tree},
     operand_paths::joined,
+    options::{ParsedArguments, content, is_no_file, judge, tree},
     reading::unseen,
     shells::worse,
-    spec::{CommandEntry, Operands, UnsafeOption, CommandSpec, doubts, runs, writes},
+    spec::{CommandEntry, CommandSpec, Operands, UnsafeOption, doubts, runs, writes},
 };
 use crate::{
     arg::Arg,

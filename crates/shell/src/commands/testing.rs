@@ -2,7 +2,7 @@
 
 use super::{
     look,
-    spec::{OptionStyle, CommandSpec},
+    spec::{CommandSpec, OptionStyle},
 };
 use crate::{
     arg::{Arg, ArgValue},

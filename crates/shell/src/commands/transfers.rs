@@ -6,7 +6,7 @@ use super::{
     options::{ParsedArguments, names, tree, written},
     reading::unseen,
     shells::worse,
-    spec::{CommandEntry, Operands, CommandSpec, doubts, runs, writes},
+    spec::{CommandEntry, CommandSpec, Operands, doubts, runs, writes},
 };
 use crate::{
     arg::Arg,

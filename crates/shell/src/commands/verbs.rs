@@ -2,7 +2,7 @@
 
 use super::{
     options,
-    spec::{CommandEffect, OptionStyle, CommandSpec},
+    spec::{CommandEffect, CommandSpec, OptionStyle},
 };
 use crate::{
     arg::Arg,

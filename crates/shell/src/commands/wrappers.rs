@@ -4,12 +4,12 @@
 use super::{
     options::ParsedArguments,
     shells::{opaque, worse},
-    spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, doubts, runs, writes},
+    spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, doubts, runs, writes},
     variables::is_harmless_value,
 };
 use crate::{
     arg::{Arg, ArgValue},
-    effect::{CommandFinding, RuleCoverage, Effect, StartedProgram},
+    effect::{CommandFinding, Effect, RuleCoverage, StartedProgram},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[

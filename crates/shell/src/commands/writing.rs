@@ -2,9 +2,9 @@
 
 use super::{
     files::{done, fills, work},
-    options::{ParsedArguments, content, is_no_file, tree},
     operand_paths::joined,
-    spec::{CommandEntry, Operands, CommandSpec, doubts, runs},
+    options::{ParsedArguments, content, is_no_file, tree},
+    spec::{CommandEntry, CommandSpec, Operands, doubts, runs},
 };
 use crate::{
     arg::{Arg, ArgValue},

@@ -2,7 +2,7 @@
 
 use super::{
     options::{ParsedArguments, content},
-    spec::{CommandEntry, Operands, OptionStyle, CommandSpec, runs, writes},
+    spec::{CommandEntry, CommandSpec, Operands, OptionStyle, runs, writes},
 };
 use crate::effect::{CommandFinding, Effect};
 

@@ -4,7 +4,7 @@
 //! only settings from a list of safe ones may be added. All other settings must already be in the
 //! old content.
 
-use super::{GitSetting, GitConfigRisk, parse};
+use super::{GitConfigRisk, GitSetting, parse};
 
 /// Keys of each section that start nothing, include no other settings and redirect git to no other
 /// place. `*` means all keys.

@@ -84,7 +84,9 @@ impl Parser<'_> {
         match until {
             ListTerminator::End => self.peek().is_none(),
             ListTerminator::Parenthesis => self.peek() == Some(b')'),
-            ListTerminator::Word(words) => self.bare().is_some_and(|bare| words.contains(&bare.text())),
+            ListTerminator::Word(words) => {
+                self.bare().is_some_and(|bare| words.contains(&bare.text()))
+            }
             ListTerminator::Arm => self.at_arm_end() || self.at_bare("esac"),
         }
     }
@@ -95,7 +97,11 @@ impl Parser<'_> {
     }
 
     /// Parses the separator between two pipelines. Returns `None` if the list ends here.
-    fn separator(&mut self, until: ListTerminator, compound: bool) -> ParseResult<Option<Separator>> {
+    fn separator(
+        &mut self,
+        until: ListTerminator,
+        compound: bool,
+    ) -> ParseResult<Option<Separator>> {
         self.gap()?;
         let separator = match (self.peek(), self.second()) {
             (None, _) => None,

@@ -1,6 +1,6 @@
 //! Compound commands, functions and coprocesses.
 
-use super::commands::{RESERVED, ListTerminator, plain_text};
+use super::commands::{ListTerminator, RESERVED, plain_text};
 use super::cursor::in_name;
 use super::words::ExpansionStyle;
 use super::{ParseResult, Parser};

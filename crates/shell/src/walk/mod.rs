@@ -14,13 +14,13 @@ pub use simple::is_safe_variable;
 use std::path::{Path, PathBuf};
 
 use crate::{
-    analysis::{Analysis, LinePart, LineLocation},
+    analysis::{Analysis, LineLocation, LinePart},
     arithmetic,
     ast::{Command, CommandKind, Item, Pipeline, Script, Separator, Span},
-    commands, read_counter,
+    commands,
     decode::KnownVariables,
     effect::{CommandFinding, Effect, EffectVerdict},
-    invisible, syntax,
+    invisible, read_counter, syntax,
 };
 use functions::DefinedFunctions;
 
@@ -419,7 +419,13 @@ impl Walker<'_> {
     }
 
     /// Writes down something that is no command of its own.
-    fn note(&mut self, span: Span, mut finding: CommandFinding, shell: &ShellText<'_>, state: &LineWalkState) {
+    fn note(
+        &mut self,
+        span: Span,
+        mut finding: CommandFinding,
+        shell: &ShellText<'_>,
+        state: &LineWalkState,
+    ) {
         redirects::refuse_spying(&mut finding, state.places.as_deref());
         implicit_execution::admit_chosen(&mut finding);
         if finding.verdict == EffectVerdict::ReadOnly && finding.effects.is_empty() {

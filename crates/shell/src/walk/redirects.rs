@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{ShellText, LineWalkState, Walker};
+use super::{LineWalkState, ShellText, Walker};
 use crate::{
     arg::{Arg, ArgValue},
     ast::{Command, PartKind, Redirect, RedirectOperator, Span, WordPart},
@@ -16,7 +16,12 @@ use crate::{
 
 impl Walker<'_> {
     /// Analyzes the redirections of any command.
-    pub(super) fn redirects(&mut self, command: &Command, shell: &ShellText<'_>, state: &LineWalkState) {
+    pub(super) fn redirects(
+        &mut self,
+        command: &Command,
+        shell: &ShellText<'_>,
+        state: &LineWalkState,
+    ) {
         for redirect in &command.redirects {
             self.word(&redirect.target, shell, state);
             if let Some(body) = &redirect.body {
@@ -28,7 +33,12 @@ impl Walker<'_> {
         }
     }
 
-    fn redirect(&self, redirect: &Redirect, shell: &ShellText<'_>, state: &LineWalkState) -> CommandFinding {
+    fn redirect(
+        &self,
+        redirect: &Redirect,
+        shell: &ShellText<'_>,
+        state: &LineWalkState,
+    ) -> CommandFinding {
         use RedirectOperator as Operator;
         let args = decode::args(&redirect.target, self.known(shell, state));
         let [target] = args.as_slice() else {

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    DEEPEST, ShellText, LineWalkState, Walker,
+    DEEPEST, LineWalkState, ShellText, Walker,
     functions::{self, DefinedFunctions},
     implicit_execution,
     redirects::refuse_spying,
 };
 use crate::{
-    analysis::{SetVariable, LinePart},
+    analysis::{LinePart, SetVariable},
     arg::{Arg, ArgValue},
     ast::{AssignedValue, Assignment, Command, ShellWord, Span},
     commands::{
@@ -17,7 +17,7 @@ use crate::{
         variables::{has_known_charset, is_harmless, is_locale},
     },
     decode::{self, KnownVariables, lexical},
-    effect::{CommandFinding, RuleCoverage, Effect, EffectVerdict, StartedProgram},
+    effect::{CommandFinding, Effect, EffectVerdict, RuleCoverage, StartedProgram},
     syntax,
 };
 
@@ -137,7 +137,12 @@ impl Walker<'_> {
         self.follow(&argv, state);
     }
 
-    fn assignment(&mut self, assignment: &Assignment, shell: &ShellText<'_>, state: &LineWalkState) {
+    fn assignment(
+        &mut self,
+        assignment: &Assignment,
+        shell: &ShellText<'_>,
+        state: &LineWalkState,
+    ) {
         if let Some(subscript) = &assignment.subscript {
             self.word(subscript, shell, state);
         }
@@ -155,7 +160,8 @@ impl Walker<'_> {
     /// what another command starts is a program.
     fn calls_function(&self, argv: &[Arg], state: &LineWalkState) -> bool {
         let name = argv.first().map(|first| &first.value);
-        self.functions && matches!(name, Some(ArgValue::Literal(name)) if state.functions.covers(name))
+        self.functions
+            && matches!(name, Some(ArgValue::Literal(name)) if state.functions.covers(name))
     }
 
     /// Writes a part down, and behind it what it starts.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{ShellText, LineWalkState, Walker};
+use super::{LineWalkState, ShellText, Walker};
 use crate::{
     arg::Arg,
     ast::Span,

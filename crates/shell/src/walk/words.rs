@@ -1,6 +1,6 @@
 //! What hides in words: substitutions, assignments by expansion, conditions.
 
-use super::{ShellText, LineWalkState, Walker};
+use super::{LineWalkState, ShellText, Walker};
 use crate::{
     arithmetic,
     ast::{Parameter, ParameterOperation, PartKind, ShellWord, Span, TestItem, WordPart},
@@ -34,7 +34,13 @@ impl Walker<'_> {
         }
     }
 
-    fn parameter(&mut self, parameter: &Parameter, span: Span, shell: &ShellText<'_>, state: &LineWalkState) {
+    fn parameter(
+        &mut self,
+        parameter: &Parameter,
+        span: Span,
+        shell: &ShellText<'_>,
+        state: &LineWalkState,
+    ) {
         self.operation(&parameter.name, &parameter.operation, span, shell, state);
     }
 

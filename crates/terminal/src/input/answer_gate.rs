@@ -102,7 +102,10 @@ mod tests {
         let mut gate = AnswerGate::new(None);
         assert_eq!(gate.focus_due(start), start);
         gate.focus();
-        assert!(!gate.accepts_key(after(start, 5), 1), "it was not shown yet");
+        assert!(
+            !gate.accepts_key(after(start, 5), 1),
+            "it was not shown yet"
+        );
         gate.written(after(start, 10));
         gate.written(after(start, 300));
         assert!(!gate.accepts_key(after(start, 210), 1));
@@ -116,7 +119,10 @@ mod tests {
         let mut first = AnswerGate::new(None);
         first.focus();
         first.written(start);
-        assert!(!first.accepts_key(after(start, 500), 2), "two keys in one read");
+        assert!(
+            !first.accepts_key(after(start, 500), 2),
+            "two keys in one read"
+        );
         assert!(
             !first.accepts_key(after(start, 540), 1),
             "too fast behind another"
@@ -125,7 +131,10 @@ mod tests {
         let mut second = AnswerGate::new(Some(after(start, 800)));
         second.focus();
         second.written(after(start, 810));
-        assert!(!second.accepts_key(after(start, 1000), 1), "it is armed anew");
+        assert!(
+            !second.accepts_key(after(start, 1000), 1),
+            "it is armed anew"
+        );
         second.unfocus();
         assert!(!second.has_focus() && !second.accepts_key(after(start, 5000), 1));
     }

@@ -188,7 +188,10 @@ fn fence(line: &str) -> Option<LineKind> {
     if length < 3 || (mark == '`' && language.contains('`')) {
         return None;
     }
-    Some(LineKind::Fence(CodeFence { mark, length }, language.to_owned()))
+    Some(LineKind::Fence(
+        CodeFence { mark, length },
+        language.to_owned(),
+    ))
 }
 
 fn heading(line: &str) -> Option<(usize, String)> {

@@ -8,16 +8,16 @@
 //! - [`FrameWriter`]: prints history in order, shows only the latest live region, and writes each
 //!   frame in one piece
 
+mod frame_pacing;
 mod history;
 mod main_screen;
-mod frame_pacing;
 mod scroller;
 mod view;
 mod writer;
 
+pub use frame_pacing::FramePace;
 pub use history::HistoryItem;
 pub use main_screen::Screen;
-pub use frame_pacing::FramePace;
 pub use scroller::{ScrollCommand, ScrollText, Scroller};
 pub use view::ViewScreen;
 pub use writer::{FrameWriter, WriterEvent};

@@ -10,7 +10,9 @@ use std::{
 };
 
 use super::{HistoryItem, LiveRegion, Screen, ScreenSize, ViewScreen};
-use crate::{restore_guard::RestoreState, paint::TerminalControl, style::ColorLevel, text::TextLine};
+use crate::{
+    paint::TerminalControl, restore_guard::RestoreState, style::ColorLevel, text::TextLine,
+};
 
 /// The pause between two attempts if a full terminal refuses writes instead of blocking.
 const REFUSED: Duration = Duration::from_millis(2);

@@ -12,9 +12,9 @@ use std::{
 
 use haft_terminal::{
     FrameWriter, GuardMessage, LiveRegion, RestoreState, TextLine,
-    restore_guard::{self},
     input::{RawMode, SavedModes},
     paint::TerminalControl,
+    restore_guard::{self},
     screen::WriterEvent,
 };
 use rustix::{

@@ -8,7 +8,7 @@ mod openai;
 
 use serde_json::Value;
 
-use crate::http::{RecordedHttpRequest, HttpReply, header};
+use crate::http::{HttpReply, RecordedHttpRequest, header};
 
 /// Returns the error response of a real server, or `None` if the server would accept the request or
 /// the request is not for a provider.

@@ -4,8 +4,8 @@ use std::{env, fmt::Write, time::Duration};
 
 use haft_contract::{
     Access, AgentAccess, AgentKind, AgentReport, BackgroundHandle, CallContext, Card, CardSection,
-    CheckOutcome, Content, Effects, Idempotency, LaunchOutcome, LaunchRequest, ToolPermission, Profile,
-    RuleMatch, ServiceNeed, Services, Subagents, Tool, ToolError, ToolOutput, schema,
+    CheckOutcome, Content, Effects, Idempotency, LaunchOutcome, LaunchRequest, Profile, RuleMatch,
+    ServiceNeed, Services, Subagents, Tool, ToolError, ToolOutput, ToolPermission, schema,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -2,7 +2,7 @@
 
 use haft_contract::{
     Access, AgentMessage, CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency,
-    MessageDelivery, ToolPermission, Profile, ServiceNeed, Subagents, Tool, ToolError, ToolOutput,
+    MessageDelivery, Profile, ServiceNeed, Subagents, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use data_encoding::BASE64;
 use haft_browser::{
-    NavigationResult, ChromiumError, Emulation, PageAction, ScreenshotArea, SnapshotPart, Tab, is_loopback_url,
-    one_line, ref_number, visible,
+    ChromiumError, Emulation, NavigationResult, PageAction, ScreenshotArea, SnapshotPart, Tab,
+    is_loopback_url, one_line, ref_number, visible,
 };
 use haft_contract::{
     CallContext, Card, Content, ToolError, ToolOutput, ToolUse, output::MediaSource,

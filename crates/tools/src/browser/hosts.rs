@@ -17,10 +17,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use haft_browser::{BrowserRequest, VerdictFuture, RequestInterceptor, SERVED_HOST, RequestVerdict, is_loopback_url};
+use haft_browser::{
+    BrowserRequest, RequestInterceptor, RequestVerdict, SERVED_HOST, VerdictFuture, is_loopback_url,
+};
 use haft_contract::{CallContext, HostVerdict, PermissionMode, PermissionSnapshot};
 use haft_sandbox::network::{
-    AllowedAddresses, NetworkGate, GateFuture, GateRequest, GateVerdict, Host, SpecialAddress,
+    AllowedAddresses, GateFuture, GateRequest, GateVerdict, Host, NetworkGate, SpecialAddress,
 };
 
 use super::{files, tool::NAME};
@@ -223,7 +225,8 @@ impl PageHostPolicy {
             HostLocation::Special(_) => false,
             HostLocation::Public => {
                 was_allowed
-                    || hosts.evaluate(&address.host_in_rules(), address.port) == HostVerdict::Allowed
+                    || hosts.evaluate(&address.host_in_rules(), address.port)
+                        == HostVerdict::Allowed
             }
         }
     }
@@ -236,7 +239,9 @@ impl PageHostPolicy {
         };
         match place(&address.host, address.port) {
             HostLocation::Served | HostLocation::Here(_) => true,
-            HostLocation::Special(_) | HostLocation::Public => self.known().acted.contains(&name_of(&address)),
+            HostLocation::Special(_) | HostLocation::Public => {
+                self.known().acted.contains(&name_of(&address))
+            }
         }
     }
 
@@ -317,8 +322,10 @@ impl PageHostPolicy {
             HostLocation::Special(special) => {
                 let named = is_named(&permissions.hosts.lists(), &address.host, address.port);
                 match (named || is_free)
-                    && !matches!(special, SpecialAddress::Unspecified | SpecialAddress::Multicast)
-                {
+                    && !matches!(
+                        special,
+                        SpecialAddress::Unspecified | SpecialAddress::Multicast
+                    ) {
                     true => RequestVerdict::Pass,
                     false => RequestVerdict::Refuse(format!(
                         "The address of {host} is private: {special}. Only a rule that names it allows that."

@@ -2,7 +2,7 @@
 
 use std::{net::TcpListener, path::Path};
 
-use haft_contract::{Card, HostLists, HostPolicy, HostEvaluator, ToolUse};
+use haft_contract::{Card, HostEvaluator, HostLists, HostPolicy, ToolUse};
 
 use super::*;
 use crate::shell::{ports::ListeningSocket, session_ports::ListenerPlace};
@@ -106,8 +106,14 @@ async fn passes(hosts: &PageHostPolicy, host: &str, port: u16) -> bool {
 #[tokio::test]
 async fn pages_go_where_rules_say_and_nowhere_else() {
     let hosts = hosts().await;
-    assert_eq!(page(&hosts, "https://good.example/x").await, RequestVerdict::Pass);
-    assert_eq!(page(&hosts, "http://localhost:3000/").await, RequestVerdict::Pass);
+    assert_eq!(
+        page(&hosts, "https://good.example/x").await,
+        RequestVerdict::Pass
+    );
+    assert_eq!(
+        page(&hosts, "http://localhost:3000/").await,
+        RequestVerdict::Pass
+    );
     for (url, why) in [
         ("https://bad.example/", "a rule denies it"),
         ("https://worse.example/", "a rule denies it"),
@@ -130,7 +136,10 @@ async fn pages_go_where_rules_say_and_nowhere_else() {
         assert!(said.contains(why), "{url}: {said}");
     }
     hosts.permit("https://new.example/", false);
-    assert_eq!(page(&hosts, "https://new.example/").await, RequestVerdict::Pass);
+    assert_eq!(
+        page(&hosts, "https://new.example/").await,
+        RequestVerdict::Pass
+    );
     assert!(!hosts.may_act("https://new.example/"));
     hosts.permit("https://new.example/", true);
     assert!(hosts.may_act("https://new.example/a"));
@@ -178,7 +187,11 @@ async fn pages_of_others_load_nothing_from_this_machine() {
         ("https://localhost.example/", false),
     ] {
         let verdict = RequestInterceptor::intercept(&hosts, &part(from, api)).await;
-        assert_eq!(verdict == RequestVerdict::Pass, passes, "{from}: {verdict:?}");
+        assert_eq!(
+            verdict == RequestVerdict::Pass,
+            passes,
+            "{from}: {verdict:?}"
+        );
     }
     let frame = part("https://good.example/", "https://worse.example/frame");
     let verdict = RequestInterceptor::intercept(&hosts, &frame).await;

@@ -14,10 +14,10 @@
 
 mod actions;
 mod agent_tab;
-mod output;
 mod files;
 mod hosts;
 mod logs;
+mod output;
 mod process;
 mod program;
 mod secrets;

@@ -11,8 +11,8 @@ use std::{
 
 use haft_contract::{CallContext, ToolError};
 use haft_sandbox::{
-    ClosedDirectories, ConfinedProgram, Mechanism, SandboxNetwork, PROXY_PORT, SandboxProfile, WorkspaceProfile,
-    network::NetworkGate,
+    ClosedDirectories, ConfinedProgram, Mechanism, PROXY_PORT, SandboxNetwork, SandboxProfile,
+    WorkspaceProfile, network::NetworkGate,
 };
 use tokio::net::unix::pipe;
 

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use haft_contract::{
-    CallContext, Card, CheckOutcome, Effects, ToolPermission, Profile, RuleMatch, ServiceNeed, Tool,
-    ToolError, ToolOutput,
+    CallContext, Card, CheckOutcome, Effects, Profile, RuleMatch, ServiceNeed, Tool, ToolError,
+    ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{BrowserProgram, BrowserSession, actions, output, files};
+use super::{BrowserProgram, BrowserSession, actions, files, output};
 use crate::{ShellProgram, shell::ShellService, web::strip_invisible};
 
 pub(super) const NAME: &str = "Browser";

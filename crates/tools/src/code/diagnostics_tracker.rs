@@ -14,9 +14,9 @@ use haft_lsp::{LspClient, types::Diagnostic};
 use tokio::time::Instant;
 
 use super::{
-    file_scan::{FileScan, FileStamp, ObservedFile, look_at},
+    diagnostics_diff::{DiagnosticsDiff, DiagnosticsPair, compare},
     diagnostics_report::{ProblemReport, ReportedFile},
-    diagnostics_diff::{DiagnosticsPair, DiagnosticsDiff, compare},
+    file_scan::{FileScan, FileStamp, ObservedFile, look_at},
     server::{OpenDocuments, Server, ServerKey, ServerState},
     servers::LanguageServers,
     setup::DiagnosticsFilter,
@@ -261,7 +261,11 @@ impl LanguageServers {
 
     /// Opens documents and sends changes to the running servers. A document that was just read or
     /// changed starts its server, or keeps it running.
-    fn send_changes(&self, state: &mut DiagnosticsState, changed: &BTreeMap<PathBuf, u32>) -> Vec<ReadyServer> {
+    fn send_changes(
+        &self,
+        state: &mut DiagnosticsState,
+        changed: &BTreeMap<PathBuf, u32>,
+    ) -> Vec<ReadyServer> {
         let mut ready: Vec<ReadyServer> = Vec::new();
         let mut by_server: BTreeMap<ServerKey, Vec<(u64, PathBuf)>> = BTreeMap::new();
         for (path, followed) in &mut state.documents {
@@ -381,7 +385,11 @@ impl DiagnosticsState {
     }
 
     /// Returns the new problems in the documents of servers that have finished.
-    fn new_diagnostics(&mut self, clients: &[ReadyServer], reported: DiagnosticsFilter) -> ProblemReport {
+    fn new_diagnostics(
+        &mut self,
+        clients: &[ReadyServer],
+        reported: DiagnosticsFilter,
+    ) -> ProblemReport {
         let mut report = ProblemReport::default();
         for server in clients {
             if self.unsettled.contains(&server.key) {

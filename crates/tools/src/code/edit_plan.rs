@@ -10,7 +10,7 @@ use haft_lsp::{
 };
 use serde_json::{Value, json};
 
-use super::{queries::ServerQuery, planned_files};
+use super::{planned_files, queries::ServerQuery};
 use crate::{
     blocking::blocking,
     fs::{ReplacePlans, keep_plan},

@@ -8,19 +8,19 @@
 //!   which `ReplaceInFiles` applies
 
 mod built_in;
-mod file_scan;
-mod diagnostics_tracker;
-mod queries;
-mod edit_plan;
-mod diagnostics_report;
 mod diagnostics_diff;
+mod diagnostics_report;
+mod diagnostics_tracker;
+mod edit_plan;
+mod file_scan;
+mod planned_files;
+mod queries;
 mod render;
 mod server;
 mod servers;
 mod setup;
 mod table;
 mod tool;
-mod planned_files;
 
 pub use servers::{LanguageServers, installed_servers};
 pub use setup::LanguageServerSetup;

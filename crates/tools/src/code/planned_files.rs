@@ -202,13 +202,16 @@ impl PlannedTree<'_> {
     }
 
     fn changes(self) -> Vec<PlannedFileChange> {
-        let changes = self.files.into_iter().map(|(path, state)| PlannedFileChange {
-            path,
-            old: state.old,
-            new: state.now,
-            places: state.places,
-            moved_from: state.moved_from,
-        });
+        let changes = self
+            .files
+            .into_iter()
+            .map(|(path, state)| PlannedFileChange {
+                path,
+                old: state.old,
+                new: state.now,
+                places: state.places,
+                moved_from: state.moved_from,
+            });
         changes.filter(|change| change.old != change.new).collect()
     }
 }

@@ -15,8 +15,8 @@ use std::{
 
 use haft_lsp::{LspClient, LspDocument, LspOptions};
 use haft_sandbox::{
-    CommandOutput, ConfinedProcess, ConfinedProgram, Mechanism, SandboxNetwork, Sandbox, SandboxError,
-    SandboxProfile, WorkspaceProfile,
+    CommandOutput, ConfinedProcess, ConfinedProgram, Mechanism, Sandbox, SandboxError,
+    SandboxNetwork, SandboxProfile, WorkspaceProfile,
 };
 use serde_json::{Value, json};
 use tokio::{

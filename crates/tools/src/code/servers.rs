@@ -169,10 +169,12 @@ impl LanguageServers {
             server.touch();
             return Ok(Arc::clone(server));
         }
-        let program = self.program(entry).ok_or_else(|| NoServerReason::NotInstalled {
-            name: entry.name.clone(),
-            install: entry.install.clone(),
-        })?;
+        let program = self
+            .program(entry)
+            .ok_or_else(|| NoServerReason::NotInstalled {
+                name: entry.name.clone(),
+                install: entry.install.clone(),
+            })?;
         while running.len() >= MOST_SERVERS {
             let least = (0..running.len()).min_by_key(|at| running[*at].last_used());
             running.remove(least.unwrap_or(0)).stop();

@@ -6,7 +6,8 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CheckOutcome, Effects, Profile, ServiceNeed, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CheckOutcome, Effects, Profile, ServiceNeed, Tool, ToolError,
+    ToolOutput,
 };
 use haft_lsp::LspClient;
 use schemars::JsonSchema;
@@ -239,7 +240,9 @@ impl Tool for Lsp {
             }
             Operation::Diagnostics => {
                 let until = tokio::time::Instant::now() + START.min(servers.setup.answer_within);
-                client.wait_for_diagnostics(std::slice::from_ref(&path), until).await;
+                client
+                    .wait_for_diagnostics(std::slice::from_ref(&path), until)
+                    .await;
                 if client.is_closed() {
                     return Err(ToolError::Failed(format!(
                         "{} This call has no answer; try again.",
@@ -256,7 +259,9 @@ impl Tool for Lsp {
                 let line = input.line.unwrap_or(1).saturating_sub(1);
                 let line = u32::try_from(line).unwrap_or(u32::MAX);
                 let until = tokio::time::Instant::now() + START.min(servers.setup.answer_within);
-                client.wait_for_diagnostics(std::slice::from_ref(&path), until).await;
+                client
+                    .wait_for_diagnostics(std::slice::from_ref(&path), until)
+                    .await;
                 return inquiry.code_actions(&path, line, input.action).await;
             }
             Operation::Restart => Ok(String::new()),

@@ -3,8 +3,8 @@
 use std::{fmt::Write, path::PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, DiffHunk, Effects, Profile, Tool, ToolError,
-    ToolOutput,
+    Access, CallContext, Card, CardSection, CheckOutcome, DiffHunk, Effects, Profile, Tool,
+    ToolError, ToolOutput,
 };
 use haft_journal::{
     EditReport,

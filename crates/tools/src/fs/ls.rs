@@ -9,8 +9,8 @@ use std::{
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use haft_contract::{
-    Access, CalendarTime, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, RuleMatch, Tool,
-    ToolError, ToolOutput,
+    Access, CalendarTime, CallContext, Card, CardSection, CheckOutcome, Effects, Profile,
+    RuleMatch, Tool, ToolError, ToolOutput,
 };
 use haft_search::{DirectoryList, EntryKind, ListedEntry, SearchError, list_directory};
 use schemars::JsonSchema;
@@ -338,6 +338,9 @@ mod tests {
             assert_eq!(to_minute(time), expected);
         }
         let before = UNIX_EPOCH - Duration::from_secs(1);
-        assert_eq!(CalendarTime::from_system_time(before).to_second(), "1969-12-31T23:59:59Z");
+        assert_eq!(
+            CalendarTime::from_system_time(before).to_second(),
+            "1969-12-31T23:59:59Z"
+        );
     }
 }

@@ -32,16 +32,16 @@ pub use read::check_image;
 #[cfg(feature = "web")]
 pub(crate) use read::read_kept;
 pub use read::{image_content, image_pixels};
-#[cfg(feature = "search")]
-pub(crate) use replace_in_files::{ReplacePlans, ReplaceInFiles};
 #[cfg(feature = "code")]
 pub(crate) use replace_in_files::{PlannedFileChange, keep_plan};
+#[cfg(feature = "search")]
+pub(crate) use replace_in_files::{ReplaceInFiles, ReplacePlans};
 pub(crate) use undo::Undo;
 pub(crate) use write::Write;
 
 use crate::{
     blocking::blocking,
-    paths::{path_constraint, shown, escape_json},
+    paths::{escape_json, path_constraint, shown},
 };
 
 /// The matching of permission rules for `Edit` and similar tools: they apply to written files; deny

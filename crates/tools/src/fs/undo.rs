@@ -6,8 +6,8 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency, ToolPermission, PermissionMode, Profile,
-    Tool, ToolError, ToolOutput,
+    CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency, PermissionMode, Profile,
+    Tool, ToolError, ToolOutput, ToolPermission,
 };
 use haft_journal::{ChangeKind, Journal, UndoMode, UndoOutcome, UndoSelection, WriteGrant};
 use schemars::JsonSchema;

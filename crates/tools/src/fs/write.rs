@@ -3,7 +3,8 @@
 use std::{fmt::Write as _, path::PathBuf};
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, Tool, ToolError,
+    ToolOutput,
 };
 use haft_journal::{WriteOutcome, WriteReport, readable_text};
 use schemars::JsonSchema;

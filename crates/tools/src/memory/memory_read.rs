@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::folder::{NotePath, MemoryFolder};
+use super::folder::{MemoryFolder, NotePath};
 use crate::{blocking::blocking, plural::counted};
 
 /// Reads a note that was kept for this project in an earlier session.

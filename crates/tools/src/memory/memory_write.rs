@@ -1,15 +1,15 @@
 //! `MemoryWrite`: writes a note for later sessions.
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency, Profile, ServiceNeed, Tool,
-    ToolError, ToolOutput,
+    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Idempotency, Profile,
+    ServiceNeed, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    folder::{NotePath, LARGEST, LONGEST, MemoryFolder},
+    folder::{LARGEST, LONGEST, MemoryFolder, NotePath},
     memory_read::failed,
 };
 use crate::{blocking::blocking, plural::counted};

@@ -1,8 +1,8 @@
 //! `EnterPlanMode`: starts plan mode, in which nothing is changed.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, CheckOutcome, ContextPatch, Effects, ToolPermission,
-    PermissionMode, Profile, Tool, ToolError, ToolOutput,
+    Access, AgentAccess, CallContext, Card, CheckOutcome, ContextPatch, Effects, PermissionMode,
+    Profile, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -38,7 +38,8 @@ impl Tool for EnterPlanMode {
 
     fn permission(&self, _: &Input, cx: &CallContext) -> ToolPermission {
         // Plan mode is only a restriction; but without a user it could never be left again.
-        if cx.permissions.mode == PermissionMode::DontAsk || !cx.services.approver().is_available() {
+        if cx.permissions.mode == PermissionMode::DontAsk || !cx.services.approver().is_available()
+        {
             return ToolPermission::Deny(
                 "there is no one to approve a plan. Continue without one.".to_owned(),
             );

@@ -3,8 +3,8 @@
 use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 
 use haft_contract::{
-    Access, AgentAccess, ApprovalKind, CallContext, Card, CardSection, CheckOutcome, ContextPatch, Effects,
-    ToolPermission, PermissionMode, Profile, Tool, ToolError, ToolOutput,
+    Access, AgentAccess, ApprovalKind, CallContext, Card, CardSection, CheckOutcome, ContextPatch,
+    Effects, PermissionMode, Profile, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use rustix::fs::OFlags;
 use schemars::JsonSchema;

@@ -12,11 +12,11 @@
 mod enter_plan_mode;
 mod exit_plan_mode;
 mod hooks;
-mod task_list_state;
-mod task_list_choice;
 mod task_create;
 mod task_get;
 mod task_list;
+mod task_list_choice;
+mod task_list_state;
 mod task_update;
 mod todo_write;
 

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     hooks,
-    task_list_state::{self, SessionTaskList},
     task_list_choice::TaskListTool,
+    task_list_state::{self, SessionTaskList},
 };
 
 /// Adds a task to the session's list. Use the list for work of three steps or more, and keep it true.

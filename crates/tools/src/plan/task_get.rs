@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    task_list_state::{self, SessionTaskList},
     task_list_choice::TaskListTool,
+    task_list_state::{self, SessionTaskList},
 };
 
 /// Shows one task of the list with its description.

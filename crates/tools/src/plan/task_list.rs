@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    task_list_state::{self, SessionTaskList},
     task_list_choice::TaskListTool,
+    task_list_state::{self, SessionTaskList},
 };
 use crate::plural::counted;
 

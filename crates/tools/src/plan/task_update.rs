@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     hooks,
-    task_list_state::{self, SessionTaskList, ListedTask, Status},
     task_list_choice::TaskListTool,
+    task_list_state::{self, ListedTask, SessionTaskList, Status},
 };
 
 /// Changes a task: set it to in_progress when you begin it, to completed once it is really done.

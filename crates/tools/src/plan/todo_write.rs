@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    task_list_state::{self, SessionTaskList, ListedTask, Status},
     task_list_choice::TaskListTool,
+    task_list_state::{self, ListedTask, SessionTaskList, Status},
 };
 use crate::plural::counted;
 

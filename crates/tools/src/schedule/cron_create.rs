@@ -1,8 +1,8 @@
 //! `CronCreate`: schedules a prompt at calendar times.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, CardSection, CheckOutcome, Effects, NewSchedule, ToolPermission,
-    Profile, Schedules, ServiceNeed, Tool, ToolError, ToolOutput,
+    Access, AgentAccess, CallContext, Card, CardSection, CheckOutcome, Effects, NewSchedule,
+    Profile, Schedules, ServiceNeed, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

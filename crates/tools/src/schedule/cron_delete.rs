@@ -1,8 +1,8 @@
 //! `CronDelete`: deletes a schedule.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, Effects, ToolPermission, Profile, Schedules, ServiceNeed,
-    Tool, ToolError, ToolOutput,
+    Access, AgentAccess, CallContext, Card, Effects, Profile, Schedules, ServiceNeed, Tool,
+    ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,8 +1,8 @@
 //! `CronList`: lists the schedules.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, CardSection, Effects, ToolPermission, Profile, Schedules,
-    ServiceNeed, Tool, ToolError, ToolOutput,
+    Access, AgentAccess, CallContext, Card, CardSection, Effects, Profile, Schedules, ServiceNeed,
+    Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

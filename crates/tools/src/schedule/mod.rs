@@ -13,7 +13,7 @@ pub(crate) use schedule_wakeup::ScheduleWakeup;
 
 use std::sync::Arc;
 
-use haft_contract::{CallContext, ScheduleStore, ScheduleInfo, Schedules, ToolError};
+use haft_contract::{CallContext, ScheduleInfo, ScheduleStore, Schedules, ToolError};
 use serde_json::{Value, json};
 
 use crate::blocking::blocking;

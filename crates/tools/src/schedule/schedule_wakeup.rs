@@ -1,8 +1,8 @@
 //! `ScheduleWakeup`: schedules a prompt after a delay.
 
 use haft_contract::{
-    Access, AgentAccess, CallContext, Card, CheckOutcome, Effects, NewWakeup, ToolPermission, Profile,
-    Schedules, ServiceNeed, Tool, ToolError, ToolOutput,
+    Access, AgentAccess, CallContext, Card, CheckOutcome, Effects, NewWakeup, Profile, Schedules,
+    ServiceNeed, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -7,8 +7,8 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, CardSection, CheckOutcome, Effects, PermissionSnapshot, Profile, Tool, ToolError,
-    ToolOutput,
+    CallContext, Card, CardSection, CheckOutcome, Effects, PermissionSnapshot, Profile, Tool,
+    ToolError, ToolOutput,
 };
 use haft_search::{Completion, GlobQuery, GlobReport, split_pattern};
 use schemars::JsonSchema;

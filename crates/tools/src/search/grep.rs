@@ -7,8 +7,8 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Card, CardSection, CheckOutcome, Effects, PermissionSnapshot, Profile, Tool, ToolError,
-    ToolOutput,
+    CallContext, Card, CardSection, CheckOutcome, Effects, PermissionSnapshot, Profile, Tool,
+    ToolError, ToolOutput,
 };
 use haft_search::{GrepMatches, GrepMode, GrepQuery, GrepReport, GrepRow, RowKind, split_globs};
 use schemars::JsonSchema;

@@ -12,7 +12,8 @@ use std::{
 
 use haft_contract::{Access, CallContext, HiddenFilter, Profile, RuleMatch, ToolError};
 use haft_search::{
-    Completion, Exclusions, SearchEngine, SearchError, SearchStop, Skip, SkipReason, Skipped, StopCondition,
+    Completion, Exclusions, SearchEngine, SearchError, SearchStop, Skip, SkipReason, Skipped,
+    StopCondition,
 };
 
 pub(crate) use glob::Glob;

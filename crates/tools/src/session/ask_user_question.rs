@@ -9,8 +9,8 @@ use std::{
 };
 
 use haft_contract::{
-    Access, AgentAccess, ApprovalKind, CallContext, Card, CardSection, CheckOutcome, Effects, ToolPermission,
-    Profile, Tool, ToolError, ToolOutput,
+    Access, AgentAccess, ApprovalKind, CallContext, Card, CardSection, CheckOutcome, Effects,
+    Profile, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

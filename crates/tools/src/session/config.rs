@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_contract::{
-    Access, CallContext, Card, CheckOutcome, Effects, ToolPermission, Profile, ServiceNeed, SettingRisk,
-    SettingsAccess, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CheckOutcome, Effects, Profile, ServiceNeed, SettingRisk,
+    SettingsAccess, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use haft_contract::{
     Access, AgentAccess, CalendarTime, CallContext, Card, CardSection, CheckOutcome, Effects,
-    UserNotifier, Profile, PushedNotification, Rate, ServiceNeed, Tool, ToolError, ToolOutput,
+    Profile, PushedNotification, Rate, ServiceNeed, Tool, ToolError, ToolOutput, UserNotifier,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

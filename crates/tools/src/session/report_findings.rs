@@ -7,7 +7,8 @@
 use std::fmt::Write;
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, Tool, ToolError,
+    ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,7 +132,10 @@ impl Tool for ReportFindings {
             let _ = write!(text, "\n   {}", finding.summary);
             card = card
                 .with(CardSection::Text(text))
-                .with(CardSection::Muted(format!("   {}", finding.failure_scenario)));
+                .with(CardSection::Muted(format!(
+                    "   {}",
+                    finding.failure_scenario
+                )));
         }
         Some(card)
     }

@@ -7,10 +7,10 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, RuleMatch, ServiceNeed, Tool,
-    ToolError, ToolOutput,
+    Access, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, RuleMatch, ServiceNeed,
+    Tool, ToolError, ToolOutput,
 };
-use haft_shell::{Analysis, EffectVerdict, LineLocation, AnalyzedLine, analyze};
+use haft_shell::{Analysis, AnalyzedLine, EffectVerdict, LineLocation, analyze};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -348,7 +348,10 @@ mod tests {
     async fn what_fits_stays_in_memory() {
         let (_dir, place) = place();
         let capture = OutputCapture::new(place.clone(), 10);
-        assert_eq!(capture.fill(&b"0123456789"[..], 100).await, CaptureEnd::Whole);
+        assert_eq!(
+            capture.fill(&b"0123456789"[..], 100).await,
+            CaptureEnd::Whole
+        );
         let captured = capture.captured();
         assert_eq!(captured.head, b"0123456789");
         assert_eq!(
@@ -376,7 +379,8 @@ mod tests {
         let text = "a hunter22hunter b hunter22hunter";
         for window in [4, 1000] {
             let (_dir, place) = place();
-            let capture = OutputCapture::new(place.clone(), window).masked_by(mask("hunter22hunter"));
+            let capture =
+                OutputCapture::new(place.clone(), window).masked_by(mask("hunter22hunter"));
             capture.fill(text.as_bytes(), 100).await;
             capture.keep().unwrap();
             assert_eq!(fs::read_to_string(&place).unwrap(), "a [masked] b [masked]");
@@ -427,7 +431,10 @@ mod tests {
         let (_dir, place) = place();
         let capture = OutputCapture::new(place, 10);
         let flood = tokio::io::repeat(b'x');
-        assert_eq!(capture.fill(flood, FILE_LIMIT * 2).await, CaptureEnd::TooMuch);
+        assert_eq!(
+            capture.fill(flood, FILE_LIMIT * 2).await,
+            CaptureEnd::TooMuch
+        );
         let captured = capture.captured();
         assert_eq!(captured.file.unwrap().1, FILE_LIMIT);
         assert!(captured.total > FILE_LIMIT * 2);

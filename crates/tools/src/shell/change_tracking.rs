@@ -6,7 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use haft_contract::{CallContext, CallId, ConfinementProfile, Confinement, ControlFiles, ToolError};
+use haft_contract::{
+    CallContext, CallId, Confinement, ConfinementProfile, ControlFiles, ToolError,
+};
 use haft_journal::{CommandBaseline, Journal, SnapshotScope, WriteGrant};
 use haft_shell::{Analysis, Effect};
 

@@ -7,7 +7,7 @@ use haft_contract::{Content, ToolOutput, output::MediaSource};
 use serde_json::{Map, Value, json};
 
 use super::{
-    capture::{OutputCapture, CaptureSnapshot, FILE_LIMIT},
+    capture::{CaptureSnapshot, FILE_LIMIT, OutputCapture},
     text::{ShownOutput, TerminalText, excerpt},
 };
 use crate::{blocking::blocking, plural::counted};

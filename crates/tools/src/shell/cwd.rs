@@ -75,7 +75,13 @@ mod tests {
         let to = |path: &Path| CwdChange::To(path.to_path_buf());
         let back = || CwdChange::Back(project.clone());
         let cases = [
-            ("nowhere", Some(&project), &project, false, CwdChange::Nowhere),
+            (
+                "nowhere",
+                Some(&project),
+                &project,
+                false,
+                CwdChange::Nowhere,
+            ),
             ("unknown", None, &project, false, CwdChange::Nowhere),
             (
                 "below",

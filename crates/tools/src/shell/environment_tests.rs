@@ -1,4 +1,4 @@
-use haft_sandbox::{SandboxNetwork, ReadOnlyProfile, WorkspaceProfile};
+use haft_sandbox::{ReadOnlyProfile, SandboxNetwork, WorkspaceProfile};
 
 use super::*;
 

@@ -8,8 +8,8 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, ConfinementProfile, Confinement, HostPolicy,
-    NetworkAccess, PermissionMode,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, Confinement, ConfinementProfile,
+    HostPolicy, NetworkAccess, PermissionMode,
 };
 use haft_sandbox::{SandboxNetwork, SandboxProfile};
 use rustix::fs::{Access, access};
@@ -165,10 +165,12 @@ pub(crate) async fn ask(
             EscalationOutcome::Retry(Box::new(with_grants(confinement, &grants, gate)))
         }
         // The command has run, so a different command is no answer to this question.
-        ApprovalAnswer::InputEdited { .. } | ApprovalAnswer::Updated { .. } => EscalationOutcome::Declined(format!(
-            "The sandbox kept it from: {told}. The user wants another call in its place, which can \
+        ApprovalAnswer::InputEdited { .. } | ApprovalAnswer::Updated { .. } => {
+            EscalationOutcome::Declined(format!(
+                "The sandbox kept it from: {told}. The user wants another call in its place, which can \
              only be made by calling again."
-        )),
+            ))
+        }
         ApprovalAnswer::Deny { reason } => {
             let said = reason.map_or_else(String::new, |reason| format!(" They said: {reason}"));
             EscalationOutcome::Declined(format!(
@@ -185,7 +187,8 @@ pub(crate) async fn ask(
 /// Explains why the home directories are closed for a line, and how to write the line so that they
 /// are not. Returns an empty string if no read was refused.
 fn why_closed(refused: &[SandboxRefusal], confinement: &Confinement) -> String {
-    let reads = |one: &SandboxRefusal| matches!(one, SandboxRefusal::Read(_) | SandboxRefusal::Homes);
+    let reads =
+        |one: &SandboxRefusal| matches!(one, SandboxRefusal::Read(_) | SandboxRefusal::Homes);
     match &confinement.untold {
         Some(untold) if refused.iter().any(reads) => {
             let closed = match confinement.profile {
@@ -291,9 +294,16 @@ fn existing(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the confinement with the grants added.
-fn with_grants(confinement: &Confinement, grants: &[EscalationGrant], gate: &HostGate) -> Confinement {
+fn with_grants(
+    confinement: &Confinement,
+    grants: &[EscalationGrant],
+    gate: &HostGate,
+) -> Confinement {
     let mut wider = confinement.clone();
-    if grants.iter().any(|grant| !matches!(grant, EscalationGrant::Read(_))) {
+    if grants
+        .iter()
+        .any(|grant| !matches!(grant, EscalationGrant::Read(_)))
+    {
         wider.profile = ConfinementProfile::Workspace;
     }
     open(&mut wider, grants);
@@ -409,7 +419,9 @@ fn user_may(path: &Path) -> bool {
 
 /// Returns the setting that would make the question unnecessary, if any.
 fn for_all(grants: &[EscalationGrant], profile: ConfinementProfile) -> String {
-    let paths = grants.iter().any(|grant| matches!(grant, EscalationGrant::Path(_)));
+    let paths = grants
+        .iter()
+        .any(|grant| matches!(grant, EscalationGrant::Path(_)));
     match paths && profile == ConfinementProfile::Workspace {
         true => " (sandbox.filesystem.allowWrite allows it for all)".to_owned(),
         false => String::new(),
@@ -441,12 +453,16 @@ fn remedy(grants: &[EscalationGrant], profile: ConfinementProfile) -> String {
                 escaped(path.as_os_str())
             ),
             // No rule and no setting opens a control file to commands.
-            EscalationGrant::Control(path) => format!("Write or Edit for {}", escaped(path.as_os_str())),
+            EscalationGrant::Control(path) => {
+                format!("Write or Edit for {}", escaped(path.as_os_str()))
+            }
             EscalationGrant::Read(path) => format!(
                 "the rule `Read(/{})` in `permissions.allow` of the user's own settings",
                 escaped(path.as_os_str())
             ),
-            EscalationGrant::Host(host) => format!("\"{host}\" in `sandbox.network.allowedDomains`"),
+            EscalationGrant::Host(host) => {
+                format!("\"{host}\" in `sandbox.network.allowedDomains`")
+            }
             EscalationGrant::Network => "a network that is not confined".to_owned(),
         })
         .collect();
@@ -455,7 +471,7 @@ fn remedy(grants: &[EscalationGrant], profile: ConfinementProfile) -> String {
 
 #[cfg(test)]
 mod tests {
-    use haft_contract::{ControlFiles, ControlAccess, ControlledFiles};
+    use haft_contract::{ControlAccess, ControlFiles, ControlledFiles};
     use haft_testkit::ControlFile;
 
     use super::*;
@@ -491,7 +507,12 @@ mod tests {
 
     #[test]
     fn no_setting_is_named_for_what_is_the_systems_own() {
-        let remedy = |path: &str| remedy(&[EscalationGrant::Path(path.into())], ConfinementProfile::Workspace);
+        let remedy = |path: &str| {
+            remedy(
+                &[EscalationGrant::Path(path.into())],
+                ConfinementProfile::Workspace,
+            )
+        };
         for path in ["/proc/self/mem", "/dev/sda", "/sys/kernel", "/run/x.sock"] {
             assert_eq!(remedy(path), "someone to ask.");
         }
@@ -547,7 +568,8 @@ mod tests {
                 settings: None,
             })
         };
-        let wider = |grant: EscalationGrant| with_grants(&confinement, &[grant], &HostGate::default());
+        let wider =
+            |grant: EscalationGrant| with_grants(&confinement, &[grant], &HostGate::default());
         let beside = wider(EscalationGrant::Path(root.clone()));
         assert_eq!(*beside.writable, *std::slice::from_ref(&root));
         assert!(permits(&beside, "new.txt") && !permits(&beside, ".envrc"));

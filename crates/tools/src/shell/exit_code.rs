@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use haft_shell::{
-    Analysis, Arg, LinePart, LineLocation, StartedProgram, analyze,
+    Analysis, Arg, LineLocation, LinePart, StartedProgram, analyze,
     ast::{Command, CommandKind, Script},
     commands, syntax,
 };
@@ -374,7 +374,10 @@ mod tests {
             "make 'x",
             "if true; then",
         ] {
-            assert!(matches!(when_slow(&read(line)), TimeoutAction::Kill(_)), "{line}");
+            assert!(
+                matches!(when_slow(&read(line)), TimeoutAction::Kill(_)),
+                "{line}"
+            );
         }
         for line in [
             "make",

@@ -6,8 +6,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use haft_contract::{CallContext, HostVerdict, HostPolicy, NetworkAccess};
-use haft_sandbox::network::{AllowedAddresses, NetworkGate, GateFuture, GateRequest, GateVerdict};
+use haft_contract::{CallContext, HostPolicy, HostVerdict, NetworkAccess};
+use haft_sandbox::network::{AllowedAddresses, GateFuture, GateRequest, GateVerdict, NetworkGate};
 
 use super::host_questions::{HostApprovals, NamedCall, bare, refuse};
 
@@ -40,7 +40,9 @@ impl HostGate {
             Some(method) => Some(method),
         };
         let rules = self.rules().clone();
-        let passage = rules.map_or(HostVerdict::Ask, |rules| rules.evaluate(&host, request.port));
+        let passage = rules.map_or(HostVerdict::Ask, |rules| {
+            rules.evaluate(&host, request.port)
+        });
         match (passage, changes) {
             (HostVerdict::Denied, _) => refuse(format!("A rule denies {host}.")),
             (HostVerdict::Allowed, None) => allow(request, "A rule allows it."),
@@ -107,7 +109,7 @@ mod tests {
     };
 
     use haft_contract::{
-        ApprovalAnswer, ApprovalRequest, Card, HostLists, HostEvaluator, Services, ToolUse,
+        ApprovalAnswer, ApprovalRequest, Card, HostEvaluator, HostLists, Services, ToolUse,
         approval::Approver,
     };
     use haft_sandbox::network::Host;

@@ -12,14 +12,14 @@ use std::{
 #[cfg(feature = "browser")]
 use haft_sandbox::CommandNetwork;
 use haft_sandbox::{
-    CommandEnd, CommandOutput, ExceededLimit, Mechanism, Process, CommandHandle, Sandbox,
+    CommandEnd, CommandHandle, CommandOutput, ExceededLimit, Mechanism, Process, Sandbox,
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::timeout,
 };
 
-use super::capture::{OutputCapture, CaptureEnd};
+use super::capture::{CaptureEnd, OutputCapture};
 
 /// The maximum output of a command, in bytes. A command that prints more is killed.
 const OUTPUT_LIMIT: u64 = 5_000_000_000;
@@ -102,7 +102,11 @@ enum JobOrder {
 
 impl CommandJob {
     /// Creates a job for a command that was just started.
-    pub(crate) fn new(sandbox: Sandbox, mut running: CommandHandle, capture: OutputCapture) -> Self {
+    pub(crate) fn new(
+        sandbox: Sandbox,
+        mut running: CommandHandle,
+        capture: OutputCapture,
+    ) -> Self {
         let output = running.output.take();
         let makes_none = running.is_mediated();
         let sees_only_its_own = running.mechanism() < Mechanism::Reduced;

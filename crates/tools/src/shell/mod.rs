@@ -16,16 +16,17 @@
 //! - `changes`: file changes, so that they can be undone; `read_tracking`: files that the command
 //!   showed
 
-mod command_output;
 mod bash;
 mod capture;
 mod change_tracking;
+mod command_output;
 mod cwd;
 mod environment;
 mod escalate;
 mod exit_code;
 mod gate;
 pub(crate) mod host_questions;
+mod interactive_prompts;
 mod job;
 mod limits;
 mod monitor;
@@ -34,10 +35,10 @@ pub(crate) mod ports;
 pub(crate) mod profile;
 mod program;
 mod read_tracking;
-mod sandbox_refusals;
 mod refused_writes;
 mod repl;
 mod run;
+mod sandbox_refusals;
 mod service;
 #[cfg(feature = "browser")]
 pub(crate) mod session_ports;
@@ -47,7 +48,6 @@ mod task_stop;
 mod tasks;
 mod text;
 mod tool_caches;
-mod interactive_prompts;
 
 pub(crate) use bash::Bash;
 pub(crate) use monitor::Monitor;
@@ -56,4 +56,4 @@ pub(crate) use repl::Repl;
 pub use service::ShellService;
 pub(crate) use task_output::TaskOutput;
 pub(crate) use task_stop::TaskStop;
-pub use tasks::{TaskInfo, ShellTasks};
+pub use tasks::{ShellTasks, TaskInfo};

@@ -1,11 +1,12 @@
 //! Converts the engine's confinement of a command to a sandbox profile.
 
 use haft_contract::{
-    ConfinementProfile, Confinement, ControlAction, ControlFiles, ControlNames, ControlAccess, NetworkAccess,
+    Confinement, ConfinementProfile, ControlAccess, ControlAction, ControlFiles, ControlNames,
+    NetworkAccess,
 };
 use haft_sandbox::{
-    ClosedDirectories, DirectorySettings, GuardedNames, HomeNames, NameAction, NameUse, SandboxNetwork,
-    ReadOnlyProfile, SandboxProfile, WorkspaceProfile,
+    ClosedDirectories, DirectorySettings, GuardedNames, HomeNames, NameAction, NameUse,
+    ReadOnlyProfile, SandboxNetwork, SandboxProfile, WorkspaceProfile,
 };
 
 /// Returns the sandbox profile of a command.

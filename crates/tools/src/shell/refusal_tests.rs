@@ -342,7 +342,11 @@ fn a_host_that_could_not_be_reached_is_named() {
         "OSError: Tunnel connection failed: 403 Forbidden",
         "ping: socket: Operation not permitted",
     ] {
-        assert_eq!(found(output, 1), [SandboxRefusal::Network(None)], "{output}");
+        assert_eq!(
+            found(output, 1),
+            [SandboxRefusal::Network(None)],
+            "{output}"
+        );
     }
 }
 
@@ -367,7 +371,11 @@ fn what_names_no_file_is_told_as_it_is() {
         "sqlite3.OperationalError: attempt to write a readonly database",
         "Read-only file system",
     ] {
-        assert_eq!(found(line, 1), [SandboxRefusal::Other(line.to_owned())], "{line}");
+        assert_eq!(
+            found(line, 1),
+            [SandboxRefusal::Other(line.to_owned())],
+            "{line}"
+        );
     }
 }
 

@@ -19,7 +19,11 @@ pub(crate) struct RefusedWriteReport {
 }
 
 /// Sorts the refused writes of a command that ended with this code.
-pub(crate) fn seen(refused: &[RefusedWrite], code: i32, confinement: &Confinement) -> RefusedWriteReport {
+pub(crate) fn seen(
+    refused: &[RefusedWrite],
+    code: i32,
+    confinement: &Confinement,
+) -> RefusedWriteReport {
     let mut seen = RefusedWriteReport::default();
     // No approval opens a path that is hidden by a rule or as a credential store.
     let is_hidden = |path: &Path| confinement.hidden.iter().any(|one| path.starts_with(one));

@@ -54,7 +54,11 @@ const LONGEST_LINE: usize = 4096;
 const LOOKED_AT: usize = 256 << 10;
 
 /// Returns every refused access, each once, in the order of the output.
-pub(crate) fn refusals(output: &str, code: i32, confined: &RefusalContext<'_>) -> Vec<SandboxRefusal> {
+pub(crate) fn refusals(
+    output: &str,
+    code: i32,
+    confined: &RefusalContext<'_>,
+) -> Vec<SandboxRefusal> {
     let from = output.ceil_char_boundary(output.len().saturating_sub(LOOKED_AT));
     let lines: Vec<&str> = output[from..].lines().collect();
     let mut found: Vec<SandboxRefusal> = Vec::new();
@@ -78,7 +82,12 @@ pub(crate) fn refusals(output: &str, code: i32, confined: &RefusalContext<'_>) -
     found
 }
 
-fn file(lines: &[&str], at: usize, code: i32, confined: &RefusalContext<'_>) -> Option<SandboxRefusal> {
+fn file(
+    lines: &[&str],
+    at: usize,
+    code: i32,
+    confined: &RefusalContext<'_>,
+) -> Option<SandboxRefusal> {
     let line = lines[at];
     let lower = line.to_ascii_lowercase();
     let located = |words: &str| lower.find(words).map(|from| (from, from + words.len()));
@@ -140,12 +149,19 @@ const UNREAD: [&str; 6] = [
 ];
 
 /// Returns the path that could not be read although it exists.
-fn unread(line: &str, lower: &str, above: &[&str], confined: &RefusalContext<'_>) -> Option<SandboxRefusal> {
+fn unread(
+    line: &str,
+    lower: &str,
+    above: &[&str],
+    confined: &RefusalContext<'_>,
+) -> Option<SandboxRefusal> {
     let words = UNREAD.iter().find(|words| lower.contains(**words))?;
     let from = lower.find(words)?;
     let path = path_in(line, from, from + words.len()).or_else(|| path_above(above));
     match path {
-        Some(path) => (confined.unreadable)(&absolute(confined.cwd, path)).map(SandboxRefusal::Read),
+        Some(path) => {
+            (confined.unreadable)(&absolute(confined.cwd, path)).map(SandboxRefusal::Read)
+        }
         None => (confined.untold && *words == UNREAD[0]).then_some(SandboxRefusal::Homes),
     }
 }

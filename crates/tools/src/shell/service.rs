@@ -19,8 +19,8 @@ use haft_contract::{
     ProbeConfinement, ToolError,
 };
 use haft_sandbox::{
-    ConfinedProcess, ConfinedProgram, ShellCommand, Mechanism, SandboxNetwork, PROXY_PORT, Sandbox, SandboxError,
-    SandboxProfile, ScratchLease, SandboxSetup, system_shell,
+    ConfinedProcess, ConfinedProgram, Mechanism, PROXY_PORT, Sandbox, SandboxError, SandboxNetwork,
+    SandboxProfile, SandboxSetup, ScratchLease, ShellCommand, system_shell,
 };
 use tokio::sync::{Notify, OnceCell};
 

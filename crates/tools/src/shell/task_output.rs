@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use haft_contract::{
-    Access, AgentAccess, BackgroundTasks, CallContext, Card, CardSection, CheckOutcome, Effects, ToolPermission,
+    Access, AgentAccess, BackgroundTasks, CallContext, Card, CardSection, CheckOutcome, Effects,
     Profile, ServiceNeed, Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
+    ToolPermission,
 };
 use regex::Regex;
 use schemars::JsonSchema;
@@ -225,7 +226,12 @@ fn printed(output: &ToolOutput) -> Option<String> {
     Some(printed.to_owned())
 }
 
-fn output(news: &TaskOutputChunk, status: &str, filter: Option<&Regex>, listening: &[u16]) -> ToolOutput {
+fn output(
+    news: &TaskOutputChunk,
+    status: &str,
+    filter: Option<&Regex>,
+    listening: &[u16],
+) -> ToolOutput {
     let info = &news.info;
     let mut text = command_output::plain(&news.bytes);
     if let Some(filter) = filter {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use haft_contract::{
     Access, AgentStatus, BackgroundTask, BackgroundTasks, CallContext, Card, CheckOutcome, Effects,
-    ToolPermission, Profile, ServiceNeed, Services, Subagents, TaskKind, TaskStatus, Tool, ToolError,
-    ToolOutput,
+    Profile, ServiceNeed, Services, Subagents, TaskKind, TaskStatus, Tool, ToolError, ToolOutput,
+    ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ShellService, ShellProgram, tasks::StopTaskError};
+use super::{ShellProgram, ShellService, tasks::StopTaskError};
 
 /// Ends a background task, with everything it started.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

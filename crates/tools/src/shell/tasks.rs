@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     command_output::plain,
-    job::{KillCause, CommandJob, JobStage},
+    job::{CommandJob, JobStage, KillCause},
     limits,
     monitor::{EventRate, LineQueue, MonitorEvent},
 };
@@ -540,7 +540,9 @@ fn words_of(ended: &CommandEnd, cause: Option<KillCause>) -> String {
         return format!("stopped: {exceeded}");
     }
     match (cause, ended.how) {
-        (Some(KillCause::Stopped | KillCause::Interrupted | KillCause::Leftover), _) => "stopped".to_owned(),
+        (Some(KillCause::Stopped | KillCause::Interrupted | KillCause::Leftover), _) => {
+            "stopped".to_owned()
+        }
         (Some(KillCause::TimedOut(after)), _) => {
             format!("stopped: it ran longer than {}", limits::format(after))
         }

@@ -3,5 +3,5 @@
 mod skill_service;
 mod tool;
 
-pub use skill_service::{SkillCaller, InvokedSkill, SkillService, SkillEffects};
+pub use skill_service::{InvokedSkill, SkillCaller, SkillEffects, SkillService};
 pub(crate) use tool::Skill;

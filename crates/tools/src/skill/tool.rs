@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Content, Effects, InjectedMessage, LaunchOutcome,
-    LaunchRequest, ToolPermission, Profile, Role, RuleMatch, ServiceNeed, Services, Subagents, Tool,
-    ToolError, ToolOutput, ToolRole,
+    Access, CallContext, Card, CardSection, CheckOutcome, Content, Effects, InjectedMessage,
+    LaunchOutcome, LaunchRequest, Profile, Role, RuleMatch, ServiceNeed, Services, Subagents, Tool,
+    ToolError, ToolOutput, ToolPermission, ToolRole,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{SkillCaller, InvokedSkill, SkillService};
+use super::{InvokedSkill, SkillCaller, SkillService};
 
 /// Long, because a subagent may run the skill.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);

@@ -8,8 +8,8 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, Card, WebFetcher, HostGlob,
-    HostLists, HostVerdict, HttpResponse, PermissionMode, Tool, ToolError, ToolUse, WebRequest,
+    ApprovalAnswer, ApprovalKind, ApprovalRequest, CallContext, Card, HostGlob, HostLists,
+    HostVerdict, HttpResponse, PermissionMode, Tool, ToolError, ToolUse, WebFetcher, WebRequest,
 };
 use haft_sandbox::network::{
     AllowedAddresses, Host, HostPattern, HostRules, SpecialAddress, addresses_of,
@@ -275,7 +275,9 @@ impl Downloader<'_> {
         if cx.permissions.mode == PermissionMode::DontAsk {
             return None;
         }
-        let special = found.iter().find_map(|one| Some((one, SpecialAddress::of(*one)?)));
+        let special = found
+            .iter()
+            .find_map(|one| Some((one, SpecialAddress::of(*one)?)));
         let (at, special) = special?;
         let host = &address.host;
         let question = ApprovalRequest {

@@ -6,8 +6,8 @@
 use std::{fmt::Write, sync::Arc, time::Instant};
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Content, Effects, WebFetcher, PermissionMode,
-    Profile, RuleMatch, ServiceNeed, SmallModel, Tool, ToolError, ToolOutput, ToolUse,
+    Access, CallContext, Card, CardSection, CheckOutcome, Content, Effects, PermissionMode,
+    Profile, RuleMatch, ServiceNeed, SmallModel, Tool, ToolError, ToolOutput, ToolUse, WebFetcher,
 };
 use haft_sandbox::network::SpecialAddress;
 use schemars::JsonSchema;
@@ -18,8 +18,8 @@ use super::{
     WebSession,
     address::PageUrl,
     download::{Downloader, FetchOutcome, is_named},
-    untrusted_text::{strip_invisible, mark_untrusted},
     page::{self, Page, PageBody},
+    untrusted_text::{mark_untrusted, strip_invisible},
 };
 
 /// The maximum number of characters that the small model reads in one request.
@@ -92,7 +92,10 @@ impl Tool for WebFetch {
             return Ok(CheckOutcome::Pass);
         };
         let is = format!("{} is {special}", address.host);
-        if matches!(special, SpecialAddress::Unspecified | SpecialAddress::Multicast) {
+        if matches!(
+            special,
+            SpecialAddress::Unspecified | SpecialAddress::Multicast
+        ) {
             return Err(ToolError::Refused(format!("{is}. No rule allows that")));
         }
         // A rule for all hosts is not meant to include this machine.
@@ -121,7 +124,9 @@ impl Tool for WebFetch {
                     asked: asked(input, cx),
                 };
                 match downloader.download(address).await? {
-                    FetchOutcome::Redirect { status, to } => return Ok(moved(input, status, &to, began)),
+                    FetchOutcome::Redirect { status, to } => {
+                        return Ok(moved(input, status, &to, began));
+                    }
                     FetchOutcome::Answer(download) => {
                         let page = Arc::new(page::read(download, &web, cx).await?);
                         if (200..300).contains(&page.code) {
@@ -243,7 +248,10 @@ impl PageAnswer<'_> {
             match small.ask(INSTRUCTIONS, self.question(part)).await {
                 Ok(said) => {
                     let more = more(skipped, end, total);
-                    return ToolOutput::text(format!("{}{more}", mark_untrusted(MARK, source, &said)));
+                    return ToolOutput::text(format!(
+                        "{}{more}",
+                        mark_untrusted(MARK, source, &said)
+                    ));
                 }
                 // The page itself is more useful than an error.
                 Err(why) => note = format!("[The small model could not be asked: {why}]\n"),
@@ -251,7 +259,10 @@ impl PageAnswer<'_> {
         }
         let (part, end) = part(text, skipped, PART);
         let more = more(skipped, end, total);
-        ToolOutput::text(format!("{note}{}{more}", mark_untrusted(MARK, source, part)))
+        ToolOutput::text(format!(
+            "{note}{}{more}",
+            mark_untrusted(MARK, source, part)
+        ))
     }
 
     fn question(&self, part: &str) -> String {

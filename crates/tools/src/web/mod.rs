@@ -16,22 +16,22 @@ mod cache;
 mod download;
 mod fetch;
 mod html;
-mod untrusted_text;
+mod html_sanitizer;
 mod page;
 mod search;
 mod session;
 mod tags;
-mod html_sanitizer;
+mod untrusted_text;
 
 #[cfg(feature = "browser")]
 pub(crate) use address::PageUrl;
 #[cfg(feature = "browser")]
 pub(crate) use download::{host_rules, is_named};
 pub(crate) use fetch::WebFetch;
-#[cfg(feature = "browser")]
-pub(crate) use untrusted_text::strip_invisible;
 pub(crate) use search::WebSearch;
 pub use session::{WebLimits, WebSession};
+#[cfg(feature = "browser")]
+pub(crate) use untrusted_text::strip_invisible;
 
 /// For benchmarks: HTML as WebFetch shows it.
 #[doc(hidden)]

@@ -6,8 +6,8 @@
 use std::{fmt::Write, time::Instant};
 
 use haft_contract::{
-    Access, CallContext, Card, CheckOutcome, Effects, Profile, RuleMatch, ServiceNeed, Tool, ToolError,
-    ToolOutput, ToolUse, WebSearchResults, WebQuery, WebSearcher,
+    Access, CallContext, Card, CheckOutcome, Effects, Profile, RuleMatch, ServiceNeed, Tool,
+    ToolError, ToolOutput, ToolUse, WebQuery, WebSearchResults, WebSearcher,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{
     WebSession,
-    untrusted_text::{strip_invisible, mark_untrusted},
+    untrusted_text::{mark_untrusted, strip_invisible},
 };
 use crate::plural::counted;
 

@@ -89,7 +89,10 @@ mod tests {
         // Nor is a mark put together by leaving it out.
         assert_eq!(strip_invisible("<\u{200b}/web_page>"), "&lt;/web_page>");
         assert_eq!(strip_invisible("<web_\u{200b}page>"), "&lt;web_page>");
-        assert_eq!(strip_invisible("<\u{a0}/\n web_page>"), "&lt;\u{a0}/\n web_page>");
+        assert_eq!(
+            strip_invisible("<\u{a0}/\n web_page>"),
+            "&lt;\u{a0}/\n web_page>"
+        );
     }
 
     proptest::proptest! {

@@ -11,7 +11,7 @@ use haft_contract::CancellationToken;
 
 use super::{
     git::Git,
-    marker::{MarkerLock, PendingWorktreeMarker, Marker},
+    marker::{Marker, MarkerLock, PendingWorktreeMarker},
 };
 
 /// The folder for worktrees in a checkout.

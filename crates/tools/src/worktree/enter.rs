@@ -6,8 +6,8 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CheckOutcome, ContextPatch, Effects, ToolPermission, Profile, RuleMatch,
-    ServiceNeed, Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CheckOutcome, ContextPatch, Effects, Profile, RuleMatch,
+    ServiceNeed, Tool, ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use haft_contract::{
-    Access, CallContext, Card, CheckOutcome, ContextPatch, Effects, ToolPermission, Profile, ServiceNeed,
-    Tool, ToolError, ToolOutput,
+    Access, CallContext, Card, CheckOutcome, ContextPatch, Effects, Profile, ServiceNeed, Tool,
+    ToolError, ToolOutput, ToolPermission,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

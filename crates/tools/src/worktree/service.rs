@@ -8,7 +8,7 @@ use std::{
 
 use haft_contract::{
     AgentWorktree, BoxFuture, CallContext, CancellationToken, HookEvent, HookService, HookVerdict,
-    WorktreeProvider, ToolError, WorktreeOutcome,
+    ToolError, WorktreeOutcome, WorktreeProvider,
 };
 use serde_json::json;
 use tokio::sync::Mutex;

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use haft_contract::{CallFollowUpService, ConfinementProfile, Confinement, Services};
+use haft_contract::{CallFollowUpService, Confinement, ConfinementProfile, Services};
 use haft_tools::{LanguageServerSetup, LanguageServers, ShellProgram};
 use serde_json::{Value, json};
 use tokio::time::timeout;

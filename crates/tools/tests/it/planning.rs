@@ -7,8 +7,8 @@ use std::{
 };
 
 use haft_contract::{
-    Approver, ContextPatch, DeferredTools, HookService, HookVerdict, ToolPermission, PermissionMode,
-    SessionState, SettingChange, SettingRisk, SettingsAccess, ToolError,
+    Approver, ContextPatch, DeferredTools, HookService, HookVerdict, PermissionMode, SessionState,
+    SettingChange, SettingRisk, SettingsAccess, ToolError, ToolPermission,
 };
 use haft_tools::MemoryFolder;
 use serde_json::{Value, json};

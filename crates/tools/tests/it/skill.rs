@@ -3,10 +3,10 @@ use std::sync::{Arc, Mutex};
 use haft_contract::{
     AgentKind, AgentMessage, AgentReport, AgentStatus, BackgroundHandle, BoxFuture, CallContext,
     CancellationToken, Content, ContextPatch, HookVerdict, LaunchOutcome, LaunchRequest,
-    MessageDelivery, NestedCalls, NestedResult, ToolPermission, RuleList, NestedCallRunner, SubagentSpawner,
-    Subagents, TokenCount, ToolError, ToolOutput, ToolUse,
+    MessageDelivery, NestedCallRunner, NestedCalls, NestedResult, RuleList, SubagentSpawner,
+    Subagents, TokenCount, ToolError, ToolOutput, ToolPermission, ToolUse,
 };
-use haft_extensions::{ExtensionPlaces, Skills, EnabledSources, skills::SkillSettings};
+use haft_extensions::{EnabledSources, ExtensionPlaces, Skills, skills::SkillSettings};
 use haft_testkit::TempProject;
 use haft_tools::{SkillCaller, SkillService};
 use serde_json::{Value, json};
@@ -224,7 +224,10 @@ async fn commands_run_by_the_rules_the_skill_brings_and_a_refusal_ends_it() {
     let session = session(&files, true, &json!({}));
     let fake = Arc::new(Fake::default());
     let book = session.services.get::<SkillService>().unwrap();
-    let (aside, cancel) = (NestedCalls::from_runner(fake.clone()), CancellationToken::new());
+    let (aside, cancel) = (
+        NestedCalls::from_runner(fake.clone()),
+        CancellationToken::new(),
+    );
     let invoke = |name: &'static str| book.invoke(name, "-s", SkillCaller::Model, &aside, &cancel);
     let text = invoke("good").await.unwrap().text;
     assert!(

@@ -6,12 +6,13 @@ use std::{
 };
 
 use haft_agent::{
-    Agent, AgentEvent, ModelSettings, OpenTranscript, ProjectSessions, AgentEventSink, SubagentLimits, SubagentPool,
+    Agent, AgentEvent, AgentEventSink, ModelSettings, OpenTranscript, ProjectSessions,
+    SubagentLimits, SubagentPool,
 };
 use haft_contract::{BackgroundTasks, PermissionMode, Services, SessionId};
 use haft_engine::{
     SessionContext,
-    hooks::{HookAction, Callback, HookHandler, HookEventKind, Hooks, HookMatcher},
+    hooks::{Callback, HookAction, HookEventKind, HookHandler, HookMatcher, Hooks},
     permissions::{List, RuleSource, Rules, SettingsScope},
 };
 use haft_extensions::{AgentDefinition, ExtensionOrigin};

@@ -17,7 +17,7 @@ use crate::{
     args::{Demo, Mode, SessionArgs},
     exit::Exit,
     session,
-    show::{self, Style, RunWatcher},
+    show::{self, RunWatcher, Style},
     signals::Signals,
 };
 
@@ -84,7 +84,12 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     let mut errors = Vec::new();
     for prompt in prompts {
         let typed = pace.type_out("> ", &prompt, style);
-        if signals.run_until_signalled(typed).await.transpose()?.is_none() {
+        if signals
+            .run_until_signalled(typed)
+            .await
+            .transpose()?
+            .is_none()
+        {
             break;
         }
         input.prompt(prompt);

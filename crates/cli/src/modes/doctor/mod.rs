@@ -21,7 +21,7 @@ use haft::engine::{
 };
 use haft_host::{AvailableModels, ResolvedSettings, SessionConfig, available_models};
 use haft_models::{ModelInfo, model_listing::split_window};
-use haft_sandbox::{Mechanism, ResourceLimits, ScratchLease, SandboxSetup};
+use haft_sandbox::{Mechanism, ResourceLimits, SandboxSetup, ScratchLease};
 #[cfg(feature = "search")]
 use haft_search::{IndexStatus, SearchEngine};
 use rustix::fs::Access;
@@ -170,7 +170,11 @@ fn files(settings: &Settings) -> DoctorSection {
         rows.push(DoctorRow::new(layer.scope.name(), CheckState::Good, place));
     }
     for problem in &settings.problems {
-        rows.push(DoctorRow::new("problem", CheckState::Note, problem.to_string()));
+        rows.push(DoctorRow::new(
+            "problem",
+            CheckState::Note,
+            problem.to_string(),
+        ));
     }
     if rows.is_empty() {
         rows.push(DoctorRow::new("files", CheckState::Good, "none"));
@@ -419,7 +423,8 @@ fn language_servers(config: &SessionConfig, permitted: &ResolvedSettings) -> Opt
         DoctorRow::new(name, CheckState::Good, text)
     });
     let problems = found.problems.into_iter();
-    let rows = servers.chain(problems.map(|text| DoctorRow::new("settings", CheckState::Note, text)));
+    let rows =
+        servers.chain(problems.map(|text| DoctorRow::new("settings", CheckState::Note, text)));
     Some(DoctorSection {
         name: "language servers",
         rows: rows.collect(),
@@ -495,7 +500,13 @@ async fn guarantees() -> Vec<DoctorRow> {
     sandbox.close().await;
     let report = match report {
         Ok(report) => report,
-        Err(error) => return vec![DoctorRow::new("commands", CheckState::Bad, error.to_string())],
+        Err(error) => {
+            return vec![DoctorRow::new(
+                "commands",
+                CheckState::Bad,
+                error.to_string(),
+            )];
+        }
     };
     let whole = report.mechanism < Mechanism::Reduced;
     let state = if whole {

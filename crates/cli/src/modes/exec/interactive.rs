@@ -15,7 +15,7 @@ use std::{
 
 use haft::{
     ApprovalAnswer, ApprovalRequest, BoxFuture, CallId, CallResult, CancellationToken,
-    ContextPatch, ProgressSender, RuleList, ToolUse, ProgressUpdate, ProgressUpdates,
+    ContextPatch, ProgressSender, ProgressUpdate, ProgressUpdates, RuleList, ToolUse,
     engine::{CallObserver, pipeline::Admitted},
 };
 use haft_host::QuestionHandler;

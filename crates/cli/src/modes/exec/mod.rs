@@ -20,7 +20,7 @@ use tokio::{
 use self::{
     interactive::ExecDialog,
     request::{BadRequest, ExecRequest},
-    stdin::{JsonDocuments, InputLine, StdinLines},
+    stdin::{InputLine, JsonDocuments, StdinLines},
 };
 use crate::{
     args::{ExecFlags, SessionArgs},
@@ -100,7 +100,10 @@ async fn next_request(documents: &mut JsonDocuments) -> Option<ExecInput> {
 }
 
 /// Reads lines in the background and handles those that are not requests immediately.
-fn read_beside(mut documents: JsonDocuments, dialog: Arc<ExecDialog>) -> mpsc::UnboundedReceiver<ExecInput> {
+fn read_beside(
+    mut documents: JsonDocuments,
+    dialog: Arc<ExecDialog>,
+) -> mpsc::UnboundedReceiver<ExecInput> {
     let (sender, receiver) = mpsc::unbounded_channel();
     haft::spawn_boxed(async move {
         while let Some(arrived) = next_request(&mut documents).await {

@@ -59,7 +59,8 @@ pub(super) fn read(line: &[u8]) -> Result<ExecRequest, Box<BadRequest>> {
             || request["type"] == "function_call"
     };
     if is_message(&request) {
-        let messages = ProviderMessage::read(&request).map_err(|error| nameless(error.to_string()))?;
+        let messages =
+            ProviderMessage::read(&request).map_err(|error| nameless(error.to_string()))?;
         return Ok(ExecRequest::Message(messages));
     }
     let Value::Object(mut object) = request else {

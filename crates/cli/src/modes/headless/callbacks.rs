@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use haft::engine::hooks::{HookAction, Callback, HookHandler, HookEventKind, HookMatcher};
+use haft::engine::hooks::{Callback, HookAction, HookEventKind, HookHandler, HookMatcher};
 use haft_protocol::{
     CallbackMatcher, HookCallbackRequest, HookReply, HookSpecificReply, NamedList, SessionRequest,
 };
@@ -33,8 +33,8 @@ pub(super) fn read(
 ) -> Result<Vec<HookHandler>, String> {
     let mut handlers = Vec::new();
     for (name, groups) in &hooks.0 {
-        let event =
-            HookEventKind::from_name(name).ok_or_else(|| format!("hooks: no event is called {name}"))?;
+        let event = HookEventKind::from_name(name)
+            .ok_or_else(|| format!("hooks: no event is called {name}"))?;
         for group in groups {
             let text = group.matcher.as_deref().unwrap_or("");
             let (matcher, broken) = HookMatcher::new(event, text);
@@ -71,7 +71,12 @@ pub(super) fn read(
     Ok(handlers)
 }
 
-fn callback(id: &str, event: HookEventKind, limit: Duration, channel: &Arc<ControlChannel>) -> Callback {
+fn callback(
+    id: &str,
+    event: HookEventKind,
+    limit: Duration,
+    channel: &Arc<ControlChannel>,
+) -> Callback {
     let (id, channel) = (id.to_owned(), Arc::clone(channel));
     Callback(Arc::new(move |input| {
         let (id, channel) = (id.clone(), Arc::clone(&channel));

@@ -7,9 +7,9 @@ use haft_agent::{Prompt, mentioned};
 use haft_host::{SessionInput, StartOptions};
 use haft_models::Thinking;
 use haft_protocol::{
-    RawOrParsed, BinaryVersion, ClientMessage, ClientRequest, ControlRequest, InitializeAnswer,
+    BinaryVersion, ClientMessage, ClientRequest, ControlRequest, InitializeAnswer,
     InitializeRequest, InterruptAnswer, InterruptRequest, ModeAnswer, PromptParagraphs,
-    SessionAnswer, UserBody, UserInput, UserMessage, WireId,
+    RawOrParsed, SessionAnswer, UserBody, UserInput, UserMessage, WireId,
 };
 use serde_json::{Map, Value};
 use uuid::Uuid;

@@ -6,13 +6,13 @@ use haft::{
     CallResult,
     engine::hooks::{HookRunEvent, HookStage},
 };
-use haft_agent::{RunStart, EndReason, ReplyBlock, RunResult, ResultSubtype};
+use haft_agent::{EndReason, ReplyBlock, ResultSubtype, RunResult, RunStart};
 use haft_host::{ExtensionNames, ServerList, SessionFacts};
 use haft_models::{Block, ModelError, StopReason, Usage};
 use haft_protocol::{
-    ApiMessage, AssistantBlock, AssistantMessage, CacheWrites, DeferredToolUse, HookResponseMessage,
-    HookProgressMessage, HookStartedMessage, InitMessage, MessageKind, MessageRole,
-    ModelUsageReport, PermissionDenial, ResultMessage, ServerToolUse, SystemMessage,
+    ApiMessage, AssistantBlock, AssistantMessage, CacheWrites, DeferredToolUse,
+    HookProgressMessage, HookResponseMessage, HookStartedMessage, InitMessage, MessageKind,
+    MessageRole, ModelUsageReport, PermissionDenial, ResultMessage, ServerToolUse, SystemMessage,
     ToolResultBlock, ToolResultContent, UsageReport, UserBlock, UserBody, UserContent, UserMessage,
 };
 use serde_json::Value;

@@ -11,16 +11,16 @@ mod callbacks;
 mod channel;
 pub(crate) mod config;
 mod elicitation;
-mod session_sink;
 pub(crate) mod flags;
 mod input;
 mod line_limit;
 mod messages;
 mod output;
 mod permission;
-mod stderr_reporter;
 mod requests;
+mod session_sink;
 mod status;
+mod stderr_reporter;
 mod stream_events;
 mod tasks;
 
@@ -41,15 +41,14 @@ use haft_host::{
 use self::{
     channel::ControlChannel,
     elicitation::ProgramElicitations,
-    session_sink::ProgramServers,
     flags::{Headless, InputFormat, OutputFormat},
     input::ControlReader,
     output::HeadlessOutput,
     permission::{ControlApprover, PromptTool},
+    session_sink::ProgramServers,
     stderr_reporter::StderrReporter,
 };
 use crate::{
-    terminal_approver::TerminalApprover,
     args::SessionArgs,
     clock::session_clock,
     exit::Exit,
@@ -57,6 +56,7 @@ use crate::{
     modes::doctor,
     show,
     signals::Signals,
+    terminal_approver::TerminalApprover,
     tui::InteractiveStart,
 };
 
@@ -129,7 +129,11 @@ pub(crate) async fn run(session: SessionArgs, flags: Headless) -> anyhow::Result
     ended
 }
 
-async fn run_session(session: &SessionArgs, flags: &Headless, output: &Arc<HeadlessOutput>) -> anyhow::Result<Exit> {
+async fn run_session(
+    session: &SessionArgs,
+    flags: &Headless,
+    output: &Arc<HeadlessOutput>,
+) -> anyhow::Result<Exit> {
     check(flags)?;
     let signals = Signals::listen()?;
     let channel = Arc::new(ControlChannel::new(Arc::clone(output)));
@@ -146,7 +150,11 @@ async fn run_session(session: &SessionArgs, flags: &Headless, output: &Arc<Headl
     output.set_session(input.clone());
     signals.end(&input);
     let prompt = prompt(flags, session.can_start_without_message(), &silence);
-    let prompt = signals.run_until_signalled(prompt).await.transpose()?.flatten();
+    let prompt = signals
+        .run_until_signalled(prompt)
+        .await
+        .transpose()?
+        .flatten();
     if let Some(prompt) = prompt {
         input.prompt(prompt);
     }
@@ -168,7 +176,11 @@ async fn run_session(session: &SessionArgs, flags: &Headless, output: &Arc<Headl
 }
 
 /// Connects the session to the output and to the handler of questions.
-fn parts(flags: &Headless, output: &Arc<HeadlessOutput>, channel: &Arc<ControlChannel>) -> SessionParts {
+fn parts(
+    flags: &Headless,
+    output: &Arc<HeadlessOutput>,
+    channel: &Arc<ControlChannel>,
+) -> SessionParts {
     let mut parts = SessionParts::shared(Arc::clone(output) as _).clock(session_clock());
     if flags.input_format == InputFormat::StreamJson {
         parts = parts

@@ -13,7 +13,7 @@ use haft::{
     CallResult, Content, DenialSource, SessionId,
     engine::hooks::{HookEventSink, HookRunEvent},
 };
-use haft_agent::{InjectionSource, AgentEvent, AgentEventSink, ResultSubtype, SubagentInfo};
+use haft_agent::{AgentEvent, AgentEventSink, InjectionSource, ResultSubtype, SubagentInfo};
 use haft_host::{Environment, ScheduledPrompt, ServerList, SessionInput, TurnResult};
 use haft_models::{Block, ModelEvent};
 use haft_protocol::{
@@ -373,7 +373,12 @@ impl HeadlessOutput {
 
     /// Reports a call that was denied without asking. The client already knows about denials by the
     /// user or by a PreToolUse hook.
-    fn put_denied(&self, state: &mut OutputState, finished: &CallResult, agent: Option<&SubagentInfo>) {
+    fn put_denied(
+        &self,
+        state: &mut OutputState,
+        finished: &CallResult,
+        agent: Option<&SubagentInfo>,
+    ) {
         let Some(DenialSource::Unasked { kind, reason, .. }) = &finished.metadata.denied else {
             return;
         };
@@ -519,7 +524,10 @@ impl AgentEventSink for HeadlessOutput {
                 let content = UserContent::Blocks(blocks.collect());
                 let message = UserMessage {
                     uuid: Some((*uuid).into()),
-                    is_synthetic: !matches!(by, InjectionSource::Interrupt | InjectionSource::Steering),
+                    is_synthetic: !matches!(
+                        by,
+                        InjectionSource::Interrupt | InjectionSource::Steering
+                    ),
                     ..UserMessage::new(UserBody::new(content))
                 };
                 self.put_into(state, message);

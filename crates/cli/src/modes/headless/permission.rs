@@ -8,7 +8,7 @@ use haft::{
 };
 use haft_host::{QuestionHandler, UserQuestions, text_of_answer};
 use haft_protocol::{
-    RawOrParsed, CallAnswer, CanUseToolRequest, PermissionReply, PermissionUpdate, PromptToolInput,
+    CallAnswer, CanUseToolRequest, PermissionReply, PermissionUpdate, PromptToolInput, RawOrParsed,
     SessionRequest, UpdateDestination,
 };
 use serde_json::{Map, Value};
@@ -127,7 +127,11 @@ impl QuestionHandler for PromptTool {
 }
 
 /// Converts a reply to an answer. Anything other than `allow` is a denial.
-fn parse_permission_reply(reply: PermissionReply, question: &ApprovalRequest, output: &HeadlessOutput) -> ApprovalAnswer {
+fn parse_permission_reply(
+    reply: PermissionReply,
+    question: &ApprovalRequest,
+    output: &HeadlessOutput,
+) -> ApprovalAnswer {
     let behavior = reply.behavior.as_deref();
     if behavior != Some("allow") {
         if reply.interrupt

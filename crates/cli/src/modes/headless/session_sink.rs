@@ -35,7 +35,7 @@ impl EventSink for HeadlessOutput {
                     self.put(message);
                 }
             }
-            SessionEvent::Hook(news) => self.on_event(news),
+            SessionEvent::Hook(news) => HookEventSink::on_event(self, news),
             SessionEvent::TranscriptLine { path, line } => {
                 let entry: Value = serde_json::from_str(line).unwrap_or_default();
                 self.put_control(&SessionMessage::TranscriptMirror(TranscriptMirror {

@@ -11,7 +11,7 @@ use std::{
 use haft::{CallResult, DenialSource};
 use haft_agent::{AgentEvent, AgentEventSink};
 
-use crate::show::{self, Style, RunWatcher};
+use crate::show::{self, RunWatcher, Style};
 
 /// The maximum number of calls that the last line names.
 const MOST_NAMED: usize = 3;

@@ -2,7 +2,7 @@
 //! the confinement of the command.
 
 use haft::engine::permissions::{
-    PartCoverage, Decision, CallFacts, TouchedPath,
+    CallFacts, Decision, PartCoverage, TouchedPath,
     approval_parts::{arg_text, effect_text, part_depth, part_text, touched_text},
 };
 use haft_host::{ExplainedCall, SessionParts, explain_call};
@@ -11,12 +11,12 @@ use tokio::runtime::Builder;
 
 use super::confinement_text::ConfinementText;
 use crate::{
-    terminal_approver::TerminalApprover,
     args::SessionArgs,
     exit::Exit,
     modes::call,
     session,
     show::{self, Style},
+    terminal_approver::TerminalApprover,
 };
 
 pub(super) fn run(
@@ -56,7 +56,10 @@ impl ExplainedTree<'_> {
     }
 
     fn tree(&self, style: Style) -> String {
-        let Decision { behavior, reason: because } = &self.0.decision;
+        let Decision {
+            behavior,
+            reason: because,
+        } = &self.0.decision;
         let because = show::clean(&because.to_string());
         let mut text = format!("{}: {because}\n", style.bold(behavior.name()));
         if let Some(shell) = &self.0.facts.shell {

@@ -18,7 +18,10 @@ type LineAnswer = Result<(&'static str, String), String>;
 
 /// Answers each line of stdin with a line `decision TAB reason` on stdout. Invalid lines get the
 /// decision `cautious`; empty lines are skipped.
-pub(super) fn run(answer: impl Fn(&str) -> LineAnswer, cautious: &'static str) -> anyhow::Result<Exit> {
+pub(super) fn run(
+    answer: impl Fn(&str) -> LineAnswer,
+    cautious: &'static str,
+) -> anyhow::Result<Exit> {
     let mut out = ManyLines::default();
     let mut input = BufReader::with_capacity(1 << 16, io::stdin());
     let mut line = Vec::new();

@@ -7,7 +7,9 @@ mod list;
 
 use std::io::{self, IsTerminal};
 
-use haft::engine::settings::{SettingsFlags, Settings, SettingsPlaces, TrustState, TrustFile, trust::directory};
+use haft::engine::settings::{
+    Settings, SettingsFlags, SettingsPlaces, TrustFile, TrustState, trust::directory,
+};
 use haft_host::{SessionConfig, outside_imports, settings_warnings, trust_changes};
 
 use crate::{

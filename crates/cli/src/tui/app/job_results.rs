@@ -7,7 +7,7 @@ use haft_host::Delivery;
 use haft_terminal::{Chip, DraftPart, HistoryItem, TextLine};
 use uuid::Uuid;
 
-use super::{App, AppEffect, JobResult, HintKind};
+use super::{App, AppEffect, HintKind, JobResult};
 use crate::tui::queue::WaitingMessage;
 
 impl App {

@@ -5,8 +5,8 @@
 //!   messages; `history_queue`: items to print
 
 mod effect;
-mod job_results;
 mod history_queue;
+mod job_results;
 mod messages;
 
 use std::{
@@ -24,24 +24,24 @@ use haft_terminal::{
 use serde_json::Value;
 use uuid::Uuid;
 
-pub(crate) use self::effect::{AppEffect, JobResult, AppInput, OpenedSession, ViewKind};
+pub(crate) use self::effect::{AppEffect, AppInput, JobResult, OpenedSession, ViewKind};
 use self::history_queue::HistoryQueue;
 use super::{
     ask::OpenQuestions,
-    running_calls::RunningCalls,
+    full_question::FullQuestionView,
     history_file::HistoryEntry,
     keybindings::Keybindings,
-    ui_style::UiStyle,
     notify,
     overlay::View,
     popup::CompletionPopup,
     queue::MessageQueue,
     reply::{self, ReplyView},
+    running_calls::RunningCalls,
     search::HistorySearchState,
     settings::TuiSettings,
     status::StatusBar,
     todos::TodoList,
-    full_question::FullQuestionView,
+    ui_style::UiStyle,
 };
 
 /// A view that covers the screen.

@@ -7,7 +7,7 @@ use haft_terminal::{Caret, EditOutcome, Editor, Key, KeyCode, TextLine, TextStyl
 use serde_json::Value;
 
 use super::{
-    AskAnswer, AskFrame, AskOutcome, AskStatus, AskRows,
+    AskAnswer, AskFrame, AskOutcome, AskRows, AskStatus,
     answers::{accept_edits, kept},
     content,
 };
@@ -138,7 +138,11 @@ impl ChoiceAsk {
             _ => {
                 choices.push(choice('y', "once", ChoiceAction::Once));
                 if cards::has_diff(request.shown()) {
-                    choices.push(choice('s', "all edits of this session", ChoiceAction::Session));
+                    choices.push(choice(
+                        's',
+                        "all edits of this session",
+                        ChoiceAction::Session,
+                    ));
                 }
                 if !request.rules.is_empty() {
                     choices.push(choice('a', "always..", ChoiceAction::Always));

@@ -10,7 +10,7 @@ use haft_terminal::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{AskAnswer, AskFrame, AskOutcome, AskStatus, AskRows};
+use super::{AskAnswer, AskFrame, AskOutcome, AskRows, AskStatus};
 use crate::tui::{cards::one_line, ui_style::UiStyle};
 
 /// A set of questions from the model.

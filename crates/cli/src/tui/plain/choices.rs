@@ -5,8 +5,8 @@ use haft_host::{UserQuestion, UserQuestions};
 use serde_json::{Map, Value};
 
 use crate::{
-    terminal_questions::{ParsedReply, parse_reply},
     show,
+    terminal_questions::{ParsedReply, parse_reply},
 };
 
 /// An open question.

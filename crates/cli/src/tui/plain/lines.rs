@@ -3,7 +3,7 @@
 use std::{collections::HashMap, path::PathBuf};
 
 use haft::{CallId, Card, CardSection, TaskEvent};
-use haft_agent::{AgentEvent, EndReason, NoticeLevel, RunResult, CompactionTrigger};
+use haft_agent::{AgentEvent, CompactionTrigger, EndReason, NoticeLevel, RunResult};
 use haft_host::SessionEvent;
 use haft_models::{Block, ModelEvent};
 use haft_terminal::{HistoryItem, MarkdownCommitter, MarkdownLook};
@@ -141,7 +141,9 @@ impl PlainLines {
             }
             AgentEvent::Compacting { trigger } => vec![match trigger {
                 CompactionTrigger::Manual => "agent: (compacts the conversation)".to_owned(),
-                CompactionTrigger::Auto => "agent: (the conversation is long: it is compacted)".to_owned(),
+                CompactionTrigger::Auto => {
+                    "agent: (the conversation is long: it is compacted)".to_owned()
+                }
             }],
             AgentEvent::Notice { level, text } => notice(*level, text),
             _ => Vec::new(),

@@ -10,7 +10,7 @@ use haft_models::Thinking;
 
 use super::{Ui, UiEvent};
 use crate::tui::{
-    app::{AppEffect, JobResult, HintKind, AppInput, Overlay, ViewKind},
+    app::{AppEffect, AppInput, HintKind, JobResult, Overlay, ViewKind},
     clipboard,
     events::text_of,
     external_editor,
@@ -161,8 +161,12 @@ impl Ui {
         };
         let environment = background.config.environment.clone();
         match effect {
-            AppEffect::SaveHistory(text) => background.keeper.keep(PersistTask::History { text, session }),
-            AppEffect::KeepDraft(text) => background.keeper.keep(PersistTask::Draft { text, session }),
+            AppEffect::SaveHistory(text) => background
+                .keeper
+                .keep(PersistTask::History { text, session }),
+            AppEffect::KeepDraft(text) => {
+                background.keeper.keep(PersistTask::Draft { text, session })
+            }
             AppEffect::StatusLine => {
                 let config = self.app.settings.status_line.as_ref();
                 let cwd = background.config.cwd.clone();

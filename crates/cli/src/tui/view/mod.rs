@@ -34,8 +34,8 @@ pub(crate) use undo::UndoView;
 use haft_terminal::{TextLine, TextStyle};
 
 use super::{
-    ui_style::UiStyle,
     overlay::{ViewEffect, ViewJob, ViewOutcome},
+    ui_style::UiStyle,
 };
 
 /// Returns an outcome that only redraws the view.

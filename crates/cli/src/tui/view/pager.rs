@@ -7,8 +7,8 @@ use haft_terminal::{
 
 use super::{body_rows, close, footer, stay};
 use crate::tui::{
-    ui_style::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
+    ui_style::UiStyle,
 };
 
 /// The scroll position and the search.
@@ -108,7 +108,12 @@ impl Pager {
         }
     }
 
-    pub(super) fn rows(&mut self, text: &dyn ScrollText, look: &UiStyle, hint: &str) -> Vec<TextLine> {
+    pub(super) fn rows(
+        &mut self,
+        text: &dyn ScrollText,
+        look: &UiStyle,
+        hint: &str,
+    ) -> Vec<TextLine> {
         self.fit(look);
         let mut rows = self.scroller.rows(text);
         rows.resize(body_rows(look), TextLine::new());

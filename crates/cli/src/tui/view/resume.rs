@@ -9,12 +9,12 @@ use super::{
     close,
     detail::{quoted, short_time},
     job,
-    list::{ListView, ListEntry, ListStep},
+    list::{ListEntry, ListStep, ListView},
     stay,
 };
 use crate::tui::{
-    ui_style::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
+    ui_style::UiStyle,
 };
 
 type SessionLister = Arc<dyn Fn(bool) -> io::Result<Vec<SessionEntry>> + Send + Sync>;

@@ -11,13 +11,13 @@ use super::{
     close,
     detail::{files_in_words, quoted, short_time},
     job,
-    list::{ListView, ListEntry, ListStep},
+    list::{ListEntry, ListStep, ListView},
     session::ViewSession,
     stay,
 };
 use crate::tui::{
-    ui_style::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
+    ui_style::UiStyle,
 };
 
 const KINDS: [RewindKind; 4] = [
@@ -89,7 +89,9 @@ impl RewindView {
                     "talk and files",
                     format!("forgets what was said since; {files}"),
                 ),
-                RewindKind::Conversation => ("talk", "forgets what was said since; files stay".to_owned()),
+                RewindKind::Conversation => {
+                    ("talk", "forgets what was said since; files stay".to_owned())
+                }
                 RewindKind::Files => ("files", format!("the talk stays; {files}")),
                 RewindKind::Summary => (
                     "summary from here",

@@ -8,13 +8,13 @@ use haft_terminal::{Key, TextLine, TextStyle, Theme};
 
 use super::{
     close, job,
-    list::{ListView, ListEntry, ListStep},
+    list::{ListEntry, ListStep, ListView},
     session::ViewSession,
     stay,
 };
 use crate::tui::{
-    ui_style::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
+    ui_style::UiStyle,
 };
 
 /// The running tasks.

@@ -3,8 +3,8 @@
 use haft_terminal::{Key, ScreenSize, Theme};
 
 use crate::tui::{
-    ui_style::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
+    ui_style::UiStyle,
 };
 
 pub(super) fn look(columns: u16, rows: u16) -> UiStyle {

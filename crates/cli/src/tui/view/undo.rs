@@ -9,13 +9,13 @@ use super::{
     close,
     detail::{card_lines, files_in_words, quoted, short_time},
     job,
-    list::{ListView, ListEntry, ListStep},
+    list::{ListEntry, ListStep, ListView},
     session::ViewSession,
     stay,
 };
 use crate::tui::{
-    ui_style::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
+    ui_style::UiStyle,
 };
 
 /// The changes of this session, newest first.

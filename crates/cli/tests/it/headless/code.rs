@@ -7,7 +7,7 @@ use std::{
 };
 
 use haft_testkit::{
-    anthropic::{tool_reply, text_reply},
+    anthropic::{text_reply, tool_reply},
     http::HttpFake,
     until_blocking,
 };

@@ -3,7 +3,7 @@
 use std::fs;
 
 use haft_testkit::{
-    anthropic::{tool_reply, text_reply},
+    anthropic::{text_reply, tool_reply},
     http::HttpFake,
 };
 use serde_json::{Value, json};
@@ -26,7 +26,8 @@ fn a_skill_brings_a_model_an_effort_and_hooks() {
     );
     scene.write("home/.claude/skills/do/SKILL.md", &skill);
     let read = || tool_reply("Read", json!({"file_path": scene.path("p/a.txt")}));
-    let server = HttpFake::start_strict([read(), text_reply("Done."), read(), text_reply("Again.")]);
+    let server =
+        HttpFake::start_strict([read(), text_reply("Done."), read(), text_reply("Again.")]);
     let mut command = haft(&scene.path("p"));
     command
         .env("HOME", scene.path("home"))

@@ -10,7 +10,7 @@ mod rebinding;
 use std::{fs, path::Path, process::Command};
 
 use haft_testkit::{
-    anthropic::{tool_reply, text_reply},
+    anthropic::{text_reply, tool_reply},
     http::{HttpFake, HttpReply, header},
 };
 use serde_json::{Value, json};

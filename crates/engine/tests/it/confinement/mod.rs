@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, ConfinementProfile, Confinement,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, Confinement, ConfinementProfile,
     ConfinementStrength, Effects, NetworkAccess, PRIVATE_DIRECTORY, PermissionMode,
     ProbeConfinement, Services,
 };
@@ -302,7 +302,11 @@ async fn only_a_person_lets_a_command_out_of_the_sandbox() {
         };
         let mut session = Session::new(Machine::new([(USER, allow)]), setup(true)).await;
         let (_, confinement) = session.call(input.clone()).await;
-        assert_eq!(confinement.unwrap().profile, ConfinementProfile::Full, "{mode:?}");
+        assert_eq!(
+            confinement.unwrap().profile,
+            ConfinementProfile::Full,
+            "{mode:?}"
+        );
         let asked = session.asked();
         assert_eq!(asked.len(), 1, "{mode:?}");
         assert!(asked[0].starts_with("it asks to run outside the sandbox"));
@@ -364,7 +368,10 @@ async fn a_hook_lets_no_command_out_of_the_sandbox() {
         ..Setup::default()
     };
     let mut session = Session::new(Machine::new([]), setup).await;
-    assert_eq!(session.run("make").await.profile, ConfinementProfile::Workspace);
+    assert_eq!(
+        session.run("make").await.profile,
+        ConfinementProfile::Workspace
+    );
 }
 
 #[tokio::test]
@@ -413,7 +420,10 @@ async fn a_wish_to_leave_the_sandbox_counts_only_where_there_is_one_and_it_may_b
 #[tokio::test]
 async fn an_excluded_command_takes_its_line_out_of_the_sandbox_and_into_the_regular_rules() {
     let sandbox = || SandboxSettings {
-        excluded: vec![ExcludedCommand::new("docker *"), ExcludedCommand::new("make:*")],
+        excluded: vec![
+            ExcludedCommand::new("docker *"),
+            ExcludedCommand::new("make:*"),
+        ],
         ..on()
     };
     let setup = Setup {
@@ -447,7 +457,10 @@ async fn an_excluded_command_takes_its_line_out_of_the_sandbox_and_into_the_regu
         ..Setup::default()
     };
     let mut session = Session::new(Machine::new([(USER, allow)]), setup).await;
-    assert_eq!(session.run("docker run x").await.profile, ConfinementProfile::Full);
+    assert_eq!(
+        session.run("docker run x").await.profile,
+        ConfinementProfile::Full
+    );
     let (_, ran) = session.call(json!({"command": "docker rm x"})).await;
     assert!(ran.is_none());
 }

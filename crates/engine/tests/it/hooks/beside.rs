@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use haft_engine::{
-    hooks::{HookEventSink, HookRunEvent, HookOutcome, HookStage, Hooks, AsyncHookOutput},
+    hooks::{AsyncHookOutput, HookEventSink, HookOutcome, HookRunEvent, HookStage, Hooks},
     permissions::SettingsScope,
 };
 use haft_testkit::until;
@@ -88,7 +88,10 @@ async fn an_objection_wakes_the_model_where_that_is_wanted() {
 async fn it_ends_with_the_session() {
     let ear = Arc::new(Ear::default());
     let heard = Arc::clone(&ear);
-    let files = [(SettingsScope::User, beside("echo $$ > pid; sleep 600", "async"))];
+    let files = [(
+        SettingsScope::User,
+        beside("echo $$ > pid; sleep 600", "async"),
+    )];
     let with = |hooks: Hooks| hooks.with_event_sink(heard);
     let mut rig = Rig::with(&files, &[], with, |builder| builder).await;
     rig.bash("echo 1").await;

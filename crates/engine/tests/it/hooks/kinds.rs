@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use haft_contract::{BoxFuture, HttpTextResponse, HttpClient, HttpPost};
+use haft_contract::{BoxFuture, HttpClient, HttpPost, HttpTextResponse};
 use haft_engine::{
     EngineBuilder,
     hook_conditions::read,
@@ -56,7 +56,10 @@ async fn told(server: &Arc<Server>, limits: HttpHookLimits, hook: Value) -> Rig 
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
         hooks.with_env(env.into()).with_http(client, limits)
     };
-    Rig::with(&[(SettingsScope::User, hooks)], &[], with, |builder| builder).await
+    Rig::with(&[(SettingsScope::User, hooks)], &[], with, |builder| {
+        builder
+    })
+    .await
 }
 
 fn http() -> Value {
@@ -99,7 +102,12 @@ async fn v28_v29_a_server_decides_by_what_it_says_and_only_by_that() {
 #[tokio::test]
 async fn a_server_that_cannot_be_heard_holds_up_only_where_it_guards() {
     for answer in [None, Some(Err("nobody listens there".to_owned()))] {
-        let mut rig = told(&Server::with(answer.clone()), HttpHookLimits::default(), http()).await;
+        let mut rig = told(
+            &Server::with(answer.clone()),
+            HttpHookLimits::default(),
+            http(),
+        )
+        .await;
         let finished = rig.bash("touch ran").await;
         assert!(rig.ran("ran"));
         assert_eq!(finished.metadata.notices.len(), 1);
@@ -169,7 +177,10 @@ async fn asking(event: &str, hook: Value, answer: Result<&str, &str>) -> (Rig, A
     });
     let model: Arc<dyn HookModelProvider> = Arc::<Oracle>::clone(&oracle);
     let with = |hooks: Hooks| hooks.with_model(model);
-    let rig = Rig::with(&[(SettingsScope::User, hooks)], &[], with, |builder| builder).await;
+    let rig = Rig::with(&[(SettingsScope::User, hooks)], &[], with, |builder| {
+        builder
+    })
+    .await;
     (rig, oracle)
 }
 

@@ -27,8 +27,8 @@ use haft_contract::{
 use haft_engine::{
     CallResult, Engine, EngineBuilder, Registry, Scheduler, SessionContext,
     hook_conditions::read,
-    hooks::{HookCommonFields, HookEventKind, Hooks, HookInvocation},
-    permissions::{PatternBases, List, RuleSource, Rules, SettingsScope},
+    hooks::{HookCommonFields, HookEventKind, HookInvocation, Hooks},
+    permissions::{List, PatternBases, RuleSource, Rules, SettingsScope},
 };
 use haft_testkit::TempProject;
 use schemars::JsonSchema;
@@ -296,7 +296,11 @@ async fn v9_a_hook_never_beats_a_deny_rule_nor_an_ask_rule() {
     )
     .await;
     assert!(rig.bash("touch ran").await.is_error && !rig.ran("ran"));
-    let mut rig = Rig::new(&[(SettingsScope::User, allow)], &[(List::Ask, "Bash(touch *)")]).await;
+    let mut rig = Rig::new(
+        &[(SettingsScope::User, allow)],
+        &[(List::Ask, "Bash(touch *)")],
+    )
+    .await;
     rig.bash("touch ran").await;
     assert_eq!(rig.asked(), 1);
 }
@@ -431,7 +435,10 @@ async fn a_hook_is_in_a_session_of_its_own() {
 #[tokio::test]
 async fn v15_v16_v17_v18_after_a_call_hooks_may_add_replace_and_stop() {
     let mut rig = Rig::new(
-        &[(SettingsScope::User, one("PostToolUse", "echo lint >&2; exit 2"))],
+        &[(
+            SettingsScope::User,
+            one("PostToolUse", "echo lint >&2; exit 2"),
+        )],
         &[],
     )
     .await;
@@ -452,7 +459,11 @@ async fn v15_v16_v17_v18_after_a_call_hooks_may_add_replace_and_stop() {
     assert_eq!(rig.bash("echo real").await.text(), "real");
 
     let stop = json!({"continue": false, "stopReason": "s"});
-    let mut rig = Rig::new(&[(SettingsScope::User, one("PostToolUse", &says(&stop, 0)))], &[]).await;
+    let mut rig = Rig::new(
+        &[(SettingsScope::User, one("PostToolUse", &says(&stop, 0)))],
+        &[],
+    )
+    .await;
     let finished = rig.bash("echo real").await;
     assert_eq!(finished.metadata.stop.as_deref(), Some("s"));
 }
@@ -463,7 +474,11 @@ async fn a_failed_call_has_its_own_event() {
         "PostToolUse": [{"hooks": [{"type": "command", "command": "touch well"}]}],
         "PostToolUseFailure": [{"hooks": [{"type": "command", "command": "cat > failed.json"}]}],
     });
-    let mut rig = Rig::new(&[(SettingsScope::User, hooks)], &[(List::Deny, "Bash(rm *)")]).await;
+    let mut rig = Rig::new(
+        &[(SettingsScope::User, hooks)],
+        &[(List::Deny, "Bash(rm *)")],
+    )
+    .await;
     rig.bash("rm a.txt").await;
     assert!(!rig.ran("failed.json"), "a denial is no failure");
     let finished = rig.bash("echo out; exit 1").await;
@@ -499,7 +514,11 @@ async fn v24_v25_v26_permission_requests_are_answered_by_hooks() {
     assert_eq!(finished.text(), "m");
     assert_eq!(finished.metadata.stop.as_deref(), Some("m"));
 
-    let mut rig = Rig::new(&[(SettingsScope::User, one("PermissionRequest", "exit 2"))], &[]).await;
+    let mut rig = Rig::new(
+        &[(SettingsScope::User, one("PermissionRequest", "exit 2"))],
+        &[],
+    )
+    .await;
     rig.bash("touch ran").await;
     assert_eq!(rig.asked(), 1);
 

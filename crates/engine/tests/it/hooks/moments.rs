@@ -13,8 +13,8 @@ use haft_contract::{
 use haft_engine::{
     Engine, EngineBuilder, Registry, SessionContext,
     hook_conditions::read,
-    hooks::{HookEventKind, HookOutcome, HookStage, Hooks, AgentIdentity},
-    permissions::{PatternBases, List, SettingsScope},
+    hooks::{AgentIdentity, HookEventKind, HookOutcome, HookStage, Hooks},
+    permissions::{List, PatternBases, SettingsScope},
     settings::{SettingsFlags, SettingsPlaces, SettingsWatch},
 };
 use haft_testkit::{TempProject, until};
@@ -72,7 +72,10 @@ async fn hooks_are_told_of_as_they_start_print_and_end() {
         });
         let hooks = json!({"PreToolUse": [{"hooks": [hook]}]});
         let with = |hooks: Hooks| hooks.with_event_sink(heard_by);
-        let mut rig = Rig::with(&[(SettingsScope::User, hooks)], &[], with, |builder| builder).await;
+        let mut rig = Rig::with(&[(SettingsScope::User, hooks)], &[], with, |builder| {
+            builder
+        })
+        .await;
         rig.bash("echo 1").await;
         let lines = heard(&ear);
         let expected = [
@@ -123,7 +126,10 @@ async fn a_hook_that_nobody_waits_for_any_more_was_cancelled() {
     let ear = Arc::new(Ear::default());
     let heard_by = Arc::clone(&ear);
     let with = |hooks: Hooks| hooks.with_event_sink(heard_by);
-    let files = [(SettingsScope::User, one("PreToolUse", "touch begun; sleep 600"))];
+    let files = [(
+        SettingsScope::User,
+        one("PreToolUse", "touch begun; sleep 600"),
+    )];
     let mut rig = Rig::with(&files, &[], with, |builder| builder).await;
     let begun = rig.project.path("work/begun");
     let context = rig.scheduler.context();
@@ -402,7 +408,10 @@ async fn watched(project: &TempProject, hooks: &Value) -> haft_engine::Scheduler
     registry.add(super::Bash).unwrap();
     let (engine, _) = Engine::builder(registry, project.path("session"))
         .hooks(Hooks::new(handlers, &work))
-        .settings_watch(SettingsWatch::new(places(project), SettingsFlags::default()))
+        .settings_watch(SettingsWatch::new(
+            places(project),
+            SettingsFlags::default(),
+        ))
         .build()
         .await;
     engine.scheduler(SessionContext::new(&work))
@@ -522,7 +531,10 @@ async fn the_end_of_a_session_waits_for_its_hooks_only_so_long() {
     ]}]});
     let env = "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS";
     let with = |hooks: Hooks| hooks.with_env([(env.to_owned(), "300".to_owned())].into());
-    let rig = Rig::with(&[(SettingsScope::User, hooks)], &[], with, |builder| builder).await;
+    let rig = Rig::with(&[(SettingsScope::User, hooks)], &[], with, |builder| {
+        builder
+    })
+    .await;
     let context = rig.scheduler.context();
     let event = HookEventKind::SESSION_END;
     let heard = rig

@@ -31,12 +31,18 @@ async fn v30_v31_v32_v33_which_hooks_run_and_how() {
     let heard = Hooks::new(handlers, "/".as_ref())
         .fire(&occasion, &common)
         .await;
-    let blocks: Vec<_> = heard.iter().map(|one| one.output.block.as_deref()).collect();
+    let blocks: Vec<_> = heard
+        .iter()
+        .map(|one| one.output.block.as_deref())
+        .collect();
     assert_eq!(blocks, [Some("go on")]);
 
     // The same handler in two files runs once.
     let count = one("PreToolUse", "echo x >> count");
-    let files = [(SettingsScope::User, count.clone()), (SettingsScope::Project, count)];
+    let files = [
+        (SettingsScope::User, count.clone()),
+        (SettingsScope::Project, count),
+    ];
     let mut rig = Rig::new(&files, &[]).await;
     rig.bash("echo 1").await;
     assert_eq!(rig.project.read("work/count"), "x\n");
@@ -83,7 +89,11 @@ async fn if_is_one_rule_read_generously() {
         let hooks = json!({"PreToolUse": [{"hooks": [{
             "type": "command", "if": rule, "command": "touch fired; echo stop >&2; exit 2",
         }]}]});
-        let mut rig = Rig::new(&[(SettingsScope::User, hooks)], &[(List::Deny, "Bash(npm *)")]).await;
+        let mut rig = Rig::new(
+            &[(SettingsScope::User, hooks)],
+            &[(List::Deny, "Bash(npm *)")],
+        )
+        .await;
         rig.bash(command).await;
         assert_eq!(rig.ran("fired"), expected, "{rule} | {command}");
     }

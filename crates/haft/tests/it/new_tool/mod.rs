@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haft::{
     CallResult, Haft, HaftBuilder, Services, ToolUse,
-    engine::permissions::{PatternBases, Behavior, List, RuleSource, Rules, SettingsScope, decide},
+    engine::permissions::{Behavior, List, PatternBases, RuleSource, Rules, SettingsScope, decide},
     erase, tools,
 };
 use haft_testkit::TempProject;

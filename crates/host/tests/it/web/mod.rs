@@ -20,12 +20,13 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CancellationToken, WebFetcher,
-    PermissionMode, WebSearchBackend, SmallModel, WebSearchResult, WebSearchResults, WebQuery, WebSearcher,
+    ApprovalAnswer, ApprovalRequest, Approver, BoxFuture, CancellationToken, PermissionMode,
+    SmallModel, WebFetcher, WebQuery, WebSearchBackend, WebSearchResult, WebSearchResults,
+    WebSearcher,
 };
 use haft_engine::{
     CallResult,
-    permissions::{PatternBases, List, RuleSource, Rules, SettingsScope},
+    permissions::{List, PatternBases, RuleSource, Rules, SettingsScope},
 };
 use haft_host::Haft;
 use haft_models::{HttpOptions, WebClient};

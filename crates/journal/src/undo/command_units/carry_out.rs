@@ -8,11 +8,13 @@ use super::plan::{UndoPlan, look_at};
 use crate::commit::{self, TargetDirectory, temporary_name};
 use crate::error::JournalError;
 use crate::undo::UndoHistory;
-use crate::undo::observed_path::ObservedPath;
 use crate::undo::mutation::{now, write_pending_records};
-use crate::undo::record::{UnitEnding, UndoIntent, UndoRecord, RecordState, UnreadFileStamp, PathChangeRecord};
+use crate::undo::observed_path::ObservedPath;
+use crate::undo::record::{
+    PathChangeRecord, RecordState, UndoIntent, UndoRecord, UnitEnding, UnreadFileStamp,
+};
 use crate::undo::recover::{FileState, RecoveryVerdict, decide};
-use crate::undo::restore::{Restoration, SYNCED_SINGLY, RestoreTask};
+use crate::undo::restore::{Restoration, RestoreTask, SYNCED_SINGLY};
 use crate::undo::store::Durability;
 use crate::undo::units::UndoUnit;
 use crate::write_grant::WriteGrant;

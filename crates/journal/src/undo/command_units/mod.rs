@@ -16,10 +16,13 @@ use std::path::{Path, PathBuf};
 
 use super::mutation::now;
 use super::preview::{Conflict, patch_of};
-use super::record::{UnitEnding, UndoIntent, UnrestorablePath, UndoRecord, RecordState, UnreadFileStamp, PathChangeRecord};
+use super::record::{
+    PathChangeRecord, RecordState, UndoIntent, UndoRecord, UnitEnding, UnreadFileStamp,
+    UnrestorablePath,
+};
 use super::restore::RestoreTask;
-use super::store::Durability;
 use super::revert::{UndoMode, UndoOutcome, UndoneFile};
+use super::store::Durability;
 use super::units::UndoUnit;
 use super::{ChangeKind, UndoError, UndoHistory};
 use crate::error::JournalError;
@@ -105,7 +108,8 @@ impl UndoHistory {
         let unit = units.find(unit)?;
         let mut wanted: HashSet<&Path> = paths.iter().map(PathBuf::as_path).collect();
         // Directories that the command created only for these paths are removed, too.
-        let made = |one: &&PathChangeRecord| one.before == RecordState::Absent && one.after.is_directory();
+        let made =
+            |one: &&PathChangeRecord| one.before == RecordState::Absent && one.after.is_directory();
         for one in unit.swept().filter(made) {
             let mut below = unit
                 .swept()

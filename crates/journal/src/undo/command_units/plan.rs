@@ -106,7 +106,12 @@ impl UndoHistory {
         Ok(plan)
     }
 
-    fn swept_conflict(&self, path: &Path, wanted: &PathUndo<'_>, looked: &ObservedPath) -> Conflict {
+    fn swept_conflict(
+        &self,
+        path: &Path,
+        wanted: &PathUndo<'_>,
+        looked: &ObservedPath,
+    ) -> Conflict {
         let small = |looked: &ObservedPath| {
             let stamp = looked.entry.as_ref().map(|entry| &entry.stamp);
             stamp.is_some_and(|stamp| stamp.size <= SHOWN_BYTES)

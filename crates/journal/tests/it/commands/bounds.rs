@@ -102,7 +102,10 @@ fn too_many_files_are_said_and_what_is_named_is_covered() {
     let changed = desk.run("echo new > file");
     let why = changed.uncovered.unwrap();
     assert!(why.contains("over 50 files"), "{why}");
-    assert_says(desk.take(UndoSelection::Last), &["does not cover", "over 50 files"]);
+    assert_says(
+        desk.take(UndoSelection::Last),
+        &["does not cover", "over 50 files"],
+    );
     let mut sweep = desk.sweep();
     sweep.hints = vec![desk.path("file")];
     let changed = desk.run_with(&sweep, "echo newer > file");
@@ -112,7 +115,8 @@ fn too_many_files_are_said_and_what_is_named_is_covered() {
             .unwrap()
             .contains("only what the command line names")
     );
-    desk.take(UndoSelection::Unit(changed.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(changed.unit.unwrap()))
+        .unwrap();
     assert_eq!(desk.get("file"), b"new\n");
     // What is ignored does not stand in the way of the rest.
     desk.journal = desk.fresh_journal(SnapshotLimits {
@@ -148,7 +152,8 @@ fn a_new_directory_with_very_much_in_it_goes_as_one() {
     desk.take(UndoSelection::Last).unwrap();
     shell(desk.dir.path(), "rm -r out");
     let touched = desk.run(script);
-    desk.take(UndoSelection::Unit(touched.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(touched.unit.unwrap()))
+        .unwrap();
     let (mut now, mut then) = (desk.exact(), before);
     now.remove(Path::new(""));
     then.remove(Path::new("")); // its time is someone else's now
@@ -212,7 +217,10 @@ fn the_oldest_commands_are_dropped_for_room() {
         desk.put("file", vec![byte; 1 << 20]);
         units.push(desk.run("echo x > file").unit.unwrap());
     }
-    assert_says(desk.take(UndoSelection::Unit(units[0].clone())), &["dropped"]);
+    assert_says(
+        desk.take(UndoSelection::Unit(units[0].clone())),
+        &["dropped"],
+    );
     desk.take(UndoSelection::Last).unwrap();
     assert_eq!(desk.get("file"), vec![b'f'; 1 << 20]);
     let kept: u64 = fs::read_dir(folder.join("blobs"))

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use haft_journal::{
-    CommandChanges, Journal, JournalError, UndoMode, SnapshotScope, SnapshotLimits, UndoError, UndoLimits, UndoOutcome,
-    UndoSelection,
+    CommandChanges, Journal, JournalError, SnapshotLimits, SnapshotScope, UndoError, UndoLimits,
+    UndoMode, UndoOutcome, UndoSelection,
 };
 use proptest::prelude::*;
 
@@ -164,9 +164,12 @@ impl Desk {
         let undone = self.take(UndoSelection::Last).unwrap();
         assert_eq!(undone.undid[0].0, unit);
         assert_same(&self.exact(), &before, &format!("undo of {script}"));
-        let redone = self.take(UndoSelection::Unit(undone.unit.unwrap())).unwrap();
+        let redone = self
+            .take(UndoSelection::Unit(undone.unit.unwrap()))
+            .unwrap();
         assert_same(&self.exact(), &after, &format!("{script} again"));
-        self.take(UndoSelection::Unit(redone.unit.unwrap())).unwrap();
+        self.take(UndoSelection::Unit(redone.unit.unwrap()))
+            .unwrap();
         assert_same(&self.exact(), &before, &format!("{script} undone again"));
         changed
     }
@@ -321,7 +324,8 @@ fn control_files_are_named_and_taken_back_alone() {
     desk.take(UndoSelection::Unit(unit.clone())).unwrap();
     assert_same(&desk.exact(), &before, "the rest undone");
     let listed = desk.journal.history().unwrap().list(1).unwrap();
-    desk.take(UndoSelection::Unit(listed[0].id.clone())).unwrap();
+    desk.take(UndoSelection::Unit(listed[0].id.clone()))
+        .unwrap();
     desk.take(UndoSelection::Unit(taken.unit.unwrap())).unwrap();
     assert_same(&desk.exact(), &after, "all of it again");
     desk.take(UndoSelection::Unit(unit)).unwrap();

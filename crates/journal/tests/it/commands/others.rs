@@ -17,8 +17,13 @@ fn a_file_changed_since_is_refused_and_nothing_is_touched() {
     ] {
         shell(desk.dir.path(), change);
         let before = desk.exact();
-        assert_says(desk.take(UndoSelection::Last), &[name, "Nothing was undone"]);
-        let preview = desk.journal.undo(&ticket(), &UndoSelection::Last, UndoMode::Preview);
+        assert_says(
+            desk.take(UndoSelection::Last),
+            &[name, "Nothing was undone"],
+        );
+        let preview = desk
+            .journal
+            .undo(&ticket(), &UndoSelection::Last, UndoMode::Preview);
         assert!(preview.unwrap().conflict.unwrap().contains(name));
         let listed = desk.journal.history().unwrap().list(1).unwrap();
         assert!(listed[0].undoable.as_ref().unwrap_err().contains(name));
@@ -74,9 +79,11 @@ fn what_file_tools_change_meanwhile_is_theirs() {
         .after_command(before, &ticket(), "", &|_| false);
     assert_eq!(changed.created, [desk.path("loud").canonicalize().unwrap()]);
     assert_eq!(changed.modified, [] as [PathBuf; 0]);
-    desk.take(UndoSelection::Unit(changed.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(changed.unit.unwrap()))
+        .unwrap();
     assert_eq!(desk.get("README"), b"hello there\n");
-    desk.take(UndoSelection::Unit(edited.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(edited.unit.unwrap()))
+        .unwrap();
     assert_eq!(desk.get("README"), b"hello world\n");
 }
 
@@ -115,7 +122,8 @@ fn everything_since_a_time_is_taken_back_whoever_did_it() {
             .collect()
     };
     assert_eq!(contents(&desk.exact()), contents(&before));
-    desk.take(UndoSelection::Unit(undone.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(undone.unit.unwrap()))
+        .unwrap();
     assert_eq!(contents(&desk.exact()), contents(&after));
 }
 

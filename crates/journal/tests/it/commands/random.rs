@@ -130,7 +130,8 @@ fn a_link_in_the_place_of_a_directory_hides_nothing_from_undo() {
     let changed = desk
         .journal
         .after_command(before, &ticket(), "", &|_| false);
-    desk.take(UndoSelection::Unit(changed.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(changed.unit.unwrap()))
+        .unwrap();
     assert_same(&desk.exact(), &was, "undone");
 }
 
@@ -148,6 +149,7 @@ fn names_of_one_file_are_that_again_though_one_moved_and_the_other_was_written()
     let changed = desk
         .journal
         .after_command(before, &ticket(), "", &|_| false);
-    desk.take(UndoSelection::Unit(changed.unit.unwrap())).unwrap();
+    desk.take(UndoSelection::Unit(changed.unit.unwrap()))
+        .unwrap();
     assert_same(&desk.exact(), &was, "undone");
 }

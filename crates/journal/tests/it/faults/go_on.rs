@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use haft_journal::edit::EditRequest;
-use haft_journal::{UndoMode, PageRequest, UnitState, UndoSelection};
+use haft_journal::{PageRequest, UndoMode, UndoSelection, UnitState};
 
 use super::scene::{journal, lines, ticket, work};
 use super::{FOLDER, Fault, litter};

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use haft_journal::{UndoMode, UnitState, UndoSelection};
+use haft_journal::{UndoMode, UndoSelection, UnitState};
 
 use crate::strace::{self, Ran, Step};
 use crate::tree::Tree;

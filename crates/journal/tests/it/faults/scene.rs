@@ -8,8 +8,8 @@ use std::time::UNIX_EPOCH;
 
 use haft_journal::edit::EditRequest;
 use haft_journal::{
-    ContentHash, FileChange, Journal, JournalError, UndoMode, PageRequest, SnapshotScope, UndoLimits, UndoSelection,
-    WriteGrant,
+    ContentHash, FileChange, Journal, JournalError, PageRequest, SnapshotScope, UndoLimits,
+    UndoMode, UndoSelection, WriteGrant,
 };
 use rustix::fs::{XattrFlags, setxattr};
 
@@ -134,7 +134,11 @@ impl Scene {
             Self::UndoOfUndoneCommand => {
                 command(folder);
                 journal(folder)
-                    .undo(&ticket(folder, "second"), &UndoSelection::Last, UndoMode::Apply)
+                    .undo(
+                        &ticket(folder, "second"),
+                        &UndoSelection::Last,
+                        UndoMode::Apply,
+                    )
                     .unwrap();
             }
             Self::DropOldest => {

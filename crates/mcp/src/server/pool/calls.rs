@@ -6,7 +6,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use haft_contract::{CallId, CancellationToken, ToolUse, ProgressUpdate, progress::ProgressUpdates};
+use haft_contract::{
+    CallId, CancellationToken, ProgressUpdate, ToolUse, progress::ProgressUpdates,
+};
 use haft_engine::{CallObserver, CallResult, Scheduler, pipeline::Admitted};
 use tokio::sync::{mpsc, oneshot};
 

@@ -7,9 +7,9 @@
 
 mod calls;
 mod content;
-mod stored_results;
 mod prompts;
 mod roots;
+mod stored_results;
 
 use std::{
     collections::HashMap,
@@ -21,13 +21,13 @@ use std::{
 };
 
 use haft_contract::{BoxFuture, CancellationToken, ToolUse};
-use haft_engine::{ToolFormat, Scheduler, pool::definitions::definition};
+use haft_engine::{Scheduler, ToolFormat, pool::definitions::definition};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-pub use stored_results::KeptResults;
 pub use prompts::{PromptDefinition, PromptSource};
 pub use roots::NarrowRoots;
+pub use stored_results::KeptResults;
 
 use self::{
     calls::{CallCommand, CallRunner},

@@ -9,8 +9,8 @@ use rustix::{
 
 use super::{
     REFUSED,
-    perform::{CallMediation, NameLocation, MediationStop, place, root},
     caller::exists,
+    perform::{CallMediation, MediationStop, NameLocation, place, root},
     rename::{contents, install},
 };
 use crate::{NameAction, NameUse};
@@ -29,7 +29,12 @@ impl CallMediation<'_> {
     }
 
     /// Asks about a name if it is guarded, unless that was done.
-    pub(super) fn ask(&self, path: &Path, action: NameAction, directory: bool) -> Result<(), MediationStop> {
+    pub(super) fn ask(
+        &self,
+        path: &Path,
+        action: NameAction,
+        directory: bool,
+    ) -> Result<(), MediationStop> {
         // If the new content of a file is checked, that is the question; the file is changed in no other way.
         let replaces =
             matches!(&action, NameAction::MoveFile { contents, .. } if contents.is_some());

@@ -22,8 +22,8 @@ use rustix::{
 
 use super::{
     MediationOutcome,
-    perform::{MediationResult, CallMediation, MediationStop, as_fd, look, root},
     caller::{CallerIdentity, low, of_handle, real},
+    perform::{CallMediation, MediationResult, MediationStop, as_fd, look, root},
 };
 use crate::notify::{self, NotifyReply};
 
@@ -51,7 +51,8 @@ impl CallMediation<'_> {
     /// Carries out `connect(socket, address, length)`. Everything that cannot be checked is refused.
     pub(super) fn connect(&self, socket: u64, address: u64, length: u64) -> MediationResult {
         let socket = self.caller.socket(low(socket)).map_err(denied)?;
-        let length = usize::try_from(low(length)).map_err(|_| MediationStop::Failed(Errno::INVAL))?;
+        let length =
+            usize::try_from(low(length)).map_err(|_| MediationStop::Failed(Errno::INVAL))?;
         if length > MAX_ADDRESS_LENGTH {
             return Err(MediationStop::Failed(Errno::INVAL));
         }
@@ -119,7 +120,9 @@ impl CallMediation<'_> {
             .find_map(|prefix| path.to_str()?.strip_prefix(prefix)?.split_once('/'));
         let (start, path) = match below {
             Some((number, rest)) => {
-                let number = number.parse().map_err(|_| MediationStop::Failed(Errno::NOENT))?;
+                let number = number
+                    .parse()
+                    .map_err(|_| MediationStop::Failed(Errno::NOENT))?;
                 (self.caller.descriptor(number), Path::new(rest))
             }
             None if path.is_absolute() => (root(), path),

@@ -12,11 +12,11 @@
 //! - `connect`: connections, which it makes for the command
 //! - `made`: what it has made itself, and what is kept from it; `refused`: what it was kept from
 
-mod perform;
 mod ask;
 mod caller;
 mod connect;
 mod created_files;
+mod perform;
 mod refused_writes;
 mod rename;
 
@@ -31,7 +31,7 @@ use rustix::io::Errno;
 
 use self::{
     connect::Connection,
-    created_files::{ImmutablePaths, CreatedFiles},
+    created_files::{CreatedFiles, ImmutablePaths},
     refused_writes::RefusedWrites,
 };
 use crate::{
@@ -203,18 +203,22 @@ impl Mediator {
                     NotifyReply::Failed(Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
                 }
             },
-            MediationOutcome::Waits { handle, flags } => match self.wait_and_open(&call, &handle, flags) {
-                Ok(()) => return None,
-                Err(error) => {
-                    NotifyReply::Failed(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
+            MediationOutcome::Waits { handle, flags } => {
+                match self.wait_and_open(&call, &handle, flags) {
+                    Ok(()) => return None,
+                    Err(error) => {
+                        NotifyReply::Failed(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
+                    }
                 }
-            },
-            MediationOutcome::Connects(connection) => match self.wait_and_connect(&call, &connection) {
-                Ok(()) => return None,
-                Err(error) => {
-                    NotifyReply::Failed(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
+            }
+            MediationOutcome::Connects(connection) => {
+                match self.wait_and_connect(&call, &connection) {
+                    Ok(()) => return None,
+                    Err(error) => {
+                        NotifyReply::Failed(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
+                    }
                 }
-            },
+            }
         };
         // The process that made it may be gone.
         let _ = notify::answer(self.listener.as_fd(), &call, &answer);

@@ -19,7 +19,7 @@ use rustix::{
 };
 
 use super::{
-    Mediator, MediationOutcome,
+    MediationOutcome, Mediator,
     caller::{Caller, exists, low, of_handle, own_descriptor, real, reopen},
     created_files::CreatedFileId,
     refused_writes::unseen,
@@ -171,8 +171,15 @@ impl<'a> CallMediation<'a> {
 
     /// A path among the arguments, and the directory from which it leads on. Whatever is wrong with
     /// them, the kernel says best.
-    pub(super) fn start(&self, directory: u64, address: u64) -> Result<(OwnedFd, PathBuf), MediationStop> {
-        let path = self.caller.path(address).map_err(|_| MediationStop::Continue)?;
+    pub(super) fn start(
+        &self,
+        directory: u64,
+        address: u64,
+    ) -> Result<(OwnedFd, PathBuf), MediationStop> {
+        let path = self
+            .caller
+            .path(address)
+            .map_err(|_| MediationStop::Continue)?;
         let directory = if path.is_absolute() {
             root()
         } else if low(directory) == libc::AT_FDCWD {
@@ -189,7 +196,12 @@ impl<'a> CallMediation<'a> {
 
     /// The place that a path names, below a writable directory. `there`: what is to be done can be done
     /// only to what is there; otherwise only where nothing is.
-    pub(super) fn place(&self, directory: u64, address: u64, there: bool) -> Result<NameLocation, MediationStop> {
+    pub(super) fn place(
+        &self,
+        directory: u64,
+        address: u64,
+        there: bool,
+    ) -> Result<NameLocation, MediationStop> {
         let (start, path) = self.start(directory, address)?;
         let place = self.walk(&start, &path, there)?;
         if self.mediator.below(&place.path).is_none()
@@ -204,7 +216,12 @@ impl<'a> CallMediation<'a> {
     }
 
     /// The place that a path names. `there`: what is to be done can be done only to what is there.
-    pub(super) fn walk(&self, start: &OwnedFd, path: &Path, there: bool) -> Result<NameLocation, MediationStop> {
+    pub(super) fn walk(
+        &self,
+        start: &OwnedFd,
+        path: &Path,
+        there: bool,
+    ) -> Result<NameLocation, MediationStop> {
         place(start, path).map_err(|error| {
             let lost = self.lost(start, path, error);
             // Where it is not seen, it may be there for the user.
@@ -246,7 +263,10 @@ impl<'a> CallMediation<'a> {
             return Err(MediationStop::Continue);
         }
         if let Some(number) = own_descriptor(&path) {
-            let handle = self.caller.descriptor(number).map_err(|_| MediationStop::Continue)?;
+            let handle = self
+                .caller
+                .descriptor(number)
+                .map_err(|_| MediationStop::Continue)?;
             return self.open_existing(handle, flags, mode);
         }
         let makes = flags.contains(OFlags::CREATE);
@@ -262,7 +282,9 @@ impl<'a> CallMediation<'a> {
             match look(&place.directory, &place.name, follow) {
                 Ok(handle) if !only_new => return self.open_existing(handle, flags, mode),
                 Ok(_) => {
-                    self.mediator.below(&place.path).ok_or(MediationStop::Continue)?;
+                    self.mediator
+                        .below(&place.path)
+                        .ok_or(MediationStop::Continue)?;
                     return Err(MediationStop::Failed(Errno::EXIST));
                 }
                 Err(Errno::NOENT) if makes && !place.slash => {}
@@ -377,7 +399,14 @@ impl<'a> CallMediation<'a> {
         Ok(done)
     }
 
-    fn make_node(&self, directory: u64, address: u64, kind: u64, mode: Mode, dev: u64) -> MediationResult {
+    fn make_node(
+        &self,
+        directory: u64,
+        address: u64,
+        kind: u64,
+        mode: Mode,
+        dev: u64,
+    ) -> MediationResult {
         let place = self.place(directory, address, false)?;
         let raw = low(kind).unsigned_abs();
         let kind = match raw & libc::S_IFMT {
@@ -401,7 +430,10 @@ impl<'a> CallMediation<'a> {
     }
 
     fn make_link(&self, target: u64, directory: u64, address: u64) -> MediationResult {
-        let target = self.caller.path(target).map_err(|_| MediationStop::Continue)?;
+        let target = self
+            .caller
+            .path(target)
+            .map_err(|_| MediationStop::Continue)?;
         let place = self.place(directory, address, false)?;
         if place.slash {
             return Err(MediationStop::Continue);
@@ -418,7 +450,10 @@ impl<'a> CallMediation<'a> {
     /// A second name for a file: through it the file could be written, so the first is asked about too.
     fn link(&self, from: (u64, u64), to: (u64, u64), flags: AtFlags) -> MediationResult {
         let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
-        let path = self.caller.path(from.1).map_err(|_| MediationStop::Continue)?;
+        let path = self
+            .caller
+            .path(from.1)
+            .map_err(|_| MediationStop::Continue)?;
         let handle = match own_descriptor(&path) {
             Some(number) if follow => self.caller.descriptor(number),
             _ if path.as_os_str().is_empty() && flags.contains(AtFlags::EMPTY_PATH) => {
@@ -498,7 +533,8 @@ impl<'a> CallMediation<'a> {
     /// A change of mode, owner or times: the kernel makes it or refuses it.
     fn describe(&self, directory: u64, address: u64) -> MediationResult {
         let (start, path) = self.start(directory, address)?;
-        let handle = look(&start, path.as_os_str(), OFlags::empty()).map_err(|_| MediationStop::Continue)?;
+        let handle =
+            look(&start, path.as_os_str(), OFlags::empty()).map_err(|_| MediationStop::Continue)?;
         let path = real(&handle).map_err(|_| MediationStop::Continue)?;
         if self.mediator.below(&path).is_none() || self.mediator.kept.includes(&path) {
             self.mediator.note_refused(&path, false);

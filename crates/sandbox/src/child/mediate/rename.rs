@@ -19,7 +19,7 @@ use rustix::{
 
 use super::{
     REFUSED,
-    perform::{MediationResult, CallMediation, NameLocation, MediationStop},
+    perform::{CallMediation, MediationResult, MediationStop, NameLocation},
 };
 use crate::NameAction;
 
@@ -54,7 +54,12 @@ impl CallMediation<'_> {
         self.ask(&place.path, NameAction::Remove { made }, with_all)
     }
 
-    pub(super) fn rename(&self, from: (u64, u64), to: (u64, u64), flags: RenameFlags) -> MediationResult {
+    pub(super) fn rename(
+        &self,
+        from: (u64, u64),
+        to: (u64, u64),
+        flags: RenameFlags,
+    ) -> MediationResult {
         let (start, path) = self.start(from.0, from.1)?;
         let source = self.walk(&start, &path, true)?;
         let (start, path) = self.start(to.0, to.1)?;
@@ -155,7 +160,11 @@ pub(super) fn contents(place: &NameLocation) -> Option<Vec<u8>> {
 
 /// Installs a file with these contents as the target, and removes the source. A process may have the source open
 /// for writing, so the file itself is not moved.
-fn replace(source: &NameLocation, target: &NameLocation, contents: &[u8]) -> rustix::io::Result<()> {
+fn replace(
+    source: &NameLocation,
+    target: &NameLocation,
+    contents: &[u8],
+) -> rustix::io::Result<()> {
     let found = statat(&source.directory, &*source.name, AtFlags::SYMLINK_NOFOLLOW)?;
     let mode = Mode::from_raw_mode(found.st_mode & 0o777);
     install(target, mode, contents)?;
@@ -163,7 +172,11 @@ fn replace(source: &NameLocation, target: &NameLocation, contents: &[u8]) -> rus
 }
 
 /// Installs a new file with these contents as the target.
-pub(super) fn install(target: &NameLocation, mode: Mode, contents: &[u8]) -> rustix::io::Result<()> {
+pub(super) fn install(
+    target: &NameLocation,
+    mode: Mode,
+    contents: &[u8],
+) -> rustix::io::Result<()> {
     let mut name = target.name.clone();
     name.push(format!(".{}", random()?));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use haft_sandbox::{ShellCommand, Mechanism, Sandbox, ScratchLease, SandboxSetup};
+use haft_sandbox::{Mechanism, Sandbox, SandboxSetup, ScratchLease, ShellCommand};
 
 use super::{
     driver::{Driver, profiles},

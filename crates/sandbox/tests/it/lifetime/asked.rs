@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use haft_sandbox::{ExitKind, Mechanism, CommandHandle, SandboxProfile};
+use haft_sandbox::{CommandHandle, ExitKind, Mechanism, SandboxProfile};
 use tokio::{io::AsyncReadExt, time::timeout};
 
 use super::{everywhere, gone, line, nasty, place, read_until};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_sandbox::{ExitKind, Mechanism, CommandHandle, SandboxProfile};
+use haft_sandbox::{CommandHandle, ExitKind, Mechanism, SandboxProfile};
 use tokio::{task::JoinSet, time::timeout};
 
 use super::{

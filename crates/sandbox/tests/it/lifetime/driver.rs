@@ -9,7 +9,8 @@ use std::{
 };
 
 use haft_sandbox::{
-    ClosedDirectories, GuardedNames, ShellCommand, Mechanism, SandboxNetwork, SandboxProfile, WorkspaceProfile,
+    ClosedDirectories, GuardedNames, Mechanism, SandboxNetwork, SandboxProfile, ShellCommand,
+    WorkspaceProfile,
 };
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use tempfile::TempDir;

@@ -12,7 +12,8 @@ mod scarce;
 use std::{ffi::OsString, fs, os::unix::fs::symlink, path::Path, sync::Arc, time::Duration};
 
 use haft_sandbox::{
-    ShellCommand, Mechanism, ResourceLimits, CommandHandle, Sandbox, SandboxProfile, SandboxSetup, SilenceLimits,
+    CommandHandle, Mechanism, ResourceLimits, Sandbox, SandboxProfile, SandboxSetup, ShellCommand,
+    SilenceLimits,
 };
 use tokio::{io::AsyncReadExt, time::timeout};
 

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
-use haft_sandbox::{ExitKind, ShellCommand, Mechanism, SandboxError};
+use haft_sandbox::{ExitKind, Mechanism, SandboxError, ShellCommand};
 use tokio::time::timeout;
 
 use super::{

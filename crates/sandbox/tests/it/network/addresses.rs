@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_sandbox::network::{RuleGate, ProxyLimits};
+use haft_sandbox::network::{ProxyLimits, RuleGate};
 
 use super::rig::{Canned, Rig, rules};
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use haft_sandbox::network::{
-    RuleGate, NetworkGate, GateFuture, GateRequest, GateVerdict, HostRules, ProxyLimits,
+    GateFuture, GateRequest, GateVerdict, HostRules, NetworkGate, ProxyLimits, RuleGate,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

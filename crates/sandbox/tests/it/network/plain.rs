@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use haft_sandbox::network::{
-    AllowedAddresses, NetworkGate, GateFuture, GateRequest, GateVerdict, ProxyLimits,
+    AllowedAddresses, GateFuture, GateRequest, GateVerdict, NetworkGate, ProxyLimits,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

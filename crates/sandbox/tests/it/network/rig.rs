@@ -8,7 +8,8 @@ use std::{
 };
 
 use haft_sandbox::network::{
-    RuleGate, NetworkGate, GateFuture, HostPattern, HostRules, Proxy, ProxyLimits, ProxyOptions, Resolve,
+    GateFuture, HostPattern, HostRules, NetworkGate, Proxy, ProxyLimits, ProxyOptions, Resolve,
+    RuleGate,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -1,6 +1,6 @@
 //! What must hold of patterns and lists, whatever they name.
 
-use haft_sandbox::network::{Host, HostPattern, HostRules, HostRuleVerdict};
+use haft_sandbox::network::{Host, HostPattern, HostRuleVerdict, HostRules};
 use proptest::prelude::*;
 
 use super::rig::rules;

@@ -9,8 +9,8 @@ use std::{
 };
 
 use haft_sandbox::{
-    CommandNetwork, NetworkId, PROXY_PORT, CommandHandle,
-    network::{AllowedAddresses, NetworkGate, GateFuture, GateRequest, GateVerdict, Proxy},
+    CommandHandle, CommandNetwork, NetworkId, PROXY_PORT,
+    network::{AllowedAddresses, GateFuture, GateRequest, GateVerdict, NetworkGate, Proxy},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -3,8 +3,8 @@
 use std::fs;
 
 use haft_sandbox::{
-    CommandEnd, ExceededLimit, ExitKind, ShellCommand, Mechanism, ResourceLimits, CommandHandle, Sandbox,
-    SandboxProfile, SandboxSetup,
+    CommandEnd, CommandHandle, ExceededLimit, ExitKind, Mechanism, ResourceLimits, Sandbox,
+    SandboxProfile, SandboxSetup, ShellCommand,
 };
 use tokio::time::timeout;
 

@@ -9,8 +9,9 @@ use std::{
 };
 
 use haft_sandbox::{
-    ClosedDirectories, CommandOutput, GuardedNames, ShellCommand, Mechanism, SandboxNetwork, ReadOnlyProfile,
-    ResourceLimits, CommandHandle, Sandbox, SandboxProfile, SandboxSetup, WorkspaceProfile,
+    ClosedDirectories, CommandHandle, CommandOutput, GuardedNames, Mechanism, ReadOnlyProfile,
+    ResourceLimits, Sandbox, SandboxNetwork, SandboxProfile, SandboxSetup, ShellCommand,
+    WorkspaceProfile,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -135,14 +136,16 @@ impl<'a> Stand<'a> {
                 hidden,
                 ..ReadOnlyProfile::default()
             }),
-            View::Open | View::Proxy | View::Nobody => SandboxProfile::Workspace(WorkspaceProfile {
-                writable: vec![ground.project()],
-                protected,
-                hidden,
-                guarded: Some(guarded),
-                closed: ClosedDirectories::default(),
-                network,
-            }),
+            View::Open | View::Proxy | View::Nobody => {
+                SandboxProfile::Workspace(WorkspaceProfile {
+                    writable: vec![ground.project()],
+                    protected,
+                    hidden,
+                    guarded: Some(guarded),
+                    closed: ClosedDirectories::default(),
+                    network,
+                })
+            }
         };
         Self {
             case: *case,

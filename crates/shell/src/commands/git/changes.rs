@@ -5,7 +5,7 @@ use crate::{
     commands::{
         options::{ParsedArguments, content},
         shells::opaque,
-        spec::{Operands, CommandSpec, runs},
+        spec::{CommandSpec, Operands, runs},
     },
     effect::{CommandFinding, EffectVerdict, StartedProgram},
 };

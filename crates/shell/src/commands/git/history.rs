@@ -5,7 +5,7 @@ use crate::{
     arg::Arg,
     commands::{
         options::{self, ParsedArguments},
-        spec::{Operands, UnsafeOption, CommandSpec, runs, writes},
+        spec::{CommandSpec, Operands, UnsafeOption, runs, writes},
     },
     effect::{CommandFinding, Effect, EffectVerdict},
     git_config::checks_signatures,
@@ -188,7 +188,9 @@ pub(super) const SUBCOMMANDS: &[CommandSpec] = &[
 ];
 
 const fn walk(names: &'static str, options: &'static str) -> CommandSpec {
-    CommandSpec::prints(names, options).refusing(REFUSED).strict()
+    CommandSpec::prints(names, options)
+        .refusing(REFUSED)
+        .strict()
 }
 
 /// Options that put the content of files into a list of commits.

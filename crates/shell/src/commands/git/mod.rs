@@ -17,12 +17,12 @@ mod working_tree;
 
 use super::{
     options::{self, ParsedArguments},
-    spec::{CommandEntry, CommandEffect, CommandSpec},
+    spec::{CommandEffect, CommandEntry, CommandSpec},
 };
 use crate::{
     arg::{Arg, ArgValue},
     ast::Span,
-    effect::{CommandFinding, RuleCoverage, Effect, EffectVerdict},
+    effect::{CommandFinding, Effect, EffectVerdict, RuleCoverage},
 };
 
 pub(super) const ENTRIES: &[CommandEntry] = &[CommandEntry::Own("git", git)];
@@ -214,12 +214,14 @@ fn subcommand(argv: &[Arg]) -> CommandFinding {
     }
     match spec.does {
         // An unknown option does not change the fact that the subcommand changes something.
-        CommandEffect::Change(what) if finding.verdict == EffectVerdict::Unknown => CommandFinding {
-            verdict: EffectVerdict::Mutating,
-            reason: what.into(),
-            span: None,
-            ..finding
-        },
+        CommandEffect::Change(what) if finding.verdict == EffectVerdict::Unknown => {
+            CommandFinding {
+                verdict: EffectVerdict::Mutating,
+                reason: what.into(),
+                span: None,
+                ..finding
+            }
+        }
         _ if finding.verdict == EffectVerdict::ReadOnly && name != "grep" => {
             match doubts(&options::parse(spec, words)) {
                 Some(doubt) => CommandFinding {

@@ -4,7 +4,7 @@ use super::paths::{self, ShownPaths};
 use crate::{
     commands::{
         options::{self, ParsedArguments},
-        spec::{Operands, CommandSpec, runs, writes},
+        spec::{CommandSpec, Operands, runs, writes},
     },
     effect::CommandFinding,
 };

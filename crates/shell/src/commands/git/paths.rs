@@ -200,7 +200,9 @@ pub(super) fn below(directory: &Arg, path: &Arg) -> Arg {
         None => String::new(),
     };
     let value = match &path.value {
-        ArgValue::Literal(text) | ArgValue::Braced(text) | ArgValue::Glob(text) if absolute(text) => {
+        ArgValue::Literal(text) | ArgValue::Braced(text) | ArgValue::Glob(text)
+            if absolute(text) =>
+        {
             path.value.clone()
         }
         ArgValue::Unknown { prefix, .. } if absolute(prefix) => path.value.clone(),

@@ -5,9 +5,9 @@ use super::paths::{self, ShownPaths};
 use crate::{
     commands::{
         options::ParsedArguments,
-        spec::{Operands, OptionStyle, CommandSpec, runs, writes},
+        spec::{CommandSpec, Operands, OptionStyle, runs, writes},
     },
-    effect::{CommandFinding, Effect, StartedProgram, FileWrite, WriteKind},
+    effect::{CommandFinding, Effect, FileWrite, StartedProgram, WriteKind},
 };
 
 /// Options that select references and format the list. `--contains` and similar options are listed

@@ -6,9 +6,9 @@ use crate::{
     commands::{
         hosts,
         options::{self, ParsedArguments},
-        spec::{Operands, UnsafeOption, CommandSpec, runs},
+        spec::{CommandSpec, Operands, UnsafeOption, runs},
     },
-    effect::{CommandFinding, RuleCoverage, Effect},
+    effect::{CommandFinding, Effect, RuleCoverage},
 };
 
 const REFUSED: &[UnsafeOption] = &[

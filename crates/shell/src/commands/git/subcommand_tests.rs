@@ -1,6 +1,6 @@
 use crate::{
     commands::testing::*,
-    effect::{RuleCoverage, EffectVerdict, StartedProgram},
+    effect::{EffectVerdict, RuleCoverage, StartedProgram},
 };
 
 #[test]
@@ -466,7 +466,9 @@ fn what_starts_programs_needs_an_exact_rule_and_shows_them() {
     }
     let rebase = find("git rebase --exec 'make test' main");
     assert_eq!(rebase.verdict, EffectVerdict::Mutating);
-    assert!(matches!(&rebase.starts[..], [StartedProgram::Script(script)] if script.is("make test")));
+    assert!(
+        matches!(&rebase.starts[..], [StartedProgram::Script(script)] if script.is("make test"))
+    );
     let bisect = find("git bisect run make test");
     assert!(
         matches!(&bisect.starts[..], [StartedProgram::Command { argv, more: false }] if argv.len() == 2)

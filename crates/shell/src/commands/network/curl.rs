@@ -6,7 +6,7 @@ use crate::{
     commands::{
         hosts,
         options::{self, GivenOption, ParsedArguments},
-        spec::{CommandEntry, Operands, CommandSpec, runs},
+        spec::{CommandEntry, CommandSpec, Operands, runs},
     },
     effect::{CommandFinding, Effect, EffectVerdict, WriteKind},
 };
@@ -188,7 +188,10 @@ fn value_effects(given: &GivenOption, directory: Option<&Arg>) -> Vec<Effect> {
     }
     match given.name {
         "-o" | "--output" if !value.is("-") => {
-            vec![write(&inside(directory, value.clone()), WriteKind::OptionWrite)]
+            vec![write(
+                &inside(directory, value.clone()),
+                WriteKind::OptionWrite,
+            )]
         }
         "-D" | "--dump-header" | "-c" | "--cookie-jar" | "--trace" | "--trace-ascii"
         | "--stderr" | "--hsts" | "--alt-svc" | "--etag-save" | "--libcurl"

@@ -5,7 +5,7 @@ use crate::{
     commands::{
         hosts,
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, writes},
+        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, writes},
         verbs::{self, VerbProgram, change, unsure},
     },
     effect::{CommandFinding, Effect},

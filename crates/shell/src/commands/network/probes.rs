@@ -6,7 +6,7 @@ use crate::{
     commands::{
         hosts,
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, CommandSpec, runs},
+        spec::{CommandEntry, CommandSpec, Operands, runs},
     },
     effect::{CommandFinding, Effect},
 };

@@ -6,7 +6,7 @@ use crate::{
     commands::{
         hosts,
         options::{self, ParsedArguments},
-        spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, runs},
+        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, runs},
     },
     effect::{CommandFinding, Effect, WriteKind},
 };
@@ -122,7 +122,8 @@ fn sftp(parsed: &ParsedArguments<'_>) -> CommandFinding {
     finding
 }
 
-static AROUND: CommandSpec = CommandSpec::prints("ssh-copy-id ssh-keyscan sshfs", "").judged(around);
+static AROUND: CommandSpec =
+    CommandSpec::prints("ssh-copy-id ssh-keyscan sshfs", "").judged(around);
 
 fn around(parsed: &ParsedArguments<'_>) -> CommandFinding {
     let mut finding = CommandFinding::unknown("it contacts a host");
@@ -141,7 +142,9 @@ fn keygen(parsed: &ParsedArguments<'_>) -> CommandFinding {
     if parsed.verdict().is_none() && parsed.has("-l") {
         return parsed.finding(Operands::Text);
     }
-    let file = parsed.value("-f").map(|file| write(file, WriteKind::OperandWrite));
+    let file = parsed
+        .value("-f")
+        .map(|file| write(file, WriteKind::OperandWrite));
     let mut finding = CommandFinding::mutating("it makes or changes keys");
     finding.effects.extend(file);
     finding

@@ -6,7 +6,7 @@ use crate::{
     commands::{
         hosts,
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, CommandSpec, runs},
+        spec::{CommandEntry, CommandSpec, Operands, runs},
     },
     effect::{CommandFinding, Effect, WriteKind},
 };
@@ -128,7 +128,8 @@ fn wget(parsed: &ParsedArguments<'_>) -> CommandFinding {
 }
 
 static DOWNLOADERS: CommandSpec =
-    CommandSpec::prints("aria2c axel yt-dlp youtube-dl http https xh xhs httpie", "").judged(downloader);
+    CommandSpec::prints("aria2c axel yt-dlp youtube-dl http https xh xhs httpie", "")
+        .judged(downloader);
 
 fn downloader(parsed: &ParsedArguments<'_>) -> CommandFinding {
     contact_urls(parsed, CommandFinding::unknown("it contacts a host"))

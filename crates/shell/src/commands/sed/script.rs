@@ -121,7 +121,8 @@ impl<'a> SedReader<'a> {
                     }
                     let line = self.script.get(start..self.at).unwrap_or_default().trim();
                     let certain = !line.is_empty() && !line.contains('\\');
-                    self.acts.push(ScriptAct::Run(certain.then(|| line.to_owned())));
+                    self.acts
+                        .push(ScriptAct::Run(certain.then(|| line.to_owned())));
                 }
                 _ => return Err("its script has a command that is not known".into()),
             }

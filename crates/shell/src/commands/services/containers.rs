@@ -4,7 +4,7 @@ use crate::{
     arg::Arg,
     commands::{
         options::{self, ParsedArguments},
-        spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, runs, writes},
+        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, runs, writes},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::{CommandFinding, Effect, EffectVerdict},

@@ -3,9 +3,9 @@
 use crate::{
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, UnsafeOption, CommandSpec, runs, writes},
+        spec::{CommandEntry, CommandSpec, Operands, UnsafeOption, runs, writes},
     },
-    effect::{CommandFinding, RuleCoverage, EffectVerdict},
+    effect::{CommandFinding, EffectVerdict, RuleCoverage},
 };
 
 pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[
@@ -97,7 +97,9 @@ static LOCALECTL: CommandSpec = CommandSpec::prints(
 .strict()
 .judged(by_verb);
 
-static LAUNCHCTL: CommandSpec = CommandSpec::prints("launchctl", "").strict().judged(by_verb);
+static LAUNCHCTL: CommandSpec = CommandSpec::prints("launchctl", "")
+    .strict()
+    .judged(by_verb);
 
 static JOURNALCTL: CommandSpec = CommandSpec::prints(
     "journalctl",

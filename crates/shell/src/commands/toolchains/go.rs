@@ -4,7 +4,7 @@ use crate::{
     arg::Arg,
     commands::{
         options::{ParsedArguments, written},
-        spec::{CommandEntry, Operands, OptionStyle, CommandSpec, writes},
+        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, writes},
         verbs::{self, VerbProgram, change, unsure},
     },
     effect::{CommandFinding, WriteKind},

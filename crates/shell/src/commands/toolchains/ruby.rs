@@ -3,7 +3,7 @@
 use crate::{
     arg::Arg,
     commands::{
-        spec::{CommandEntry, OptionStyle, UnsafeOption, CommandSpec, runs},
+        spec::{CommandEntry, CommandSpec, OptionStyle, UnsafeOption, runs},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
     effect::CommandFinding,

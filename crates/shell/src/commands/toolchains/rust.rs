@@ -4,10 +4,10 @@ use crate::{
     arg::Arg,
     commands::{
         options::ParsedArguments,
-        spec::{CommandEntry, Operands, OptionStyle, UnsafeOption, CommandSpec, runs},
+        spec::{CommandEntry, CommandSpec, Operands, OptionStyle, UnsafeOption, runs},
         verbs::{self, VerbProgram, change, unsure, verb},
     },
-    effect::{CommandFinding, RuleCoverage, Effect, StartedProgram},
+    effect::{CommandFinding, Effect, RuleCoverage, StartedProgram},
 };
 
 pub(in crate::commands) const ENTRIES: &[CommandEntry] = &[

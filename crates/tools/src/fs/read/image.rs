@@ -17,9 +17,9 @@ use std::{
 use data_encoding::BASE64;
 use haft_contract::{
     CallContext, Content, ToolError, ToolOutput,
-    output::{MediaSource, ImagePixels},
+    output::{ImagePixels, MediaSource},
 };
-use haft_journal::{ShownExtent, FileTarget, Journal};
+use haft_journal::{FileTarget, Journal, ShownExtent};
 use image::{
     DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbImage,
     codecs::{jpeg::JpegEncoder, png::PngEncoder, webp::WebPDecoder},

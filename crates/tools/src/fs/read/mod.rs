@@ -19,7 +19,7 @@ use std::{
 
 use haft_contract::{
     Access, CallContext, Card, CheckOutcome, Content, Effects, Profile, RuleMatch, Services, Tool,
-    ToolError, ToolOutput, output::MediaSource, card::plain,
+    ToolError, ToolOutput, card::plain, output::MediaSource,
 };
 use haft_journal::{FileTarget, Journal, JournalError, PageRequest, TextPage, resolve, respelt};
 use schemars::JsonSchema;
@@ -36,7 +36,7 @@ use super::{editor, explain, is_missing, is_notebook, missing, profile, target, 
 use crate::{
     AlwaysFullResults,
     blocking::blocking,
-    paths::{shown, escape_json},
+    paths::{escape_json, shown},
     plural::counted,
 };
 
@@ -346,7 +346,11 @@ fn at_once(input: &Input, cx: &CallContext) -> Result<Option<(ReadResult, PathBu
 }
 
 /// Reads the file according to its type.
-async fn look(input: &Input, meant: &ResolvedTarget, cx: &CallContext) -> Result<ReadResult, ToolError> {
+async fn look(
+    input: &Input,
+    meant: &ResolvedTarget,
+    cx: &CallContext,
+) -> Result<ReadResult, ToolError> {
     let journal = cx.services.get::<Journal>()?;
     let target = &meant.target;
     let path = target.path();

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use data_encoding::BASE64;
 use haft_contract::{CallContext, Content, ToolError};
 use haft_journal::{
-    ShownExtent, FileTarget, Journal, NOTEBOOK_LIMIT, PageRequest, estimate_tokens,
+    FileTarget, Journal, NOTEBOOK_LIMIT, PageRequest, ShownExtent, estimate_tokens,
     notebook::{Cell, CellOutput, Notebook, NotebookError},
 };
 use serde_json::{Value, json};

@@ -11,8 +11,8 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CheckOutcome, Effects, PermissionSnapshot, Profile, Services, Tool,
-    ToolError, ToolOutput, ProgressUpdate,
+    Access, CallContext, Card, CheckOutcome, Effects, PermissionSnapshot, Profile, ProgressUpdate,
+    Services, Tool, ToolError, ToolOutput,
 };
 use haft_journal::{FileTarget, Journal, PlannedChange};
 use haft_search::{GrepMatches, GrepMode, GrepQuery, SearchEngine, split_globs};
@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::{
-    plans::{ReplacePlan, PlannedContent},
+    plans::{PlannedContent, ReplacePlan},
     preview::{Preview, SkippedFile},
     rewrite::Rewrite,
 };
@@ -29,8 +29,8 @@ use super::{EDITS, editor, explain, is_notebook, profile, target, ticket};
 use crate::{
     blocking::blocking,
     paths::{fill_path, path_constraint, shown},
-    search::{leave_out, stop, timed_out},
     plural::counted,
+    search::{leave_out, stop, timed_out},
 };
 
 /// The maximum file size, in bytes; larger files are listed as skipped.
@@ -339,7 +339,11 @@ impl Tool for ReplaceInFiles {
 
 impl ReplaceInFiles {
     /// Applies the plan to all of its files, or to none.
-    async fn carry_out(&self, plan: ReplacePlan, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+    async fn carry_out(
+        &self,
+        plan: ReplacePlan,
+        cx: &CallContext,
+    ) -> Result<ToolOutput, ToolError> {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
@@ -405,7 +409,11 @@ impl ReplaceInFiles {
 }
 
 /// Finds the matching files and computes the change of each.
-async fn build_preview(input: &Input, rewrite: &Rewrite, cx: &CallContext) -> Result<Preview, ToolError> {
+async fn build_preview(
+    input: &Input,
+    rewrite: &Rewrite,
+    cx: &CallContext,
+) -> Result<Preview, ToolError> {
     let engine = cx.services.get::<SearchEngine>()?;
     let journal = cx.services.get::<Journal>()?;
     let query = input.query(rewrite, cx)?;

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     super::patch,
-    plans::{ReplacePlan, PlannedContent, PlannedFile},
+    plans::{PlannedContent, PlannedFile, ReplacePlan},
     rewrite::ReplacedFile,
 };
 use crate::{paths::shown, plural::counted};

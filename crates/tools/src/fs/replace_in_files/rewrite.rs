@@ -1,6 +1,6 @@
 //! The rewriting of one file's bytes.
 
-use haft_journal::edit::{self, EditRequest, EditError, Tier};
+use haft_journal::edit::{self, EditError, EditRequest, Tier};
 use haft_search::SearchError;
 
 use super::regex_pattern::RegexPattern;

@@ -13,8 +13,8 @@ pub(crate) use lines::{EventRate, LineQueue, MonitorEvent};
 use std::{any::Any, borrow::Cow, path::Path, sync::Arc, time::Duration};
 
 use haft_contract::{
-    Access, BackgroundTasks, CallContext, Card, CardSection, CheckOutcome, Effects, Profile, RuleMatch,
-    ServiceNeed, TaskKind, Tool, ToolError, ToolOutput,
+    Access, BackgroundTasks, CallContext, Card, CardSection, CheckOutcome, Effects, Profile,
+    RuleMatch, ServiceNeed, TaskKind, Tool, ToolError, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

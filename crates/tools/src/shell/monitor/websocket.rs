@@ -7,8 +7,8 @@ use std::{
 };
 
 use haft_contract::{
-    BackgroundTask, BackgroundTasks, CallContext, CancellationToken, HostVerdict, WebSocketConnector,
-    TaskKind, TaskNotice, TaskStatus, ToolError, WebSocketMessage, WebSocketMessages,
+    BackgroundTask, BackgroundTasks, CallContext, CancellationToken, HostVerdict, TaskKind,
+    TaskNotice, TaskStatus, ToolError, WebSocketConnector, WebSocketMessage, WebSocketMessages,
     WebSocketRequest,
 };
 use haft_sandbox::network::{AllowedAddresses, Host, SystemResolver, addresses_of};
@@ -130,7 +130,8 @@ pub(super) async fn start(
 fn allowed(url: &SocketUrl, cx: &CallContext) -> AllowedAddresses {
     let rules = &cx.permissions.hosts;
     let named = url.host.address();
-    let named = named.filter(|_| rules.evaluate(&bare(&url.host), url.port) == HostVerdict::Allowed);
+    let named =
+        named.filter(|_| rules.evaluate(&bare(&url.host), url.port) == HostVerdict::Allowed);
     AllowedAddresses::public().with(named)
 }
 

@@ -10,7 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use haft_contract::{CallContext, CallId, ConfinementProfile, Confinement, NetworkAccess, ToolError, ProgressUpdate};
+use haft_contract::{
+    CallContext, CallId, Confinement, ConfinementProfile, NetworkAccess, ProgressUpdate, ToolError,
+};
 use haft_sandbox::{
     CommandEnd, ConfinedProcess, ConfinedProgram, ExitKind, Mechanism, NamePolicy, Sandbox,
 };
@@ -162,7 +164,9 @@ impl Interpreter {
         let arguments = arguments.chain(words.iter().copied()).chain([driver]);
         program.arguments = arguments.map(Into::into).collect();
         let control = confinement.control.clone();
-        program.names = Some(NamePolicy::from_fn(move |used| profile::permits(&control, used)));
+        program.names = Some(NamePolicy::from_fn(move |used| {
+            profile::permits(&control, used)
+        }));
         let (sandbox, mut process) = shell.start_program(confinement, program).await?;
         let requests = process.stdin.take();
         let requests = requests.ok_or(ToolError::Unavailable("a pipe to the interpreter"))?;

@@ -19,8 +19,8 @@ use std::{
 };
 
 use haft_contract::{
-    Access, CallContext, Card, CardSection, CheckOutcome, Confinement, Content, ControlFiles, Effects,
-    Profile, RuleMatch, ServiceNeed, Tool, ToolError, ToolOutput, ToolUse,
+    Access, CallContext, Card, CardSection, CheckOutcome, Confinement, Content, ControlFiles,
+    Effects, Profile, RuleMatch, ServiceNeed, Tool, ToolError, ToolOutput, ToolUse,
 };
 #[cfg(feature = "browser")]
 use haft_sandbox::{CommandNetwork, Process};
@@ -30,7 +30,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::{ShellService, ShellProgram, change_tracking, host_questions::NamedCall, limits, limits::Limits};
+use super::{
+    ShellProgram, ShellService, change_tracking, host_questions::NamedCall, limits, limits::Limits,
+};
 use interpreter::{Interpreter, ReplEnd, ReplOutcome};
 
 /// The maximum length of the code, in bytes.

@@ -5,18 +5,19 @@ use std::{sync::Arc, time::Duration};
 use haft_contract::{BoxFuture, ToolError, ToolOutput};
 use haft_sandbox::ExitKind;
 
-use super::{PendingAnswer, CommandRun, add_notes, milliseconds};
+use super::{CommandRun, PendingAnswer, add_notes, milliseconds};
 use crate::{
     blocking::blocking,
+    plural::counted,
     shell::{
-        command_output::{self, OutputBody, CommandResult},
-        bash, change_tracking, escalate,
-        job::{self, KillCause, JobStage},
+        bash, change_tracking,
+        command_output::{self, CommandResult, OutputBody},
+        escalate,
+        job::{self, JobStage, KillCause},
         limits::{self, Limits},
         ports, refused_writes,
         tasks::NewTask,
     },
-    plural::counted,
 };
 
 /// The maximum number of processes that a result names.
@@ -24,7 +25,10 @@ const NAMED: usize = 5;
 
 impl CommandRun<'_> {
     /// Returns the result of a command that was started as a background task.
-    pub(super) async fn in_background(&self, mut due: PendingAnswer) -> Result<ToolOutput, ToolError> {
+    pub(super) async fn in_background(
+        &self,
+        mut due: PendingAnswer,
+    ) -> Result<ToolOutput, ToolError> {
         let lifetime = Limits::background(self.input.timeout);
         let (id, path) = self.task(&mut due, lifetime, 0).await?;
         let mut answer = self.answer();

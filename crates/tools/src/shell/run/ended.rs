@@ -5,19 +5,18 @@ use std::{path::Path, sync::Arc, time::Duration};
 use haft_contract::{ConfinementProfile, ContextPatch, ToolError, ToolOutput};
 use haft_sandbox::{CommandEnd, ExitKind};
 
-use super::{PendingAnswer, CommandRun, add_notes, milliseconds};
+use super::{CommandRun, PendingAnswer, add_notes, milliseconds};
 use crate::{
     blocking::blocking,
     paths::escaped,
     shell::{
-        command_output::{self, CommandResult},
         change_tracking,
+        command_output::{self, CommandResult},
         cwd::{self, CwdChange},
-        exit_code,
-        job::{KillCause, CommandJob},
+        exit_code, interactive_prompts,
+        job::{CommandJob, KillCause},
         limits, read_tracking,
         text::TerminalText,
-        interactive_prompts,
     },
 };
 
@@ -93,7 +92,8 @@ impl CommandRun<'_> {
     /// Returns the note for a command that lists processes or sockets: the sandbox hides the user's.
     fn unseen(&self, due: &PendingAnswer) -> Option<String> {
         let name = exit_code::lists_processes(&self.analysis)?;
-        let isolated = due.confinement.profile != ConfinementProfile::Full && due.job.sees_only_its_own;
+        let isolated =
+            due.confinement.profile != ConfinementProfile::Full && due.job.sees_only_its_own;
         isolated.then(|| {
             format!(
                 "{name} ran in a sandbox, where only the processes and sockets of this command itself \
@@ -104,7 +104,10 @@ impl CommandRun<'_> {
     }
 
     /// Returns the result of a command that the user interrupted.
-    pub(super) async fn interrupted(&self, mut due: PendingAnswer) -> Result<ToolOutput, ToolError> {
+    pub(super) async fn interrupted(
+        &self,
+        mut due: PendingAnswer,
+    ) -> Result<ToolOutput, ToolError> {
         due.job.kill(KillCause::Interrupted, INTERRUPT_GRACE);
         due.job.over_within(INTERRUPT_ANSWER).await;
         let mut answer = self.answer();
@@ -157,7 +160,8 @@ impl CommandRun<'_> {
         };
         let command = self.input.command.clone();
         // The recording runs to its end, even if the call is cancelled.
-        let looking = haft_contract::spawn_boxed(change_tracking::after(watched, due.control(), command));
+        let looking =
+            haft_contract::spawn_boxed(change_tracking::after(watched, due.control(), command));
         let said = tokio::select! {
             said = looking => said.map_err(|_| ToolError::Cancelled)??,
             () = self.cx.cancel.cancelled() => return Ok(()),

@@ -15,29 +15,28 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, ConfinementProfile, Confinement, Content, ControlFiles, NetworkAccess, Tool, ToolError,
-    ToolOutput, ToolUse, ProgressUpdate,
+    CallContext, Confinement, ConfinementProfile, Content, ControlFiles, NetworkAccess,
+    ProgressUpdate, Tool, ToolError, ToolOutput, ToolUse,
 };
-use haft_sandbox::{CommandEnd, ExitKind, ShellCommand, NamePolicy};
+use haft_sandbox::{CommandEnd, ExitKind, NamePolicy, ShellCommand};
 use haft_shell::Analysis;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::{
     ShellService,
-    command_output::{self, CommandResult},
     bash::{self, Bash, Input},
     capture::OutputCapture,
     change_tracking::{self, ChangeBaseline},
+    command_output::{self, CommandResult},
     escalate::{self, EscalationOutcome},
     exit_code::{self, TimeoutAction},
     host_questions::NamedCall,
-    job::{KillCause, CommandJob},
+    job::{CommandJob, KillCause},
     limits::Limits,
     monitor::LineQueue,
     output_mask::OutputMask,
-    profile,
+    profile, refused_writes,
     sandbox_refusals::SandboxRefusal,
-    refused_writes,
     service::DetachRequest,
 };
 use crate::{blocking::blocking, paths::escaped};
@@ -162,7 +161,11 @@ impl PendingAnswer {
 }
 
 impl<'a> CommandRun<'a> {
-    fn new(shell: &'a ShellService, input: &'a Input, cx: &'a CallContext) -> Result<Self, ToolError> {
+    fn new(
+        shell: &'a ShellService,
+        input: &'a Input,
+        cx: &'a CallContext,
+    ) -> Result<Self, ToolError> {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
@@ -179,7 +182,8 @@ impl<'a> CommandRun<'a> {
             limits: Limits::read(|name| variables.get(name)),
             variables,
             // The engine decides whether this is permitted, and has asked the user.
-            lifted: input.dangerously_disable_sandbox && confinement.profile == ConfinementProfile::Full,
+            lifted: input.dangerously_disable_sandbox
+                && confinement.profile == ConfinementProfile::Full,
             refused: Arc::default(),
             lines: None,
         })
@@ -253,7 +257,11 @@ impl<'a> CommandRun<'a> {
         change_tracking::before(confinement, &self.analysis, self.cx, own).await
     }
 
-    async fn start(&self, confinement: &Confinement, attempt: u32) -> Result<Arc<CommandJob>, ToolError> {
+    async fn start(
+        &self,
+        confinement: &Confinement,
+        attempt: u32,
+    ) -> Result<Arc<CommandJob>, ToolError> {
         let gate = self.shell.gate();
         gate.open_for(self.cx, &confinement.network, &self.named());
         self.shell.caches().make(confinement);
@@ -329,7 +337,11 @@ impl<'a> CommandRun<'a> {
     }
 
     /// Answers for a command that was waited for.
-    async fn not_ended(&self, due: PendingAnswer, waited: WaitOutcome) -> Result<ToolOutput, ToolError> {
+    async fn not_ended(
+        &self,
+        due: PendingAnswer,
+        waited: WaitOutcome,
+    ) -> Result<ToolOutput, ToolError> {
         let after = match waited {
             WaitOutcome::Ended(ended) => return self.ended(due, &ended).await,
             WaitOutcome::Interrupted => return self.interrupted(due).await,
@@ -337,7 +349,9 @@ impl<'a> CommandRun<'a> {
             WaitOutcome::TimedOut(after) => after,
         };
         match exit_code::when_slow(&self.analysis) {
-            TimeoutAction::Background if self.has_background() => self.moved(due, Some(after)).await,
+            TimeoutAction::Background if self.has_background() => {
+                self.moved(due, Some(after)).await
+            }
             TimeoutAction::Background => self.timed_out(due, after, None).await,
             TimeoutAction::Kill(why) => self.timed_out(due, after, Some(why)).await,
         }
@@ -363,13 +377,16 @@ impl<'a> CommandRun<'a> {
             // The command succeeded without the change, so it does not run again. The note informs
             // the model.
             let note = escalate::note(&files);
-            let refused: Vec<SandboxRefusal> = seen.others.into_iter().map(SandboxRefusal::Write).collect();
+            let refused: Vec<SandboxRefusal> =
+                seen.others.into_iter().map(SandboxRefusal::Write).collect();
             let asked = match refused.is_empty() {
                 true => return note.map(EscalationOutcome::Declined),
                 false => self.ask(&refused, confinement).await,
             };
             return Some(match asked {
-                EscalationOutcome::Declined(said) => EscalationOutcome::Declined(format!("{said}\n{}", note.unwrap_or_default())),
+                EscalationOutcome::Declined(said) => {
+                    EscalationOutcome::Declined(format!("{said}\n{}", note.unwrap_or_default()))
+                }
                 again => again,
             });
         }
@@ -387,7 +404,11 @@ impl<'a> CommandRun<'a> {
         Some(self.ask(&refused, confinement).await)
     }
 
-    async fn ask(&self, refused: &[SandboxRefusal], confinement: &Confinement) -> EscalationOutcome {
+    async fn ask(
+        &self,
+        refused: &[SandboxRefusal],
+        confinement: &Confinement,
+    ) -> EscalationOutcome {
         let gate = self.shell.gate();
         escalate::ask(refused, confinement, gate, self.cx, self.named()).await
     }

@@ -4,7 +4,10 @@ use super::*;
 
 const MARK: &str = "b7c1d0f2-mark";
 
-async fn taken(rc: &str, limit: Duration) -> (tempfile::TempDir, Result<ShellSnapshot, SnapshotError>) {
+async fn taken(
+    rc: &str,
+    limit: Duration,
+) -> (tempfile::TempDir, Result<ShellSnapshot, SnapshotError>) {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("rc");
     fs::write(&file, rc).unwrap();

@@ -6,8 +6,8 @@ use std::{
 };
 
 use haft_contract::{
-    ApprovalAnswer, ApprovalRequest, Approver, BackgroundTasks, BoxFuture, ConfinementProfile, Confinement,
-    ControlFiles, HostPolicy, NetworkAccess,
+    ApprovalAnswer, ApprovalRequest, Approver, BackgroundTasks, BoxFuture, Confinement,
+    ConfinementProfile, ControlFiles, HostPolicy, NetworkAccess,
 };
 use haft_testkit::ControlFile;
 use serde_json::json;

@@ -23,10 +23,10 @@ use std::{
 };
 
 use haft_contract::{
-    CallContext, Confinement, Content, ContextPatch, DynTool, Services, TaskStatus, ToolError,
-    ToolOutput, ProgressUpdates,
+    CallContext, Confinement, Content, ContextPatch, DynTool, ProgressUpdates, Services,
+    TaskStatus, ToolError, ToolOutput,
 };
-use haft_tools::{ShellService, ShellProgram, TaskInfo};
+use haft_tools::{ShellProgram, ShellService, TaskInfo};
 use serde_json::{Value, json};
 
 use crate::session::{Session, tool};

@@ -5,9 +5,9 @@ use std::{
 };
 
 use haft_contract::{
-    BackgroundTasks, BoxFuture, CheckOutcome, HostLists, HostVerdict, HostPolicy, HostEvaluator, WebSocketConnector,
-    Services, TaskKind, TaskNotice, TaskStatus, WebSocketMessage, WebSocketMessages,
-    WebSocketRequest,
+    BackgroundTasks, BoxFuture, CheckOutcome, HostEvaluator, HostLists, HostPolicy, HostVerdict,
+    Services, TaskKind, TaskNotice, TaskStatus, WebSocketConnector, WebSocketMessage,
+    WebSocketMessages, WebSocketRequest,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -169,7 +169,10 @@ async fn one_that_ignores_the_signal_is_stopped_all_the_same() {
     assert_eq!(heard.structured["task_type"], "local_monitor");
     assert!(heard.ok().starts_with("Stopped task monitor_1 (Watches)."));
     notices(&terminal).wait_until_finished(&id).await;
-    assert!(notices(&terminal).take_notices().is_empty(), "the model knows it");
+    assert!(
+        notices(&terminal).take_notices().is_empty(),
+        "the model knows it"
+    );
 }
 
 #[tokio::test]

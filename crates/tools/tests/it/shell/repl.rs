@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use haft_contract::{ConfinementProfile, Confinement, Content, NetworkAccess, ProgressUpdate};
+use haft_contract::{Confinement, ConfinementProfile, Content, NetworkAccess, ProgressUpdate};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 

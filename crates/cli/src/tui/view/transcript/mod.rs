@@ -31,8 +31,8 @@ use super::{
     stay,
 };
 use crate::tui::{
-    ui_style::UiStyle,
     overlay::{View, ViewEffect, ViewOutcome},
+    ui_style::UiStyle,
 };
 
 /// The maximum number of blocks of lines in memory.

@@ -7,11 +7,11 @@ use std::{
 };
 
 use haft_contract::{CallContext, Content, ToolError, ToolOutput};
-use haft_journal::{ShownExtent, Journal};
+use haft_journal::{Journal, ShownExtent};
 use haft_pdf::{
     PageFailure, Pages, PagesError, PdfPage, PdfReading, PdfRequest,
+    child::{self, PdfLimits, PdfReadError},
     child_answer::UnreadableReason,
-    child::{self, PdfReadError, PdfLimits},
 };
 use serde_json::json;
 use tokio::sync::Semaphore;

@@ -6,7 +6,7 @@ use haft_contract::Content;
 use haft_journal::estimate_tokens;
 use haft_pdf::{PageFailure, Pages, PdfPage, PdfReading};
 
-use super::read_pages::{RenderedPage, PAGES_AT_ONCE, PdfContent};
+use super::read_pages::{PAGES_AT_ONCE, PdfContent, RenderedPage};
 use crate::{fs::read::picture, plural::counted};
 
 /// The approximate cost of a drawn page, in tokens.
