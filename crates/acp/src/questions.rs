@@ -136,7 +136,7 @@ impl QuestionHandler for EditorQuestions {
     }
 }
 
-/// While the user is asked about a call, it is not reported as running. [`Asked::end`] must be
+/// While the user is asked about a call, it is not reported as running. [`AskGuard::end`] must be
 /// called afterwards.
 struct AskGuard<'a> {
     session: &'a EditorSession,

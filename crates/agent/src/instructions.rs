@@ -106,7 +106,7 @@ impl Instructions {
         texts
     }
 
-    /// Like [`recall`](Self::recall), but after a compaction: also returns the skills that were
+    /// Like [`load_opening`](Self::recall), but after a compaction: also returns the skills that were
     /// called.
     pub(crate) async fn reload_after_compaction(
         &mut self,

@@ -3,7 +3,7 @@
 //! An [`Agent`] has a model and a scheduler; it does not know any tool by name. [`Agent::run`]
 //! takes a prompt, sends a request to the model, and pushes each tool call to the scheduler as soon
 //! as its block is complete. It answers the calls in their order and sends the next request, until
-//! a reply contains no call. Events are reported to a [`Sink`]. The outcome is a [`RunResult`],
+//! a reply contains no call. Events are reported to a [`AgentEventSink`]. The outcome is a [`RunResult`],
 //! which has everything that a result message needs.
 //!
 //! ```no_run

@@ -59,7 +59,7 @@ impl Agent {
     /// Sends a prompt to the model and runs turns until the model is done or the run ends for
     /// another reason.
     ///
-    /// To end it early, use [`Control::interrupt`](crate::Control::interrupt). Dropping the future
+    /// To end it early, use [`AgentHandle::interrupt`](crate::Control::interrupt). Dropping the future
     /// also stops everything; the next run then begins by reloading the transcript.
     pub async fn run(
         &mut self,

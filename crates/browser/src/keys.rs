@@ -1,4 +1,4 @@
-//! Parses key names for `Input.dispatchKeyEvent`.
+//! Parses key names for `AppInput.dispatchKeyEvent`.
 
 use crate::error::{Result, unusable};
 

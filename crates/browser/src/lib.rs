@@ -13,7 +13,7 @@
 //!   waits for text; `evaluate`: runs scripts of the caller
 //! - `picture`, `trace`, `emulate`, `logs`: screenshots, performance measurements, emulated
 //!   devices, console and network
-//! - [`RequestJudge`]: decides where pages may go, and serves files without a server
+//! - [`RequestInterceptor`]: decides where pages may go, and serves files without a server
 //!
 //! The crate's own scripts run in an isolated world, which the page cannot modify. Content of pages
 //! is untrusted: every text has a maximum length, and invisible characters are written out

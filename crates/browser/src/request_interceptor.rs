@@ -47,7 +47,7 @@ pub trait RequestInterceptor: Send + Sync {
     fn intercept<'a>(&'a self, request: &'a BrowserRequest) -> VerdictFuture<'a>;
 }
 
-/// The host whose requests are answered by the [`RequestJudge`]; it exists in no DNS.
+/// The host whose requests are answered by the [`RequestInterceptor`]; it exists in no DNS.
 pub const SERVED_HOST: &str = "haft.localhost";
 
 /// Passes all requests and serves nothing.

@@ -4,7 +4,7 @@
 //! [`BackgroundTasks::begin`] and ends it with [`BackgroundTasks::push`]. The agent loop takes the
 //! notices between two requests and adds them to the conversation. A task that reports while it
 //! runs, such as a monitor, uses [`BackgroundTasks::report`]. A listener receives each step as it
-//! happens ([`BackgroundTasks::heard_by`]).
+//! happens ([`BackgroundTasks::set_listener`]).
 
 use std::{
     collections::VecDeque,

@@ -15,8 +15,8 @@ use crate::{BoxFuture, ControlFiles, HostPolicy, arc_serde};
 pub struct Confinement {
     /// The profile: how much of the machine the command may use.
     pub profile: ConfinementProfile,
-    /// With [`Confined::Workspace`]: the paths that the command may change, with everything below.
-    /// With [`Confined::ReadOnly`] and a network: the sockets of the services it connects to. A
+    /// With [`ConfinementProfile::Workspace`]: the paths that the command may change, with everything below.
+    /// With [`ConfinementProfile::ReadOnly`] and a network: the sockets of the services it connects to. A
     /// path that this call was permitted to create may not exist yet.
     #[serde(with = "arc_serde::list")]
     pub writable: Arc<[PathBuf]>,
@@ -24,7 +24,7 @@ pub struct Confinement {
     /// are not recorded.
     #[serde(with = "arc_serde::list", default)]
     pub caches: Arc<[PathBuf]>,
-    /// With [`Confined::Workspace`]: existing files and directories below a writable path that must
+    /// With [`ConfinementProfile::Workspace`]: existing files and directories below a writable path that must
     /// not change. None of them contains a writable path.
     #[serde(with = "arc_serde::list")]
     pub protected: Arc<[PathBuf]>,
@@ -32,7 +32,7 @@ pub struct Confinement {
     /// on machines where each change of a file is checked.
     #[serde(with = "arc_serde::list", default)]
     pub judged: Arc<[PathBuf]>,
-    /// Files and directories that the command may not even read, in every profile except [`Confined::Full`].
+    /// Files and directories that the command may not even read, in every profile except [`ConfinementProfile::Full`].
     /// They exist, except those that a rule names and haft's own secrets, which may appear while it runs.
     #[serde(with = "arc_serde::list")]
     pub hidden: Arc<[PathBuf]>,
@@ -43,7 +43,7 @@ pub struct Confinement {
     #[serde(with = "arc_serde::list")]
     pub stores: Arc<[PathBuf]>,
     /// Existing directories in which only the paths in [`open`](Self::open) are visible, in every
-    /// profile except [`Confined::Full`]: the home directories, if the reads of the command are not
+    /// profile except [`ConfinementProfile::Full`]: the home directories, if the reads of the command are not
     /// known in advance.
     #[serde(with = "arc_serde::list")]
     pub closed: Arc<[PathBuf]>,

@@ -1,6 +1,6 @@
 //! The host policy: rules for the hosts that a command may connect to.
 //!
-//! The rules are data ([`HostLists`]). The crate that can match patterns builds [`JudgeHosts`] from
+//! The rules are data ([`HostLists`]). The crate that can match patterns builds [`HostEvaluator`] from
 //! the data. Data that was deserialized in another process allows no host until an evaluator is
 //! built from it.
 

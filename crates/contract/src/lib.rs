@@ -120,6 +120,7 @@ pub use pending_input::PendingInput;
 pub use pending_servers::PendingServers;
 pub use profile::{
     Access, AgentAccess, Profile, Rate, RuleMatch, ServiceNeed, ToolOrigin, ToolRole,
+    provider_name, server_in_rules,
 };
 pub use progress::{ProgressSender, ProgressUpdate, ProgressUpdates};
 pub use runtime_task::spawn_boxed;

@@ -47,7 +47,7 @@ impl NestedCalls {
         Self(Some(run))
     }
 
-    /// Runs a call; see [`RunNested::run`].
+    /// Runs a call; see [`NestedCallRunner::run`].
     pub async fn run(
         &self,
         call: ToolUse,

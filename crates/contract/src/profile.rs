@@ -198,6 +198,24 @@ impl ToolOrigin {
             Self::Server(name) => Some(name),
         }
     }
+
+    /// Returns what rules call its server, and what the names of its tools start with: `mcp__SERVER`.
+    pub fn server_in_rules(&self) -> Option<String> {
+        self.server().map(server_in_rules)
+    }
+}
+
+/// Returns what rules call a server: `mcp__SERVER`, with only the characters that providers accept.
+pub fn server_in_rules(server: &str) -> String {
+    format!("mcp__{}", provider_name(server))
+}
+
+/// Replaces the characters that providers do not accept in the name of a tool.
+pub fn provider_name(text: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    text.chars()
+        .map(|c| if fits(c) { c } else { '_' })
+        .collect()
 }
 
 /// A service that a tool requires, identified by its type.

@@ -1,6 +1,6 @@
 //! Notifications for a user whose attention may be elsewhere.
 
-/// Shows notifications to the user. A service, as `Arc<dyn PersonNotifier>`.
+/// Shows notifications to the user. A service, as `Arc<dyn UserNotifier>`.
 pub trait UserNotifier: Send + Sync {
     /// Shows a notification. The error is the reason why it is not shown, for example that the user
     /// has turned notifications off.

@@ -16,7 +16,7 @@ pub struct WebRequest {
     pub headers: Vec<(String, String)>,
 }
 
-/// Fetches pages. A service, as `Arc<dyn FetchWeb>`. Redirects are not followed, no cookies are
+/// Fetches pages. A service, as `Arc<dyn WebFetcher>`. Redirects are not followed, no cookies are
 /// stored, and no connection is reused, because the address of the next request may not have been
 /// checked.
 pub trait WebFetcher: Send + Sync {

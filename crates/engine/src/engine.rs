@@ -310,7 +310,7 @@ impl Engine {
 /// The parts of an engine that are specific to a subagent.
 #[derive(Debug)]
 pub struct SubagentEngineParts {
-    /// Its tools: [`Pool::narrowed`].
+    /// Its tools: [`Pool::filtered`].
     pub pool: Pool,
     /// The services that its calls may use.
     pub services: Services,

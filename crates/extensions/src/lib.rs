@@ -2,7 +2,7 @@
 //! This crate finds and reads them, and reports each error as a warning.
 //!
 //! Nothing here runs code, and no file can prevent the others from being read: an error in a file
-//! is a [`Warning`] that names it. Only regular files are read, up to a size limit.
+//! is a [`ExtensionWarning`] that names it. Only regular files are read, up to a size limit.
 //!
 //! # Layout
 //! - [`ExtensionPlaces`]: the folders to search; [`plugins`]: folders that were installed from

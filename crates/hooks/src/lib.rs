@@ -6,7 +6,7 @@
 //! failure blocks the event. If a hook rewrites the input of a call, the input is checked and
 //! evaluated again, but the scheduler does not claim its paths again: if hooks redirect two calls
 //! to one file, the journal's locks keep them apart. Servers and models are reached through the
-//! contract's `HttpClient` and [`AskModel`]: this crate contains no client.
+//! contract's `HttpClient` and [`HookModelProvider`]: this crate contains no client.
 //!
 //! # Layout
 //! - `event`, `matcher`, `condition`: when a handler runs; `config`: its configuration

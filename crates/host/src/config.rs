@@ -86,7 +86,7 @@ pub struct SessionConfig {
     pub one_result: bool,
     /// Notifies hooks when no message arrives for a minute after a turn (`Notification`,
     /// `idle_prompt`). Off if the front end does so itself
-    /// ([`SessionInput::waits_for_person`](crate::SessionInput::waits_for_person)).
+    /// ([`SessionInput::notify_waiting_for_user`](crate::SessionInput::waits_for_person)).
     pub reports_idle: bool,
     /// The maximum time that the first turn waits for MCP servers; tools of slower servers are
     /// added later. None: servers that were named for this session are waited for until they are

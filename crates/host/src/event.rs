@@ -83,7 +83,7 @@ pub enum SessionEvent {
         id: u64,
     },
     /// A queued message is answered from now on. A message that steers a run is reported as
-    /// [`AgentEvent::Added`] instead, under its id.
+    /// [`AgentEvent::MessageInjected`] instead, under its id.
     Delivered(Box<QueuedMessage>),
     /// A scheduled prompt is due and is answered from now on.
     Scheduled {

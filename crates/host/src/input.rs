@@ -203,7 +203,7 @@ impl SessionInput {
         uuid
     }
 
-    /// Returns the prompts submitted with [`say`](Self::say) that are not delivered yet, in the
+    /// Returns the prompts submitted with [`submit`](Self::say) that are not delivered yet, in the
     /// order of their delivery.
     pub fn queued(&self) -> Vec<QueuedMessage> {
         self.0.queue.queued(&self.0.control)

@@ -11,7 +11,7 @@
 //!   leaves a file half written.
 //! - [`FileTarget`], [`WriteGrant`], [`UndoHistory`]: which file a call may open, where it may
 //!   write, and how that is undone.
-//! - [`Sweep`], [`Before`]: the changes of a shell command, found by a scan before and after it,
+//! - [`SnapshotScope`], [`CommandBaseline`]: the changes of a shell command, found by a scan before and after it,
 //!   and undone like the changes of file tools.
 //! - `buffers`: unsaved text in an editor.
 //! - `text`, `encoding`, `lines`, `page`: bytes shown as numbered lines.

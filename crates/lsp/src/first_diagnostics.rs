@@ -28,7 +28,7 @@ impl LspClient {
     /// Waits until the server has answered and is silent.
     async fn wait_until_quiet(&self, path: &Path, until: Instant) {
         if self.uses_pull() {
-            // `settled` waits for pulled diagnostics.
+            // `wait_for_diagnostics` waits for pulled diagnostics.
             return std::future::pending().await;
         }
         // The request may fail or time out; that is sufficient as well.
@@ -43,7 +43,7 @@ impl LspClient {
             let is_known = self.state.tells_nothing.load(Ordering::Relaxed) && !has_told;
             let rest = if is_known { since } else { since + QUIET };
             if self.busy_with().is_some() || self.uses_pull() {
-                // The work ends, or pull diagnostics were registered, for which `settled` waits.
+                // The work ends, or pull diagnostics were registered, for which `wait_for_diagnostics` waits.
                 news.await;
                 since = Instant::now();
                 continue;

@@ -3,7 +3,7 @@
 //! Lines end in LF, CRLF or CR. `data` may have several lines. Comments are ignored. The parser is
 //! more lenient than the standard in two cases, for servers that omit empty lines: an `event` line
 //! after data begins a new event, and the end of the stream ends the last event
-//! ([`Parser::finish`]).
+//! ([`SseParser::finish`]).
 
 use std::ops::Range;
 

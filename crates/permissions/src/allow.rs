@@ -160,7 +160,7 @@ fn whole_line_rule(
 /// Allow rules for this tool.
 fn allowing<'a>(policy: &'a Policy, facts: &'a CallFacts) -> impl Iterator<Item = &'a Rule> {
     policy.rules.in_list(List::Allow).filter(|rule| {
-        facts.is_called(&rule.tool) || (facts.has_command() && rule.class == RuleClass::Commands)
+        facts.is_called(rule) || (facts.has_command() && rule.class == RuleClass::Commands)
     })
 }
 
@@ -440,7 +440,7 @@ fn fetch_rule<'a>(policy: &'a Policy, facts: &CallFacts, target: &UrlTarget) -> 
     policy
         .rules
         .in_list(List::Allow)
-        .filter(|rule| facts.is_called(&rule.tool))
+        .filter(|rule| facts.is_called(rule))
         .find(|rule| match rule.resolve_content(facts).as_deref() {
             Some(RuleContent::Domain(domain)) => {
                 target.odd.is_none() && domain.matches(&target.host)
@@ -481,7 +481,7 @@ fn own_path_rule<'a>(
 ) -> Option<&'a Rule> {
     let mut rules = policy.rules.in_list(List::Allow);
     rules.find(|rule| {
-        facts.is_called(&rule.tool)
+        facts.is_called(rule)
             && match rule.resolve_content(facts).as_deref() {
                 Some(RuleContent::Path(pattern)) => {
                     touched.both().into_iter().all(|path| pattern.covers(path))

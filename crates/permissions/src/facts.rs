@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{
     repository_paths::controls_repository,
-    rules::{ToolSelector, UrlTarget, parameters, target},
+    rules::{List, Rule, ToolSelector, UrlTarget, parameters, target},
     shell_facts::ShellFacts,
 };
 use haft_settings::real_path;
@@ -105,6 +105,8 @@ pub struct CallFacts {
     pub parameters: Vec<String>,
     /// It comes from a server.
     pub from_server: bool,
+    /// What rules call the server it comes from, `mcp__SERVER`.
+    pub server: Option<String>,
     /// The call's input, for rules about a parameter.
     pub input: Value,
     /// Paths it reads.
@@ -158,6 +160,7 @@ impl CallFacts {
             rules,
             parameters: Vec::new(),
             from_server: false,
+            server: None,
             input,
             reads: Vec::new(),
             writes: Vec::new(),
@@ -206,6 +209,7 @@ impl CallFacts {
         let (fetches, subject) = matched(profile.rules, bound.input());
         Self {
             tool: spec.name.clone(),
+            server: profile.origin.server_in_rules(),
             aliases,
             rules: profile.rules,
             parameters: match profile.rules {
@@ -236,13 +240,21 @@ impl CallFacts {
         }
     }
 
-    /// Does a rule's name mean this tool?
-    pub(super) fn is_called(&self, name: &ToolSelector) -> bool {
-        match name {
+    /// Returns whether a rule's name means this tool. An allow rule for a server permits only tools of the
+    /// server with exactly this name: those of a server `a__b` are no tools of `a`.
+    pub(super) fn is_called(&self, rule: &Rule) -> bool {
+        let of_server = |is_meant: &dyn Fn(&str) -> bool| {
+            rule.tool.is(&self.tool)
+                && (rule.list != List::Allow || self.server.as_deref().is_none_or(is_meant))
+        };
+        match &rule.tool {
             ToolSelector::One(name) => {
                 *name == self.tool || self.aliases.iter().any(|alias| alias == name)
             }
-            ToolSelector::Server(_) | ToolSelector::Fitting(_) => name.is(&self.tool),
+            ToolSelector::Server(named) => of_server(&|server| server == named),
+            ToolSelector::Fitting(pattern) => {
+                of_server(&|server| pattern.starts_with(&format!("{server}__")))
+            }
         }
     }
 
@@ -283,12 +295,12 @@ impl CallFacts {
     }
 
     /// Does this rule speak of it, whatever list the rule stands in?
-    pub fn matches_rule(&self, rule: &super::rules::Rule) -> bool {
+    pub fn matches_rule(&self, rule: &Rule) -> bool {
         super::rule_matching::match_rule(rule, self).is_some()
     }
 
     /// The command that a rule speaks of, as written, whichever list the rule stands in.
-    pub fn command_of(&self, rule: &super::rules::Rule) -> Option<String> {
+    pub fn command_of(&self, rule: &Rule) -> Option<String> {
         match rule.resolve_content(self).as_deref() {
             Some(super::rules::RuleContent::Command { text, .. }) => Some(text.clone()),
             _ => None,

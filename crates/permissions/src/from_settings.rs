@@ -19,7 +19,7 @@ pub trait PermissionSettings {
     /// Returns the rules of all files and of the command line flags.
     fn rules(&mut self, allowed: &[String], denied: &[String]) -> Rules;
 
-    /// Checks rules against the available tools ([`Rules::understand`]) and records their problems.
+    /// Checks rules against the available tools ([`Rules::resolve_for_tools`]) and records their problems.
     fn understand(&mut self, rules: &mut Rules, tools: &[ToolSpec]);
 
     /// Returns the sandbox settings. Whether the machine supports them is determined elsewhere.

@@ -5,7 +5,8 @@
 
 use std::{
     collections::HashMap,
-    fs, io,
+    fs,
+    io::{self, Read},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{LazyLock, Mutex, PoisonError},
@@ -18,6 +19,8 @@ use haft_settings::{
     git_repository::{self, GitDiscovery},
     real_path,
 };
+
+use super::read_file::{open_regular, read_regular};
 
 /// More directories of submodules than this are not looked at one by one.
 const MOST_DIRECTORIES: usize = 500;
@@ -132,7 +135,7 @@ fn in_working_tree(top: &Path, depth: usize) -> Option<String> {
     // Settings may put the working tree elsewhere, and then the paths count from there.
     let mut tops = vec![top.to_path_buf()];
     for file in config_files(&own) {
-        let Ok(bytes) = fs::read(&file) else {
+        let Ok(bytes) = read_regular(&file) else {
             continue;
         };
         let Some(tree) = git_config::working_tree(&String::from_utf8_lossy(&bytes)) else {
@@ -154,12 +157,15 @@ fn in_working_tree(top: &Path, depth: usize) -> Option<String> {
 fn indexed(index: &Path) -> Result<Vec<PathBuf>, &'static str> {
     type Kept = Mutex<HashMap<PathBuf, ([i64; 5], Vec<PathBuf>)>>;
     static KEPT: LazyLock<Kept> = LazyLock::new(Kept::default);
-    let metadata = match fs::metadata(index) {
-        Ok(metadata) if metadata.len() <= LARGEST_INDEX => metadata,
-        Ok(_) => return Err("is too large to be looked at"),
+    let mut file = match open_regular(index) {
+        Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(_) => return Err("cannot be read"),
     };
+    let metadata = file.metadata().map_err(|_| "cannot be read")?;
+    if metadata.len() > LARGEST_INDEX {
+        return Err("is too large to be examined");
+    }
     let stamp = [
         i64::try_from(metadata.ino()).unwrap_or(i64::MAX),
         i64::try_from(metadata.len()).unwrap_or(i64::MAX),
@@ -173,7 +179,9 @@ fn indexed(index: &Path) -> Result<Vec<PathBuf>, &'static str> {
     {
         return Ok(found.clone());
     }
-    let bytes = fs::read(index).map_err(|_| "cannot be read")?;
+    let mut bytes = Vec::new();
+    let read = file.read_to_end(&mut bytes);
+    read.map_err(|_| "cannot be read")?;
     let found = git_index::repositories(&bytes).ok_or("cannot be understood")?;
     if kept.len() >= MOST_DIRECTORIES {
         kept.clear();
@@ -234,11 +242,7 @@ fn in_submodules(modules: &Path) -> Option<String> {
 }
 
 pub(super) fn in_file(file: &Path) -> Option<String> {
-    // Reading a named pipe would wait for a writer.
-    if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
-        return Some(unreadable(file));
-    }
-    let text = match fs::read(file) {
+    let text = match read_regular(file) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => return Some(format!("{} cannot be read: {error}", file.display())),

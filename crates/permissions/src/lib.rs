@@ -6,7 +6,7 @@
 //! command that may run is confined.
 //!
 //! # How it decides
-//! [`Facts`] hold each path as given and as it really is, links followed, and for a command line its parts with
+//! [`CallFacts`] hold each path as given and as it really is, links followed, and for a command line its parts with
 //! their effects. The judge of lines reads the line alone; what its names lead to (PATH, toolchain pins,
 //! repositories in git's index, git's configuration, the character set, what a glob is on disk) are facts too.
 //! Rules are read before tools are known; their content means what the tool's profile says.
@@ -37,6 +37,7 @@ mod named_operands;
 pub mod policy;
 mod program_audit;
 pub mod protected_files;
+mod read_file;
 mod removed_trees;
 mod repository_paths;
 mod restore_confinement;

@@ -15,6 +15,8 @@ use haft_shell::{EffectVerdict, LinePart, is_builtin};
 
 use haft_settings::real_path;
 
+use super::read_file::read_regular;
+
 /// The program directories of the system. Programs there are never treated as programs of the
 /// workspace, even if a working directory contains them.
 const SYSTEM: [&str; 6] = [
@@ -158,7 +160,10 @@ fn pin(name: &str, shimmed: bool, cwd: Option<&[PathBuf]>, home: Option<&Path>) 
         };
         let says = |file: &str, word: &str| {
             let found = there(file)?;
-            let text = fs::read(&found).unwrap_or_default();
+            // A file that cannot be read may say anything.
+            let Ok(text) = read_regular(&found) else {
+                return Some(found);
+            };
             let text = String::from_utf8_lossy(&text);
             text.lines()
                 .any(|line| line.trim_start().starts_with(word))

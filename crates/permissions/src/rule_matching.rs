@@ -41,7 +41,7 @@ impl RuleHit {
 
 /// What of the call a deny or ask rule speaks of, if anything.
 pub(super) fn match_rule(rule: &Rule, facts: &CallFacts) -> Option<RuleHit> {
-    let own = facts.is_called(&rule.tool);
+    let own = facts.is_called(rule);
     // Whatever runs a command or touches a path is held by the rules about that, whichever tool it is.
     if !own && rule.class == RuleClass::Tool {
         return None;

@@ -76,7 +76,7 @@ pub struct ConfinedProgram {
     /// `None`, a folder next to that of the session's commands is used; its name is short, because
     /// socket paths must be short.
     pub scratch: Option<PathBuf>,
-    /// Decides about connections for [`Network::Proxy`](crate::Network::Proxy). With `None`, the
+    /// Decides about connections for [`SandboxNetwork::Proxy`](crate::Network::Proxy). With `None`, the
     /// gate of the session's commands decides.
     pub gate: Option<Arc<dyn NetworkGate>>,
     /// Decides about the profile's guarded names. Without it, none may be used.
@@ -214,7 +214,7 @@ impl ConfinedProcess {
         &self.scratch
     }
 
-    /// Returns the program's own network: see [`Running::network`].
+    /// Returns the program's own network: see [`CommandHandle::network`].
     pub fn network(&self) -> Option<&CommandNetwork> {
         self.network.as_ref()
     }

@@ -17,7 +17,7 @@
 //! any of them ends.
 //!
 //! # Layout
-//! - [`Sandbox`], [`Running`]: what is started and what runs; [`SandboxProfile`]: what it may touch
+//! - [`Sandbox`], [`CommandHandle`]: what is started and what runs; [`SandboxProfile`]: what it may touch
 //! - [`ConfinedProgram`], [`ConfinedProcess`]: programs that are confined for long, with open files of their own
 //! - [`CommandNetwork`]: what listens in the network that a command has for itself
 //! - [`guarded`]: programs that run beside ours, unconfined, and end with it
@@ -77,5 +77,5 @@ pub use sandbox::{
 };
 pub use scratch_lease::ScratchLease;
 
-/// Where the proxy is for commands with [`Network::Proxy`]: on this port of their loopback interface.
+/// Where the proxy is for commands with [`SandboxNetwork::Proxy`]: on this port of their loopback interface.
 pub const PROXY_PORT: u16 = 3128;

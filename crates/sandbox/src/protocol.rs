@@ -68,7 +68,7 @@ impl SandboxPlan {
 /// The keeper's only answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum KeeperReply {
-    /// The sandbox is set up. With [`Network::Proxy`](crate::Network::Proxy), a listening socket is
+    /// The sandbox is set up. With [`SandboxNetwork::Proxy`](crate::Network::Proxy), a listening socket is
     /// attached.
     Ready,
     /// The folder for temporary files cannot be created, and no other mechanism would change that.
@@ -112,7 +112,7 @@ pub(crate) enum GuardOrder {
         /// The time in which it may exit on its own.
         grace_ms: u64,
     },
-    /// The answer to [`News::Asks`].
+    /// The answer to [`GuardEvent::Asks`].
     Judged {
         id: u32,
         used: NameUse,

@@ -40,7 +40,7 @@ pub struct SandboxSetup {
     pub scratch: PathBuf,
     /// A file that every shell reads before its command: the user's functions and aliases.
     pub snapshot: Option<PathBuf>,
-    /// Decides about connections for [`Network::Proxy`](crate::Network::Proxy). With `None`, all
+    /// Decides about connections for [`SandboxNetwork::Proxy`](crate::Network::Proxy). With `None`, all
     /// are refused.
     pub gate: Option<Arc<dyn NetworkGate>>,
     /// The best mechanism that may be used; better ones are not tried. For tests, and for users who
@@ -180,7 +180,7 @@ pub struct ShellCommand {
     /// A file to source first, in the same shell.
     pub sourced: Option<PathBuf>,
     /// Decides about the profile's guarded names; without it, none may be used. It is called only
-    /// while the caller waits for the command to end ([`Running::exited`], [`Running::gone`]). A
+    /// while the caller waits for the command to end ([`CommandHandle::exited`], [`CommandHandle::gone`]). A
     /// caller that waits only for the output therefore blocks the command.
     pub names: Option<NamePolicy>,
 }
@@ -249,7 +249,7 @@ impl Sandbox {
     }
 
     /// Starts a command in the profile's sandbox, with the best mechanism that works here;
-    /// [`Running::mechanism`] returns it.
+    /// [`CommandHandle::mechanism`] returns it.
     pub async fn start(
         &self,
         profile: &SandboxProfile,

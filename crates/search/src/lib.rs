@@ -7,7 +7,7 @@
 //! background (`index`, on Linux), and later calls search only the files that can match. In any
 //! doubt, a call walks.
 //!
-//! Everything is synchronous: the caller chooses the thread and passes a [`Stop`]. A stop takes
+//! Everything is synchronous: the caller chooses the thread and passes a [`StopCondition`]. A stop takes
 //! effect within milliseconds and leaves a partial result that is marked as partial.
 //!
 //! - [`engine`](SearchEngine): the handle that a session owns.

@@ -76,7 +76,7 @@ pub enum SearchStop {
     Limit,
 }
 
-/// A [`Stop`] shared by the threads of one search. It records the first reason that took effect in
+/// A [`StopCondition`] shared by the threads of one search. It records the first reason that took effect in
 /// any of them.
 #[derive(Clone, Debug)]
 pub(crate) struct StopFlag {

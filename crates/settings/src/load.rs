@@ -302,7 +302,7 @@ impl Settings {
             .collect()
     }
 
-    /// Like [`Self::loosening_things`], but for one file.
+    /// Like [`Self::loosening_items`], but for one file.
     pub(super) fn loosening_of(&self, layer: &SettingsFile) -> Vec<String> {
         let mut things = Vec::new();
         let permissions = &layer.document.value["permissions"];

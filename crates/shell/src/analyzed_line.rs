@@ -6,7 +6,7 @@ use crate::{Analysis, LineLocation, analyze};
 
 /// A line and its analysis, for the place where the line would run.
 ///
-/// Only [`ReadLine::new`] creates one, so the analysis always belongs to the line, even after the
+/// Only [`AnalyzedLine::new`] creates one, so the analysis always belongs to the line, even after the
 /// value was passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnalyzedLine {

@@ -13,7 +13,7 @@
 //! - [`commands`]: what is known of each command, as tables; [`effect`] is what they say
 //! - `walk`: every command of a line, one after the other; [`analysis`] is what comes of it
 //! - `secret_names`: names of variables that look like secrets
-//! - [`ReadLine`]: a line with what came of it, to be handed on
+//! - [`AnalyzedLine`]: a line with what came of it, to be handed on
 
 #![warn(missing_docs)]
 

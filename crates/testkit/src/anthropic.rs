@@ -63,7 +63,7 @@ pub fn tool_reply(name: &str, input: Value) -> HttpReply {
     called_as("toolu_1", name, input)
 }
 
-/// Like [`called`], but with this call id.
+/// Like [`tool_reply`], but with this call id.
 pub fn called_as(id: &str, name: &str, input: Value) -> HttpReply {
     let block = json!({"type": "tool_use", "id": id, "name": name, "input": input});
     reply(&[block], "tool_use")

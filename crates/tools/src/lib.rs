@@ -17,9 +17,9 @@
 //!   that outlive a session, based on [`MemoryFolder`]; `session`: tools that affect only the
 //!   session and the user
 //! - `schedule`: scheduled prompts, based on [`haft_contract::Schedules`]
-//! - `shell`: `Bash`, `Monitor`, `REPL`, `TaskOutput`, `TaskStop`, based on [`Shell`]
+//! - `shell`: `Bash`, `Monitor`, `REPL`, `TaskOutput`, `TaskStop`, based on [`ShellService`]
 //! - [`sandbox`]: the available confinement; `rewind`: restoring files to an earlier time
-//! - `skill`: `Skill`, based on [`SkillBook`]; `web`: `WebFetch`, `WebSearch`, based on
+//! - `skill`: `Skill`, based on [`SkillService`]; `web`: `WebFetch`, `WebSearch`, based on
 //!   [`haft_contract::web`]
 //! - [`worktree`]: `EnterWorktree`, `ExitWorktree`, and the worktrees of subagents
 //! - `paths`, `words`: formatting of paths and numbers; `blocking`: running blocking work

@@ -2,7 +2,7 @@
 //!
 //! It has a part that is the same in all sessions, and a part about the session
 //! ([`PromptEnvironment`]). Both are created once, so that every request begins with the same bytes
-//! and hits the provider's cache. The project's instructions ([`Knowledge`]) are in the first
+//! and hits the provider's cache. The project's instructions ([`InstructionSources`]) are in the first
 //! message, because they differ by project and may be long.
 
 mod environment;

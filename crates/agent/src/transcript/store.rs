@@ -1,7 +1,7 @@
 //! Stores for the lines of a session.
 //!
 //! The trait is small on purpose: today a file, later possibly a stream to another machine. A
-//! [`Store`] locks its session: no second store can be opened for it at the same time.
+//! [`TranscriptStore`] locks its session: no second store can be opened for it at the same time.
 
 use std::{
     fmt::Debug,

@@ -368,7 +368,7 @@ pub(crate) struct Tools {
     pub(crate) cost: bool,
 }
 
-/// `Format`, as flags spell it.
+/// `ToolFormat`, as flags spell it.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Provider {
     Anthropic,

@@ -2,7 +2,7 @@
 //! its location.
 //!
 //! The supported drafts are 4, 6, 7, 2019-09 and 2020-12, selected by `$schema` (default: 2020-12).
-//! A schema is compiled into `Node`s once, and references point from node to node. Nothing is ever
+//! A schema is compiled into `SchemaNode`s once, and references point from node to node. Nothing is ever
 //! fetched: a reference out of the schema is an error, except to the drafts' own meta-schemas. As
 //! the drafts specify, `format` and `contentEncoding` are enforced up to draft 7, and only describe
 //! values after that.

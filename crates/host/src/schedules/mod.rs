@@ -1,7 +1,7 @@
 //! Scheduled prompts, which are submitted between turns: at calendar times ([`cron`]), or after a
 //! delay.
 //!
-//! The turn loop asks the [`ScheduleBook`] for prompts that are due; nothing here submits a prompt
+//! The turn loop asks the [`SessionSchedules`] for prompts that are due; nothing here submits a prompt
 //! itself. A job that was due during a turn fires once after it, regardless of how often it was
 //! due. Each job is shifted a little by a hash of its id, so that not all sessions send requests at
 //! the same time. Recurring jobs fire later. One-time jobs fire earlier, and only if they are set

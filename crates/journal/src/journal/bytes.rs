@@ -10,7 +10,7 @@ use crate::page::HASH_LIMIT;
 use crate::stamp::ContentHash;
 use crate::target::FileTarget;
 
-/// The content of a file at one time. It is recorded as seen only by [`Journal::saw`].
+/// The content of a file at one time. It is recorded as seen only by [`Journal::record_shown`].
 #[derive(Debug)]
 pub struct RawFile {
     /// The file, with all links resolved.

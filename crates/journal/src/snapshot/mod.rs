@@ -191,7 +191,7 @@ impl CommandBaseline {
 
 impl Journal {
     /// Scans everything that a command may change, and stores contents that it could destroy. The
-    /// command may run in any case: [`Before::uncovered`] reports what undo will not cover.
+    /// command may run in any case: [`CommandBaseline::uncovered`] reports what undo will not cover.
     pub fn before_command(&self, sweep: &SnapshotScope) -> CommandBaseline {
         let limits = self.sweep_limits;
         let runs = RunningCommand::begin(&self.commands);

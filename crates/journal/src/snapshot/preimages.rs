@@ -92,7 +92,7 @@ pub(crate) struct PreimageStore {
     pub(crate) gave_up: Option<(Vec<PathBuf>, String, Instant)>,
 }
 
-/// The result of [`Shelf::fill`]: the stored contents, and the reasons why others are missing.
+/// The result of [`PreimageStore::store_preimages`]: the stored contents, and the reasons why others are missing.
 #[derive(Debug, Default)]
 pub(crate) struct PreimageFill {
     pub(crate) contents: PreimageMap,

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use haft_contract::{Access, Effects, Idempotency, Profile, ToolError, ToolOrigin, ToolSpec};
+use haft_contract::{
+    Access, Effects, Idempotency, Profile, ToolError, ToolOrigin, ToolSpec, provider_name,
+    server_in_rules,
+};
 use haft_engine::schema::SchemaValidator;
 use serde_json::Value;
 
@@ -140,13 +143,7 @@ impl ServerToolDefinition {
 
 /// Returns `mcp__SERVER__TOOL`, with only characters and a length that providers accept.
 pub(super) fn name(server: &str, tool: &str) -> String {
-    let plain = |text: &str| -> String {
-        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        text.chars()
-            .map(|c| if fits(c) { c } else { '_' })
-            .collect()
-    };
-    let name = format!("mcp__{}__{}", plain(server), plain(tool));
+    let name = format!("{}__{}", server_in_rules(server), provider_name(tool));
     if name.len() <= LONGEST_NAME {
         return name;
     }

@@ -69,7 +69,7 @@ pub fn old_name(text: &str) -> Option<&str> {
 
 impl Rules {
     /// Adds a rule from its text. `Err`: it was left out, and why. Whether its name and content mean
-    /// something to the tools there are, [`Self::understand`] says.
+    /// something to the tools there are, [`Self::resolve_for_tools`] says.
     pub fn add(
         &mut self,
         list: List,

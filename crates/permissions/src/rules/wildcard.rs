@@ -50,6 +50,11 @@ impl Wildcard {
         }
     }
 
+    /// Returns whether all texts that the pattern matches start with this one.
+    pub fn starts_with(&self, text: &str) -> bool {
+        self.pieces[0].starts_with(text)
+    }
+
     /// Returns whether the pattern matches only one text.
     pub fn is_exact(&self) -> bool {
         self.pieces.len() == 1

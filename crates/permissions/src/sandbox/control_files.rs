@@ -5,7 +5,7 @@
 //! make one; files that a command fills later cannot be judged so, and are refused.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -16,6 +16,7 @@ use haft_shell::git_config;
 use super::super::{
     git_audit,
     protected_files::{self, TableNames, is_protected},
+    read_file::read_regular,
     repository_paths::{AddedPart, Git, added_part, below, has_control_files, in_dot_git, in_git},
 };
 
@@ -171,7 +172,7 @@ pub(super) fn permits(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
             ControlAction::MakeFile | ControlAction::MoveFile { .. } | ControlAction::Change,
         ) => used.path.extension().is_some_and(|kind| kind == "sample"),
         (Git::Config, ControlAction::MoveFile { contents, .. }) => {
-            let old = fs::read(used.path).unwrap_or_default();
+            let old = read_regular(used.path).unwrap_or_default();
             contents.is_some_and(|new| config_adds_nothing(used.path, &old, new, roots))
         }
         (Git::Itself | Git::Config | Git::Hook | Git::Attributes | Git::Elsewhere, _) => false,
@@ -245,7 +246,7 @@ fn may_add_part(used: &ControlAccess<'_>, roots: &[PathBuf]) -> bool {
         Ok(metadata) if metadata.is_dir() => true,
         // A process may still have it open, unless it is installed again.
         Ok(_) if added == AddedPart::First => used.settings.is_some_and(safe),
-        Ok(metadata) => metadata.is_file() && fs::read(&config).is_ok_and(|text| safe(&text)),
+        Ok(metadata) => metadata.is_file() && read_regular(&config).is_ok_and(|text| safe(&text)),
         Err(_) => true,
     }
 }
@@ -273,9 +274,11 @@ pub(super) fn is_planted(path: &Path, roots: &[PathBuf]) -> bool {
         Git::Hook => path
             .extension()
             .is_none_or(|extension| extension != "sample"),
-        Git::Config => {
-            fs::read(path).is_ok_and(|bytes| !config_adds_nothing(path, &[], &bytes, roots))
-        }
+        Git::Config => match read_regular(path) {
+            Ok(bytes) => !config_adds_nothing(path, &[], &bytes, roots),
+            // Git may read from a named pipe what a process writes to it later.
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        },
         Git::Itself => !path.is_dir() && git_audit::in_linked(path).is_some(),
         Git::Elsewhere => path
             .parent()

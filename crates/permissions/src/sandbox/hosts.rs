@@ -112,7 +112,7 @@ impl SettingsHosts {
         Self::for_tool(policy, None)
     }
 
-    /// Like [`SettingsHosts::of`], but includes rules for this tool alone: `Browser(domain:…)`.
+    /// Like [`SettingsHosts::from_policy`], but includes rules for this tool alone: `Browser(domain:…)`.
     fn for_tool(policy: &Policy, tool: Option<&str>) -> Self {
         let sandbox = &policy.sandbox;
         let managed_only = sandbox.managed_hosts_only;

@@ -3,7 +3,7 @@
 //! For files that deny rules hide, the scan has no limit but [`MAX_SCAN_TIME`]: if a directory was not scanned then,
 //! the command must not start. The scan for control files is bounded ([`MAX_CONTROL_DIRECTORIES`]), because the
 //! guard of a command knows them by their names. Of directories that have not changed since the last scan only the
-//! times are read ([`KeptLooks`]).
+//! times are read ([`ScanCache`]).
 
 use std::{
     collections::{HashSet, VecDeque},

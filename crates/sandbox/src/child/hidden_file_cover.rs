@@ -142,7 +142,7 @@ impl HiddenFileCover {
         Ok(self.find_uncovered(&changes))
     }
 
-    /// Like [`Cover::uncovered_by_change`], but checks even if no change was reported: the kernel
+    /// Like [`HiddenFileCover::uncovered_by_change`], but checks even if no change was reported: the kernel
     /// makes a change before it reports it.
     pub(super) fn uncovered(&mut self) -> io::Result<Option<PathBuf>> {
         let changes = self.changes()?;

@@ -27,7 +27,7 @@ pub struct GateRequest {
     pub url: Option<String>,
 }
 
-/// The decision of a [`Gate`]. The reasons are sentences that users and models read.
+/// The decision of a [`NetworkGate`]. The reasons are sentences that users and models read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateVerdict {
     /// The request may be sent to the allowed addresses of its host.

@@ -10,7 +10,7 @@ use crate::skip::SkipLog;
 use crate::stop::{StopCondition, StopFlag};
 use crate::walk::NameRules;
 
-/// Answers a query from the indexed tree. Returns `NotKnown` if the index cannot answer exactly.
+/// Answers a query from the indexed tree. Returns `IndexMiss` if the index cannot answer exactly.
 pub(super) fn run(
     query: &GlobQuery,
     plan: &GlobPlan,

@@ -34,7 +34,7 @@ const WORTH_A_THREAD: u64 = 768 << 10;
 /// The number of bytes searched before the read lock on the tree is released.
 const AT_ONCE: usize = 1 << 20;
 
-/// Answers a query from the indexed tree. Returns `NotKnown` if the index cannot answer exactly.
+/// Answers a query from the indexed tree. Returns `IndexMiss` if the index cannot answer exactly.
 pub(super) fn run(
     query: &GrepQuery,
     built: &GrepPlan,

@@ -3,7 +3,7 @@
 //! A tree is read once and then updated from the kernel's change events, which are drained at the
 //! start of each call. A trigram index shows which files a pattern can match in. Only those are
 //! searched, by the usual searcher, and from memory if their texts fit. In any doubt the result is
-//! [`NotKnown`], and a plain walk answers the call.
+//! [`IndexMiss`], and a plain walk answers the call.
 //!
 //! - Data structures without I/O: `trigram`, `bits`, `segment` (the index), `plan` (the trigrams
 //!   that a pattern needs).

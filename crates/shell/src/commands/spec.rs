@@ -31,7 +31,7 @@ pub struct CommandSpec {
 /// Options that are known and not safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnsafeOption {
-    /// The options, written as in [`Spec::options`].
+    /// The options, written as in [`CommandSpec::options`].
     pub options: &'static str,
     /// The verdict for a command with one of these options.
     pub verdict: EffectVerdict,

@@ -48,7 +48,7 @@ pub(crate) struct CommandJob {
     flooded: Arc<AtomicBool>,
 }
 
-/// Like [`Job::exited`], but without a reference to the job, because the command ends when its job
+/// Like [`CommandJob::exited`], but without a reference to the job, because the command ends when its job
 /// is dropped.
 pub(crate) async fn exited(stages: watch::Receiver<JobStage>) -> CommandEnd {
     reached(stages, |stage| !matches!(stage, JobStage::Running)).await

@@ -169,7 +169,7 @@ impl ShellService {
             .is_some()
     }
 
-    /// Like [`Shell::background`], but for the call with this id of the provider, or for all calls.
+    /// Like [`ShellService::background`], but for the call with this id of the provider, or for all calls.
     /// Returns the number of calls.
     pub fn background_named(&self, tool_use_id: Option<&str>) -> usize {
         let waiting = self.waiting();
@@ -378,7 +378,7 @@ impl ShellService {
         path.into()
     }
 
-    /// Like [`Shell::start_program`], but with a separate profile and environment, and with a
+    /// Like [`ShellService::start_program`], but with a separate profile and environment, and with a
     /// mechanism no weaker than `weakest`. Returns `None` if that is not possible.
     #[cfg(feature = "browser")]
     pub(crate) async fn start_under(

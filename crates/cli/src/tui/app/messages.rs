@@ -87,7 +87,7 @@ impl App {
         }
     }
 
-    /// Like [`Self::say`], but for a text that was not typed.
+    /// Like [`Self::send_message`], but for a text that was not typed.
     pub(crate) fn say_text(&mut self, text: &str, now: Instant) {
         let parts = vec![DraftPart::Text(text.to_owned())];
         let content = vec![Content::text(text)];

@@ -1,5 +1,9 @@
 //! Which hooks run for a call, and when.
 
+use std::time::Instant;
+
+use rustix::fs::inotify;
+
 use super::*;
 
 #[tokio::test]
@@ -99,46 +103,64 @@ async fn if_is_one_rule_read_generously() {
     }
 }
 
-/// The classification of the command and the hook each wait for the other: both end only if they run in parallel.
-#[tokio::test(flavor = "multi_thread")]
-async fn hooks_and_the_classifier_run_side_by_side() {
-    let project = TempProject::new([("work/a.txt", "")]);
-    // The classification reads `go.mod`, which may select the program; a pipe blocks the reader until a writer
-    // opens it.
-    let pipe = project.path("work/go.mod");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&pipe)
-            .status()
-            .unwrap()
-            .success()
-    );
-    let hook = format!("echo 'module demo' > '{}'", pipe.display());
-    let work = project.path("work");
-    let bases = PatternBases {
-        cwd: work.clone(),
-        home: work.clone(),
-        slash: work.clone(),
-    };
-    let (handlers, _) = read(SettingsScope::User, None, &one("PreToolUse", &hook), &bases);
-    let mut registry = Registry::new();
-    registry.add(Bash).unwrap();
-    let (engine, _) = Engine::builder(registry, project.path("session"))
-        .hooks(Hooks::new(handlers, &work))
+/// The classification of the command waits for the hook to start, and the hook waits for the classification to read
+/// a file: both end only if they run in parallel.
+#[cfg(target_os = "linux")]
+#[test]
+fn hooks_and_the_classifier_run_side_by_side() {
+    // Commands are classified on a blocking thread, and there is only one.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(1)
         .build()
-        .await;
-    let mut scheduler =
-        engine.scheduler(SessionContext::new(&work).with_mode(PermissionMode::DontAsk));
-    let mut turn = scheduler.turn().await;
-    turn.push(tool_use("Bash", json!({"command": "go version"})));
-    let finished = tokio::time::timeout(Duration::from_secs(60), turn.next())
-        .await
-        .expect("one waited for the other to end")
         .unwrap();
-    // `go` may be missing here; what matters is that the call was allowed.
-    assert!(
-        !finished.text().contains("Permission"),
-        "{}",
-        finished.text()
-    );
+    runtime.block_on(async {
+        let project = TempProject::new([("work/go.mod", "module demo")]);
+        let work = project.path("work");
+        let (started, opened) = (work.join("started"), work.join("read"));
+        let until = Instant::now() + Duration::from_secs(60);
+        let wait_for = move |path: PathBuf| {
+            while !path.exists() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+
+        tokio::task::spawn_blocking(move || wait_for(started));
+        // The classification reads this file, which may select the program.
+        let events = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+        inotify::add_watch(&events, work.join("go.mod"), inotify::WatchFlags::OPEN).unwrap();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 1024];
+            if rustix::io::read(&events, &mut bytes).is_ok() {
+                std::fs::write(opened, "").unwrap();
+            }
+        });
+        let hook = "touch started; while ! [ -e read ]; do sleep 0.01; done; echo '{}'";
+        let bases = PatternBases {
+            cwd: work.clone(),
+            home: work.clone(),
+            slash: work.clone(),
+        };
+        let (handlers, _) = read(SettingsScope::User, None, &one("PreToolUse", hook), &bases);
+        let mut registry = Registry::new();
+        registry.add(Bash).unwrap();
+        let (engine, _) = Engine::builder(registry, project.path("session"))
+            .hooks(Hooks::new(handlers, &work))
+            .build()
+            .await;
+        let mut scheduler =
+            engine.scheduler(SessionContext::new(&work).with_mode(PermissionMode::DontAsk));
+        let mut turn = scheduler.turn().await;
+        turn.push(tool_use("Bash", json!({"command": "go version"})));
+        let finished = tokio::time::timeout(Duration::from_secs(60), turn.next())
+            .await
+            .expect("one waited for the other to end")
+            .unwrap();
+        // `go` may be missing here; what matters is that the call was allowed.
+        assert!(
+            !finished.text().contains("Permission"),
+            "{}",
+            finished.text()
+        );
+    });
 }
