@@ -423,7 +423,7 @@ impl AgentBuilder {
     }
 
     /// Sets the context before the grants of an earlier run were applied, such as the
-    /// [`terms`](crate::transcript::Loaded::terms). Default: the current context.
+    /// [`terms`](crate::transcript::LoadedTranscript::grants). Default: the current context.
     #[must_use]
     pub fn start_context(mut self, context: SessionContext) -> Self {
         self.start = Some(context);

@@ -38,7 +38,7 @@
 //!   background tasks
 //! - `person_call`: tool calls that the user makes
 //! - `ask`: one request outside any conversation
-//! - [`control`]: interrupts, steers and changes a running agent
+//! - [`agent_handle`]: interrupts, steers and changes a running agent
 //! - [`event`], [`run_result`]: the events and the result of a run
 //! - `repeats`: detects a model that repeats the same calls
 //! - [`subagents`]: agents that work for calls of this agent

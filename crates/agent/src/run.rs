@@ -59,7 +59,7 @@ impl Agent {
     /// Sends a prompt to the model and runs turns until the model is done or the run ends for
     /// another reason.
     ///
-    /// To end it early, use [`AgentHandle::interrupt`](crate::Control::interrupt). Dropping the future
+    /// To end it early, use [`AgentHandle::interrupt`](crate::AgentHandle::interrupt). Dropping the future
     /// also stops everything; the next run then begins by reloading the transcript.
     pub async fn run(
         &mut self,
@@ -75,7 +75,7 @@ impl Agent {
         self.boxed_run(None, sink).await
     }
 
-    /// Reports the start of a run that is answered without the model. [`answer`](Self::answer) ends
+    /// Reports the start of a run that is answered without the model. [`answer`](Self::answer_without_model) ends
     /// it.
     pub fn announce_run(&self, sink: &dyn AgentEventSink) {
         sink.on_event(&AgentEvent::RunStarted(self.run_start()));

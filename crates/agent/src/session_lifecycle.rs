@@ -88,7 +88,7 @@ impl Agent {
     }
 
     /// Waits until an asynchronous hook wakes the model. Its context is sent with the next run, or
-    /// by [`run_background_notices`](Self::run_notices).
+    /// by [`run_background_notices`](Self::run_background_notices).
     pub async fn wait_for_hook_wake(&self) {
         self.hooks.wait_for_wake().await;
     }

@@ -1,4 +1,4 @@
-//! Parses key names for `AppInput.dispatchKeyEvent`.
+//! Parses key names for `Input.dispatchKeyEvent`.
 
 use crate::error::{Result, unusable};
 

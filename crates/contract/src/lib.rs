@@ -27,13 +27,13 @@
 //! - [`background_tasks`]: the background tasks of a session and the notices the model reads about
 //!   them
 //! - [`nested_calls`]: calls that a tool makes itself
-//! - [`output`], [`error`]: the result of a call; [`follow_calls`]: reports to the model after the
+//! - [`output`], [`error`]: the result of a call; [`call_follow_up`]: reports to the model after the
 //!   calls of a reply
 //! - [`subagents`]: delegating work to another model; [`schedules`]: prompts that are submitted
 //!   later
 //! - [`secrets`]: keys that were removed from the process environment
 //! - [`schema`]: the JSON schema of an input type, in the form providers accept
-//! - [`view`]: cards shown to users; [`web`]: pages and searches
+//! - [`card`]: cards shown to users; [`web`]: pages and searches
 //! - [`worktrees`]: git worktrees in which agents work on a copy of the project
 
 #![warn(missing_docs)]

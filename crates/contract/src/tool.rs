@@ -158,7 +158,7 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Checks whether the call can succeed: for example, whether the file exists and was read
     /// before. Called by `admit`, before the user is asked. An error goes to the model;
-    /// [`CheckOutcome::ClientQuestion`] asks the user in any mode.
+    /// [`CheckOutcome::Ask`] asks the user in any mode.
     fn check(
         &self,
         input: &Self::Input,

@@ -9,7 +9,7 @@
 //! - [`pool`]: the available tools, which of them the model sees, and in what order
 //! - [`pipeline`]: one call
 //! - [`scheduler`]: batches of calls; the only owner of the session's context
-//! - [`permissions`], [`hooks`], [`settings`]: separate crates; [`conditions`] connects them
+//! - [`permissions`], [`hooks`], [`settings`]: separate crates; [`hook_conditions`] connects them
 //! - [`layers`]: wrappers around the execution of a call: timeout, cache, rate limit, trace
 //! - [`results`]: storage on disk for results that are too long for the model
 //! - [`schema`]: JSON schema validation

@@ -101,7 +101,7 @@ mod stop_signal;
 mod stream_pace;
 mod structured_output;
 mod subagents;
-#[cfg_attr(not(feature = "otel"), path = "telemetry/absent.rs")]
+#[cfg_attr(not(feature = "otel"), path = "telemetry/disabled.rs")]
 mod telemetry;
 mod tool_server;
 mod tool_telemetry;

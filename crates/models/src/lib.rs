@@ -11,7 +11,7 @@
 //! - [`retry`], [`fallback`], [`record`]: the wrappers
 //! - [`sse`], [`http`]: the transport that the providers use; the only HTTP client of the product
 //! - [`key`]: API keys that are fetched on demand
-//! - [`listing`]: the models that a provider offers; [`price`]: the cost of a reply
+//! - [`model_listing`]: the models that a provider offers; [`price`]: the cost of a reply
 //!
 //! A tool call is recognised by its block, never by the stop reason of the reply.
 

@@ -1,7 +1,7 @@
 //! The child process: [`main`] runs in it, [`ask`] and [`draw`] start it.
 //!
 //! The parent sends a line of JSON with the task and then the bytes of the PDF on the child's
-//! stdin. To read, the child answers as [`crate::answer`] describes. To draw a page, the child
+//! stdin. To read, the child answers as [`crate::child_answer`] describes. To draw a page, the child
 //! executes the drawing program, which then runs under the same limits.
 
 use std::{

@@ -7,7 +7,7 @@
 //!
 //! - [`child`]: both ends of the child process: [`child::main`] runs in it, [`child::ask`] in the
 //!   parent
-//! - [`answer`]: the child's output and its validation
+//! - [`child_answer`]: the child's output and its validation
 //! - [`Pages`]: the requested pages
 //! - `read`: the work of the child; `tree`, `outline`: the structure of a document; `text`: the
 //!   text of a page; `damage`: distinguishes a lost page from a page without text

@@ -327,7 +327,7 @@ pub fn patches(update: &Value) -> Vec<ContextPatch> {
 
 /// Saves allow rules that the user agreed to, beyond the session.
 pub trait RuleStore: Send + Sync {
-    /// Saves rules in `scope`, which is never [`RuleScope::SessionHomes`]. The implementation must
+    /// Saves rules in `scope`, which is never [`RuleScope::Session`]. The implementation must
     /// report errors itself: the rules already apply in the session.
     fn save(&self, rules: &[String], scope: RuleScope);
 

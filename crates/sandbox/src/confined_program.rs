@@ -76,7 +76,7 @@ pub struct ConfinedProgram {
     /// `None`, a folder next to that of the session's commands is used; its name is short, because
     /// socket paths must be short.
     pub scratch: Option<PathBuf>,
-    /// Decides about connections for [`SandboxNetwork::Proxy`](crate::Network::Proxy). With `None`, the
+    /// Decides about connections for [`SandboxNetwork::Proxy`](crate::SandboxNetwork::Proxy). With `None`, the
     /// gate of the session's commands decides.
     pub gate: Option<Arc<dyn NetworkGate>>,
     /// Decides about the profile's guarded names. Without it, none may be used.

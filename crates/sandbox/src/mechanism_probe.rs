@@ -9,7 +9,7 @@ use crate::{
 
 /// Returns the best mechanism that works here and leaves no known gap. Sets up a sandbox and
 /// removes it again to find out, which takes some milliseconds. `program` is as in
-/// [`SandboxSetup`](crate::Setup). The scratch folder for the trial is created below `among`.
+/// [`SandboxSetup`](crate::SandboxSetup). The scratch folder for the trial is created below `among`.
 pub fn available(program: &Path, among: &Path) -> Option<Mechanism> {
     let ways = [(Mechanism::Namespaces, true), (Mechanism::Bubblewrap, true)];
     first(program, among, &ways)

@@ -49,7 +49,7 @@ pub struct WorkspaceProfile {
     /// Paths that must not be read.
     pub hidden: Vec<PathBuf>,
     /// Names below a writable path that the command may use only if the
-    /// [`NamePolicy`](crate::NameJudge) of its line permits it. With `None`, it creates and changes
+    /// [`NamePolicy`](crate::NamePolicy) of its line permits it. With `None`, it creates and changes
     /// files there freely.
     pub guarded: Option<GuardedNames>,
     /// Directories of which only selected paths are visible.

@@ -40,7 +40,7 @@ pub struct SandboxSetup {
     pub scratch: PathBuf,
     /// A file that every shell reads before its command: the user's functions and aliases.
     pub snapshot: Option<PathBuf>,
-    /// Decides about connections for [`SandboxNetwork::Proxy`](crate::Network::Proxy). With `None`, all
+    /// Decides about connections for [`SandboxNetwork::Proxy`](crate::SandboxNetwork::Proxy). With `None`, all
     /// are refused.
     pub gate: Option<Arc<dyn NetworkGate>>,
     /// The best mechanism that may be used; better ones are not tried. For tests, and for users who

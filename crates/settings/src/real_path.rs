@@ -21,7 +21,7 @@ pub fn resolve_links(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| walk(path))
 }
 
-/// Like [`real`], but with a cache, for a directory that is resolved at every call: instead of
+/// Like [`resolve_links`], but with a cache, for a directory that is resolved at every call: instead of
 /// every name of the path, only the directory itself is checked.
 ///
 /// The result is safe for paths below it: the cached and the given path were just found to be the

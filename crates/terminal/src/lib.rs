@@ -24,7 +24,7 @@
 //! - [`markdown`]: a streamed reply, committed block by block; [`code`]: syntax highlighting;
 //!   [`diff`]: changed words
 //! - [`image`]: images with the protocols of Kitty and iTerm2, Sixel or half blocks
-//! - [`guard`]: restores the terminal in every case
+//! - [`restore_guard`]: restores the terminal in every case
 //!
 //! # How it fits together
 //! ```

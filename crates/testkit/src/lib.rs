@@ -3,17 +3,17 @@
 //!
 //! # Layout
 //! - [`project`]: a temporary project with files
-//! - [`toys`]: tools that read, write, patch, wait and panic on command
+//! - [`toy_tools`]: tools that read, write, patch, wait and panic on command
 //! - [`bash`]: a replacement of Bash that runs nothing; [`testing_permission`]: a tool that asks in
 //!   every mode
 //! - [`contract`]: checks that every tool must pass
 //! - [`http`]: a server with prepared replies; [`pages`]: a server for real browsers;
 //!   [`anthropic`]: builds such replies; [`strict`]: rejects requests that providers reject
-//! - [`obedient`]: a fake model that follows simple prompts; [`model_line`]: a fake model that a
+//! - [`obedient_model`]: a fake model that follows simple prompts; [`model_line`]: a fake model that a
 //!   benchmark steers
 //! - [`measure`]: reports of benchmarks
 //! - [`tasks`]: a background task; [`tmux`]: a real terminal
-//! - [`skip`](mod@skip): tests that this machine cannot run; [`thorough`]: the number of
+//! - [`skip`](mod@skip): tests that this machine cannot run; [`thoroughness`]: the number of
 //!   repetitions; [`wait`]: waiting with a timeout
 
 pub mod anthropic;

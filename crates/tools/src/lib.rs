@@ -262,7 +262,7 @@ pub fn for_subagent(services: &Services) -> Services {
 }
 
 /// Adds worktrees to services, for a session that reports its end
-/// ([`close`](haft_contract::MakeWorktrees::close)).
+/// ([`close`](haft_contract::WorktreeProvider::close)).
 #[cfg(feature = "shell")]
 pub fn with_worktrees(services: Services) -> Services {
     let service = Arc::new(worktree::WorktreeService::default());

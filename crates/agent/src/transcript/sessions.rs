@@ -397,7 +397,7 @@ impl ProjectSessions {
         Ok(())
     }
 
-    /// Returns the [archived](Self::set_aside) sessions.
+    /// Returns the [archived](Self::archive) sessions.
     #[must_use]
     pub fn archived(&self) -> Self {
         Self::new(self.folder.join(SET_ASIDE))

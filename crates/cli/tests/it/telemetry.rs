@@ -563,7 +563,7 @@ fn without_the_feature_there_is_nothing_of_it() {
     // Where it is not built in, its one word is in one file.
     let named = fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../host/src/telemetry/absent.rs"
+        "/../host/src/telemetry/disabled.rs"
     ));
     assert!(!named.unwrap().contains("haft_telemetry"));
 }

@@ -4,7 +4,7 @@
 //! compiled in, in the crate that lists them. [`filter`] decides at run time. [`merge`] puts the
 //! remaining tools into one order, which does not change during the session because providers cache
 //! by prefix. Tools that are added later come after them: `live` exchanges the whole pool between
-//! turns, and [`offer`] records what the model has received so far.
+//! turns, and [`offered_tools`] records what the model has received so far.
 
 pub mod deferral;
 pub mod definitions;

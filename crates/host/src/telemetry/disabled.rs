@@ -6,7 +6,7 @@ use haft_contract::{Content, SessionId};
 use haft_engine::CallListener;
 use haft_models::{Model, Prices};
 
-use crate::{Environment, SessionEvent, StopKind, event::Events};
+use crate::{Environment, SessionEvent, StopKind, event::EventEmitter};
 
 /// Cannot be created in this build.
 pub(crate) struct NoTelemetry(Infallible);
@@ -14,7 +14,10 @@ pub(crate) struct NoTelemetry(Infallible);
 pub(crate) use NoTelemetry as SessionTelemetry;
 
 impl NoTelemetry {
-    pub(crate) fn of(environment: &Environment, events: &Arc<Events>) -> Option<Arc<Self>> {
+    pub(crate) fn from_environment(
+        environment: &Environment,
+        events: &Arc<EventEmitter>,
+    ) -> Option<Arc<Self>> {
         let switch = "CLAUDE_CODE_ENABLE_TELEMETRY";
         if environment.is_on(switch) && !environment.is_on("OTEL_SDK_DISABLED") {
             events.warn(format!(
@@ -28,7 +31,7 @@ impl NoTelemetry {
         match self.0 {}
     }
 
-    pub(crate) fn begins(&self, _: SessionId) {
+    pub(crate) fn set_session(&self, _: SessionId) {
         match self.0 {}
     }
 
@@ -40,7 +43,7 @@ impl NoTelemetry {
         match self.0 {}
     }
 
-    pub(crate) fn around(
+    pub(crate) fn wrap_model(
         self: &Arc<Self>,
         _: Arc<dyn Model>,
         _: &'static str,
