@@ -4,19 +4,19 @@ use std::{path::Path, sync::Arc};
 
 use haft_contract::{ScheduleInfo, Schedules};
 
-use crate::{ScheduledPrompt, SessionClock, SessionConfig, event::Events};
+use crate::{ScheduledPrompt, SessionClock, SessionConfig, event::EventEmitter};
 
 /// The schedules of a session, which cannot exist in this build.
 pub(crate) enum NoSchedules {}
 
-pub(crate) use NoSchedules as ScheduleBook;
+pub(crate) use NoSchedules as SessionSchedules;
 
 impl NoSchedules {
     pub(crate) fn open(
         _: &SessionConfig,
         _: &Path,
         _: Arc<dyn SessionClock>,
-        _: &Arc<Events>,
+        _: &Arc<EventEmitter>,
     ) -> Option<Arc<Self>> {
         None
     }
@@ -25,15 +25,15 @@ impl NoSchedules {
         match **self {}
     }
 
-    pub(crate) fn belongs_to(&self, _: &Path) {
+    pub(crate) fn attach_folder(&self, _: &Path) {
         match *self {}
     }
 
-    pub(crate) fn take_up(&self, _: &Path) {
+    pub(crate) fn restore_folder(&self, _: &Path) {
         match *self {}
     }
 
-    pub(crate) fn follow(&self, _: &Path) {
+    pub(crate) fn switch_folder(&self, _: &Path) {
         match *self {}
     }
 
@@ -49,7 +49,7 @@ impl NoSchedules {
         match *self {}
     }
 
-    pub(crate) fn forget(&self, _: &str) -> Result<(), String> {
+    pub(crate) fn remove_schedule(&self, _: &str) -> Result<(), String> {
         match *self {}
     }
 }

@@ -40,7 +40,7 @@ pub use control_file::ControlFile;
 pub use model_line::StepwiseModelServer;
 pub use pages::PageServer;
 pub use project::TempProject;
-pub use skip::skip;
+pub use skip::{lacks, skip};
 pub use testing_permission::TestingPermission;
 pub use thoroughness::is_thorough;
 pub use tmux::TmuxServer;

@@ -11,6 +11,7 @@ use std::{
     os::unix::process::parent_id,
     path::PathBuf,
     sync::{Mutex, PoisonError},
+    thread,
 };
 
 /// Reports that a test is skipped. `what` names the test and the missing requirement.
@@ -33,6 +34,21 @@ pub fn skip(what: &str) {
     if let Ok(mut log) = log {
         let _ = writeln!(log, "{what}");
     }
+}
+
+/// Returns whether a program is not in `PATH`. If so, the calling test is reported as skipped; it must return.
+///
+/// # Panics
+/// If all tests are required (`HAFT_TESTS_REQUIRE=all`).
+pub fn lacks(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&path).any(|directory| directory.join(program).is_file());
+    if !found {
+        let test = thread::current();
+        let test = test.name().unwrap_or("a test");
+        skip(&format!("{test}: {program} is not installed"));
+    }
+    !found
 }
 
 /// Returns the tests that this run of `cargo test` has skipped so far, and clears the list.

@@ -32,7 +32,8 @@ pub(crate) fn is_missing(server: &str) -> bool {
     if missing {
         haft_testkit::skip(&format!("{server} is not installed (.ci/run does it)"));
     }
-    missing
+    // The servers are started by node.
+    missing || haft_testkit::lacks("node")
 }
 
 pub(crate) struct Code {

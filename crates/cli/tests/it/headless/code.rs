@@ -37,6 +37,9 @@ fn an_edit_that_breaks_a_caller_is_reported_in_the_same_run_and_one_that_breaks_
     if !servers.join("pyright-langserver").exists() {
         return haft_testkit::skip("pyright is not installed (.ci/run does it)");
     }
+    if haft_testkit::lacks("node") {
+        return;
+    }
     let dir = tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     let (a, b) = (root.join("a.py"), root.join("b.py"));
@@ -332,6 +335,9 @@ fn no_server_outlives_haft_however_it_ends() {
         .join("lsp/node_modules/.bin");
     if !servers.join("pyright-langserver").exists() {
         return haft_testkit::skip("pyright is not installed (.ci/run does it)");
+    }
+    if haft_testkit::lacks("node") {
+        return;
     }
     // A name of their own, by which no other test's server is found.
     let names = tempdir().unwrap();
