@@ -40,11 +40,11 @@ const MAY_NAME_FLAGS: [(&str, &str); 11] = [
         "flags of another program",
     ),
     (
-        "crates/engine/src/pipeline/refusal.rs",
+        "crates/engine/src/pipeline/denial.rs",
         "only where the session was made from flags",
     ),
     (
-        "crates/host/src/names.rs",
+        "crates/host/src/model_names.rs",
         "only where the session was made from flags",
     ),
     (

@@ -118,7 +118,7 @@ const WRITE_OTHERS: [(&str, &str); 22] = [
         "attachments of a prompt, in the folder of the session",
     ),
     (
-        "crates/agent/src/subagents/record.rs",
+        "crates/agent/src/subagents/transcript_record.rs",
         "the transcript of a subagent",
     ),
     (
@@ -130,7 +130,7 @@ const WRITE_OTHERS: [(&str, &str); 22] = [
         "the transcript of a session",
     ),
     (
-        "crates/cli/src/tui/copy.rs",
+        "crates/cli/src/tui/clipboard.rs",
         "where the user says: what they copied",
     ),
     (
@@ -145,7 +145,7 @@ const WRITE_OTHERS: [(&str, &str); 22] = [
         "crates/hooks/src/job.rs",
         "the output of a hook in the folder of the session",
     ),
-    ("crates/host/src/catalog.rs", "the list of models"),
+    ("crates/host/src/model_catalog.rs", "the list of models"),
     (
         "crates/host/src/export/mod.rs",
         "where the user says: an exported session",
