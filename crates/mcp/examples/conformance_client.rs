@@ -7,7 +7,7 @@
 
 #![expect(
     clippy::print_stderr,
-    reason = "it tells what went wrong to those who run it"
+    reason = "errors go to the stderr of the test suite"
 )]
 
 use std::{env, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};

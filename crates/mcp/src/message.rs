@@ -98,7 +98,7 @@ pub struct RpcError {
     pub code: i64,
     /// The error message.
     pub message: String,
-    /// Additional data for programs.
+    /// Additional machine-readable data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
@@ -121,7 +121,7 @@ impl RpcError {
 
     /// Creates the error for an unknown method.
     pub fn no_method(method: &str) -> Self {
-        let words = format!("the method {method:?} is not known here");
+        let words = format!("unknown method {method:?}");
         Self::new(code::METHOD_NOT_FOUND, words)
     }
 
@@ -213,7 +213,7 @@ impl RpcMessage {
                 // A duplicate key is rejected, because another program that inspected the message
                 // may have used the other value.
                 Err(twice) if twice.is_data() => {
-                    let why = format!("a message says nothing twice: {twice}");
+                    let why = format!("a message is invalid: {twice}");
                     return Err(RpcError::new(code::INVALID_REQUEST, why));
                 }
                 Err(_) => {}
@@ -255,12 +255,12 @@ impl RpcMessage {
             Some(Value::Null) if parts.method.is_none() => None,
             Some(id) => match RpcId::parse(id) {
                 Some(id) => Some(id),
-                None => return wrong("an id is a whole number or a text"),
+                None => return wrong("an id is an integer or a string"),
             },
         };
         if let Some(method) = parts.method {
             let Value::String(method) = method else {
-                return wrong("a method is a text");
+                return wrong("a method is a string");
             };
             let params = parts.params.unwrap_or_default();
             return Ok(match id {
@@ -397,7 +397,7 @@ mod tests {
             ("[]", "a batch without messages"),
             (
                 r#"{"id": 1, "method": "ping", "method": "tools/call"}"#,
-                "a message says nothing twice: duplicate field `method` at line 1 column 36",
+                "a message is invalid: duplicate field `method` at line 1 column 36",
             ),
         ];
         for (text, why) in cases {
@@ -410,13 +410,13 @@ mod tests {
             (json!(1), "a message is an object"),
             (
                 json!({"id": 1.5, "method": "x"}),
-                "an id is a whole number or a text",
+                "an id is an integer or a string",
             ),
             (
                 json!({"id": null, "method": "x"}),
-                "an id is a whole number or a text",
+                "an id is an integer or a string",
             ),
-            (json!({"id": 1, "method": 2}), "a method is a text"),
+            (json!({"id": 1, "method": 2}), "a method is a string"),
             (
                 json!({"id": 1}),
                 "a message has a `method`, a `result` or an `error`",

@@ -336,7 +336,7 @@ impl Peer {
             length => [&text[..512], &text[length - 512..]].concat(),
         };
         for id in ids_in(&ends) {
-            let why = format!("what it answered cannot be read: {}", error.message);
+            let why = format!("its response cannot be read: {}", error.message);
             self.fail(&id, PeerError::Transport(why));
         }
     }
@@ -344,7 +344,7 @@ impl Peer {
     fn malformed(&self, error: &RpcError) {
         self.inner
             .handler
-            .problem(&format!("it sent what is no message: {}", error.message));
+            .problem(&format!("it sent an invalid message: {}", error.message));
     }
 
     fn answered(&self, id: Option<RpcId>, result: Result<Value, RpcError>) {
@@ -357,7 +357,7 @@ impl Peer {
                 // The protocol permits an answer that crosses with a cancellation.
                 (Some(RpcId::Number(id)), _)
                     if (1..self.inner.next.load(Ordering::Relaxed)).contains(&id) => {}
-                (Some(id), _) => handler.problem(&format!("it answered {id}, which was not asked")),
+                (Some(id), _) => handler.problem(&format!("it answered the unknown request {id}")),
                 (None, Err(error)) => {
                     handler.problem(&format!("it could not read a message: {error}"))
                 }
@@ -480,7 +480,7 @@ impl Drop for RpcRequestGuard<'_> {
         if was_pending && self.is_told && !self.peer.closed.is_cancelled() {
             let params = json!({
                 "requestId": self.id.to_value(),
-                "reason": "no one waits for it any more",
+                "reason": "the result is no longer needed",
             });
             let _ = self
                 .peer

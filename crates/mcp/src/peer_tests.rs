@@ -165,9 +165,9 @@ async fn what_is_no_message_and_wrong_ids_are_reported_and_harm_nothing() {
         ["notifications/x"]
     );
     insta::assert_snapshot!(ends.left_handler.problems.lock().unwrap().join("\n"), @r#"
-    it sent what is no message: no JSON: expected value at line 1 column 1
-    it answered 77, which was not asked
-    it answered 1, which was not asked
+    it sent an invalid message: no JSON: expected value at line 1 column 1
+    it answered the unknown request 77
+    it answered the unknown request 1
     "#);
     assert!(ends.left.request("echo", json!(1)).await.is_ok());
 }

@@ -315,7 +315,7 @@ fn skills_and_commands_are_prompts() {
     assert!(refused.contains("was not permitted"), "{refused}");
     assert!(!dir.path().join("made.txt").exists());
     let unknown = said(&mut client, "no-such", json!({}));
-    assert!(unknown.contains("there is no prompt"), "{unknown}");
+    assert!(unknown.contains("unknown prompt"), "{unknown}");
     let wrong = said(&mut client, "look", json!({"what": "x"}));
     assert!(wrong.contains("no argument"), "{wrong}");
     assert_eq!(client.lines.end(), 0);

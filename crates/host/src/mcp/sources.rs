@@ -263,7 +263,7 @@ mod tests {
                     .unwrap()
             })
             .collect();
-        assert_eq!(read, ["a run by the program at the other end", "b y"]);
+        assert_eq!(read, ["a run by the program that started haft", "b y"]);
     }
 
     #[test]

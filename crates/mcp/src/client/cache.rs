@@ -55,7 +55,7 @@ pub(super) fn write(folder: &Path, entry: &ServerEntry, kept: &CachedToolList) {
         fs::rename(new, path)
     };
     if let Err(error) = written() {
-        tracing::debug!(%error, server = entry.name, "its list of tools is not kept");
+        tracing::debug!(%error, server = entry.name, "its list of tools cannot be cached");
     }
 }
 

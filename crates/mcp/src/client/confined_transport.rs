@@ -60,8 +60,8 @@ pub(crate) async fn open(
     start: ConfinedStart<'_>,
     handler: Arc<dyn PeerHandler>,
 ) -> Result<(OpenTransport, Option<String>), String> {
-    let failed = |error: String| format!("it cannot be confined as `sandbox` says: {error}");
-    let shell = system_shell().ok_or_else(|| failed("there is no bash".to_owned()))?;
+    let failed = |error: String| format!("it cannot be confined as `sandbox` requires: {error}");
+    let shell = system_shell().ok_or_else(|| failed("bash was not found".to_owned()))?;
     // Held until the sandbox uses the folder.
     let folder = ScratchLease::create(&std::env::temp_dir());
     let folder = folder.map_err(|error| failed(error.to_string()))?;
@@ -82,7 +82,7 @@ pub(crate) async fn open(
     if mechanism == Mechanism::None {
         sandbox.close().await;
         return Err(failed(
-            "this machine has no way to do that; `haft doctor` says why".to_owned(),
+            "this machine does not support it; `haft doctor` shows the reason".to_owned(),
         ));
     }
     let (input, words) = (scratch.join("in"), scratch.join("err"));
@@ -141,7 +141,7 @@ fn weakness(mechanism: Mechanism) -> Option<String> {
     let holes = mechanism.holes();
     (!holes.is_empty()).then(|| {
         format!(
-            "it is confined only in part here. What does not hold: {}",
+            "this machine confines it only in part. Not enforced: {}",
             holes.join("; ")
         )
     })
@@ -162,7 +162,7 @@ fn line(program: &Path, args: &[String], input: &Path, words: &Path) -> String {
     line
 }
 
-/// Quotes a word for bash.
+/// Quotes an argument for bash.
 fn quoted(word: &OsStr) -> String {
     let word = String::from_utf8_lossy(word.as_bytes());
     format!("'{}'", word.replace('\'', r"'\''"))
@@ -194,19 +194,19 @@ async fn follow(
     let _ = timeout(FAREWELL, sandbox.close()).await; // it ends with this process at the latest
     let how = match end {
         Some(end) => in_words(&end),
-        None => "it was ended".to_owned(),
+        None => "it was stopped".to_owned(),
     };
     let _ = ended.send(Some(how)); // the receiver may be gone
 }
 
 fn in_words(end: &CommandEnd) -> String {
     if let Some(exceeded) = end.exceeded {
-        return format!("it was ended: {exceeded}");
+        return format!("it was stopped: {exceeded}");
     }
     match end.how {
         ExitKind::Exited(code) => format!("it ended (exit status: {code})"),
         ExitKind::Killed(signal) => format!("it ended (signal: {signal})"),
-        ExitKind::Lost => "it ended, and its sandbox with it".to_owned(),
+        ExitKind::Lost => "it ended together with its sandbox".to_owned(),
     }
 }
 

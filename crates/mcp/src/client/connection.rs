@@ -29,7 +29,7 @@ const MOST_PAGES: usize = 100;
 const MOST_ENTRIES: usize = 10_000;
 /// The longest list, in bytes of its texts plus an estimate for the rest. One page alone may be as long.
 const MAX_LIST_BYTES: usize = LONGEST_FRAME;
-/// How often a server may ask for something before it answers (2026-07-28).
+/// The maximum number of times that a server may request input before it answers (2026-07-28).
 const MOST_ROUNDS: usize = 10;
 /// The maximum number of addresses to visit for one call.
 const MOST_VISITS: usize = 5;
@@ -223,7 +223,7 @@ impl Connection {
         self.revision = revision.ok_or_else(|| {
             let known: Vec<&str> = Revision::ALL.iter().map(|one| one.as_str()).collect();
             PeerError::Transport(format!(
-                "it speaks revision {date:?} of the protocol, which is not known here (known: {})",
+                "it uses protocol revision {date:?}, which haft does not support (supported: {})",
                 known.join(", ")
             ))
         })?;
@@ -420,7 +420,7 @@ impl Connection {
                 Err(error @ PeerError::Transport(_)) if tried < LIST_TRIES => error,
                 answered => return answered,
             };
-            tracing::debug!(method, %failed, "a list is asked for again");
+            tracing::debug!(method, %failed, "a list is requested again");
             tokio::time::sleep(Duration::from_millis(200) * tried).await;
             tried += 1;
         }
@@ -470,7 +470,7 @@ impl Connection {
                 };
             }
         }
-        let why = format!("it asked for more {MOST_ROUNDS} times and never answered");
+        let why = format!("it requested more input {MOST_ROUNDS} times without answering");
         Err(PeerError::Transport(why))
     }
 

@@ -56,8 +56,8 @@ impl ServerToolDefinition {
         let called = listed["name"].as_str().filter(|name| !name.is_empty())?;
         let annotations = &listed["annotations"];
         let meta = &listed["_meta"];
-        // Hints can only make the handling of a call stricter: contradictory hints are treated as
-        // not read-only.
+        // Hints can only add restrictions to a call: a tool with contradictory hints is not
+        // read-only.
         let reads = annotations["readOnlyHint"] == true && annotations["destructiveHint"] != true;
         let (input_schema, told) = schema::fitting(&listed["inputSchema"]);
         let said = listed["description"].as_str().unwrap_or_default().trim();

@@ -40,7 +40,7 @@ impl ServerScope {
         }
     }
 
-    /// Returns whether the entry was written by someone other than the user, so that it must not
+    /// Returns whether the entry comes from a project or a plugin instead of the user, so that it must not
     /// receive the user's keys without asking.
     pub fn is_foreign(self) -> bool {
         matches!(self, Self::Project | Self::Plugin)
@@ -183,11 +183,11 @@ impl ServerEntry {
             return Err(invalid("it has no name"));
         }
         if name.starts_with("plugin:") && scope != ServerScope::Plugin {
-            let what = "names that begin with `plugin:` are those of plugins";
+            let what = "names that begin with `plugin:` are reserved for plugins";
             return Err(SkippedServer::new(name, "reserved_name", what));
         }
         if !config.is_object() {
-            return Err(invalid("it is no object"));
+            return Err(invalid("it is not an object"));
         }
         let kind = match &config["type"] {
             Value::Null if config.get("url").is_some() => {
@@ -196,7 +196,7 @@ impl ServerEntry {
             }
             Value::Null => "stdio",
             Value::String(kind) => kind.as_str(),
-            _ => return Err(invalid("`type` is no text")),
+            _ => return Err(invalid("`type` is not a string")),
         };
         let remote = || -> Result<RemoteServer, SkippedServer> {
             let url = config["url"].as_str();
@@ -226,7 +226,7 @@ impl ServerEntry {
             "sse" => ServerKind::Sse(remote()?),
             "ws" => ServerKind::WebSocket(remote()?),
             other => {
-                let what = format!("no server is of type {other:?}");
+                let what = format!("unknown server type {other:?}");
                 return Err(SkippedServer::new(name, "unknown_type", what));
             }
         };
@@ -234,7 +234,7 @@ impl ServerEntry {
         let sandbox = sandbox(&config["sandbox"]).map_err(|why| invalid(&why))?;
         if sandbox.is_some() && !matches!(kind, ServerKind::Stdio { .. }) {
             return Err(invalid(
-                "`sandbox` is for servers that are started (type stdio)",
+                "`sandbox` applies only to servers that haft starts (type stdio)",
             ));
         }
         Ok(Self {
@@ -296,7 +296,7 @@ impl ServerEntry {
             ServerKind::Http(server) => format!("{} (HTTP)", server.url),
             ServerKind::Sse(server) => format!("{} (SSE)", server.url),
             ServerKind::WebSocket(server) => format!("{} (WebSocket)", server.url),
-            ServerKind::Sdk => "run by the program at the other end".to_owned(),
+            ServerKind::Sdk => "run by the program that started haft".to_owned(),
         }
     }
 }
@@ -330,7 +330,7 @@ fn sandbox(value: &Value) -> Result<Option<ServerSandbox>, String> {
             ("network", _) => return Err("`sandbox.network` is neither true nor false".to_owned()),
             (other, _) => {
                 return Err(format!(
-                    "`sandbox.{other}` is not known; there are `profile` and `network`"
+                    "unknown key `sandbox.{other}`; the keys are `profile` and `network`"
                 ));
             }
         }
@@ -339,7 +339,7 @@ fn sandbox(value: &Value) -> Result<Option<ServerSandbox>, String> {
 }
 
 fn list(config: &Value, key: &str) -> Result<Vec<String>, String> {
-    let wrong = || format!("`{key}` is no list of texts");
+    let wrong = || format!("`{key}` is not a list of strings");
     match &config[key] {
         Value::Null => Ok(Vec::new()),
         Value::Array(items) => {
@@ -351,7 +351,7 @@ fn list(config: &Value, key: &str) -> Result<Vec<String>, String> {
 }
 
 fn texts(config: &Value, key: &str) -> Result<BTreeMap<String, String>, String> {
-    let wrong = || format!("`{key}` is no object of texts");
+    let wrong = || format!("`{key}` is not an object with string values");
     match &config[key] {
         Value::Null => Ok(BTreeMap::new()),
         Value::Object(map) => {

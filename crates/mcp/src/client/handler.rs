@@ -158,9 +158,7 @@ impl ClientHandler {
                 schema: params["requestedSchema"].clone(),
             },
             Some(other) => {
-                return Err(RpcError::invalid_params(format!(
-                    "the mode {other:?} is not known here"
-                )));
+                return Err(RpcError::invalid_params(format!("unknown mode {other:?}")));
             }
         };
         if let ElicitationKind::Url { url, .. } = &kind
@@ -168,7 +166,7 @@ impl ClientHandler {
             && !url.starts_with("http://")
         {
             return Err(RpcError::invalid_params(
-                "only http and https addresses can be visited",
+                "only http and https URLs can be opened",
             ));
         }
         let asked = Elicitation {
@@ -210,7 +208,7 @@ impl InputRequests for ClientHandler {
                 "elicitation/create" => self.elicit(params).await,
                 "sampling/createMessage" => Err(RpcError::new(
                     code::INVALID_REQUEST,
-                    "haft asks no model for servers (sampling is refused)",
+                    "haft does not support sampling (requests to its model)",
                 )),
                 other => Err(RpcError::no_method(other)),
             }
@@ -256,7 +254,7 @@ impl PeerHandler for ClientHandler {
                 tracing::debug!(
                     server = self.server,
                     method = other,
-                    "an MCP server tells something"
+                    "an MCP server sent a notification"
                 );
             }
         }
@@ -266,7 +264,7 @@ impl PeerHandler for ClientHandler {
         tracing::warn!(
             server = self.server,
             what,
-            "an MCP server does not keep to the protocol"
+            "an MCP server violates the protocol"
         );
         if !self.has_warned.swap(true, Ordering::Relaxed) {
             self.host

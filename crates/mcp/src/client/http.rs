@@ -148,7 +148,7 @@ impl StreamableHttp {
                 self.session_is_gone();
             }
             Ok(response) if response.status >= 400 => {
-                tracing::debug!(status = response.status, "a message was not taken");
+                tracing::debug!(status = response.status, "a message was rejected");
             }
             Ok(_) => {}
             Err(error) => tracing::debug!(%error, "a message could not be sent"),
@@ -181,7 +181,7 @@ impl StreamableHttp {
             text.map_err(|why| PeerError::Transport(format!("its answer cannot be read: {why}")))?;
         if text.is_empty() {
             return Err(PeerError::Transport(format!(
-                "it answered with nothing (HTTP {})",
+                "its response is empty (HTTP {})",
                 response.status
             )));
         }
@@ -284,14 +284,14 @@ impl StreamableHttp {
         match self.is_answered(id) {
             true => Ok(()),
             false => Err(PeerError::Transport(
-                "what it answered is no answer to the request".to_owned(),
+                "its response does not answer the request".to_owned(),
             )),
         }
     }
 
     fn session_is_gone(&self) {
         if let Some(peer) = self.peer() {
-            peer.close("its session is over");
+            peer.close("its session has ended");
         }
     }
 
@@ -316,7 +316,7 @@ impl StreamableHttp {
             .unwrap_or_default();
         if status == 404 && has_session {
             self.session_is_gone();
-            return PeerError::Closed("its session is over".to_owned());
+            return PeerError::Closed("its session has ended".to_owned());
         }
         let said = serde_json::from_slice::<Value>(&text)
             .ok()

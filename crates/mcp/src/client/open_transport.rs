@@ -26,7 +26,7 @@ impl ServerHandle {
         let (kind, unset) = self.entry().expanded(&*options.variable);
         if let [first, ..] = unset.as_slice() {
             shared.host.warn(&format!(
-                "MCP server {}: the variable {first} is not set and has no default; ${{{first}}} stays as it is",
+                "MCP server {}: the variable {first} is not set and has no default; ${{{first}}} is not expanded",
                 self.name()
             ));
         }
@@ -38,7 +38,7 @@ impl ServerHandle {
                     Arc::clone(handler) as _,
                 )),
                 None => Err(
-                    "a server of type sdk is run by a program at the other end, and there is none"
+                    "a server of type sdk runs in the program that started haft, and there is none"
                         .to_owned(),
                 ),
             },
@@ -62,7 +62,7 @@ impl ServerHandle {
                     return stdio::open(&command, &args, &environment, launch, handler);
                 };
                 let (Some(keeper), Some(profile)) = (&launch.guard, &launch.sandbox) else {
-                    return Err("it is to be confined (`sandbox`), and nothing here can".to_owned());
+                    return Err("`sandbox` is set, but no sandbox is available".to_owned());
                 };
                 let start = ConfinedStart {
                     keeper,
@@ -98,7 +98,7 @@ impl ServerHandle {
         Ok(RemoteAccess {
             name: self.name().to_owned(),
             server,
-            streams: streams.ok_or("nothing can be reached over HTTP from here")?,
+            streams: streams.ok_or("HTTP is not available")?,
             tokens: shared.options.tokens.clone(),
             environment: (shared.options.environment)(self.entry().scope),
             printed: Mutex::default(),

@@ -80,12 +80,13 @@ fn search(
         path.push(name.clone());
         if let Some(header) = property.get("x-mcp-header") {
             let header = header.as_str().filter(|header| is_token(header));
-            let header = header.ok_or_else(|| format!("the header of {name} is none"))?;
+            let header = header
+                .ok_or_else(|| format!("the `x-mcp-header` of {name} is not a header name"))?;
             let is_plain = ["string", "integer", "boolean"]
                 .iter()
                 .any(|kind| property["type"] == *kind);
             if !is_plain || found.len() == MOST {
-                return Err(format!("{name} cannot be a header"));
+                return Err(format!("{name} has a type that cannot be sent as a header"));
             }
             found.push((path.clone(), header.to_owned()));
         }
@@ -102,7 +103,7 @@ fn unique(found: &[ParamHeader]) -> Result<(), String> {
         .find(|(_, header)| !seen.insert(header.to_ascii_lowercase()));
     match twice {
         None => Ok(()),
-        Some((_, header)) => Err(format!("two properties are the header {header}")),
+        Some((_, header)) => Err(format!("two properties use the header {header}")),
     }
 }
 

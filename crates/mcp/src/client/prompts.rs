@@ -133,7 +133,7 @@ async fn said(
         });
     }
     match contents.is_empty() {
-        true => Err("it says nothing".to_owned()),
+        true => Err("it is empty".to_owned()),
         false => Ok(contents),
     }
 }

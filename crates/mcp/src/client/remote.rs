@@ -126,18 +126,15 @@ impl RemoteAccess {
                 (307 | 308, Some(to)) => match within(&request.url, &to) {
                     Some(url) => request.url = url,
                     None => {
-                        let why = format!(
-                            "it points to another place, {to}; set `url` to that if you trust it"
-                        );
+                        let why =
+                            format!("it redirects to {to}; set `url` to that if you trust it");
                         return Err(PeerError::Transport(why));
                     }
                 },
                 _ => return Ok(response),
             }
         }
-        Err(PeerError::Transport(
-            "it points from one place to the next without end".to_owned(),
-        ))
+        Err(PeerError::Transport("it redirects too often".to_owned()))
     }
 
     /// Returns the headers that the helper command prints.
@@ -172,8 +169,8 @@ impl RemoteAccess {
                 .map(|(name, value)| Some((name, value.as_str()?.to_owned())));
             texts.collect::<Option<BTreeMap<_, _>>>()
         });
-        let texts =
-            texts.ok_or_else(|| wrong("it did not print a JSON object of texts".to_owned()))?;
+        let texts = texts
+            .ok_or_else(|| wrong("it did not print a JSON object with string values".to_owned()))?;
         *self.printed() = Some(texts.clone());
         Ok(texts)
     }

@@ -21,8 +21,8 @@ pub fn resource_tools(servers: &Arc<Servers>, folder: PathBuf) -> Vec<Arc<dyn Dy
     let list = ResourceTool {
         spec: spec(
             "ListMcpResourcesTool",
-            "Lists what MCP servers have to read (resources), of one server or of all. Each entry names its server; \
-             read one with ReadMcpResourceTool. An entry with `uriTemplate` stands for many: fill in its variables.",
+            "Lists the resources of MCP servers, of one server or of all. Each entry names its server; read one with \
+             ReadMcpResourceTool. An entry with `uriTemplate` describes several resources: fill in its variables.",
             json!({
                 "type": "object",
                 "properties": {"server": {"type": "string", "description": "Only of this server."}},
@@ -36,7 +36,7 @@ pub fn resource_tools(servers: &Arc<Servers>, folder: PathBuf) -> Vec<Arc<dyn Dy
     let read = ResourceTool {
         spec: spec(
             "ReadMcpResourceTool",
-            "Reads one resource of an MCP server, as ListMcpResourcesTool names it.",
+            "Reads one resource of an MCP server that ListMcpResourcesTool listed.",
             json!({
                 "type": "object",
                 "properties": {

@@ -101,14 +101,17 @@ fn bytes(data: &str, kind: &str, folder: &Path) -> Content {
         };
     }
     let remark = match (is, kind) {
-        (Some(_), _) => ", too large to be shown at once: Read shows it smaller",
-        (None, kind) if kind.starts_with("image/") => ", not a picture that can be shown",
+        (Some(_), _) => ", too large to show: Read shows it scaled down",
+        (None, kind) if kind.starts_with("image/") => ", not an image that can be shown",
         _ => "",
     };
     let size = bytes.len();
     Content::text(match keep(&bytes, is.unwrap_or(kind), folder) {
-        Ok(path) => format!("[{kind}, {size} bytes{remark}, kept in {}]", path.display()),
-        Err(error) => format!("[{kind}, {size} bytes{remark}, could not be kept: {error}]"),
+        Ok(path) => format!(
+            "[{kind}, {size} bytes{remark}, saved in {}]",
+            path.display()
+        ),
+        Err(error) => format!("[{kind}, {size} bytes{remark}, could not be saved: {error}]"),
     })
 }
 
@@ -203,8 +206,8 @@ mod tests {
             (b"<svg/>", "image/svg+xml"),
         ] {
             let said = shown(&BASE64.encode(bytes), kind);
-            assert!(said.contains("not a picture that can be shown"), "{said}");
-            let path = said.rsplit_once("kept in ").unwrap().1;
+            assert!(said.contains("not an image that can be shown"), "{said}");
+            let path = said.rsplit_once("saved in ").unwrap().1;
             assert_eq!(fs::read(path.trim_end_matches(']')).unwrap(), bytes);
         }
         let said = shown("iVBORw0KGgo?", "image/png");

@@ -160,10 +160,10 @@ impl ServerHandle {
             ServerStatus::Connected(connection) => Ok(Arc::clone(connection)),
             ServerStatus::Failed(why) => Err(format!("it is not connected: {why}")),
             ServerStatus::NeedsAuth { why, .. } => Err(format!(
-                "it is not connected: {why}; a person logs in with `haft mcp login {}`",
+                "it is not connected: {why}; the user can log in with `haft mcp login {}`",
                 self.name()
             )),
-            ServerStatus::Disabled => Err("it is switched off".to_owned()),
+            ServerStatus::Disabled => Err("it is disabled".to_owned()),
             ServerStatus::Pending => Err("it is not connected yet; try again later".to_owned()),
         }
     }
@@ -370,7 +370,7 @@ impl ServerHandle {
                     }
                     if failures == 0 {
                         shared.host.notice(&format!(
-                            "MCP server {}: {why}; it is connected again",
+                            "MCP server {}: {why}; haft reconnected to it",
                             self.name()
                         ));
                     }
@@ -462,7 +462,7 @@ impl ServerHandle {
                     self.changed();
                 }
                 Err(error) => {
-                    tracing::warn!(server = self.name(), %error, "its tools stay as they were")
+                    tracing::warn!(server = self.name(), %error, "cannot list its tools; they stay unchanged")
                 }
             }
         }

@@ -454,9 +454,9 @@ impl Servers {
             }
             let others: Vec<&str> = state.servers.iter().map(|server| server.name()).collect();
             match others.as_slice() {
-                [] => format!("there is no MCP server {name:?}, nor any other"),
+                [] => format!("no MCP server is named {name:?}; none is configured"),
                 others => format!(
-                    "there is no MCP server {name:?}; there are {}",
+                    "no MCP server is named {name:?}; the servers are {}",
                     others.join(", ")
                 ),
             }
@@ -519,8 +519,8 @@ impl Servers {
             }
         }
         Err(match others.as_slice() {
-            [] => format!("{name} is not available: there is no MCP server"),
-            others => format!("{name} is not available. There are: {}", others.join(", ")),
+            [] => format!("{name} is not available: no MCP server is configured"),
+            others => format!("{name} is not available. Available: {}", others.join(", ")),
         })
     }
 

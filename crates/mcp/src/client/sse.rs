@@ -101,7 +101,7 @@ impl SseTransport {
                     let place = place.ok_or_else(|| {
                         let to = &event.data;
                         PeerError::Transport(format!(
-                            "it wants messages sent to another server: {to}"
+                            "it redirects messages to another server: {to}"
                         ))
                     })?;
                     self.place.send_replace(Some(place));

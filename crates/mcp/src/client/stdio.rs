@@ -110,7 +110,7 @@ pub(super) fn find(
         return match path.is_file() {
             true => Ok(path),
             false => Err(format!(
-                "{command} cannot be started: there is no such file"
+                "{command} cannot be started: the file does not exist"
             )),
         };
     }
@@ -165,7 +165,7 @@ async fn write(mut stdin: ChildStdin, mut messages: mpsc::Receiver<RpcMessage>, 
             // closed its input.
             tokio::time::sleep(GRACE).await;
             if let Some(peer) = peer.upgrade() {
-                peer.close(format!("it does not read what it is sent: {error}"));
+                peer.close(format!("it does not read its input: {error}"));
             }
             return;
         }
@@ -235,7 +235,7 @@ pub(super) fn with_last_line(why: String, words: &str) -> String {
     match words.lines().rev().find(|line| !line.trim().is_empty()) {
         Some(line) => {
             let line: String = line.trim().chars().take(300).collect();
-            format!("{why}; the last it wrote: {line}")
+            format!("{why}; its last output: {line}")
         }
         None => why,
     }

@@ -53,7 +53,7 @@ impl BoundCall for ServerCall {
 
     fn permission(&self, _: &CallContext) -> ToolPermission {
         if self.tool.definition.interactive {
-            ToolPermission::Ask("its server wants a person to agree each time".to_owned())
+            ToolPermission::Ask("its server requires your consent for each call".to_owned())
         } else {
             ToolPermission::ByEffects
         }
@@ -94,7 +94,7 @@ impl ServerTool {
         ) && let Some(problem) = schema.problems(structured).first()
         {
             server.notice(&format!(
-                "the structured answer of {} is not what its schema says: {problem}",
+                "the structured result of {} does not match its schema: {problem}",
                 definition.spec.name
             ));
         }
@@ -115,7 +115,7 @@ fn in_words(server: &str, error: &PeerError) -> String {
     match error {
         PeerError::Answered(error) => format!("the server {server}: {}", error.message),
         PeerError::Closed(why) => format!(
-            "the server {server} went away while it worked on the call: {why}. It is not known whether the call \
+            "the server {server} disconnected during the call: {why}. It is not known whether the call \
              took effect; look before you call it again"
         ),
         PeerError::TimedOut(why) => format!(
@@ -124,7 +124,9 @@ fn in_words(server: &str, error: &PeerError) -> String {
         ),
         PeerError::Transport(why) => format!("the server {server}: {why}"),
         error @ PeerError::Unauthorized { .. } => {
-            format!("the server {server}: {error}; a person logs in with `haft mcp login {server}`")
+            format!(
+                "the server {server}: {error}; the user can log in with `haft mcp login {server}`"
+            )
         }
     }
 }
@@ -138,7 +140,7 @@ fn updates(params: &Value) -> Vec<ProgressUpdate> {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "it is no smaller than 0, and what is too large is as much as can be said"
+            reason = "it is at least 0, and the cast saturates at u64::MAX"
         )]
         Some(number as u64)
     };

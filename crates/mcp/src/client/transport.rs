@@ -136,7 +136,7 @@ pub(super) fn enqueue(
 ) -> Result<(), PeerError> {
     sender.try_send(message).map_err(|refused| match refused {
         TrySendError::Full(_) => PeerError::Transport(format!(
-            "it does not read what it is sent: {MOST_WAITING} messages wait already"
+            "it does not read its input: {MOST_WAITING} messages are queued"
         )),
         TrySendError::Closed(_) => PeerError::Closed("the connection is closed".to_owned()),
     })
@@ -182,7 +182,10 @@ impl MessageSink for LinkSink {
                     Ok(Ok(RpcMessage::Answer { result, .. })) => {
                         peer.receive(RpcMessage::answer(id, result));
                     }
-                    Ok(Ok(_)) => peer.fail(&id, odd("it did not answer with an answer".to_owned())),
+                    Ok(Ok(_)) => peer.fail(
+                        &id,
+                        odd("its response is not a JSON-RPC response".to_owned()),
+                    ),
                     Ok(Err(error)) => peer.fail(&id, odd(error.message)),
                     Err(why) => peer.fail(&id, odd(why)),
                 }

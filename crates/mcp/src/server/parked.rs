@@ -166,7 +166,9 @@ impl ParkedRequests {
             return Err(RpcError::invalid_params(why));
         }
         all.remove(state).ok_or_else(|| {
-            RpcError::invalid_params("this `requestState` is not known, or no longer: ask again")
+            RpcError::invalid_params(
+                "this `requestState` is unknown or has expired: send the request again",
+            )
         })
     }
 

@@ -50,7 +50,7 @@ pub trait OpenSession: Send + Sync {
 /// The server's name and capabilities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerDescription {
-    /// Its name for programs.
+    /// Its programmatic name.
     pub name: String,
     /// Its name for display.
     pub title: String,
@@ -144,7 +144,7 @@ pub enum ClientRequestError {
     #[error(transparent)]
     Answered(#[from] RpcError),
     /// The client has disconnected, or has cancelled the request that the question belongs to.
-    #[error("the client is gone")]
+    #[error("the client has disconnected")]
     Gone,
 }
 

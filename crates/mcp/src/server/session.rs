@@ -127,7 +127,7 @@ impl McpSession {
         match message {
             RpcMessage::Answer { id, result } => {
                 if !self.asks.answered(id.as_ref(), result) {
-                    tracing::debug!(?id, "an answer to what was not asked");
+                    tracing::debug!(?id, "an answer to an unknown request");
                 }
                 None
             }
@@ -191,9 +191,9 @@ impl McpSession {
         let refused = {
             let mut state = self.state();
             if self.closed.is_cancelled() {
-                Some("the session is over")
+                Some("the session has ended")
             } else if state.incoming.contains_key(&id) {
-                Some("a request of this id is being worked on")
+                Some("a request with this id is in progress")
             } else if state.open >= MOST_INCOMING {
                 Some("too many requests at once")
             } else {
@@ -245,7 +245,7 @@ impl McpSession {
             (false, _) => {
                 let state = self.state();
                 let client = state.client.clone().ok_or_else(|| {
-                    let why = "the session has not begun: send `initialize`, or say the revision in `_meta`";
+                    let why = "the session has not begun: send `initialize`, or give the revision in `_meta`";
                     RpcError::new(code::INVALID_REQUEST, why)
                 })?;
                 (client, state.log_level)
@@ -293,7 +293,7 @@ impl McpSession {
             // The agreed revision stays: requests in progress were started with it.
             let mut state = self.state();
             if state.client.is_some() {
-                let why = "the session has begun already; a new one needs a new connection";
+                let why = "the session has started already; a new one needs a new connection";
                 return Err(RpcError::new(code::INVALID_REQUEST, why));
             }
             state.client = Some(Arc::new(ClientInfo {
@@ -430,7 +430,7 @@ fn stateless_client(
     let revision = Revision::parse(version).filter(|revision| !revision.has_initialize());
     let revision = revision.ok_or_else(|| {
         let supported: Vec<&str> = Revision::ALL.into_iter().map(Revision::as_str).collect();
-        let words = format!("the revision {version} is not spoken here without `initialize`");
+        let words = format!("the protocol revision {version} needs `initialize`");
         RpcError::new(code::UNSUPPORTED_REVISION, words)
             .with_data(json!({"requested": version, "supported": supported}))
     })?;

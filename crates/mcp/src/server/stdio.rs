@@ -118,8 +118,7 @@ async fn take(session: &Arc<McpSession>, line: &[u8], to: &Arc<dyn ReplyChannel>
             to.send(unreadable(error)).await;
         }
         Ok(_) if is_batch && session.revision() != Some(Revision::V2025_03_26) => {
-            let why =
-                "batches are a part of the revision 2025-03-26 alone; send one message a line";
+            let why = "only the revision 2025-03-26 has batches; send one message a line";
             let error = RpcError::new(code::INVALID_REQUEST, why);
             to.send(unreadable(error)).await;
         }
@@ -139,7 +138,7 @@ async fn take(session: &Arc<McpSession>, line: &[u8], to: &Arc<dyn ReplyChannel>
 }
 
 async fn refuse_long(to: &Arc<dyn ReplyChannel>, ends: &[u8], length: usize, longest: usize) {
-    let words = format!("the message has {length} bytes; at most {longest} are taken");
+    let words = format!("the message has {length} bytes; the limit is {longest}");
     let error = RpcError::new(code::INVALID_REQUEST, words);
     // The id is included if it is visible; the first one is the most likely.
     let id = ids_in(ends).into_iter().next();
@@ -198,7 +197,7 @@ async fn write_all(
         };
         if let Err(error) = written.await {
             // The client can no longer receive answers.
-            tracing::debug!(%error, "the client is gone");
+            tracing::debug!(%error, "the client has disconnected");
             stop.cancel();
             return;
         }

@@ -154,7 +154,7 @@ async fn a_token_goes_to_its_server_and_to_no_other_place_it_points_to() {
     let setting = connected("http", &away, Some(store(dir.path(), &away))).await;
     let (state, error) = setting.status("s");
     assert_eq!(state, "failed");
-    assert!(error.unwrap().contains("points to another place"));
+    assert!(error.unwrap().contains("it redirects to"));
     assert!(thief.asked().is_empty());
 }
 
@@ -219,7 +219,7 @@ async fn documents_that_lead_elsewhere_end_a_login_before_anyone_visits_anything
                 (path == "/resource")
                     .then(|| resource("https://other.example", "https://a.example"))
             }),
-            "another place",
+            "metadata describes",
         ),
         (
             "a file as issuer",
@@ -238,7 +238,7 @@ async fn documents_that_lead_elsewhere_end_a_login_before_anyone_visits_anything
         (
             "another issuer",
             with(|document| document["issuer"] = json!("https://attacker.example")),
-            "another one",
+            "another issuer",
         ),
         (
             "a file to visit",
@@ -258,7 +258,7 @@ async fn documents_that_lead_elsewhere_end_a_login_before_anyone_visits_anything
         (
             "no PKCE",
             with(|document| document["code_challenge_methods_supported"] = json!(["plain"])),
-            "does not know PKCE",
+            "does not support PKCE",
         ),
     ];
     for (what, documents, expected) in cases {

@@ -32,7 +32,7 @@ pub(super) async fn discover(
     url: &str,
     challenge: &str,
 ) -> Result<AuthorizationServer, String> {
-    let base = origin(url).ok_or("the address is none")?;
+    let base = origin(url).ok_or("the URL is invalid")?;
     let protected = protected_resource(http, url, challenge).await?;
     let resource = protected
         .as_ref()
@@ -41,7 +41,7 @@ pub(super) async fn discover(
         && !covers(resource, url)
     {
         return Err(format!(
-            "it says that it is {resource}, which is another place than {url}"
+            "its metadata describes {resource} instead of {url}"
         ));
     }
     let named = protected
@@ -62,7 +62,9 @@ pub(super) async fn discover(
     let mut scope = asked.filter(|scope| !scope.is_empty()).or(supported);
     let Some(found) = found else {
         if named.is_some() {
-            return Err(format!("{issuer} does not say how it gives tokens"));
+            return Err(format!(
+                "{issuer} publishes no authorization server metadata"
+            ));
         }
         // The default endpoints of 2025-03-26.
         return Ok(AuthorizationServer {
@@ -81,12 +83,12 @@ pub(super) async fn discover(
         && !is_issuer(said, &issuer, named.is_some())
     {
         return Err(format!(
-            "{issuer} says that it is {said}, which is another one"
+            "the metadata of {issuer} names another issuer, {said}"
         ));
     }
     let methods = found["code_challenge_methods_supported"].as_array();
     if methods.is_some_and(|methods| !methods.iter().any(|method| method == "S256")) {
-        return Err(format!("{issuer} does not know PKCE with S256"));
+        return Err(format!("{issuer} does not support PKCE with S256"));
     }
     // Without this scope, no refresh token is issued.
     let offers_offline = scopes(&found["scopes_supported"])
@@ -152,7 +154,7 @@ async fn protected_resource(
 
 /// Returns the metadata of an issuer from the well-known addresses.
 async fn authority(http: &dyn HttpTransport, issuer: &str) -> Result<Option<Value>, String> {
-    let base = origin(issuer).ok_or("the issuer is no address")?;
+    let base = origin(issuer).ok_or("the issuer is not a valid URL")?;
     let path = path(issuer);
     let mut places = vec![
         format!("{base}/.well-known/oauth-authorization-server{path}"),

@@ -82,8 +82,9 @@ pub async fn login(
     }
     let port = request.client.port.unwrap_or(0);
     let listener = TcpListener::bind(("127.0.0.1", port)).await;
-    let listener = listener
-        .map_err(|error| format!("no browser can come back to 127.0.0.1:{port}: {error}"))?;
+    let listener = listener.map_err(|error| {
+        format!("the redirect address 127.0.0.1:{port} cannot be opened: {error}")
+    })?;
     let port = listener
         .local_addr()
         .map_err(|error| error.to_string())?
@@ -120,8 +121,8 @@ pub async fn login(
         form::encode(&query)
     ));
     let waiting = timeout(PATIENCE, code(&listener, &state, &authority)).await;
-    let code =
-        waiting.map_err(|_| format!("no one came back from the browser within {PATIENCE:?}"))??;
+    let code = waiting
+        .map_err(|_| format!("the login was not completed in the browser within {PATIENCE:?}"))??;
     let grant = [
         ("grant_type", "authorization_code"),
         ("code", code.as_str()),
@@ -179,7 +180,7 @@ async fn register(
     }
     let Some(place) = &authority.register else {
         return Err(
-            "it takes no new clients; name yours with `oauth.clientId` in the entry".to_owned(),
+            "it does not register new clients; set `oauth.clientId` in the entry".to_owned(),
         );
     };
     let mut wanted = json!({
@@ -200,7 +201,7 @@ async fn register(
         .filter(|_| (200..300).contains(&status));
     let id = id.ok_or_else(|| {
         format!(
-            "it does not take us as a client: {}",
+            "it rejects the client registration: {}",
             problem(status, &answer)
         )
     })?;
@@ -258,7 +259,7 @@ pub(super) async fn ask_for_token(
     let (status, answer) = post(http, place, kind, &headers, form::encode(&pairs)).await?;
     match (200..300).contains(&status) && answer["access_token"].is_string() {
         true => Ok(answer),
-        false => Err(format!("it gives no token: {}", problem(status, &answer))),
+        false => Err(format!("it issues no token: {}", problem(status, &answer))),
     }
 }
 
@@ -283,7 +284,7 @@ async fn code(
             Some(caller) = callers.next() => caller,
         };
         let Some(query) = query else {
-            let _ = reply(&mut stream, "404 Not Found", "There is nothing here.").await;
+            let _ = reply(&mut stream, "404 Not Found", "Not found.").await;
             continue;
         };
         let value = |name: &str| {
@@ -293,17 +294,12 @@ async fn code(
         // Any process on this machine can connect: requests that do not belong to this login are
         // rejected.
         if value("state").as_deref() != Some(state) {
-            let _ = reply(
-                &mut stream,
-                "400 Bad Request",
-                "This login is not known here.",
-            )
-            .await;
+            let _ = reply(&mut stream, "400 Bad Request", "Unknown login.").await;
             continue;
         }
         let said = match (value("code"), value("error")) {
             _ if !is_sender(value("iss").as_deref(), authority) => {
-                Err("the browser comes from another place than it was sent to".to_owned())
+                Err("the browser was redirected by another authorization server".to_owned())
             }
             (Some(code), None) => Ok(code),
             (_, Some(error)) => {
@@ -312,7 +308,7 @@ async fn code(
                     .trim_end()
                     .to_owned())
             }
-            (None, None) => Err("the browser came back without a code".to_owned()),
+            (None, None) => Err("the redirect has no authorization code".to_owned()),
         };
         let words = match &said {
             Ok(_) => "You are logged in. You can close this window.",
@@ -384,10 +380,10 @@ impl StoredToken {
         let text = |name: &str| answer[name].as_str().map(str::to_owned);
         let kind = text("token_type").unwrap_or_default();
         if !kind.is_empty() && !kind.eq_ignore_ascii_case("bearer") {
-            return Err(format!("tokens of the type {kind} cannot be used here"));
+            return Err(format!("haft cannot use tokens of the type {kind}"));
         }
         Ok(Self {
-            access: text("access_token").ok_or("it gives no token")?,
+            access: text("access_token").ok_or("it issues no token")?,
             refresh: text("refresh_token"),
             expires: answer["expires_in"]
                 .as_u64()

@@ -89,7 +89,7 @@ fn problem(status: u16, answer: &Value) -> String {
 fn secure(url: &str) -> Result<(), String> {
     // Other parsers may interpret such an address differently.
     if url.contains(|c: char| c == '\\' || c.is_whitespace() || c.is_control()) {
-        return Err(format!("{url:?} is no address"));
+        return Err(format!("{url:?} is not a valid URL"));
     }
     let plain = || -> Result<bool, String> {
         let host = host(url)?;
@@ -105,7 +105,7 @@ fn secure(url: &str) -> Result<(), String> {
     match is_secure {
         true => Ok(()),
         false => Err(format!(
-            "{url} is not HTTPS, so that anyone on the way could read what is sent there"
+            "{url} is not HTTPS: the network could read what is sent to it"
         )),
     }
 }

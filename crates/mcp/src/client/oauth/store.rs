@@ -85,7 +85,10 @@ impl TokenStore {
     }
 
     fn failed(&self, error: &io::Error) -> String {
-        format!("tokens cannot be kept in {}: {error}", self.file.display())
+        format!(
+            "tokens cannot be stored in {}: {error}",
+            self.file.display()
+        )
     }
 
     fn read(&self) -> Tokens {
@@ -127,23 +130,20 @@ impl TokenStore {
                 let mut tokens = self.read();
                 tokens.insert(url.to_owned(), token);
                 if let Err(error) = self.write(&tokens) {
-                    tracing::warn!(%error, "a renewed token is not kept");
+                    tracing::warn!(%error, "a refreshed token cannot be stored");
                 }
                 drop(lock);
                 Some(access)
             }
             Err(error) => {
-                tracing::warn!(url, error, "a token is not renewed");
+                tracing::warn!(url, error, "a token cannot be refreshed");
                 None
             }
         }
     }
 
     async fn renew(&self, kept: &StoredToken) -> Result<StoredToken, String> {
-        let refresh = kept
-            .refresh
-            .as_deref()
-            .ok_or("there is nothing to renew it with")?;
+        let refresh = kept.refresh.as_deref().ok_or("there is no refresh token")?;
         let grant = [
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh),

@@ -71,14 +71,14 @@ impl HttpAccess {
         let named = uri.authority().map(Authority::as_str);
         let mut hosts = host.into_iter().chain(named);
         if host.is_none() || !hosts.all(|host| self.is_ours(host, address)) {
-            let words = "this host name is not served here (Host)";
+            let words = "this host name is not allowed (Host)";
             return Err(Box::new(reply::error(StatusCode::FORBIDDEN, words)));
         }
         if headers.contains_key(header::ORIGIN) {
             let origin = one(headers, &header::ORIGIN);
             let host = origin.and_then(host_of_origin);
             if !host.is_some_and(|host| self.is_ours(host, address)) {
-                let words = "pages of other sites may not ask (Origin)";
+                let words = "requests from pages of other sites are not allowed (Origin)";
                 return Err(Box::new(reply::error(StatusCode::FORBIDDEN, words)));
             }
         }

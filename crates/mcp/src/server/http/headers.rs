@@ -59,7 +59,7 @@ pub(super) fn check_parameters(
             Some(Value::String(text)) => text.clone(),
             Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string(),
             _ if headers.contains_key(&header) => {
-                let words = format!("the header {header} says what the body does not");
+                let words = format!("the header {header} does not match the body");
                 return Err(RpcError::new(code::HEADER_MISMATCH, words));
             }
             _ => continue,
@@ -74,7 +74,7 @@ pub(super) fn version_of_session(headers: &HeaderMap) -> Result<(), RpcError> {
     match text(headers, VERSION) {
         Some(version) if Revision::parse(version).is_none() => Err(RpcError::new(
             code::INVALID_REQUEST,
-            format!("the revision {version:?} is not spoken here (MCP-Protocol-Version)"),
+            format!("the protocol revision {version:?} is not supported (MCP-Protocol-Version)"),
         )),
         _ => Ok(()),
     }
@@ -99,12 +99,12 @@ fn same(headers: &HeaderMap, name: &str, expected: &str) -> Result<(), RpcError>
     let values: Vec<_> = headers.get_all(name).iter().collect();
     let wrong = |why: String| Err(RpcError::new(code::HEADER_MISMATCH, why));
     let [value] = values.as_slice() else {
-        return wrong(format!("the header {name} must stand there once"));
+        return wrong(format!("the header {name} must occur exactly once"));
     };
     let said = value.to_str().ok().and_then(decoded);
     match said {
         Some(said) if said == expected => Ok(()),
-        _ => wrong(format!("the header {name} does not say what the body says")),
+        _ => wrong(format!("the header {name} does not match the body")),
     }
 }
 

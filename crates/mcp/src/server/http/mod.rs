@@ -139,7 +139,7 @@ impl HttpServer {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     // Too many open files, or a client that disconnected immediately.
-                    tracing::warn!(%error, "a connection was not taken");
+                    tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
@@ -179,7 +179,7 @@ impl HttpState {
             Err(refused) => return *refused,
         };
         if request.uri().path() != self.options.path {
-            return reply::plain(StatusCode::NOT_FOUND, "there is nothing here");
+            return reply::plain(StatusCode::NOT_FOUND, "not found");
         }
         match *request.method() {
             Method::POST => self.post(request, holder).await,
@@ -193,7 +193,7 @@ impl HttpState {
     async fn body(&self, body: Incoming) -> Result<Bytes, Reply> {
         let longest = self.options.longest;
         let too_long = || {
-            let words = format!("the message is too long; at most {longest} bytes are taken");
+            let words = format!("the message is too long; the limit is {longest} bytes");
             reply::error(StatusCode::PAYLOAD_TOO_LARGE, &words)
         };
         let announced = body.size_hint().lower();

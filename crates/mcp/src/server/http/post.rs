@@ -81,7 +81,7 @@ impl HttpState {
                 Err(why) => return reply::error(StatusCode::SERVICE_UNAVAILABLE, &why),
             },
             (None, false) => {
-                let words = "begin with `initialize`, and send the Mcp-Session-Id of its answer";
+                let words = "start with `initialize`, and send the Mcp-Session-Id of its answer";
                 return reply::error(StatusCode::BAD_REQUEST, words);
             }
             (Some(id), _) => match self.sessions.find(id, holder) {
@@ -94,7 +94,7 @@ impl HttpState {
             return reply::message(StatusCode::BAD_REQUEST, &answer);
         }
         if is_batch && session.mcp.revision() != Some(Revision::V2025_03_26) {
-            let words = "batches are a part of the revision 2025-03-26 alone";
+            let words = "only the revision 2025-03-26 has batches";
             return reply::error(StatusCode::BAD_REQUEST, words);
         }
         let (mut answer, failed) = sent_to_session(&session, messages).await;
@@ -180,7 +180,7 @@ impl HttpState {
                 reply::event_stream(stream.read(behind, primes(&session), held))
             }
             None => {
-                let words = "this event is not known, or no longer (Last-Event-ID)";
+                let words = "this event is unknown or has expired (Last-Event-ID)";
                 reply::error(StatusCode::BAD_REQUEST, words)
             }
         }
@@ -193,13 +193,13 @@ impl HttpState {
         };
         match self.sessions.end(id, holder).await {
             true => reply::plain(StatusCode::OK, ""),
-            false => reply::error(StatusCode::NOT_FOUND, "there is no such session"),
+            false => reply::error(StatusCode::NOT_FOUND, "unknown session"),
         }
     }
 }
 
 fn session_is_over() -> Reply {
-    let words = "this session is over; begin with `initialize`";
+    let words = "this session has ended; start with `initialize`";
     reply::error(StatusCode::NOT_FOUND, words)
 }
 

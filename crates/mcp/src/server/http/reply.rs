@@ -24,7 +24,7 @@ pub(super) fn plain(status: StatusCode, text: &'static str) -> Reply {
 }
 
 pub(super) fn not_allowed(allowed: &'static str) -> Reply {
-    let words = "this method is not for this address";
+    let words = "this path does not support this method";
     let mut reply = plain(StatusCode::METHOD_NOT_ALLOWED, words);
     let allowed = HeaderValue::from_static(allowed);
     reply.headers_mut().insert(ALLOW, allowed);

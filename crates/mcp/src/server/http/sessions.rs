@@ -174,7 +174,7 @@ impl Sessions {
         }
         match open() > MOST_SESSIONS {
             true => Err(format!(
-                "{MOST_SESSIONS} sessions are open already; end one (DELETE), or wait until one that is not used ends"
+                "{MOST_SESSIONS} sessions are open already; end one (DELETE), or wait until an unused one expires"
             )),
             false => Ok(place),
         }
@@ -236,7 +236,7 @@ impl Sessions {
             .filter(|(_, client)| client.usage.is_over_for(Duration::ZERO));
         let oldest = unused.min_by_key(|(_, client)| client.usage.last());
         let Some(name) = oldest.map(|(name, _)| name.clone()) else {
-            return Err(format!("{MOST_SESSIONS} clients are served already"));
+            return Err(format!("{MOST_SESSIONS} clients are connected already"));
         };
         let client = all.remove(&name);
         drop(all);

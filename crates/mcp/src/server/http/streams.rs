@@ -190,8 +190,8 @@ impl ReplyStream {
         self.changed.send_replace(());
     }
 
-    /// Returns the events after number `behind` as text, until the stream ends or another reader
-    /// replaces this one. If `primes` is set, the client first receives an id to resume with.
+    /// Returns the events with a number greater than `behind` as text, until the stream ends or
+    /// another reader replaces this one. If `primes` is set, the client first receives an id to resume with.
     /// `held` is dropped with the stream.
     pub(super) fn read<T: Send + 'static>(
         self: Arc<Self>,

@@ -43,7 +43,7 @@ pub(super) async fn carry_out(
     call: ToolUse,
     open: &OpenCalls,
 ) -> Result<CallResult, RpcError> {
-    let over = || RpcError::new(code::INTERNAL, "the session is over");
+    let over = || RpcError::new(code::INTERNAL, "the session has ended");
     let (answer, answered) = oneshot::channel();
     let cancel = Arc::new(OnceLock::new());
     let _wanted = ToolCallGuard {

@@ -151,7 +151,7 @@ impl PoolService {
     /// Parses the tool call of a request.
     fn read_call(&self, mut params: Value) -> Result<ToolUse, RpcError> {
         let Some(Value::String(name)) = params.get_mut("name").map(Value::take) else {
-            return Err(RpcError::invalid_params("`name` is missing: which tool?"));
+            return Err(RpcError::invalid_params("`name` is missing: name the tool"));
         };
         let input = match params.get_mut("arguments").map(Value::take) {
             None | Some(Value::Null) => json!({}),

@@ -64,11 +64,13 @@ pub(super) async fn get(
     cx: &RequestContext,
 ) -> ServiceAnswer {
     let Some(name) = params["name"].as_str() else {
-        return Err(RpcError::invalid_params("`name` is missing: which prompt?"));
+        return Err(RpcError::invalid_params(
+            "`name` is missing: name the prompt",
+        ));
     };
     let known = source.list().into_iter().find(|prompt| prompt.name == name);
     let Some(known) = known else {
-        let why = format!("there is no prompt {name:?}; prompts/list names them");
+        let why = format!("unknown prompt {name:?}; prompts/list returns the prompts");
         return Err(RpcError::invalid_params(why));
     };
     let none = Map::new();
@@ -76,7 +78,7 @@ pub(super) async fn get(
         Value::Null => &none,
         Value::Object(arguments) if arguments.values().all(Value::is_string) => arguments,
         _ => {
-            let why = "`arguments` must be an object of texts";
+            let why = "`arguments` must be an object with string values";
             return Err(RpcError::invalid_params(why));
         }
     };

@@ -71,11 +71,11 @@ impl ClientRoots {
         let answer = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
-                tracing::debug!(%error, "the client does not say its roots");
+                tracing::debug!(%error, "the client did not return its roots");
                 return;
             }
             Err(_) => {
-                tracing::debug!("the client takes too long to say its roots");
+                tracing::debug!("the client takes too long to return its roots");
                 return;
             }
         };

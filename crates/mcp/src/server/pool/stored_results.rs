@@ -86,7 +86,7 @@ impl KeptResults {
             return Err(RpcError::invalid_params("`uri` is missing"));
         };
         let gone = || {
-            let words = format!("there is no resource {uri}; resources/list names them");
+            let words = format!("unknown resource {uri}; resources/list returns the resources");
             RpcError::new(code::RESOURCE_NOT_FOUND, words).with_data(json!({"uri": uri}))
         };
         let name = uri.strip_prefix(SCHEME).filter(|name| is_plain(name));
