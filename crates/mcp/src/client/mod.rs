@@ -2,15 +2,16 @@
 //!
 //! - `entry`, `expand`: entries of a configuration
 //! - `transport`, `stdio`, `http`, `sse`: carry messages to a server and back; `remote`,
-//!   `param_headers`: what is sent with them; `confined`: a program in a sandbox
+//!   `param_headers`: what is sent with them; `confined_transport`: a
+//!   program in a sandbox
 //! - `handler`: handles requests of servers; `connection`: sends requests to them
-//! - `server`: one server, kept connected; `opening`: opens its transport; `log`: its output
-//!   besides answers; `servers`: all servers of a session; `cache`: tool lists of the last session
+//! - `server`: one server, which it reconnects; `open_transport`: opens its transport;
+//!   `server_log`: its output besides answers; `servers`: all servers of a session; `cache`: tool lists of the last session
 //! - `resources`, `prompts`: other things that servers offer
 //! - `definition`, `schema`, `tool`, `result`: the server's tools in the form of haft's tools
 //!
 //! **Invariants.** A server never affects another one or delays the start: each is connected in its
-//! own task with a deadline. What a server says about its tools never grants a permission.
+//! own task with a deadline. A server's description of its tools never grants a permission.
 
 mod approval;
 mod cache;

@@ -2,7 +2,7 @@
 //!
 //! - [`service`]: the operations of a server, independent of the transport; `pool`: a tool pool as
 //!   a service
-//! - `session`: the life of a session in the revisions with `initialize`, and requests of the
+//! - `session`: a session in the revisions with `initialize`, and requests of the
 //!   stateless one; `parked`: requests of the stateless revision that wait for an answer of the
 //!   client
 //! - `stdio`: lines over a pipe; `http`: streamable HTTP

@@ -191,8 +191,8 @@ impl ReplyStream {
     }
 
     /// Returns the events with a number greater than `behind` as text, until the stream ends or
-    /// another reader replaces this one. If `primes` is set, the client first receives an id to resume with.
-    /// `held` is dropped with the stream.
+    /// another reader replaces this one. If `primes` is set, the client first receives an id to
+    /// resume with. `held` is dropped with the stream.
     pub(super) fn read<T: Send + 'static>(
         self: Arc<Self>,
         behind: u64,

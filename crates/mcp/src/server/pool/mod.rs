@@ -2,8 +2,8 @@
 //!
 //! Calls run through the scheduler of the session, like calls of a model: concurrently where that
 //! is safe, and each is answered as soon as it ends. The task in `calls` owns the scheduler.
-//! `content` converts tool results; `kept` offers results that were too long to send; `roots`
-//! tracks the client's directories; `prompts` are the prompts that users of the client can call.
+//! `content` converts tool results; `stored_results` offers results that were too long to send;
+//! `roots` tracks the client's directories; `prompts` are the prompts that users of the client can call.
 
 mod calls;
 mod content;
