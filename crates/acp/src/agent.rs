@@ -239,7 +239,7 @@ impl AcpServer {
         match can_ask(&self.agent.config) {
             true => Ok((json!({}), AfterReply::Nothing)),
             false => Err(AcpError::needs_key(
-                "there is no key: set ANTHROPIC_API_KEY, or run `haft login` in a terminal",
+                "no API key is set: set ANTHROPIC_API_KEY, or run `haft login` in a terminal",
             )),
         }
     }
@@ -258,7 +258,7 @@ impl AcpServer {
             let why = || {
                 AcpError::bad(
                     "additionalDirectories",
-                    format!("{directory} is no directory"),
+                    format!("{directory} is not a directory"),
                 )
             };
             config.directories.push(path.ok_or_else(why)?);
@@ -332,7 +332,7 @@ impl AcpServer {
             given => given
                 .as_str()
                 .and_then(|text| text.parse().ok())
-                .ok_or_else(|| AcpError::bad("cursor", "it is not one of ours"))?,
+                .ok_or_else(|| AcpError::bad("cursor", "haft did not return this cursor"))?,
         };
         let here = cwd.as_deref().unwrap_or(Path::new("/"));
         let entries = session_entries(environment, here, cwd.is_none());
@@ -493,7 +493,7 @@ fn server_entry(server: &Value) -> Result<(String, Value), AcpError> {
     let bad = |why: &str| AcpError::bad("mcpServers", why);
     let name = server["name"]
         .as_str()
-        .ok_or_else(|| bad("one has no name"))?;
+        .ok_or_else(|| bad("an entry has no name"))?;
     let pairs = |list: &Value| -> Map<String, Value> {
         let list = list.as_array().into_iter().flatten();
         list.filter_map(|pair| Some((pair["name"].as_str()?.to_owned(), pair["value"].clone())))

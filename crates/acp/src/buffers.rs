@@ -44,9 +44,9 @@ impl EditorFiles for EditorBuffers {
 
     fn write<'a>(&'a self, real: &'a Path, text: &'a str) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
-            let gone = || "the editor is gone".to_owned();
+            let gone = || "the editor has disconnected".to_owned();
             let session = self.0.upgrade().ok_or_else(gone)?;
-            let path = real.to_str().ok_or("its name is no text")?;
+            let path = real.to_str().ok_or("its path is not UTF-8")?;
             let id = session.id.to_string();
             let params = json!({"sessionId": id, "path": path, "content": text});
             let asking = session.client.ask("fs/write_text_file", params);

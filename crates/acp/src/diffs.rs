@@ -6,7 +6,7 @@ use haft_contract::{CardSection, DiffHunk};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The maximum size in bytes up to which a file is shown as a whole, before and after the change.
+/// The maximum size in bytes of a file that is shown in full before and after the change.
 const WHOLE_BYTES: usize = 64 << 10;
 
 /// Returns the diffs in a result, which may change one file or several.

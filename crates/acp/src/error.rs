@@ -40,7 +40,7 @@ impl AcpError {
     pub(crate) fn no_such_method(method: &str) -> Self {
         Self::new(
             Self::NO_SUCH_METHOD,
-            format!("there is no method {method:?}"),
+            format!("unknown method {method:?}"),
             None,
         )
     }

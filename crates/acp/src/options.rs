@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 /// The effort levels. With the first one the model uses its default.
 const EFFORTS: [(&str, &str); 6] = [
-    ("auto", "As the model does by itself"),
+    ("auto", "The model's default"),
     ("low", "Low"),
     ("medium", "Medium"),
     ("high", "High"),
     ("xhigh", "Very high"),
-    ("max", "As much as it can"),
+    ("max", "The maximum"),
 ];
 
 /// The program that writes changed files.
@@ -87,7 +87,7 @@ fn available(
         (
             PermissionMode::DontAsk,
             "Do not ask",
-            "Refuses what would need asking",
+            "Denies calls that need your permission",
         ),
         (
             PermissionMode::BypassPermissions,

@@ -29,7 +29,7 @@ pub(crate) fn read(blocks: &Value, folder: &Path) -> Result<EditorPrompt, AcpErr
     let bad = |why: &str| AcpError::bad("prompt", why);
     let blocks = blocks.as_array().ok_or_else(|| bad("expected a list"))?;
     if blocks.is_empty() {
-        return Err(bad("there is nothing in it"));
+        return Err(bad("the prompt is empty"));
     }
     let mut content = Vec::new();
     let mut read = Vec::new();
@@ -48,8 +48,8 @@ pub(crate) fn read(blocks: &Value, folder: &Path) -> Result<EditorPrompt, AcpErr
                 content.push(Content::text(line));
             }
             Some("resource") => resource(&block["resource"], folder, &mut content, &mut read)?,
-            Some("audio") => return Err(bad("audio is not understood here")),
-            Some(other) => return Err(bad(&format!("blocks of type {other:?} are not known"))),
+            Some("audio") => return Err(bad("audio is not supported")),
+            Some(other) => return Err(bad(&format!("blocks of type {other:?} are not supported"))),
             None => return Err(bad("a block has no type")),
         }
     }
@@ -104,7 +104,7 @@ fn resource(
     let kept = keep(&bytes, &uri, folder);
     let kept = kept.map_err(|why| AcpError::failed(&format!("{uri}: {why}")))?;
     content.push(Content::text(format!(
-        "[{uri}: {} bytes, kept in {}]",
+        "[{uri}: {} bytes, saved in {}]",
         bytes.len(),
         kept.display()
     )));

@@ -287,7 +287,7 @@ impl EditorSession {
         let mut state = self.state();
         if state.prompts.len() > MOST_WAITING {
             drop(state);
-            let why = format!("{MOST_WAITING} prompts wait already");
+            let why = format!("{MOST_WAITING} prompts are queued already");
             return self.client.answer(request, Err(AcpError::bad_request(why)));
         }
         let EditorPrompt { mut prompt, read } = given;
@@ -425,8 +425,7 @@ impl EditorSession {
     pub(crate) fn set_mode(self: &Arc<Self>, name: &str, field: &str) -> Result<(), AcpError> {
         let input = self.input()?;
         let mode = options::mode(name, &self.state().chosen);
-        let mode =
-            mode.ok_or_else(|| AcpError::bad(field, format!("there is no mode {name:?}")))?;
+        let mode = mode.ok_or_else(|| AcpError::bad(field, format!("unknown mode {name:?}")))?;
         input
             .set_permission_mode(mode)
             .map_err(|why| AcpError::bad(field, why))
@@ -452,22 +451,19 @@ impl EditorSession {
             "mode" => self.set_mode(value, "value")?,
             "model" => self.set_model(value, "value").await?,
             "effort" => {
-                let why = || AcpError::bad("value", format!("there is no effort {value:?}"));
+                let why = || AcpError::bad("value", format!("unknown effort {value:?}"));
                 let effort = options::effort(value).ok_or_else(why)?;
                 let set = input.set_effort(effort);
                 set.map_err(|why| AcpError::bad("value", why))?;
                 value.clone_into(&mut self.state().chosen.effort);
             }
             "editor_writes" if self.state().chosen.editor_writes.is_some() => {
-                let why = || AcpError::bad("value", format!("there is no way {value:?}"));
+                let why = || AcpError::bad("value", format!("unknown value {value:?}"));
                 let writes = EditorWrites::named(value).ok_or_else(why)?;
                 self.state().chosen.editor_writes = Some(writes);
             }
             _ => {
-                return Err(AcpError::bad(
-                    "configId",
-                    format!("there is no option {id:?}"),
-                ));
+                return Err(AcpError::bad("configId", format!("unknown option {id:?}")));
             }
         }
         let state = self.state();

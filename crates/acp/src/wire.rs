@@ -66,7 +66,9 @@ impl Incoming {
             Ok(Value::Object(message)) => Self::of(Value::Object(message)),
             Ok(_) => Self::Bad {
                 id: Value::Null,
-                error: AcpError::bad_request("a message is an object; lists of them are not read"),
+                error: AcpError::bad_request(
+                    "a message must be an object; batches are not supported",
+                ),
             },
             Err(error) => Self::Bad {
                 id: Value::Null,
