@@ -116,7 +116,7 @@ impl Tab {
                     .await;
                 if let Err(ChromiumError::Protocol { .. }) = set {
                     return Err(unusable(format!(
-                        "e{to} takes no files: it is no field for them."
+                        "e{to} takes no files: it is not a file field."
                     )));
                 }
                 set?;

@@ -219,7 +219,7 @@ impl<'a> CborReader<'a> {
 }
 
 fn unexpected(byte: u8) -> CborError {
-    CborError(format!("the byte {byte:#04x} begins nothing"))
+    CborError(format!("the byte {byte:#04x} starts no value"))
 }
 
 impl<'de> de::Deserializer<'de> for &mut CborReader<'de> {

@@ -63,8 +63,8 @@ pub struct TabInfo {
     pub selected: bool,
     /// The open dialog, if any.
     pub dialog: Option<PageDialog>,
-    /// The address of the page that opened the tab, as it was then. That page may also have written
-    /// the contents of an empty tab.
+    /// The address that the opening page had when it opened the tab. That page may also have
+    /// written the contents of an empty tab.
     pub opened_by: Option<String>,
     /// The owner of the tab if it was opened with [`Chromium::open_apart`]; see there.
     pub owner: Option<u32>,
@@ -401,8 +401,8 @@ impl ChromiumShared {
             ("DOM.enable", json!({})),
             (
                 "Fetch.enable",
-                // Pause documents, and every request to this machine. The host for served files
-                // counts as this machine.
+                // Pause documents, and every request to this machine or to the host of served
+                // files.
                 json!({"patterns": [
                     {"resourceType": "Document"},
                     {"urlPattern": "*://localhost*"},

@@ -32,7 +32,7 @@ pub enum ChromiumError {
         message: String,
     },
     /// The element of a ref no longer exists.
-    #[error("e{number} is gone: {why}. Take a snapshot.")]
+    #[error("e{number} no longer exists: {why}. Take a snapshot.")]
     Gone {
         /// The number of the ref.
         number: u32,

@@ -89,7 +89,7 @@ impl Tab {
             Err(ChromiumError::Timeout { .. }) => {
                 self.stop_script().await;
                 Err(unusable(format!(
-                    "The page did not answer for {} s: a script of it ran without end and was stopped. Try again, or \
+                    "The page did not answer for {} s: one of its scripts did not end and was stopped. Try again, or \
                      navigate elsewhere.",
                     WAKES.as_secs()
                 )))

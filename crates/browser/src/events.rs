@@ -96,7 +96,7 @@ fn attached(shared: &Arc<ChromiumShared>, state: &mut BrowserState, params: &Val
     }
     if state.tabs.len() >= MOST_TABS {
         state.note(format!(
-            "a page wanted another tab: closed, {MOST_TABS} are open"
+            "a page opened another tab, which was closed: {MOST_TABS} are open"
         ));
         shared.send(None, "Target.closeTarget", json!({"targetId": target}));
         return;
@@ -173,7 +173,7 @@ fn download_goes_on(shared: &Arc<ChromiumShared>, state: &mut BrowserState, para
         _ if bytes > LARGEST_DOWNLOAD => {
             shared.send(None, "Browser.cancelDownload", json!({"guid": guid}));
             let words = format!(
-                "a download was broken off: larger than {} MB",
+                "a download was cancelled: larger than {} MB",
                 LARGEST_DOWNLOAD >> 20
             );
             state.note(words);
@@ -194,7 +194,7 @@ fn of_tab(
     }
     if method == "Page.fileChooserOpened" {
         return state.note(
-            "the page wants a file: use the action upload with the ref of its field".to_owned(),
+            "the page asks for a file: use the action upload with the ref of its field".to_owned(),
         );
     }
     if method == "Fetch.requestPaused" {
@@ -340,7 +340,7 @@ fn dialog(shared: &Arc<ChromiumShared>, state: &mut BrowserState, number: u32, p
         tab.alerts += 1;
         if tab.alerts <= MOST_ALERTS {
             let words = match kind.as_str() {
-                "alert" => format!("an alert said \"{message}\" (accepted)"),
+                "alert" => format!("an alert showed \"{message}\" (accepted)"),
                 _ => "the page asked whether to leave it (left)".to_owned(),
             };
             state.note(words);

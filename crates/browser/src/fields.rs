@@ -65,7 +65,7 @@ impl Tab {
             }
             _ => {
                 return Err(unusable(format!(
-                    "e{number} is no field for text. Use click, select or fill for it."
+                    "e{number} is not a text field. Use click, select or fill for it."
                 )));
             }
         }
@@ -155,7 +155,7 @@ impl Tab {
             }
             Some("single") => Err(unusable(format!("e{number} takes one value."))),
             _ => Err(unusable(format!(
-                "e{number} is no list of the page's own kind (select). Click it, then its option."
+                "e{number} is not a `select` element. Click it, then its option."
             ))),
         }
     }

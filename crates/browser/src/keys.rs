@@ -49,7 +49,7 @@ const NAMED: [(&str, u32, Option<&str>); 29] = [
 pub(crate) fn parse(text: &str) -> Result<KeyPress> {
     let wrong = || {
         unusable(format!(
-            "\"{}\" is no key. Use one character, or Enter, Tab, Escape, Backspace, Delete, ArrowDown, Home, End, \
+            "\"{}\" is not a key. Use one character, or Enter, Tab, Escape, Backspace, Delete, ArrowDown, Home, End, \
              PageDown, F1 …, with Control+, Shift+, Alt+ or Meta+ before it.",
             crate::text::one_line(text, 40)
         ))

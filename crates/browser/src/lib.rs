@@ -6,12 +6,12 @@
 //! # Layout
 //! - [`Chromium`]: a browser and its tabs; [`Tab`]: navigation; `settle`: waiting until a page is
 //!   quiet
-//! - `wire`: messages, with a size limit; `cbor`: their format; `events`: applies them to `state`
+//! - `cdp_pipe`: messages, with a size limit; `cbor`: their format; `events`: applies them to `state`
 //! - `snapshot`: the page as lines of text with refs, and the changes since the last snapshot;
 //!   `refs`: refs that are never reused
-//! - `act`, `pointer`, `fields`, `keys`, `scripts`: real mouse and keyboard events; `waiting`:
-//!   waits for text; `evaluate`: runs scripts of the caller
-//! - `picture`, `trace`, `emulate`, `logs`: screenshots, performance measurements, emulated
+//! - `actions`, `pointer`, `fields`, `keys`, `scripts`: real mouse and keyboard events;
+//!   `wait_for_text`: waits for text; `evaluate`: runs scripts of the caller
+//! - `screenshot`, `trace`, `emulate`, `logs`: screenshots, performance measurements, emulated
 //!   devices, console and network
 //! - [`RequestInterceptor`]: decides where pages may go, and serves files without a server
 //!

@@ -95,7 +95,7 @@ impl Tab {
         };
         if width < 1.0 || height < 1.0 {
             return Err(unusable(
-                "There is nothing to take a picture of: it has no size.",
+                "The page or element has no size: no screenshot can be taken.",
             ));
         }
         let shown = (width.min(LONGEST_PAGE), height.min(LONGEST_PAGE));
@@ -146,5 +146,5 @@ impl Tab {
 fn decode(base64: &str) -> Result<Vec<u8>> {
     data_encoding::BASE64
         .decode(base64.as_bytes())
-        .map_err(|error| unusable(format!("the browser sent no picture: {error}")))
+        .map_err(|error| unusable(format!("the browser sent no valid image: {error}")))
 }

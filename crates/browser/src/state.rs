@@ -188,7 +188,7 @@ impl BrowserState {
         let mut notes: Vec<String> = self.notes.drain(..).collect();
         let dropped = std::mem::take(&mut self.dropped_notes);
         if dropped > 0 {
-            notes.insert(0, format!("({dropped} earlier happenings left out)"));
+            notes.insert(0, format!("({dropped} earlier events left out)"));
         }
         notes
     }

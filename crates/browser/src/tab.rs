@@ -432,10 +432,10 @@ impl Tab {
         };
         let Some(entry) = entry else {
             return Err(if was_given {
-                gone("its page is gone")
+                gone("its page no longer exists")
             } else {
                 unusable(format!(
-                    "e{number} is no ref of a snapshot. Take a snapshot."
+                    "e{number} is not a ref of a snapshot. Take a snapshot."
                 ))
             });
         };
@@ -461,7 +461,7 @@ impl Tab {
         let object = match object {
             Ok(object) => object,
             Err(ChromiumError::Protocol { .. }) => {
-                return Err(gone("its element is no more in the page"));
+                return Err(gone("its element was removed from the page"));
             }
             Err(other) => return Err(other),
         };
@@ -480,7 +480,7 @@ impl Tab {
         match connected {
             Ok(Value::Bool(true)) => Ok(element),
             Ok(_) | Err(ChromiumError::Protocol { .. }) => {
-                Err(gone("its element is no more in the page"))
+                Err(gone("its element was removed from the page"))
             }
             Err(other) => Err(other),
         }

@@ -199,7 +199,7 @@ pub(super) fn around(lines: &[String], words: &str, most: usize) -> String {
     out
 }
 
-/// Returns up to three lines that share a word with `words`.
+/// Returns up to three lines that have a word in common with `words`.
 pub(super) fn near(lines: &[String], words: &str) -> Vec<String> {
     let wanted: Vec<String> = words
         .split_whitespace()

@@ -230,7 +230,7 @@ async fn a_script_of_a_page_that_never_ends_is_stopped() {
     // The loop may begin before the page has come or after.
     if let Some(said) = said {
         assert!(
-            said.to_string().contains("ran without end and was stopped"),
+            said.to_string().contains("did not end and was stopped"),
             "{said}"
         );
     }

@@ -76,7 +76,9 @@ async fn v3_v4_a_ref_means_its_element_or_nothing() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("e{first} is gone: its element is no more in the page. Take a snapshot.")
+        format!(
+            "e{first} no longer exists: its element was removed from the page. Take a snapshot."
+        )
     );
     let second = ref_of(&snapshot(&tab).await, "Buy");
     assert_ne!(second, first);
@@ -93,7 +95,9 @@ async fn v3_v4_a_ref_means_its_element_or_nothing() {
     let (from, to) = (opened.url("/"), opened.url("/other"));
     assert_eq!(
         error,
-        format!("e{second} is gone: the page navigated from {from} to {to}. Take a snapshot.")
+        format!(
+            "e{second} no longer exists: the page navigated from {from} to {to}. Take a snapshot."
+        )
     );
     assert!(
         ref_of(&snapshot(&tab).await, "Buy") > second,
@@ -189,7 +193,7 @@ async fn v9_an_alert_is_told_and_the_page_goes_on() {
     click(&tab, "Go").await.unwrap();
     assert_eq!(
         opened.browser.take_notes(),
-        ["an alert said \"Mind it\" (accepted)"]
+        ["an alert showed \"Mind it\" (accepted)"]
     );
     assert!(snapshot(&tab).await.contains("after"));
 }
