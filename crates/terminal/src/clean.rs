@@ -78,7 +78,7 @@ pub struct Cleaner {
 
 impl Cleaner {
     /// Returns whether the next character of a text may be sent to a terminal unchanged. `behind`
-    /// is the character that follows, if known.
+    /// is the next character, if known.
     pub fn passes(&mut self, next: char, behind: Option<char>) -> bool {
         let follows = self.before.replace(next);
         let is_mark = !next.is_ascii() && next.width() == Some(0);

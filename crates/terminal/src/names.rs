@@ -13,8 +13,8 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark, is_nf
 const LOOK_LATIN: &str =
     "ıȷавеіјкмнорсстуухьѕԁԛԝһԍѵАВЕЗІЈКМНОРСТУХЅԌԚԜҮүІЇїӀӏαβγικνορτυχωϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹ";
 
-/// The text for a question: cleaned, and every word that could be taken for another one with its code
-/// points written out. Line ends and tabs stay.
+/// Returns the text for a question: cleaned, and with the code points of every word that could be
+/// mistaken for another one. Line ends and tabs stay.
 pub fn distinct(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -46,7 +46,7 @@ pub fn distinct(text: &str) -> String {
     shown
 }
 
-/// The same in one line; where others were, one can see it.
+/// Like [`distinct`], but in one line: line ends and tabs become visible symbols.
 pub fn distinct_line(text: &str) -> String {
     distinct(text).replace('\n', "␊ ").replace('\t', "␉")
 }

@@ -133,7 +133,7 @@ impl SavedModes {
     /// # Errors
     /// If the text is invalid, or `terminal` is not a terminal.
     pub fn decode(text: &str, terminal: impl AsFd) -> io::Result<Self> {
-        let bad = || io::Error::new(io::ErrorKind::InvalidInput, "these are no terminal modes");
+        let bad = || io::Error::new(io::ErrorKind::InvalidInput, "invalid terminal modes");
         let mut modes = tcgetattr(terminal)?;
         let numbers: Result<Vec<u32>, _> = text
             .split(':')

@@ -7,7 +7,7 @@
 //!
 //! - [`MarkdownCommitter`]: takes text and returns history items; `blocks` decides where blocks
 //!   start and end
-//! - `inline`: renders one block with pulldown-cmark; `open`: prepares an unfinished block
+//! - `inline`: renders one block with pulldown-cmark; `open_block`: prepares an unfinished block
 //! - `table`: columns, or `head: value` if there is not enough room
 
 mod blocks;
