@@ -35,10 +35,10 @@ pub async fn check_contract(
     );
     assert_eq!(
         spec.input_schema["type"], "object",
-        "{name}: its input is no object"
+        "{name}: its input schema is not an object"
     );
     closed(&name, &spec.input_schema);
-    assert!(!inputs.is_empty(), "{name}: nothing to try it with");
+    assert!(!inputs.is_empty(), "{name}: no inputs to test it with");
 
     for input in inputs {
         let mut odd = input.clone();
@@ -48,7 +48,7 @@ pub async fn check_contract(
         assert_eq!(
             Arc::clone(&tool).bind(odd).is_ok(),
             is_open,
-            "{name}: takes an unknown parameter and does not say so, or the other way round"
+            "{name}: its schema and its parser disagree on unknown parameters"
         );
 
         let bound = Arc::clone(&tool)
@@ -63,7 +63,7 @@ pub async fn check_contract(
         if spec.profile.access == Access::Reads {
             assert!(
                 effects.is_read_only(),
-                "{name}: only reads, it says, but its effects do not"
+                "{name}: declared read-only, but its effects are not"
             );
         }
         assert!(
@@ -111,7 +111,7 @@ fn closed(name: &str, schema: &Value) {
                 let says = object.contains_key("additionalProperties");
                 assert!(
                     says,
-                    "{name}: an object that does not say what else it takes"
+                    "{name}: an object schema without `additionalProperties`"
                 );
             }
             object.values().for_each(|inner| closed(name, inner));

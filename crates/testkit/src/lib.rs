@@ -9,8 +9,8 @@
 //! - [`contract`]: checks that every tool must pass
 //! - [`http`]: a server with prepared replies; [`pages`]: a server for real browsers;
 //!   [`anthropic`]: builds such replies; [`strict`]: rejects requests that providers reject
-//! - [`obedient_model`]: a fake model that follows simple prompts; [`model_line`]: a fake model that a
-//!   benchmark steers
+//! - [`obedient_model`]: a fake model that follows simple prompts; [`model_line`]: a fake model
+//!   that a benchmark steers
 //! - [`measure`]: reports of benchmarks
 //! - [`tasks`]: a background task; [`tmux`]: a real terminal
 //! - [`skip`](mod@skip): tests that this machine cannot run; [`thoroughness`]: the number of

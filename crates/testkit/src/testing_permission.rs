@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestingPermissionInput {
-    /// Why it asks.
+    /// The reason to show in the question.
     #[serde(default)]
     pub reason: String,
 }

@@ -30,7 +30,7 @@ impl TmuxServer {
     ) -> Option<Self> {
         crate::bound_this_process();
         if crate::command("tmux").arg("-V").output().is_err() {
-            crate::skip(&format!("{what} in tmux: tmux is not here"));
+            crate::skip(&format!("{what} in tmux: tmux is not installed"));
             return None;
         }
         let tmux = Self {

@@ -45,15 +45,15 @@ fn on_a_path(access: Access) -> Profile {
     }
 }
 
-/// Adds a line to a file and tells how long it was before.
+/// Adds a line to a file and returns its previous size in bytes.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AppendInput {
-    /// Which file.
+    /// The file.
     pub path: PathBuf,
     /// The line.
     pub line: String,
-    /// How often to give control away between reading and writing.
+    /// The number of times to yield between reading and writing.
     #[serde(default)]
     pub pauses: u8,
 }
@@ -85,9 +85,9 @@ impl Tool for Append {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PeekInput {
-    /// Which file or folder.
+    /// The file or folder.
     pub path: PathBuf,
-    /// How often to give control away first.
+    /// The number of times to yield first.
     #[serde(default)]
     pub pauses: u8,
 }
@@ -127,9 +127,9 @@ impl Tool for Peek {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MoveInput {
-    /// Which folder; made if missing.
+    /// The folder; created if missing.
     pub path: PathBuf,
-    /// How often to give control away first.
+    /// The number of times to yield first.
     #[serde(default)]
     pub pauses: u8,
 }
@@ -162,7 +162,7 @@ impl Tool for Move {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BoomInput {
-    /// Where: `call`, `check` or `effects`.
+    /// The method that panics: `call`, `check` or `effects`.
     pub place: String,
 }
 
@@ -250,18 +250,18 @@ impl Tool for Sly {
     }
 }
 
-/// Says a text a number of times.
+/// Returns a text a number of times.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EchoInput {
     /// The text.
     pub text: String,
-    /// How often.
+    /// The number of repetitions.
     #[serde(default = "once")]
     pub times: u32,
-    /// Ask a person first, and why.
+    /// If set, ask the user first, for this reason.
     pub ask: Option<String>,
-    /// Words to say as well.
+    /// Text to append.
     #[serde(default)]
     pub words: Vec<String>,
 }

@@ -70,7 +70,7 @@ fn tools(body: &Value) -> Result<(), String> {
             ));
         }
         if !names.insert(name) {
-            return Err(format!("{place}.function.name: {name} is there twice"));
+            return Err(format!("{place}.function.name: {name} occurs twice"));
         }
     }
     Ok(())
@@ -145,7 +145,7 @@ fn assistant<'a>(message: &'a Value, place: &str) -> Result<BTreeSet<&'a str>, S
         let arguments = text(function, "arguments", place)?;
         if !serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object()) {
             return Err(format!(
-                "{place}: the arguments of a call are no JSON object"
+                "{place}: the arguments of a call are not a JSON object"
             ));
         }
         if call["type"] != "function" || !ids.insert(text(call, "id", place)?) {
@@ -167,7 +167,11 @@ fn content(content: &Value, place: &str) -> Result<(), String> {
         match part["type"].as_str() {
             Some("text") => text(part, "text", place).map(drop)?,
             Some("image_url" | "file" | "input_audio") => {}
-            other => return Err(format!("{place}.content: {other:?} is no type of a part")),
+            other => {
+                return Err(format!(
+                    "{place}.content: {other:?} is not a content part type"
+                ));
+            }
         }
     }
     Ok(())
