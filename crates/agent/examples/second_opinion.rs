@@ -14,7 +14,7 @@ use haft_agent::{Agent, AgentEvent, ModelSettings, SubagentPool};
 use haft_extensions::{Agents, ExtensionPlaces, agents::AgentOptions};
 use haft_models::ScriptedModel;
 
-/// Asks someone who has not seen this conversation. This comment is what the model reads.
+/// Asks an agent that has not seen this conversation. The model reads this comment as the description.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
@@ -42,7 +42,7 @@ impl Tool for SecondOpinion {
     async fn call(&self, input: &Input, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let launch = LaunchRequest {
             kind: Some("Explore".to_owned()), // read-only
-            prompt: format!("{}\n\nSay what speaks against it, too.", input.question),
+            prompt: format!("{}\n\nAlso give the arguments against it.", input.question),
             description: "A second opinion".to_owned(),
             background: Some(false),
             ..LaunchRequest::default()

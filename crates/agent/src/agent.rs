@@ -48,14 +48,14 @@ pub struct ModelSettings {
 pub struct AutoCompact {
     /// Disables automatic compaction. The provider then rejects a conversation that is too long.
     pub is_off: bool,
-    /// Treats the context window as having only this many tokens.
+    /// The maximum context window to use, in tokens.
     pub window: Option<u64>,
 }
 
 impl AutoCompact {
     /// Returns the effective context window of a model with `window` tokens.
     pub fn window_of(self, window: u64) -> u64 {
-        self.window.map_or(window, |most| most.min(window))
+        self.window.map_or(window, |max| max.min(window))
     }
 }
 
@@ -75,8 +75,8 @@ impl ModelSettings {
 
     /// Sets the maximum number of tokens in a reply.
     #[must_use]
-    pub fn max_tokens(mut self, most: u32) -> Self {
-        self.max_tokens = most;
+    pub fn max_tokens(mut self, max_tokens: u32) -> Self {
+        self.max_tokens = max_tokens;
         self
     }
 
@@ -119,15 +119,15 @@ pub struct RunLimits {
 impl RunLimits {
     /// Sets the maximum number of turns with tool calls.
     #[must_use]
-    pub fn max_turns(mut self, most: u32) -> Self {
-        self.max_turns = Some(most);
+    pub fn max_turns(mut self, max_turns: u32) -> Self {
+        self.max_turns = Some(max_turns);
         self
     }
 
     /// Sets the maximum cost of all runs of the agent together, in USD.
     #[must_use]
-    pub fn max_budget_usd(mut self, most: f64) -> Self {
-        self.max_budget_usd = Some(most);
+    pub fn max_budget_usd(mut self, max_usd: f64) -> Self {
+        self.max_budget_usd = Some(max_usd);
         self
     }
 
@@ -250,8 +250,8 @@ impl Agent {
     }
 
     /// Sets the function that expands mentions in messages that arrive during a run.
-    pub fn attach_with(&mut self, attach: Box<MentionExpander>) {
-        self.attach = Some(attach);
+    pub fn attach_with(&mut self, expander: Box<MentionExpander>) {
+        self.attach = Some(expander);
     }
 
     /// Returns the id of the session.
@@ -331,7 +331,7 @@ impl Agent {
     }
 
     /// Returns the compaction of this agent's conversation.
-    pub(crate) fn compaction<'a>(&'a mut self, to: RunContext<'a>) -> Compaction<'a> {
+    pub(crate) fn compaction<'a>(&'a mut self, cx: RunContext<'a>) -> Compaction<'a> {
         Compaction {
             scheduler: &self.scheduler,
             client: &mut self.client,
@@ -339,7 +339,7 @@ impl Agent {
             instructions: &mut self.instructions,
             plan: &mut self.plan,
             hooks: &self.hooks,
-            cx: to,
+            cx,
         }
     }
 }
@@ -389,8 +389,8 @@ impl AgentBuilder {
 
     /// Sets the sources of instructions. Default: the memory files of the project.
     #[must_use]
-    pub fn instruction_sources(mut self, knowledge: InstructionSources) -> Self {
-        self.knowledge = Some(knowledge);
+    pub fn instruction_sources(mut self, sources: InstructionSources) -> Self {
+        self.knowledge = Some(sources);
         self
     }
 
@@ -404,26 +404,27 @@ impl AgentBuilder {
     /// Sets the subagents that calls may launch. The engine must have [`SubagentPool::service`]
     /// among its services.
     #[must_use]
-    pub fn subagents(mut self, crew: SubagentPool) -> Self {
-        self.level = Some(Arc::clone(&crew.main));
-        self.crew = Some(crew);
+    pub fn subagents(mut self, pool: SubagentPool) -> Self {
+        self.level = Some(Arc::clone(&pool.main));
+        self.crew = Some(pool);
         self
     }
 
     /// Sets the counter of usage.
-    pub(crate) fn shared_usage(mut self, purse: SharedUsage) -> Self {
-        self.purse = purse;
+    pub(crate) fn shared_usage(mut self, usage: SharedUsage) -> Self {
+        self.purse = usage;
         self
     }
 
     /// Sets the spawner that launches subagents for calls.
-    pub(crate) fn spawner(mut self, level: Arc<Spawner>) -> Self {
-        self.level = Some(level);
+    pub(crate) fn spawner(mut self, spawner: Arc<Spawner>) -> Self {
+        self.level = Some(spawner);
         self
     }
 
-    /// Sets the context before the grants of an earlier run were applied, such as the
-    /// [`terms`](crate::transcript::LoadedTranscript::grants). Default: the current context.
+    /// Sets the context before the grants of an earlier run
+    /// ([`LoadedTranscript::terms`](crate::transcript::LoadedTranscript::terms)) were applied. Default:
+    /// the current context.
     #[must_use]
     pub fn start_context(mut self, context: SessionContext) -> Self {
         self.start = Some(context);

@@ -98,16 +98,16 @@ impl AgentHandle {
     /// Withdraws the queued prompt with this id, if it was not delivered yet.
     pub fn withdraw(&self, uuid: Uuid) -> Option<Prompt> {
         let mut state = self.state();
-        let at = state.queued.iter().position(|one| one.uuid == Some(uuid))?;
-        let prompt = state.queued.remove(at);
+        let index = state.queued.iter().position(|one| one.uuid == Some(uuid))?;
+        let prompt = state.queued.remove(index);
         state.update_pending_input();
         prompt
     }
 
     /// Sets the service that is notified of queued prompts.
-    pub(crate) fn set_pending_input(&self, attention: Arc<PendingInput>) {
+    pub(crate) fn set_pending_input(&self, pending_input: Arc<PendingInput>) {
         let mut state = self.state();
-        state.pending_input = Some(attention);
+        state.pending_input = Some(pending_input);
         state.update_pending_input();
     }
 
@@ -189,9 +189,9 @@ impl AgentHandle {
     /// Withdraws all queued prompts.
     pub fn take_queued(&self) -> Vec<Prompt> {
         let mut state = self.state();
-        let said = state.queued.drain(..).collect();
+        let prompts = state.queued.drain(..).collect();
         state.update_pending_input();
-        said
+        prompts
     }
 
     pub(crate) fn has_queued(&self) -> bool {
@@ -205,8 +205,8 @@ impl AgentHandle {
 
 impl AgentHandleState {
     fn update_pending_input(&self) {
-        if let Some(attention) = &self.pending_input {
-            attention.set(!self.queued.is_empty());
+        if let Some(pending_input) = &self.pending_input {
+            pending_input.set(!self.queued.is_empty());
         }
     }
 }

@@ -29,8 +29,8 @@ pub(crate) fn has_notices(engine: &Engine) -> bool {
 /// Adds notices of the tasks that ended to the conversation.
 pub(crate) fn add_task_notices(
     engine: &Engine,
-    dialogue: &mut RecordedConversation,
-    to: RunContext<'_>,
+    conversation: &mut RecordedConversation,
+    cx: RunContext<'_>,
 ) {
     let Some(tasks) = background(engine) else {
         return;
@@ -41,7 +41,7 @@ pub(crate) fn add_task_notices(
         .map(|notice| Content::text(text(notice)))
         .collect();
     if !content.is_empty() {
-        dialogue.add_and_report(content, UserLineKind::Meta, InjectionSource::Background, to);
+        conversation.add_and_report(content, UserLineKind::Meta, InjectionSource::Background, cx);
     }
 }
 
@@ -60,37 +60,37 @@ pub(crate) fn schedules(engine: &Engine) -> Vec<Value> {
     let Ok(schedules) = engine.services().get::<Schedules>() else {
         return Vec::new();
     };
-    let known = schedules.0.list_cached().into_iter();
-    let told = known.map(|job| {
+    let schedules = schedules.0.list_cached().into_iter();
+    let jobs = schedules.map(|job| {
         let prompt: String = job.prompt.chars().take(MOST_TOLD).collect();
         json!({"id": job.id, "schedule": job.cron, "recurring": job.recurring, "prompt": prompt})
     });
-    told.collect()
+    jobs.collect()
 }
 
 fn task_for_hooks(task: BackgroundTask) -> Value {
     let description: String = task.description.chars().take(MOST_TOLD).collect();
-    let mut told = json!({
+    let mut fields = json!({
         "id": task.id,
         "status": TaskStatus::Running.name(),
         "description": description,
     });
     match task.kind {
         TaskKind::Shell => {
-            told["type"] = json!("shell");
-            told["command"] = json!(task.prompt);
+            fields["type"] = json!("shell");
+            fields["command"] = json!(task.prompt);
         }
         TaskKind::Agent => {
-            told["type"] = json!("subagent");
-            told["agent_type"] = json!(task.agent_type);
+            fields["type"] = json!("subagent");
+            fields["agent_type"] = json!(task.agent_type);
         }
         TaskKind::Monitor => {
-            told["type"] = json!("monitor");
-            told["command"] = json!(task.prompt);
+            fields["type"] = json!("monitor");
+            fields["command"] = json!(task.prompt);
         }
-        TaskKind::Schedule => told["type"] = json!("schedule"),
+        TaskKind::Schedule => fields["type"] = json!("schedule"),
     }
-    told
+    fields
 }
 
 fn text(notice: &TaskNotice) -> String {

@@ -72,11 +72,14 @@ impl ModelClient {
         scheduler: &Scheduler,
     ) -> ModelRequest {
         self.offer_tools(scheduler);
-        let planned = self.settings.plan_name.as_ref();
+        let plan_model = self.settings.plan_name.as_ref();
         let context = scheduler.context();
-        let planned = planned.filter(|_| context.mode == PermissionMode::Plan);
-        let of_turn = context.turn_model.as_ref();
-        let name = of_turn.or(planned).unwrap_or(&self.settings.name).clone();
+        let plan_model = plan_model.filter(|_| context.mode == PermissionMode::Plan);
+        let turn_model = context.turn_model.as_ref();
+        let name = turn_model
+            .or(plan_model)
+            .unwrap_or(&self.settings.name)
+            .clone();
         let prefix = Arc::clone(&self.prefix);
         let mut request = ModelRequest::new(name, prefix, conversation.history());
         request.max_tokens = self.settings.max_tokens;

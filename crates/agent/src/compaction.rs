@@ -5,8 +5,8 @@
 //! what must not be lost: the files that were read and changed, the project's instructions, and the
 //! user's last message.
 //!
-//! Both change the cached prefix at the provider. So they are done rarely, and then free much
-//! space.
+//! Both change the prefix that the provider has cached. So they are done rarely, and free much space
+//! at a time.
 
 use std::{fmt::Write, path::PathBuf, time::Instant};
 
@@ -31,11 +31,11 @@ use crate::{
     transcript::{TouchedFiles, UserLineKind},
 };
 
-/// The percentage of the window from which on old results are pruned.
+/// The window usage, in percent, at which old results are pruned.
 const PRUNE_AT: u64 = 70;
-/// The percentage by which the window must grow before results are pruned again.
+/// The increase in window usage, in percent, after which results are pruned again.
 const PRUNE_AGAIN: u64 = 10;
-/// The percentage of the window from which on the conversation is summarized.
+/// The window usage, in percent, at which the conversation is summarized.
 const COMPACT_AT: u64 = 85;
 /// The number of newest messages whose results are not pruned.
 const KEEP: usize = 8;
@@ -44,11 +44,11 @@ const IMAGE_TOKENS: u64 = 1600;
 /// The maximum number of files that are listed after a summary.
 const MOST_FILES: usize = 200;
 
-/// The maximum number of times that the older half of a conversation is dropped to make it
-/// summarizable.
+/// The maximum number of times that the older half of a conversation is dropped so that the rest
+/// can be summarized.
 const MOST_HALVINGS: u32 = 5;
 const PRUNED: &str =
-    "[This old result was removed to make room. Call the tool again if you need it.]";
+    "[This old result was removed to free space. Call the tool again if you need it.]";
 
 const SUMMARIZE: &str = include_str!("summarize.md");
 
@@ -133,7 +133,7 @@ pub(crate) struct Compaction<'a> {
 
 impl Compaction<'_> {
     /// Frees space before a request if the window is nearly full.
-    pub(crate) async fn compact_if_needed(&mut self, last: &[Content], tally: &mut RunTotals) {
+    pub(crate) async fn compact_if_needed(&mut self, last: &[Content], totals: &mut RunTotals) {
         let auto = self.client.settings.auto_compact;
         let window = auto.window_of(self.client.settings.window);
         let used = &self.dialogue.window;
@@ -141,19 +141,22 @@ impl Compaction<'_> {
         if used.exceeds(PRUNE_AT, window) && (used.pruned_at == 0 || used.tokens > due) {
             self.prune(KEEP);
         }
-        let is_wanted = !auto.is_off && !tally.compaction_refused;
+        let is_wanted = !auto.is_off && !totals.compaction_refused;
         if !is_wanted || !self.dialogue.window.exceeds(COMPACT_AT, window) {
             return;
         }
-        match self.compact(CompactionTrigger::Auto, "", last, tally).await {
+        match self
+            .compact(CompactionTrigger::Auto, "", last, totals)
+            .await
+        {
             // If the last prompt alone fills the window, the conversation is not summarized again.
-            Ok(done) => {
+            Ok(was_compacted) => {
                 let is_full = self.dialogue.window.exceeds(COMPACT_AT, window);
-                tally.compaction_refused = !done || is_full;
+                totals.compaction_refused = !was_compacted || is_full;
             }
             Err(error) => {
                 // Not retried in this run: the provider may still accept the conversation.
-                tally.compaction_refused = true;
+                totals.compaction_refused = true;
                 self.cx.notice(
                     NoticeLevel::Warning,
                     format!("the conversation could not be summarized: {error}"),
@@ -177,25 +180,25 @@ impl Compaction<'_> {
         trigger: CompactionTrigger,
         instructions: &str,
         last: &[Content],
-        tally: &mut RunTotals,
+        totals: &mut RunTotals,
     ) -> Result<bool, ModelError> {
-        let (started, to, hooks) = (Instant::now(), self.cx, self.hooks);
-        let word = hooks
-            .before_compaction(trigger.name(), instructions, to)
+        let (started, cx, hooks) = (Instant::now(), self.cx, self.hooks);
+        let verdict = hooks
+            .before_compaction(trigger.name(), instructions, cx)
             .await;
-        if let Some(why) = word.block {
-            to.notice(
+        if let Some(reason) = verdict.block {
+            cx.notice(
                 NoticeLevel::Info,
-                format!("the conversation is not summarized: {why}"),
+                format!("the conversation is not summarized: {reason}"),
             );
             return Ok(false);
         }
-        to.sink.on_event(&AgentEvent::Compacting { trigger });
+        cx.sink.on_event(&AgentEvent::Compacting { trigger });
         let pre_tokens = self.dialogue.window.tokens;
-        let summary = match self.summary(instructions, tally).await {
+        let summary = match self.summary(instructions, totals).await {
             Err(error) if error.kind == ErrorKind::ContextTooLong => {
                 self.prune(0);
-                self.summarize_recent(instructions, tally).await
+                self.summarize_recent(instructions, totals).await
             }
             other => other,
         };
@@ -204,23 +207,27 @@ impl Compaction<'_> {
             other => other?,
         };
         let window = self.client.settings.window;
-        let known = self
+        let sources = self
             .instructions
-            .reload_after_compaction(window, hooks, to)
+            .reload_after_compaction(window, hooks, cx)
             .await;
-        let known = known.iter().map(|text| Content::text(reminder(text)));
-        let mut content: Vec<Content> = known.collect();
+        let sources = sources.iter().map(|text| Content::text(reminder(text)));
+        let mut content: Vec<Content> = sources.collect();
         let model = &self.client.settings.name;
-        let told = hooks.session_start("compact", model, to).await.context;
-        content.extend(told.iter().map(|text| Content::text(reminder(text))));
-        let still = self.plan.reminders_after_compaction(self.scheduler);
-        content.extend(still.iter().map(|text| Content::text(reminder(text))));
+        let hook_context = hooks.session_start("compact", model, cx).await.context;
+        content.extend(
+            hook_context
+                .iter()
+                .map(|text| Content::text(reminder(text))),
+        );
+        let reminders = self.plan.reminders_after_compaction(self.scheduler);
+        content.extend(reminders.iter().map(|text| Content::text(reminder(text))));
         content.push(Content::text(summary_message(
             &summary,
             &self.dialogue.transcript.files(),
         )));
         if !last.is_empty() {
-            content.push(Content::text("The person's last message, word for word:"));
+            content.push(Content::text("The user's last message, word for word:"));
             content.extend(last.iter().cloned());
         }
         let uuid = clock::random_id();
@@ -229,14 +236,14 @@ impl Compaction<'_> {
             .write_compaction(uuid, trigger, pre_tokens);
         self.dialogue.clear();
         self.dialogue.add(content, UserLineKind::Summary, None);
-        to.sink.on_event(&AgentEvent::Compacted {
+        cx.sink.on_event(&AgentEvent::Compacted {
             trigger,
             pre_tokens,
             post_tokens: self.dialogue.window.tokens,
             duration: started.elapsed(),
             uuid,
         });
-        hooks.compacted(trigger.name(), &summary, to).await;
+        hooks.compacted(trigger.name(), &summary, cx).await;
         Ok(true)
     }
 
@@ -244,58 +251,58 @@ impl Compaction<'_> {
     async fn summarize_recent(
         &mut self,
         instructions: &str,
-        tally: &mut RunTotals,
+        totals: &mut RunTotals,
     ) -> Result<String, ModelError> {
         let messages = self.dialogue.conversation.messages();
         let mut messages: Vec<Message> = messages.cloned().collect();
-        let mut told = self.summary(instructions, tally).await;
+        let mut summary = self.summary(instructions, totals).await;
         for _ in 0..MOST_HALVINGS {
             let is_too_long =
-                matches!(&told, Err(error) if error.kind == ErrorKind::ContextTooLong);
+                matches!(&summary, Err(error) if error.kind == ErrorKind::ContextTooLong);
             if !is_too_long || messages.len() < 2 {
                 break;
             }
             messages.drain(..messages.len() / 2);
             let (rest, _) = Conversation::load(messages.clone());
-            told = self.summary_of(rest, instructions, tally).await;
+            summary = self.summary_of(rest, instructions, totals).await;
         }
-        told
+        summary
     }
 
     /// Returns the model's summary of the conversation.
     pub(crate) async fn summary(
         &mut self,
         instructions: &str,
-        tally: &mut RunTotals,
+        totals: &mut RunTotals,
     ) -> Result<String, ModelError> {
         let all = self.dialogue.conversation.clone();
-        self.summary_of(all, instructions, tally).await
+        self.summary_of(all, instructions, totals).await
     }
 
     async fn summary_of(
         &mut self,
-        mut asked: Conversation,
+        mut history: Conversation,
         instructions: &str,
-        tally: &mut RunTotals,
+        totals: &mut RunTotals,
     ) -> Result<String, ModelError> {
-        let to = self.cx;
+        let cx = self.cx;
         let mut text = SUMMARIZE.to_owned();
         if !instructions.trim().is_empty() {
-            let _ = write!(text, "\nThe person adds: {}", instructions.trim());
+            let _ = write!(text, "\nThe user adds: {}", instructions.trim());
         }
-        asked.user([Content::text(text)]);
+        history.user([Content::text(text)]);
         let conversation = &self.dialogue.conversation;
         let mut request: ModelRequest = self.client.request(conversation, self.scheduler);
-        request.history = asked.history();
+        request.history = history.history();
         request.tool_choice = ToolChoice::None;
         let name = request.model.clone();
         let mut assembler = Assembler::new(&*name);
         let started = Instant::now();
-        let mut stream = self.client.model.stream(request, to.cancel.child_token());
+        let mut stream = self.client.model.stream(request, cx.cancel.child_token());
         let ended = loop {
             let next = tokio::select! {
                 biased;
-                () = to.cancel.cancelled() => break Err(ModelError::cancelled()),
+                () = cx.cancel.cancelled() => break Err(ModelError::cancelled()),
                 next = stream.next() => next,
             };
             match next {
@@ -307,13 +314,13 @@ impl Compaction<'_> {
         };
         drop(stream);
         let reply = assembler.finish();
-        tally.api += started.elapsed();
+        totals.api += started.elapsed();
         self.client.record_usage(&name, &reply.usage);
         ended?;
         let text = reply_text(&reply.message.content);
         if text.trim().is_empty() {
-            let what = "the model summed the conversation up in no words";
-            return Err(ModelError::new(ErrorKind::Protocol, what));
+            let message = "the model returned an empty summary";
+            return Err(ModelError::new(ErrorKind::Protocol, message));
         }
         Ok(text)
     }
@@ -334,18 +341,18 @@ pub(crate) fn reply_text(content: &[Block]) -> String {
 /// Returns the message that replaces a conversation.
 fn summary_message(summary: &str, files: &TouchedFiles) -> String {
     let mut text = format!(
-        "This conversation was longer than the model can read. A summary of what came before:\n\n{}",
+        "This conversation was longer than the model can read. A summary of the earlier messages:\n\n{}",
         summary.trim()
     );
     // Searched folders and deleted files are not listed.
-    let still = |path: &&PathBuf| path.is_file();
-    let changed: Vec<&PathBuf> = files.writes.iter().filter(still).collect();
+    let exists = |path: &&PathBuf| path.is_file();
+    let changed: Vec<&PathBuf> = files.writes.iter().filter(exists).collect();
     let read = files
         .reads
         .iter()
         .filter(|path| !files.writes.contains(*path));
-    let read: Vec<&PathBuf> = read.filter(still).collect();
-    for (what, paths) in [
+    let read: Vec<&PathBuf> = read.filter(exists).collect();
+    for (heading, paths) in [
         ("Files changed so far", changed),
         ("Other files read so far", read),
     ] {
@@ -354,15 +361,19 @@ fn summary_message(summary: &str, files: &TouchedFiles) -> String {
         }
         let _ = write!(
             text,
-            "\n\n{what} (read them again before you rely on their content):"
+            "\n\n{heading} (read them again before you rely on their content):"
         );
         for path in paths.iter().take(MOST_FILES) {
             let _ = write!(text, "\n- {}", path.display());
         }
-        if let Some(more) = paths.len().checked_sub(MOST_FILES).filter(|more| *more > 0) {
-            let _ = write!(text, "\n- and {more} more");
+        if let Some(omitted) = paths
+            .len()
+            .checked_sub(MOST_FILES)
+            .filter(|omitted| *omitted > 0)
+        {
+            let _ = write!(text, "\n- and {omitted} more");
         }
     }
-    text += "\n\nGo on from here. Do not mention the summary.";
+    text += "\n\nContinue from here. Do not mention the summary.";
     text
 }

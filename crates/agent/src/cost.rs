@@ -26,29 +26,25 @@ pub struct UsageCost {
 impl UsageLedger {
     /// Returns the usage by model.
     pub fn models(&self) -> impl Iterator<Item = (&str, &UsageCost)> {
-        self.models
-            .iter()
-            .map(|(name, spent)| (name.as_str(), spent))
+        self.models.iter().map(|(name, cost)| (name.as_str(), cost))
     }
 
     /// Returns the usage by agent: `main`, and each agent kind.
     pub fn agents(&self) -> impl Iterator<Item = (&str, &UsageCost)> {
-        self.agents
-            .iter()
-            .map(|(name, spent)| (name.as_str(), spent))
+        self.agents.iter().map(|(name, cost)| (name.as_str(), cost))
     }
 
     /// Returns the total cost in USD.
     pub fn total_cost(&self) -> f64 {
-        self.models.values().map(|spent| spent.cost).sum()
+        self.models.values().map(|cost| cost.cost).sum()
     }
 
     pub(crate) fn add(&mut self, model: &str, agent: &str, usage: &Usage, prices: &Prices) {
         let of_model = self.models.entry(model.to_owned()).or_default();
         let of_agent = self.agents.entry(agent.to_owned()).or_default();
-        for spent in [of_model, of_agent] {
-            spent.usage = sum(&spent.usage, usage);
-            spent.cost += prices.cost(model, usage).unwrap_or_default();
+        for entry in [of_model, of_agent] {
+            entry.usage = sum(&entry.usage, usage);
+            entry.cost += prices.cost(model, usage).unwrap_or_default();
         }
     }
 }

@@ -50,8 +50,8 @@ impl Agent {
 
     fn store_deferred_call(&self, call: Option<ToolUse>) {
         if let Ok(state) = self.scheduler.engine().services().get::<SessionState>() {
-            let _ = state.change(|kept: &mut DeferredCall| {
-                kept.0 = call;
+            let _ = state.change(|deferred: &mut DeferredCall| {
+                deferred.0 = call;
                 Ok::<_, ()>(())
             });
             self.dialogue.transcript.write_state();
@@ -60,7 +60,7 @@ impl Agent {
 
     /// Runs the deferred call. Hooks and rules check it again. Its result is the first thing that
     /// the model reads.
-    pub(crate) async fn run_deferred_call(&mut self, to: RunContext<'_>) -> DeferredCallOutcome {
+    pub(crate) async fn run_deferred_call(&mut self, cx: RunContext<'_>) -> DeferredCallOutcome {
         if !self.has_deferred_call() {
             return DeferredCallOutcome::Done;
         }
@@ -77,13 +77,13 @@ impl Agent {
         }
         let cancel = self.scheduler.cancel_token().child_token();
         let finished = {
-            let mut turn = self.scheduler.turn_until(cancel.clone()).await;
-            turn.push(call.clone());
+            let mut batch = self.scheduler.turn_until(cancel.clone()).await;
+            batch.push(call.clone());
             loop {
                 tokio::select! {
                     biased;
-                    next = turn.next() => break next,
-                    () = to.cancel.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
+                    next = batch.next() => break next,
+                    () = cx.cancel.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
                 }
             }
         };
@@ -103,9 +103,9 @@ impl Agent {
             deferred_result_content(&finished),
             UserLineKind::Meta,
             InjectionSource::Tool,
-            to,
+            cx,
         );
-        to.sink.on_event(&AgentEvent::CallFinished {
+        cx.sink.on_event(&AgentEvent::CallFinished {
             uuid: clock::random_id(),
             finished: Box::new(finished),
         });
@@ -115,12 +115,12 @@ impl Agent {
 
 /// Returns the message with the result for the model.
 fn deferred_result_content(finished: &CallResult) -> Vec<Content> {
-    let what = match finished.is_error {
-        true => "has been made now, and failed",
-        false => "has been made now",
+    let outcome = match finished.is_error {
+        true => "has now run, and failed",
+        false => "has now run",
     };
     let text = format!(
-        "The call of {} that was put off ({}) {what}. Its result:",
+        "The deferred call of {} ({}) {outcome}. Its result:",
         finished.name, finished.id
     );
     let texts = finished.content.iter().filter_map(Content::as_text);

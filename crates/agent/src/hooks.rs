@@ -97,29 +97,29 @@ impl HookRunner {
     }
 
     /// Fires Setup, whose hooks prepare (`init`) or maintain (`maintenance`) the project.
-    pub(crate) async fn setup(&self, trigger: &str, to: RunContext<'_>) -> AgentHookVerdict {
+    pub(crate) async fn setup(&self, trigger: &str, cx: RunContext<'_>) -> AgentHookVerdict {
         let fields = json!({"trigger": trigger});
-        self.fire(HookEventKind::SETUP, trigger, fields, to).await
+        self.fire(HookEventKind::SETUP, trigger, fields, cx).await
     }
 
     /// Fires the event for an added working directory.
-    pub(crate) async fn directory_added(&self, path: &Path, source: &str, to: RunContext<'_>) {
+    pub(crate) async fn directory_added(&self, path: &Path, source: &str, cx: RunContext<'_>) {
         let fields = json!({"directory": path.to_string_lossy(), "source": source});
-        self.fire(HookEventKind::DIRECTORY_ADDED, source, fields, to)
+        self.fire(HookEventKind::DIRECTORY_ADDED, source, fields, cx)
             .await;
     }
 
     /// Fires SessionEnd when a conversation ends and another may begin.
-    pub(crate) async fn conversation_end(&self, reason: &str, to: RunContext<'_>) {
+    pub(crate) async fn conversation_end(&self, reason: &str, cx: RunContext<'_>) {
         let fields = json!({"reason": reason});
         // Their output has no effect.
-        self.fire(HookEventKind::SESSION_END, reason, fields, to)
+        self.fire(HookEventKind::SESSION_END, reason, fields, cx)
             .await;
     }
 
     /// Fires SessionEnd and ends all hooks.
-    pub(crate) async fn session_end(&self, reason: &str, to: RunContext<'_>) {
-        self.conversation_end(reason, to).await;
+    pub(crate) async fn session_end(&self, reason: &str, cx: RunContext<'_>) {
+        self.conversation_end(reason, cx).await;
         if self.subagent().is_none() {
             self.engine.hooks().shutdown().await;
         }
@@ -131,7 +131,7 @@ impl HookRunner {
     }
 
     /// Fires InstructionsLoaded.
-    pub(crate) async fn instructions(&self, loaded: &LoadedInstructions, to: RunContext<'_>) {
+    pub(crate) async fn instructions(&self, loaded: &LoadedInstructions, cx: RunContext<'_>) {
         let mut fields = json!({
             "file_path": loaded.path.to_string_lossy(),
             "memory_type": loaded.kind,
@@ -147,7 +147,7 @@ impl HookRunner {
             fields["parent_file_path"] = parent.to_string_lossy().into();
         }
         let event = HookEventKind::INSTRUCTIONS_LOADED;
-        self.fire(event, loaded.reason, fields, to).await;
+        self.fire(event, loaded.reason, fields, cx).await;
     }
 
     /// Sets the prompt and the effort that hooks receive. Prompts of subagents are not from the
@@ -167,22 +167,22 @@ impl HookRunner {
     }
 
     /// Returns the context from asynchronous hooks since the last call.
-    pub(crate) fn take_async_context(&self, to: RunContext<'_>) -> Vec<Vec<String>> {
+    pub(crate) fn take_async_context(&self, cx: RunContext<'_>) -> Vec<Vec<String>> {
         if self.subagent().is_some() {
             return Vec::new();
         }
-        let late = self
+        let outputs = self
             .engine
             .hooks()
             .take_async_outputs()
             .into_iter()
-            .map(|late| {
-                if let Some(message) = late.message {
-                    to.notice(NoticeLevel::Info, message);
+            .map(|output| {
+                if let Some(message) = output.message {
+                    cx.notice(NoticeLevel::Info, message);
                 }
-                late.context.into_iter().collect()
+                output.context.into_iter().collect()
             });
-        late.collect()
+        outputs.collect()
     }
 
     /// Fires SessionStart, or SubagentStart in a subagent.
@@ -190,19 +190,19 @@ impl HookRunner {
         &self,
         source: &str,
         model: &str,
-        to: RunContext<'_>,
+        cx: RunContext<'_>,
     ) -> AgentHookVerdict {
         if let Some(kind) = self.subagent() {
             return match source {
                 "compact" => AgentHookVerdict::default(),
                 _ => {
-                    self.fire(HookEventKind::SUBAGENT_START, &kind, json!({}), to)
+                    self.fire(HookEventKind::SUBAGENT_START, &kind, json!({}), cx)
                         .await
                 }
             };
         }
         let fields = json!({"source": source, "model": model});
-        self.fire(HookEventKind::SESSION_START, source, fields, to)
+        self.fire(HookEventKind::SESSION_START, source, fields, cx)
             .await
     }
 
@@ -214,12 +214,12 @@ impl HookRunner {
     }
 
     /// Fires UserPromptSubmit.
-    pub(crate) async fn prompt(&self, prompt: &str, to: RunContext<'_>) -> AgentHookVerdict {
+    pub(crate) async fn prompt(&self, prompt: &str, cx: RunContext<'_>) -> AgentHookVerdict {
         if self.subagent().is_some() {
             return AgentHookVerdict::default();
         }
         let fields = json!({"prompt": prompt});
-        self.fire(HookEventKind::USER_PROMPT_SUBMIT, "", fields, to)
+        self.fire(HookEventKind::USER_PROMPT_SUBMIT, "", fields, cx)
             .await
     }
 
@@ -228,11 +228,11 @@ impl HookRunner {
         &self,
         source: &str,
         file: &Path,
-        to: RunContext<'_>,
+        cx: RunContext<'_>,
     ) -> bool {
         let fields = json!({"source": source, "file_path": file.to_string_lossy()});
         let event = HookEventKind::CONFIG_CHANGE;
-        self.fire(event, source, fields, to).await.block.is_some()
+        self.fire(event, source, fields, cx).await.block.is_some()
     }
 
     /// Returns whether there are hooks that filter the displayed text.
@@ -248,7 +248,7 @@ impl HookRunner {
     pub(crate) async fn filter_display(
         &self,
         shown: &DisplayedText<'_>,
-        to: RunContext<'_>,
+        cx: RunContext<'_>,
     ) -> Option<String> {
         if shown.text.trim().is_empty() {
             return None;
@@ -262,7 +262,7 @@ impl HookRunner {
             "delta": shown.text,
         });
         let event = HookEventKind::MESSAGE_DISPLAY;
-        self.fire(event, "", fields, to).await.display
+        self.fire(event, "", fields, cx).await.display
     }
 
     /// Returns whether a hook asked to reload the skills. Only the main agent reloads them.
@@ -273,25 +273,25 @@ impl HookRunner {
     /// Fires UserPromptExpansion.
     pub(crate) async fn expansion(
         &self,
-        what: &PromptExpansion<'_>,
-        to: RunContext<'_>,
+        expansion: &PromptExpansion<'_>,
+        cx: RunContext<'_>,
     ) -> AgentHookVerdict {
         let fields = json!({
-            "expansion_type": what.kind,
-            "command_name": what.name,
-            "command_args": what.arguments,
-            "command_source": what.source,
-            "prompt": what.typed,
+            "expansion_type": expansion.kind,
+            "command_name": expansion.name,
+            "command_args": expansion.arguments,
+            "command_source": expansion.source,
+            "prompt": expansion.typed,
         });
         let event = HookEventKind::USER_PROMPT_EXPANSION;
-        self.fire(event, what.name, fields, to).await
+        self.fire(event, expansion.name, fields, cx).await
     }
 
     /// Fires PostToolBatch after all calls of a reply have results.
     pub(crate) async fn tool_batch(
         &self,
         answers: &[CompletedCall],
-        to: RunContext<'_>,
+        cx: RunContext<'_>,
     ) -> AgentHookVerdict {
         let calls: Vec<Value> = answers
             .iter()
@@ -305,7 +305,7 @@ impl HookRunner {
             })
             .collect();
         let fields = json!({"tool_calls": calls});
-        self.fire(HookEventKind::POST_TOOL_BATCH, "", fields, to)
+        self.fire(HookEventKind::POST_TOOL_BATCH, "", fields, cx)
             .await
     }
 
@@ -314,7 +314,7 @@ impl HookRunner {
         &self,
         text: &str,
         again: bool,
-        to: RunContext<'_>,
+        cx: RunContext<'_>,
     ) -> AgentHookVerdict {
         let mut fields = json!({
             "stop_hook_active": again,
@@ -326,10 +326,10 @@ impl HookRunner {
             let path = self.transcript.path().map(Path::to_string_lossy);
             fields["agent_transcript_path"] = json!(path.unwrap_or_default());
             return self
-                .fire(HookEventKind::SUBAGENT_STOP, &kind, fields, to)
+                .fire(HookEventKind::SUBAGENT_STOP, &kind, fields, cx)
                 .await;
         }
-        self.fire(HookEventKind::STOP, "", fields, to).await
+        self.fire(HookEventKind::STOP, "", fields, cx).await
     }
 
     /// Fires PreCompact.
@@ -337,28 +337,28 @@ impl HookRunner {
         &self,
         trigger: &str,
         instructions: &str,
-        to: RunContext<'_>,
+        cx: RunContext<'_>,
     ) -> AgentHookVerdict {
         let fields = json!({"trigger": trigger, "custom_instructions": instructions});
-        self.fire(HookEventKind::PRE_COMPACT, trigger, fields, to)
+        self.fire(HookEventKind::PRE_COMPACT, trigger, fields, cx)
             .await
     }
 
     /// Fires PostCompact.
-    pub(crate) async fn compacted(&self, trigger: &str, summary: &str, to: RunContext<'_>) {
+    pub(crate) async fn compacted(&self, trigger: &str, summary: &str, cx: RunContext<'_>) {
         let fields = json!({"trigger": trigger, "compact_summary": summary});
-        self.fire(HookEventKind::POST_COMPACT, trigger, fields, to)
+        self.fire(HookEventKind::POST_COMPACT, trigger, fields, cx)
             .await;
     }
 
     /// Fires StopFailure after the model request failed.
-    pub(crate) async fn failure(&self, error: &ModelError, to: RunContext<'_>) {
+    pub(crate) async fn failure(&self, error: &ModelError, cx: RunContext<'_>) {
         let fields = json!({
             "error": error.code(),
             "error_details": error.message,
             "last_assistant_message": format!("API Error: {error}"),
         });
-        self.fire(HookEventKind::STOP_FAILURE, error.code(), fields, to)
+        self.fire(HookEventKind::STOP_FAILURE, error.code(), fields, cx)
             .await;
     }
 
@@ -367,7 +367,7 @@ impl HookRunner {
         event: HookEventKind,
         matched: &str,
         fields: Value,
-        to: RunContext<'_>,
+        cx: RunContext<'_>,
     ) -> AgentHookVerdict {
         let fields = match fields {
             Value::Object(fields) => fields,
@@ -378,36 +378,36 @@ impl HookRunner {
             return AgentHookVerdict::default();
         };
         let fired = self.engine.fire(event, matched, fields, &context);
-        let heard = tokio::select! {
-            heard = fired => heard,
-            () = to.cancel.cancelled() => Vec::new(),
+        let outputs = tokio::select! {
+            outputs = fired => outputs,
+            () = cx.cancel.cancelled() => Vec::new(),
         };
-        let mut word = AgentHookVerdict::default();
-        for one in heard {
-            let said = one.output;
-            if let Some(message) = said.message {
-                to.notice(NoticeLevel::Info, message);
+        let mut verdict = AgentHookVerdict::default();
+        for hook in outputs {
+            let output = hook.output;
+            if let Some(message) = output.message {
+                cx.notice(NoticeLevel::Info, message);
             }
-            if let Some(failure) = said.failure {
-                to.notice(
+            if let Some(failure) = output.failure {
+                cx.notice(
                     NoticeLevel::Warning,
-                    format!("{} hook error: {failure}", one.label),
+                    format!("{} hook error: {failure}", hook.label),
                 );
             }
-            word.context.extend(said.context);
-            if let Some(block) = said.block {
-                word.block.get_or_insert(block);
+            verdict.context.extend(output.context);
+            if let Some(block) = output.block {
+                verdict.block.get_or_insert(block);
             }
-            if let Some(stop) = said.stop {
-                word.stop.get_or_insert(stop);
+            if let Some(stop) = output.stop {
+                verdict.stop.get_or_insert(stop);
             }
-            if let Some(title) = said.title {
+            if let Some(title) = output.title {
                 self.transcript.set_title(&title);
             }
-            word.initial_prompt = word.initial_prompt.or(said.first_words);
-            word.display = said.display.or(word.display);
+            verdict.initial_prompt = verdict.initial_prompt.or(output.first_words);
+            verdict.display = output.display.or(verdict.display);
         }
-        word
+        verdict
     }
 }
 

@@ -1,8 +1,8 @@
 //! Sends memory files and skills to the model.
 //!
 //! Memory files and the list of skills are sent before the first prompt. Instructions that apply
-//! only to certain files, or that are in a subdirectory, are sent after the first call that touched
-//! such a file. After a compaction everything is loaded again.
+//! only to certain files, or that are in a subdirectory, are sent after the first call that touches
+//! one of these files. After a compaction everything is loaded again.
 
 use std::path::PathBuf;
 
@@ -44,12 +44,12 @@ pub(crate) struct Instructions {
 
 impl Instructions {
     pub(crate) fn new(
-        knowledge: InstructionSources,
+        sources: InstructionSources,
         with_memory: bool,
         opening: Vec<String>,
     ) -> Self {
         Self {
-            knowledge,
+            knowledge: sources,
             with_memory,
             has_recalled: false,
             opening,
@@ -67,28 +67,29 @@ impl Instructions {
     pub(crate) async fn send_opening(
         &mut self,
         window: u64,
-        dialogue: &mut RecordedConversation,
+        conversation: &mut RecordedConversation,
         hooks: &HookRunner,
-        to: RunContext<'_>,
+        cx: RunContext<'_>,
     ) {
-        let is_new = dialogue.is_empty();
-        let known = self.load_opening("session_start", window, hooks, to).await;
-        let known = known.into_iter().filter(|_| is_new);
-        let texts = known.chain(std::mem::take(&mut self.opening));
-        let content: Vec<_> = texts.map(|text| Content::text(reminder(&text))).collect();
+        let is_new = conversation.is_empty();
+        let texts = self.load_opening("session_start", window, hooks, cx).await;
+        let texts = texts.into_iter().filter(|_| is_new);
+        let all_texts = texts.chain(std::mem::take(&mut self.opening));
+        let content: Vec<_> = all_texts
+            .map(|text| Content::text(reminder(&text)))
+            .collect();
         if !content.is_empty() {
-            dialogue.add(content, UserLineKind::Meta, None);
+            conversation.add(content, UserLineKind::Meta, None);
         }
     }
 
-    /// Loads the texts to send before the first prompt of a session. `why` is the reason that hooks
-    /// receive.
+    /// Loads the texts to send before the first prompt of a session. Hooks receive the `reason`.
     async fn load_opening(
         &mut self,
-        why: &'static str,
+        reason: &'static str,
         window: u64,
         hooks: &HookRunner,
-        to: RunContext<'_>,
+        cx: RunContext<'_>,
     ) -> Vec<String> {
         if std::mem::replace(&mut self.has_recalled, true) {
             return Vec::new();
@@ -96,8 +97,8 @@ impl Instructions {
         let mut texts = Vec::new();
         if self.with_memory {
             let (files, warnings) = self.knowledge.memory.start();
-            report_warnings(&warnings, to);
-            texts.extend(format_memory_files(&files, why, hooks, to).await);
+            report_warnings(&warnings, cx);
+            texts.extend(format_memory_files(&files, reason, hooks, cx).await);
         }
         if let Some(skills) = self.skills() {
             let listing = skills.listing(window);
@@ -106,17 +107,17 @@ impl Instructions {
         texts
     }
 
-    /// Like [`load_opening`](Self::recall), but after a compaction: also returns the skills that were
-    /// called.
+    /// Like [`load_opening`](Self::load_opening), but after a compaction: also returns the skills that
+    /// were called.
     pub(crate) async fn reload_after_compaction(
         &mut self,
         window: u64,
         hooks: &HookRunner,
-        to: RunContext<'_>,
+        cx: RunContext<'_>,
     ) -> Vec<String> {
         self.has_recalled = false;
         self.deferred = DeferredListing::default();
-        let mut texts = self.load_opening("compact", window, hooks, to).await;
+        let mut texts = self.load_opening("compact", window, hooks, cx).await;
         texts.extend(self.tracked_skills().and_then(|skills| skills.carry_over()));
         texts
     }
@@ -125,27 +126,27 @@ impl Instructions {
     pub(crate) async fn send_for_touched_files(
         &self,
         window: u64,
-        dialogue: &mut RecordedConversation,
+        conversation: &mut RecordedConversation,
         scheduler: &mut Scheduler,
         hooks: &HookRunner,
-        to: RunContext<'_>,
+        cx: RunContext<'_>,
     ) {
-        let touched = dialogue.transcript.take_touched();
+        let touched = conversation.transcript.take_touched();
         let files = touched.reads.into_iter().chain(touched.writes);
         let files: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
         let mut texts = Vec::new();
         let mut found = Vec::new();
         for file in files.iter().filter(|_| self.with_memory) {
             let (memory, warnings) = self.knowledge.memory.on_file_touched(file);
-            report_warnings(&warnings, to);
+            report_warnings(&warnings, cx);
             found.extend(memory);
         }
-        texts.extend(format_memory_files(&found, "nested_traversal", hooks, to).await);
+        texts.extend(format_memory_files(&found, "nested_traversal", hooks, cx).await);
         if let Some(skills) = self.tracked_skills() {
             let mut new = Vec::new();
             for file in &files {
                 let (more, warnings) = skills.on_file_touched(file);
-                report_warnings(&warnings, to);
+                report_warnings(&warnings, cx);
                 new.extend(more);
             }
             let new: Vec<&Skill> = new.iter().map(AsRef::as_ref).collect();
@@ -165,33 +166,33 @@ impl Instructions {
             return;
         }
         let texts = texts.iter().map(|text| Content::text(reminder(text)));
-        dialogue.add_and_report(
+        conversation.add_and_report(
             texts.collect(),
             UserLineKind::Meta,
             InjectionSource::Instructions,
-            to,
+            cx,
         );
     }
 
     /// Reloads the skills after hooks prepared the project.
-    pub(crate) fn reload_skills(&self, to: RunContext<'_>) {
+    pub(crate) fn reload_skills(&self, cx: RunContext<'_>) {
         if let Some(skills) = &self.knowledge.skills {
-            report_warnings(&skills.reload(), to);
+            report_warnings(&skills.reload(), cx);
         }
     }
 
     /// Reloads skills whose files have changed, unless hooks block the change.
-    pub(crate) async fn reload_changed_skills(&self, hooks: &HookRunner, to: RunContext<'_>) {
+    pub(crate) async fn reload_changed_skills(&self, hooks: &HookRunner, cx: RunContext<'_>) {
         let Some(skills) = self.tracked_skills() else {
             return;
         };
         let changed = skills.changed_files();
         for file in &changed {
-            let objects = hooks.config_changed("skills", file, to).await;
-            skills.set_vetoed(file, objects);
+            let is_blocked = hooks.config_changed("skills", file, cx).await;
+            skills.set_vetoed(file, is_blocked);
         }
         if !changed.is_empty() {
-            report_warnings(&skills.reload(), to);
+            report_warnings(&skills.reload(), cx);
         }
     }
 
@@ -199,11 +200,11 @@ impl Instructions {
     pub(crate) fn list_deferred_tools(
         &mut self,
         scheduler: &Scheduler,
-        dialogue: &mut RecordedConversation,
+        conversation: &mut RecordedConversation,
     ) {
         if let Some(text) = self.deferred.news(scheduler) {
             let content = vec![Content::text(reminder(&text))];
-            dialogue.add(content, UserLineKind::Meta, None);
+            conversation.add(content, UserLineKind::Meta, None);
         }
     }
 
@@ -235,9 +236,9 @@ impl Instructions {
 /// memory files pass this function.
 async fn format_memory_files(
     files: &[MemoryFile],
-    start: &'static str,
+    start_reason: &'static str,
     hooks: &HookRunner,
-    to: RunContext<'_>,
+    cx: RunContext<'_>,
 ) -> Option<String> {
     for file in files {
         let Some(path) = file.path.clone() else {
@@ -246,7 +247,7 @@ async fn format_memory_files(
         let mut loaded = LoadedInstructions {
             path,
             kind: file.owner.name(),
-            reason: start,
+            reason: start_reason,
             globs: file.patterns.clone(),
             ..LoadedInstructions::default()
         };
@@ -265,13 +266,13 @@ async fn format_memory_files(
                 loaded.parent = Some(parent.clone());
             }
         }
-        hooks.instructions(&loaded, to).await;
+        hooks.instructions(&loaded, cx).await;
     }
     format_for_model(files)
 }
 
-fn report_warnings(warnings: &[ExtensionWarning], to: RunContext<'_>) {
+fn report_warnings(warnings: &[ExtensionWarning], cx: RunContext<'_>) {
     for warning in warnings {
-        to.notice(NoticeLevel::Warning, warning.to_string());
+        cx.notice(NoticeLevel::Warning, warning.to_string());
     }
 }

@@ -3,24 +3,24 @@
 //! An [`Agent`] has a model and a scheduler; it does not know any tool by name. [`Agent::run`]
 //! takes a prompt, sends a request to the model, and pushes each tool call to the scheduler as soon
 //! as its block is complete. It answers the calls in their order and sends the next request, until
-//! a reply contains no call. Events are reported to a [`AgentEventSink`]. The outcome is a [`RunResult`],
+//! a reply contains no call. Events are reported to an [`AgentEventSink`]. The outcome is a [`RunResult`],
 //! which has everything that a result message needs.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
-//! # use haft_agent::{Agent, AgentEvent, ModelSettings, Sessions};
+//! # use haft_agent::{Agent, AgentEvent, ModelSettings, ProjectSessions};
 //! # async fn example(
 //! #     engine: Arc<haft_engine::Engine>,
 //! #     context: haft_engine::SessionContext,
 //! #     model: Arc<dyn haft_models::Model>,
 //! # ) -> Result<(), Box<dyn std::error::Error>> {
-//! let session = Sessions::new("/path/of/the/project's/sessions").create(engine.session())?;
+//! let session = ProjectSessions::new("/path/of/the/project's/sessions").create(engine.session())?;
 //! let mut agent = Agent::builder(engine.scheduler(context), model, ModelSettings::new("some-model"))
 //!     .session(session)
 //!     .build();
 //! let ended = agent.run("What does this project do?", &|event: &AgentEvent| {
-//!     if let AgentEvent::Said(said) = event {
-//!         println!("{:?}", said.block);
+//!     if let AgentEvent::BlockCompleted(reply) = event {
+//!         println!("{:?}", reply.block);
 //!     }
 //! });
 //! println!("{}", ended.await.text);
@@ -30,17 +30,17 @@
 //!
 //! # Layout
 //! - [`agent`]: building an agent; `run`: the loop; `model_turn`: one reply and its calls;
-//!   `session_events`: the lifecycle of a session between runs
-//! - the parts of an agent: `client`: requests to the model; `dialogue`: the conversation with its
-//!   transcript; `instructions`: memory files and skills; `hooks`: the hook events; `compaction`:
+//!   `session_lifecycle`: the lifecycle of a session between runs
+//! - the parts of an agent: `client`: requests to the model; `recorded_conversation`: the conversation
+//!   with its transcript; `instructions`: memory files and skills; `hooks`: the hook events; `compaction`:
 //!   frees space in the context window; `plan_mode`: reminders about plan mode
-//! - `running_calls`: the calls in progress; `user_message`: prompts; `background`: notices of
+//! - `running_calls`: the calls in progress; `user_message`: prompts; `background_notices`: notices of
 //!   background tasks
-//! - `person_call`: tool calls that the user makes
-//! - `ask`: one request outside any conversation
+//! - `user_call`: tool calls that the user makes
+//! - `one_shot`: one request outside any conversation
 //! - [`agent_handle`]: interrupts, steers and changes a running agent
 //! - [`event`], [`run_result`]: the events and the result of a run
-//! - `repeats`: detects a model that repeats the same calls
+//! - `repeat_detector`: detects a model that repeats the same calls
 //! - [`subagents`]: agents that work for calls of this agent
 //! - [`cost`]: tokens and money
 //! - [`prompt`]: the system prompt

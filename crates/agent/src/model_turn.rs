@@ -1,8 +1,11 @@
-//! One turn: a reply of the model and the calls in it.
+//! One turn: a request to the model, its reply, and the tool calls in the reply.
 //!
-//! Each call is pushed to the scheduler as soon as its block is complete, and runs while the model
-//! is still writing. Before that, its block is written to the transcript. After the reply has
+//! As soon as the block of a call is complete, it is written to the transcript and the call is
+//! pushed to the scheduler. So calls run while the model is still writing. After the reply has
 //! ended, the results are collected in the order of the calls.
+//!
+//! If the request fails before the first call is complete, the reply is void: it is dropped. An
+//! interrupted reply is void only if it contains nothing but thinking.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -26,7 +29,7 @@ use crate::{
     transcript::{Transcript, result_of},
 };
 
-/// The parts of an agent that a turn needs.
+/// The parts of an agent that one turn needs.
 pub(crate) struct ModelTurn<'a> {
     pub(crate) model: &'a dyn Model,
     pub(crate) transcript: &'a Arc<Transcript>,
@@ -38,7 +41,7 @@ pub(crate) struct ModelTurn<'a> {
 
 /// The outcome of a turn: a reply with a result for each call.
 pub(crate) struct TurnOutcome {
-    /// The reply; empty if it is void.
+    /// The reply; without content if it is void.
     pub(crate) reply: Reply,
     /// The calls of the reply with their results, in order.
     pub(crate) answers: Vec<CompletedCall>,
@@ -47,20 +50,20 @@ pub(crate) struct TurnOutcome {
     pub(crate) api: Duration,
     /// The time to the first block of the reply.
     pub(crate) first_token: Option<Duration>,
-    /// The positions of messages whose images the provider rejects, with the note that replaces
-    /// them.
+    /// The positions of messages whose images the provider rejects, each with the note that
+    /// replaces the images.
     pub(crate) refused_images: Vec<(Vec<usize>, String)>,
-    /// The text that was shown instead of the reply's text, if hooks replaced it.
+    /// The text that the user saw instead of the reply's text, if hooks replaced it.
     pub(crate) shown: Option<String>,
 }
 
-/// The end of a turn.
+/// The way a turn ended.
 pub(crate) enum TurnEnd {
     /// The reply is complete.
     Complete,
     /// The run was interrupted.
     Interrupted,
-    /// The engine has a defect.
+    /// The engine has a defect; contains its description.
     Fault(String),
     /// The request failed. If the reply is not void, its complete calls have run.
     Failed(ModelError),
@@ -74,11 +77,12 @@ pub(crate) struct CompletedCall {
     pub(crate) finished: CallResult,
 }
 
-/// Handles the events of a reply.
+/// Handles the streaming events of one reply: reports them, writes the transcript, and pushes the
+/// calls.
 struct ReplyStreamHandler<'a> {
     round: &'a ModelTurn<'a>,
     working: &'a RunningCallTracker,
-    /// The requested model, which the transcript contains.
+    /// The requested model, as the transcript records it.
     asked: String,
     assembler: Assembler,
     /// The provider's id of the message, or a random one.
@@ -88,28 +92,30 @@ struct ReplyStreamHandler<'a> {
     /// The model, under the name that the provider reports.
     model: String,
     usage: haft_models::Usage,
-    /// The positions of blocks that were not reported yet, by index.
+    /// The blocks that were not reported yet: positions in the message, by the provider's index.
     unreported: HashMap<usize, usize>,
     /// The number of blocks that have begun.
     started_blocks: usize,
-    /// Blocks that are not in the transcript yet: until a call is complete, the whole reply may
-    /// become void.
+    /// Complete blocks that are not in the transcript yet. They are written with the first complete
+    /// call, because until then the reply may become void.
     unwritten: Vec<ReplyBlock>,
-    /// Whether a complete call was handed out, so that the reply can no longer become void.
+    /// Whether a call was complete, so that the reply can no longer become void.
     is_final: bool,
     /// The ids of the calls that were pushed to the scheduler.
     pushed: HashSet<String>,
+    /// See [`TurnOutcome::refused_images`].
     refused_images: Vec<(Vec<usize>, String)>,
     withheld: WithheldText,
 }
 
-/// Texts that hooks filter before the user sees them.
+/// The texts of a reply that hooks filter before the user sees them.
 #[derive(Default)]
 struct WithheldText {
-    /// The indices of incomplete blocks.
+    /// The indices of the text blocks that are not complete.
     open: HashSet<usize>,
-    /// The shown texts, and whether hooks changed one of them.
+    /// The texts that the user saw.
     shown: Vec<String>,
+    /// Whether hooks changed one of the texts.
     is_changed: bool,
 }
 
@@ -120,16 +126,16 @@ impl ModelTurn<'_> {
         scheduler: &mut Scheduler,
         request: ModelRequest,
     ) -> TurnOutcome {
-        let mut turn = scheduler.turn().await;
-        let working = Arc::new(RunningCallTracker::new(self.transcript));
-        turn.set_observer(Arc::clone(&working) as _);
+        let mut batch = scheduler.turn().await;
+        let tracker = Arc::new(RunningCallTracker::new(self.transcript));
+        batch.set_observer(Arc::clone(&tracker) as _);
         let started = Instant::now();
         let mut ticks = interval_at((started + EVERY).into(), EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut first_token = None;
-        let mut listening = ReplyStreamHandler {
+        let mut handler = ReplyStreamHandler {
             round: self,
-            working: &working,
+            working: &tracker,
             assembler: Assembler::new(&*request.model),
             message_id: format!("msg_{}", clock::random_id().simple()),
             request_id: format!("req_{}", clock::random_id().simple()),
@@ -150,12 +156,12 @@ impl ModelTurn<'_> {
                 biased;
                 () = self.cancel.cancelled() => break TurnEnd::Interrupted,
                 next = stream.next() => next,
-                () = working.wait_for_start() => {
-                    working.report_started(self.sink);
+                () = tracker.wait_for_start() => {
+                    tracker.report_started(self.sink);
                     continue;
                 }
                 _ = ticks.tick() => {
-                    working.report_running(self.sink);
+                    tracker.report_running(self.sink);
                     continue;
                 }
             };
@@ -169,17 +175,17 @@ impl ModelTurn<'_> {
                     if matches!(event, ModelEvent::BlockStart { .. }) {
                         first_token.get_or_insert_with(|| started.elapsed());
                     }
-                    listening.on_event(event, &mut turn).await;
+                    handler.on_event(event, &mut batch).await;
                 }
             }
         };
         // Aborts the request if it is still in progress.
         drop(stream);
         let api = started.elapsed();
-        let refused_images = std::mem::take(&mut listening.refused_images);
-        let withheld = std::mem::take(&mut listening.withheld);
+        let refused_images = std::mem::take(&mut handler.refused_images);
+        let withheld = std::mem::take(&mut handler.withheld);
         let shown = withheld.is_changed.then(|| withheld.shown.join("\n"));
-        let (reply, answers, end) = listening.collect_results(turn, end, ticks).await;
+        let (reply, answers, end) = handler.collect_results(batch, end, ticks).await;
         TurnOutcome {
             reply,
             answers,
@@ -194,7 +200,7 @@ impl ModelTurn<'_> {
 
 impl ReplyStreamHandler<'_> {
     /// Handles one event of the reply.
-    async fn on_event(&mut self, event: ModelEvent, turn: &mut CallBatch<'_>) {
+    async fn on_event(&mut self, event: ModelEvent, batch: &mut CallBatch<'_>) {
         if !self.is_withheld(&event) {
             self.round.sink.on_event(&AgentEvent::Model(event.clone()));
         }
@@ -241,12 +247,12 @@ impl ReplyStreamHandler<'_> {
             self.is_final = true;
             self.write_blocks(None);
             if let Ok(input) = call.input {
-                self.push(call.id, call.name, input, turn);
+                self.push(call.id, call.name, input, batch);
             }
         }
     }
 
-    /// Returns whether the event belongs to a text that hooks filter first.
+    /// Returns whether the event belongs to a text that hooks filter before it is shown.
     fn is_withheld(&mut self, event: &ModelEvent) -> bool {
         if self.round.display.is_none() {
             return false;
@@ -272,16 +278,16 @@ impl ReplyStreamHandler<'_> {
         if !self.withheld.open.remove(&index) {
             return None;
         }
-        let whole = DisplayedText {
+        let displayed_text = DisplayedText {
             message: &self.message_id,
             index: self.withheld.shown.len(),
             text,
         };
-        let replaced = hooks
-            .filter_display(&whole, RunContext::new(sink, cancel))
+        let replacement = hooks
+            .filter_display(&displayed_text, RunContext::new(sink, cancel))
             .await;
-        self.withheld.is_changed |= replaced.is_some();
-        let text = replaced.unwrap_or_else(|| text.clone());
+        self.withheld.is_changed |= replacement.is_some();
+        let text = replacement.unwrap_or_else(|| text.clone());
         self.withheld.shown.push(text.clone());
         let block = BlockStart::Text;
         for event in [
@@ -297,9 +303,10 @@ impl ReplyStreamHandler<'_> {
         Some(Block::Text { text })
     }
 
-    /// Reports a complete block. The user may see a different block than the transcript contains.
+    /// Reports a complete block. `shown` is the block that the user sees, if it differs from the one
+    /// in the transcript.
     fn emit_block(&mut self, block: Block, position: usize, shown: Option<Block>) {
-        let said = ReplyBlock {
+        let reply_block = ReplyBlock {
             uuid: clock::random_id(),
             message_id: self.message_id.clone(),
             request_id: self.request_id.clone(),
@@ -308,37 +315,38 @@ impl ReplyStreamHandler<'_> {
             block,
             usage: self.usage,
         };
-        let mut seen = said.clone();
+        let mut reported_block = reply_block.clone();
         if let Some(shown) = shown {
-            seen.block = shown;
+            reported_block.block = shown;
         }
         self.round
             .sink
-            .on_event(&AgentEvent::BlockCompleted(Box::new(seen)));
-        self.unwritten.push(said);
+            .on_event(&AgentEvent::BlockCompleted(Box::new(reported_block)));
+        self.unwritten.push(reply_block);
     }
 
-    /// Writes the pending blocks to the transcript.
+    /// Writes the blocks that are not in the transcript yet.
     fn write_blocks(&mut self, stop: Option<&haft_models::StopReason>) {
-        for said in self.unwritten.drain(..) {
+        for reply_block in self.unwritten.drain(..) {
             self.round
                 .transcript
-                .write_block(&said, &self.asked, stop, &self.usage);
+                .write_block(&reply_block, &self.asked, stop, &self.usage);
         }
     }
 
-    /// Pushes a call to the scheduler, unless it was pushed already.
-    fn push(&mut self, id: String, name: String, input: Value, turn: &mut CallBatch<'_>) {
+    /// Pushes a call to the scheduler, unless it was already pushed.
+    fn push(&mut self, id: String, name: String, input: Value, batch: &mut CallBatch<'_>) {
         if self.pushed.insert(id.clone()) {
-            turn.push(ToolUse { id, name, input });
+            batch.push(ToolUse { id, name, input });
             self.working.report_bound(self.round.sink);
         }
     }
 
-    /// Waits until every call of the reply has a result.
+    /// Finishes the reply and waits until each of its calls has a result. `end` may change, for
+    /// example if the run is interrupted in the meantime.
     async fn collect_results(
         mut self,
-        mut turn: CallBatch<'_>,
+        mut batch: CallBatch<'_>,
         mut end: TurnEnd,
         mut ticks: Interval,
     ) -> (Reply, Vec<CompletedCall>, TurnEnd) {
@@ -363,40 +371,46 @@ impl ReplyStreamHandler<'_> {
             let (transcript, request) = (self.round.transcript, &self.request_id);
             transcript.reply_ended(request, &self.asked, &self.usage);
         }
-        let turn_cancel = turn.cancel_token();
+        let batch_cancel = batch.cancel_token();
         match end {
-            TurnEnd::Interrupted => turn_cancel.cancel(),
-            // The last call may have been held back until the end of the reply.
+            TurnEnd::Interrupted => batch_cancel.cancel(),
+            // The assembler may complete the last call only at the end of the reply.
             _ => {
                 for call in &reply.calls {
                     if let Ok(input) = &call.input {
-                        self.push(call.id.clone(), call.name.clone(), input.clone(), &mut turn);
+                        self.push(
+                            call.id.clone(),
+                            call.name.clone(),
+                            input.clone(),
+                            &mut batch,
+                        );
                     }
                 }
             }
         }
         let mut answers = Vec::new();
+        // Results that arrived before their turn in the order of the reply, by the provider's id.
         let mut finished: HashMap<String, CallResult> = HashMap::new();
         for call in &reply.calls {
             let input = call.input.clone();
             if !self.pushed.contains(&call.id) {
                 let text = match &input {
-                    Err(bad) => bad.to_string(),
+                    Err(error) => error.to_string(),
                     Ok(_) => INTERRUPTED.to_owned(),
                 };
                 let finished = not_run_result(&call.id, &call.name, text);
                 answers.push(self.record_result(input.unwrap_or_default(), finished));
                 continue;
             }
-            // Blocks may end in a different order than they began, and calls are pushed when they
-            // end.
+            // The batch returns results in the order in which calls were pushed: when their blocks
+            // ended. The reply has them in the order in which the blocks began.
             while !finished.contains_key(&call.id) {
                 let next = tokio::select! {
                     biased;
-                    next = turn.next() => next,
+                    next = batch.next() => next,
                     () = self.round.cancel.cancelled(), if !matches!(end, TurnEnd::Interrupted) => {
                         end = TurnEnd::Interrupted;
-                        turn_cancel.cancel();
+                        batch_cancel.cancel();
                         continue;
                     }
                     () = self.working.wait_for_start() => {
@@ -414,7 +428,7 @@ impl ReplyStreamHandler<'_> {
             let finished = finished.remove(&call.id).unwrap_or_else(|| {
                 let name = &call.name;
                 end = TurnEnd::Fault(format!("the engine lost call {} of {name}", call.id));
-                let text = "The engine lost this call: whether it ran is not known.";
+                let text = "The engine lost this call. It is unknown whether it ran.";
                 not_run_result(&call.id, name, text.to_owned())
             });
             answers.push(self.record_result(input.unwrap_or_default(), finished));

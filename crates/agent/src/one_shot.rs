@@ -15,16 +15,16 @@ pub async fn ask(
     request.tool_choice = ToolChoice::None;
     let mut assembler = Assembler::new(&*request.model);
     let mut stream = model.stream(request, CancellationToken::new());
-    let mut failed = None;
+    let mut failure = None;
     while let Some(next) = stream.next().await {
         match next {
             // Tool calls in the reply are ignored.
             Ok(event) => drop(assembler.push(&event)),
-            Err(error) => failed = Some(error),
+            Err(error) => failure = Some(error),
         }
     }
     let reply = assembler.finish();
-    let text = match failed {
+    let text = match failure {
         None => Ok(reply_text(&reply.message.content)),
         Some(error) => Err(error),
     };

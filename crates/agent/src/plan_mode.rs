@@ -16,8 +16,8 @@ impl PlanReminder {
     pub(crate) fn remind_if_changed(
         &mut self,
         context: &SessionContext,
-        dialogue: &mut RecordedConversation,
-        to: RunContext<'_>,
+        conversation: &mut RecordedConversation,
+        cx: RunContext<'_>,
     ) {
         let is_on = context.mode == PermissionMode::Plan;
         if std::mem::replace(&mut self.knows, is_on) == is_on {
@@ -25,28 +25,29 @@ impl PlanReminder {
         }
         let text = match is_on {
             true => plan_mode_text(context),
-            false => "Plan mode is over: go ahead.".to_owned(),
+            false => "Plan mode is off: you can make changes now.".to_owned(),
         };
-        dialogue.add_reminder(&text, InjectionSource::Mode, to);
+        conversation.add_reminder(&text, InjectionSource::Mode, cx);
     }
 
-    /// Updates the state after calls. The result of a call that changes the mode says so.
+    /// Updates the state after calls. The result of a call that changes the mode already informs the
+    /// model.
     pub(crate) fn on_patches(&mut self, patches: &[ContextPatch], context: &SessionContext) {
-        let is_told = |patch: &ContextPatch| {
+        let changes_mode = |patch: &ContextPatch| {
             matches!(
                 patch,
                 ContextPatch::SetMode { .. } | ContextPatch::LeavePlan
             )
         };
-        if patches.iter().any(is_told) {
+        if patches.iter().any(changes_mode) {
             self.knows = context.mode == PermissionMode::Plan;
         }
     }
 
     /// Returns the reminders that the model needs again after a compaction.
     pub(crate) fn reminders_after_compaction(&mut self, scheduler: &Scheduler) -> Vec<String> {
-        let kept = scheduler.engine().services().get::<SessionState>();
-        let mut texts = kept.map(|kept| kept.reminders()).unwrap_or_default();
+        let state = scheduler.engine().services().get::<SessionState>();
+        let mut texts = state.map(|state| state.reminders()).unwrap_or_default();
         let context = scheduler.context();
         self.knows = context.mode == PermissionMode::Plan;
         texts.extend(self.knows.then(|| plan_mode_text(&context)));
@@ -55,7 +56,7 @@ impl PlanReminder {
 }
 
 fn plan_mode_text(context: &SessionContext) -> String {
-    let place = match &context.plan_file {
+    let plan_file_hint = match &context.plan_file {
         Some(file) => format!(
             " Write the plan to {}, the only file that may be written.",
             file.display()
@@ -63,8 +64,8 @@ fn plan_mode_text(context: &SessionContext) -> String {
         None => String::new(),
     };
     format!(
-        "Plan mode is on: look at what you need and change nothing; what would change something is \
-         refused.{place} When the plan is complete, have it approved with the tool made for that. Begin \
-         the work only then."
+        "Plan mode is on: read what you need, but change nothing. Calls that would change anything are \
+         refused.{plan_file_hint} When the plan is complete, request approval with the tool for that. Start \
+         the work only after the approval."
     )
 }

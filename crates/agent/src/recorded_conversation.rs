@@ -56,30 +56,30 @@ impl RecordedConversation {
         content: Vec<Content>,
         kind: UserLineKind,
         by: InjectionSource,
-        to: RunContext<'_>,
+        cx: RunContext<'_>,
     ) {
         let uuid = self.add(content.clone(), kind, None);
-        to.sink
+        cx.sink
             .on_event(&AgentEvent::MessageInjected { uuid, content, by });
     }
 
     /// Adds and reports a prompt that the user sent during a run.
-    pub(crate) fn add_steering(&mut self, prompt: Prompt, to: RunContext<'_>) {
+    pub(crate) fn add_steering(&mut self, prompt: Prompt, cx: RunContext<'_>) {
         let content = prompt.content;
         let uuid = self.add(content.clone(), UserLineKind::Prompt, prompt.uuid);
         let by = InjectionSource::Steering;
-        to.sink
+        cx.sink
             .on_event(&AgentEvent::MessageInjected { uuid, content, by });
     }
 
     /// Adds a reminder.
-    pub(crate) fn add_reminder(&mut self, text: &str, by: InjectionSource, to: RunContext<'_>) {
+    pub(crate) fn add_reminder(&mut self, text: &str, by: InjectionSource, cx: RunContext<'_>) {
         let content = vec![Content::text(reminder(text))];
-        self.add_and_report(content, UserLineKind::Meta, by, to);
+        self.add_and_report(content, UserLineKind::Meta, by, cx);
     }
 
     /// Adds context from hooks.
-    pub(crate) fn add_context(&mut self, texts: &[String], to: RunContext<'_>) {
+    pub(crate) fn add_context(&mut self, texts: &[String], cx: RunContext<'_>) {
         if texts.is_empty() {
             return;
         }
@@ -87,7 +87,7 @@ impl RecordedConversation {
             .iter()
             .map(|text| Content::text(reminder(text)))
             .collect();
-        self.add_and_report(content, UserLineKind::Meta, InjectionSource::Hook, to);
+        self.add_and_report(content, UserLineKind::Meta, InjectionSource::Hook, cx);
     }
 
     /// Clears the conversation. The transcript remains.
@@ -105,7 +105,7 @@ impl RecordedConversation {
     /// Resumes another conversation.
     pub(crate) fn resume(&mut self, session: OpenTranscript) {
         let loaded = session.loaded;
-        let so_far = TranscriptPosition {
+        let position = TranscriptPosition {
             lines: loaded.lines,
             last: loaded.last,
             files: loaded.files,
@@ -113,7 +113,7 @@ impl RecordedConversation {
         };
         let transcript = self
             .transcript
-            .continue_other(session.store, session.id, so_far);
+            .continue_other(session.store, session.id, position);
         for result in &loaded.synthesized_results {
             transcript.write_result(result, None);
         }

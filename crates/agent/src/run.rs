@@ -1,4 +1,8 @@
-//! The agent loop: runs turns until the model, a limit or the user ends the run.
+//! The agent loop.
+//!
+//! A run answers one prompt. It consists of turns: each turn sends the conversation to the model
+//! and runs the tool calls in its reply. The run ends with a reply without calls, at a limit, on an
+//! error, or when the user or a hook stops it.
 
 use std::time::{Duration, Instant};
 
@@ -21,12 +25,13 @@ use crate::{
     user_message::Prompt,
 };
 
-/// The totals of a run.
+/// The totals of a run, for its [`RunResult`].
 #[derive(Debug, Default)]
 pub(crate) struct RunTotals {
     /// The time spent waiting for the model.
     pub(crate) api: Duration,
-    /// Whether a compaction failed or was blocked, so that it is not retried in this run.
+    /// Whether automatic compaction failed, was blocked, or freed too little space. It is not
+    /// retried in this run.
     pub(crate) compaction_refused: bool,
     /// The time to the first block of the first reply.
     first_token: Option<Duration>,
@@ -42,10 +47,11 @@ pub(crate) struct RunTotals {
 
 /// The state of the loop between turns.
 pub(crate) struct RunLoopState {
-    /// The user's last message, which a compaction preserves.
+    /// The user's last message and the messages since, which a compaction preserves.
     pub(crate) last: Vec<Content>,
+    /// Detects a model that repeats the same calls.
     repeats: RepeatDetector,
-    /// The number of turns with tool calls.
+    /// The number of turns with tool calls so far.
     tool_rounds: u32,
     /// The number of consecutive times that Stop hooks continued the run.
     pub(crate) stop_blocks: u32,
@@ -56,11 +62,10 @@ pub(crate) struct RunLoopState {
 }
 
 impl Agent {
-    /// Sends a prompt to the model and runs turns until the model is done or the run ends for
-    /// another reason.
+    /// Answers a prompt: runs turns until the model is done or the run ends for another reason.
     ///
-    /// To end it early, use [`AgentHandle::interrupt`](crate::AgentHandle::interrupt). Dropping the future
-    /// also stops everything; the next run then begins by reloading the transcript.
+    /// To end the run early, use [`AgentHandle::interrupt`](crate::AgentHandle::interrupt). Dropping the
+    /// future also stops everything; the next run then begins by reloading the transcript.
     pub async fn run(
         &mut self,
         prompt: impl Into<Prompt> + Send,
@@ -75,23 +80,25 @@ impl Agent {
         self.boxed_run(None, sink).await
     }
 
-    /// Reports the start of a run that is answered without the model. [`answer`](Self::answer_without_model) ends
-    /// it.
+    /// Reports the start of a run that is answered without the model.
+    /// [`answer_without_model`](Self::answer_without_model) ends it.
     pub fn announce_run(&self, sink: &dyn AgentEventSink) {
         sink.on_event(&AgentEvent::RunStarted(self.run_start()));
     }
 
     /// Returns the result of a run without the model. `Err` is an error in the user's input.
     pub fn answer_without_model(&self, answer: Result<String, String>) -> RunResult {
-        let left = match answer {
+        let run_end = match answer {
             Ok(text) => RunEnd::success(EndReason::Completed, text),
-            Err(what) => RunEnd::failure(ResultSubtype::DuringExecution, EndReason::Refused, what),
+            Err(message) => {
+                RunEnd::failure(ResultSubtype::DuringExecution, EndReason::Refused, message)
+            }
         };
-        self.run_result(left, RunTotals::default(), Duration::ZERO)
+        self.run_result(run_end, RunTotals::default(), Duration::ZERO)
     }
 
-    /// Boxed, so that the code is compiled only once, in this crate, not in each crate that awaits
-    /// it.
+    /// Boxes the future of a run, so that its code is compiled only in this crate and not in each
+    /// crate that awaits it.
     fn boxed_run<'a>(
         &'a mut self,
         prompt: Option<Prompt>,
@@ -100,42 +107,43 @@ impl Agent {
         Box::pin(self.run_from(prompt, sink))
     }
 
-    /// Executes a run with all its turns, and returns its result.
+    /// Executes a run with all its turns. `prompt` is `None` if only notices are sent.
     async fn run_from(&mut self, prompt: Option<Prompt>, sink: &dyn AgentEventSink) -> RunResult {
-        let running = self.control.start_run();
-        let to = RunContext::new(sink, &running.cancel);
+        let run_guard = self.control.start_run();
+        let cx = RunContext::new(sink, &run_guard.cancel);
         let started = Instant::now();
-        let mut tally = RunTotals::default();
-        self.reload_after_dropped_run(to).await;
+        let mut totals = RunTotals::default();
+        self.reload_after_dropped_run(cx).await;
+        // Stays set if this future is dropped before the run has ended.
         self.session.is_behind = true;
-        let left = self.run_loop(prompt, to, &mut tally).await;
+        let run_end = self.run_loop(prompt, cx, &mut totals).await;
         self.session.is_behind = false;
         self.take_changes();
         self.record_grants();
-        self.warn_if_unrecorded(to);
+        self.warn_if_unrecorded(cx);
         if let Some(subagents) = &self.subagents {
-            tally.denials.extend(subagents.take_denials());
+            totals.denials.extend(subagents.take_denials());
         }
-        self.run_result(left, tally, started.elapsed())
+        self.run_result(run_end, totals, started.elapsed())
     }
 
     /// Builds the result of a run.
-    fn run_result(&self, left: RunEnd, tally: RunTotals, duration: Duration) -> RunResult {
+    fn run_result(&self, run_end: RunEnd, totals: RunTotals, duration: Duration) -> RunResult {
         RunResult {
-            subtype: left.subtype,
-            text: left.text,
-            stop_reason: tally.stop,
-            reason: left.reason,
-            num_turns: tally.turns,
-            usage: tally.usage,
+            subtype: run_end.subtype,
+            text: run_end.text,
+            stop_reason: totals.stop,
+            reason: run_end.reason,
+            num_turns: totals.turns,
+            usage: totals.usage,
             ledger: self.client.ledger(),
-            permission_denials: tally.denials,
-            api_error: left.api_error,
-            errors: left.errors,
-            deferred: left.deferred,
+            permission_denials: totals.denials,
+            api_error: run_end.api_error,
+            errors: run_end.errors,
+            deferred: run_end.deferred,
             duration,
-            duration_api: tally.api,
-            first_token: tally.first_token,
+            duration_api: totals.api,
+            first_token: totals.first_token,
         }
     }
 
@@ -143,28 +151,27 @@ impl Agent {
     async fn run_loop(
         &mut self,
         prompt: Option<Prompt>,
-        to: RunContext<'_>,
-        tally: &mut RunTotals,
+        cx: RunContext<'_>,
+        totals: &mut RunTotals,
     ) -> RunEnd {
         self.take_changes();
         self.record_cwd();
-        // An initial prompt from hooks is ignored here: the code that starts the session sends it.
-        self.start_session_once(to).await;
-        to.sink.on_event(&AgentEvent::RunStarted(self.run_start()));
-        if let Some(why) = self.session.held_up.take() {
-            to.notice(NoticeLevel::Warning, why.clone());
-            return RunEnd::success(EndReason::HookStopped, why);
+        // Hooks may return an initial prompt, but only callers of `start_session` send it.
+        self.start_session_once(cx).await;
+        cx.sink.on_event(&AgentEvent::RunStarted(self.run_start()));
+        if let Some(reason) = self.session.held_up.take() {
+            cx.notice(NoticeLevel::Warning, reason.clone());
+            return RunEnd::success(EndReason::HookStopped, reason);
         }
         let was_deferred = self.has_deferred_call();
-        match self.run_deferred_call(to).await {
+        match self.run_deferred_call(cx).await {
             DeferredCallOutcome::Done => {}
             DeferredCallOutcome::DeferredAgain(call) => return RunEnd::deferred(call),
             DeferredCallOutcome::ToolMissing(tool) => {
-                let what = format!(
-                    "the call that was put off cannot be made: no tool is called {tool} here"
-                );
+                let message =
+                    format!("the deferred call cannot run: this session has no tool {tool}");
                 let reason = EndReason::ToolDeferredUnavailable;
-                return RunEnd::failure(ResultSubtype::DuringExecution, reason, what);
+                return RunEnd::failure(ResultSubtype::DuringExecution, reason, message);
             }
         }
         let mut last = Vec::new();
@@ -172,23 +179,23 @@ impl Agent {
             let id = prompt.uuid.unwrap_or_else(clock::random_id);
             let effort = self.client.settings.effort.as_ref();
             self.hooks.set_prompt_context(id, effort);
-            let words: Vec<&str> = prompt.content.iter().filter_map(Content::as_text).collect();
-            let word = self.hooks.prompt(&words.join("\n"), to).await;
-            if let Some(why) = word.block.or(word.stop) {
-                to.notice(NoticeLevel::Warning, why.clone());
-                return RunEnd::success(EndReason::HookStopped, why);
+            let texts: Vec<&str> = prompt.content.iter().filter_map(Content::as_text).collect();
+            let verdict = self.hooks.prompt(&texts.join("\n"), cx).await;
+            if let Some(reason) = verdict.block.or(verdict.stop) {
+                cx.notice(NoticeLevel::Warning, reason.clone());
+                return RunEnd::success(EndReason::HookStopped, reason);
             }
             self.start_user_turn();
             self.instructions
-                .reload_changed_skills(&self.hooks, to)
+                .reload_changed_skills(&self.hooks, cx)
                 .await;
             let window = self.client.settings.window;
             self.instructions
-                .send_opening(window, &mut self.dialogue, &self.hooks, to)
+                .send_opening(window, &mut self.dialogue, &self.hooks, cx)
                 .await;
             self.dialogue
                 .add(prompt.content.clone(), UserLineKind::Prompt, Some(id));
-            self.dialogue.add_context(&word.context, to);
+            self.dialogue.add_context(&verdict.context, cx);
             last = prompt.content;
         } else if !was_deferred
             && !has_notices(self.scheduler.engine())
@@ -196,7 +203,7 @@ impl Agent {
         {
             return RunEnd::success(EndReason::Completed, "");
         }
-        let mut course = RunLoopState {
+        let mut state = RunLoopState {
             last,
             repeats: RepeatDetector::default(),
             tool_rounds: 0,
@@ -205,26 +212,28 @@ impl Agent {
             shortened: false,
         };
         loop {
-            if let Some(left) = self.run_turn(&mut course, to, tally).await {
-                return left;
+            if let Some(run_end) = self.run_turn(&mut state, cx, totals).await {
+                return run_end;
             }
         }
     }
 
-    /// Runs one turn and handles its outcome. Returns the end of the run, or `None` to continue.
+    /// Runs one turn: adds pending messages to the conversation, frees space in the context window
+    /// if necessary, sends the request, and handles the reply. Returns the end of the run, or `None`
+    /// to continue.
     async fn run_turn(
         &mut self,
-        course: &mut RunLoopState,
-        to: RunContext<'_>,
-        tally: &mut RunTotals,
+        state: &mut RunLoopState,
+        cx: RunContext<'_>,
+        totals: &mut RunTotals,
     ) -> Option<RunEnd> {
         self.take_changes();
         for path in std::mem::take(&mut self.session.added) {
             let source = "register_repo_root";
-            self.hooks.directory_added(&path, source, to).await;
+            self.hooks.directory_added(&path, source, cx).await;
         }
-        if let Some(left) = self.check_budget() {
-            return Some(left);
+        if let Some(run_end) = self.check_budget() {
+            return Some(run_end);
         }
         for prompt in self.control.take_queued() {
             let prompt = match &self.attach {
@@ -233,85 +242,87 @@ impl Agent {
                 }
                 _ => prompt,
             };
-            course.last.extend(prompt.content.iter().cloned());
-            self.dialogue.add_steering(prompt, to);
+            state.last.extend(prompt.content.iter().cloned());
+            self.dialogue.add_steering(prompt, cx);
         }
         let context = self.scheduler.context();
         self.plan
-            .remind_if_changed(&context, &mut self.dialogue, to);
-        add_task_notices(self.scheduler.engine(), &mut self.dialogue, to);
-        let (scheduler, dialogue) = (&self.scheduler, &mut self.dialogue);
-        self.instructions.list_deferred_tools(scheduler, dialogue);
-        for late in self.hooks.take_async_context(to) {
-            self.dialogue.add_context(&late, to);
+            .remind_if_changed(&context, &mut self.dialogue, cx);
+        add_task_notices(self.scheduler.engine(), &mut self.dialogue, cx);
+        let (scheduler, conversation) = (&self.scheduler, &mut self.dialogue);
+        self.instructions
+            .list_deferred_tools(scheduler, conversation);
+        for context in self.hooks.take_async_context(cx) {
+            self.dialogue.add_context(&context, cx);
         }
         self.record_grants();
-        self.warn_if_unrecorded(to);
-        self.compaction(to)
-            .compact_if_needed(&course.last, tally)
+        self.warn_if_unrecorded(cx);
+        self.compaction(cx)
+            .compact_if_needed(&state.last, totals)
             .await;
-        if to.cancel.is_cancelled() {
-            return Some(self.on_interrupt(false, to));
+        if cx.cancel.is_cancelled() {
+            return Some(self.on_interrupt(false, cx));
         }
         let conversation = &self.dialogue.conversation;
         let request = self.client.request(conversation, &self.scheduler);
-        let round = ModelTurn {
+        let turn = ModelTurn {
             model: &*self.client.model,
             transcript: &self.dialogue.transcript,
             display: self.hooks.has_display_hooks().then_some(&self.hooks),
-            sink: to.sink,
-            cancel: to.cancel,
+            sink: cx.sink,
+            cancel: cx.cancel,
         };
-        let mut done = round.run(&mut self.scheduler, request).await;
+        let mut outcome = turn.run(&mut self.scheduler, request).await;
         self.record_cwd();
-        let shown = done.shown.take();
+        let displayed_text = outcome.shown.take();
         let RecordedReply {
             end,
             answers,
             text,
             stop,
-        } = match self.record_reply(done, tally, to) {
-            Ok(taken) => taken,
+        } = match self.record_reply(outcome, totals, cx) {
+            Ok(reply) => reply,
             Err(error) => {
-                let what = format!("the reply could not be taken into the conversation: {error}");
+                let message = format!("the reply could not be added to the conversation: {error}");
                 let (subtype, reason) = (ResultSubtype::DuringExecution, EndReason::EngineFault);
-                return Some(RunEnd::failure(subtype, reason, what));
+                return Some(RunEnd::failure(subtype, reason, message));
             }
         };
         match end {
-            TurnEnd::Interrupted => return Some(self.on_interrupt(!answers.is_empty(), to)),
-            TurnEnd::Failed(error) => return self.on_model_error(error, course, to, tally).await,
-            TurnEnd::Fault(what) => {
+            TurnEnd::Interrupted => return Some(self.on_interrupt(!answers.is_empty(), cx)),
+            TurnEnd::Failed(error) => return self.on_model_error(error, state, cx, totals).await,
+            TurnEnd::Fault(message) => {
                 let (subtype, reason) = (ResultSubtype::DuringExecution, EndReason::EngineFault);
-                return Some(RunEnd::failure(subtype, reason, what));
+                return Some(RunEnd::failure(subtype, reason, message));
             }
             TurnEnd::Complete => {}
         }
         if answers.is_empty() {
-            let said = text.clone();
-            let mut left = self.on_final_reply(text, stop, course, to, tally).await?;
-            if let Some(shown) = shown.filter(|_| left.text == said) {
-                left.text = shown;
+            // The user may see a different text than the model wrote: display hooks can replace it.
+            let final_text = text.clone();
+            let mut run_end = self.on_final_reply(text, stop, state, cx, totals).await?;
+            if let Some(displayed_text) = displayed_text.filter(|_| run_end.text == final_text) {
+                run_end.text = displayed_text;
             }
-            return Some(left);
+            return Some(run_end);
         }
-        course.stop_blocks = 0;
-        course.pauses = 0;
-        course.tool_rounds += 1;
+        state.stop_blocks = 0;
+        state.pauses = 0;
+        state.tool_rounds += 1;
         let window = self.client.settings.window;
-        let (dialogue, scheduler) = (&mut self.dialogue, &mut self.scheduler);
+        let (conversation, scheduler) = (&mut self.dialogue, &mut self.scheduler);
         self.instructions
-            .send_for_touched_files(window, dialogue, scheduler, &self.hooks, to)
+            .send_for_touched_files(window, conversation, scheduler, &self.hooks, cx)
             .await;
-        self.after_tool_calls(&answers, course, to, tally).await
+        self.after_tool_calls(&answers, state, cx, totals).await
     }
 
     /// Adds a reply and the results of its calls to the conversation.
     fn record_reply(
         &mut self,
-        done: TurnOutcome,
-        tally: &mut RunTotals,
-        to: RunContext<'_>,
+        outcome: TurnOutcome,
+        totals: &mut RunTotals,
+        cx: RunContext<'_>,
     ) -> Result<RecordedReply, ConversationError> {
         let TurnOutcome {
             reply,
@@ -321,23 +332,23 @@ impl Agent {
             first_token,
             refused_images,
             shown: _,
-        } = done;
-        tally.api += api;
-        tally.first_token = tally.first_token.or(first_token);
+        } = outcome;
+        totals.api += api;
+        totals.first_token = totals.first_token.or(first_token);
         for (messages, note) in refused_images {
             self.dialogue.conversation.drop_images(&messages, &note);
         }
-        let spent = reply.usage != Usage::default();
-        if spent || matches!(end, TurnEnd::Complete) || !reply.message.content.is_empty() {
+        let has_usage = reply.usage != Usage::default();
+        if has_usage || matches!(end, TurnEnd::Complete) || !reply.message.content.is_empty() {
             let name = reply
                 .message
                 .model
                 .as_deref()
                 .unwrap_or(&self.client.settings.name);
             self.client.record_usage(name, &reply.usage);
-            tally.usage = cost::sum(&tally.usage, &reply.usage);
-            tally.turns += 1;
-            tally.stop.clone_from(&reply.stop);
+            totals.usage = cost::sum(&totals.usage, &reply.usage);
+            totals.turns += 1;
+            totals.stop.clone_from(&reply.stop);
         }
         let text = reply_text(&reply.message.content);
         let stop = reply.stop.clone();
@@ -352,14 +363,14 @@ impl Agent {
         for CompletedCall { input, finished } in &answers {
             let metadata = &finished.metadata;
             if metadata.denied.is_some() {
-                tally.denials.push(BlockedCall {
+                totals.denials.push(BlockedCall {
                     tool_name: finished.name.clone(),
                     tool_use_id: finished.id.clone(),
                     tool_input: input.clone(),
                 });
             }
             for notice in &metadata.notices {
-                to.notice(NoticeLevel::Info, notice.clone());
+                cx.notice(NoticeLevel::Info, notice.clone());
             }
             self.plan
                 .on_patches(&finished.patches, &self.scheduler.context());
@@ -372,7 +383,7 @@ impl Agent {
                     content,
                     UserLineKind::Meta,
                     InjectionSource::Tool,
-                    to,
+                    cx,
                 );
             }
         }
@@ -388,9 +399,9 @@ impl Agent {
     async fn after_tool_calls(
         &mut self,
         answers: &[CompletedCall],
-        course: &mut RunLoopState,
-        to: RunContext<'_>,
-        tally: &mut RunTotals,
+        state: &mut RunLoopState,
+        cx: RunContext<'_>,
+        totals: &mut RunTotals,
     ) -> Option<RunEnd> {
         if let [CompletedCall { input, finished }] = answers
             && finished.metadata.deferred
@@ -403,64 +414,64 @@ impl Agent {
             self.defer_call(&deferred);
             return Some(RunEnd::deferred(deferred));
         }
-        if let Some(why) = answers
+        if let Some(reason) = answers
             .iter()
             .find_map(|answer| answer.finished.metadata.stop.clone())
         {
-            to.notice(NoticeLevel::Info, why);
+            cx.notice(NoticeLevel::Info, reason);
             return Some(RunEnd::success(EndReason::HookStopped, ""));
         }
-        let word = self.hooks.tool_batch(answers, to).await;
-        self.dialogue.add_context(&word.context, to);
-        if let Some(why) = word.block.or(word.stop) {
-            self.dialogue.add_context(std::slice::from_ref(&why), to);
-            to.notice(NoticeLevel::Info, why);
+        let verdict = self.hooks.tool_batch(answers, cx).await;
+        self.dialogue.add_context(&verdict.context, cx);
+        if let Some(reason) = verdict.block.or(verdict.stop) {
+            self.dialogue.add_context(std::slice::from_ref(&reason), cx);
+            cx.notice(NoticeLevel::Info, reason);
             return Some(RunEnd::success(EndReason::HookStopped, ""));
         }
-        self.add_call_follow_up(to).await;
+        self.add_call_follow_up(cx).await;
         let services = self.scheduler.engine().services();
         if let Some(text) = services
             .get::<FinalAnswer>()
             .ok()
-            .and_then(|own| own.final_text(answers))
+            .and_then(|final_answer| final_answer.final_text(answers))
         {
-            return self.run_stop_hooks(text, course, to).await;
+            return self.run_stop_hooks(text, state, cx).await;
         }
         let calls = answers.iter().map(|CompletedCall { input, finished }| {
             (finished.name.as_str(), input, finished.content.as_slice())
         });
-        let rounds = course.repeats.record_turn(calls);
-        if rounds >= self.limits.stop_after_repeats {
-            let times = rounds + 1;
-            let what = format!(
-                "Stopped: the model made the same calls with the same results {times} times"
+        let repeats = state.repeats.record_turn(calls);
+        if repeats >= self.limits.stop_after_repeats {
+            let count = repeats + 1;
+            let message = format!(
+                "Stopped: the model made the same calls with the same results {count} times"
             );
             return Some(RunEnd::failure(
                 ResultSubtype::DuringExecution,
                 EndReason::RepeatedCalls,
-                what,
+                message,
             ));
         }
-        if rounds == self.limits.warn_after_repeats {
+        if repeats == self.limits.warn_after_repeats {
             let text = format!(
-                "You have made the same calls {} times, and the results are always the same. Another \
-                 try will change nothing. Do something else, or say what you are missing.",
-                rounds + 1
+                "You have made the same calls {} times, always with the same results. Repeating them \
+                 again will not help. Try a different approach, or ask the user for what you are missing.",
+                repeats + 1
             );
             self.dialogue
-                .add_reminder(&text, InjectionSource::Repeats, to);
+                .add_reminder(&text, InjectionSource::Repeats, cx);
         }
-        if let Some(most) = self
+        if let Some(max_turns) = self
             .limits
             .max_turns
-            .filter(|most| course.tool_rounds >= *most)
+            .filter(|max_turns| state.tool_rounds >= *max_turns)
         {
-            tally.turns += 1;
-            let what = format!("Reached maximum number of turns ({most})");
+            totals.turns += 1;
+            let message = format!("Reached maximum number of turns ({max_turns})");
             return Some(RunEnd::failure(
                 ResultSubtype::MaxTurns,
                 EndReason::MaxTurns,
-                what,
+                message,
             ));
         }
         None
@@ -468,30 +479,30 @@ impl Agent {
 
     /// Adds the follow-up report for the finished calls (for example new diagnostics) to the
     /// conversation.
-    async fn add_call_follow_up(&mut self, to: RunContext<'_>) {
+    async fn add_call_follow_up(&mut self, cx: RunContext<'_>) {
         let services = self.scheduler.engine().services().clone();
-        let Ok(follower) = services.get::<CallFollowUpService>() else {
+        let Ok(follow_up) = services.get::<CallFollowUpService>() else {
             return;
         };
         let report = tokio::select! {
-            report = follower.0.report_after_calls(&services) => report,
-            () = to.cancel.cancelled() => None,
+            report = follow_up.0.report_after_calls(&services) => report,
+            () = cx.cancel.cancelled() => None,
         };
         if let Some(report) = report {
             self.dialogue
-                .add_reminder(&report, InjectionSource::Tool, to);
+                .add_reminder(&report, InjectionSource::Tool, cx);
         }
     }
 
     /// Recovers after a run was dropped in the middle: waits for its running calls, then reloads
     /// the conversation from the transcript.
-    async fn reload_after_dropped_run(&mut self, to: RunContext<'_>) {
+    async fn reload_after_dropped_run(&mut self, cx: RunContext<'_>) {
         if !self.session.is_behind {
             return;
         }
         drop(self.scheduler.turn().await);
-        if let Err(what) = self.dialogue.reload_from_transcript() {
-            to.notice(NoticeLevel::Warning, what);
+        if let Err(message) = self.dialogue.reload_from_transcript() {
+            cx.notice(NoticeLevel::Warning, message);
         }
     }
 }

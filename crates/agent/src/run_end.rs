@@ -1,4 +1,4 @@
-//! The end of a run, and the conditions under which it continues instead.
+//! The end of a run, and the cases in which the run continues instead.
 
 use haft_contract::Content;
 use haft_engine::pipeline::INTERRUPTED as INTERRUPTED_TOOLS;
@@ -13,7 +13,7 @@ use crate::{
     transcript::UserLineKind,
 };
 
-/// The marker by which readers of transcripts recognise an interrupt by the user.
+/// The marker of an interrupt by the user. Programs that read transcripts recognise it.
 const INTERRUPTED: &str = "[Request interrupted by user]";
 
 /// The maximum number of consecutive times that Stop hooks may continue the run.
@@ -22,7 +22,7 @@ const MOST_STOP_BLOCKS: u32 = 8;
 /// The maximum number of consecutive times that a provider may pause a reply.
 const MOST_PAUSES: u32 = 16;
 
-/// The end of a run: how and why it ended.
+/// The end of a run: its kind, its reason and its text.
 pub(crate) struct RunEnd {
     pub(crate) subtype: ResultSubtype,
     /// The reason why the loop ended.
@@ -74,11 +74,15 @@ impl RunEnd {
 impl Agent {
     /// Returns the end of the run if the budget is exhausted.
     pub(crate) fn check_budget(&self) -> Option<RunEnd> {
-        let most = self.limits.max_budget_usd?;
-        let spent = self.client.total_cost();
-        (spent >= most).then(|| {
-            let what = format!("Reached maximum budget (${most}): ${spent:.4} spent");
-            RunEnd::failure(ResultSubtype::MaxBudget, EndReason::BudgetExhausted, what)
+        let max_cost = self.limits.max_budget_usd?;
+        let cost = self.client.total_cost();
+        (cost >= max_cost).then(|| {
+            let message = format!("Reached maximum budget (${max_cost}): ${cost:.4} spent");
+            RunEnd::failure(
+                ResultSubtype::MaxBudget,
+                EndReason::BudgetExhausted,
+                message,
+            )
         })
     }
 
@@ -87,22 +91,22 @@ impl Agent {
         &mut self,
         text: String,
         stop: Option<StopReason>,
-        course: &mut RunLoopState,
-        to: RunContext<'_>,
-        tally: &mut RunTotals,
+        state: &mut RunLoopState,
+        cx: RunContext<'_>,
+        totals: &mut RunTotals,
     ) -> Option<RunEnd> {
-        if stop == Some(StopReason::PauseTurn) && course.pauses < MOST_PAUSES {
-            course.pauses += 1;
+        if stop == Some(StopReason::PauseTurn) && state.pauses < MOST_PAUSES {
+            state.pauses += 1;
             return None;
         }
         let may_compact = !self.client.settings.auto_compact.is_off;
-        if stop == Some(StopReason::ContextWindow) && may_compact && !course.shortened {
-            course.shortened = true;
-            let mut compaction = self.compaction(to);
-            let done = compaction
-                .compact(CompactionTrigger::Auto, "", &course.last, tally)
+        if stop == Some(StopReason::ContextWindow) && may_compact && !state.shortened {
+            state.shortened = true;
+            let mut compaction = self.compaction(cx);
+            let result = compaction
+                .compact(CompactionTrigger::Auto, "", &state.last, totals)
                 .await;
-            if matches!(done, Ok(true)) {
+            if matches!(result, Ok(true)) {
                 return None;
             }
         }
@@ -113,30 +117,30 @@ impl Agent {
             return None;
         }
         let text = match stop {
-            Some(StopReason::Refusal) => refusal_text(text, to),
+            Some(StopReason::Refusal) => refusal_text(text, cx),
             _ => text,
         };
-        self.run_stop_hooks(text, course, to).await
+        self.run_stop_hooks(text, state, cx).await
     }
 
-    /// Runs the Stop hooks, which may continue the run.
+    /// Runs the Stop hooks. Returns the end of the run, or `None` if the hooks continue it.
     pub(crate) async fn run_stop_hooks(
         &mut self,
         text: String,
-        course: &mut RunLoopState,
-        to: RunContext<'_>,
+        state: &mut RunLoopState,
+        cx: RunContext<'_>,
     ) -> Option<RunEnd> {
-        let again = course.stop_blocks > 0;
-        let word = self.hooks.stop(&text, again, to).await;
-        if word.stop.is_some() || to.cancel.is_cancelled() {
+        let is_repeated = state.stop_blocks > 0;
+        let verdict = self.hooks.stop(&text, is_repeated, cx).await;
+        if verdict.stop.is_some() || cx.cancel.is_cancelled() {
             return Some(RunEnd::success(EndReason::Completed, text));
         }
-        let feedback: Vec<String> = word.block.into_iter().chain(word.context).collect();
-        if feedback.is_empty() || course.stop_blocks == MOST_STOP_BLOCKS {
+        let feedback: Vec<String> = verdict.block.into_iter().chain(verdict.context).collect();
+        if feedback.is_empty() || state.stop_blocks == MOST_STOP_BLOCKS {
             return Some(RunEnd::success(EndReason::Completed, text));
         }
-        course.stop_blocks += 1;
-        self.dialogue.add_context(&feedback, to);
+        state.stop_blocks += 1;
+        self.dialogue.add_context(&feedback, cx);
         None
     }
 
@@ -144,9 +148,9 @@ impl Agent {
     pub(crate) async fn on_model_error(
         &mut self,
         error: ModelError,
-        course: &mut RunLoopState,
-        to: RunContext<'_>,
-        tally: &mut RunTotals,
+        state: &mut RunLoopState,
+        cx: RunContext<'_>,
+        totals: &mut RunTotals,
     ) -> Option<RunEnd> {
         let is_too_long = error.kind == ErrorKind::ContextTooLong;
         if let Some(window) = error.context_window {
@@ -155,22 +159,22 @@ impl Agent {
         }
         let is_off = self.client.settings.auto_compact.is_off;
         if is_too_long && is_off {
-            let what = "the conversation no longer fits, and summarizing it unasked is switched off \
+            let message = "the conversation no longer fits, and automatic summaries are switched off \
                         (autoCompactEnabled): summarize it with /compact";
-            to.notice(NoticeLevel::Warning, what.to_owned());
-        } else if is_too_long && !course.shortened {
-            course.shortened = true;
-            let mut compaction = self.compaction(to);
+            cx.notice(NoticeLevel::Warning, message.to_owned());
+        } else if is_too_long && !state.shortened {
+            state.shortened = true;
+            let mut compaction = self.compaction(cx);
             match compaction
-                .compact(CompactionTrigger::Auto, "", &course.last, tally)
+                .compact(CompactionTrigger::Auto, "", &state.last, totals)
                 .await
             {
                 Ok(true) => return None,
                 Ok(false) => {}
-                Err(error) => to.notice(NoticeLevel::Warning, error.to_string()),
+                Err(error) => cx.notice(NoticeLevel::Warning, error.to_string()),
             }
-            if to.cancel.is_cancelled() {
-                return Some(self.on_interrupt(false, to));
+            if cx.cancel.is_cancelled() {
+                return Some(self.on_interrupt(false, cx));
             }
         }
         let reason = if is_too_long {
@@ -178,8 +182,8 @@ impl Agent {
         } else {
             EndReason::ApiError
         };
-        to.sink.on_event(&AgentEvent::ModelFailed(error.clone()));
-        self.hooks.failure(&error, to).await;
+        cx.sink.on_event(&AgentEvent::ModelFailed(error.clone()));
+        self.hooks.failure(&error, cx).await;
         Some(RunEnd {
             api_error: Some(error.clone()),
             errors: vec![error.to_string()],
@@ -187,10 +191,9 @@ impl Agent {
         })
     }
 
-    /// Adds the interrupt marker to the conversation and returns the end of the run. `tools` is set
-    /// if calls were running.
-    pub(crate) fn on_interrupt(&mut self, tools: bool, to: RunContext<'_>) -> RunEnd {
-        let (reason, marker) = match tools {
+    /// Adds the interrupt marker to the conversation and returns the end of the run.
+    pub(crate) fn on_interrupt(&mut self, has_running_calls: bool, cx: RunContext<'_>) -> RunEnd {
+        let (reason, marker) = match has_running_calls {
             true => (EndReason::AbortedTools, INTERRUPTED_TOOLS),
             false => (EndReason::AbortedStreaming, INTERRUPTED),
         };
@@ -199,7 +202,7 @@ impl Agent {
             content,
             UserLineKind::Prompt,
             InjectionSource::Interrupt,
-            to,
+            cx,
         );
         RunEnd::failure(ResultSubtype::DuringExecution, reason, marker)
     }
@@ -207,12 +210,12 @@ impl Agent {
 
 /// Returns the text that the user sees if the model or the provider's content filter refused: never
 /// an empty one.
-fn refusal_text(text: String, to: RunContext<'_>) -> String {
-    let what = "The model refused to answer, or the provider's content filter cut the answer off (stop reason: \
-                refusal). Say it in other words, or begin a new conversation without what led to it.";
-    to.notice(NoticeLevel::Warning, what.to_owned());
+fn refusal_text(text: String, cx: RunContext<'_>) -> String {
+    let message = "The model refused to answer, or the provider's content filter cut the answer off (stop reason: \
+                refusal). Rephrase your message, or start a new conversation without the cause.";
+    cx.notice(NoticeLevel::Warning, message.to_owned());
     match text.trim().is_empty() {
-        true => what.to_owned(),
+        true => message.to_owned(),
         false => text,
     }
 }

@@ -47,7 +47,7 @@ impl RunningCallTracker {
     /// Reports all running calls.
     pub(crate) fn report_running(&self, sink: &dyn AgentEventSink) {
         // The lock is released first, because the sink may be slow.
-        let working: Vec<AgentEvent> = self
+        let events: Vec<AgentEvent> = self
             .calls()
             .iter()
             .map(|call| AgentEvent::CallRunning {
@@ -56,15 +56,15 @@ impl RunningCallTracker {
                 elapsed: call.since.elapsed(),
             })
             .collect();
-        for event in &working {
+        for event in &events {
             sink.on_event(event);
         }
     }
 
     /// Reports calls that were validated since the last report.
     pub(crate) fn report_bound(&self, sink: &dyn AgentEventSink) {
-        let bound = std::mem::take(&mut *self.bound_calls());
-        for event in &bound {
+        let events = std::mem::take(&mut *self.bound_calls());
+        for event in &events {
             sink.on_event(event);
         }
     }
@@ -76,8 +76,8 @@ impl RunningCallTracker {
 
     /// Reports calls that have started since the last report.
     pub(crate) fn report_started(&self, sink: &dyn AgentEventSink) {
-        let started = std::mem::take(&mut *self.started_calls());
-        for event in &started {
+        let events = std::mem::take(&mut *self.started_calls());
+        for event in &events {
             sink.on_event(event);
         }
     }

@@ -21,43 +21,44 @@ impl Agent {
     /// Starts the session before the first run. Returns the initial prompt that hooks provide, if
     /// any.
     pub async fn start_session(&mut self, sink: &dyn AgentEventSink) -> Option<String> {
-        let never = CancellationToken::new();
-        self.start_session_once(RunContext::new(sink, &never)).await
+        let never_cancelled = CancellationToken::new();
+        self.start_session_once(RunContext::new(sink, &never_cancelled))
+            .await
     }
 
     /// Starts the session if it has not started yet.
-    pub(crate) async fn start_session_once(&mut self, to: RunContext<'_>) -> Option<String> {
+    pub(crate) async fn start_session_once(&mut self, cx: RunContext<'_>) -> Option<String> {
         if std::mem::replace(&mut self.session.has_begun, true) {
             return None;
         }
         let origin = self.session.origin.name();
         let model = &self.client.settings.name;
-        let word = self.hooks.session_start(origin, model, to).await;
-        self.instructions.queue_opening(word.context);
-        self.session.held_up = self.session.held_up.take().or(word.stop);
+        let verdict = self.hooks.session_start(origin, model, cx).await;
+        self.instructions.queue_opening(verdict.context);
+        self.session.held_up = self.session.held_up.take().or(verdict.stop);
         if self.hooks.take_skill_reload() {
-            self.instructions.reload_skills(to);
+            self.instructions.reload_skills(cx);
         }
-        word.initial_prompt
+        verdict.initial_prompt
     }
 
     /// Fires the Setup hooks, which prepare (`init`) or maintain (`maintenance`) the project.
     pub async fn setup(&mut self, trigger: &str, sink: &dyn AgentEventSink) {
-        let never = CancellationToken::new();
-        let to = RunContext::new(sink, &never);
-        let word = self.hooks.setup(trigger, to).await;
-        self.instructions.queue_opening(word.context);
-        self.session.held_up = self.session.held_up.take().or(word.stop);
+        let never_cancelled = CancellationToken::new();
+        let cx = RunContext::new(sink, &never_cancelled);
+        let verdict = self.hooks.setup(trigger, cx).await;
+        self.instructions.queue_opening(verdict.context);
+        self.session.held_up = self.session.held_up.take().or(verdict.stop);
     }
 
     /// Adds a working directory and notifies hooks with the source: `slash_command` or
     /// `register_repo_root`.
     pub async fn add_directory(&mut self, path: PathBuf, source: &str, sink: &dyn AgentEventSink) {
-        let never = CancellationToken::new();
-        let to = RunContext::new(sink, &never);
+        let never_cancelled = CancellationToken::new();
+        let cx = RunContext::new(sink, &never_cancelled);
         let added = path.clone();
         self.scheduler.apply(&ContextPatch::AddDirectory { path });
-        self.hooks.directory_added(&added, source, to).await;
+        self.hooks.directory_added(&added, source, cx).await;
     }
 
     /// Notifies hooks of an instruction file that was loaded.
@@ -66,24 +67,24 @@ impl Agent {
         loaded: &LoadedInstructions,
         sink: &dyn AgentEventSink,
     ) {
-        let never = CancellationToken::new();
-        let to = RunContext::new(sink, &never);
-        self.hooks.instructions(loaded, to).await;
+        let never_cancelled = CancellationToken::new();
+        let cx = RunContext::new(sink, &never_cancelled);
+        self.hooks.instructions(loaded, cx).await;
     }
 
     /// Notifies hooks that a command expands to a prompt. Returns their context for the model, or
     /// the reason why they block it.
     pub async fn fire_prompt_expansion(
         &self,
-        what: &PromptExpansion<'_>,
+        expansion: &PromptExpansion<'_>,
         sink: &dyn AgentEventSink,
     ) -> Result<Vec<String>, String> {
-        let never = CancellationToken::new();
-        let to = RunContext::new(sink, &never);
-        let word = self.hooks.expansion(what, to).await;
-        match word.block.or(word.stop) {
-            Some(why) => Err(why),
-            None => Ok(word.context),
+        let never_cancelled = CancellationToken::new();
+        let cx = RunContext::new(sink, &never_cancelled);
+        let verdict = self.hooks.expansion(expansion, cx).await;
+        match verdict.block.or(verdict.stop) {
+            Some(reason) => Err(reason),
+            None => Ok(verdict.context),
         }
     }
 
@@ -128,22 +129,22 @@ impl Agent {
         if self.dialogue.is_empty() {
             return Ok(false);
         }
-        let running = self.control.start_run();
-        let to = RunContext::new(sink, &running.cancel);
+        let run_guard = self.control.start_run();
+        let cx = RunContext::new(sink, &run_guard.cancel);
         self.record_cwd();
-        let mut tally = RunTotals::default();
-        let mut compaction = self.compaction(to);
+        let mut totals = RunTotals::default();
+        let mut compaction = self.compaction(cx);
         compaction
-            .compact(CompactionTrigger::Manual, instructions, &[], &mut tally)
+            .compact(CompactionTrigger::Manual, instructions, &[], &mut totals)
             .await
     }
 
     /// Ends the conversation and begins a new one. The usage, the files, the permissions and the
     /// background tasks remain.
     pub async fn clear(&mut self, session: OpenTranscript, sink: &dyn AgentEventSink) {
-        let never = CancellationToken::new();
-        let to = RunContext::new(sink, &never);
-        self.hooks.conversation_end("clear", to).await;
+        let never_cancelled = CancellationToken::new();
+        let cx = RunContext::new(sink, &never_cancelled);
+        self.hooks.conversation_end("clear", cx).await;
         self.scheduler.engine().start_conversation(session.id);
         self.session.id = session.id;
         self.dialogue.start_transcript(session);
@@ -151,9 +152,9 @@ impl Agent {
         self.instructions.reset();
         self.record_cwd();
         let model = &self.client.settings.name;
-        let word = self.hooks.session_start("clear", model, to).await;
-        self.instructions.queue_opening(word.context);
-        self.session.held_up = self.session.held_up.take().or(word.stop);
+        let verdict = self.hooks.session_start("clear", model, cx).await;
+        self.instructions.queue_opening(verdict.context);
+        self.session.held_up = self.session.held_up.take().or(verdict.stop);
     }
 
     /// Resumes another conversation instead of this one. The usage, the files, the permissions and
@@ -163,18 +164,18 @@ impl Agent {
         session: OpenTranscript,
         sink: &dyn AgentEventSink,
     ) {
-        let never = CancellationToken::new();
-        let to = RunContext::new(sink, &never);
-        self.hooks.conversation_end("resume", to).await;
+        let never_cancelled = CancellationToken::new();
+        let cx = RunContext::new(sink, &never_cancelled);
+        self.hooks.conversation_end("resume", cx).await;
         self.scheduler.engine().start_conversation(session.id);
         self.session.id = session.id;
         self.dialogue.resume(session);
         self.hooks.set_transcript(&self.dialogue.transcript);
         self.record_cwd();
         let model = &self.client.settings.name;
-        let word = self.hooks.session_start("resume", model, to).await;
-        self.instructions.queue_opening(word.context);
-        self.session.held_up = self.session.held_up.take().or(word.stop);
+        let verdict = self.hooks.session_start("resume", model, cx).await;
+        self.instructions.queue_opening(verdict.context);
+        self.session.held_up = self.session.held_up.take().or(verdict.stop);
     }
 
     /// Rewinds the conversation to this message, or to the beginning for `None`. Later messages
@@ -198,18 +199,20 @@ impl Agent {
         before: Option<&str>,
         sink: &dyn AgentEventSink,
     ) -> Result<Option<Uuid>, String> {
-        let running = self.control.start_run();
-        let to = RunContext::new(sink, &running.cancel);
-        let about = format!("Sum up only what was said from this message of mine on: {prompt}");
-        let mut tally = RunTotals::default();
-        let summary = self.compaction(to).summary(&about, &mut tally).await;
+        let run_guard = self.control.start_run();
+        let cx = RunContext::new(sink, &run_guard.cancel);
+        let about = format!(
+            "Summarize only the part of the conversation that starts with this message: {prompt}"
+        );
+        let mut totals = RunTotals::default();
+        let summary = self.compaction(cx).summary(&about, &mut totals).await;
         let summary = match summary {
             Err(error) if error.kind == ErrorKind::Cancelled => return Ok(None),
             Err(error) => return Err(error.to_string()),
             Ok(summary) => summary,
         };
         let last = self.rewind_to(before)?;
-        let text = format!("What was said from here on, in a summary:\n\n{summary}");
+        let text = format!("A summary of the conversation from here on:\n\n{summary}");
         let content = vec![Content::text(reminder(&text))];
         self.dialogue.add(content, UserLineKind::Meta, None);
         Ok(last)
@@ -224,9 +227,9 @@ impl Agent {
     /// Notifies hooks that the session ends, with the reason: `clear`, `logout`,
     /// `prompt_input_exit`, `other`.
     pub async fn end_session(&mut self, reason: &str, sink: &dyn AgentEventSink) {
-        let never = CancellationToken::new();
-        let to = RunContext::new(sink, &never);
-        self.hooks.session_end(reason, to).await;
+        let never_cancelled = CancellationToken::new();
+        let cx = RunContext::new(sink, &never_cancelled);
+        self.hooks.session_end(reason, cx).await;
     }
 
     pub(crate) fn run_start(&self) -> RunStart {
@@ -249,18 +252,18 @@ impl Agent {
     /// empty.
     pub(crate) fn record_grants(&self) {
         if !self.dialogue.is_empty() {
-            let terms = SessionGrants::since_start(&self.session.start, &self.scheduler.context());
-            let terms = terms.with_tools(&self.scheduler);
-            self.dialogue.transcript.set_grants(&terms);
+            let grants = SessionGrants::since_start(&self.session.start, &self.scheduler.context());
+            let grants = grants.with_tools(&self.scheduler);
+            self.dialogue.transcript.set_grants(&grants);
         }
     }
 
     /// Warns the user, once, if the transcript cannot be written. The session continues.
-    pub(crate) fn warn_if_unrecorded(&self, to: RunContext<'_>) {
-        if let Some(trouble) = self.dialogue.transcript.take_error() {
-            to.notice(
+    pub(crate) fn warn_if_unrecorded(&self, cx: RunContext<'_>) {
+        if let Some(error) = self.dialogue.transcript.take_error() {
+            cx.notice(
                 NoticeLevel::Warning,
-                format!("this session is not recorded: {trouble}"),
+                format!("this session is not being saved: {error}"),
             );
         }
     }

@@ -36,15 +36,15 @@ pub fn mentioned(text: &str) -> Vec<String> {
     let plain = mentions(text).into_iter();
     let plain = plain.filter(|path| !path.starts_with('"'));
     let mut found: Vec<String> = plain.map(str::to_owned).collect();
-    for (at, _) in text.match_indices("@\"") {
-        let stands_free = text[..at]
+    for (index, _) in text.match_indices("@\"") {
+        let starts_word = text[..index]
             .chars()
             .next_back()
             .is_none_or(char::is_whitespace);
-        let rest = &text[at + 2..];
+        let rest = &text[index + 2..];
         let path = rest.find('"').map(|end| &rest[..end]);
         if let Some(path) =
-            path.filter(|path| stands_free && !path.is_empty() && !path.contains('\n'))
+            path.filter(|path| starts_word && !path.is_empty() && !path.contains('\n'))
         {
             found.push(path.to_owned());
         }

@@ -67,7 +67,7 @@ impl InstructionSources {
         for name in names {
             let read = skills.get(name).map(|skill| skill.reload());
             let Some(Ok((skill, body))) = read else {
-                tracing::warn!(name, "a skill that a subagent is to know cannot be had");
+                tracing::warn!(name, "a skill to preload into a subagent is not available");
                 continue;
             };
             let parts = render(&skill, &body, given).into_iter();

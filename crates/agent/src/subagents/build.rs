@@ -37,7 +37,7 @@ impl Spawner {
         session: OpenTranscript,
     ) -> Result<(Agent, Option<PendingServerTools>), ToolError> {
         let host = self.host()?;
-        let gone = || ToolError::Failed("the session is over".to_owned());
+        let gone = || ToolError::Failed("the session has ended".to_owned());
         let context = host.context.get().ok_or_else(gone)?;
         let kind = &member.kind;
         let mode = mode::stricter_mode(context.mode, kind.permission_mode.as_deref());

@@ -39,7 +39,7 @@ pub(super) struct SubagentHandle {
 #[derive(Debug, Clone)]
 pub(super) enum SubagentStage {
     Working,
-    /// It accepts no more messages and is about to end.
+    /// It no longer accepts messages and is about to end.
     Ending,
     Done(Arc<SubagentOutcome>),
 }
@@ -146,7 +146,7 @@ impl SubagentHandle {
     }
 
     /// Called after a run. Returns the messages that arrived too late for it. Without any,
-    /// the subagent accepts no more messages.
+    /// the subagent no longer accepts messages.
     pub(super) fn stop_accepting(&self) -> Option<Prompt> {
         let mut late = None;
         self.stage.send_if_modified(|stage| {

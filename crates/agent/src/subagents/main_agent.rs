@@ -18,7 +18,7 @@ pub struct MainAgentChange {
     pub system: SystemPrompt,
     /// The maximum number of turns with tool calls in a run.
     pub max_turns: Option<u32>,
-    /// The new model; `None` keeps the session's model.
+    /// The new model; `None` leaves the session's model unchanged.
     pub model: Option<MainAgentModel>,
 }
 

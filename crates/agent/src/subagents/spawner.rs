@@ -64,7 +64,7 @@ pub(super) struct LaunchPlan {
     isolated: bool,
 }
 
-/// The settings of a launch that override those of the kind. The model is given by its id.
+/// The settings of a launch that override those of the kind. The model is an id.
 #[derive(Clone, Copy, Default)]
 struct LaunchOverrides<'a> {
     model: Option<&'a str>,
@@ -144,8 +144,8 @@ impl Spawner {
         let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
         let names = names.join(", ");
         Err(ToolError::Refused(match name {
-            Some(name) => format!("There is no agent of type {name:?}. Available: {names}"),
-            None => format!("Say which agent, as `subagent_type`. Available: {names}"),
+            Some(name) => format!("No agent has the type {name:?}. Available: {names}"),
+            None => format!("`subagent_type` is missing. Available: {names}"),
         }))
     }
 
@@ -156,7 +156,7 @@ impl Spawner {
         wish: LaunchOverrides<'_>,
     ) -> Result<LaunchPlan, ToolError> {
         let host = self.host()?;
-        let gone = || ToolError::Failed("the session is over".to_owned());
+        let gone = || ToolError::Failed("the session has ended".to_owned());
         let engine = host.engine.upgrade().ok_or_else(gone)?;
         let most = self.shared.limits.depth;
         if self.depth >= most {
@@ -166,22 +166,21 @@ impl Spawner {
         }
         if let Some(isolation) = kind.isolation.as_deref().filter(|one| *one != "worktree") {
             return Err(ToolError::Refused(format!(
-                "The agent {} wants isolation {isolation:?}, which is not available here.",
+                "The agent {} requires isolation {isolation:?}, which is not available here.",
                 kind.name
             )));
         }
         let isolated = wish.isolated.unwrap_or(kind.isolation.is_some());
         if isolated && engine.services().get::<Worktrees>().is_err() {
             return Err(ToolError::Refused(
-                "isolation \"worktree\" is not available here: this session makes no worktrees. Leave it out."
+                "isolation \"worktree\" is not available here: this session cannot create worktrees. Leave it out."
                     .to_owned(),
             ));
         }
         let plans = |context: SessionContext| context.mode == PermissionMode::Plan;
         if isolated && host.context.get().is_some_and(plans) {
             return Err(ToolError::Refused(
-                "No worktree is made in plan mode: nothing is changed there. Leave `isolation` out."
-                    .to_owned(),
+                "Worktrees cannot be created in plan mode. Leave `isolation` out.".to_owned(),
             ));
         }
         let how = SubagentToolOptions {
@@ -240,7 +239,7 @@ impl Spawner {
         places.try_acquire_owned().map_err(|_| {
             let most = self.shared.limits.at_once;
             ToolError::Failed(format!(
-                "{most} subagents are at work already, as many as there may be. Wait until one is done."
+                "{most} subagents are already running, which is the maximum. Wait until one is done."
             ))
         })
     }
@@ -442,7 +441,7 @@ impl Spawner {
         let again = |path: &std::path::Path| {
             let store = FileStore::open(path).map_err(record_error)?;
             let session = OpenTranscript::resume(id, Arc::new(store), None);
-            session.map_err(|error| ToolError::Failed(format!("it cannot go on: {error}")))
+            session.map_err(|error| ToolError::Failed(format!("it cannot be resumed: {error}")))
         };
         let member = self
             .start_subagent(plan, tag, letter.message, cx, again)
@@ -479,9 +478,9 @@ impl Spawner {
             .map(|member| format!("\n{}: {}", member.tag.id, member.tag.description))
             .collect();
         match running.is_empty() {
-            true => format!("There is no agent {name:?}, and none is running."),
+            true => format!("No agent is called {name:?}, and none is running."),
             false => format!(
-                "There is no agent {name:?}. Running agents:{}",
+                "No agent is called {name:?}. Running agents:{}",
                 running.concat()
             ),
         }
@@ -556,7 +555,7 @@ fn background_handle(member: &SubagentHandle) -> BackgroundHandle {
 }
 
 fn record_error(error: impl std::fmt::Display) -> ToolError {
-    ToolError::Failed(format!("its transcript cannot be kept: {error}"))
+    ToolError::Failed(format!("its transcript cannot be written: {error}"))
 }
 
 /// Returns a short id, because the model has to repeat it. It is unique in the session.

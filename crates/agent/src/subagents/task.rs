@@ -98,7 +98,7 @@ impl SubagentTask {
             && let Err(error) =
                 write_private_file(&member.output_file, &report_text(&outcome.report))
         {
-            tracing::warn!(%error, "the words of a subagent are not kept");
+            tracing::warn!(%error, "the final text of a subagent was not saved");
         }
         if let Some(notices) = &notices {
             let notice = notice(&member, &outcome, &relay);

@@ -70,7 +70,7 @@ pub(super) fn are_available(kept: &Pool, kind: &AgentDefinition) -> Result<(), S
     // The tools of its MCP servers are not known yet.
     if kept.iter().len() == 0 && !wanted.is_empty() && kind.mcp_servers.is_empty() {
         return Err(format!(
-            "the agent {} is to have only the tools {}, and none of them is available to it here",
+            "the agent {} may use only the tools {}, and no such tool is available to it here",
             kind.name,
             wanted.join(", ")
         ));

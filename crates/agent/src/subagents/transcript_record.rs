@@ -68,7 +68,7 @@ pub(super) fn write_sidecar(
     }
     // The subagent works without this file; only readers of the transcript lack the information.
     if let Err(error) = private_file(&path.with_extension("meta.json"), &told.to_string()) {
-        tracing::warn!(%error, "what a subagent is was not written beside its transcript");
+        tracing::warn!(%error, "the description of a subagent was not written next to its transcript");
     }
     if let Some(mirror) = mirror {
         told["type"] = json!("agent_metadata");
@@ -136,8 +136,8 @@ pub(super) fn interrupted_report(folder: &Path) -> Option<String> {
         return None;
     }
     Some(format!(
-        "The session was cut off while subagents were at work. What they had done by then stands; how far \
-         they got is in their transcripts, and a message to one (SendMessage) lets it go on:\n{}",
+        "The session was cut off while subagents were running. Their changes so far remain. Their \
+         transcripts show how far they got. To continue one, send it a message (SendMessage):\n{}",
         found.join("\n")
     ))
 }

@@ -246,7 +246,7 @@ pub(super) fn chain(
             None => None,
             Some(parent) => by_uuid.get(parent.as_str()).copied().or_else(|| {
                 repairs.push(format!(
-                    "message {parent} is missing; what stands before it in the file is used"
+                    "message {parent} is missing; the message before it in the file is used"
                 ));
                 lines[..number].iter().rposition(StoredLine::is_message)
             }),
@@ -402,15 +402,15 @@ fn add_missing_results(
     }
 }
 
-const NOT_BEGUN: &str = "No result: the session ended before this call was begun. Nothing of it was \
-                         done. Call it again if it is still wanted.";
+const NOT_BEGUN: &str = "No result: the session ended before this call was started. It did \
+                         nothing. Repeat it if you still need it.";
 const ONLY_READS: &str = "No result: the session ended while this call ran. It only reads, so nothing \
-                          was changed. Call it again if it is still wanted.";
+                          was changed. Repeat it if you still need it.";
 const LOOK_FIRST: &str = "No result: the session ended while this call ran, so it may or may not have \
-                          been done. Look at what it was to change before you call it again.";
-const UNKNOWN: &str = "No result: the session ended while this call ran. It was begun, and how far it \
-                       got is not known. Do not repeat it blindly: look at what it would have done, \
-                       and ask if in doubt.";
+                          taken effect. Check what it was to change before you repeat it.";
+const UNKNOWN: &str = "No result: the session ended while this call ran. It was started, and how far \
+                       it got is unknown. Do not repeat it without checking what it would have \
+                       done. Ask the user if in doubt.";
 
 #[cfg(test)]
 #[path = "load_tests.rs"]

@@ -69,7 +69,7 @@ impl SessionGrants {
         self
     }
 
-    /// Returns whether there is nothing to restore.
+    /// Returns whether the session has no grants to restore.
     pub(crate) fn is_empty(&self) -> bool {
         self.mode.is_none()
             && self.rules.is_empty()

@@ -408,7 +408,7 @@ impl ProjectSessions {
         is_transcript(&self.path(id))
     }
 
-    /// Where a session is kept.
+    /// Returns the path of a session's transcript.
     pub fn path(&self, id: SessionId) -> PathBuf {
         self.folder.join(format!("{id}.jsonl"))
     }

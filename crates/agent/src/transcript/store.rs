@@ -41,7 +41,7 @@ pub trait TranscriptStore: Send + Sync + Debug {
 #[non_exhaustive]
 pub enum TranscriptStoreError {
     /// Another writer has appended lines.
-    #[error("the session has {actual} lines, not {expected}: something else writes to it")]
+    #[error("the session has {actual} lines, not {expected}: another program is writing to it")]
     Moved {
         /// The expected number of lines.
         expected: u64,

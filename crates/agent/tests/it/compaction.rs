@@ -139,7 +139,7 @@ async fn old_results_give_way_first() {
     assert_eq!([long(6), long(7), long(8)], [6, 4, 5]);
     let history = shown(requests[7].history.messages());
     assert!(
-        history[2].contains("was removed to make room"),
+        history[2].contains("was removed to free space"),
         "{}",
         history[2]
     );

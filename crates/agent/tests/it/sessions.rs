@@ -174,7 +174,7 @@ async fn a_damaged_session_is_repaired_and_says_so() {
         "{repairs}"
     );
     assert!(
-        repairs.contains("is missing; what stands before it in the file is used"),
+        repairs.contains("is missing; the message before it in the file is used"),
         "{repairs}"
     );
     assert!(

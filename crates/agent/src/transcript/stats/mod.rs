@@ -121,7 +121,7 @@ impl StatsReader {
             .collect();
         files.sort_unstable();
         for file in files {
-            // A file that disappears meanwhile is not an error.
+            // A file that disappears in the meantime is not an error.
             if self.read_file(&file).is_ok() {
                 self.stats.subagents += 1;
             }

@@ -446,7 +446,7 @@ async fn no_more_at_once_than_there_may_be() {
     team.agent.run("go", &rig.ear).await;
     let (is_error, text) = team.results()["toolu_1_0"].clone();
     assert!(
-        is_error && text.contains("1 subagents are at work already"),
+        is_error && text.contains("1 subagents are already running"),
         "{text}"
     );
     team.crew.close().await;
@@ -571,7 +571,7 @@ async fn its_transcript_is_kept_and_a_session_that_was_killed_knows_of_it() {
     team.agent.run("what happened?", &after.ear).await;
     let lines = shown(team.agent.conversation().messages()).join("\n");
     assert!(
-        lines.contains("cut off while subagents were at work"),
+        lines.contains("cut off while subagents were running"),
         "{lines}"
     );
     assert!(
