@@ -125,11 +125,11 @@ impl CdpConnection {
             message,
         };
         let answer: CdpResponse<T> = cbor::read(&bytes)
-            .map_err(|error| refused(format!("an answer that cannot be read: {error}")))?;
+            .map_err(|error| refused(format!("the answer cannot be parsed: {error}")))?;
         match (answer.result, answer.error) {
             (_, Some(failure)) => Err(refused(failure.message)),
             (Some(result), None) => Ok(result),
-            (None, None) => Err(refused("an answer without a result".to_owned())),
+            (None, None) => Err(refused("the answer has no result".to_owned())),
         }
     }
 

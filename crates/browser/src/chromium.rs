@@ -203,7 +203,7 @@ impl Chromium {
     /// Returns the tab with this number.
     ///
     /// # Errors
-    /// There is no such tab, or the process does not answer.
+    /// The tab does not exist, or the process does not answer.
     pub async fn tab(&self, number: u32) -> Result<Tab> {
         self.ready(number).await
     }
@@ -248,16 +248,16 @@ impl Chromium {
             }
             Some(number)
         });
-        let number = found
-            .await?
-            .ok_or_else(|| unusable("the tab was not opened: too many are open. Close one."))?;
+        let number = found.await?.ok_or_else(|| {
+            unusable("The tab was not opened: too many tabs are open. Close one.")
+        })?;
         self.ready(number).await
     }
 
     /// Makes actions go to this tab.
     ///
     /// # Errors
-    /// There is no such tab, or the process does not answer.
+    /// The tab does not exist, or the process does not answer.
     pub async fn select(&self, number: u32) -> Result<Tab> {
         let tab = self.ready(number).await?;
         self.shared.state().selected = number;
@@ -268,7 +268,7 @@ impl Chromium {
     /// Closes a tab.
     ///
     /// # Errors
-    /// There is no such tab, or the process does not answer.
+    /// The tab does not exist, or the process does not answer.
     pub async fn close_tab(&self, number: u32) -> Result<()> {
         let target = {
             let state = self.shared.state();
@@ -309,7 +309,7 @@ impl Chromium {
 
 fn no_tab(number: u32) -> ChromiumError {
     unusable(format!(
-        "There is no tab {number}; the action tabs lists them."
+        "Tab {number} does not exist; the action tabs lists the open tabs."
     ))
 }
 

@@ -79,6 +79,6 @@ pub enum ChromiumError {
 
 pub(crate) type Result<T> = std::result::Result<T, ChromiumError>;
 
-pub(crate) fn unusable(words: impl Into<String>) -> ChromiumError {
-    ChromiumError::Unusable(words.into())
+pub(crate) fn unusable(text: impl Into<String>) -> ChromiumError {
+    ChromiumError::Unusable(text.into())
 }

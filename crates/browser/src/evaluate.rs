@@ -13,7 +13,7 @@ use crate::{
 
 /// The time limit for a script to end after it was terminated.
 const STOPS: Duration = Duration::from_secs(3);
-/// If a page does not respond for this long, one of its scripts is blocking it.
+/// The time limit for a page to respond. If it does not, one of its scripts is blocking it.
 const WAKES: Duration = Duration::from_secs(15);
 
 impl Tab {
@@ -62,10 +62,10 @@ impl Tab {
         };
         let answer = evaluate(format!("{script}\n"), false).await?;
         let exception = &answer["exceptionDetails"]["exception"]["description"];
-        let refused = |words: &str| {
+        let refused = |start: &str| {
             exception
                 .as_str()
-                .is_some_and(|text| text.starts_with(words))
+                .is_some_and(|text| text.starts_with(start))
         };
         if refused("SyntaxError: Illegal return") {
             return evaluate(format!("(async () => {{\n{script}\n}})()"), false).await;

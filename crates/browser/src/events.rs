@@ -172,11 +172,11 @@ fn download_goes_on(shared: &Arc<ChromiumShared>, state: &mut BrowserState, para
         Some("canceled") => download.state = DownloadState::Canceled,
         _ if bytes > LARGEST_DOWNLOAD => {
             shared.send(None, "Browser.cancelDownload", json!({"guid": guid}));
-            let words = format!(
+            let notice = format!(
                 "a download was cancelled: larger than {} MB",
                 LARGEST_DOWNLOAD >> 20
             );
-            state.note(words);
+            state.note(notice);
         }
         _ => {}
     }
@@ -339,11 +339,11 @@ fn dialog(shared: &Arc<ChromiumShared>, state: &mut BrowserState, number: u32, p
     if matches!(kind.as_str(), "alert" | "beforeunload") {
         tab.alerts += 1;
         if tab.alerts <= MOST_ALERTS {
-            let words = match kind.as_str() {
+            let notice = match kind.as_str() {
                 "alert" => format!("an alert showed \"{message}\" (accepted)"),
                 _ => "the page asked whether to leave it (left)".to_owned(),
             };
-            state.note(words);
+            state.note(notice);
         } else if tab.alerts == MOST_ALERTS + 1 {
             state.note("more alerts followed".to_owned());
         }

@@ -88,7 +88,7 @@ impl Tab {
         let ready = self.call_on_element(element, READY, json!([])).await?;
         if ready == "hidden" {
             return Err(unusable(format!(
-                "e{number} cannot be seen: it has no place on the page."
+                "e{number} is not visible: it has no area on the page."
             )));
         }
         if enabled && ready == "disabled" {
@@ -109,7 +109,7 @@ impl Tab {
     async fn centre(&self, element: &Element) -> Result<Point> {
         let hidden = || {
             unusable(format!(
-                "e{} cannot be seen: it has no place on the page.",
+                "e{} is not visible: it has no area on the page.",
                 element.number
             ))
         };

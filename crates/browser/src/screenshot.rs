@@ -81,7 +81,7 @@ impl Tab {
                     .await
                     .map_err(|_| {
                         unusable(format!(
-                            "e{number} cannot be seen: it has no place on the page."
+                            "e{number} is not visible: it has no area on the page."
                         ))
                     })?;
                 let metrics: PageMetrics = self.call("Page.getLayoutMetrics", json!({})).await?;
@@ -146,5 +146,5 @@ impl Tab {
 fn decode(base64: &str) -> Result<Vec<u8>> {
     data_encoding::BASE64
         .decode(base64.as_bytes())
-        .map_err(|error| unusable(format!("the browser sent no valid image: {error}")))
+        .map_err(|error| unusable(format!("the browser sent an invalid image: {error}")))
 }

@@ -173,22 +173,22 @@ impl BrowserState {
         self.selected = first.unwrap_or(0);
     }
 
-    pub(crate) fn note(&mut self, words: String) {
-        if self.notes.back() == Some(&words) {
+    pub(crate) fn note(&mut self, text: String) {
+        if self.notes.back() == Some(&text) {
             return;
         }
         if self.notes.len() == MOST_NOTES {
             self.notes.pop_front();
             self.dropped_notes += 1;
         }
-        self.notes.push_back(words);
+        self.notes.push_back(text);
     }
 
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         let mut notes: Vec<String> = self.notes.drain(..).collect();
         let dropped = std::mem::take(&mut self.dropped_notes);
         if dropped > 0 {
-            notes.insert(0, format!("({dropped} earlier events left out)"));
+            notes.insert(0, format!("({dropped} earlier events omitted)"));
         }
         notes
     }

@@ -241,7 +241,7 @@ impl Tab {
     /// Moves back (-1) or forward (1) in the history of the tab.
     ///
     /// # Errors
-    /// There is no such entry, or as for [`Tab::navigate`].
+    /// The entry does not exist, or as for [`Tab::navigate`].
     pub async fn go_history(&self, by: i64, limit: Duration) -> Result<NavigationResult> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]

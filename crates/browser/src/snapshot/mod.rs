@@ -98,10 +98,10 @@ impl Tab {
                     .ok_or_else(|| unusable(format!("e{number} shows nothing: it is hidden.")))?
             }
         };
-        if let Some(words) = &part.find {
+        if let Some(text) = &part.find {
             return Ok(match part.within {
-                None => print::around(&lines, words, part.most),
-                Some(_) => print::around(&print::lines(root), words, part.most),
+                None => print::around(&lines, text, part.most),
+                Some(_) => print::around(&print::lines(root), text, part.most),
             });
         }
         let budget = print::SnapshotPrinter {
@@ -127,7 +127,7 @@ impl Tab {
         }
     }
 
-    /// Measures the time that Chromium takes for the queries of a snapshot. For benchmarks.
+    /// Measures the time that Chromium needs for the queries of a snapshot. For benchmarks.
     ///
     /// # Errors
     /// The page does not answer.
@@ -151,10 +151,10 @@ impl Tab {
         Ok(began.elapsed())
     }
 
-    /// Returns the lines of the page that are similar to `words`.
-    pub(crate) async fn similar_lines(&self, words: &str) -> Result<Vec<String>> {
+    /// Returns the lines of the page that are similar to `text`.
+    pub(crate) async fn similar_lines(&self, text: &str) -> Result<Vec<String>> {
         let root = self.build_tree().await?;
-        Ok(print::near(&print::lines(&root), words))
+        Ok(print::near(&print::lines(&root), text))
     }
 
     /// Returns the line of one element.

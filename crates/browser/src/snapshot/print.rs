@@ -161,14 +161,14 @@ impl<'a> Sized<'a> {
     }
 }
 
-/// Returns the lines that contain `words`, with the lines around them.
-pub(super) fn around(lines: &[String], words: &str, most: usize) -> String {
-    let wanted = words.to_lowercase();
+/// Returns the lines that contain `text`, with the lines around them.
+pub(super) fn around(lines: &[String], text: &str, most: usize) -> String {
+    let wanted = text.to_lowercase();
     let hits: Vec<usize> = (0..lines.len())
         .filter(|&at| lines[at].to_lowercase().contains(&wanted))
         .collect();
     if hits.is_empty() {
-        return format!("No line has \"{words}\" ({} lines).\n", lines.len());
+        return format!("No line has \"{text}\" ({} lines).\n", lines.len());
     }
     let mut out = String::new();
     let mut next = 0;
@@ -183,7 +183,7 @@ pub(super) fn around(lines: &[String], words: &str, most: usize) -> String {
             .map(|line| line.chars().count() + 1)
             .sum();
         if used + part > most {
-            out.push_str(&format!("… {} more lines with it\n", hits.len() - count));
+            out.push_str(&format!("… {} more matching lines\n", hits.len() - count));
             break;
         }
         if from > next && from < to {
@@ -199,9 +199,9 @@ pub(super) fn around(lines: &[String], words: &str, most: usize) -> String {
     out
 }
 
-/// Returns up to three lines that have a word in common with `words`.
-pub(super) fn near(lines: &[String], words: &str) -> Vec<String> {
-    let wanted: Vec<String> = words
+/// Returns up to three lines that contain the first letters of any word of `text`.
+pub(super) fn near(lines: &[String], text: &str) -> Vec<String> {
+    let wanted: Vec<String> = text
         .split_whitespace()
         .map(|word| word.chars().take(4).collect::<String>().to_lowercase())
         .filter(|word| word.chars().count() > 2)
@@ -236,7 +236,7 @@ mod tests {
         );
         let two = around(&lines, "ITEM 1", 10_000);
         assert_eq!(two.matches("item 11!").count(), 1);
-        assert!(around(&lines, "item", 60).contains("more lines with it"));
+        assert!(around(&lines, "item", 60).contains("more matching lines"));
         assert!(around(&lines, "absent", 60).starts_with("No line has"));
         assert_eq!(near(&lines, "Items done")[0], "item 0!");
     }
