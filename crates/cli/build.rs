@@ -1,6 +1,7 @@
 //! Makes the release binary smaller where this machine's linker and loader can: relocations packed
-//! (2 % of the file) and functions with the same code kept once. A debug binary, which tests start thousands of
-//! times, begins without relocations. Each is tried on a small program that is then run.
+//! (2 % of the file) and identical functions stored once. A debug binary, which tests start thousands of
+//! times, has no relocations to process at its start. Each option is first tried on a small program, which is then
+//! run.
 //!
 //! A binary with packed relocations needs glibc 2.36 or later; `HAFT_PORTABLE=1` leaves them out.
 

@@ -1,4 +1,4 @@
-//! The command line, as typed.
+//! The command line.
 
 mod commands;
 mod complete;
@@ -90,7 +90,7 @@ Environment:
 #[command(
     override_usage = "haft [OPTIONS] [PROMPT]\n       haft -p [OPTIONS] [PROMPT]\n       haft [OPTIONS] COMMAND"
 )]
-// Behind a flag that takes several values the command is still one.
+// A command after a flag that takes several values is still recognized as a command.
 #[command(subcommand_precedence_over_arg = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -115,7 +115,7 @@ struct VersionFlags {
 }
 
 impl VersionFlags {
-    /// Which line was asked for.
+    /// Returns the requested version line, if any.
     fn line(&self) -> Option<&'static str> {
         match (self.version, self.level) {
             (true, _) => Some(OWN_VERSION),
@@ -125,7 +125,7 @@ impl VersionFlags {
     }
 }
 
-/// What a session is set up with.
+/// The options of a session. All commands share them.
 #[derive(Debug, Default, Args)]
 pub(crate) struct SessionArgs {
     /// Work in this directory instead of the current one.
@@ -163,7 +163,7 @@ pub(crate) struct SessionArgs {
     #[arg(long, global = true)]
     pub(crate) bare: bool,
 
-    /// What runs without asking. Default: the mode in the settings, otherwise `default`.
+    /// The permission mode: the calls that run without asking. Default: the mode in the settings, otherwise `default`.
     #[arg(long, value_name = "MODE", global = true)]
     pub(crate) permission_mode: Option<Mode>,
 
@@ -181,16 +181,16 @@ pub(crate) struct SessionArgs {
     pub(crate) max_concurrency: Option<std::num::NonZeroUsize>,
 }
 
-/// `PermissionMode`, as flags spell it.
+/// The values of `--permission-mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "camelCase")]
 pub(crate) enum Mode {
-    /// Reads inside the working directories run; the rest asks, or is denied if no user can be asked.
+    /// Reads inside the working directories run; everything else asks, or is denied if no user can be asked.
     #[value(alias = "manual")]
     Default,
-    /// Also edits inside the working directories.
+    /// Edits inside the working directories run, too.
     AcceptEdits,
-    /// Reads only; the rest asks.
+    /// Only reads run; everything else asks.
     Plan,
     /// Calls that would ask are denied.
     DontAsk,
@@ -228,16 +228,16 @@ struct HeadlessCli {
     headless: Headless,
 }
 
-/// What was asked for.
+/// The parsed command line.
 pub(crate) struct RequestedCommand {
     pub(crate) session: SessionArgs,
     pub(crate) command: Command,
 }
 
-/// Reads the command line. `None`: it was answered already (help, version).
+/// Parses the command line. Returns `None` if it is answered already (help, version).
 pub(crate) fn parse() -> anyhow::Result<Option<RequestedCommand>> {
     let args: Vec<OsString> = std::env::args_os().collect();
-    // Before flags are read: those of another program's command mean nothing here.
+    // Runs before the flags are parsed, because the flags of another program's command are unknown here.
     if let Some(word) = args.get(1).and_then(|word| word.to_str()) {
         if word == "version" {
             show::line(OWN_VERSION)?;
@@ -279,7 +279,7 @@ fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
         || cli.headless.output_format != OutputFormat::Text
         || cli.headless.input_format != InputFormat::Text;
     let prompt = &cli.headless.prompt;
-    // What stands behind `--` is text, whatever it says.
+    // An argument after `--` is always text.
     let text = args.iter().skip_while(|arg| *arg != "--").nth(1);
     let is_text = prompt.is_some() && text.and_then(|text| text.to_str()) == prompt.as_deref();
     if let Some(word) = prompt.as_deref().filter(|_| !is_text) {
@@ -316,17 +316,18 @@ fn headless(args: &[OsString]) -> anyhow::Result<Option<RequestedCommand>> {
     }))
 }
 
-/// Is there a person at both ends?
+/// Returns whether stdin and stdout are terminals.
 fn is_at_terminal() -> bool {
     show::stdout_is_terminal() && io::stdin().is_terminal()
 }
 
-/// As a shell takes it for one word.
+/// Quotes the text as one word for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// What was parsed; or the help that was asked for, shown. What is wrong ends the process.
+/// Parses the arguments. Prints requested help and returns `None`. If the arguments are invalid, prints the error and
+/// exits.
 fn read<T: FromArgMatches>(parser: &clap::Command, args: &[OsString]) -> anyhow::Result<Option<T>> {
     let parse = |parser: clap::Command| {
         let found = parser.try_get_matches_from(args)?;
@@ -335,8 +336,8 @@ fn read<T: FromArgMatches>(parser: &clap::Command, args: &[OsString]) -> anyhow:
     match parse(parser.clone()) {
         Ok(parsed) => Ok(Some(parsed)),
         Err(error) if error.use_stderr() => {
-            // The message quotes the arguments. Without styles of its own, whatever in it acts on a
-            // terminal is theirs, and is shown.
+            // The message quotes the arguments. It is rendered without styles, so all control characters in it are from
+            // the arguments, and are shown instead of sent to the terminal.
             let error = parse(parser.clone().styles(Styles::plain()))
                 .err()
                 .unwrap_or(error);

@@ -31,7 +31,7 @@ mod file_clock {
     use haft::BoxFuture;
     use haft_host::SessionClock;
 
-    /// The interval at which the file is read while something waits for a time.
+    /// The interval at which the file is read while a task waits for a time.
     const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
     pub(super) struct FileClock(pub(super) PathBuf);

@@ -80,11 +80,11 @@ pub(crate) enum InputWait {
     Gone,
 }
 
-/// Asks for a line and waits for it at most for `patience` (no limit if `None`).
+/// Asks for a line and waits for it until the timeout, if any.
 pub(crate) fn read_answer(
     source: &AnswerSource,
     prompt: &str,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> LineInput {
     let stdin = source.as_fd();
     let is_terminal = stdin.is_terminal();
@@ -93,13 +93,13 @@ pub(crate) fn read_answer(
             discard(&stdin);
         }
         show::prompt(prompt);
-        if patience.is_some() && wait(&stdin, patience) == InputWait::Nothing {
+        if timeout.is_some() && wait(&stdin, timeout) == InputWait::Nothing {
             return LineInput::TooLate;
         }
         let heard = read_line(&stdin);
         let is_line = matches!(heard, LineInput::Line(_));
         if is_terminal && is_line && wait(&stdin, Some(TOGETHER)) == InputWait::Ready {
-            show::warn("  several lines came at once, so none is taken as the answer");
+            show::warn("  several lines arrived together, so none is used as the answer");
             continue;
         }
         return heard;

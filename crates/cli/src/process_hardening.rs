@@ -14,13 +14,13 @@ use crate::show;
 pub(crate) fn harden_process() {
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         show::warn(&format!(
-            "haft: other programs of yours can look into this one, keys included: {error}"
+            "haft: your other programs can read the memory of this one, including keys: {error}"
         ));
     }
     match haft_sandbox::take_variables(secrets::is_secret) {
         Ok(taken) => secrets::store_removed(taken),
         Err(error) => show::warn(&format!(
-            "haft: keys stay in its environment, where other programs may find them: {error}"
+            "haft: keys remain in the environment of this process, where your other programs can read them: {error}"
         )),
     }
 }

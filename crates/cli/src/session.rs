@@ -41,7 +41,7 @@ pub(crate) fn config(session: &SessionArgs) -> anyhow::Result<SessionConfig> {
     if session.permission_mode == Some(Mode::Auto) {
         config.problems.push(SettingsProblem {
             place: "--permission-mode".to_owned(),
-            what: "mode auto is not known here; default is used".to_owned(),
+            what: "mode auto is not supported here; default is used".to_owned(),
         });
     }
     config.allow.clone_from(&session.allowed_tools);
@@ -99,9 +99,9 @@ pub(crate) fn warn(event: &SessionEvent) {
         SessionEvent::RulesKept { file, problem } => {
             let file = show::clean(&file.display().to_string());
             match problem {
-                None => show::warn(&format!("  kept in {file}")),
+                None => show::warn(&format!("  saved in {file}")),
                 Some(problem) => show::warn(&format!(
-                    "haft: {file}: the rule could not be written ({problem}); it counts for this session"
+                    "haft: {file}: the rule could not be saved ({problem}); it applies to this session only"
                 )),
             }
         }

@@ -121,7 +121,7 @@ fn parse_answer(said: &str, always: bool) -> Result<ApprovalAnswer, &'static str
         "y" | "yes" => Ok(ApprovalAnswer::Allow),
         "n" | "no" => Ok(ApprovalAnswer::Deny { reason: None }),
         "a" | "always" if always => Ok(ApprovalAnswer::AllowAlways),
-        "a" | "always" => Err("no rule lets calls like this one through; it is asked each time"),
+        "a" | "always" => Err("no rule can allow calls like this one; you are asked each time"),
         _ => Ok(ApprovalAnswer::Deny {
             reason: Some(said.to_owned()),
         }),

@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ParsedReply {
     Answer(String),
-    /// The user wants to enter a free-text answer.
+    /// The user chose to enter a free-text answer.
     Other,
     Nothing,
     /// Invalid input, with a hint.
@@ -34,7 +34,7 @@ pub(crate) fn put(source: &AnswerSource, asked: &UserQuestions) -> ApprovalAnswe
             }
             Ok(None) => {}
             Err(LineInput::TooLate) => {
-                show::warn("\n  no answer: the model goes on without one");
+                show::warn("\n  no answer: the model continues without one");
                 return asked.unanswered();
             }
             Err(_) => return ApprovalAnswer::Unavailable,
@@ -47,23 +47,23 @@ pub(crate) fn put(source: &AnswerSource, asked: &UserQuestions) -> ApprovalAnswe
 fn answer(
     source: &AnswerSource,
     asked: &UserQuestion,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> Result<Option<String>, LineInput> {
-    let ask = |prompt: &str| match read_answer(source, prompt, patience) {
+    let ask = |prompt: &str| match read_answer(source, prompt, timeout) {
         LineInput::Line(line) => Ok(line),
         ended => Err(ended),
     };
     loop {
         let what = match asked.multi_select {
-            true => "Numbers, or your own words",
-            false => "A number, or your own words",
+            true => "Numbers, or your own answer",
+            false => "A number, or your own answer",
         };
         match parse_reply(ask(&format!("  {what} (- for no answer): "))?.trim(), asked) {
             ParsedReply::Answer(answer) => return Ok(Some(answer)),
             ParsedReply::Nothing => return Ok(None),
             ParsedReply::Again(hint) => show::warn(&format!("  {hint}")),
             ParsedReply::Other => {
-                let words = ask("  In your own words: ")?.trim().to_owned();
+                let words = ask("  Your answer: ")?.trim().to_owned();
                 if !words.is_empty() {
                     return Ok(Some(words));
                 }
@@ -95,7 +95,7 @@ fn drawn(asked: &UserQuestion, style: Style) -> String {
     }
     let _ = write!(
         text,
-        "\n  {}. Other, in your own words",
+        "\n  {}. Other: enter your answer",
         asked.options.len() + 1
     );
     text

@@ -13,7 +13,7 @@ pub(crate) enum Command {
     /// Let a model work on a prompt.
     #[command(skip)]
     Headless(Box<Headless>),
-    /// Let a model work with the person at the terminal.
+    /// Let a model work with the user at the terminal.
     #[command(skip)]
     Interactive(Box<Headless>),
     /// Watch a session in a scratch project: no key, no network.
@@ -73,7 +73,7 @@ and reads these lines at any time:
     /// Check the environment of a session: settings, key, model, server, trust, programs, sandbox.
     ///
     /// doctor runs no program of the workspace and changes nothing. It asks the model provider for its list
-    /// if a key or a URL is set. It exits with 1 if the settings require something that is unavailable
+    /// if a key or a URL is set. It exits with 1 if the settings require a feature that is unavailable
     /// here.
     Doctor {
         /// Print JSON.
@@ -368,7 +368,7 @@ pub(crate) struct Tools {
     pub(crate) cost: bool,
 }
 
-/// `ToolFormat`, as flags spell it.
+/// The values of `--format`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Provider {
     Anthropic,
@@ -386,7 +386,7 @@ impl From<Provider> for ToolFormat {
     }
 }
 
-/// What the sessions of an editor are made with.
+/// The options for the sessions of an editor.
 #[derive(Debug, Args)]
 pub(crate) struct AcpFlags {
     /// MCP servers in addition to the editor's: files, or JSON, {"mcpServers": {"NAME": {…}}}.

@@ -1,5 +1,4 @@
-//! What a shell offers when someone presses Tab: commands, all options of both ways to call haft, tools,
-//! conversations, topics.
+//! Shell completion: commands, options of commands and of prompts, tools, conversations and help topics.
 
 use std::ffi::OsStr;
 
@@ -13,21 +12,21 @@ use haft_host::{Environment, conversations};
 use super::{SessionArgs, shared};
 use crate::{modes::help, runtime, session};
 
-/// In which the shell is named that asks.
+/// The environment variable with the name of the shell that requests completions.
 const VARIABLE: &str = "HAFT_COMPLETE";
 
-/// Answers a shell that asks what may come next, and ends the process then.
+/// If a shell requests completions, prints them and exits.
 pub(crate) fn answer_if_asked() {
     CompleteEnv::with_factory(command).var(VARIABLE).complete();
 }
 
-/// The script that makes a shell ask.
+/// Returns the script that enables completions in a shell.
 pub(crate) fn script(shell: &str) -> anyhow::Result<String> {
     let shells = Shells::builtins();
     let known: Vec<&str> = shells.names().collect();
     let Some(completer) = shells.completer(shell) else {
         anyhow::bail!(
-            "there is no script for {shell:?}; there is one for {}",
+            "no completion script for {shell:?}; available: {}",
             known.join(", ")
         );
     };
@@ -36,7 +35,7 @@ pub(crate) fn script(shell: &str) -> anyhow::Result<String> {
     Ok(String::from_utf8(script)?)
 }
 
-/// Both parsers in one: what comes next is not known before the line is whole.
+/// Returns one parser for commands and prompts, because an incomplete line can become either.
 fn command() -> Command {
     let mut command = shared::cli();
     for arg in shared::headless().get_arguments() {
@@ -92,7 +91,7 @@ fn tools(current: &OsStr) -> Vec<CompletionCandidate> {
     beginning_with(current, names.unwrap_or_default())
 }
 
-/// What `haft help` knows of.
+/// Returns the topics and commands that `haft help` accepts.
 fn topics(current: &OsStr) -> Vec<CompletionCandidate> {
     let cli = shared::cli();
     let mut names: Vec<_> = help::names().map(|name| (name.to_owned(), None)).collect();
@@ -103,7 +102,7 @@ fn topics(current: &OsStr) -> Vec<CompletionCandidate> {
     beginning_with(current, names)
 }
 
-/// Ids of the conversations here, the newest first, with what they are about.
+/// Returns the ids of the conversations of this directory, newest first, with titles.
 fn sessions(current: &OsStr) -> Vec<CompletionCandidate> {
     let listed = std::env::current_dir().ok().and_then(|cwd| {
         conversations(&Environment::from_process(), &cwd)

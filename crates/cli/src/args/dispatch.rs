@@ -1,4 +1,4 @@
-//! Is it a subcommand or a prompt?
+//! Decides whether the arguments are a command or a prompt.
 
 use std::ffi::OsString;
 
@@ -6,7 +6,8 @@ use clap::CommandFactory;
 
 use super::{Cli, foreign_commands};
 
-/// A subcommand that is named first is meant; `-p` and the formats say that the rest is a prompt.
+/// Returns whether the arguments are a prompt. A command as the first word is a command. `-p` and the format flags
+/// mean that everything else is a prompt.
 pub(super) fn is_headless(args: &[OsString]) -> bool {
     let words: Vec<&str> = args
         .iter()
@@ -33,14 +34,14 @@ pub(super) fn is_headless(args: &[OsString]) -> bool {
     !is_about_us && !flags.iter().any(is_command)
 }
 
-/// The names of our commands.
+/// Returns the names of our commands.
 pub(super) fn commands() -> Vec<String> {
     let cli = Cli::command();
     let names = cli.get_subcommands().map(|one| one.get_name().to_owned());
     names.collect()
 }
 
-/// The subcommand, or the word that says what to do instead, that a mistyped word is close to.
+/// Returns the name of our command or of a foreign command that a mistyped word is close to.
 pub(super) fn mistyped(word: &str) -> Option<String> {
     let distance = |name: &str| strsim::damerau_levenshtein(word, name);
     let near = commands().into_iter().filter(|name| distance(name) <= 2);

@@ -1,7 +1,7 @@
-//! Words that people type because another program knows them. None of them is a prompt, nor is the name of one
-//! of our commands: what was meant as a command does not go to a model that is paid for.
+//! Commands of other programs that users try. haft does not send them to a model as a prompt, nor the names of haft's
+//! commands: a mistyped command must not cost money.
 
-/// What to do instead.
+/// The names of such commands, and what to do instead.
 const INSTEAD: [(&str, &str); 8] = [
     (
         "update",
@@ -32,20 +32,20 @@ const INSTEAD: [(&str, &str); 8] = [
     ),
     (
         "worker",
-        "there are no workers; programs start `haft -p --input-format stream-json` themselves",
+        "haft has no workers; programs start `haft -p --input-format stream-json` themselves",
     ),
     (
         "fleet",
-        "there is no fleet; programs start `haft -p --input-format stream-json` themselves",
+        "haft has no fleet; programs start `haft -p --input-format stream-json` themselves",
     ),
 ];
 
-/// The words.
+/// Returns the names of such commands.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     INSTEAD.iter().map(|(name, _)| *name)
 }
 
-/// Refuses a word that is none of our commands and no prompt either, and says what to do instead.
+/// Rejects the name of another program's command, with an error that says what to do instead.
 pub(super) fn check(word: &str) -> anyhow::Result<()> {
     match suggestion_for(word) {
         None => Ok(()),
@@ -53,7 +53,7 @@ pub(super) fn check(word: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses a prompt that is nothing but such a word, or the name of one of our commands.
+/// Rejects a prompt that consists only of the name of another program's command or of one of our commands.
 pub(super) fn check_prompt(word: &str, commands: &[String]) -> anyhow::Result<()> {
     let meant = match suggestion_for(word) {
         Some(instead) => instead.to_owned(),

@@ -1,4 +1,4 @@
-//! `haft mcp`, as typed.
+//! The arguments of `haft mcp`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use haft_host::ServerScope;
@@ -104,7 +104,7 @@ pub(crate) struct McpAdd {
     /// The transport. Default: stdio for a command, http for a URL.
     #[arg(short, long, value_enum)]
     pub(crate) transport: Option<McpTransport>,
-    /// The scope: you in this project, everyone in this project (.mcp.json), or you in all projects.
+    /// The scope: you in this project, all users of this project (.mcp.json), or you in all projects.
     #[arg(short, long, value_enum, default_value_t = McpScope::Local)]
     pub(crate) scope: McpScope,
     /// An environment variable, NAME=VALUE; repeatable.

@@ -1,4 +1,4 @@
-//! `haft mcp serve`, as typed.
+//! The arguments of `haft mcp serve`.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub(crate) struct McpServe {
     /// Accept requests without a token; only on a loopback address.
     #[arg(long, requires = "http", conflicts_with = "token_file")]
     pub(crate) no_token: bool,
-    /// Stop the calls of a client that is disconnected for this many seconds.
+    /// The number of seconds after which the calls of a disconnected client are stopped.
     #[arg(long, value_name = "SECONDS", requires = "http", default_value_t = 30)]
     pub(crate) gone_after: u64,
     /// Also accept this host name, besides the address and localhost; repeatable.

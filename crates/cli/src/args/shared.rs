@@ -1,4 +1,4 @@
-//! Help and manual pages. The options that all commands share stand in one place, not on each page.
+//! Help and manual pages. The options that all commands share have their own page and are hidden on the others.
 
 use clap::{Args, Command, CommandFactory};
 
@@ -10,7 +10,7 @@ Shared options (`haft help options`):
   --cwd --add-dir --tools --bare --allowed-tools --disallowed-tools --settings --setting-sources
   --permission-mode --dangerously-skip-permissions --max-concurrency --tool-budget";
 
-/// The parser of commands, with the shared options folded.
+/// Returns the parser of commands, with the shared options hidden.
 pub(super) fn cli() -> Command {
     let shared = shared();
     let ids: Vec<_> = shared.get_arguments().map(clap::Arg::get_id).collect();
@@ -22,7 +22,7 @@ pub(super) fn cli() -> Command {
         .mut_subcommands(with_note)
 }
 
-/// The parser of prompts.
+/// Returns the parser of prompts.
 pub(super) fn headless() -> Command {
     HeadlessCli::command().mut_arg("add_dir", |arg| arg.num_args(1..))
 }
@@ -31,7 +31,7 @@ fn shared() -> Command {
     SessionArgs::augment_args(Command::new("haft"))
 }
 
-/// Says where the shared options are, below what a command's help ends with.
+/// Appends a note about the shared options to the help of each command.
 fn with_note(command: Command) -> Command {
     let command = command.mut_subcommands(with_note);
     let note = match command.get_after_help() {
@@ -41,8 +41,8 @@ fn with_note(command: Command) -> Command {
     command.after_help(note)
 }
 
-/// Shows the help of the command that these words name; that of haft itself without any. `false`: there is no
-/// such command.
+/// Prints the help of the command that `words` name, or of haft itself if `words` is empty. Returns `false` if there is
+/// no command with this name.
 pub(crate) fn show_help(words: &[String]) -> anyhow::Result<bool> {
     let mut cli = cli();
     cli.build();
@@ -64,7 +64,7 @@ pub(crate) fn show_help(words: &[String]) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Shows the options that all commands share.
+/// Prints the options that all commands share.
 pub(crate) fn show_shared_options() -> anyhow::Result<()> {
     let mut shared = shared()
         .about("Options of all commands")
@@ -75,7 +75,7 @@ pub(crate) fn show_shared_options() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A manual page for haft, one for prompts, and one for each command, with their names.
+/// Returns the names and parsers of the manual pages: haft, prompts, and each command.
 pub(crate) fn pages() -> Vec<(String, Command)> {
     let mut cli = cli();
     cli.build();

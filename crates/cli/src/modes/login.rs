@@ -19,17 +19,17 @@ pub(crate) async fn login(args: SessionArgs) -> anyhow::Result<Exit> {
     let file = store_key(&Environment::from_process(), &key)?;
     let shown = show::clean(&file.display().to_string());
     show::line(&format!(
-        "The key is kept in {shown}, which only you can read."
+        "The key is stored in {shown}, which only you can read."
     ))?;
     let config = session::config(&args)?;
     let report = key_report(&config)?;
     if let Some(other) = report.source.filter(|source| source != "haft login") {
         let other = show::clean(&other);
         show::line(&format!(
-            "Sessions here use {other} instead, as long as it is set."
+            "Sessions here use {other} instead while it is set."
         ))?;
     }
-    notify_login(&config, "A key of the model's provider is kept").await;
+    notify_login(&config, "An API key for the model provider is stored").await;
     Ok(Exit::Success)
 }
 
@@ -38,9 +38,9 @@ pub(crate) fn logout() -> anyhow::Result<Exit> {
     match remove_key(&Environment::from_process())? {
         Some(file) => {
             let shown = show::clean(&file.display().to_string());
-            show::line(&format!("The key in {shown} is gone."))?;
+            show::line(&format!("The key in {shown} is deleted."))?;
         }
-        None => show::line("No key was kept.")?,
+        None => show::line("No key was stored.")?,
     }
     Ok(Exit::Success)
 }

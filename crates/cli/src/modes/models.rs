@@ -21,7 +21,7 @@ pub(crate) async fn run(args: SessionArgs, models: Models) -> anyhow::Result<Exi
         let name = name.trim();
         anyhow::ensure!(
             !name.is_empty(),
-            "say which model; `haft models` lists them"
+            "no model was named; `haft models` lists them"
         );
         let file = save_model(&config, name)?;
         let file = show::clean(&file.display().to_string());
@@ -75,11 +75,12 @@ fn table(found: &AvailableModels, listed: &[haft_models::ModelInfo]) -> String {
     text += &format!("\n{count} of {}", show::clean(&found.place));
     if known {
         let date = haft_models::LIST_PRICES_DATE;
-        text += &format!("; prices for a million tokens, as listed on {date} or as you set them");
+        text +=
+            &format!("; prices in USD per million tokens, as listed on {date} or as you set them");
     }
     text += &match &found.default {
         Ok(name) => format!(
-            "\n* is asked: {} ({})",
+            "\n* is used: {} ({})",
             show::clean(name),
             show::clean(&found.because)
         ),

@@ -131,7 +131,7 @@ fn to_text(stats: &SessionStats, prices: &Prices) -> String {
         text += &format!("from {first} to {last} (UTC)\n");
     }
     if stats.unreadable > 0 {
-        text += &format!("lines that make no sense, left out: {}\n", stats.unreadable);
+        text += &format!("unreadable lines, skipped: {}\n", stats.unreadable);
     }
     let (models, total) = spent(stats, prices);
     if !models.is_empty() {
@@ -169,7 +169,7 @@ fn to_text(stats: &SessionStats, prices: &Prices) -> String {
     if !unpriced.is_empty() {
         let names: Vec<String> = unpriced.into_iter().map(name).collect();
         text += &format!(
-            "No price is known of {}: not counted in USD. `modelPrices` of your settings gives one.\n",
+            "No known price for {}: its tokens are not counted in USD. Set a price with `modelPrices` in your settings.\n",
             names.join(", ")
         );
     }

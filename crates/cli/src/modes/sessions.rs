@@ -82,11 +82,11 @@ fn is_agreed(id: SessionId) -> anyhow::Result<bool> {
     let source = AnswerSource::of_stdin();
     let source = source.filter(|_| show::stderr_is_terminal());
     let Some(source) = source else {
-        anyhow::bail!("no one can be asked here: say --yes to delete session {id}");
+        anyhow::bail!("no terminal to ask for confirmation: use --yes to delete session {id}");
     };
     let answer = read_answer(
         &source,
-        &format!("Delete session {id} for good? [y]es, [n]o: "),
+        &format!("Delete session {id} permanently? [y]es, [n]o: "),
         None,
     );
     Ok(matches!(answer, LineInput::Line(said) if ["y", "yes"].contains(&said.trim())))
@@ -105,7 +105,7 @@ fn export(
     };
     match export::write(transcript, format, prices, file, existing) {
         Err(ExportError::Exists { .. }) => anyhow::bail!(
-            "{} exists already and was not touched; name another file, or say --force",
+            "{} exists already and is unchanged; name another file, or use --force",
             file.display()
         ),
         written => written?,

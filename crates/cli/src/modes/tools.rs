@@ -151,11 +151,11 @@ fn table(agent: &Haft, callable: &Pool) -> String {
         show::table(&rows)
     );
     if deferred > 0 {
-        text += &format!("; {deferred} are deferred: sent when the model looks for them");
+        text += &format!("; {deferred} are deferred: loaded when the model needs them");
     }
     if agents > 0 {
         text += &format!(
-            "\n{agents} are for agents: `haft -p` has them, `haft exec` and `haft call` do not"
+            "\n{agents} are for agents: available in `haft -p`, not in `haft exec` and `haft call`"
         );
     }
     text + &forbidden

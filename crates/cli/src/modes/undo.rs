@@ -60,7 +60,7 @@ fn histories(cwd: &Path) -> anyhow::Result<Vec<UndoHistory>> {
     let any_session = session_folder(cwd, SessionId::new());
     let project = any_session
         .parent()
-        .context("a session folder lies in a project's")?;
+        .context("the session folder has no parent")?;
     let mut folders: Vec<PathBuf> = match fs::read_dir(project) {
         Ok(entries) => entries
             .flatten()

@@ -19,7 +19,7 @@ const OURS: [&str; 7] = [
 ];
 
 /// Cleans a text like [`clean`], but keeps the sequences of `Style`. Data in the text must have
-/// been cleaned before; data that was not can still do no more than our own sequences can.
+/// been cleaned before; data that was not cleaned can only contain sequences that haft itself uses.
 pub(super) fn clean_drawing(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut rest = text;

@@ -146,7 +146,7 @@ impl RunWatcher {
                 format!("! {error}; try {attempt} of {max_retries} in {seconds} s")
             }
             ModelEvent::Fallback { from, to, error } => {
-                format!("! {error}; {to} takes over from {from}")
+                format!("! {error}; {to} replaces {from}")
             }
             _ => return Ok(()),
         };

@@ -116,7 +116,7 @@ fn out(text: &str, kind: TextKind) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Writes a line to stderr. Errors are ignored: there is no other place to report them.
+/// Writes a line to stderr. Errors are ignored, because they cannot be reported anywhere else.
 pub(crate) fn warn(text: &str) {
     err(&format!("{text}\n"), TextKind::Text);
 }

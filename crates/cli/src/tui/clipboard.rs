@@ -52,7 +52,7 @@ pub(crate) fn copy(text: &str, environment: &Environment) -> CopyOutcome {
     let folder = environment.variable("TMPDIR").map(PathBuf::from);
     match keep(text, &folder.unwrap_or_else(|| PathBuf::from("/tmp"))) {
         Ok(file) => said(format!(
-            "too long for the clipboard of a terminal: {count} are in {}",
+            "too long for the terminal's clipboard: {count} are saved in {}",
             file.display()
         )),
         Err(error) => said(format!("could not be copied: {error}")),

@@ -40,9 +40,9 @@ impl App {
             // The card of the call shows the text if this window has the focus.
             SessionEvent::Notification { text, .. } => drop(self.call_person(&text, now)),
             SessionEvent::RulesKept { file, problem } => match problem {
-                None => self.remark(&format!("- kept in {}", file.display())),
+                None => self.remark(&format!("- saved in {}", file.display())),
                 Some(problem) => self.warn(&format!(
-                    "! {}: the rule could not be written ({problem}); it counts for this session",
+                    "! {}: the rule could not be saved ({problem}); it applies to this session only",
                     file.display()
                 )),
             },
@@ -64,12 +64,12 @@ impl App {
             }
             SessionEvent::Agent(event) => self.on_agent(event, now),
             SessionEvent::Question { id, request } => {
-                let (patience, last_key) = (self.patience, self.last_key);
+                let (timeout, last_key) = (self.patience, self.last_key);
                 self.questions
-                    .ask(id, *request, patience, last_key, now, &self.cwd);
+                    .ask(id, *request, timeout, last_key, now, &self.cwd);
                 match self.overlay.is_some() {
                     true => self.bell(),
-                    false => drop(self.call_person("haft asks something", now)),
+                    false => drop(self.call_person("haft has a question", now)),
                 }
             }
             SessionEvent::QuestionOver { id } => {

@@ -1,5 +1,5 @@
-//! Edits a text in the user's editor (`$VISUAL`, `$EDITOR`, `vi`) and waits for it to exit. The
-//! caller must hand over the terminal meanwhile.
+//! Edits a text in the user's editor (`$VISUAL`, `$EDITOR`, `vi`) and waits for it to exit. Before
+//! the call, the caller must release the terminal.
 
 use std::{
     fs::{self, OpenOptions},
@@ -24,9 +24,7 @@ pub(crate) fn edit(text: &str, environment: &Environment) -> Result<String, Stri
         .status()
         .map_err(|error| format!("{editor}: {error}"))?;
     if !ended.success() {
-        return Err(format!(
-            "{editor} ended with {ended}; the draft is as it was"
-        ));
+        return Err(format!("{editor} failed ({ended}); the draft is unchanged"));
     }
     let bytes = fs::read(&file.0).map_err(|error| format!("{}: {error}", file.0.display()))?;
     let mut text = String::from_utf8(bytes).map_err(|_| "the text is not UTF-8".to_owned())?;

@@ -52,10 +52,10 @@ impl App {
         let names: Vec<&str> = report.looked_at.iter().map(|place| &*place.name).collect();
         let lines = [
             format!("! no key for {}", report.base_url),
-            format!("  looked at: {}", names.join(", ")),
-            "  set one of them, or `haft login` keeps one for you".to_owned(),
-            "  a server of your own: haft --base-url http://localhost:11434/v1".to_owned(),
-            "  without any: haft demo".to_owned(),
+            format!("  checked: {}", names.join(", ")),
+            "  set one of them, or store one with `haft login`".to_owned(),
+            "  your own server: haft --base-url http://localhost:11434/v1".to_owned(),
+            "  without a key: haft demo".to_owned(),
         ];
         let items: Vec<HistoryItem> = lines
             .iter()

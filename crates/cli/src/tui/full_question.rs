@@ -50,7 +50,7 @@ impl FullQuestionView {
         };
         rows.resize(height, TextLine::new());
         let end = match (self.question.is_some(), self.end_was_shown()) {
-            (true, false) => "   to its end before it can be allowed",
+            (true, false) => "   scroll to the end to allow it",
             _ => "",
         };
         let text = format!(" j k Space b g G   q back{end}");

@@ -70,7 +70,7 @@ impl PersistThread {
                     && !std::mem::replace(&mut has_failed, true)
                 {
                     found(JobResult::Warning(format!(
-                        "what is typed is not kept: {error}"
+                        "typed messages are not saved: {error}"
                     )));
                 }
             }
@@ -140,7 +140,7 @@ pub(crate) fn clipboard_picture() -> Result<(String, Content), String> {
             return described("clipboard.png", &bytes);
         }
     }
-    Err("there is no picture in the clipboard (wl-paste and xclip were tried)".to_owned())
+    Err("the clipboard has no image (tried wl-paste and xclip)".to_owned())
 }
 
 fn described(name: &str, bytes: &[u8]) -> Result<(String, Content), String> {

@@ -111,7 +111,7 @@ impl Keybindings {
                     let (bindings, unknown) = Self::of(&value);
                     let warning = (!unknown.is_empty()).then(|| {
                         let unknown: Vec<String> = unknown.into_iter().collect();
-                        format!("{shown}: not known here, left out: {}", unknown.join(", "))
+                        format!("{shown}: unknown, ignored: {}", unknown.join(", "))
                     });
                     (bindings, warning)
                 }

@@ -288,7 +288,7 @@ impl App {
             _ if key == Key::control('d') && is_free => {
                 match is_working && hint != Some(HintKind::LeaveByEnd) {
                     true => self.hint(
-                        "something runs: Ctrl-D once more leaves",
+                        "still working: Ctrl-D again exits",
                         HintKind::LeaveByEnd,
                         now,
                     ),
@@ -351,7 +351,7 @@ impl App {
         } else if hint == Some(HintKind::LeaveByInterrupt) {
             self.effect(AppEffect::Leave);
         } else {
-            self.hint("Ctrl-C once more leaves", HintKind::LeaveByInterrupt, now);
+            self.hint("Ctrl-C again exits", HintKind::LeaveByInterrupt, now);
         }
     }
 
@@ -369,7 +369,7 @@ impl App {
     fn send_to_background(&mut self, now: Instant) {
         match self.calls.is_empty() {
             true => self.hint(
-                "nothing runs that could go on by itself",
+                "nothing runs that could move to the background",
                 HintKind::Said,
                 now,
             ),
@@ -380,8 +380,8 @@ impl App {
     fn toggle_thinking(&mut self, now: Instant) {
         self.thinks = !self.thinks;
         let text = match self.thinks {
-            true => "the model thinks first, from the next message on",
-            false => "the model does not think first",
+            true => "thinking is on, from the next message",
+            false => "thinking is off",
         };
         self.hint(text, HintKind::Said, now);
         self.queue_for_session(AppEffect::SetThinking(self.thinks));
@@ -454,7 +454,7 @@ impl App {
             PasteResult::Text(text) => text,
             PasteResult::TooLong { bytes } => {
                 let text = format!(
-                    "! a paste of {} is more than 10 MB and was not taken; put it into a file and name the file",
+                    "! a paste of {} is more than 10 MB and was dropped; put it into a file and name the file",
                     super::number_format::bytes(bytes as u64)
                 );
                 self.warn(&text);

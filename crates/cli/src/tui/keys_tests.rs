@@ -140,10 +140,7 @@ fn alt_p_asks_for_a_model_and_alt_t_switches_thinking() {
     assert_eq!(bench.draft(), "/model ");
     bench.key(Key::control('u'));
     bench.deeds();
-    for (thinks, words) in [
-        (true, "thinks first, from"),
-        (false, "does not think first"),
-    ] {
+    for (thinks, words) in [(true, "thinking is on, from"), (false, "thinking is off")] {
         bench.wait(100);
         bench.read(b"\x1bt");
         let deeds = bench.deeds();

@@ -3,11 +3,11 @@
 //! - `ui`: the main thread with all state, and its helper threads; `driver`: opens and follows the
 //!   session; `guard`: restores the terminal in any case
 //! - `app`: the state and its transitions; `keys`: key handling; `events`: session events
-//! - `region`: the part of the screen below the history; `reply`, `calls`, `cards`, `queue`,
+//! - `region`: the part of the screen below the history; `reply`, `running_calls`, `cards`, `queue`,
 //!   `status`: its components
-//! - `ask`: questions; `whole`: a question in full screen; `overlay`: the interface of full-screen
+//! - `ask`: questions; `full_question`: a question in full screen; `overlay`: the interface of full-screen
 //!   views
-//! - `look`, `settings`, `words`: appearance
+//! - `ui_style`, `settings`, `number_format`: appearance
 
 mod app;
 mod ask;
@@ -116,7 +116,7 @@ pub(crate) fn run(start: InteractiveStart) -> anyhow::Result<Exit> {
         .read(true)
         .write(true)
         .open("/dev/tty")
-        .context("there is no terminal")?;
+        .context("cannot open the terminal")?;
     let raw = RawMode::enter(&terminal).context("the terminal cannot be used")?;
     let restore = Arc::new(RestoreState::new());
     restore_on_panic(&terminal, &restore, raw.saved().clone())?;
@@ -167,12 +167,12 @@ fn log_to_file(config: &SessionConfig) {
     }
 }
 
-/// The timeout for the end after SIGTERM and SIGHUP. The limits of the session, its hooks and the last frame are shorter
-/// together.
+/// The timeout for the exit after SIGTERM or SIGHUP. It is longer than the sum of the timeouts of the session, its hooks
+/// and the last frame.
 const MAX_END: Duration = Duration::from_secs(8);
 
-/// A session waits much more than it works, and what works long has threads of its own. More would cost memory: each
-/// thread keeps an arena of the allocator's, which becomes as large as the largest request that it ever wrote.
+/// The number of runtime threads. A session mostly waits, and long work has its own threads. More threads would cost
+/// memory: each has an allocator arena that grows to the size of the largest request that the thread wrote.
 const WORKERS: usize = 2;
 
 fn runtime() -> anyhow::Result<Runtime> {

@@ -3,9 +3,9 @@
 //! numbers.
 //!
 //! - `lines`: session events as lines
-//! - `asked`: questions of the session; `choices`: a question as numbered lines; `own_questions`:
+//! - `question_channel`: questions of the session; `choices`: a question as numbered lines; `own_questions`:
 //!   questions of the user interface itself
-//! - `first_words`: output before the first message; `typed`: reads typed lines
+//! - `start_messages`: output before the first message; `typed_lines`: reads typed lines
 
 mod choices;
 mod lines;
@@ -91,7 +91,7 @@ pub(crate) async fn run(mut config: SessionConfig, prompt: Option<String>) -> an
     (config.hooks_may_begin, config.one_result) = (false, false);
     config.saves_choices = true;
     let mut lines = typed_lines();
-    show::line("haft: plain mode. Type a message and Enter; Ctrl-C stops a run, /exit leaves.")?;
+    show::line("haft: plain mode. Type a message and Enter; Ctrl-C stops a run, /exit exits.")?;
     ask_trust(&config, &mut lines).await?;
     for line in start_messages::key_lines(&config) {
         show::line(&line)?;
@@ -267,7 +267,7 @@ impl PlainUi {
         self.questions.clear();
         self.input.close();
         match self.is_working {
-            true => self.print("haft: the input has ended; leaving when this is answered"),
+            true => self.print("haft: the input has ended; haft exits when this is answered"),
             false => Ok(()),
         }
     }
@@ -316,7 +316,7 @@ impl PlainUi {
         self.questions
             .retain(|question| !question.answer.is_closed());
         if first_is_over {
-            self.print("question: not asked any longer")?;
+            self.print("question: withdrawn")?;
             self.show_question()?;
         }
         Ok(())
@@ -356,8 +356,8 @@ impl PlainUi {
         if !self.questions.is_empty() || self.own.is_some() {
             return match typed {
                 [line] if at >= self.shown_at + READING => self.answer(line),
-                [_] => self.again("that came before you can have read it"),
-                _ => self.again("several lines came at once, so none is taken as the answer"),
+                [_] => self.again("that was typed before you could read the question"),
+                _ => self.again("several lines arrived together, so none is used as the answer"),
             };
         }
         let mut text = std::mem::take(&mut self.begun) + &typed.join("\n");
@@ -408,13 +408,13 @@ impl PlainUi {
         self.is_at_prompt = false;
         self.begun.clear();
         self.print(
-            "haft: not taken: a line was 4,095 bytes, the most that a terminal passes on, and its end may be missing",
+            "haft: not sent: a line had 4,095 bytes, the terminal's maximum, so its end may be missing",
         )?;
         self.print("haft: put it into a file and name the file as @FILE, or end each line with a backslash")?;
         match self.questions.is_empty() && self.own.is_none() {
             true if self.is_working => Ok(()),
             true => self.wait_for_input(),
-            false => self.again("nothing was answered"),
+            false => self.again("the question is still open"),
         }
     }
 
@@ -496,7 +496,7 @@ impl PlainUi {
             OwnAnswer::Command(line) => self.command(&line),
             OwnAnswer::Remember { text, scope } => self.off_thread(move |input| {
                 let kept = input.append_memory(&text, scope);
-                let kept = kept.map(|file| format!("remembered in {}", file.display()));
+                let kept = kept.map(|file| format!("saved in {}", file.display()));
                 PlainOutcome::Answered(kept)
             }),
         }
@@ -562,14 +562,16 @@ impl PlainUi {
             return Ok(());
         }
         self.begun.clear();
-        self.print("haft: Ctrl-C again leaves")?;
+        self.print("haft: Ctrl-C again exits")?;
         self.wait_for_input()
     }
 
     fn say_goodbye(&mut self) -> io::Result<()> {
         if let Some(session) = self.session.take() {
             let cost = self.cost;
-            self.print(&format!("haft: to go on: haft -r {session} (${cost:.2})"))?;
+            self.print(&format!(
+                "haft: to continue: haft -r {session} (${cost:.2})"
+            ))?;
         }
         Ok(())
     }

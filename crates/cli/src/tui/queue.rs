@@ -67,7 +67,7 @@ impl MessageQueue {
             };
             let mut line = TextLine::styled(&format!(" {when}: "), look.theme.faint);
             let hint = match number == last && !look.is_narrow() {
-                true => "   (Up takes it back)",
+                true => "   (Up edits it)",
                 false => "",
             };
             let room = look

@@ -153,7 +153,7 @@ impl App {
             None if self.editor.text().starts_with('#') && !self.memory.is_empty() => {
                 let place = &self.memory[self.memory_place % self.memory.len()];
                 let text = format!(
-                    " remembers it for {} in {} (Tab: where)",
+                    " saves a note for {} in {} (Tab: where)",
                     place.scope.name(),
                     place.path.display()
                 );

@@ -71,7 +71,7 @@ impl ReplyView {
                 self.thought = None;
                 self.source.clear();
                 match self.committer.discard() {
-                    true => vec![remark("- asked again", look)],
+                    true => vec![remark("- trying again", look)],
                     false => Vec::new(),
                 }
             }
@@ -87,10 +87,7 @@ impl ReplyView {
                 vec![warning(&text, look)]
             }
             ModelEvent::Fallback { from, to, error } => {
-                vec![warning(
-                    &format!("! {error}; {to} takes over from {from}"),
-                    look,
-                )]
+                vec![warning(&format!("! {error}; {to} replaces {from}"), look)]
             }
             _ => Vec::new(),
         }

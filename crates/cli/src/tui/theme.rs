@@ -38,7 +38,7 @@ pub(crate) fn theme(
     match ThemeName::parse(name) {
         Some(name) => (usual(name), None),
         None => {
-            let why = format!("theme {name}: there is no such theme; auto is used");
+            let why = format!("theme {name}: unknown theme; auto is used");
             (usual(ThemeName::Auto), Some(why))
         }
     }
@@ -52,7 +52,7 @@ fn of_file(
 ) -> Result<(Theme, Option<String>), String> {
     let is_name = |letter: char| letter.is_alphanumeric() || "-_ .".contains(letter);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_name) {
-        return Err("this is no name of a file".to_owned());
+        return Err("not a valid file name".to_owned());
     }
     let path = themes.join(format!("{name}.json"));
     let shown = path.display();
@@ -62,8 +62,7 @@ fn of_file(
     read.map_err(|error| format!("{shown}: {error}"))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| format!("{shown}: {error}"))?;
     let base = value["base"].as_str().unwrap_or("auto");
-    let base =
-        ThemeName::parse(base).ok_or_else(|| format!("{shown}: base {base} is not known"))?;
+    let base = ThemeName::parse(base).ok_or_else(|| format!("{shown}: unknown base {base}"))?;
     let mut theme = Theme::new(base, background, level);
     let mut unread = Vec::new();
     for (part, color) in value["overrides"].as_object().into_iter().flatten() {
@@ -74,12 +73,8 @@ fn of_file(
             unread.push(part.as_str());
         }
     }
-    let problem = (!unread.is_empty()).then(|| {
-        format!(
-            "{shown}: no readable colour, left out: {}",
-            unread.join(", ")
-        )
-    });
+    let problem = (!unread.is_empty())
+        .then(|| format!("{shown}: invalid colours, ignored: {}", unread.join(", ")));
     Ok((theme, problem))
 }
 
@@ -205,10 +200,7 @@ mod tests {
             found,
             theme(None, None, ColorLevel::TrueColor, Path::new("/")).0
         );
-        assert_eq!(
-            problem.unwrap(),
-            "theme neon: there is no such theme; auto is used"
-        );
+        assert_eq!(problem.unwrap(), "theme neon: unknown theme; auto is used");
         assert_eq!(of("light-ansi", Path::new("/")).1, None);
     }
 

@@ -236,7 +236,7 @@ fn vector_13_a_rule_is_edited_and_its_place_chosen() {
     assert!(
         bench
             .rows()
-            .contains("- kept in /home/me/.claude/settings.json")
+            .contains("- saved in /home/me/.claude/settings.json")
     );
 }
 
@@ -529,9 +529,9 @@ fn ctrl_c_stops_clears_and_leaves_in_this_order() {
     bench.deeds();
     bench.key(Key::control('c'));
     assert!(bench.deeds().is_empty());
-    assert!(bench.rows().contains("Ctrl-C once more leaves"));
+    assert!(bench.rows().contains("Ctrl-C again exits"));
     bench.wait(2_500);
-    assert!(!bench.rows().contains("Ctrl-C once more leaves"));
+    assert!(!bench.rows().contains("Ctrl-C again exits"));
     bench.key(Key::control('c'));
     bench.wait(500);
     bench.key(Key::control('c'));

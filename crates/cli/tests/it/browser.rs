@@ -256,7 +256,7 @@ fn a_page_of_the_project_is_looked_at_and_acted_on() {
     assert!(answered.contains("+ paragraph \"true\""), "{answered}");
     let picture = session.good(&json!({"action": "screenshot"}));
     assert!(
-        picture.contains("px, kept as ") && picture.contains("\"image\""),
+        picture.contains("px, saved as ") && picture.contains("\"image\""),
         "{picture}"
     );
     let saved = session.work().join("shot.png");

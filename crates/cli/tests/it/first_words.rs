@@ -149,6 +149,6 @@ fn a_stdin_that_is_held_open_and_says_nothing_is_not_waited_for() {
     assert_eq!(said, "Done.\n");
     assert_eq!(
         warned,
-        "haft: nothing came on stdin for 3 s; going on without it (close it with < /dev/null)\n"
+        "haft: no data on stdin for 3 s; continuing without it (close it with < /dev/null)\n"
     );
 }

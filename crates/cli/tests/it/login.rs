@@ -20,7 +20,7 @@ fn a_key_is_kept_for_the_user_alone_and_forgotten_again() {
     assert_eq!(refused.code, 1);
     assert_eq!(
         refused.stderr,
-        "haft: a key is one word of plain characters\n"
+        "haft: not a valid key: expected printable ASCII characters without spaces\n"
     );
     let kept = command("login", b"sk-secret\n");
     assert_eq!(kept.code, 0, "{}", kept.stderr);
@@ -35,7 +35,7 @@ fn a_key_is_kept_for_the_user_alone_and_forgotten_again() {
     let gone = command("logout", b"");
     assert!(gone.stdout.contains("is gone"), "{}", gone.stdout);
     assert!(!key_file.exists());
-    assert_eq!(command("logout", b"").stdout, "No key was kept.\n");
+    assert_eq!(command("logout", b"").stdout, "No key was stored.\n");
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn what_is_wrong_with_the_flags_is_said() {
         (&["--http", "nowhere"], "expected a port or an address"),
         (
             &["--http", "0.0.0.0:0", "--no-token"],
-            "no loopback address",
+            "not a loopback address",
         ),
         (
             &["--http", "0", "--token-file", "missing"],

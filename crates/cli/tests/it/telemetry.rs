@@ -384,12 +384,12 @@ fn collectors_that_do_not_behave_neither_break_nor_hold_up_a_session() {
     drop(nothing);
     let cases = [
         ("never", never, "within 700 ms"),
-        ("hangs up", hangs_up, "does not take it"),
+        ("hangs up", hangs_up, "does not accept data"),
         ("endless", endless, ""),
         ("slow", slow, "within 700 ms"),
-        ("garbage", garbage, "does not take it"),
+        ("garbage", garbage, "does not accept data"),
         ("redirects", redirects, "redirects are not followed"),
-        ("closed", closed, "does not take it"),
+        ("closed", closed, "does not accept data"),
     ];
     for (what, port, expected) in cases {
         let dir = tempdir().unwrap();
@@ -417,7 +417,11 @@ fn bad_tls_is_a_line_and_no_more() {
     let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str())];
     let ran = run(&mut session(dir.path(), plain, &variables), b"");
     worked(&ran);
-    assert!(ran.stderr.contains("does not take it"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("does not accept data"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(said(&ran).lines().count(), 1, "{}", ran.stderr);
 }
 
@@ -428,12 +432,12 @@ fn wrong_variables_are_said_and_the_session_works() {
         (
             "OTEL_EXPORTER_OTLP_ENDPOINT",
             "collector:4317",
-            "is no address",
+            "is not a URL",
         ),
         (
             "OTEL_EXPORTER_OTLP_ENDPOINT",
             "http://[::bad",
-            "does not take it",
+            "does not accept data",
         ),
         (
             "OTEL_EXPORTER_OTLP_HEADERS",

@@ -172,7 +172,7 @@ fn where_nothing_confines_it_is_said_once_and_what_was_harmless_asks() {
         }
         assert_eq!(said.matches(WARNED_NOTHING).count(), 1, "{user:?}: {said}");
         assert!(
-            said.contains("any file of yours can be read and changed"),
+            said.contains("all your files can be read and changed"),
             "{said}"
         );
 
@@ -348,7 +348,7 @@ fn where_the_sandbox_is_gone_after_the_decision_nothing_runs_unconfined() {
         assert_eq!(answer["is_error"], true, "{user:?}: {answer}");
         assert!(!content(&answer).contains("alpha"), "{user:?}: {answer}");
         assert!(
-            content(&answer).contains("it was to run unasked only because it would be confined"),
+            content(&answer).contains("allowed without asking only because it would run in one"),
             "{user:?}: {answer}"
         );
         // Now it is known, so that it is asked about.
@@ -386,7 +386,7 @@ fn a_language_server_that_nothing_confines_is_started_only_if_the_user_says_so()
         let refused = ask(false);
         assert_eq!(refused["is_error"], true, "{user:?}: {refused}");
         assert!(
-            content(&refused).contains("cannot be confined here, so it is not started")
+            content(&refused).contains("cannot be confined here, so it was not started")
                 && content(&refused).contains("lsp.allowUnsandboxed"),
             "{user:?}: {refused}"
         );

@@ -109,8 +109,7 @@ pub(crate) async fn run(flags: Demo) -> anyhow::Result<Exit> {
     }
     anyhow::ensure!(errors.is_empty(), "{}", errors.join("; "));
     if !has_browser {
-        let left_out =
-            "There is no Chromium here, so the scene in which a page is looked at is left out.";
+        let left_out = "Chromium was not found, so the browser scene is skipped.";
         show::drawn(&format!("{}\n", style.wrap(left_out)))?;
     }
     show::drawn(&farewell(&scratch, flags.keep, style))?;
@@ -156,15 +155,15 @@ fn config(scratch: &DemoProject) -> anyhow::Result<SessionConfig> {
 fn farewell(scratch: &DemoProject, kept: bool, style: Style) -> String {
     let files = match kept {
         true => format!(
-            "The project stays in {}; remove it when you like.",
+            "The project is in {}; remove it when you no longer need it.",
             show::clean(&scratch.project().display().to_string())
         ),
-        false => "The scratch project is gone; `haft demo --keep` leaves it.".to_owned(),
+        false => "The scratch project is removed; `haft demo --keep` keeps it.".to_owned(),
     };
     format!(
         "{}\n{}\n\n  {}\n  {}\n",
         style.bold("With a real model"),
-        style.wrap(&format!("{files} In a project of yours:")),
+        style.wrap(&format!("{files} In your own project:")),
         "ANTHROPIC_API_KEY=… haft -p 'Why does the parser test fail?' --model MODEL",
         "haft -p 'List the TODOs' --base-url http://127.0.0.1:8080/v1 --model MODEL",
     )

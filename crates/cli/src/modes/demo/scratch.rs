@@ -47,7 +47,7 @@ impl DemoProject {
             fs::set_permissions(test, Permissions::from_mode(0o755))?;
             Ok(scratch)
         };
-        made().with_context(|| format!("{} cannot be made", folder.display()))
+        made().with_context(|| format!("{} cannot be created", folder.display()))
     }
 
     pub(super) fn project(&self) -> &Path {

@@ -194,8 +194,8 @@ fn home(places: &SettingsPlaces) -> DoctorSection {
             "state",
             CheckState::Bad,
             format!(
-                "{folder} cannot be written, so no session, rule or trust can be kept there; set \
-                 CLAUDE_CONFIG_DIR to a folder that can"
+                "{folder} is not writable, so sessions, rules and trust cannot be saved there; set \
+                 CLAUDE_CONFIG_DIR to a folder that is"
             ),
         ),
     };
@@ -272,18 +272,20 @@ fn is_listed(name: &str, models: &[ModelInfo]) -> bool {
 fn network(sandbox: &SandboxSettings) -> DoctorSection {
     let permitted = match (sandbox.enabled, sandbox.available) {
         (Some(true), true) => {
-            "only what rules and sandbox.network allow, through a proxy; else you are asked"
+            "only what rules and sandbox.network allow, through a proxy; otherwise you are asked"
         }
         (Some(true), false) => {
-            "open: sandbox.enabled asks for less, and this machine cannot do it; every command is asked about"
+            "open: sandbox.enabled requires less, but this machine does not support it; every command asks"
         }
-        (Some(false), _) => "open: sandbox.enabled is false, so what you permit is not confined",
+        (Some(false), _) => {
+            "open: sandbox.enabled is false, so permitted commands are not confined"
+        }
         (None, _) => {
-            "open: a command that you permit reaches what you reach; sandbox.enabled changes that"
+            "open: permitted commands can reach everything that you can; sandbox.enabled changes that"
         }
     };
     let reading =
-        "none; what must ask a service in order to read (`gh pr list`, `docker ps`) is asked about";
+        "none; commands that query a service in order to read (`gh pr list`, `docker ps`) ask";
     DoctorSection {
         name: "network",
         rows: vec![
@@ -307,7 +309,7 @@ fn trusted(settings: &Settings) -> DoctorSection {
         ),
         (None, true) => (
             CheckState::Good,
-            "trusted, but for what runs code".to_owned(),
+            "trusted, except for what runs code".to_owned(),
         ),
         (None, false) => (CheckState::Good, "not trusted".to_owned()),
     };
@@ -359,7 +361,7 @@ fn search(permitted: &ResolvedSettings) -> DoctorSection {
         let cwd = permitted.settings.places.cwd.canonicalize();
         match cwd.ok().and_then(|cwd| engine.inspect(&cwd)) {
             Some(status) => rows.extend(kept(&status)),
-            None => rows.push(row("state", "nothing is kept of this directory".to_owned())),
+            None => rows.push(row("state", "no index of this directory".to_owned())),
         }
     } else {
         rows.push(row(
@@ -377,7 +379,7 @@ fn search(permitted: &ResolvedSettings) -> DoctorSection {
 #[cfg(feature = "search")]
 fn kept(status: &IndexStatus) -> Vec<DoctorRow> {
     if let Some(reason) = status.refused {
-        let text = format!("not kept: {reason}; each search walks");
+        let text = format!("not stored: {reason}; each search scans the directory");
         return vec![DoctorRow::new("state", CheckState::Good, text)];
     }
     let megabytes = |bytes: usize| bytes as f64 / 1e6;
@@ -388,14 +390,14 @@ fn kept(status: &IndexStatus) -> Vec<DoctorRow> {
         megabytes(status.index_bytes)
     );
     let memory = format!(
-        "contents up to {:.0} MB, let go after five minutes without a search",
+        "contents up to {:.0} MB, released after five minutes without a search",
         megabytes(status.memory)
     );
     let (watched, text) = match status.is_watched {
         true => (CheckState::Good, "complete"),
         false => (
             CheckState::Note,
-            "incomplete: fs.inotify.max_user_watches is too low, so that all files are looked at before each answer",
+            "incomplete: fs.inotify.max_user_watches is too low, so each search checks all files first",
         ),
     };
     vec![
@@ -475,14 +477,14 @@ async fn guarantees() -> Vec<DoctorRow> {
         return vec![DoctorRow::new(
             "commands",
             CheckState::Bad,
-            "there is no bash to run them",
+            "bash was not found",
         )];
     };
     let among = env::temp_dir();
     let scratch = match ScratchLease::create(&among) {
         Ok(scratch) => scratch,
         Err(error) => {
-            let text = format!("no folder can be made in {}: {error}", among.display());
+            let text = format!("cannot create a folder in {}: {error}", among.display());
             return vec![DoctorRow::new("commands", CheckState::Bad, text)];
         }
     };

@@ -26,7 +26,7 @@ use super::request::text_id;
 use crate::show;
 
 /// The reason that an open question gets no answer.
-const CLOSED: &str = "the input has ended, so no one can answer";
+const CLOSED: &str = "the input has ended, so no answer can arrive";
 
 /// The open questions and calls of one client.
 #[derive(Default)]
@@ -78,12 +78,12 @@ impl ExecDialog {
                 match state.calls.get_mut(&text_id(&line["id"])) {
                     Some(call) => call.cancel(),
                     // The call may just have ended.
-                    None => tracing::debug!(id = %line["id"], "no such call runs"),
+                    None => tracing::debug!(id = %line["id"], "no call with this id is running"),
                 }
                 Ok(())
             }
             other => Err(format!(
-                "no line has the type {other:?}; `permission_response` and `cancel` are known"
+                "unknown line type {other:?}; expected `permission_response` or `cancel`"
             )),
         }
     }

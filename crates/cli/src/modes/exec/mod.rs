@@ -154,7 +154,7 @@ async fn serve_all(
                 &Value::Null,
                 &Value::Null,
                 &format!(
-                    "the line is {bytes} bytes long; at most {} are taken. Send less in one call.",
+                    "the line is {bytes} bytes long; the limit is {}. Send less in one call.",
                     stdin::LONGEST
                 ),
             ),
@@ -184,7 +184,7 @@ async fn serve(
             messages.answer(&results)
         }
         Ok(ExecRequest::Word(word)) => {
-            let problem = "such a line means something with --interactive-json only";
+            let problem = "a line like this is valid only with --interactive-json";
             refusal(&word["id"], &Value::Null, problem)
         }
         Err(problem) => refusal(&problem.id, &problem.name, &problem.text),

@@ -50,7 +50,7 @@ pub(super) fn read(
             };
             for id in &group.hook_callback_ids {
                 let Some(id) = id.meaning() else {
-                    return Err(format!("hooks.{name}: an id is no text"));
+                    return Err(format!("hooks.{name}: an id is not a string"));
                 };
                 let action = HookAction::Callback(callback(id, event, limit, channel));
                 let identity = CallbackIdentity {

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use super::output::HeadlessOutput;
 
 /// The reason that a request gets no answer.
-pub(super) const CLOSED: &str = "the other end has closed its input";
+pub(super) const CLOSED: &str = "the client has closed its input";
 
 /// The connection for control messages to the client.
 pub(super) struct ControlChannel {

@@ -29,7 +29,7 @@ pub(crate) fn of(session: &SessionArgs, flags: &Headless) -> anyhow::Result<Sess
     config.output_schema.clone_from(&flags.json_schema);
     if let Some(text) = &flags.agents {
         config.agents = serde_json::from_str(text)
-            .context("--agents: expected an object of agents by their names, in JSON")?;
+            .context("--agents: expected a JSON object of agents by name")?;
     }
     config.agent.clone_from(&flags.agent);
     config.plugins = absolute_all(&flags.plugin_dir)?;
@@ -123,7 +123,7 @@ fn conversation(flags: &SessionFlags) -> anyhow::Result<ConversationChoice> {
     };
     let from = match (&flags.resume, flags.go_on) {
         (Some(name), _) if name.is_empty() => {
-            anyhow::bail!("--resume: say which session; `haft sessions list` shows them")
+            anyhow::bail!("--resume: no session was named; `haft sessions list` shows them")
         }
         (Some(name), _) => Some(EarlierConversation::Named(name.clone())),
         (None, true) => Some(EarlierConversation::Newest),

@@ -44,7 +44,10 @@ impl ElicitationHost for ProgramElicitations {
             match reply {
                 Ok(reply) => Some(meant(reply.into())),
                 Err(why) => {
-                    tracing::debug!(why, "the program does not put forms of servers to people");
+                    tracing::debug!(
+                        why,
+                        "the client does not show forms of MCP servers to its user"
+                    );
                     self.is_unable.store(true, Ordering::Relaxed);
                     None
                 }

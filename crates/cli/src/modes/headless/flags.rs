@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, path::PathBuf};
 
 use clap::{Args, ValueEnum};
 
-/// What a run is made with, beside the session.
+/// The options of a run, in addition to those of the session.
 #[derive(Debug, Args)]
 pub(crate) struct Headless {
     /// Run one task without a user: print the reply and exit.
@@ -81,8 +81,8 @@ pub(crate) struct Headless {
     #[arg(long)]
     pub(crate) strict_mcp_config: bool,
 
-    /// Who answers permission questions: `stdio`, the program that drives haft, or `mcp__SERVER__TOOL`, a
-    /// tool of an MCP server.
+    /// The program that answers permission questions: `stdio` (the program that drives haft), or
+    /// `mcp__SERVER__TOOL` (a tool of an MCP server).
     #[arg(long, value_name = "WHO")]
     pub(crate) permission_prompt_tool: Option<String>,
 
@@ -136,20 +136,20 @@ pub(crate) struct Headless {
 }
 
 impl Headless {
-    /// Text in and text out: a person may be there.
+    /// Returns whether input and output are text, so that a user may read and answer.
     pub(crate) fn is_for_people(&self) -> bool {
         self.output_format == OutputFormat::Text && self.input_format == InputFormat::Text
     }
 }
 
-/// At least one.
+/// Parses a number of turns, at least 1.
 fn rounds(text: &str) -> Result<NonZeroU32, String> {
     let rounds: u32 = text.parse().map_err(|_| "expected a number".to_owned())?;
     NonZeroU32::new(rounds)
-        .ok_or_else(|| "at least 1 round is needed; leave the flag out for no limit".to_owned())
+        .ok_or_else(|| "expected at least 1; omit the flag for no limit".to_owned())
 }
 
-/// Who answers.
+/// The model and its provider.
 #[derive(Debug, Args)]
 pub(crate) struct ModelFlags {
     /// The model: the provider's name, or `sonnet`, `opus`, `haiku`, `opusplan`; with the suffix `[1m]`, the
@@ -237,7 +237,7 @@ pub(crate) struct PromptFlags {
     pub(crate) exclude_dynamic_system_prompt_sections: bool,
 }
 
-/// Which conversation.
+/// The conversation to start or resume.
 #[derive(Debug, Args)]
 pub(crate) struct SessionFlags {
     /// Continue the last conversation of this directory.
@@ -277,15 +277,15 @@ pub(crate) struct SessionFlags {
     pub(crate) name: Option<String>,
 }
 
-/// How a session looks that a person follows at the terminal.
+/// The appearance of an interactive session.
 #[derive(Debug, Args)]
 pub(crate) struct ScreenFlags {
-    /// Nothing moves and all times are 0 s: for pictures and tests.
+    /// Disable animations and show all times as 0 s, for screenshots and tests.
     #[arg(long, hide = true)]
     pub(crate) still: bool,
 }
 
-/// Flags of the convention that mean nothing here, and harm no one.
+/// Flags of the convention that haft accepts and ignores.
 #[derive(Debug, Args)]
 pub(crate) struct IgnoredFlags {
     #[arg(long, hide = true)]
@@ -318,7 +318,7 @@ pub(crate) enum InputFormat {
     StreamJson,
 }
 
-/// How providers are asked.
+/// The API of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProviderKind {
     Anthropic,

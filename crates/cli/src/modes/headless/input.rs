@@ -58,7 +58,7 @@ impl ControlReader {
             ClientMessage::ControlCancelRequest(_) | ClientMessage::KeepAlive => {}
             ClientMessage::Other(message) => {
                 let other = message.get("type").and_then(Value::as_str);
-                tracing::debug!(?other, "a message of a type that is not known");
+                tracing::debug!(?other, "a message of an unknown type");
             }
         }
         Ok(())

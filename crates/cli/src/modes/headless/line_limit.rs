@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The maximum length of a line. A widely used reader gives up at 2^20 characters.
+/// The maximum length of a line. A widely used reader fails at 2^20 characters.
 const LONGEST: usize = 1_000_000;
 
 /// Fields of `tool_use_result` that may be large and that readers can do without.

@@ -1,8 +1,8 @@
 //! `haft -p`: a headless front end. It contains no session logic.
 //!
 //! - `flags`: the command-line flags; `config`: the session configuration built from them
-//! - `person`: the progress display on stderr while stdout waits for the answer
-//! - `face`, `output`: turn session events into output; `messages`, `stream_events`, `tasks`,
+//! - `stderr_reporter`: the progress display on stderr while stdout waits for the answer
+//! - `session_sink`, `output`: turn session events into output; `messages`, `stream_events`, `tasks`,
 //!   `status` and `line_limit` build the messages
 //! - `input`, `requests`, `channel`, `callbacks`: the protocol with the SDK client (`--input-format
 //!   stream-json`); `permission`, `elicitation`: questions to the client
@@ -61,7 +61,7 @@ use crate::{
 };
 
 const NO_PROMPT: &str =
-    "there is no prompt: give one as an argument or on stdin; `haft -p --help` tells more";
+    "no prompt was given: pass one as an argument or on stdin; see `haft -p --help`";
 
 /// Returns the error for a missing prompt. If an option that accepts several values may have
 /// consumed the prompt, the error says so.
@@ -84,7 +84,7 @@ fn no_prompt(session: &SessionArgs, flags: &Headless) -> String {
     let folder = folder.map(|folder| ("--add-dir", folder.display().to_string()));
     match taken.next().or(folder) {
         Some((option, value)) => format!(
-            "there is no prompt: {option} takes all words behind it, and took {value:?}; put the prompt \
+            "no prompt was given: {option} takes all words after it, and took {value:?}; put the prompt \
              before {option}, or `--` before the prompt"
         ),
         None => NO_PROMPT.to_owned(),
@@ -255,7 +255,7 @@ async fn prompt(flags: &Headless, may_be: bool, silence: &str) -> anyhow::Result
         tokio::task::spawn_blocking(move || piped(can_wait)).await??
     };
     if is_picture(&piped) {
-        images.push(image(&piped).context("the picture on stdin")?);
+        images.push(image(&piped).context("the image on stdin")?);
         piped.clear();
     }
     let piped = String::from_utf8_lossy(&piped);
@@ -296,12 +296,12 @@ fn is_picture(bytes: &[u8]) -> bool {
             .any(|beginning| bytes.starts_with(beginning))
 }
 
-/// Reads stdin. If there is already a prompt (`!can_wait`), gives up after [`SILENCE`]: many
+/// Reads stdin. If there is already a prompt (`!can_wait`), stops waiting after [`SILENCE`]: many
 /// programs start others with an open stdin that they never write to.
 fn piped(can_wait: bool) -> anyhow::Result<Vec<u8>> {
     if !can_wait && line_input::wait(&io::stdin(), Some(SILENCE)) == InputWait::Nothing {
         show::warn(&format!(
-            "haft: nothing came on stdin for {} s; going on without it (close it with < /dev/null)",
+            "haft: no data on stdin for {} s; continuing without it (close it with < /dev/null)",
             SILENCE.as_secs()
         ));
         return Ok(Vec::new());

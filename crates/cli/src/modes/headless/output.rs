@@ -291,7 +291,7 @@ impl HeadlessOutput {
             && !flags.session.no_session_persistence
         {
             show::warn(&format!(
-                "haft: interrupted; go on with: haft -p --resume {session} 'PROMPT'"
+                "haft: interrupted; continue with: haft -p --resume {session} 'PROMPT'"
             ));
         }
     }
@@ -360,7 +360,7 @@ impl HeadlessOutput {
                 self.put_into(state, message);
             }
             ModelEvent::Fallback { from, to, error } => {
-                let text = format!("{to} takes over from {from}: {error}");
+                let text = format!("{to} replaces {from}: {error}");
                 self.put_into(state, notice("warning", &text));
             }
             ModelEvent::ImagesDropped { error, .. } => {

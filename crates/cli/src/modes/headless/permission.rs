@@ -34,7 +34,7 @@ impl QuestionHandler for ControlApprover {
             let answer = self.permission(asked.request.clone());
             match asked.patience {
                 None => answer.await,
-                Some(patience) => match timeout(patience, answer).await {
+                Some(limit) => match timeout(limit, answer).await {
                     Ok(answer) => answer,
                     Err(_) => asked.unanswered(),
                 },
@@ -171,13 +171,13 @@ fn updated(
         let destination = written.meaning().and_then(PermissionUpdate::destination);
         let meant = suggest::patches(update);
         if meant.is_empty() {
-            let text = format!("an update of permissions that cannot be taken over: {update}");
+            let text = format!("a permission update that cannot be applied: {update}");
             output.put_notice("warning", &text);
         } else if matches!(
             destination,
             Some(UpdateDestination::UserSettings | UpdateDestination::ProjectSettings)
         ) {
-            let text = format!("an update of permissions holds for this session only: {update}");
+            let text = format!("a permission update applies to this session only: {update}");
             output.put_notice("warning", &text);
         }
         for patch in meant {

@@ -92,14 +92,14 @@ impl ControlReader {
     ) -> Result<SessionAnswer, String> {
         if !request.add_plugins.is_empty() {
             return Err(
-                "plugins cannot be added while a session goes on: name them at its start \
+                "plugins cannot be added to a running session: name them at its start \
                         (--plugin-dir)"
                     .to_owned(),
             );
         }
         if request.refuse_if_busy && self.session.is_running() {
             return Err(
-                "reload_plugins_busy: a message is being answered; ask again then".to_owned(),
+                "reload_plugins_busy: a message is being answered; retry after that".to_owned(),
             );
         }
         let found = self.session.reload_plugins().await?;
@@ -155,7 +155,7 @@ impl ControlReader {
         if self.session.has_server(server) {
             Ok(SessionAnswer::DONE)
         } else {
-            Err(format!("there is no MCP server {server:?}"))
+            Err(format!("unknown MCP server {server:?}"))
         }
     }
 

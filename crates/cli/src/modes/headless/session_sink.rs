@@ -61,7 +61,7 @@ impl ServerLink for ProgramServers {
         Box::pin(async move {
             let reply = self.0.ask(envelope(server, message)).await?;
             let answer = McpMessageReply::from(reply).mcp_response;
-            let answer = answer.ok_or("the answer holds no `mcp_response`")?;
+            let answer = answer.ok_or("the answer has no `mcp_response`")?;
             Ok(Value::Object(answer))
         })
     }

@@ -100,7 +100,7 @@ fn access(flags: &McpServe, address: SocketAddr) -> anyhow::Result<(HttpAccess, 
         (true, _) => {
             anyhow::ensure!(
                 address.ip().is_loopback(),
-                "--no-token: {} is no loopback address, so that anyone who reaches it could run commands here",
+                "--no-token: {} is not a loopback address, so other machines could run commands here",
                 address.ip()
             );
             HttpAccess::open()
@@ -114,7 +114,7 @@ fn access(flags: &McpServe, address: SocketAddr) -> anyhow::Result<(HttpAccess, 
             let tokens = tokens.collect::<anyhow::Result<Vec<String>>>()?;
             anyhow::ensure!(
                 !tokens.is_empty(),
-                "--token-file {}: there is no token in it",
+                "--token-file {}: the file contains no token",
                 file.display()
             );
             HttpAccess::tokens(tokens)
@@ -137,7 +137,7 @@ fn access(flags: &McpServe, address: SocketAddr) -> anyhow::Result<(HttpAccess, 
 fn checked(token: &str) -> anyhow::Result<&str> {
     anyhow::ensure!(
         token.len() >= 16 && token.is_ascii() && !token.contains(char::is_whitespace),
-        "the token must have at least 16 characters, all of them ASCII and none a blank"
+        "the token must have at least 16 characters, only ASCII and no whitespace"
     );
     Ok(token)
 }

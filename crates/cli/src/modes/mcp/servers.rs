@@ -27,7 +27,8 @@ pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<
             said("Added", &add.name, "to", &file)?;
         }
         McpServers::AddJson { name, json, scope } => {
-            let entry: Value = serde_json::from_str(&json).context("the entry is no JSON")?;
+            let entry: Value =
+                serde_json::from_str(&json).context("the entry is not valid JSON")?;
             let file = add_server(&config, scope.into(), &name, &entry)?;
             said("Added", &name, "to", &file)?;
         }
@@ -42,14 +43,14 @@ pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<
                 }
             }
             show::line(&format!(
-                "The tools of {} are approved as they are now",
+                "The current tools of {} are approved",
                 show::clean(&name)
             ))?;
         }
         McpServers::ResetProjectChoices => {
             let said = match forget_approvals(&config)? {
-                true => "What you approved of the servers of this project is forgotten",
-                false => "Nothing is approved for this project",
+                true => "All approvals of servers in this project are deleted",
+                false => "This project has no approvals",
             };
             show::line(said)?;
         }
@@ -67,8 +68,8 @@ pub(super) async fn run(args: SessionArgs, asked: McpServers) -> anyhow::Result<
         }
         McpServers::Logout { name } => {
             let said = match logout_server(&config, &name)? {
-                true => "The token is forgotten: you are logged out of",
-                false => "There is no token for",
+                true => "The token is deleted: you are logged out of",
+                false => "No token is stored for",
             };
             show::line(&format!("{said} {}", show::clean(&name)))?;
         }
@@ -166,7 +167,7 @@ pub(crate) fn tokens(server: &ServerDetails) -> usize {
 
 fn table(list: &ServerList) -> String {
     if list.servers.is_empty() && list.skipped.is_empty() {
-        return "No MCP server is named here. `haft mcp add` names one.".to_owned();
+        return "No MCP server is configured. `haft mcp add` adds one.".to_owned();
     }
     let heads = [
         "NAME",

@@ -29,7 +29,7 @@ pub(super) fn run(
     let (tool, input) = match (bash, words) {
         (Some(command), _) => ("Bash".to_owned(), json!({ "command": command })),
         (None, [tool, input @ ..]) => (tool.clone(), call::input(input)?),
-        (None, []) => anyhow::bail!("say which call, or --bash 'COMMAND'"),
+        (None, []) => anyhow::bail!("name a call, or use --bash 'COMMAND'"),
     };
     let mut parts = SessionParts::new(session::warn);
     if let Some(terminal) = TerminalApprover::of_this_process() {
@@ -106,7 +106,7 @@ impl ExplainedTree<'_> {
         }
         if !self.0.left_out.is_empty() {
             let left_out = show::clean(&self.0.left_out.join(", "));
-            text += &format!("left out until this directory is trusted: {left_out}\n");
+            text += &format!("ignored until this directory is trusted: {left_out}\n");
         }
         text.trim_end().to_owned()
     }

@@ -37,7 +37,7 @@ pub(super) fn run(
         let answered = match str::from_utf8(line) {
             // A panic must not prevent the answers to the remaining lines.
             Ok(text) => panic::catch_unwind(AssertUnwindSafe(|| answer(text)))
-                .unwrap_or_else(|_| Err("the line could not be judged".to_owned())),
+                .unwrap_or_else(|_| Err("the line could not be evaluated".to_owned())),
             Err(_) => Err("the line is not UTF-8".to_owned()),
         };
         let (word, reason) = answered.unwrap_or_else(|problem| (cautious, problem));

@@ -51,7 +51,7 @@ pub(super) fn run(args: &SessionArgs, json: bool) -> anyhow::Result<Exit> {
     let waiting = &permitted.settings.waiting_rules;
     if permitted.rules.is_empty() && waiting.is_empty() {
         show::line(
-            "no rules: reads inside the working directories and harmless commands run, the rest asks",
+            "no rules: reads inside the working directories and read-only commands run; everything else asks",
         )?;
         return Ok(Exit::Success);
     }

@@ -43,7 +43,7 @@ fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
     if loosens.is_empty() && things.is_empty() && imports.is_empty() {
         show::line(&format!("{shown} has no settings that wait for trust."))?;
     } else {
-        show::line(&format!("Trusting {shown} lets these act:"))?;
+        show::line(&format!("If you trust {shown}, these take effect:"))?;
     }
     for thing in loosens {
         show::line(&format!("  {}", show::distinct(&thing)))?;
@@ -69,7 +69,7 @@ fn trust(args: &SessionArgs, yes: bool) -> anyhow::Result<Exit> {
     if !yes {
         anyhow::ensure!(
             io::stdin().is_terminal(),
-            "no one can be asked here; say --yes if you have looked at it"
+            "no terminal to ask for confirmation; use --yes if you have reviewed the list"
         );
         let agreed = match read_answer(&AnswerSource::Stdin, "Trust it? [y]es, [n]o: ", None) {
             LineInput::Line(said) => ["y", "yes"].contains(&said.trim().to_lowercase().as_str()),

@@ -31,7 +31,7 @@ impl App {
             JobResult::History(entries) => self.set_said(entries),
             JobResult::KeptDraft(text) => {
                 self.stash = Some(vec![DraftPart::Text(text)]);
-                self.remark("- a draft of yours was kept (Ctrl-S brings it back)");
+                self.remark("- an earlier draft was saved (Ctrl-S restores it)");
             }
             JobResult::Picture { picture, pasted } => self.picture(picture, pasted, now),
             JobResult::Copied { said, controls } => {

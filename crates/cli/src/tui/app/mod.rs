@@ -367,7 +367,7 @@ impl App {
         self.run = None;
         self.session = SessionState::Opening;
         self.unsent.clear();
-        self.remark(&format!("- {id} is taken up"));
+        self.remark(&format!("- {id} is resumed"));
         self.effect(AppEffect::Resume(id.to_owned()));
     }
 

@@ -74,7 +74,7 @@ enum ChoiceAction {
 }
 
 impl ChoiceAction {
-    /// Returns whether the action allows something to run.
+    /// Returns whether the action permits the call, or grants trust.
     fn allows(self) -> bool {
         matches!(
             self,
@@ -115,7 +115,7 @@ enum EditedLine {
 /// Arguments that can be edited alone, if the call has one of these names.
 const MAIN_ARGUMENTS: [&str; 1] = ["command"];
 
-/// The maximum number of content rows of a question while the user types something else. The cursor
+/// The maximum number of content rows of a question while the user types a message. The cursor
 /// is then below the question, and if the window becomes too small, all rows above the cursor would
 /// move to the scrollback.
 const BESIDE_DRAFT: usize = 6;
@@ -170,7 +170,7 @@ impl ChoiceAsk {
         let choices = match facts.purpose {
             TrustPurpose::Start => vec![
                 choice('y', "trust it", ChoiceAction::Trust),
-                choice('n', "go on without", ChoiceAction::Distrust),
+                choice('n', "continue without", ChoiceAction::Distrust),
                 choice('v', "contents", ChoiceAction::Whole),
             ],
             TrustPurpose::Add => vec![
@@ -265,7 +265,7 @@ impl ChoiceAsk {
 
     fn choose(&mut self, does: ChoiceAction) -> AskOutcome {
         if does.allows() && self.sight != SeenExtent::Whole {
-            self.note = Some("v first: it is longer than what is shown here".to_owned());
+            self.note = Some("press v first: not all of it is shown here".to_owned());
             return AskOutcome::Stay;
         }
         self.note = None;
@@ -380,7 +380,7 @@ impl ChoiceAsk {
                     Some(name) => input[name] = Value::String(text.to_owned()),
                     None => {
                         input = serde_json::from_str(text)
-                            .map_err(|error| format!("no JSON: {error}"))?;
+                            .map_err(|error| format!("invalid JSON: {error}"))?;
                     }
                 }
                 Ok(ApprovalAnswer::InputEdited { input })
@@ -477,7 +477,7 @@ impl ChoiceAsk {
             AskSubject::Trust(facts) if facts.purpose == TrustPurpose::Add => Vec::new(),
             AskSubject::Trust(_) => {
                 let text =
-                    "  would run here; without trust the session goes on and none of it counts";
+                    "  would run here; without trust the session continues and ignores all of it";
                 wrap(
                     &TextLine::styled(text, look.theme.faint),
                     look.size.row_width(),

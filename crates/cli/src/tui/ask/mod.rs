@@ -121,7 +121,7 @@ impl OpenQuestions {
         &mut self,
         id: u64,
         request: ApprovalRequest,
-        patience: Option<std::time::Duration>,
+        timeout: Option<std::time::Duration>,
         last_key: Option<Instant>,
         now: Instant,
         cwd: &Path,
@@ -130,7 +130,7 @@ impl OpenQuestions {
         let call = asked.map(|asked| asked.id.clone());
         let ask = match request.kind {
             ApprovalKind::Question => {
-                Ask::User(Box::new(UserAsk::new(request, patience.map(|p| (p, now)))))
+                Ask::User(Box::new(UserAsk::new(request, timeout.map(|p| (p, now)))))
             }
             ApprovalKind::Permission | ApprovalKind::Plan => {
                 Ask::Choice(Box::new(ChoiceAsk::of(request, cwd)))

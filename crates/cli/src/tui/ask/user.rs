@@ -26,15 +26,15 @@ pub(crate) struct UserAsk {
 }
 
 impl UserAsk {
-    /// `patience` contains the timeout and its start.
-    pub(super) fn new(request: ApprovalRequest, patience: Option<(Duration, Instant)>) -> Self {
+    /// Creates the question. `timeout` is the timeout and the time at which it starts.
+    pub(super) fn new(request: ApprovalRequest, timeout: Option<(Duration, Instant)>) -> Self {
         let input = request.asked.as_ref().map(|asked| &asked.input);
         let questions =
             input.and_then(|input| Vec::<UserQuestion>::deserialize(&input["questions"]).ok());
         Self {
             asked: UserQuestions {
                 questions: questions.unwrap_or_default(),
-                patience: patience.map(|(patience, _)| patience),
+                patience: timeout.map(|(timeout, _)| timeout),
                 request,
             },
             at: 0,
@@ -42,7 +42,7 @@ impl UserAsk {
             chosen: None,
             marked: Vec::new(),
             own_words: None,
-            until: patience.map(|(patience, since)| since + patience),
+            until: timeout.map(|(timeout, since)| since + timeout),
         }
     }
 
@@ -237,7 +237,7 @@ impl UserAsk {
         };
         let hint = if look.is_narrow() { "" } else { hint };
         let other = question.options.len();
-        rows.extend(self.option(other, "Other, in your own words", hint, is_ready, look));
+        rows.extend(self.option(other, "Other: enter your answer", hint, is_ready, look));
         if !place.has_focus {
             rows.push(TextLine::styled("  Tab to answer", look.theme.accent));
         }

@@ -7,7 +7,7 @@ use super::ScreenCommand;
 pub(super) const EXIT: ScreenCommand = ScreenCommand {
     name: "exit",
     hint: "",
-    description: "Leave; `haft -r ID` comes back",
+    description: "Exit; `haft -r ID` resumes the session",
     run: |app, _, _| app.effect(AppEffect::Leave),
 };
 

@@ -7,7 +7,7 @@ use super::ScreenCommand;
 pub(super) const RESUME: ScreenCommand = ScreenCommand {
     name: "resume",
     hint: "[ID or title]",
-    description: "Take up another session",
+    description: "Resume another session",
     run: |app, arguments, _| match arguments {
         "" => app.effect(AppEffect::Show(ViewKind::Resume)),
         id => app.resume(id),

@@ -9,12 +9,14 @@ use super::ScreenCommand;
 pub(super) const STATUS_LINE: ScreenCommand = ScreenCommand {
     name: "statusline",
     hint: "[COMMAND | off]",
-    description: "Let a command of yours write the status row",
+    description: "Show the output of a command in the status row",
     run: |app, arguments, _| match arguments {
         "" => {
             let text = match &app.settings.status_line {
                 Some(value) => format!("- statusLine: {value}"),
-                None => "- the status row is our own; /statusline COMMAND sets another".to_owned(),
+                None => {
+                    "- the status row is haft's own; /statusline COMMAND replaces it".to_owned()
+                }
             };
             app.remark(&text);
         }

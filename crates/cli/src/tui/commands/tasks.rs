@@ -7,7 +7,7 @@ use super::ScreenCommand;
 pub(super) const TASKS: ScreenCommand = ScreenCommand {
     name: "tasks",
     hint: "",
-    description: "What runs in the background",
+    description: "Show what runs in the background",
     run: |app, arguments, _| match arguments {
         "" => app.queue_for_session(AppEffect::Show(ViewKind::Tasks)),
         words => app.queue_for_session(AppEffect::Command(format!("/tasks {words}"))),

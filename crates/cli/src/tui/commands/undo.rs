@@ -7,7 +7,7 @@ use super::ScreenCommand;
 pub(super) const UNDO: ScreenCommand = ScreenCommand {
     name: "undo",
     hint: "[n]",
-    description: "Take back changes of files",
+    description: "Undo changes of files",
     run: |app, arguments, _| match arguments {
         "" => app.queue_for_session(AppEffect::Show(ViewKind::Undo)),
         words => app.queue_for_session(AppEffect::Command(format!("/undo {words}"))),

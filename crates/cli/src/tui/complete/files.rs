@@ -143,10 +143,10 @@ pub(super) fn suggested(command: &str, query: &str, cwd: &Path) -> Option<Vec<St
     )
 }
 
-/// Waits for the command. Returns `None` if it still runs after `patience`, otherwise whether it
+/// Waits for the command. Returns `None` if it still runs after the timeout, otherwise whether it
 /// succeeded.
-fn wait(child: &mut Child, patience: Duration) -> Option<bool> {
-    let until = Instant::now() + patience;
+fn wait(child: &mut Child, timeout: Duration) -> Option<bool> {
+    let until = Instant::now() + timeout;
     let mut pause = Duration::from_millis(1);
     loop {
         match child.try_wait() {

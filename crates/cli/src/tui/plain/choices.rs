@@ -100,7 +100,7 @@ impl NumberedQuestion {
             } => "question: why not, or what to do instead? ",
             Self::Asked {
                 wants_words: true, ..
-            } => "question: in your own words: ",
+            } => "question: your answer: ",
             Self::Asked { asked, at, .. } => {
                 let several = asked.questions.get(*at);
                 match several.is_some_and(|question| question.multi_select) {
@@ -284,6 +284,6 @@ fn question_lines(question: &UserQuestion, at: usize, count: usize) -> Vec<Strin
         lines.extend(preview.map(|line| format!("  {line}")));
     }
     let other = question.options.len() + 1;
-    lines.push(format!("{other} other, in your own words"));
+    lines.push(format!("{other} other: enter your answer"));
     lines
 }

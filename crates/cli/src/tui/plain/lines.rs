@@ -55,9 +55,9 @@ impl PlainLines {
             SessionEvent::Warning(text) => prefixed("haft:", text),
             SessionEvent::Notice { level, text } => notice(*level, text),
             SessionEvent::RulesKept { file, problem } => match problem {
-                None => vec![format!("haft: the rule is kept in {}", file.display())],
+                None => vec![format!("haft: the rule is saved in {}", file.display())],
                 Some(problem) => vec![format!(
-                    "haft: {}: the rule could not be written ({problem}); it counts for this session",
+                    "haft: {}: the rule could not be saved ({problem}); it applies to this session only",
                     file.display()
                 )],
             },
@@ -99,7 +99,7 @@ impl PlainLines {
                 self.said(&done)
             }
             AgentEvent::Model(ModelEvent::Discard) => match self.reply.discard() {
-                true => vec!["agent: (asked again)".to_owned()],
+                true => vec!["agent: (trying again)".to_owned()],
                 false => Vec::new(),
             },
             AgentEvent::BlockCompleted(said) => match &said.block {

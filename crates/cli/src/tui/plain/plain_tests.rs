@@ -84,7 +84,7 @@ fn the_models_questions_are_answered_one_by_one() {
             "Way: Which way? (1 of 2)",
             "1 Left, by the river",
             "2 Right",
-            "3 other, in your own words"
+            "3 other: enter your answer"
         ]
     );
     assert!(matches!(question.answer("7"), AnswerStep::Again(_)));

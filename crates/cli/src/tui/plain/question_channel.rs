@@ -36,10 +36,10 @@ impl QuestionHandler for PlainQuestions {
     fn question(&self, asked: UserQuestions) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async move {
             let unanswered = asked.unanswered();
-            let patience = asked.patience;
+            let limit = asked.patience;
             let answer = self.put(NumberedQuestion::asked(asked));
-            match patience {
-                Some(patience) => timeout(patience, answer).await.unwrap_or(unanswered),
+            match limit {
+                Some(limit) => timeout(limit, answer).await.unwrap_or(unanswered),
                 None => answer.await,
             }
         })

@@ -18,7 +18,7 @@ pub(super) fn trust_lines(report: &TrustReport) -> Option<Vec<String>> {
         return None;
     }
     let mut lines = vec![format!(
-        "do you trust {}? This would count:",
+        "do you trust {}? This would take effect:",
         report.directory.display()
     )];
     for thing in &report.things {
@@ -28,8 +28,8 @@ pub(super) fn trust_lines(report: &TrustReport) -> Option<Vec<String>> {
     }
     let changed = report.changed.iter().flat_map(|change| change.lines());
     lines.extend(changed.map(|line| format!("  {line}")));
-    lines.push("1 yes, it counts".to_owned());
-    lines.push("2 no, go on without it".to_owned());
+    lines.push("1 yes, trust it".to_owned());
+    lines.push("2 no, continue without it".to_owned());
     lines.push("3 show it first".to_owned());
     Some(lines)
 }
@@ -60,8 +60,8 @@ pub(super) fn key_lines(config: &SessionConfig) -> Vec<String> {
         .map(|place| place.name.as_str())
         .collect();
     vec![
-        format!("haft: there is no key: looked at {}", places.join(", ")),
-        "haft: `haft login` keeps one; --base-url names a server of your own; `haft demo` needs none".to_owned(),
+        format!("haft: no key was found; checked: {}", places.join(", ")),
+        "haft: `haft login` stores one; --base-url selects your own server; `haft demo` needs no key".to_owned(),
     ]
 }
 

@@ -67,7 +67,7 @@ pub(super) async fn ask_trust(
         };
         match line.text.trim() {
             _ if line.at < shown_at + READING => {
-                lines = vec!["that came before you can have read it".to_owned()];
+                lines = vec!["that was typed before you could read the question".to_owned()];
             }
             "1" => {
                 accept_trust(config)?;

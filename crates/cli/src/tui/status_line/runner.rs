@@ -184,12 +184,12 @@ impl StatusLineRunner {
         });
     }
 
-    /// Waits for the command to exit, kills it after `patience`, and returns whether it succeeded.
-    fn end_run(&mut self, patience: Duration) -> bool {
+    /// Waits for the command to exit, kills it after the timeout, and returns whether it succeeded.
+    fn end_run(&mut self, timeout: Duration) -> bool {
         let Some(mut run) = self.running.take() else {
             return false;
         };
-        let until = Instant::now() + patience;
+        let until = Instant::now() + timeout;
         loop {
             match run.child.try_wait() {
                 Ok(Some(status)) => return status.success(),

@@ -211,7 +211,7 @@ impl Ui {
     pub(crate) fn run(&mut self, receiver: &Receiver<UiEvent>) -> UiEnd {
         let exit = loop {
             let now = Instant::now();
-            // The due time is computed before the wait and checked after it, whichever event ends
+            // The due time is computed before the wait and checked after it, regardless of the event that ends
             // the wait.
             let tick = self.app.due(now);
             let due = [self.pace.due(), self.parser.due(), tick];

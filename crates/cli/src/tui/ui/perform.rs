@@ -114,13 +114,13 @@ impl Ui {
                 let scope = session.memory_files().get(place).map(|place| place.scope);
                 let scope = scope.unwrap_or(haft_host::MemoryScope::Project);
                 match session.append_memory(&text, scope) {
-                    Ok(file) => JobResult::Remark(format!("remembered in {}", file.display())),
+                    Ok(file) => JobResult::Remark(format!("saved in {}", file.display())),
                     Err(why) => JobResult::Warning(why),
                 }
             }),
             AppEffect::SaveSetting { key, value } => {
                 self.work(move || match session.save_setting(key, &value) {
-                    Ok(file) => JobResult::Remark(format!("{key} is kept in {}", file.display())),
+                    Ok(file) => JobResult::Remark(format!("{key} is saved in {}", file.display())),
                     Err(why) => JobResult::Warning(why),
                 });
             }
@@ -320,7 +320,7 @@ impl Ui {
         }
     }
 
-    /// Opens a text in the user's editor, which uses the terminal meanwhile.
+    /// Opens a text in the user's editor, which uses the terminal until it exits.
     pub(super) fn in_editor(&mut self, text: &str) -> Result<String, String> {
         let environment = self.background.as_ref();
         let environment = environment.map(|background| background.config.environment.clone());

@@ -169,8 +169,8 @@ impl View for PermissionsView {
             }
             PermissionsData::Kept(Ok(file)) => {
                 self.status = match file {
-                    Some(file) => format!("kept in {}", file.display()),
-                    None => "kept for this session".to_owned(),
+                    Some(file) => format!("saved in {}", file.display()),
+                    None => "applies to this session".to_owned(),
                 };
             }
             PermissionsData::Removed(Ok(file)) => {

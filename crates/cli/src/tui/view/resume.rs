@@ -70,7 +70,7 @@ impl ResumeView {
 
     fn entry(&self, session: &SessionEntry) -> ListEntry {
         let about = session.title.as_ref().or(session.first_prompt.as_ref());
-        let about = about.map_or_else(|| "(nothing was said)".to_owned(), |text| quoted(text, 60));
+        let about = about.map_or_else(|| "(no messages)".to_owned(), |text| quoted(text, 60));
         let time = short_time(session.changed, self.now);
         let mut label = TextLine::plain(&format!("{time} {about}"));
         if let Some(cwd) = session.cwd.as_ref().filter(|_| self.all) {
@@ -97,7 +97,7 @@ impl View for ResumeView {
         };
         let mut title = TextLine::styled(&format!("Resume, {what}"), look.theme.heading);
         title.push(&format!("  {}", self.status), look.theme.faint);
-        let hint = " Enter take up  Tab all folders  / n N  q";
+        let hint = " Enter resume  Tab all folders  / n N  q";
         self.list.rows(&title, hint, look)
     }
 

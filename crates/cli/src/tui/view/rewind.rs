@@ -86,16 +86,17 @@ impl RewindView {
         let entries = KINDS.iter().map(|kind| {
             let (name, does) = match kind {
                 RewindKind::Both => (
-                    "talk and files",
-                    format!("forgets what was said since; {files}"),
+                    "conversation and files",
+                    format!("drops newer messages; {files}"),
                 ),
-                RewindKind::Conversation => {
-                    ("talk", "forgets what was said since; files stay".to_owned())
-                }
-                RewindKind::Files => ("files", format!("the talk stays; {files}")),
+                RewindKind::Conversation => (
+                    "conversation",
+                    "drops newer messages; files stay".to_owned(),
+                ),
+                RewindKind::Files => ("files", format!("the conversation stays; {files}")),
                 RewindKind::Summary => (
                     "summary from here",
-                    "what was said since becomes a summary; files stay".to_owned(),
+                    "newer messages become a summary; files stay".to_owned(),
                 ),
             };
             let mut label = TextLine::plain(name);
@@ -135,7 +136,7 @@ impl View for RewindView {
             );
             return list.rows(
                 &title,
-                " Enter does it (/undo takes files back)  Esc back",
+                " Enter rewind (/undo restores files)  Esc back",
                 look,
             );
         }

@@ -125,7 +125,7 @@ impl UndoView {
                     lines.extend(card_lines(card, &self.theme));
                 }
                 for (path, why) in &report.left {
-                    let text = format!("stays as it is: {}: {why}", path.display());
+                    let text = format!("unchanged: {}: {why}", path.display());
                     lines.push(TextLine::styled(&text, self.theme.warning));
                 }
             }
@@ -150,9 +150,7 @@ impl View for UndoView {
         };
         let hint = match look.is_narrow() {
             true => " Enter diff  u  A  q",
-            false => {
-                " Enter diff  u take back  A all since this message  / n N  y copy  v editor  q"
-            }
+            false => " Enter diff  u undo  A all since this message  / n N  y copy  v editor  q",
         };
         self.list.rows(&title, hint, look)
     }
@@ -175,7 +173,7 @@ impl View for UndoView {
                     self.take_back(UndoWhich::Since(message), id)
                 }
                 None => {
-                    self.status = "it is not known which message this belongs to".to_owned();
+                    self.status = "the message of this change is unknown".to_owned();
                     stay()
                 }
             },
@@ -210,9 +208,9 @@ impl View for UndoView {
                         let files = if count == 1 { "file" } else { "files" };
                         self.status = match &done.redo {
                             Some(_) => {
-                                format!("undone: {count} {files}; u on the newest brings it back")
+                                format!("undone: {count} {files}; u on the newest entry redoes it")
                             }
-                            None => "nothing was there to undo".to_owned(),
+                            None => "there was nothing to undo".to_owned(),
                         };
                         let session = Arc::clone(&self.session);
                         return ViewOutcome::Stay(vec![job(move || {

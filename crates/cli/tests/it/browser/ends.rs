@@ -54,7 +54,7 @@ fn a_browser_that_is_killed_is_replaced_by_an_empty_one() {
     let shown = session.good(&open);
     assert!(shown.contains("- heading \"One\""), "{shown}");
     assert!(
-        !failed || shown.contains("The browser had ended; this is a new one"),
+        !failed || shown.contains("The browser has ended; this is a new one"),
         "{shown}"
     );
     drop(session.end());
@@ -75,7 +75,7 @@ fn a_browser_that_grows_is_closed_and_it_is_said() {
     });
     let said = session.good(&json!({"action": "tabs"}));
     assert!(
-        said.contains("The browser was closed: it used ")
+        said.contains("The browser was closed because it used ")
             && said.contains("(browser.memoryMb is 256)"),
         "{said}"
     );

@@ -103,7 +103,7 @@ fn a_server_in_the_network_of_its_command_is_seen_until_it_ends() {
     });
     let ended = session.bad(&open("localhost", port));
     let expected = format!(
-        "Nothing listens at localhost:{port} any more: background task bash_1 (`python3 serve.py {port} inside`) did"
+        "Nothing listens at localhost:{port} now: background task bash_1 (`python3 serve.py {port} inside`) did"
     );
     assert!(ended.contains(&expected), "{ended}");
     // Once it is there again, so is its page.

@@ -108,6 +108,6 @@ fn pictures_come_by_a_flag_and_on_stdin() {
     assert_eq!(ran.code, 1);
     assert_eq!(
         ran.stderr,
-        "haft: --image src/a.rs: this is no image that can be shown (PNG, JPEG, GIF, WebP).\n"
+        "haft: --image src/a.rs: this is not an image that can be shown (PNG, JPEG, GIF, WebP).\n"
     );
 }

@@ -119,7 +119,7 @@ fn a_resume_that_would_drop_more_than_a_turn_is_refused() {
     assert!(result["session_id"].is_string());
     let alone = resume(prompt, false);
     assert!(
-        alone.stderr.contains("needs the message to go on from"),
+        alone.stderr.contains("needs the message to resume from"),
         "{}",
         alone.stderr
     );

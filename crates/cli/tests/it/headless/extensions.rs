@@ -160,7 +160,7 @@ fn vector_07_a_skill_for_people_works_by_its_name() {
             .any(|text| text.ends_with("skills/mine\n\nMine.")),
         "{said:?}"
     );
-    let refused = ran.stdout.contains("can be called by a person only");
+    let refused = ran.stdout.contains("can be called only by the user");
     assert!(refused, "{}", ran.stdout);
 }
 
@@ -312,10 +312,10 @@ fn what_we_bring_ourselves_is_answered_without_the_model() {
         ("/cost", "Spent so far: $0.0000"),
         ("/model", "The model is scripted."),
         ("/model other", "From the next message on, other is asked."),
-        ("/clear", "The conversation is forgotten."),
+        ("/clear", "Started a new conversation."),
         (
             "/compact",
-            "There was nothing to sum up, or it was held up.",
+            "The conversation was not summarized: it is empty, a hook blocked it, or it was interrupted.",
         ),
     ] {
         let (ran, said) = scene.run(&json!([]), &[prompt]);
@@ -351,8 +351,8 @@ fn one_warning_for_a_bad_head_and_the_rest_works() {
     assert_eq!(ran.code, 0);
     let warnings: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert!(warnings[0].contains("skills/bad/SKILL.md:2: the front matter is no YAML"));
-    assert!(warnings[1].contains("agents/bad.md:3: the front matter is no YAML"));
+    assert!(warnings[0].contains("skills/bad/SKILL.md:2: the front matter is not valid YAML"));
+    assert!(warnings[1].contains("agents/bad.md:3: the front matter is not valid YAML"));
     assert!(said[0].contains("- bad: Bad.\n- good: Good."), "{said:?}");
 }
 
@@ -424,7 +424,7 @@ fn a_skill_that_forks_is_carried_out_by_a_subagent_that_knows_what_it_should() {
         ]);
     let ran = answer(&mut command);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let told = "The skill look was carried out by a subagent:\\n\\nmain.rs";
+    let told = "The skill look was run by a subagent:\\n\\nmain.rs";
     assert!(ran.stdout.contains(told), "{}", ran.stdout);
     let record = fs::read_to_string(record).unwrap();
     let system = record.lines().find(|line| line.contains("You scout."));

@@ -549,8 +549,8 @@ fn a_server_does_not_send_a_hook_elsewhere() {
             "the metadata service of a cloud",
         ),
         ("http://0.0.0.0:1/", "the unspecified address"),
-        ("http://0x7f.1/", "is no valid host"),
-        ("http://2130706433/", "is no valid host"),
+        ("http://0x7f.1/", "is not a valid host"),
+        ("http://2130706433/", "is not a valid host"),
     ] {
         let hook = json!({"type": "http", "url": url, "timeout": 60});
         let settings = json!({"hooks": {"PreToolUse": [{"hooks": [hook]}]}});

@@ -147,7 +147,7 @@ fn v23_hooks_may_bring_the_first_words() {
     let settings = on("SessionStart", &command("touch ran"));
     let ran = answer(&mut hooked(dir.path(), &turns, &settings));
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("there is no prompt"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no prompt was given"), "{}", ran.stderr);
     assert!(dir.path().join("ran").exists());
 }
 

@@ -223,7 +223,7 @@ fn one_that_is_killed_while_git_makes_it_is_named_by_the_next_start() {
     talk.gone();
     fs::remove_file(&pipe).unwrap();
     let (_, ran) = scene.run(&[done()], &[]);
-    let named = ran.stderr.contains("while it was being made");
+    let named = ran.stderr.contains("ended while creating it");
     assert!(
         named && ran.stderr.contains("was left by session"),
         "{}",
@@ -233,7 +233,7 @@ fn one_that_is_killed_while_git_makes_it_is_named_by_the_next_start() {
     let (results, _) = scene.run(&[enter("x"), done()], &[]);
     assert_eq!(results[0]["is_error"], true, "{}", results[0]);
     // The message says how to get rid of it, and that works.
-    let remove = ran.stderr.split("all that is in it: ").nth(1).unwrap();
+    let remove = ran.stderr.split("all its files: ").nth(1).unwrap();
     let remove = remove.split(". If there").next().unwrap();
     let mut shell = haft_testkit::command("bash");
     let shell = shell.args(["-c", remove]).env("HOME", scene.path("home"));

@@ -354,7 +354,7 @@ fn servers_are_named_listed_shown_and_taken_out() {
     assert!(
         haft(&["list"])
             .stdout
-            .contains("No MCP server is named here")
+            .contains("No MCP server is configured")
     );
     let added = haft(&["add", "-e", "A=1", "s", "--", "python3", SCRIPT]);
     assert!(
@@ -383,7 +383,7 @@ fn servers_are_named_listed_shown_and_taken_out() {
         shown.stdout
     );
     assert_eq!(haft(&["get", "x"]).code, 1);
-    for said in ["is forgotten", "Nothing is approved"] {
+    for said in ["are deleted", "This project has no approvals"] {
         let reset = haft(&["reset-project-choices"]);
         assert!(reset.stdout.contains(said), "{}", reset.stdout);
     }
@@ -392,7 +392,7 @@ fn servers_are_named_listed_shown_and_taken_out() {
     assert!(
         haft(&["list"])
             .stdout
-            .contains("No MCP server is named here")
+            .contains("No MCP server is configured")
     );
 }
 

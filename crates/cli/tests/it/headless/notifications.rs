@@ -75,7 +75,7 @@ fn one_who_wants_no_notifications_gets_none_and_the_model_learns_it() {
                 "disabledReason": structured["disabledReason"]})
     );
     let read = result["message"]["content"][0]["content"].to_string();
-    assert!(read.contains("Say it in your reply"), "{read}");
+    assert!(read.contains("Write it in your reply"), "{read}");
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn rules_that_come_with_an_answer_count_at_once_and_are_kept_where_it_says() {
     let heard = talk.hear_until("result");
     assert!(!kinds(&heard).contains(&"control_request".to_owned()));
     let told = of_kind(&heard, "informational")[0]["content"].to_string();
-    assert!(told.contains("for this session only"), "{told}");
+    assert!(told.contains("to this session only"), "{told}");
     for name in ["a", "b", "x", "y"] {
         assert!(dir.path().join(name).exists(), "{name}");
     }
@@ -149,7 +149,7 @@ fn a_question_of_the_sandbox_names_the_call() {
         json!({"command": "sh run.sh"})
     );
     let reason = question["request"]["decision_reason"].to_string();
-    assert!(reason.contains("the sandbox kept it from"), "{reason}");
+    assert!(reason.contains("the sandbox refused: "), "{reason}");
     // Another command in its place is no yes to this one.
     let changed = json!({"behavior": "allow", "updatedInput": {"command": "true"}});
     talk.respond(&question, &changed);

@@ -234,7 +234,7 @@ fn v9_v10_kinds_come_from_flags_and_folders_and_have_the_tools_they_say() {
         }
     };
     assert_eq!(text_of("toolu_0_0"), "read");
-    assert!(text_of("toolu_0_1").contains("There is no agent of type \"silent\""));
+    assert!(text_of("toolu_0_1").contains("No agent has the type \"silent\""));
     assert!(text_of("toolu_0_2").contains("only the tools Nope"));
     assert_eq!(text_of("toolu_0_3"), "given");
     let globbed = told
@@ -440,7 +440,7 @@ fn killed_and_resumed_the_model_knows_who_was_at_work() {
     let told = streamed(command.args(["--continue", "--fork-session"]));
     // A fork is another session: it has no subagents of its own.
     let refused = result_of(&told, "toolu_0_0")["message"]["content"][0]["content"].to_string();
-    assert!(refused.contains("There is no agent"), "{refused}");
+    assert!(refused.contains("No agent "), "{refused}");
 
     let sessions = dir.path().join(".claude/projects");
     let session = path
@@ -460,7 +460,7 @@ fn killed_and_resumed_the_model_knows_who_was_at_work() {
     assert!(lines.contains("I went on"));
     let main = path.ancestors().nth(2).unwrap().with_extension("jsonl");
     let main = fs::read_to_string(main).unwrap();
-    assert!(main.contains("cut off while subagents were at work"));
+    assert!(main.contains("cut off while subagents were running"));
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn what_a_subagent_changes_comes_back_as_a_branch() {
     let all = results(&messages);
     let told = all.last().unwrap().to_string();
     assert!(
-        told.contains("What it changed is on the branch worktree-agent-a"),
+        told.contains("Its changes are on the branch worktree-agent-a"),
         "{told}"
     );
     let branches = scene.git(&[

@@ -198,7 +198,7 @@ fn a_session_goes_on_in_a_worktree_commits_there_and_comes_back() {
     let texts: Vec<String> = results.iter().map(said).collect();
     assert_eq!(texts[1], "worktree-fix+a");
     assert!(
-        texts[2].contains("was there before this session and stays"),
+        texts[2].contains("existed before this session and is not removed"),
         "{}",
         texts[2]
     );
@@ -351,7 +351,7 @@ fn how_a_session_ends_decides_what_stays() {
     // Work was done: it is kept, and said.
     let (_, ran) = scene.run(&[enter("x"), bash("echo 1 > new"), done()], &[]);
     let kept = format!(
-        "the worktree {} is kept",
+        "the worktree {} was not removed, because it has work",
         scene.path("p/.claude/worktrees/x").display()
     );
     assert!(ran.stderr.contains(&kept), "{}", ran.stderr);
@@ -378,7 +378,7 @@ fn how_a_session_ends_decides_what_stays() {
                 let (_, ran) = scene.run(&[done()], &[]);
                 assert!(ran.stderr.contains("was left by session"), "{}", ran.stderr);
                 // The message says how to get rid of it, and that works.
-                let remove = ran.stderr.split("all that is in it: ").nth(1).unwrap();
+                let remove = ran.stderr.split("all its files: ").nth(1).unwrap();
                 let remove = remove.lines().next().unwrap();
                 let mut shell = haft_testkit::command("bash");
                 let shell = shell.args(["-c", remove]).env("HOME", scene.path("home"));
@@ -414,13 +414,13 @@ fn what_cannot_be_made_is_an_error_that_says_why_and_leaves_nothing() {
     let scene = Scene::new();
     for name in ["../x", ".git", "a b", "-x", "a/../b", "x.lock"] {
         let bad = failed(&scene, "p", json!({"name": name}));
-        assert!(bad.contains("is no name for a worktree"), "{bad}");
+        assert!(bad.contains("is not a valid name for a worktree"), "{bad}");
     }
     let both = failed(&scene, "p", json!({"name": "x", "path": scene.path("p")}));
     assert!(both.contains("not both"), "{both}");
     let other = failed(&scene, "p", json!({"path": scene.path("p/sub")}));
     assert!(
-        other.contains("is no worktree of the repository"),
+        other.contains("is not a worktree of the repository"),
         "{other}"
     );
     scene.git(&["branch", "worktree-x"]);
@@ -566,10 +566,13 @@ fn hooks_make_worktrees_their_way() {
     for (command, why) in [
         ("echo no room >&2; exit 1", "no room"),
         ("true", "printed no path"),
-        ("echo relative", "no absolute path"),
-        ("echo /nowhere/at/all", "no such directory"),
-        ("echo /", "holds it"),
-        (&*format!("echo {}", scene.path("").display()), "holds it"),
+        ("echo relative", "not an absolute path"),
+        ("echo /nowhere/at/all", "not an existing directory"),
+        ("echo /", "contains the project"),
+        (
+            &*format!("echo {}", scene.path("").display()),
+            "contains the project",
+        ),
     ] {
         let settings = json!({"hooks": {"WorktreeCreate": hook(command)}}).to_string();
         let (results, _) = scene.run(&[enter("x"), done()], &["--settings", &settings]);

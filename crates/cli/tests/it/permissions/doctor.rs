@@ -138,7 +138,7 @@ fn a_home_that_cannot_be_written_names_what_to_set() {
         b"",
     );
     assert_eq!(ran.code, 1);
-    let expected = "/dev/null/x/.claude cannot be written, so no session, rule or trust can be kept there; \
-                    set CLAUDE_CONFIG_DIR to a folder that can";
+    let expected = "/dev/null/x/.claude is not writable, so sessions, rules and trust cannot be saved there; \
+                    set CLAUDE_CONFIG_DIR to a folder that is";
     assert!(ran.stdout.contains(expected), "{}", ran.stdout);
 }

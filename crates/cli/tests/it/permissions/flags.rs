@@ -202,7 +202,7 @@ fn mode_auto_is_taken_as_default_with_a_word() {
     let place = Place::new(&[(USER, r#"{"permissions": {"defaultMode": "acceptEdits"}}"#)]);
     let ran = place.run(&["--permission-mode", "auto", "permissions", "list"]);
     assert!(ran.stdout.starts_with("mode default\n"), "{}", ran.stdout);
-    let told = "haft: --permission-mode: mode auto is not known here; default is used\n";
+    let told = "haft: --permission-mode: mode auto is not supported here; default is used\n";
     assert_eq!(ran.stderr, told);
 }
 

@@ -499,7 +499,9 @@ fn everyday_lines_run_unasked() {
             .map(|(line, _)| (*line).to_owned())
             .collect();
         for ((line, expected), answer) in EVERYDAY.iter().zip(home.answers(&lines)) {
-            let said = answer.contains("Permission to use") || answer.contains("kept it from");
+            let said = answer.contains("Permission to use")
+                || answer.contains("The sandbox refused: ")
+                || answer.contains("The sandbox refused changes");
             assert!(
                 !said && answer.contains(expected),
                 "as {user:?}: {line}: {answer}"
@@ -530,10 +532,10 @@ fn what_was_kept_from_a_line_is_named_with_what_would_allow_it() {
     let plain = |text: &str| text.replace(&home.path("").display().to_string(), "~");
     assert_eq!(
         plain(&answers[0]),
-        "Exit code 1\ncat: ~/notes.txt: No such file or directory\nThe sandbox kept it from: reading \
-         ~/notes.txt. No one can be asked. What would allow it: the rule `Read(/~/notes.txt)` in \
-         `permissions.allow` of the user's own settings, or someone to ask. Directories outside the \
-         working directories are closed to this line, because `$(cat notes.list)` does not show \
+        "Exit code 1\ncat: ~/notes.txt: No such file or directory\nThe sandbox refused: reading \
+         ~/notes.txt. No user can be asked. What would allow it: the rule `Read(/~/notes.txt)` in \
+         `permissions.allow` of the user's own settings, or a user who can be asked. Directories \
+         outside the working directories are closed to this line, because `$(cat notes.list)` does not show \
          which files it reads. Name each file without expansions and without links: haft can then \
          check its path."
     );

@@ -164,7 +164,7 @@ fn a_further_directory_that_is_not_there_is_told_and_the_session_goes_on() {
     assert_eq!(answers[0]["is_error"], false);
     assert_eq!(
         complaints,
-        "haft: additionalDirectories: /work/../gone is no directory; it is left out\n"
+        "haft: additionalDirectories: /work/../gone is not a directory; it is ignored\n"
     );
     let ran = place.run(&["--add-dir", "../gone", "tools"]);
     assert_eq!(ran.code, 1, "a flag is meant");
@@ -241,7 +241,7 @@ fn the_rules_in_force_are_listed_with_where_they_stand() {
     let none = Place::new(&[]).says(&["permissions", "list"]);
     insta::assert_snapshot!(none, @r"
     mode default
-    no rules: reads inside the working directories and harmless commands run, the rest asks
+    no rules: reads inside the working directories and read-only commands run; everything else asks
     ");
 }
 

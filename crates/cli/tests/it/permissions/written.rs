@@ -92,7 +92,7 @@ fn what_waits_is_listed_and_explained() {
         "{}",
         explained.stdout
     );
-    let left_out = "left out until this directory is trusted: 1 allow rule";
+    let left_out = "ignored until this directory is trusted: 1 allow rule";
     assert!(explained.stdout.contains(left_out), "{}", explained.stdout);
 }
 

@@ -119,7 +119,7 @@ fn after_an_interrupt_the_way_on_is_shown() {
         .args(["-s", "INT", &process])
         .status();
     assert!(sent.unwrap().success());
-    let way_on = format!("haft: interrupted; go on with: haft -p --resume {id} 'PROMPT'\n");
+    let way_on = format!("haft: interrupted; continue with: haft -p --resume {id} 'PROMPT'\n");
     running.until(&way_on);
     assert_eq!(running.end().1, 130);
 }

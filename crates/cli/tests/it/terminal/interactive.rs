@@ -313,7 +313,7 @@ fn vector_34_the_draft_of_a_process_that_was_killed_is_offered() {
     tmux.run("clear");
     tmux.haft("-c", &[text("ok")]);
     tmux.until("the offer", |screen| {
-        screen.contains("draft of yours was kept")
+        screen.contains("an earlier draft was saved")
     });
     tmux.press("C-s");
     tmux.until("the draft", |screen| screen.contains("› precious words"));
@@ -387,7 +387,7 @@ fn the_transcript_says_why_a_call_ran_and_what_hooks_did() {
         "hook PreToolUse:Bash",
         "  looked",
         "  began",
-        "Bash was permitted and begins",
+        "Bash was allowed and starts",
         "  why: allow rule Bash(touch *)",
         "  refused because deny rule Bash(rm *)",
     ] {

@@ -85,9 +85,9 @@ fn what_comes_too_soon_or_in_several_lines_answers_nothing() {
     running.types("go\n");
     running.until("number and Enter: ");
     running.types("1\n");
-    running.until("before you can have read it\nquestion: number and Enter: ");
+    running.until("before you could read the question\nquestion: number and Enter: ");
     answers(&mut running, "1\n1\n");
-    running.until("so none is taken as the answer\nquestion: number and Enter: ");
+    running.until("so none is used as the answer\nquestion: number and Enter: ");
     assert!(!dir.path().join("a.txt").exists());
     answers(&mut running, "1\n");
     let shown = running.until("you: ");

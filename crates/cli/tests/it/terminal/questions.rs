@@ -78,7 +78,7 @@ fn lines_that_come_together_are_no_answer() {
         let (dir, mut running) = asked("");
         running.types(pasted);
         let shown = running.until(PROMPT);
-        assert!(shown.contains("several lines came at once"), "{shown}");
+        assert!(shown.contains("several lines arrived together"), "{shown}");
         assert!(!dir.path().join("made").exists(), "{pasted:?}");
         running.types("n\n");
         assert_eq!(running.end().1, 2, "{pasted:?}");

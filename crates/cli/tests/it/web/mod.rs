@@ -337,7 +337,7 @@ fn searches_of_subagents_count_for_the_session() {
         .collect();
     assert_eq!(searches.len(), 4, "{results:#?}");
     assert!(searches.iter().all(|(is_error, _)| !is_error));
-    let refused = "This session has made all of its 2 searches. Go on with what is known";
+    let refused = "This session has used all of its 2 searches. Continue with what you know";
     let told: Vec<bool> = searches
         .iter()
         .map(|(_, text)| text.starts_with(refused))

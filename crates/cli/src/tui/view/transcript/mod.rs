@@ -216,7 +216,7 @@ impl View for TranscriptView {
             }
             TranscriptData::Index(Err(error)) => {
                 self.is_reading = false;
-                self.status = format!("there is no transcript: {error}");
+                self.status = format!("the transcript cannot be read: {error}");
             }
             TranscriptData::Blocks(blocks) => {
                 for (block, lines) in blocks {

@@ -64,7 +64,7 @@ pub(super) fn render(value: &Value, outputs: &Path) -> RenderedEntry {
             let name = value["toolName"].as_str().unwrap_or_default();
             entry.push(
                 LineRole::Muted,
-                format!("{time} {name} was permitted and begins"),
+                format!("{time} {name} was allowed and starts"),
             );
             if let Some(because) = value["because"].as_str() {
                 entry.push_lines(LineRole::Muted, &format!("why: {because}"));
@@ -72,7 +72,7 @@ pub(super) fn render(value: &Value, outputs: &Path) -> RenderedEntry {
         }
         "haft-hook" => hook(value, &time, &mut entry),
         "haft-terms" => {
-            entry.push(LineRole::Muted, format!("{time} what is permitted changed"));
+            entry.push(LineRole::Muted, format!("{time} permissions changed"));
             entry.push_lines(LineRole::Muted, &without_frame(value));
         }
         _ => {}
@@ -128,7 +128,7 @@ fn user(value: &Value, time: &str, outputs: &Path, entry: &mut RenderedEntry) {
                 entry.push_lines(LineRole::Muted, text);
             }
             (Some(text), _) if value["isMeta"] == true => {
-                entry.push(LineRole::Heading, format!("{time} added in your name"));
+                entry.push(LineRole::Heading, format!("{time} added by haft"));
                 entry.push_lines(LineRole::Muted, text);
             }
             (Some(text), _) => {

@@ -136,7 +136,7 @@ fn why_a_call_ran_or_did_not_and_what_hooks_did_is_there() {
     12:07:05 hook PreToolUse:Bash
       looked
       at it
-    12:07:05 Bash was permitted and begins
+    12:07:05 Bash was allowed and starts
       why: allow rule Bash(ls *) (user) covers it
     12:07:05 hook PostToolUse:Bash  exit 2
       no ␛[2J

@@ -152,7 +152,7 @@ fn vector_13_a_rule_is_edited_and_kept_where_it_is_wanted() {
     let kept = tmux
         .lines()
         .iter()
-        .any(|line| line.starts_with("- kept in "));
+        .any(|line| line.starts_with("- saved in "));
     assert!(kept, "the file is named");
     let found = haft_testkit::command("grep")
         .args(["-rlF", "--include=settings*.json", "Bash(touch *)"])
