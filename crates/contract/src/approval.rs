@@ -104,7 +104,7 @@ pub struct ApprovalRequest {
     pub resolved_elsewhere: Vec<(PathBuf, PathBuf)>,
     /// A sentence for each other file whose name looks like one of the call.
     pub look_alikes: Vec<String>,
-    /// Why, a line each: the reason itself, then what nothing lets through.
+    /// The reasons, one per line: first the main reason, then the parts that no rule can allow.
     pub reasons: Vec<String>,
     /// The confinement of its command, such as `profile workspace, network open`.
     pub confinement: Option<String>,

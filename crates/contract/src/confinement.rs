@@ -66,7 +66,7 @@ pub struct Confinement {
     /// Variables whose secret values are masked in its output.
     #[serde(with = "arc_serde::list", default)]
     pub masked: Arc<[String]>,
-    /// A file that its shell reads first: what hooks of the session want set.
+    /// A file that its shell reads first, with the environment variables that hooks have set.
     pub sourced: Option<PathBuf>,
     /// If the command cannot be confined at least this strictly, it must not run.
     pub required: bool,

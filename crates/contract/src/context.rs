@@ -109,12 +109,12 @@ impl AuthorizedPaths {
     }
 
     /// Returns the constraint for a path that was authorized itself or through a directory above
-    /// it. Below such a directory no symlink is followed.
+    /// it. Below that directory no symlink is followed.
     pub fn constraint_for(&self, path: &Path) -> PathConstraint {
         let Some(judged) = &self.0 else {
             return PathConstraint::Anywhere;
         };
-        // The usual case: one path, named as it was authorized, without dots.
+        // The usual case: the authorized path itself, without dots.
         if let [only] = &**judged
             && only.given.as_os_str() == path.as_os_str()
             && is_without_dots(path)

@@ -14,7 +14,7 @@ pub trait EditorFiles: Send + Sync {
     /// Returns whether the editor can write files.
     fn can_write(&self) -> bool;
 
-    /// Returns whether the user wants to review changes in the editor first. If so, the editor
+    /// Returns whether the user reviews changes in the editor first. If so, the editor
     /// writes the files.
     fn reviews(&self) -> bool;
 

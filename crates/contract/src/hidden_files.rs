@@ -71,7 +71,7 @@ impl HiddenFilter {
         }
     }
 
-    /// Returns whether nothing is hidden, so that no path needs to be checked.
+    /// Returns whether no file is hidden, so that no path needs to be checked.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }

@@ -12,7 +12,7 @@ use crate::{BoxFuture, CallContext};
 pub struct HookEvent {
     /// Its name, such as `TaskCreated`.
     pub name: String,
-    /// The text that matchers are compared with; empty if the event has nothing to match.
+    /// The text that matchers are compared with; empty if the event has no such text.
     pub matched: String,
     /// The fields that handlers receive, besides those of every event.
     pub fields: Map<String, Value>,
@@ -60,7 +60,8 @@ impl HookVerdict {
 
 type FireHook = dyn Fn(HookEvent, &CallContext) -> BoxFuture<'static, HookVerdict> + Send + Sync;
 
-/// The service that fires hook events. The engine provides it; without it, nothing is blocked.
+/// The service that fires hook events. The engine provides it. Without it, no hook can block
+/// anything.
 #[derive(Clone)]
 pub struct HookService(Arc<FireHook>);
 

@@ -56,7 +56,7 @@ impl NestedCalls {
     ) -> Result<NestedResult, ToolError> {
         match &self.0 {
             Some(run) => Ok(run.run(call, allowed, cancel).await),
-            None => Err(ToolError::Unavailable("calls beside the model's own")),
+            None => Err(ToolError::Unavailable("running further tool calls")),
         }
     }
 }

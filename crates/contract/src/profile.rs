@@ -109,8 +109,8 @@ impl Profile {
         self.needs.iter().all(|need| need.is_met(services))
     }
 
-    /// Returns whether a rule with this name applies to the tool named `own`. Aliases of a server's
-    /// tool are ignored; otherwise a rule for another tool could allow it.
+    /// Returns whether a rule with this name applies to the tool named `own`. The aliases of a tool
+    /// of an MCP server are ignored, because a rule for another tool could allow it through them.
     pub fn is_called(&self, own: &str, name: &str) -> bool {
         own == name
             || (self.origin == ToolOrigin::Program
@@ -128,7 +128,7 @@ pub enum RuleMatch {
     /// Only a named parameter.
     #[default]
     Parameters,
-    /// Nothing: a rule can only name the tool. Approval requests offer such a rule.
+    /// Nothing: a rule can only name the tool. Approval requests offer a rule like this.
     NameOnly,
     /// The command line in this parameter. Rules for `Bash` apply to it too.
     Command(&'static str),

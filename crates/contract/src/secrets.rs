@@ -1,6 +1,6 @@
 //! Secrets that were removed from the process environment.
 //!
-//! The environment of a process can be read in `/proc/PID/environ`. A program that wants to protect
+//! The environment of a process can be read in `/proc/PID/environ`. A program that protects
 //! its keys removes them from the environment as its first action and stores them here. Code that
 //! needs a variable calls [`variable`], which reads both places. In a program that removes nothing,
 //! [`variable`] just reads the environment.
@@ -90,7 +90,7 @@ pub fn mask_value(name: &str, value: &str) -> Option<String> {
     Some(value.replacen(secret, MASK, 1))
 }
 
-/// Keeps what was taken out of the environment. Only the first time counts.
+/// Stores variables that were removed from the environment. Only the first call has an effect.
 pub fn store_removed(taken: impl IntoIterator<Item = (OsString, OsString)>) {
     let _ = TAKEN.set(taken.into_iter().collect());
 }

@@ -56,7 +56,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + Sync + 'static> ToolInput for T {
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// #[serde(deny_unknown_fields)]
 /// struct Input {
-///     /// Whom to greet.
+///     /// The name to greet.
 ///     name: String,
 /// }
 ///
@@ -146,7 +146,7 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// Fills in values that only the session knows, and returns the whole new input. Called once by
-    /// `admit`, before hooks, rules and users see the call. `None`: there is nothing to fill in.
+    /// `admit`, before hooks, rules and users see the call. `None` if no value is missing.
     fn complete_input(
         &self,
         input: &Self::Input,

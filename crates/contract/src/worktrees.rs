@@ -22,8 +22,7 @@ pub trait WorktreeProvider: Send + Sync {
     /// Restricts the agent that owns this service to this worktree: it cannot create others.
     fn confine(&self, path: &Path);
 
-    /// Ends the session's worktree. Returns a human-readable text about what is left of it; `None`
-    /// if nothing is.
+    /// Ends the session's worktree. If parts of it remain, returns a human-readable text about them.
     fn close(&self) -> BoxFuture<'_, Option<String>>;
 }
 
@@ -57,6 +56,6 @@ pub struct WorktreeOutcome {
     pub path: Option<PathBuf>,
     /// The branch with the changes; `None`: there were none.
     pub branch: Option<String>,
-    /// A note for the agent's launcher; empty if nothing is left.
+    /// A note for the agent's launcher; empty if no part of the worktree remains.
     pub note: String,
 }
