@@ -1,8 +1,13 @@
-//! The second step: decides whether a call may run.
+//! The second step of a call: decides whether it may run.
 //!
-//! First the tool checks whether the call can succeed, then permissions are evaluated, so that the
-//! user is not asked about a call that would fail anyway. One exception: paths outside the working
-//! directories are not accessed at all before the call is permitted.
+//! 1. The tool checks whether the call can succeed, so that the user is not asked about a call that
+//!    would fail anyway. Paths that are denied, sensitive or outside the working directories are
+//!    checked only after the call is permitted.
+//! 2. PreToolUse hooks run. They can allow, deny, defer or change the call.
+//! 3. Rules and the permission mode decide: the call is allowed, denied, or needs approval.
+//! 4. PermissionRequest hooks and then the user are asked for approval.
+//!
+//! If a hook or the user replaces the input, the steps are repeated with the new input.
 
 use std::{
     collections::BTreeSet,
@@ -36,11 +41,11 @@ use crate::{
     scheduler::CallSlot,
 };
 
-/// The result that the model reads for a call that a hook has deferred.
-const DEFERRED: &str = "A hook has put this call off: it has not run. Make it again, by itself, once \
-                        the conversation goes on.";
+/// The message to the model about a call that a hook has deferred.
+const DEFERRED: &str = "A hook has deferred this call: it has not run. When the conversation \
+                        continues, repeat it as the only call.";
 
-/// A call that may run. Only `admit` creates one: its fields are private to this file.
+/// A call that may run. Only `admit` can create one, because the fields are private to this file.
 #[derive(Debug)]
 pub struct Admitted {
     prepared: Prepared,
@@ -48,18 +53,18 @@ pub struct Admitted {
     kept: AdmissionEffects,
 }
 
-/// The grants of a call: what it may touch.
+/// The files and commands that a call may use.
 #[derive(Debug)]
 pub(super) struct CallGrants {
-    /// Permitted real paths outside the working directories.
+    /// The permitted real paths outside the working directories.
     pub(super) granted: Arc<[PathBuf]>,
-    /// The paths that the decision covered.
+    /// The paths that the permission decision covered.
     pub(super) judged: AuthorizedPaths,
-    /// The confinement of the command it starts.
+    /// The confinement of the command that it starts.
     pub(super) confinement: Confinement,
-    /// The human-readable reason why it may run.
+    /// The human-readable reason why the call may run.
     because: String,
-    /// The context that it was checked with, to be reused.
+    /// The context of the tool's check, to be reused when the call runs.
     context: Option<CallContext>,
 }
 
@@ -69,7 +74,7 @@ impl Admitted {
         &self.prepared
     }
 
-    /// Returns the human-readable reason why it may run.
+    /// Returns the human-readable reason why the call may run.
     pub fn reason(&self) -> &str {
         &self.terms.because
     }
@@ -79,12 +84,12 @@ impl Admitted {
         &mut self.terms
     }
 
-    /// Takes the context that the call was checked with, for reuse. Returns it only once.
+    /// Takes the context of the tool's check. Returns it only once.
     pub(crate) fn take_context(&mut self) -> Option<CallContext> {
         self.terms.context.take()
     }
 
-    /// Takes the effects of the admission. Returns them only once.
+    /// Takes the effects of the admission. Later calls return empty ones.
     pub(crate) fn take_admission_effects(&mut self) -> AdmissionEffects {
         std::mem::take(&mut self.kept)
     }
@@ -94,8 +99,8 @@ impl Admitted {
     }
 }
 
-/// Checks the call with its tool, runs the hooks, and decides whether it may run. Asks the user if
-/// necessary.
+/// Decides whether a call may run, and asks the user if necessary. `Err` is the result of a call that
+/// does not run.
 pub(crate) async fn admit(
     prepared: Prepared,
     cx: &CallContext,
@@ -103,7 +108,7 @@ pub(crate) async fn admit(
     engine: &Engine,
     slot: &mut CallSlot,
 ) -> Result<Admitted, EarlyResult> {
-    let mut judge = Admission {
+    let mut admission = Admission {
         cx,
         context,
         engine,
@@ -120,15 +125,15 @@ pub(crate) async fn admit(
         deferred: false,
         checked_with: None,
     };
-    match judge.run(prepared).await {
-        Ok((prepared, terms)) => Ok(Admitted {
+    match admission.run(prepared).await {
+        Ok((prepared, grants)) => Ok(Admitted {
             prepared,
-            terms,
-            kept: judge.effects,
+            terms: grants,
+            kept: admission.effects,
         }),
-        Err(settled) => Err(EarlyResult {
-            notes: Box::new(judge.effects.notes),
-            ..settled
+        Err(early_result) => Err(EarlyResult {
+            notes: Box::new(admission.effects.notes),
+            ..early_result
         }),
     }
 }
@@ -136,18 +141,19 @@ pub(crate) async fn admit(
 /// The effects of an admission beyond the call itself.
 #[derive(Debug, Default)]
 pub(crate) struct AdmissionEffects {
-    /// Rules that the user wants to save.
+    /// Rules that the user has chosen to save.
     pub(crate) rules: Vec<String>,
     /// The destination of these rules.
     pub(crate) scope: RuleScope,
-    /// Changes of the session that a hook requests.
+    /// Changes of the session that a hook or the user requested with the approval.
     pub(crate) patches: Vec<ContextPatch>,
-    /// Notes by hooks.
+    /// The messages and context from hooks.
     pub(crate) notes: HookNotes,
     /// The source of the approval.
     pub(crate) approval: ApprovalSource,
 }
 
+/// The state while one call is decided.
 struct Admission<'a> {
     cx: &'a CallContext,
     context: &'a SessionContext,
@@ -156,24 +162,25 @@ struct Admission<'a> {
     path_context: PathContext,
     slot: &'a mut CallSlot,
     effects: AdmissionEffects,
-    /// A hook or the user has replaced the input: further requests go to the user only, not to the
-    /// hooks again.
+    /// Whether a hook or the user has replaced the input. Further approval requests then go only to
+    /// the user, not to the hooks again.
     rewritten: bool,
-    /// The user has replaced the input and has approved it with that. Holds the reason they were
-    /// asked for.
+    /// Set if the user has approved the call by replacing its input: the reason of that approval
+    /// request.
     consented: Option<DecisionReason>,
-    /// A hook requires that the user is asked: its name and reason.
+    /// Set if a hook requires that the user is asked: the hook's name and reason.
     hooks_ask: Option<String>,
-    /// Hooks have deferred the call.
+    /// Whether a hook has deferred the call.
     deferred: bool,
-    /// The context of the last check of the current input, with the paths that the decision covers.
+    /// The context of the tool's check of the current input, with the paths that the decision covers.
     checked_with: Option<CallContext>,
 }
 
 impl Admission<'_> {
+    /// Runs all steps, once for each version of the input.
     async fn run(&mut self, mut prepared: Prepared) -> Result<(Prepared, CallGrants), EarlyResult> {
-        let mut word = HookPermission::NoAnswer;
-        let mut heard = false;
+        let mut hook_permission = HookPermission::NoAnswer;
+        let mut hooks_have_run = false;
         if let Some(input) = prepared.bound.complete_input(self.cx).await {
             prepared = self.rebind(&prepared, input)?;
         }
@@ -184,27 +191,27 @@ impl Admission<'_> {
             if self.policy.plan.is_none() && self.context.may_be_plan(&facts) {
                 self.policy = self.policy.clone().with_plan(self.context.real_plan());
             }
-            // A path that is denied or outside the working directories is not accessed before it is
-            // permitted.
-            let early = decide(&self.policy, &facts);
-            let unseen = early.behavior == Behavior::Deny
+            // Without permission, the tool must not access a path that is denied, sensitive or
+            // outside the working directories, not even to check the call.
+            let early_decision = decide(&self.policy, &facts);
+            let check_later = early_decision.behavior == Behavior::Deny
                 || matches!(
-                    early.reason,
+                    early_decision.reason,
                     DecisionReason::Outside(_) | DecisionReason::Sensitive(..)
                 );
-            let checked = if unseen {
+            let checked = if check_later {
                 None
             } else {
                 Some(self.check(&prepared, &facts).await?)
             };
             // Run the hooks and parse the command line concurrently.
-            let before = if heard {
+            let hook_output = if hooks_have_run {
                 facts.read_command(&self.path_context);
                 None
             } else {
                 let engine = self.engine;
-                let silent = engine.hooks.has_no_handlers(HookEventKind::PRE_TOOL_USE);
-                if silent && !facts.has_command() {
+                let has_no_hooks = engine.hooks.has_no_handlers(HookEventKind::PRE_TOOL_USE);
+                if has_no_hooks && !facts.has_command() {
                     Some(PreToolHooks::default())
                 } else {
                     let hooks = hooks::run_pre_tool_use(
@@ -213,49 +220,50 @@ impl Admission<'_> {
                         self.context,
                         &self.path_context,
                     );
-                    let reading = read_command(facts, self.path_context.clone());
-                    // Boxed like everything that few calls need; otherwise the future of each call
-                    // would be as large as the largest.
-                    let both = Box::pin(async { tokio::join!(hooks, reading) });
-                    // A hook may run for minutes: an interrupt does not wait for it.
-                    let Some((before, read)) = self.cx.cancel.run_until_cancelled(both).await
+                    let reading_facts = read_command(facts, self.path_context.clone());
+                    // Boxed like everything that few calls need, so that the future of every call
+                    // stays small.
+                    let hooks_and_facts = Box::pin(async { tokio::join!(hooks, reading_facts) });
+                    // A hook may run for minutes. An interrupt does not wait for it.
+                    let Some((hook_output, read_facts)) =
+                        self.cx.cancel.run_until_cancelled(hooks_and_facts).await
                     else {
                         return Err(interrupted_result(&prepared));
                     };
-                    facts = read;
-                    Some(before)
+                    facts = read_facts;
+                    Some(hook_output)
                 }
             };
-            heard = true;
-            let mut denied = None;
-            if let Some(before) = before {
-                self.effects.notes = before.notes;
-                self.hooks_ask = before.asks;
-                self.deferred = before.defers && self.engine.defers;
-                word = before.word;
-                denied = before.denied;
-                if denied.is_none()
-                    && let Some(input) = before.updated_input
+            hooks_have_run = true;
+            let mut hook_denial = None;
+            if let Some(hook_output) = hook_output {
+                self.effects.notes = hook_output.notes;
+                self.hooks_ask = hook_output.asks;
+                self.deferred = hook_output.defers && self.engine.defers;
+                hook_permission = hook_output.word;
+                hook_denial = hook_output.denied;
+                if hook_denial.is_none()
+                    && let Some(input) = hook_output.updated_input
                 {
-                    if word == HookPermission::Allow {
-                        word = HookPermission::Answer;
+                    if hook_permission == HookPermission::Allow {
+                        hook_permission = HookPermission::Answer;
                     }
                     prepared = self.rebind(&prepared, input)?;
                     continue;
                 }
             }
-            facts.hook = word;
-            let decision = if facts.has_command() || word != HookPermission::NoAnswer {
+            facts.hook = hook_permission;
+            let decision = if facts.has_command() || hook_permission != HookPermission::NoAnswer {
                 decide(&self.policy, &facts)
             } else {
-                early
+                early_decision
             };
             tracing::debug!(call = %self.cx.call, tool = prepared.name(), ?decision.behavior, because = %decision.reason);
             if decision.behavior == Behavior::Deny {
                 return Err(self.deny(&prepared, &facts, &decision.reason));
             }
-            if let Some(why) = denied {
-                return Err(denied_result(&prepared, DenialSource::Hook, why));
+            if let Some(message) = hook_denial {
+                return Err(denied_result(&prepared, DenialSource::Hook, message));
             }
             if self.deferred {
                 return Err(EarlyResult {
@@ -263,33 +271,33 @@ impl Admission<'_> {
                     ..stopped_result(&prepared, DEFERRED.to_owned())
                 });
             }
-            let (decision, ready) = match facts.shell {
+            let (decision, known_confinement) = match facts.shell {
                 Some(_) => Box::pin(self.probe_confinement(decision, &facts)).await,
                 None => (decision, None),
             };
             if decision.behavior == Behavior::Deny {
                 return Err(self.deny(&prepared, &facts, &decision.reason));
             }
-            let permitted = decision.reason.to_string();
-            let mut because = (decision.behavior == Behavior::Ask).then_some(decision.reason);
-            if because.is_none()
+            let allow_text = decision.reason.to_string();
+            let mut ask_reason = (decision.behavior == Behavior::Ask).then_some(decision.reason);
+            if ask_reason.is_none()
                 && let Some(CheckOutcome::Ask(reason)) = &checked
             {
-                because = Some(DecisionReason::Tool(reason.clone()));
+                ask_reason = Some(DecisionReason::Tool(reason.clone()));
             }
-            let unasked = because.is_none();
-            let asked = because.as_ref().map(DecisionReason::to_string);
-            if let Some(because) = because {
+            let runs_unasked = ask_reason.is_none();
+            let ask_text = ask_reason.as_ref().map(DecisionReason::to_string);
+            if let Some(ask_reason) = ask_reason {
                 if self.policy.mode == PermissionMode::DontAsk {
-                    self.fire_permission_denied(&prepared, &because).await;
-                    return Err(self.deny(&prepared, &facts, &because));
+                    self.fire_permission_denied(&prepared, &ask_reason).await;
+                    return Err(self.deny(&prepared, &facts, &ask_reason));
                 }
                 if let Some(input) =
-                    Box::pin(self.request_approval(&prepared, &facts, &because)).await?
+                    Box::pin(self.request_approval(&prepared, &facts, &ask_reason)).await?
                 {
-                    // Input from a hook is checked like any other, but the approval stays valid.
+                    // New input is checked like any other, but the approval stays valid.
                     prepared = self.rebind(&prepared, input)?;
-                    word = HookPermission::Answer;
+                    hook_permission = HookPermission::Answer;
                     continue;
                 }
             }
@@ -303,52 +311,56 @@ impl Admission<'_> {
                 .await?
             {
                 prepared = self.rebind(&prepared, input)?;
-                word = HookPermission::Answer;
+                hook_permission = HookPermission::Answer;
                 continue;
             }
             let granted: BTreeSet<&Path> = facts.outside(&self.policy).collect();
             let granted = granted.into_iter().map(Path::to_path_buf).collect();
-            let sourced = self.engine.hooks.env_file().map(Path::to_path_buf);
-            let only_confined = unasked && !self.policy.sandbox.unconfined;
+            let env_file = self.engine.hooks.env_file().map(Path::to_path_buf);
+            let only_confined = runs_unasked && !self.policy.sandbox.unconfined;
             let context = self.checked_with.take();
             let judged = match &context {
                 Some(context) => context.permissions.judged.clone(),
                 None => facts.authorized_paths(),
             };
-            let confinement = match ready {
-                Some(ready) => ready,
+            let confinement = match known_confinement {
+                Some(known_confinement) => known_confinement,
                 None if facts.shell.is_none() => Confinement::default(),
                 None => Box::pin(confinement::resolve_confinement(&self.policy, facts)).await,
             };
-            let terms = CallGrants {
-                because: self.reason_text(asked, permitted),
+            let grants = CallGrants {
+                because: self.reason_text(ask_text, allow_text),
                 granted,
                 judged,
                 context,
                 confinement: Confinement {
-                    sourced,
+                    sourced: env_file,
                     only_confined,
                     ..confinement
                 },
             };
-            return Ok((prepared, terms));
+            return Ok((prepared, grants));
         }
     }
 
-    /// Returns why a call may run: the deciding rule, or who approved it and why they were asked.
-    fn reason_text(&self, asked: Option<String>, permitted: String) -> String {
-        let who = match self.effects.approval {
-            ApprovalSource::Config => return permitted,
+    /// Returns why a call may run: the deciding rule, or who approved the call and why approval was
+    /// needed.
+    fn reason_text(&self, ask_text: Option<String>, allow_text: String) -> String {
+        let approval = match self.effects.approval {
+            ApprovalSource::Config => return allow_text,
             ApprovalSource::Hook => "a hook agreed",
             ApprovalSource::User => "you agreed, this once",
             ApprovalSource::UserAlways => "you agreed, from now on",
         };
-        format!("{who}; asked because {}", asked.unwrap_or(permitted))
+        format!(
+            "{approval}; asked because {}",
+            ask_text.unwrap_or(allow_text)
+        )
     }
 
-    /// Re-evaluates a command that would run without asking, based on its real confinement. This
-    /// prepares its sandbox. If nothing can confine it here, the decision is made again without
-    /// relying on the sandbox. Also returns the confinement if it was computed.
+    /// Checks whether an allowed command can really be confined, and prepares its sandbox. If this
+    /// machine cannot confine it at all, the decision is made again without relying on the sandbox.
+    /// Also returns the confinement if it was computed.
     async fn probe_confinement(
         &mut self,
         decision: Decision,
@@ -369,7 +381,7 @@ impl Admission<'_> {
         (decision, Some(confinement))
     }
 
-    /// Prepares the same call with an input that replaces the model's.
+    /// Prepares the same call with another input.
     fn rebind(&self, prepared: &Prepared, input: Value) -> Result<Prepared, EarlyResult> {
         let call = hooks::with_input(prepared, input);
         let author = InputAuthor::Answer;
@@ -383,14 +395,14 @@ impl Admission<'_> {
     }
 
     /// Returns the context for checks before the call is permitted. It gives access only to the
-    /// files that the facts refer to, even if a path is swapped in the meantime.
+    /// files that the facts refer to, even if another process replaces a path in the meantime.
     fn check_context(&self, facts: &CallFacts) -> CallContext {
         let mut cx = self.cx.clone();
         cx.permissions.judged = facts.authorized_paths();
         cx
     }
 
-    /// Checks whether the call can succeed.
+    /// Lets the tool check whether the call can succeed.
     async fn check(
         &mut self,
         prepared: &Prepared,
@@ -415,55 +427,57 @@ impl Admission<'_> {
         })
     }
 
-    /// Requests approval from the hooks, then from the user. Returns the input if it was replaced.
-    /// The call occupies no slot while it waits for the user.
+    /// Requests approval from the hooks, then from the user. Returns the new input if it was
+    /// replaced, and `Err` if the call was denied. The call occupies no slot while it waits.
     async fn request_approval(
         &mut self,
         prepared: &Prepared,
         facts: &CallFacts,
-        because: &DecisionReason,
+        ask_reason: &DecisionReason,
     ) -> Result<Option<Value>, EarlyResult> {
-        match (&self.consented, because) {
+        match (&self.consented, ask_reason) {
             (None, _) => {}
-            // The user was not asked about this critical operation, and a typing error must not
-            // start it.
-            (Some(asked), DecisionReason::Critical(_)) if asked != because => {
+            // The user approved something else, and a typing error in the new input must not start a
+            // critical operation.
+            (Some(approved_reason), DecisionReason::Critical(_))
+                if approved_reason != ask_reason =>
+            {
                 let name = prepared.name();
                 let message = format!(
-                    "Permission to use {name} has been denied: as the user has changed it, {because}, and \
-                     they were asked about something else."
+                    "Permission to use {name} has been denied: the user has changed the input, and now \
+                     {ask_reason}. The user was asked for a different reason."
                 );
                 return Err(denied_result(
                     prepared,
-                    denied_by_policy(because.kind(), because),
+                    denied_by_policy(ask_reason.kind(), ask_reason),
                     message,
                 ));
             }
             (Some(_), _) => return Ok(None),
         }
         let rules = suggest(&self.policy, facts, &self.context.bases());
-        let requested = if self.rewritten {
+        let hook_answer = if self.rewritten {
             PermissionHookAnswer::NoAnswer
         } else {
-            let (setting, notes) = (&self.path_context, &mut self.effects.notes);
-            let asked = hooks::run_permission_request(
+            let (path_context, notes) = (&self.path_context, &mut self.effects.notes);
+            let hooks_done = hooks::run_permission_request(
                 self.engine,
                 prepared,
                 &rules,
                 self.context,
-                setting,
+                path_context,
                 notes,
             );
-            let Some(requested) = self.cx.cancel.run_until_cancelled(asked).await else {
+            let Some(hook_answer) = self.cx.cancel.run_until_cancelled(hooks_done).await else {
                 return Err(interrupted_result(prepared));
             };
-            requested
+            hook_answer
         };
-        match requested {
+        match hook_answer {
             PermissionHookAnswer::NoAnswer => {}
-            // Only the user can let a command run outside the sandbox.
-            PermissionHookAnswer::Allow { .. } if *because == DecisionReason::Unconfined => {}
-            // The input must contain what the user would have answered.
+            // Only the user can allow a command to run outside the sandbox.
+            PermissionHookAnswer::Allow { .. } if *ask_reason == DecisionReason::Unconfined => {}
+            // For a question to the user, the hook must provide the answer as the new input.
             PermissionHookAnswer::Allow {
                 updated_input: None,
                 ..
@@ -485,8 +499,8 @@ impl Admission<'_> {
             }
         }
         let why = match &self.hooks_ask {
-            Some(why) if *because == DecisionReason::Hook => why.clone(),
-            _ => because.to_string(),
+            Some(why) if *ask_reason == DecisionReason::Hook => why.clone(),
+            _ => ask_reason.to_string(),
         };
         let reason = match &facts.command {
             Some(command) => format!("{why}: {command}"),
@@ -494,7 +508,7 @@ impl Admission<'_> {
         };
         let preview = prepared.bound.preview(&self.check_context(facts)).await;
         let asked_parts = approval_parts::parts(&self.policy, facts);
-        let keeper = self.engine.keeper.as_ref().filter(|_| !rules.is_empty());
+        let rule_store = self.engine.keeper.as_ref().filter(|_| !rules.is_empty());
         let question = ApprovalRequest {
             kind: prepared.spec().profile.approval,
             call: self.cx.call,
@@ -502,15 +516,15 @@ impl Admission<'_> {
             card: prepared.card(),
             preview,
             reasons: match &self.hooks_ask {
-                Some(why) if *because == DecisionReason::Hook => vec![why.clone()],
-                _ => approval_parts::ask_reasons(because, &asked_parts),
+                Some(why) if *ask_reason == DecisionReason::Hook => vec![why.clone()],
+                _ => approval_parts::ask_reasons(ask_reason, &asked_parts),
             },
             resolved_elsewhere: approval_parts::resolved_elsewhere(facts, &self.path_context.cwd),
             look_alikes: find_look_alikes(facts),
             parts: asked_parts,
             confinement: approval_parts::confinement_text(&self.policy, facts),
-            destinations: keeper
-                .map(|keeper| keeper.destinations())
+            destinations: rule_store
+                .map(|rule_store| rule_store.destinations())
                 .unwrap_or_default(),
             reason,
             rules: rules.clone(),
@@ -522,8 +536,8 @@ impl Admission<'_> {
             agent: None,
         };
         let cx = self.cx;
-        let asked = format!("{}: {}", prepared.name(), question.reason);
-        let (engine, setting) = (self.engine, &self.path_context);
+        let notification = format!("{}: {}", prepared.name(), question.reason);
+        let (engine, path_context) = (self.engine, &self.path_context);
         let answer = self
             .slot
             .release_while(async {
@@ -531,9 +545,9 @@ impl Admission<'_> {
                     biased;
                     answer = cx.services.approver().ask(question) => Some(answer),
                     () = cx.cancel.cancelled() => None,
-                    // Notifies the hooks only if the answer is not immediate, which means that the
-                    // user was asked.
-                    never = hooks::notify_approval_pending(engine, &asked, &setting.cwd) => match never {},
+                    // Notifies the hooks only if the answer does not come immediately. This means
+                    // that the user is being asked.
+                    never = hooks::notify_approval_pending(engine, &notification, &path_context.cwd) => match never {},
                 }
             })
             .await;
@@ -547,7 +561,7 @@ impl Admission<'_> {
             Some(ApprovalAnswer::Allow) => return Ok(None),
             Some(ApprovalAnswer::InputEdited { input }) => {
                 self.rewritten = true;
-                self.consented = Some(because.clone());
+                self.consented = Some(ask_reason.clone());
                 return Ok(Some(input));
             }
             Some(ApprovalAnswer::Updated {
@@ -561,7 +575,7 @@ impl Admission<'_> {
                 self.effects.scope = scope.unwrap_or_default();
                 if input.is_some() {
                     self.rewritten = true;
-                    self.consented = Some(because.clone());
+                    self.consented = Some(ask_reason.clone());
                 }
                 return Ok(input);
             }
@@ -587,19 +601,19 @@ impl Admission<'_> {
                     self.engine,
                     &self.policy,
                     &self.context.bases(),
-                    because,
+                    ask_reason,
                     facts,
                     &rules,
                 );
-                self.fire_permission_denied(prepared, because).await;
+                self.fire_permission_denied(prepared, ask_reason).await;
                 denied = DenialSource::Unasked {
-                    kind: because.kind().into(),
-                    reason: because.to_string(),
+                    kind: ask_reason.kind().into(),
+                    reason: ask_reason.to_string(),
                     remedy: would_allow.strip_prefix(WOULD_ALLOW).map(str::to_owned),
                 };
                 format!(
                     "Permission to use {name} was not granted: this session cannot prompt. The call \
-                     needs a person's consent because {because}.\n{would_allow}"
+                     needs the user's approval because {ask_reason}.\n{would_allow}"
                 )
             }
             None => return Err(interrupted_result(prepared)),
@@ -608,36 +622,41 @@ impl Admission<'_> {
     }
 
     /// Notifies the hooks that the call is denied without asking.
-    async fn fire_permission_denied(&mut self, prepared: &Prepared, because: &DecisionReason) {
-        let (engine, context, setting) = (self.engine, self.context, &self.path_context);
-        let (reason, notes) = (because.to_string(), &mut self.effects.notes);
-        let told = hooks::run_permission_denied(engine, prepared, &reason, context, setting, notes);
-        self.cx.cancel.run_until_cancelled(told).await;
+    async fn fire_permission_denied(&mut self, prepared: &Prepared, ask_reason: &DecisionReason) {
+        let (engine, context, path_context) = (self.engine, self.context, &self.path_context);
+        let (reason, notes) = (ask_reason.to_string(), &mut self.effects.notes);
+        let hooks_done =
+            hooks::run_permission_denied(engine, prepared, &reason, context, path_context, notes);
+        self.cx.cancel.run_until_cancelled(hooks_done).await;
     }
 
-    /// Denies the call without asking.
+    /// Returns the result of a call that is denied without asking.
     fn deny(
         &self,
         prepared: &Prepared,
         facts: &CallFacts,
-        because: &DecisionReason,
+        ask_reason: &DecisionReason,
     ) -> EarlyResult {
-        let by_itself = match because {
+        let is_denied_directly = match ask_reason {
             DecisionReason::Rule { list, .. } => *list == RuleList::Deny,
             DecisionReason::Tool(_) => matches!(facts.tool_permission, ToolPermission::Deny(_)),
             _ => false,
         };
-        // If the call would only have asked, the reason of the denial is the mode, which never
-        // asks.
-        let kind = if by_itself { because.kind() } else { "mode" };
-        let denied = denied_by_policy(kind, because);
+        // A call that only needs approval is denied because the permission mode never asks.
+        let kind = if is_denied_directly {
+            ask_reason.kind()
+        } else {
+            "mode"
+        };
+        let denied = denied_by_policy(kind, ask_reason);
         denied_result(
             prepared,
             denied,
-            denial_message(facts, because, &self.policy),
+            denial_message(facts, ask_reason, &self.policy),
         )
     }
 
+    /// Returns the sentence that plan mode remains on, if it is on.
     fn still_planning(&self) -> &'static str {
         match self.policy.mode {
             PermissionMode::Plan => "\nPlan mode stays on.",

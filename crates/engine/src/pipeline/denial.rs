@@ -17,7 +17,7 @@ pub(super) fn denied_by_policy(kind: &'static str, reason: impl ToString) -> Den
     }
 }
 
-/// The prefix of a remedy.
+/// The prefix of a remedy in a message to the model.
 pub(super) const WOULD_ALLOW: &str = "What would allow it: ";
 
 /// Returns what would have allowed the call, as text for the user who configured the session.
@@ -25,18 +25,18 @@ pub(super) fn remedy(
     engine: &Engine,
     policy: &Policy,
     bases: &PatternBases,
-    because: &DecisionReason,
+    reason: &DecisionReason,
     facts: &CallFacts,
     rules: &[String],
 ) -> String {
     let would = |what: &str| format!("{WOULD_ALLOW}{what}");
-    let only_a_person = || "Only a person can allow it.".to_owned();
+    let only_the_user = || "Only the user can allow it.".to_owned();
     if !rules.is_empty() {
         let noun = if rules.len() == 1 { "rule" } else { "rules" };
         return would(&format!("the allow {noun} {}", rules.join(", ")));
     }
-    match because {
-        DecisionReason::Outside(path) if is_systems_own(path) => only_a_person(),
+    match reason {
+        DecisionReason::Outside(path) if is_systems_own(path) => only_the_user(),
         DecisionReason::Outside(_) => would(engine.remedy(
             "--add-dir DIR, for a directory DIR that holds it",
             "a further working directory that holds it",
@@ -49,9 +49,9 @@ pub(super) fn remedy(
         }
         DecisionReason::Protected(path) | DecisionReason::Sensitive(path, _) => {
             let rule = suggest::path_rule(policy, facts, bases, path);
-            rule.map_or_else(only_a_person, |rule| {
+            rule.map_or_else(only_the_user, |rule| {
                 would(&format!(
-                    "the allow rule {rule} in the user's own settings, or someone to ask"
+                    "the allow rule {rule} in the user's own settings, or a session that can ask the user"
                 ))
             })
         }
@@ -59,11 +59,11 @@ pub(super) fn remedy(
         | DecisionReason::Mode(_)
         | DecisionReason::Command { .. }
         | DecisionReason::Address(_) => would(engine.remedy(
-            "--permission-mode bypassPermissions, or someone to ask",
-            "the permission mode bypassPermissions, or someone to ask",
+            "--permission-mode bypassPermissions, or a session that can ask the user",
+            "the permission mode bypassPermissions, or a session that can ask the user",
         )),
         DecisionReason::Unconfined => {
-            "Only a person can allow it. Call it again without dangerouslyDisableSandbox."
+            "Only the user can allow it. Call it again without dangerouslyDisableSandbox."
                 .to_owned()
         }
         DecisionReason::Tool(_)
@@ -73,18 +73,18 @@ pub(super) fn remedy(
         | DecisionReason::Critical(_)
         | DecisionReason::Interactive
         | DecisionReason::Hook
-        | DecisionReason::Sandboxed => only_a_person(),
+        | DecisionReason::Sandboxed => only_the_user(),
     }
 }
 
 /// Returns the text that the model reads if a call is denied without asking.
 pub(super) fn denial_message(
     facts: &CallFacts,
-    because: &DecisionReason,
+    reason: &DecisionReason,
     policy: &Policy,
 ) -> String {
     let name = &facts.tool;
-    match because {
+    match reason {
         DecisionReason::Rule {
             rule,
             list: RuleList::Deny,
@@ -97,13 +97,13 @@ pub(super) fn denial_message(
             format!("Permission to use {name} has been denied: {reason}")
         }
         DecisionReason::Unconfined => format!(
-            "Permission to use {name} has been denied: {because}, which only a person can allow, and \
+            "Permission to use {name} has been denied: {reason}, which only the user can allow, and \
              permission mode {} never asks. Call it again without dangerouslyDisableSandbox.",
             policy.mode.name()
         ),
-        because => format!(
-            "Permission to use {name} has been denied: it needs a person's consent because \
-             {because}, and permission mode {} never asks.",
+        reason => format!(
+            "Permission to use {name} has been denied: it needs the user's approval because \
+             {reason}, and permission mode {} never asks.",
             policy.mode.name()
         ),
     }

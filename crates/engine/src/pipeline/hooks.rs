@@ -109,7 +109,7 @@ pub(super) async fn run_pre_tool_use(
             before.denied = Some(format!("{} hook: {why}", one.label));
         }
         if word == Some(HookDecision::Ask) && before.asks.is_none() {
-            let why = said.reason.as_deref().unwrap_or("a hook wants it asked");
+            let why = said.reason.as_deref().unwrap_or("a hook requires approval");
             before.asks = Some(format!("[{}] {why}", one.owner));
         }
         strictest = strictest.max(word);

@@ -224,7 +224,7 @@ fn banned_tool_result(forbidden: &BannedTool) -> EarlyResult {
 /// Returns the result for a tool that its server has removed.
 fn removed_tool_result(name: &str, server: &str) -> EarlyResult {
     let problem = format!(
-        "{name} is gone: the server {server} is not there any more, or does not offer it any more. Go on \
+        "{name} is not available: the server {server} was removed, or no longer offers it. Continue \
          without it."
     );
     let card = Card::new(name.to_owned(), String::new()).with(CardSection::Alarm(problem.clone()));

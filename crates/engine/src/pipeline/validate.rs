@@ -118,7 +118,7 @@ fn unexpected_parameter(
         [] => {
             let known: Vec<_> = properties.keys().map(|name| format!("`{name}`")).collect();
             match known.as_slice() {
-                [] => format!("`{full}` is not a parameter; there are none"),
+                [] => format!("`{full}` is not a parameter; the tool has no parameters"),
                 known => format!(
                     "`{full}` is not a parameter; known are {}",
                     known.join(", ")

@@ -38,8 +38,8 @@ pub(super) struct DeferralInput<'a> {
 }
 
 impl DeferralInput<'_> {
-    /// Returns the names of the deferred tools. The tool that finds them is deferred too while it
-    /// has nothing to find.
+    /// Returns the names of the deferred tools. The tool that finds them is deferred too while no
+    /// other tool is deferred.
     pub(super) fn decide(&self) -> BTreeSet<String> {
         let is_off = self.filters.deferral == Deferral::Off;
         let mut deferred: BTreeSet<String> = match is_off {

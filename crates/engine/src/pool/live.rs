@@ -181,7 +181,7 @@ fn changed(
         withdrawn,
         ..Pool::of(kept, pool.forbidden.clone())
     };
-    // The tool that finds others is offered as soon as it has something to find.
+    // The tool that finds others is offered as soon as there are deferred tools.
     let before = pool.iter().map(|tool| tool.spec());
     let before = before.filter(|spec| !is_finder(spec));
     let before = before.map(|spec| (spec.name.clone(), pool.is_deferred(&spec.name)));

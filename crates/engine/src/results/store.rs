@@ -87,7 +87,7 @@ impl ResultStore {
                 ),
                 Some(path),
             ),
-            Err(error) => (format!("The whole text could not be kept: {error}."), None),
+            Err(error) => (format!("The whole text could not be saved: {error}."), None),
         };
         let lines = whole.lines().count();
         let notice = format!(
@@ -130,7 +130,7 @@ impl ResultStore {
             if let Some((oldest, size)) = kept.pop_front() {
                 bytes -= size;
                 if let Err(error) = fs::remove_file(&oldest) {
-                    tracing::warn!(path = %oldest.display(), %error, "kept result not removed");
+                    tracing::warn!(path = %oldest.display(), %error, "stored result not removed");
                 }
             }
         }

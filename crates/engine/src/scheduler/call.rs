@@ -41,7 +41,7 @@ pub(super) struct CallRun<'a> {
     /// The context that its permission is evaluated with.
     pub(super) context: &'a SessionContext,
     pub(super) slot: &'a mut CallSlot,
-    /// The time at which its turn came.
+    /// The time at which the call was started. It may then have waited for a slot.
     pub(super) started: Instant,
     /// The observer to notify when it starts.
     pub(super) observer: Option<&'a dyn CallObserver>,
@@ -210,7 +210,7 @@ impl NestedCallRunner for NestedRunner {
     ) -> BoxFuture<'a, NestedResult> {
         Box::pin(async move {
             let Some(shared) = self.shared.upgrade() else {
-                return failed("the session is over".to_owned());
+                return failed("the session has ended".to_owned());
             };
             let name = call.name.clone();
             let run = AssertUnwindSafe(run_nested(&shared, call, allowed, cancel));
@@ -343,13 +343,13 @@ impl SchedulerShared {
 
 /// Returns the error text of a call whose tool panicked.
 pub(super) fn panicked(name: &str, panic: &(dyn Any + Send)) -> String {
-    let said = panic
+    let message = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
     format!(
-        "{name} panicked ({said}). That is a defect of the tool, not of the call; what it had done \
-         by then is not known."
+        "{name} panicked ({message}). This is a defect of the tool, not of the call. It is unknown what \
+         the call has already done."
     )
 }

@@ -1,4 +1,8 @@
 //! The calls of one reply.
+//!
+//! Each call has claims: the files and state that it may touch. A call starts as soon as no earlier
+//! unfinished call has a conflicting claim or may still change the session's context. Calls report
+//! such changes as patches, which are applied in the order of the calls.
 
 use std::{
     any::Any,
@@ -28,21 +32,24 @@ use crate::{
     },
 };
 
-/// The calls of one reply, from the first push to the last result. Dropping it interrupts the calls
-/// that are still running.
+/// The calls of one reply, from the first push to the last result. Dropping the batch interrupts the
+/// calls that are still running.
 pub struct CallBatch<'a> {
     inner: Arc<BatchInner>,
+    /// The number of leading calls whose results were returned.
     delivered: usize,
     // The borrow ensures that only one batch exists at a time.
     _scheduler: &'a mut Scheduler,
 }
 
+/// The part of a batch that is shared with its running calls.
 struct BatchInner {
     shared: Arc<SchedulerShared>,
     /// The tools at the start of the batch.
     pool: Arc<Pool>,
     cancel: CancellationToken,
     state: Mutex<BatchState>,
+    /// Is notified when a call has ended.
     settled: Notify,
     observer: Mutex<Option<Arc<dyn CallObserver>>>,
 }
@@ -52,38 +59,45 @@ struct BatchState {
     calls: Vec<BatchCall>,
     /// The number of leading calls that have ended and whose patches are applied.
     applied: usize,
-    /// The number of exclusive calls that have ended. Links and files may have changed after each
-    /// of them, so older claims of waiting calls are computed again.
+    /// The number of exclusive calls that have ended. Each of them may have changed files and links,
+    /// so waiting calls compute older claims again.
     fences: u64,
-    /// The batch was dropped: calls that still end change nothing.
+    /// Whether the batch was dropped. Patches of calls that end later are ignored.
     abandoned: bool,
 }
 
+/// A call of a batch.
 struct BatchCall {
     id: CallId,
-    /// Cancels it, alone or with the batch.
+    /// Cancels only this call. The token of the batch cancels it, too.
     cancel: CancellationToken,
-    /// The provider's id and the name as called, for a result without an outcome.
+    /// The provider's id of the call and the tool name that the model used.
     tool_use: (String, String),
     stage: CallStage,
     claims: Claims,
-    /// The value of `fences` when the claims were made.
+    /// The value of `fences` when the claims were computed.
     claimed_at: u64,
-    /// The version of the context when it was prepared.
+    /// The version of the context with which the call was prepared.
     prepared_at: u64,
-    /// The original request, stored only if an earlier call may still patch the context.
+    /// The original request, to prepare the call again. Stored only if an earlier call may still
+    /// patch the context.
     original: Option<ToolUse>,
-    /// It had to wait, so what was determined when it was pushed may be outdated.
+    /// Whether the call had to wait, so that its claims and context may be outdated.
     waited: bool,
-    /// The number of earlier calls that must end first, and the later calls that wait for this one.
+    /// The number of earlier calls that must end first.
     waits_for: usize,
+    /// The indices of the later calls that wait for this one.
     waited_for_by: Vec<usize>,
 }
 
+/// The stage of a call.
 enum CallStage {
+    /// Prepared, but not started.
     Waiting(Result<Prepared, EarlyResult>),
     Running,
+    /// Ended. The result was not returned yet.
     Over(Box<CallResult>),
+    /// Ended. The result was returned.
     Delivered,
 }
 
@@ -96,6 +110,7 @@ impl BatchCall {
         matches!(self.stage, CallStage::Delivered)
     }
 
+    /// Returns whether the call may change the session's context.
     fn may_patch(&self) -> bool {
         self.claims.effects().patches
     }
@@ -119,14 +134,14 @@ impl<'a> CallBatch<'a> {
         }
     }
 
-    /// Sets the observer of calls that start and end from now on, replacing any other.
-    pub fn set_observer(&mut self, witness: Arc<dyn CallObserver>) {
+    /// Sets the observer of the calls. It is notified of calls that start or end after this.
+    pub fn set_observer(&mut self, observer: Arc<dyn CallObserver>) {
         let mut current = self
             .inner
             .observer
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        *current = Some(witness);
+        *current = Some(observer);
     }
 
     /// Adds a call. It is prepared immediately and starts as soon as it conflicts with no earlier
@@ -135,8 +150,8 @@ impl<'a> CallBatch<'a> {
         self.inner.push(tool_use)
     }
 
-    /// Waits for the next result, in the order of the calls; `None` once every call pushed so far
-    /// has been returned.
+    /// Waits for the next result in the order of the calls. Returns `None` once every call pushed so
+    /// far has been returned.
     pub async fn next(&mut self) -> Option<CallResult> {
         loop {
             {
@@ -151,14 +166,14 @@ impl<'a> CallBatch<'a> {
                     return Some(*finished);
                 }
             }
-            // A permit is stored if no task is waiting, so an end between the two is not missed.
+            // `Notify` stores a permit, so a call that ends between the check and here is not missed.
             self.inner.settled.notified().await;
         }
     }
 
-    /// Waits for the next result, in the order in which calls end; `None` once every call pushed so
-    /// far has been returned. For callers whose calls are independent: a batch must use either this
-    /// or [`next`](Self::next), not both. Cancel-safe.
+    /// Waits for the next result in the order in which calls end. Returns `None` once every call
+    /// pushed so far has been returned. For callers whose calls are independent. A batch must use
+    /// either this method or [`next`](Self::next), not both. Cancel-safe.
     pub async fn next_ended(&mut self) -> Option<CallResult> {
         loop {
             {
@@ -170,21 +185,21 @@ impl<'a> CallBatch<'a> {
                 if open.is_empty() {
                     return None;
                 }
-                // A result with patches stays until they have been applied, in the order of the
-                // calls.
-                let ripe = |at: usize, call: &BatchCall| match &call.stage {
+                // A result with patches is returned only after they were applied, which happens in
+                // the order of the calls.
+                let is_ready = |offset: usize, call: &BatchCall| match &call.stage {
                     CallStage::Over(finished) => {
-                        finished.patches.is_empty() || self.delivered + at < applied
+                        finished.patches.is_empty() || self.delivered + offset < applied
                     }
                     _ => false,
                 };
-                let found = open
+                let offset = open
                     .iter()
                     .enumerate()
-                    .position(|(at, call)| ripe(at, call));
-                if let Some(at) = found
+                    .position(|(offset, call)| is_ready(offset, call));
+                if let Some(offset) = offset
                     && let CallStage::Over(finished) =
-                        mem::replace(&mut open[at].stage, CallStage::Delivered)
+                        mem::replace(&mut open[offset].stage, CallStage::Delivered)
                 {
                     return Some(*finished);
                 }
@@ -193,9 +208,8 @@ impl<'a> CallBatch<'a> {
         }
     }
 
-    /// Sets the working directories of calls that are pushed from now on, as decided by the client.
-    /// Relative paths start in the first one, unless the current directory is already inside one of
-    /// them.
+    /// Sets the client's working directories for calls that are pushed after this. The current
+    /// directory becomes the first one, unless it is already inside one of them.
     pub fn set_directories(&mut self, directories: Vec<PathBuf>) {
         let mut context = self.inner.shared.context();
         context.context.set_directories(directories);
@@ -218,8 +232,8 @@ impl Drop for CallBatch<'_> {
 
 impl BatchInner {
     fn witness(&self) -> Option<Arc<dyn CallObserver>> {
-        let witness = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
-        witness.clone()
+        let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
+        observer.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, BatchState> {
@@ -229,28 +243,28 @@ impl BatchInner {
     fn push(self: &Arc<Self>, tool_use: ToolUse) -> CancellationToken {
         let mut state = self.state();
         let index = state.calls.len();
-        let behind_a_patch = state.calls[state.applied..]
+        let follows_patch = state.calls[state.applied..]
             .iter()
             .any(BatchCall::may_patch);
         let id = CallId::new();
-        let names = (tool_use.id.clone(), tool_use.name.clone());
-        let original = behind_a_patch.then(|| tool_use.clone());
+        let tool_use_names = (tool_use.id.clone(), tool_use.name.clone());
+        let original = follows_patch.then(|| tool_use.clone());
         let (prepared, prepared_at) = self.prepare(id, tool_use);
-        if let (Ok(prepared), Some(witness)) = (&prepared, self.witness()) {
-            // A tool that panics while it draws the call does not prevent the call.
-            let _ = caught(|| witness.on_bound(prepared));
+        if let (Ok(prepared), Some(observer)) = (&prepared, self.witness()) {
+            // The observer asks the tool for a card. If the tool panics there, the call still runs.
+            let _ = caught(|| observer.on_bound(prepared));
         }
         let claims = Claims::new(effects_of(&prepared));
         let claimed_at = state.fences;
         let cancel = self.cancel.child_token();
         if index == 0 {
-            // Many batches have only one call, and room for more is large.
+            // Most batches have only one call, and the default capacity would be large.
             state.calls.reserve_exact(1);
         }
         state.calls.push(BatchCall {
             id,
             cancel: cancel.clone(),
-            tool_use: names,
+            tool_use: tool_use_names,
             stage: CallStage::Waiting(prepared),
             claims,
             claimed_at,
@@ -264,19 +278,20 @@ impl BatchInner {
         cancel
     }
 
+    /// Prepares a call. Also returns the version of the context that was used.
     fn prepare(&self, id: CallId, tool_use: ToolUse) -> (Result<Prepared, EarlyResult>, u64) {
-        let (place, version) = {
+        let (path_context, version) = {
             let context = self.shared.context();
             (context.context.path_context(), context.version)
         };
         let name = tool_use.name.clone();
-        let prepare = || prepare(&self.pool, tool_use, InputAuthor::Model, id, &place);
-        let prepared = caught(prepare)
+        let prepare = || prepare(&self.pool, tool_use, InputAuthor::Model, id, &path_context);
+        let result = caught(prepare)
             .unwrap_or_else(|panic| Err(EarlyResult::broken(&name, &panicked(&name, &*panic))));
-        (prepared, version)
+        (result, version)
     }
 
-    /// Starts a call if it need not wait, and all calls that become ready because of it.
+    /// Starts a call unless it must wait, and then all calls that become ready because it ended.
     fn start(self: &Arc<Self>, state: &mut BatchState, index: usize) {
         let mut ready = VecDeque::from([index]);
         while let Some(index) = ready.pop_front() {
@@ -286,7 +301,8 @@ impl BatchInner {
         }
     }
 
-    /// Starts one call, or lets it wait. Returns its result if it has ended without running.
+    /// Starts one call, or lets it wait for earlier calls. Returns the result if the call ends
+    /// without running.
     fn start_one(self: &Arc<Self>, state: &mut BatchState, index: usize) -> Option<CallResult> {
         if state.calls[index].cancel.is_cancelled() {
             return Some(state.calls[index].without_outcome(INTERRUPTED));
@@ -319,8 +335,8 @@ impl BatchInner {
             unreachable!("a call is started once")
         };
         match prepared {
-            Err(settled) => {
-                let finished = settled.finish(call.id, call.tool_use.0.clone());
+            Err(early_result) => {
+                let finished = early_result.finish(call.id, call.tool_use.0.clone());
                 if let Some(listener) = &self.shared.engine.listener {
                     listener.on_call_unjudged(&finished);
                 }
@@ -351,6 +367,7 @@ impl BatchInner {
         }
     }
 
+    /// Spawns the task that runs a call.
     fn spawn(
         self: &Arc<Self>,
         index: usize,
@@ -366,8 +383,8 @@ impl BatchInner {
             self.shared
                 .call_context(id, tool_use_id, context, cancel, nested)
         };
-        // Boxed: a future that is moved into a task is copied more than once, and the one that runs
-        // a call is large.
+        // Boxed, because the future of a call is large, and moving it into a task copies it more than
+        // once.
         let call = self.shared.boxes.boxed(SpawnedCall {
             inner: Arc::clone(self),
             index,
@@ -378,18 +395,19 @@ impl BatchInner {
         self.shared.tasks.spawn(call);
     }
 
+    /// Runs a call when a slot is free.
     async fn run(&self, prepared: Prepared, cx: &CallContext, inner: &NestedNotes) -> CallResult {
         let started = Instant::now();
         let mut slot = CallSlot::acquire(&self.shared.slots).await;
         let context = self.shared.context().context.clone();
-        let witness = self.witness();
+        let observer = self.witness();
         let run = CallRun {
             shared: &self.shared,
             cx,
             context: &context,
             slot: &mut slot,
             started,
-            observer: witness.as_deref(),
+            observer: observer.as_deref(),
             inner: Some(inner),
             patches: true,
         };
@@ -400,8 +418,9 @@ impl BatchInner {
         }
     }
 
-    /// Stores a result, applies the patches that are due in call order, and collects the calls that
-    /// are ready to start.
+    /// Stores the result of a call that has ended. Applies the patches whose turn has come in the
+    /// order of the calls. Adds the calls that can start now to `ready`. `finished` is `None` if the
+    /// observer has taken the result.
     fn settle(
         &self,
         state: &mut BatchState,
@@ -448,7 +467,7 @@ impl BatchInner {
     }
 }
 
-/// A started call, until it has ended.
+/// The task of a started call.
 pub(super) struct SpawnedCall {
     inner: Arc<BatchInner>,
     index: usize,
@@ -467,18 +486,18 @@ impl PoolableTask for SpawnedCall {
             notes,
         } = self;
         let name = prepared.name().to_owned();
-        let ran = AssertUnwindSafe(inner.run(prepared, &cx, &notes))
+        let result = AssertUnwindSafe(inner.run(prepared, &cx, &notes))
             .catch_unwind()
             .await;
-        let finished = ran.unwrap_or_else(|panic| {
+        let finished = result.unwrap_or_else(|panic| {
             inner.state().calls[index].without_outcome(&panicked(&name, &*panic))
         });
         let finished = match inner.witness() {
             None => Some(finished),
-            Some(witness) => {
-                witness.on_ended(&finished);
+            Some(observer) => {
+                observer.on_ended(&finished);
                 match finished.patches.is_empty() {
-                    true => witness.take_result(finished),
+                    true => observer.take_result(finished),
                     false => Some(finished),
                 }
             }
@@ -492,6 +511,8 @@ impl PoolableTask for SpawnedCall {
     }
 }
 
+/// Releases the calls that wait for this call, and adds those that wait for no other call to
+/// `ready`.
 fn release(calls: &mut [BatchCall], index: usize, ready: &mut VecDeque<usize>) {
     for waiting in mem::take(&mut calls[index].waited_for_by) {
         calls[waiting].waits_for -= 1;
@@ -517,6 +538,7 @@ fn effects_of(prepared: &Result<Prepared, EarlyResult>) -> Effects {
     }
 }
 
-fn caught<T>(run: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
-    panic::catch_unwind(AssertUnwindSafe(run))
+/// Runs a function of a tool and catches its panic.
+fn caught<T>(f: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
+    panic::catch_unwind(AssertUnwindSafe(f))
 }

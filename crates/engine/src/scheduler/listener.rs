@@ -30,7 +30,7 @@ pub struct EndedCall<'a> {
     pub input: &'a Value,
     /// The agent that made it.
     pub agent: &'a AgentIdentity,
-    /// The time at which its turn came.
+    /// The time at which the call was started. It may then have waited for a slot.
     pub began: SystemTime,
     /// The source of the approval, if it was permitted.
     pub approval: Option<ApprovalSource>,

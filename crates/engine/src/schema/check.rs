@@ -127,7 +127,7 @@ impl SchemaValidator {
     ) -> bool {
         match (keyword, value) {
             (Keyword::Never, _) => {
-                notes.fail_with_text(at, value, || "nothing may stand here".to_owned())
+                notes.fail_with_text(at, value, || "no value is allowed here".to_owned())
             }
             (Keyword::Types(types), _) => {
                 types.allow(value)
@@ -318,7 +318,7 @@ impl SchemaValidator {
                 }
                 valid
                     || notes.fail_with_text(at, value, || {
-                        format!("{} fits none of the shapes allowed", shown(value))
+                        format!("{} matches none of the allowed schemas", shown(value))
                     })
             }
             Keyword::OneOf(one) => {
@@ -329,11 +329,11 @@ impl SchemaValidator {
                 match fitting {
                     1 => true,
                     0 => notes.fail_with_text(at, value, || {
-                        format!("{} fits none of the shapes allowed", shown(value))
+                        format!("{} matches none of the allowed schemas", shown(value))
                     }),
                     several => notes.fail_with_text(at, value, || {
                         format!(
-                            "{} fits {several} of the shapes allowed, not one",
+                            "{} matches {several} of the allowed schemas, not one",
                             shown(value)
                         )
                     }),
@@ -511,7 +511,7 @@ impl SchemaValidator {
                 if found < *least || most.is_some_and(|most| found > most) {
                     valid = notes.fail_with_text(at, value, || {
                         let most = most.map_or_else(String::new, |most| format!(" and at most {most}"));
-                        format!("{found} items have the shape of which at least {least}{most} must be there")
+                        format!("{found} items match the `contains` schema, but there must be at least {least}{most}")
                     });
                 }
             }

@@ -12,7 +12,7 @@ const MAX_STEPS: u32 = 1_000_000;
 /// More schemas are not applied within each other, each to a part of the value or to the same one.
 pub(super) const MAX_DEPTH: u32 = 200;
 
-/// How much of a value is repeated in a message.
+/// The maximum number of characters of a value in a message.
 const MOST_SHOWN: usize = 60;
 
 /// The current path in the value, and the resources and references that led to it.

@@ -321,7 +321,7 @@ impl<'s> SchemaCompiler<'s> {
             .transpose()
     }
 
-    /// The nodes of schemas whose shape was looked at before.
+    /// Returns the nodes of a list of schemas. The caller has checked that they are schemas.
     fn list(
         &mut self,
         value: &'s Value,

@@ -130,7 +130,7 @@ impl<'s> ResourceIndex<'s> {
             return match Draft::of_uri(address) {
                 Some(draft) if fragment.is_empty() => Ok(ReferenceTarget::Meta(draft)),
                 _ => Err(format!(
-                    "`{reference}` leads out of the schema, and nothing is fetched"
+                    "`{reference}` refers to another document, and haft does not fetch schemas"
                 )),
             };
         };

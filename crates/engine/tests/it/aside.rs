@@ -86,7 +86,7 @@ async fn nobody_is_asked_and_rules_of_the_call_count_for_it_alone() {
     assert!(aside.run(boom, &[], &cancel).await.unwrap().is_error);
     drop(rig);
     let over = aside.run(call(), &[], &cancel).await.unwrap();
-    assert_eq!(over.text, "the session is over");
+    assert_eq!(over.text, "the session has ended");
 }
 
 /// Handlers that answer every event with these words.

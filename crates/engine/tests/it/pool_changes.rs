@@ -121,7 +121,7 @@ async fn a_call_of_a_tool_that_is_gone_is_told_so() {
     engine.replace_server_tools("git", Vec::new()).await;
     let said = call(&mut scheduler, "mcp__git__a").await;
     assert!(
-        said.contains("mcp__git__a is gone: the server git"),
+        said.contains("mcp__git__a is not available: the server git"),
         "{said}"
     );
 }

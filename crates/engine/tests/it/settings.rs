@@ -218,7 +218,7 @@ fn a_name_given_twice_is_told_since_rules_may_be_lost_by_it() {
     assert_eq!(
         machine.problems(&machine.load()),
         [
-            "/home/.claude/settings.json:3: permissions is given twice; only what this line says counts"
+            "/home/.claude/settings.json:3: permissions occurs twice; only the value on this line applies"
         ]
     );
 }
