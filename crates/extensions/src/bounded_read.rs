@@ -65,7 +65,7 @@ pub(crate) fn read_real(real: &Path, longest: usize) -> io::Result<Option<Bounde
         Err(error) => return none_if_missing(error),
     };
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
     file.take(longest as u64 + 1).read_to_end(&mut bytes)?;
@@ -102,7 +102,7 @@ fn open_real(real: &Path) -> io::Result<OwnedFd> {
         _ => None,
     });
     let Some(mut last) = names.next() else {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     };
     for name in names {
         directory = openat(&directory, last, passing, Mode::empty())?;

@@ -23,7 +23,7 @@ pub struct FrontMatter<'a> {
     pub body: &'a str,
     /// The error in the front matter, which is then empty.
     pub fault: Option<FrontMatterError>,
-    /// A warning about a duplicate key, of which the last value is used.
+    /// A warning about a duplicate key; its last value is used.
     pub doubled: Option<FrontMatterError>,
 }
 
@@ -91,7 +91,7 @@ pub fn parse(text: &str) -> FrontMatter<'_> {
         Ok(_) => {
             let fault = FrontMatterError {
                 line: Some(2),
-                what: "the front matter is no list of `key: value`".to_owned(),
+                what: "the front matter is not a list of `key: value`".to_owned(),
             };
             nothing(body, Some(fault))
         }
@@ -109,7 +109,7 @@ fn doubled(head: &str) -> Option<FrontMatterError> {
         if key.is_empty() || !key.chars().all(is_name) || keys.insert(key) {
             return None;
         }
-        let what = format!("`{key}` is there twice in the front matter; the last one counts");
+        let what = format!("`{key}` occurs twice in the front matter; the last value applies");
         let line = Some(number);
         Some(FrontMatterError { line, what })
     })
@@ -166,7 +166,7 @@ fn yaml(head: &str) -> Result<Value, FrontMatterError> {
         let what = told.split(" at line ").next().unwrap_or(told);
         FrontMatterError {
             line,
-            what: format!("the front matter is no YAML: {what}"),
+            what: format!("the front matter is not valid YAML: {what}"),
         }
     })
 }
@@ -418,7 +418,7 @@ mod tests {
         assert_eq!(parsed.head.text("name").as_deref(), Some("b"));
         let doubled = parsed.doubled.unwrap();
         assert_eq!(doubled.line, Some(5));
-        insta::assert_snapshot!(doubled.what, @"`name` is there twice in the front matter; the last one counts");
+        insta::assert_snapshot!(doubled.what, @"`name` occurs twice in the front matter; the last value applies");
         assert_eq!(parse("---\nname: a\nmodel: b\n---\n").doubled, None);
     }
 

@@ -134,9 +134,9 @@ impl Fence {
 /// Returns the text without HTML comments at the start of a line; those in code stay, and so does
 /// an unclosed one.
 pub fn without_comments(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
+    let mut output = String::with_capacity(text.len());
     let mut fence: Option<Fence> = None;
-    // No comment ends after this offset, so many unclosed comments cost no more than one.
+    // No comment ends after this offset, so many unclosed comments are as cheap as one.
     let last = text.rfind("-->").unwrap_or(0);
     let mut at = 0;
     while at < text.len() {
@@ -161,10 +161,10 @@ pub fn without_comments(text: &str) -> String {
             }
             _ => {}
         }
-        kept += line;
+        output += line;
         at = end;
     }
-    kept
+    output
 }
 
 #[cfg(test)]

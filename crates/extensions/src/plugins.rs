@@ -15,7 +15,7 @@ pub fn read(root: &Path) -> Result<ExtensionPlugin, ExtensionWarning> {
     if !root.is_dir() {
         return Err(ExtensionWarning::of(
             root,
-            "it is no folder: the plugin is left out",
+            "it is not a folder: the plugin is left out",
         ));
     }
     let manifest = root.join(".claude-plugin/plugin.json");
@@ -112,7 +112,7 @@ pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<ExtensionWarning>) {
         Some(Value::Object(read)) => parts.settings = read,
         Some(_) => warnings.push(ExtensionWarning::of(
             settings,
-            "it is no object: it is left out",
+            "it is not an object: it is left out",
         )),
         None => {}
     }
@@ -122,13 +122,13 @@ pub fn parts(plugin: &ExtensionPlugin) -> (PluginParts, Vec<ExtensionWarning>) {
 /// Reads a component: from its default file, and from files or objects in the manifest.
 fn component(
     plugin: &ExtensionPlugin,
-    told: &Value,
-    usual: &str,
+    declared: &Value,
+    default_file: &str,
     warnings: &mut Vec<ExtensionWarning>,
 ) -> Vec<(PathBuf, Value)> {
-    let mut files = vec![plugin.root.join(usual)];
+    let mut files = vec![plugin.root.join(default_file)];
     let mut found = Vec::new();
-    let several = match told {
+    let several = match declared {
         Value::Array(several) => several.as_slice(),
         one => std::slice::from_ref(one),
     };
@@ -139,7 +139,7 @@ fn component(
                 Some(_) => {}
                 None => warnings.push(ExtensionWarning::of(
                     plugin.root.join(path),
-                    "it is not inside of the plugin: it is left out",
+                    "it is not inside the plugin: it is left out",
                 )),
             },
             Value::Object(_) => {

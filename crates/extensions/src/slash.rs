@@ -13,7 +13,7 @@ pub struct SlashCall<'a> {
 }
 
 /// Parses a prompt that begins with a slash and a name. A path like `/etc/hosts` is not a name,
-/// unless something has this name. `/a /b text` calls both, if they are known.
+/// unless a skill or command has this name. `/a /b text` calls both, if they are known.
 pub fn slash(prompt: &str, is_known: impl Fn(&str) -> bool) -> Option<SlashCall<'_>> {
     let prompt = prompt.trim();
     let (first, mut arguments) = called(prompt)?;

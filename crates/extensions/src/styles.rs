@@ -46,7 +46,7 @@ fn built_in() -> [OutputStyle; 2] {
         ),
         style(
             "Learning",
-            "Leaves small, instructive parts for the person to write",
+            "Leaves small, instructive parts for you to write",
             include_str!("styles/learning.md"),
         ),
     ]

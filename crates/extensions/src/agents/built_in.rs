@@ -15,7 +15,7 @@ const CHANGING: [&str; 6] = [
     "Write",
 ];
 
-/// The only tools of an agent that just thinks about its prompt. They cannot change or run
+/// The only tools of an agent that mainly thinks about its prompt. They neither change nor run
 /// anything.
 const LOOKING: [&str; 5] = ["Glob", "Grep", "LS", "Read", "Think"];
 
@@ -24,30 +24,30 @@ pub(super) fn all() -> [AgentDefinition; 4] {
     [
         agent(
             "general-purpose",
-            "Anything that takes several steps: looking into a question, searching where one search will \
-             not do, carrying a task out from beginning to end.",
+            "Any task of several steps: investigating a question, searching if one search is not enough, \
+             doing a task from beginning to end.",
             include_str!("general_purpose.md"),
             &[],
         ),
         agent(
             explore,
-            "Finding things in a code base, fast and without changing anything: files by their names, \
-             places by what they say, how something works. Say how thorough it should be.",
+            "Searching a code base, fast and read-only: for files by name, for places by content, or for how \
+             a feature works. State how thorough it should be.",
             include_str!("explore.md"),
             &CHANGING,
         ),
         agent(
             plan,
-            "Designing how something is to be built, without changing anything: it looks at the code and \
-             returns the steps, the files that matter and what there is to weigh.",
+            "Designing an implementation, read-only: it inspects the code and returns the steps, the \
+             important files and the trade-offs.",
             include_str!("plan.md"),
             &CHANGING,
         ),
         only(
             agent(
                 "architect",
-                "A design for a hard decision, from facts that you gathered and put into the prompt. It only reads, and \
-                 little: not for finding things.",
+                "A design for a hard decision, from facts that you gathered and put into the prompt. It is read-only \
+                 and reads little: not for searching.",
                 include_str!("architect.md"),
                 &[],
             ),

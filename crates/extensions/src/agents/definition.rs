@@ -9,7 +9,7 @@ use crate::{ExtensionOrigin, ExtensionPlaces, front_matter::FrontMatterFields};
 /// The definition of an agent kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentDefinition {
-    /// The name by which it is requested.
+    /// The name for requesting it.
     pub name: String,
     /// The description, which says when to delegate to it.
     pub description: String,

@@ -178,7 +178,9 @@ impl AgentReader {
                     )),
                 }
             }
-            _ => Err(format!("the agent {name:?} is no object: it is left out")),
+            _ => Err(format!(
+                "the agent {name:?} is not an object: it is left out"
+            )),
         };
         match read {
             Ok(agent) => self.add(agent),

@@ -201,7 +201,7 @@ fn tools_absent_all_or_none() {
         told,
         [
             "the agent \"no-prompt\" has no `prompt`: it is left out",
-            "the agent \"text\" is no object: it is left out"
+            "the agent \"text\" is not an object: it is left out"
         ]
     );
 }

@@ -121,7 +121,7 @@ impl<'a> MemoryReader<'a> {
                 self.file(&directory.join("AGENTS.md"), MemoryOwner::Project, reason);
             }
             self.file(&claude, MemoryOwner::Project, reason);
-            // The user's own folder is not part of the project, wherever the project is.
+            // The user's own folder is never part of the project, even if the project contains it.
             if real(&directory.join(".claude")) != real(&self.places.user) {
                 self.file(&hidden, MemoryOwner::Project, reason);
                 self.rules(
@@ -260,7 +260,7 @@ impl<'a> MemoryReader<'a> {
             let Some(target) = self.resolve(import, path) else {
                 continue;
             };
-            // Text like `@someone` is not a file name and stays unchanged.
+            // Text like `@name` is not a file name and stays unchanged.
             let Some(real) = real(&target).filter(|real| real.is_file()) else {
                 continue;
             };
@@ -270,8 +270,8 @@ impl<'a> MemoryReader<'a> {
             if self.is_outside(&real, owner, chain[0]) {
                 self.state.left_out.insert(real);
                 let what = format!(
-                    "the import @{import} leads out of the project and is left out: no one has agreed \
-                     to it. `haft permissions trust` shows it and asks"
+                    "the import @{import} is outside the project and is left out: the user has not \
+                     approved it. `haft permissions trust` shows it and asks"
                 );
                 self.warnings.push(ExtensionWarning::of(path, what));
                 continue;

@@ -10,10 +10,10 @@ pub fn format_for_model(files: &[MemoryFile]) -> Option<String> {
     for file in files {
         let whose = match file.owner {
             MemoryOwner::Managed => "of this machine's administrator",
-            MemoryOwner::User => "of the person, for all projects",
+            MemoryOwner::User => "of the user, for all projects",
             MemoryOwner::Project => "of the project",
-            MemoryOwner::Local => "of the person, for this project",
-            MemoryOwner::Auto => "kept by you in earlier sessions",
+            MemoryOwner::Local => "of the user, for this project",
+            MemoryOwner::Auto => "saved by you in earlier sessions",
         };
         let from = match &file.path {
             Some(path) => format!("From {}", path.display()),
@@ -29,7 +29,7 @@ pub fn format_for_model(files: &[MemoryFile]) -> Option<String> {
         return None;
     }
     Some(format!(
-        "There are instructions for you. Follow them where they apply to what you are asked; where two \
-         differ, the later one counts, and what the person says themselves comes first.{text}"
+        "These files have instructions for you. Follow them if they apply to your task. If two conflict, \
+         the later one applies; messages of the user have priority over all of them.{text}"
     ))
 }

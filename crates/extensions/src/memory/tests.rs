@@ -252,8 +252,8 @@ fn what_leads_out_of_the_project_is_left_out_and_said() {
     let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     assert_eq!(warnings.len(), 4, "{warnings:?}");
     assert!(warnings[0].ends_with(
-        "CLAUDE.md: the import @../secret.md leads out of the project and is left out: no one has agreed \
-         to it. `haft permissions trust` shows it and asks"
+        "CLAUDE.md: the import @../secret.md is outside the project and is left out: the user has not \
+         approved it. `haft permissions trust` shows it and asks"
     ));
     let outside = memory.left_out_imports();
     let real = |path: &Path| fs::canonicalize(path).unwrap();
@@ -325,7 +325,7 @@ fn comments_copies_pipes_and_giants() {
         told,
         [
             "it is longer than 256 KiB: the rest is left out",
-            "it cannot be read and is left out: it is no regular file"
+            "it cannot be read and is left out: it is not a regular file"
         ]
     );
     for at in 0..5 {

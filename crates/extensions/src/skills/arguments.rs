@@ -1,6 +1,6 @@
 //! Splitting the arguments of a slash command like a shell does.
 
-/// Splits a line into words, with quotes and backslashes as in a shell. An unclosed quote is a
+/// Splits a line into arguments, with quotes and backslashes as in a shell. An unclosed quote is a
 /// normal character.
 pub fn words(line: &str) -> Vec<String> {
     quoted(line).unwrap_or_else(|| line.split_whitespace().map(str::to_owned).collect())
@@ -8,7 +8,7 @@ pub fn words(line: &str) -> Vec<String> {
 
 fn quoted(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
-    // `None` between two words: `""` starts a word, but whitespace does not.
+    // `None` between two arguments: `""` starts an argument, but whitespace does not.
     let mut word: Option<String> = None;
     let mut chars = line.chars();
     while let Some(c) = chars.next() {

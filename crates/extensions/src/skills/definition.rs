@@ -178,7 +178,7 @@ impl Skill {
                 };
                 Ok((same, body))
             }
-            Ok(None) => Err(format!("{} is gone", self.file.display())),
+            Ok(None) => Err(format!("{} no longer exists", self.file.display())),
             Err(error) => Err(format!("{} cannot be read: {error}", self.file.display())),
         }
     }
@@ -218,7 +218,7 @@ impl Skill {
         directories(&self.found)
     }
 
-    /// Returns the last part of its name, with which a command in a subfolder can also be called.
+    /// Returns the last part of its name, which is an alias for a command in a subfolder.
     pub(super) fn bare_name(&self) -> Option<&str> {
         let is_command = self.folder.is_none() && self.found.plugin.is_none();
         let (_, bare) = self.name.rsplit_once(':')?;

@@ -9,7 +9,7 @@ pub(super) const LONGEST_DESCRIPTION: usize = 1536;
 const SHORTEST_DESCRIPTION: usize = 24;
 
 /// Formats one line for each skill within `budget` characters: descriptions are shortened evenly,
-/// and names are kept as long as they fit.
+/// and names are listed up to the limit.
 pub(super) fn lines(skills: &[&Skill], longest: usize, budget: usize) -> String {
     let names: usize = skills.iter().map(|skill| line_length(skill)).sum();
     let purposes: Vec<String> = skills
@@ -50,7 +50,7 @@ fn line_length(skill: &Skill) -> usize {
     "- \n".len() + skill.name.chars().count()
 }
 
-/// Returns the greatest length to which all texts must be cut to fit the budget together.
+/// Returns the maximum length of each text with which all texts together fit the budget.
 fn evenly(lengths: &[usize], budget: usize) -> usize {
     let mut sorted = lengths.to_vec();
     sorted.sort_unstable();

@@ -95,7 +95,7 @@ impl Skills {
     }
 
     /// Returns a skill by its name; a command in a subfolder also by the last part of its name. If
-    /// there is none, all folders are searched again, because it may have been written just now.
+    /// it is unknown, all folders are searched again, because it may have just been created.
     pub fn get(&self, name: &str) -> Option<Arc<Skill>> {
         let known = self.known(name);
         if known.is_some() {
@@ -197,7 +197,7 @@ impl Skills {
             .filter_map(|skill| {
                 let distance = strsim::damerau_levenshtein(name, &skill.name);
                 let holds = !name.is_empty() && skill.name.contains(name);
-                // A distance of half a short word would match other words.
+                // For a short name, a distance of half its length would match unrelated names.
                 let is_near = distance <= 1 + name.chars().count() / 5;
                 (is_near || holds).then(|| (distance, skill.name.clone()))
             })
@@ -206,7 +206,7 @@ impl Skills {
         near.into_iter().take(5).map(|(_, name)| name).collect()
     }
 
-    /// Returns the list of skills that the model may call; `None` if there are none. `window` is
+    /// Returns the list of skills that the model may call; `None` if it is empty. `window` is
     /// the size of its context window in tokens.
     pub fn listing(&self, window: u64) -> Option<String> {
         let all = self.all();

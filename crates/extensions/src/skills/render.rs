@@ -185,7 +185,7 @@ struct PlaceholderFiller<'a> {
 }
 
 impl PlaceholderFiller<'_> {
-    /// Fills in the placeholders of a text; sets `used` if one of them stands for arguments.
+    /// Fills in the placeholders of a text; sets `used` if one of them is for arguments.
     fn fill(&self, text: &str, used: &mut bool) -> String {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;

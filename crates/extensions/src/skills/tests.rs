@@ -124,7 +124,7 @@ fn a_bad_head_is_one_warning_and_the_rest_works() {
     assert_eq!(
         told,
         &format!(
-            "{}:2: the front matter is no YAML: unclosed bracket '[': only the text below it is used",
+            "{}:2: the front matter is not valid YAML: unclosed bracket '[': only the text below it is used",
             file.display()
         )
     );
@@ -198,7 +198,7 @@ fn parents_up_to_the_root_links_once_and_what_is_new() {
     write(&near.file, "changed $0");
     assert_eq!(near.reload().unwrap().1, "changed $0");
     fs::remove_file(&near.file).unwrap();
-    assert!(near.reload().unwrap_err().ends_with("is gone"));
+    assert!(near.reload().unwrap_err().ends_with("no longer exists"));
     assert_eq!(skills.similar_names("naer"), ["near"]);
 }
 
