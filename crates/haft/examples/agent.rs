@@ -4,7 +4,7 @@ use std::{env, error::Error};
 use haft::{AgentSession, ApprovalAnswer, ApprovalRequest, SessionConfig, SessionEvent};
 use haft::{CallContext, SessionParts, Tool, ToolError, ToolOutput};
 
-/// Says something loudly. (This comment is what the model reads.)
+/// Returns the text in upper case. (The model reads this comment.)
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Shout {
     text: String,

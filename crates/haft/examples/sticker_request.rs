@@ -19,13 +19,13 @@ use haft::{
 };
 use serde_json::{Value, json};
 
-/// Orders stickers for the person. Ask them for whatever is missing; do not make an address up.
+/// Orders stickers for the user. Ask the user for missing values; do not invent an address.
 #[derive(Debug, Clone, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Order {
-    /// Which sticker.
+    /// The name of the design.
     design: String,
-    /// How many.
+    /// The number of stickers.
     #[schemars(range(min = 1, max = 50))]
     count: u32,
     /// A file with the address, one line each.
@@ -96,7 +96,7 @@ impl Tool for StickerRequest {
     fn prompt(&self) -> Option<String> {
         let designs = self.designs.join(", ");
         Some(format!(
-            "Orders stickers for the person. Designs: {designs}. Ask them for whatever is missing."
+            "Orders stickers for the user. Designs: {designs}. Ask the user for missing values."
         ))
     }
 
@@ -146,7 +146,7 @@ impl Tool for StickerRequest {
         if !self.designs.contains(&input.design) {
             let designs = self.designs.join(", ");
             return Err(ToolError::Refused(format!(
-                "There is no design {:?}. Choose one of: {designs}.",
+                "Unknown design {:?}. Choose one of: {designs}.",
                 input.design
             )));
         }
@@ -261,7 +261,7 @@ impl Approver for Person {
 /// without an address. Returns what the model reads and the user sees of each.
 pub(crate) async fn run(dir: &Path) -> Result<String, Box<dyn Error>> {
     std::fs::write(dir.join("address.txt"), "1 Main Street\nSpringfield\n")?;
-    let person = Arc::new(Person::default());
+    let user = Arc::new(Person::default());
     let shop = Arc::new(Shop {
         designs: vec!["crab".to_owned(), "gopher".to_owned()],
         customer: "Ann".to_owned(),
@@ -270,7 +270,7 @@ pub(crate) async fn run(dir: &Path) -> Result<String, Box<dyn Error>> {
     let mut haft = Haft::builder(dir)
         .tool(StickerRequest::default())
         .service(Arc::clone(&shop))
-        .approver(Arc::<Person>::clone(&person))
+        .approver(Arc::<Person>::clone(&user))
         .build()
         .await?;
     let mut text = String::new();
@@ -283,8 +283,8 @@ pub(crate) async fn run(dir: &Path) -> Result<String, Box<dyn Error>> {
         let finished = haft.call("StickerRequest", input).await;
         text += &format!("model: {}\n{}\n", finished.text(), finished.card);
     }
-    let seen = person.0.lock().unwrap_or_else(PoisonError::into_inner);
-    text += &format!("The person was asked:\n{}", seen.join("\n"));
+    let seen = user.0.lock().unwrap_or_else(PoisonError::into_inner);
+    text += &format!("The user was asked:\n{}", seen.join("\n"));
     let orders = shop.orders.lock().unwrap_or_else(PoisonError::into_inner);
     text += &format!("\nThe shop has: {}\n", orders.join("; "));
     Ok(text)

@@ -5,7 +5,7 @@ use std::{error::Error, fs, path::PathBuf};
 use haft::{Access, CallContext, Card, Effects, Haft, Profile, Tool, ToolError, ToolOutput};
 use serde_json::json;
 
-/// Counts the words of a file. This comment is what the model reads.
+/// Counts the words of a file. The model reads this comment.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {

@@ -256,7 +256,7 @@ async fn from_a_question_to_an_approved_plan() {
     assert!(entered.text().contains(&*plan.to_string_lossy()));
     let empty = rig.haft.call("ExitPlanMode", json!({})).await;
     assert!(
-        empty.text().contains("There is no plan yet"),
+        empty.text().contains("The plan is missing"),
         "{}",
         empty.text()
     );
