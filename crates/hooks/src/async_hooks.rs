@@ -53,9 +53,9 @@ impl AsyncHooks {
         let queue = Arc::clone(&self.queue);
         let (delivers, wakes) = (job.handler.in_background, job.handler.wakes);
         let mut run = Box::pin(async move {
-            let late = to_async_output(job.run().await, wakes);
-            if delivers && late != AsyncHookOutput::default() {
-                queue.said().push_back(late);
+            let output = to_async_output(job.run().await, wakes);
+            if delivers && output != AsyncHookOutput::default() {
+                queue.said().push_back(output);
                 queue.came.notify_one();
             }
         });
@@ -74,7 +74,7 @@ impl AsyncHooks {
 
     /// Returns whether an output is waiting that wakes the model.
     pub(super) fn has_waker(&self) -> bool {
-        self.queue.said().iter().any(|late| late.wakes)
+        self.queue.said().iter().any(|output| output.wakes)
     }
 
     /// Waits for an output that wakes the model.
@@ -95,27 +95,27 @@ impl AsyncHooks {
     }
 }
 
-fn to_async_output(done: HookJobResult, wakes: bool) -> AsyncHookOutput {
-    if let Some(failure) = &done.said.failure {
-        tracing::debug!(failure, "a hook beside the session failed");
+fn to_async_output(result: HookJobResult, wakes: bool) -> AsyncHookOutput {
+    if let Some(failure) = &result.said.failure {
+        tracing::debug!(failure, "a background hook failed");
     }
-    let objection = done.ended.filter(|ended| wakes && ended.code == Some(2));
+    let objection = result.ended.filter(|ended| wakes && ended.code == Some(2));
     if let Some(ended) = objection {
         let texts = [ended.stderr.trim(), ended.stdout.trim()];
-        let said = texts.into_iter().find(|text| !text.is_empty());
-        let mut said = said
-            .unwrap_or("A hook objects and does not say why.")
+        let reason = texts.into_iter().find(|text| !text.is_empty());
+        let mut reason = reason
+            .unwrap_or("A hook objects and gives no reason.")
             .to_owned();
-        cut(&mut said);
+        cut(&mut reason);
         return AsyncHookOutput {
-            context: Some(said),
-            message: done.said.message,
+            context: Some(reason),
+            message: result.said.message,
             wakes: true,
         };
     }
     AsyncHookOutput {
-        context: done.said.context,
-        message: done.said.message,
+        context: result.said.context,
+        message: result.said.message,
         wakes: false,
     }
 }

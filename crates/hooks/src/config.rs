@@ -248,7 +248,7 @@ pub fn read(
         });
     };
     let Some(events) = value.as_object() else {
-        complain("hooks is no object; it is left out".to_owned());
+        complain("hooks is not an object; it is left out".to_owned());
         return (handlers, problems);
     };
     for (name, groups) in events {
@@ -257,7 +257,7 @@ pub fn read(
             continue;
         };
         let Some(groups) = groups.as_array() else {
-            complain(format!("hooks.{name} is no list; it is left out"));
+            complain(format!("hooks.{name} is not a list; it is left out"));
             continue;
         };
         for group in groups {
@@ -350,11 +350,13 @@ fn action(kind: &str, entry: &Value) -> Result<HookAction, String> {
                 None | Some(Value::Null) => {}
                 Some(Value::Object(written)) => {
                     for (name, value) in written {
-                        let value = value.as_str().ok_or(format!("header {name} is no text"))?;
+                        let value = value
+                            .as_str()
+                            .ok_or(format!("header {name} is not a string"))?;
                         headers.push((name.clone(), value.to_owned()));
                     }
                 }
-                Some(_) => return Err("headers is no object".to_owned()),
+                Some(_) => return Err("headers is not an object".to_owned()),
             }
             let env = entry.get("allowedEnvVars");
             HookAction::Http(HttpHandlerConfig {
@@ -382,8 +384,8 @@ fn action(kind: &str, entry: &Value) -> Result<HookAction, String> {
 }
 
 fn texts(value: &Value, name: &str) -> Result<Vec<String>, String> {
-    let items = value.as_array().ok_or(format!("{name} is no list"))?;
+    let items = value.as_array().ok_or(format!("{name} is not a list"))?;
     let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
     let texts: Option<Vec<String>> = texts.collect();
-    texts.ok_or(format!("something in {name} is no text"))
+    texts.ok_or(format!("an entry of {name} is not a string"))
 }

@@ -59,12 +59,12 @@ impl HookFormAnswer {
                 "cancel" => HookFormAction::Cancel,
                 other => return Err(format!("action {other:?} is not known")),
             },
-            _ => return Err("action is no text".to_owned()),
+            _ => return Err("action is not a string".to_owned()),
         };
         let content = match &specific["content"] {
             Value::Null => None,
             Value::Object(content) => Some(content.clone()),
-            _ => return Err("content is no object".to_owned()),
+            _ => return Err("content is not an object".to_owned()),
         };
         Ok(Some(Self { action, content }))
     }

@@ -1,7 +1,7 @@
 //! File watching for hooks: detects which of the watched paths have changed.
 //!
-//! The kernel only reports that something happened in a directory; the changes are found by
-//! checking the watched paths themselves. So the number of scans is limited however often files
+//! The kernel only reports that a directory has changed. The changed paths are found by checking the
+//! watched paths themselves. So the number of scans is limited however often files
 //! change, several changes of a path between two scans are one change, and a directory or link that
 //! replaces another one is not a special case. No file is opened or read.
 
@@ -150,7 +150,9 @@ impl FileWatch {
         }
         match listen(&self.watched) {
             Ok(kernel) => self.kernel = Some(kernel),
-            Err(error) => tracing::debug!(%error, "files are looked at from time to time"),
+            Err(error) => {
+                tracing::debug!(%error, "the kernel cannot watch files; they are checked at intervals")
+            }
         }
     }
 
@@ -207,7 +209,10 @@ impl FileWatch {
         changes.sort_unstable();
         if changes.len() > MOST_CHANGES {
             let left_out = changes.len() - MOST_CHANGES;
-            tracing::warn!(left_out, "more files changed at once than are reported");
+            tracing::warn!(
+                left_out,
+                "too many files changed together; not all changes are reported"
+            );
             changes.truncate(MOST_CHANGES);
         }
         changes

@@ -75,15 +75,18 @@ pub(super) async fn post(
 /// settings name its host.
 fn check(limits: &HttpHookLimits, url: &str) -> Result<bool, String> {
     let address = UrlParts::read(url).ok_or_else(|| {
-        format!("{url:?} is no address to post to: it must be plain http:// or https://")
+        format!(
+            "{url:?} cannot be used: the URL must start with http:// or https://, and must not contain a \
+             user name, a space or a backslash"
+        )
     })?;
     match &limits.urls {
         None => Ok(false),
         Some(patterns) if patterns.iter().any(|pattern| address.fits(pattern)) => {
-            let mut fitting = patterns.iter().filter(|pattern| address.fits(pattern));
-            Ok(fitting.any(|pattern| {
+            let mut matching = patterns.iter().filter(|pattern| address.fits(pattern));
+            Ok(matching.any(|pattern| {
                 // A pattern with a star in the host does not name a host.
-                UrlParts::split(pattern).is_some_and(|one| !one.host_name().contains('*'))
+                UrlParts::split(pattern).is_some_and(|parts| !parts.host_name().contains('*'))
             }))
         }
         Some(_) => Err(format!(
@@ -114,16 +117,16 @@ impl<'a> UrlParts<'a> {
     /// Returns the host without the port; an IPv6 address with its brackets.
     fn host_name(&self) -> &'a str {
         let end = match self.host.starts_with('[') {
-            true => self.host.find(']').map(|at| at + 1),
+            true => self.host.find(']').map(|bracket| bracket + 1),
             false => self.host.find(':'),
         };
         &self.host[..end.unwrap_or(self.host.len())]
     }
 
     fn split(url: &'a str) -> Option<Self> {
-        let (scheme, behind) = url.split_once("://")?;
-        let end = behind.find(['/', '?', '#']).unwrap_or(behind.len());
-        let (host, rest) = behind.split_at(end);
+        let (scheme, after) = url.split_once("://")?;
+        let end = after.find(['/', '?', '#']).unwrap_or(after.len());
+        let (host, rest) = after.split_at(end);
         Some(Self { scheme, host, rest })
     }
 

@@ -243,7 +243,8 @@ impl HookJob {
             }
             HookAction::Server(tool) => {
                 let servers = means.servers.as_deref();
-                let servers = servers.ok_or_else(|| unavailable("there is no MCP server here"))?;
+                let servers =
+                    servers.ok_or_else(|| unavailable("no MCP servers are available here"))?;
                 let event = serde_json::from_str(&self.input).unwrap_or_default();
                 let calling = servers.call(&tool.server, &tool.tool, tool.input_at(&event));
                 let called = timeout(self.limit, calling).await;
@@ -258,7 +259,7 @@ impl HookJob {
             }
             HookAction::Model(asked) => {
                 let model = means.model.as_deref();
-                let model = model.ok_or_else(|| unavailable("there is no model to ask here"))?;
+                let model = model.ok_or_else(|| unavailable("no model is available here"))?;
                 let question = asked.question(&self.input, self.cwd.clone());
                 let answer = timeout(self.limit, model.ask(question)).await;
                 let text = answer

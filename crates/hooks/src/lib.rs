@@ -9,9 +9,10 @@
 //! contract's `HttpClient` and [`HookModelProvider`]: this crate contains no client.
 //!
 //! # Layout
-//! - `event`, `matcher`, `condition`: when a handler runs; `config`: its configuration
-//! - `job`: one run of a handler; `run`: programs, `http`: servers, `ask`: models; `reaper`: kills
-//!   handlers if our process dies
+//! - `event_kind`, `matcher`, `condition`: when a handler runs; `config`: its configuration
+//! - `job`: one run of a handler; `process_hook`: commands; `http_hook`: HTTP requests; `model_hook`:
+//!   questions to models; `server_tool`: tools of MCP servers
+//! - `reaper`: kills handlers if our process dies
 //! - `file_watch`: files that hooks watch
 //! - `output`: the output of a handler; `async_hooks`: output that is delivered later;
 //!   `hook_events`: events for front ends
@@ -233,8 +234,8 @@ impl Hooks {
 
     /// Sets the observer of running handlers.
     #[must_use]
-    pub fn with_event_sink(mut self, ear: Arc<dyn HookEventSink>) -> Self {
-        self.means.ear = Some(ear);
+    pub fn with_event_sink(mut self, sink: Arc<dyn HookEventSink>) -> Self {
+        self.means.ear = Some(sink);
         self
     }
 
@@ -322,46 +323,46 @@ impl Hooks {
     /// Boxed, so that its code is generated only once, here, and not in every crate that awaits it.
     pub fn fire<'a>(
         &'a self,
-        occasion: &'a HookInvocation<'a>,
+        invocation: &'a HookInvocation<'a>,
         common: &'a HookCommonFields,
     ) -> BoxFuture<'a, Vec<HandlerOutput>> {
-        Box::pin(self.run_matching(occasion, common))
+        Box::pin(self.run_matching(invocation, common))
     }
 
     async fn run_matching(
         &self,
-        occasion: &HookInvocation<'_>,
+        invocation: &HookInvocation<'_>,
         common: &HookCommonFields,
     ) -> Vec<HandlerOutput> {
-        let jobs = self.jobs(occasion, common);
-        let (beside, waited_for): (Vec<HookJob>, Vec<HookJob>) =
+        let jobs = self.jobs(invocation, common);
+        let (background, awaited): (Vec<HookJob>, Vec<HookJob>) =
             jobs.into_iter().partition(|job| job.handler.in_background);
-        for job in beside {
+        for job in background {
             self.live.async_hooks.start(job).await;
         }
-        let heard = waited_for.into_iter().map(|job| async move {
+        let runs = awaited.into_iter().map(|job| async move {
             let (label, owner) = (job.handler.label(), job.handler.owner());
-            let said = job.run().await.said;
+            let output = job.run().await.said;
             HandlerOutput {
                 label,
                 owner,
-                output: said,
+                output,
             }
         });
-        let heard = join_all(heard).await;
-        for one in &heard {
-            self.take_wishes(&one.output);
+        let outputs = join_all(runs).await;
+        for handler in &outputs {
+            self.take_wishes(&handler.output);
         }
-        heard
+        outputs
     }
 
     /// Applies the parts of an output that change the session's hooks.
-    fn take_wishes(&self, said: &HookOutput) {
-        if let Some(paths) = &said.watch_paths {
+    fn take_wishes(&self, output: &HookOutput) {
+        if let Some(paths) = &output.watch_paths {
             self.state().watched.clone_from(paths);
             self.live.watch_changed.notify_one();
         }
-        if said.reload_skills {
+        if output.reload_skills {
             self.live.reload.store(true, Ordering::Relaxed);
         }
     }
@@ -377,12 +378,12 @@ impl Hooks {
     }
 
     /// Watches the files of FileChanged handlers and the paths that handlers requested, until the
-    /// future is dropped. `cwd` returns the working directory, and `tell` receives each change, one
+    /// future is dropped. `cwd` returns the working directory. `on_change` is called for one change
     /// after the other.
     pub async fn watch_files(
         &self,
         cwd: impl Fn() -> PathBuf,
-        tell: impl Fn(WatchedChange) -> BoxFuture<'static, ()>,
+        on_change: impl Fn(WatchedChange) -> BoxFuture<'static, ()>,
     ) {
         let mut watch = FileWatch::new();
         let mut pause_ends = Instant::now();
@@ -397,10 +398,10 @@ impl Hooks {
                 () = self.live.watch_changed.notified() => continue,
             };
             for change in changes {
-                let mut telling = tell(change);
+                let mut handling = on_change(change);
                 loop {
                     tokio::select! {
-                        () = &mut telling => break,
+                        () = &mut handling => break,
                         () = self.live.watch_changed.notified() => {
                             watch.set(self.watch_list(&cwd()));
                         }
@@ -428,54 +429,58 @@ impl Hooks {
     }
 
     /// Starts all matching handlers without waiting for them; their outputs are ignored.
-    pub async fn fire_and_forget(&self, occasion: &HookInvocation<'_>, common: &HookCommonFields) {
-        for job in self.jobs(occasion, common) {
+    pub async fn fire_and_forget(
+        &self,
+        invocation: &HookInvocation<'_>,
+        common: &HookCommonFields,
+    ) {
+        for job in self.jobs(invocation, common) {
             self.live.async_hooks.start(job).await;
         }
     }
 
-    fn jobs(&self, occasion: &HookInvocation<'_>, common: &HookCommonFields) -> Vec<HookJob> {
-        let fitting = self.matching_handlers(occasion);
-        if fitting.is_empty() {
+    fn jobs(&self, invocation: &HookInvocation<'_>, common: &HookCommonFields) -> Vec<HookJob> {
+        let matching = self.matching_handlers(invocation);
+        if matching.is_empty() {
             return Vec::new();
         }
-        let situation = self.state().situation.clone();
-        let input: Arc<str> = message(occasion, common, &situation).into();
-        let event = occasion.event.name();
-        let name = match occasion.names.first() {
+        let context = self.state().situation.clone();
+        let input: Arc<str> = message(invocation, common, &context).into();
+        let event = invocation.event.name();
+        let name = match invocation.names.first() {
             Some(matched) if !matched.is_empty() => format!("{event}:{matched}"),
             _ => event.to_owned(),
         };
-        let jobs = fitting.into_iter().map(|handler| HookJob {
+        let jobs = matching.into_iter().map(|handler| HookJob {
             input: Arc::clone(&input),
             name: name.clone(),
-            cwd: occasion.cwd.to_path_buf(),
+            cwd: invocation.cwd.to_path_buf(),
             limit: self.limit(&handler),
-            effort: situation.effort.clone(),
+            effort: context.effort.clone(),
             means: self.means.clone(),
             handler,
         });
         jobs.collect()
     }
 
-    fn matching_handlers(&self, occasion: &HookInvocation<'_>) -> Vec<Arc<HookHandler>> {
-        // Evaluating conditions may take long, so the state is not locked meanwhile.
+    fn matching_handlers(&self, invocation: &HookInvocation<'_>) -> Vec<Arc<HookHandler>> {
+        // The state is not locked during the evaluation of conditions, which may take long.
         let current = self.current();
         let mut seen = HashSet::new();
-        let fitting = current
+        let matching = current
             .iter()
-            .filter(|handler| handler.event == occasion.event)
-            .filter(|handler| handler.matcher.fits(occasion.names))
-            .filter(|handler| match (&handler.condition, occasion.call) {
+            .filter(|handler| handler.event == invocation.event)
+            .filter(|handler| handler.matcher.fits(invocation.names))
+            .filter(|handler| match (&handler.condition, invocation.call) {
                 (None, _) => true,
                 (Some(condition), Some(holds)) => holds(condition),
                 (Some(_), None) => false,
             })
             .filter(|handler| seen.insert(handler.key()));
-        let mut fitting: Vec<Arc<HookHandler>> = fitting.cloned().collect();
+        let mut matching: Vec<Arc<HookHandler>> = matching.cloned().collect();
         let mut state = self.state();
-        fitting.retain(|handler| !handler.once || state.spent.insert(handler.key()));
-        fitting
+        matching.retain(|handler| !handler.once || state.spent.insert(handler.key()));
+        matching
     }
 
     /// Returns the timeout of a handler. SessionEnd handlers are also limited by a common timeout.
@@ -497,9 +502,9 @@ impl Hooks {
                 && handler.has_own_timeout
                 && matches!(handler.origin, HookOrigin::Settings)
         };
-        let said = self.handlers.iter().filter(raises);
-        let most = said.map(|handler| handler.timeout).max();
-        most.map_or(END, |most| most.clamp(END, LONGEST_END))
+        let raising = self.handlers.iter().filter(raises);
+        let longest = raising.map(|handler| handler.timeout).max();
+        longest.map_or(END, |timeout| timeout.clamp(END, LONGEST_END))
     }
 
     fn state(&self) -> MutexGuard<'_, HookState> {
@@ -511,7 +516,7 @@ impl Hooks {
 }
 
 impl HookCommonFields {
-    /// Returns the common fields of a session that keeps its state in this folder.
+    /// Creates the common fields of a session whose state is in this folder.
     pub fn of(session: SessionId, folder: &Path) -> Self {
         Self {
             session_id: session.to_string(),
@@ -523,31 +528,26 @@ impl HookCommonFields {
 }
 
 /// Merges the outputs of several handlers.
-pub fn merge_outputs(heard: Vec<HandlerOutput>) -> HookVerdict {
+pub fn merge_outputs(outputs: Vec<HandlerOutput>) -> HookVerdict {
     let mut verdict = HookVerdict::default();
-    for HandlerOutput {
-        label,
-        output: said,
-        ..
-    } in heard
-    {
-        verdict.context.extend(said.context);
-        verdict.messages.extend(said.message);
-        let failure = said.failure;
+    for HandlerOutput { label, output, .. } in outputs {
+        verdict.context.extend(output.context);
+        verdict.messages.extend(output.message);
+        let failure = output.failure;
         let failure = failure.map(|failure| format!("{label} hook error: {failure}"));
         verdict.messages.extend(failure);
-        verdict.block = verdict.block.or(said.block);
-        verdict.stop = verdict.stop.or(said.stop);
-        verdict.worktree = verdict.worktree.or(said.worktree);
+        verdict.block = verdict.block.or(output.block);
+        verdict.stop = verdict.stop.or(output.stop);
+        verdict.worktree = verdict.worktree.or(output.worktree);
     }
     verdict
 }
 
 /// Builds the JSON that handlers read on stdin.
 fn message(
-    occasion: &HookInvocation<'_>,
+    invocation: &HookInvocation<'_>,
     common: &HookCommonFields,
-    situation: &PromptContext,
+    context: &PromptContext,
 ) -> String {
     let mut object = Map::new();
     let mut put = |name: &str, value: Value| {
@@ -558,28 +558,28 @@ fn message(
         "transcript_path",
         common.transcript_path.to_string_lossy().into(),
     );
-    put("cwd", occasion.cwd.to_string_lossy().into());
-    if let Some(id) = &situation.prompt_id {
+    put("cwd", invocation.cwd.to_string_lossy().into());
+    if let Some(id) = &context.prompt_id {
         put("prompt_id", id.clone().into());
     }
     if let Some(mode) = common.permission_mode {
         put("permission_mode", mode.into());
     }
-    if let Some(level) = situation
+    if let Some(level) = context
         .effort
         .as_ref()
-        .filter(|_| occasion.call.is_some())
+        .filter(|_| invocation.call.is_some())
     {
         put("effort", json!({ "level": level }));
     }
-    put("hook_event_name", occasion.event.name().into());
+    put("hook_event_name", invocation.event.name().into());
     let AgentIdentity { id, kind } = &common.agent;
     for (name, value) in [("agent_id", id), ("agent_type", kind)] {
         if let Some(value) = value {
             put(name, value.as_str().into());
         }
     }
-    for (name, value) in &occasion.fields {
+    for (name, value) in &invocation.fields {
         put(name, value.clone());
     }
     Value::Object(object).to_string()

@@ -39,7 +39,9 @@ impl HookMatcher {
             Ok(regex) => (Self::Pattern(Box::new(regex)), None),
             Err(error) => (
                 Self::Nothing,
-                Some(format!("the matcher {text:?} is no pattern: {error}")),
+                Some(format!(
+                    "the matcher {text:?} is not a valid pattern: {error}"
+                )),
             ),
         }
     }

@@ -247,7 +247,7 @@ impl HookOutput {
         let text = |value: &Value, name: &str| match value.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(_) => Err(format!("{name} is no text")),
+            Some(_) => Err(format!("{name} is not a string")),
         };
         let mut said = Self {
             message: text(value, "systemMessage")?,
@@ -330,18 +330,18 @@ impl HookOutput {
                 "deny" => HookDecision::Deny,
                 other => return Err(format!("permissionDecision {other:?} is not known")),
             }),
-            Some(_) => return Err("permissionDecision is no text".to_owned()),
+            Some(_) => return Err("permissionDecision is not a string".to_owned()),
         };
         if let Some(reason) = specific.get("permissionDecisionReason") {
             let reason = reason
                 .as_str()
-                .ok_or("permissionDecisionReason is no text")?;
+                .ok_or("permissionDecisionReason is not a string")?;
             self.reason = Some(reason.to_owned());
         }
         match specific.get("updatedInput") {
             None | Some(Value::Null) => {}
             Some(input @ Value::Object(_)) => self.updated_input = Some(input.clone()),
-            Some(_) => return Err("updatedInput is no object".to_owned()),
+            Some(_) => return Err("updatedInput is not an object".to_owned()),
         }
         Ok(())
     }
@@ -376,13 +376,13 @@ fn paths(specific: &Value) -> Result<Option<Vec<PathBuf>>, String> {
     let listed = match specific.get("watchPaths") {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::Array(listed)) => listed,
-        Some(_) => return Err("watchPaths is no list".to_owned()),
+        Some(_) => return Err("watchPaths is not a list".to_owned()),
     };
     let mut paths = Vec::new();
     for path in listed {
         let path = path.as_str().map(PathBuf::from);
         let path = path.filter(|path| path.is_absolute());
-        paths.push(path.ok_or("something in watchPaths is no absolute path")?);
+        paths.push(path.ok_or("an entry of watchPaths is not an absolute path")?);
     }
     if paths.len() > MOST_PATHS {
         return Err(format!(

@@ -84,7 +84,7 @@ pub(super) async fn run(
     teller: &HookReporter,
 ) -> Result<HookExit, RunError> {
     let mut command = command(handler, surroundings)?;
-    // The program inherits the environment with which we were started.
+    // The program inherits the environment in which haft was started.
     command.envs(secrets::removed_variables().filter(|(name, _)| !is_telemetry(name)));
     for (name, value) in surroundings.env {
         match value.as_str() {
