@@ -86,7 +86,7 @@ pub(crate) struct AgentAdditions {
 pub async fn open_tools(config: &SessionConfig, parts: SessionParts) -> Result<Haft, OpenError> {
     #[cfg_attr(
         not(feature = "code"),
-        expect(unused_mut, reason = "plugins bring servers")
+        expect(unused_mut, reason = "plugins provide servers")
     )]
     let mut permitted = ResolvedSettings::load(config)?;
     let config = &SessionConfig {

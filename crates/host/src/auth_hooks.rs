@@ -15,7 +15,7 @@ pub async fn notify_login(config: &SessionConfig, message: &str) {
     let permitted = match ResolvedSettings::load(config) {
         Ok(permitted) => permitted,
         Err(error) => {
-            tracing::debug!(%error, "no hooks learn of the login");
+            tracing::debug!(%error, "the login is not reported to hooks");
             return;
         }
     };
@@ -45,7 +45,7 @@ pub async fn notify_login(config: &SessionConfig, message: &str) {
     common.transcript_path.clear();
     for heard in hooks.fire(&occasion, &common).await {
         if let Some(failure) = heard.output.failure {
-            tracing::debug!(failure, "a hook that learns of a login failed");
+            tracing::debug!(failure, "a hook failed after the login");
         }
     }
 }

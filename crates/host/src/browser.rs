@@ -74,11 +74,11 @@ pub(crate) fn browser_secrets(
         let wrong = hosts.iter().find(|host| !PageSecret::is_host(host));
         match (command, wrong) {
             _ if name.is_empty() || !name.chars().all(plain) => problems.push(format!(
-                "browser.secrets: {name:?} is no name; use letters, digits, `_` and `-`"
+                "browser.secrets: {name:?} is not a valid name; use letters, digits, `_` and `-`"
             )),
             (None, _) => problems.push(format!("browser.secrets.{name} has no `command`")),
             (_, Some(host)) => problems.push(format!(
-                "browser.secrets.{name}: {host:?} is no host; write app.example.com or *.example.com"
+                "browser.secrets.{name}: {host:?} is not a host; write app.example.com or *.example.com"
             )),
             (_, None) if hosts.is_empty() => {
                 problems.push(format!("browser.secrets.{name} has no `hosts`"));
@@ -114,10 +114,11 @@ impl SecretSource for SecretCommands {
             let mut commands = self.commands.iter();
             let (_, line) = commands
                 .find(|(known, _)| known == name)
-                .ok_or_else(|| format!("there is no secret {name}"))?;
+                .ok_or_else(|| format!("no secret is named {name}"))?;
             let printed = printed_by(line, &self.environment, &self.cwd).await;
-            printed
-                .map_err(|why| format!("the command of browser.secrets.{name} gave nothing: {why}"))
+            printed.map_err(|why| {
+                format!("the command of browser.secrets.{name} returned no secret: {why}")
+            })
         })
     }
 }

@@ -86,7 +86,7 @@ pub struct SessionConfig {
     pub one_result: bool,
     /// Notifies hooks when no message arrives for a minute after a turn (`Notification`,
     /// `idle_prompt`). Off if the front end does so itself
-    /// ([`SessionInput::notify_waiting_for_user`](crate::SessionInput::waits_for_person)).
+    /// ([`SessionInput::notify_waiting_for_user`](crate::SessionInput::notify_waiting_for_user)).
     pub reports_idle: bool,
     /// The maximum time that the first turn waits for MCP servers; tools of slower servers are
     /// added later. None: servers that were named for this session are waited for until they are
@@ -189,7 +189,7 @@ pub struct ConversationChoice {
     pub id: Option<SessionId>,
     /// Does not store the conversation.
     pub forget: bool,
-    /// Reports each line of the transcript as it is written.
+    /// Reports each line of the transcript when it is written.
     pub mirror: bool,
     /// The title.
     pub title: Option<String>,

@@ -53,13 +53,13 @@ pub(crate) fn choose(
     let Some((sessions, id)) = from else {
         anyhow::ensure!(
             until.is_none() && choice.drops_turn.is_none(),
-            "a message to go on from, or a turn to drop, needs the conversation it belongs to: resume one by \
-             its id, or continue the newest"
+            "a message to resume from, or a turn to drop, needs its conversation: resume one by its id, or \
+             continue the newest"
         );
         return another(choice, &here, new);
     };
     if let Some(prompt) = &choice.drops_turn {
-        let until = until.context("a turn to drop needs the message to go on from")?;
+        let until = until.context("a turn to drop needs the message to resume from")?;
         sessions.check_drops_only(id, until, prompt)?;
     }
     let forked = choice.fork || choice.id.is_some();
@@ -107,8 +107,8 @@ fn another(
     Ok(match choice.forget {
         true => OpenTranscript::in_memory(id),
         false => here.create(id).with_context(|| {
-            "the session cannot be kept; set CLAUDE_CONFIG_DIR to a folder that can be written, or begin a \
-             session that is not kept"
+            "the session cannot be saved; set CLAUDE_CONFIG_DIR to a writable folder, or start a session \
+             that is not saved"
         })?,
     })
 }
@@ -177,7 +177,7 @@ pub(crate) fn mirror(events: &Arc<EventEmitter>) -> impl Fn(&Path, &str) + Send 
     }
 }
 
-/// Reports the lines of a conversation as they are written.
+/// Reports the lines of a conversation when they are written.
 pub(crate) fn mirrored(
     session: OpenTranscript,
     config: &SessionConfig,

@@ -99,7 +99,7 @@ impl SharedState {
     /// Notifies the hooks that the session waits for the next message.
     pub(crate) async fn report_idle(&self) {
         if let Some((engine, context)) = self.access.engine() {
-            let message = "Nothing was said for a minute; haft waits for you";
+            let message = "No message for a minute; haft is waiting for you";
             engine.notify_waiting_for_user(message, &context.cwd).await;
         }
     }
@@ -203,7 +203,7 @@ impl SessionInput {
         uuid
     }
 
-    /// Returns the prompts submitted with [`submit`](Self::say) that are not delivered yet, in the
+    /// Returns the prompts submitted with [`submit`](Self::submit) that are not delivered yet, in the
     /// order of their delivery.
     pub fn queued(&self) -> Vec<QueuedMessage> {
         self.0.queue.queued(&self.0.control)
@@ -269,7 +269,7 @@ impl SessionInput {
         Ok(())
     }
 
-    /// Sets the model from the next request on; `None`: the initial one. If a short name is given,
+    /// Sets the model from the next request on; `None`: the initial one. For a short name,
     /// waits for the provider's list. The error is the reason why the model is not available.
     pub async fn set_model(&self, name: Option<&str>) -> Result<(), String> {
         let (at_start, window) = self.0.at_start();

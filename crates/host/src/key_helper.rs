@@ -32,8 +32,8 @@ pub(crate) struct KeyCommand {
 }
 
 impl KeyCommand {
-    /// Returns the command in the settings. Only the user's files are used, because whoever chooses
-    /// the command receives the key.
+    /// Returns the command in the settings. Only the user's files are used, because the author of
+    /// the command can read the key.
     pub(crate) fn of(settings: &Settings, environment: &Environment) -> Option<Arc<dyn KeyHelper>> {
         let mut users = settings.layers.iter();
         let command = users.find_map(|layer| {

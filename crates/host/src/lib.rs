@@ -7,22 +7,22 @@
 //! commands, turns and background tasks.
 //!
 //! # Layout
-//! - [`config`], [`parts`], `environment`: the inputs of a session
+//! - [`config`], [`session_parts`], `environment`: the inputs of a session
 //! - [`session`]: its lifecycle, step by step; `setup`: the steps from the first message to an
-//!   agent; `compose`: the tools
-//! - `input`, `queue`, `stop`: the input side; [`event`], [`questions`]: the output side
-//! - `turns`: the loop over turns; `slash`: slash commands; `commands`: the built-in ones;
+//!   agent; `assemble`: the tools
+//! - `input`, `queue`, `stop_signal`: the input side; [`event`], [`questions`]: the output side
+//! - `turn_loop`: the loop over turns; `slash`: slash commands; `commands`: the built-in ones;
 //!   `shell_line`: command lines that the user types; `schedules`: prompts that are submitted
 //!   later, by the `clock`; `structured_output`: answers that must match a schema; `background`:
 //!   background tasks; `progress`: progress of calls
 //! - `data`: queries about a session: changes, conversations, tasks, costs, rules, trust, keys
 //! - `notifications`: notifications by the model for the user
-//! - `settings`: the settings in force; `model`, `names`, `pace`: the model; `conversation`: the
-//!   earlier conversation
+//! - `resolved_settings`: the settings in force; `model`, `model_names`, `stream_pace`: the model;
+//!   `conversation`: the earlier conversation
 //! - `extensions`: skills, commands, agents, memory files and styles; `plugins`: the other parts of
-//!   plugins; `subagents`: the agent kinds; `main_agent`: the kind of the main agent; `judge`:
-//!   models that hooks ask; `mcp`: the MCP servers and their requests
-//! - `access`, `live_changes`: queries and changes of a running session
+//!   plugins; `subagents`: the agent kinds; `main_agent`: the kind of the main agent;
+//!   `hook_model`: models that hooks ask; `mcp`: the MCP servers and their requests
+//! - `session_access`, `live_changes`: queries and changes of a running session
 //! - `haft`, `builder`, [`messages`]: a session of tools only, for callers with their own loop
 //! - `tool_server`, `elicitation`: sessions of tools for MCP clients, and questions to the users of
 //!   these clients; `client_roots`, `served_prompts`: the directories of an MCP client, and the
@@ -30,7 +30,8 @@
 //! - [`export`]: export of a session as an HTML page or Markdown
 //! - `explain`: explains the permission decision on a call without running it
 //! - `telemetry`: OpenTelemetry export (feature `otel`)
-//! - `folder`: the folders in which a session stores its state; [`moment`]: human-readable times
+//! - `session_folder`: the folders where a session stores its state; [`utc_time`]: human-readable
+//!   times
 //!
 //! **Invariants.** All events of a session have one order. Nothing here writes to a terminal,
 //! changes the environment or directory of the process, or handles signals. Sessions in one process
@@ -148,7 +149,7 @@ pub use session_folder::{memory_folder, project_folder, session_folder};
 /// The file tools decode images.
 #[cfg(not(feature = "fs"))]
 pub fn image_content(_: &[u8]) -> Result<haft_contract::Content, String> {
-    Err("this build has no file tools, so that it cannot read pictures".to_owned())
+    Err("this build has no file tools and cannot read images".to_owned())
 }
 
 /// The file tools decode images.

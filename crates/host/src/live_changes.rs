@@ -192,7 +192,7 @@ impl SessionInput {
     }
 
     /// Applies settings as if they were given with the configuration. If one of them cannot be
-    /// changed in a running session, the error names it and nothing is changed. Returns the
+    /// changed in a running session, the error names it and no setting is changed. Returns the
     /// settings without effect.
     pub async fn apply_settings(
         &self,
@@ -213,7 +213,7 @@ impl SessionInput {
                 key if LOOKS.contains(&key) => unused.push(key.to_owned()),
                 key => {
                     return Err(format!(
-                        "the setting {key} cannot be changed while a session goes on; these can: {APPLIED}"
+                        "the setting {key} cannot be changed in a running session; these can: {APPLIED}"
                     ));
                 }
             }
@@ -245,7 +245,7 @@ impl SessionInput {
             "userSettings" => "effortLevel",
             other => {
                 return Err(format!(
-                    "{other:?} is no place for settings; localSettings and userSettings are"
+                    "{other:?} is not a settings file; use localSettings or userSettings"
                 ));
             }
         };
@@ -374,7 +374,7 @@ fn permissions(value: &Value, changes: &mut Vec<LiveChange>) -> Result<(), Strin
             }
             other => {
                 return Err(format!(
-                    "permissions.{other} cannot be changed while a session goes on; these can: {APPLIED}"
+                    "permissions.{other} cannot be changed in a running session; these can: {APPLIED}"
                 ));
             }
         }
@@ -388,7 +388,7 @@ fn contents(path: &Path, most: u64) -> Result<FileContents, String> {
     let file = File::open(&real).map_err(failed)?;
     let is = file.metadata().map_err(failed)?;
     if !is.is_file() {
-        return Err(format!("{} is no regular file", real.display()));
+        return Err(format!("{} is not a regular file", real.display()));
     }
     let mut bytes = Vec::new();
     file.take(most).read_to_end(&mut bytes).map_err(failed)?;

@@ -151,7 +151,7 @@ impl SessionInput {
             NoticeLevel::Info,
             match &kind {
                 Some(kind) => format!("the main agent is {} from now on", kind.name),
-                None => "the main agent is of no kind any more".to_owned(),
+                None => "the main agent no longer has an agent kind".to_owned(),
             },
         );
         state.control.set_main_agent(MainAgentChange {

@@ -80,7 +80,7 @@ async fn resource(mention: &str, servers: &Servers, events: &EventEmitter) -> Op
                 .filter_map(|one| one["text"].as_str())
                 .collect();
             let text = match texts.is_empty() {
-                true => "(no text; ReadMcpResourceTool keeps its bytes in a file)".to_owned(),
+                true => "(no text; ReadMcpResourceTool stores its bytes in a file)".to_owned(),
                 false => short(&texts.join("\n")),
             };
             Some(Content::text(format!(

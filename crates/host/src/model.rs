@@ -128,7 +128,7 @@ impl SelectedModel {
         }
         for name in &mut self.fallbacks {
             let resolved = self.names.resolve(name).await;
-            *name = resolved.map_err(|why| anyhow::anyhow!("a model that takes over: {why}"))?;
+            *name = resolved.map_err(|why| anyhow::anyhow!("a fallback model: {why}"))?;
         }
         let is_known = self.resolve_limits();
         let mut model = Arc::clone(&self.model);

@@ -168,7 +168,7 @@ impl ModelCatalog {
             };
             // A list that cannot be stored is fetched again next time.
             if let Err(error) = write_cache(cache, &kept) {
-                tracing::debug!(%error, "the list of models cannot be kept");
+                tracing::debug!(%error, "the list of models cannot be cached");
             }
         }
         Ok(models)

@@ -28,7 +28,7 @@ impl EventNotifier {
 impl UserNotifier for EventNotifier {
     fn notify(&self, notification: &PushedNotification) -> Result<(), String> {
         if self.are_off {
-            return Err("the person has switched notifications off".to_owned());
+            return Err("the user has switched notifications off".to_owned());
         }
         self.events.emit(&SessionEvent::Notification {
             text: notification.message.clone(),

@@ -110,7 +110,7 @@ fn load(config: &SessionConfig) -> anyhow::Result<ResolvedSettings> {
         } else {
             settings.problems.push(SettingsProblem {
                 place: "additionalDirectories".to_owned(),
-                what: format!("{} is no directory; it is left out", directory.display()),
+                what: format!("{} is not a directory; it is ignored", directory.display()),
             });
         }
     }

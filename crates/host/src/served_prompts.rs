@@ -56,7 +56,7 @@ impl PromptSource for ServedPrompts {
 fn arguments(skill: &Skill) -> Vec<(String, String)> {
     let hint = skill.argument_hint.clone();
     if skill.arguments.is_empty() {
-        let usual = || format!("What would be written behind /{}", skill.name);
+        let usual = || format!("The text after /{}", skill.name);
         return vec![(ALL.to_owned(), hint.unwrap_or_else(usual))];
     }
     let hint = hint.unwrap_or_default();

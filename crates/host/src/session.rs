@@ -1,4 +1,7 @@
-//! A whole session: opened from a configuration, driven by its input, and reported by its events.
+//! A session of the agent, from its configuration to its end.
+//!
+//! A front end opens an [`AgentSession`] with a configuration, sends messages through its
+//! [`SessionInput`], and receives its [`SessionEvent`]s.
 
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
@@ -34,7 +37,7 @@ use crate::{
 };
 
 /// A session without a front end. [`open`](Self::open) reads the settings, chooses the model and
-/// finds the extensions. [`run`](Self::run) waits for the first message, sets up everything else,
+/// loads the extensions. [`run`](Self::run) waits for the first message, sets up everything else,
 /// and answers messages until the input is closed.
 pub struct AgentSession {
     pub(crate) config: SessionConfig,
@@ -54,22 +57,22 @@ pub struct AgentSession {
     pub(crate) sandbox_probe: SandboxProbe,
 }
 
-/// The end of a session.
+/// The outcome of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionEnd {
-    /// The kind of stop, if it was stopped from outside.
+    /// The kind of stop, if the front end stopped the session.
     pub stopped: Option<StopKind>,
-    /// The last message was not answered successfully.
+    /// Whether the run for the last message failed.
     pub has_failed: bool,
-    /// Calls were denied.
+    /// Whether calls were denied.
     pub has_denials: bool,
-    /// No message arrived, and no hook provided one.
+    /// Whether the session ended without a prompt: no message arrived, and no hook provided one.
     pub was_silent: bool,
 }
 
 impl AgentSession {
-    /// Reads everything that is needed before the first message. Nothing from the workspace runs
-    /// yet. Needs a tokio runtime.
+    /// Reads everything that is needed before the first message. Does not run any program from the
+    /// workspace. Must be called inside a tokio runtime.
     pub fn open(config: SessionConfig, parts: SessionParts) -> Result<Self, OpenError> {
         Ok(open(config, parts)?)
     }
@@ -79,23 +82,23 @@ impl AgentSession {
         SessionInput(Arc::clone(&self.shared))
     }
 
-    /// Returns whether the session can start without a message: hooks may provide the first prompt,
-    /// or the session only has to run the setup hooks.
+    /// Returns whether the session can start without a message, because hooks may provide the first
+    /// prompt, a deferred call may run, or only the setup hooks have to run.
     pub fn can_start_without_message(&self) -> bool {
-        let silent = self
+        let has_no_hooks = self
             .settings
             .hooks
             .has_no_handlers(HookEventKind::SESSION_START);
         // A resumed session may run a deferred call without another message.
-        let resumes = self.config.conversation.from.is_some();
-        self.config.setup.init_only || !silent || resumes
+        let is_resumed = self.config.conversation.from.is_some();
+        self.config.setup.init_only || !has_no_hooks || is_resumed
     }
 
     /// Runs the session until the input is closed and every message is answered, or until it is
     /// stopped.
     pub async fn run(self) -> Result<SessionEnd, OpenError> {
         let events = Arc::clone(&self.events);
-        let _over = SessionEndGuard(Arc::clone(&events));
+        let _end_guard = SessionEndGuard(Arc::clone(&events));
         let shared = Arc::clone(&self.shared);
         let end = self.boxed_run().await;
         if let Some(telemetry) = events.telemetry() {
@@ -112,7 +115,8 @@ impl AgentSession {
         self.run().await
     }
 
-    /// Boxed, so that its code is compiled once, here, and not in each crate that awaits it.
+    /// Boxes the future of the session, so that its code is compiled only in this crate and not in
+    /// each crate that awaits it.
     fn boxed_run(self) -> BoxFuture<'static, anyhow::Result<SessionEnd>> {
         Box::pin(self.run_session())
     }
@@ -120,11 +124,11 @@ impl AgentSession {
     /// Runs the lifecycle of the session, step by step.
     async fn run_session(mut self) -> anyhow::Result<SessionEnd> {
         let _servers = ServerShutdownGuard(Arc::clone(&self.shared));
-        let Some(first) = self.first_message().await? else {
+        let Some(first_message) = self.first_message().await? else {
             return Ok(self.end_state());
         };
-        let resolving = self.model.resolve(&self.shared.control);
-        let Some(resolved) = self.shared.stop.run_until_stopped(resolving).await else {
+        let resolution = self.model.resolve(&self.shared.control);
+        let Some(resolved) = self.shared.stop.run_until_stopped(resolution).await else {
             return Ok(self.end_state());
         };
         resolved?;
@@ -135,81 +139,84 @@ impl AgentSession {
         let Some(tools) = self.connect(&plan, &setting_up).await? else {
             return Ok(self.end_state());
         };
-        let mut ready = self.assemble(&mut plan, tools).await?;
+        let mut assembled = self.assemble(&mut plan, tools).await?;
         let home = self.config.environment.home();
         let servers = Arc::clone(&self.shared.servers);
-        let attach = mentions::mention_expander(home, servers, Arc::clone(&self.events));
-        ready.agent.attach_with(attach);
-        let first = self.opening_message(first, &plan, &mut ready.agent).await;
+        let expander = mentions::mention_expander(home, servers, Arc::clone(&self.events));
+        assembled.agent.attach_with(expander);
+        let first_message = self
+            .opening_message(first_message, &plan, &mut assembled.agent)
+            .await;
         // A deferred call runs without another message.
-        let is_silent = first.is_none() && !ready.agent.has_deferred_call();
-        if is_silent || (first.is_none() && self.config.setup.init_only) {
-            ready.agent.end_session("other", &*self.events).await;
+        let is_silent = first_message.is_none() && !assembled.agent.has_deferred_call();
+        if is_silent || (first_message.is_none() && self.config.setup.init_only) {
+            assembled.agent.end_session("other", &*self.events).await;
             return Ok(SessionEnd {
                 was_silent: true,
                 ..self.end_state()
             });
         }
-        let environment = ready.environment.take();
-        let first = first.map(|first| plan.with_context(first, environment));
-        let tasks = ready.agent.background_tasks().unwrap_or_default();
+        let environment = assembled.environment.take();
+        let first_message =
+            first_message.map(|first_message| plan.with_context(first_message, environment));
+        let background_tasks = assembled.agent.background_tasks().unwrap_or_default();
         let environment = &self.config.environment;
-        let background = BackgroundWatcher::watch(tasks, &self.events, environment)?;
+        let background = BackgroundWatcher::watch(background_tasks, &self.events, environment)?;
         if setting_up.is_cancelled() {
             self.shared.control.interrupt_next();
         }
-        let mut turns = TurnLoop {
-            agent: &mut ready.agent,
+        let mut turn_loop = TurnLoop {
+            agent: &mut assembled.agent,
             shared: &self.shared,
             background,
             events: &self.events,
             shape: plan.shape.as_ref(),
             one_result: self.config.one_result,
             commands: SlashCommands {
-                book: ready.skills,
-                launches: ready.launches,
+                book: assembled.skills,
+                launches: assembled.launches,
                 servers: Some(Arc::clone(&self.shared.servers)),
-                folder: ready.folder,
+                folder: assembled.folder,
                 successor: Some(self.conversation_starter()),
                 opens: Some(self.conversation_resumer()),
                 input: Some(self.input()),
             },
             reports_idle: self.config.reports_idle,
         };
-        let end = turns.run(first).await;
-        ready.watches.end().await;
+        let end = turn_loop.run(first_message).await;
+        assembled.watches.end().await;
         plan.subagents.close().await;
         self.leave_worktree().await;
         self.shared.servers.close().await;
         let end = end?;
-        self.finish(&plan, &mut ready.agent).await;
+        self.finish(&plan, &mut assembled.agent).await;
         Ok(end)
     }
 
     /// Wraps the model so that telemetry records its replies, if telemetry is on.
     fn measure_model(&mut self) {
         if let Some(telemetry) = self.events.telemetry() {
-            let (chosen, config) = (&mut self.model, &self.config);
-            let provider = chosen.provider_name(&config.model, &config.environment);
-            let model = Arc::clone(&chosen.model);
-            chosen.model = telemetry.wrap_model(model, provider, chosen.prices.clone());
+            let (selected, config) = (&mut self.model, &self.config);
+            let provider = selected.provider_name(&config.model, &config.environment);
+            let model = Arc::clone(&selected.model);
+            selected.model = telemetry.wrap_model(model, provider, selected.prices.clone());
         }
     }
 
-    /// Returns the function that starts a new conversation when the current one is cleared.
+    /// Returns the function that creates the conversation after `/clear`.
     fn conversation_starter(&self) -> Box<StartConversation> {
         let (config, events) = (self.config.clone(), Arc::clone(&self.events));
         Box::new(move || conversation::successor(&config, &events))
     }
 
-    /// Returns the function that resumes another conversation instead of the current one.
+    /// Returns the function that opens another conversation for `/resume`.
     fn conversation_resumer(&self) -> Box<ResumeConversation> {
         let (config, events) = (self.config.clone(), Arc::clone(&self.events));
         Box::new(move |name| conversation::resume(&config, name, &events))
     }
 
-    /// Waits for the first message. The outer `None` means that the session ends without starting.
-    /// The inner `None` means that it starts without a message.
+    /// Waits for the first message. Returns `None` if the session ends without starting, and
+    /// `Some(None)` if it starts without a message.
     async fn first_message(&self) -> anyhow::Result<Option<Option<NextMessage>>> {
         let SharedState {
             queue,
@@ -223,23 +230,24 @@ impl AgentSession {
                     biased;
                     message = queue.next(control) => return message,
                     () = self.shared.wait_until_due() => {
-                        if let Some(due) = self.shared.take_due() {
-                            return Ok(Some(due));
+                        if let Some(scheduled) = self.shared.take_due() {
+                            return Ok(Some(scheduled));
                         }
                     }
                 }
             }
         });
         let first = first.await.transpose()?.flatten();
-        let alone = self.config.hooks_may_begin && self.can_start_without_message();
-        let is_over = first.is_none() && (!alone || stop.requested().is_some());
-        Ok((!is_over).then_some(first))
+        let may_start_alone = self.config.hooks_may_begin && self.can_start_without_message();
+        let ends_now = first.is_none() && (!may_start_alone || stop.requested().is_some());
+        Ok((!ends_now).then_some(first))
     }
 
-    /// Returns the first message of the session. A prompt by hooks comes before the user's message.
+    /// Runs the hooks for the start of the session and returns its first message. A prompt from hooks
+    /// comes before the user's message.
     async fn opening_message(
         &self,
-        first: Option<NextMessage>,
+        first_message: Option<NextMessage>,
         plan: &SessionPlan,
         agent: &mut Agent,
     ) -> Option<NextMessage> {
@@ -248,7 +256,7 @@ impl AgentSession {
         }
         let setup = self.config.setup;
         let events = &*self.events;
-        let begun = self.shared.stop.run_until_stopped(async {
+        let opening = self.shared.stop.run_until_stopped(async {
             if setup.init || setup.init_only {
                 agent.setup("init", events).await;
             }
@@ -263,36 +271,36 @@ impl AgentSession {
                     .map_or(SessionOpening::NoPrompt, SessionOpening::HookPrompt),
             }
         });
-        // If the session was stopped here, the first run still starts, ends immediately and reports
+        // If the session is stopped here, the first run still starts. It ends immediately and reports
         // the stop.
-        match begun.await.unwrap_or(SessionOpening::NoPrompt) {
+        match opening.await.unwrap_or(SessionOpening::NoPrompt) {
             SessionOpening::Over => None,
-            SessionOpening::NoPrompt => first,
-            SessionOpening::HookPrompt(words) => {
-                if let Some(given) = first {
-                    self.shared.queue.push_front(given);
+            SessionOpening::NoPrompt => first_message,
+            SessionOpening::HookPrompt(prompt) => {
+                if let Some(first_message) = first_message {
+                    self.shared.queue.push_front(first_message);
                 }
-                Some(Prompt::from(words).into())
+                Some(Prompt::from(prompt).into())
             }
         }
     }
 
-    /// Removes the worktree that the session is in, unless it contains work, and reports what is
-    /// left.
+    /// Removes the worktree that the session is in, unless it contains changes. Reports what remains.
     async fn leave_worktree(&self) {
         let worktrees = self.shared.access.service::<haft_contract::Worktrees>();
         if let Some(worktrees) = worktrees
-            && let Some(left) = worktrees.0.close().await
+            && let Some(notice) = worktrees.0.close().await
         {
-            self.events.warn(left);
+            self.events.warn(notice);
         }
     }
 
-    /// Runs the SessionEnd hooks, and reports the remaining warnings.
+    /// Runs the SessionEnd hooks, reports the remaining warnings, and deletes the conversation if it
+    /// is not to be saved.
     async fn finish(&mut self, plan: &SessionPlan, agent: &mut Agent) {
         agent.end_session("other", &*self.events).await;
-        let replay = self.model.replay.iter();
-        for divergence in replay.flat_map(haft_models::Replay::divergences) {
+        let replays = self.model.replay.iter();
+        for divergence in replays.flat_map(haft_models::Replay::divergences) {
             self.events.warn(divergence.to_string());
         }
         if self.config.conversation.forget {
@@ -300,6 +308,7 @@ impl AgentSession {
         }
     }
 
+    /// Returns the outcome of a session that has answered no message.
     fn end_state(&self) -> SessionEnd {
         SessionEnd {
             stopped: self.shared.stop.requested(),
@@ -307,13 +316,14 @@ impl AgentSession {
         }
     }
 
+    /// Reports that the session is busy.
     pub(crate) fn emit_running(&self) {
         let running = SessionEvent::Activity(SessionActivity::Running);
         self.events.emit(&running);
     }
 }
 
-/// Shuts down the MCP servers and removes unused caches, however the session ends.
+/// Shuts down the MCP servers and removes unused caches when the session ends, also after an error.
 struct ServerShutdownGuard(Arc<SharedState>);
 
 impl Drop for ServerShutdownGuard {
@@ -326,48 +336,49 @@ impl Drop for ServerShutdownGuard {
     }
 }
 
-/// The opening of a session.
+/// The result of the hooks for the start of a session.
 enum SessionOpening {
-    /// The session ends here.
+    /// Only the setup hooks had to run, so the session ends.
     Over,
-    /// A prompt by hooks comes first.
+    /// The prompt that hooks provide. It comes before the user's message.
     HookPrompt(String),
+    /// The hooks provide no prompt.
     NoPrompt,
 }
 
 fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentSession> {
-    let doubts = SandboxProbe::start(&config);
+    let sandbox_probe = SandboxProbe::start(&config);
     let events = Arc::new(EventEmitter::new(parts.events));
-    let mut permitted = ResolvedSettings::load(&config).map_err(OpenError::into_inner)?;
-    // Set this first: the settings may set variables that determine the provider.
-    config.environment = permitted.environment.clone();
+    let mut resolved = ResolvedSettings::load(&config).map_err(OpenError::into_inner)?;
+    // The settings may set environment variables that determine the provider.
+    config.environment = resolved.environment.clone();
     let environment = config.environment.clone();
     if let Some(telemetry) = SessionTelemetry::from_environment(&environment, &events) {
         events.recorded_by(telemetry);
     }
-    let chosen = model::select_model(&config, &permitted.settings, parts.model)?;
+    let selected = model::select_model(&config, &resolved.settings, parts.model)?;
     limits(&config)?;
-    let shape = config.output_schema.as_deref();
-    let shape = shape.map(OutputSchema::parse).transpose()?;
-    let extensions = SessionExtensions::load(&config, &permitted);
+    let output_schema = config.output_schema.as_deref();
+    let output_schema = output_schema.map(OutputSchema::parse).transpose()?;
+    let extensions = SessionExtensions::load(&config, &resolved);
     for warning in extensions.warnings() {
         events.warn(warning);
     }
     #[cfg(feature = "shell")]
-    for left in haft_tools::worktree::orphaned_worktrees(&config.cwd) {
-        events.warn(left.notice());
+    for worktree in haft_tools::worktree::orphaned_worktrees(&config.cwd) {
+        events.warn(worktree.notice());
     }
-    let (of_plugins, main_of_plugins) = take_plugins(&mut permitted, &extensions, &events);
-    let servers = Arc::new(mcp::collect_servers(&config, &permitted, &of_plugins)?);
-    let trusted = permitted.settings.trust.runs;
+    let (plugin_servers, plugin_main_agent) = take_plugins(&mut resolved, &extensions, &events);
+    let servers = Arc::new(mcp::collect_servers(&config, &resolved, &plugin_servers)?);
+    let trusted = resolved.settings.trust.runs;
     let kinds = AgentKinds::find(&config, &extensions, trusted, &events);
-    let user_folder = &permitted.settings.places.user;
+    let user_folder = &resolved.settings.places.user;
     let clock = Arc::clone(&parts.clock);
     let schedules = SessionSchedules::open(&config, user_folder, parts.clock, &events);
-    // Restore the schedules of the conversation now, because the first message may come much later.
-    let earlier = conversation::find_resumable(&mut config);
-    if let (Some(schedules), Some(folder)) = (&schedules, earlier) {
-        schedules.restore_folder(&folder);
+    // Restore the schedules of the conversation now, because the first message may arrive much later.
+    let session_folder = conversation::find_resumable(&mut config);
+    if let (Some(schedules), Some(session_folder)) = (&schedules, session_folder) {
+        schedules.restore_folder(&session_folder);
     }
     let shared = Arc::new(SharedState {
         schedules,
@@ -381,23 +392,23 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         questions: Arc::new(EventQuestions::new(Arc::clone(&events))),
         kinds: Mutex::new(kinds),
         extensions: extensions.details(),
-        reload: extensions.reload(&config, &permitted, main_of_plugins.as_deref()),
-        current: Mutex::new((chosen.settings.name.clone(), chosen.settings.window)),
-        names: chosen.names.clone(),
-        budget: UnpricedModelWarning::of(&config, &chosen, &events),
-        bypass: bypass(&config, &permitted),
+        reload: extensions.reload(&config, &resolved, plugin_main_agent.as_deref()),
+        current: Mutex::new((selected.settings.name.clone(), selected.settings.window)),
+        names: selected.names.clone(),
+        budget: UnpricedModelWarning::of(&config, &selected, &events),
+        bypass: bypass(&config, &resolved),
         environment,
-        answers_shell: permitted.settings.merged()["respondToBashCommands"] != false,
+        answers_shell: resolved.settings.merged()["respondToBashCommands"] != false,
         config: config.clone(),
-        permitted: permitted.clone(),
+        permitted: resolved.clone(),
         doctor: parts.doctor,
         is_abandoned: AtomicBool::new(false),
     });
     Ok(AgentSession {
         config,
-        settings: permitted,
-        model: chosen,
-        output_schema: shape,
+        settings: resolved,
+        model: selected,
+        output_schema,
         extensions,
         events,
         question_target: parts.asked,
@@ -408,30 +419,30 @@ fn open(mut config: SessionConfig, parts: SessionParts) -> anyhow::Result<AgentS
         progress: parts.progress,
         progress_forwarder: None,
         shared,
-        sandbox_probe: doubts,
+        sandbox_probe,
     })
 }
 
-/// Applies the plugins' hooks and language servers. Returns their MCP servers, and the agent kind
-/// that they set for the main agent.
+/// Applies the hooks and language servers of the plugins. Returns their MCP servers, and the agent
+/// kind that they set for the main agent.
 fn take_plugins(
-    permitted: &mut ResolvedSettings,
+    settings: &mut ResolvedSettings,
     extensions: &SessionExtensions,
     events: &EventEmitter,
 ) -> (Map<String, Value>, Option<String>) {
-    let brought = plugins::additions(&extensions.places, permitted);
-    for warning in brought.warnings {
+    let additions = plugins::additions(&extensions.places, settings);
+    for warning in additions.warnings {
         events.warn(warning);
     }
-    permitted.hooks = permitted.hooks.clone().with_handlers(brought.handlers);
-    permitted.plugin_servers = brought.language_servers;
-    (brought.servers, brought.agent)
+    settings.hooks = settings.hooks.clone().with_handlers(additions.handlers);
+    settings.plugin_servers = additions.language_servers;
+    (additions.servers, additions.agent)
 }
 
-/// Checks whether the mode may be switched to bypassPermissions later. The error is the reason if
-/// not.
-fn bypass(config: &SessionConfig, permitted: &ResolvedSettings) -> Result<(), String> {
-    if permitted.mode == PermissionMode::BypassPermissions {
+/// Checks whether the permission mode may be switched to bypassPermissions later. The error is the
+/// reason why not.
+fn bypass(config: &SessionConfig, resolved: &ResolvedSettings) -> Result<(), String> {
+    if resolved.mode == PermissionMode::BypassPermissions {
         return Ok(());
     }
     if !config.allow_bypass {
@@ -444,37 +455,37 @@ fn bypass(config: &SessionConfig, permitted: &ResolvedSettings) -> Result<(), St
         }
         .to_owned());
     }
-    resolved_settings::may_bypass(&permitted.settings, &config.environment)
+    resolved_settings::may_bypass(&resolved.settings, &config.environment)
         .map_err(|error| error.to_string())
 }
 
-/// Returns the limits at which a run ends even if the model would continue.
+/// Returns the limits at which a run ends even if the model is not done.
 pub(crate) fn limits(config: &SessionConfig) -> anyhow::Result<RunLimits> {
     let mut limits = RunLimits::default();
     limits.max_turns = match config.max_turns {
-        Some(most) => Some(most),
+        Some(max) => Some(max),
         None => {
-            let most = config.environment.number("CLAUDE_CODE_MAX_TURNS")?;
-            most.filter(|most| *most > 0)
+            let max = config.environment.number("CLAUDE_CODE_MAX_TURNS")?;
+            max.filter(|max| *max > 0)
         }
     };
-    if let Some(most) = config.max_budget_usd {
+    if let Some(max) = config.max_budget_usd {
         anyhow::ensure!(
-            most > 0.0 && most.is_finite(),
-            "a budget of {most} USD: expected an amount above 0"
+            max > 0.0 && max.is_finite(),
+            "a budget of {max} USD: expected an amount above 0"
         );
-        limits.max_budget_usd = Some(most);
+        limits.max_budget_usd = Some(max);
     }
     Ok(limits)
 }
 
 impl SessionPlan {
-    /// Inserts the main agent's initial prompt and the environment before the first message.
+    /// Inserts the environment and the main agent's initial prompt before the first message.
     fn with_context(&mut self, mut next: NextMessage, environment: Option<String>) -> NextMessage {
         let first = &mut next.prompt;
-        let main = self.main.take();
-        if let Some(words) = main.and_then(|main| main.initial_prompt) {
-            first.content.insert(0, Content::text(words));
+        let main_agent = self.main.take();
+        if let Some(prompt) = main_agent.and_then(|main_agent| main_agent.initial_prompt) {
+            first.content.insert(0, Content::text(prompt));
         }
         if let Some(environment) = environment {
             first.content.insert(0, Content::text(environment));

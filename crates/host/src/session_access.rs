@@ -230,7 +230,7 @@ impl SessionAccess {
     ) -> Result<RewoundFiles, String> {
         let kept = environment.variable(CHECKPOINTS);
         if kept.is_none_or(|value| value != "true" && value != "1") {
-            return Err(format!("files are not kept: set {CHECKPOINTS}=true"));
+            return Err(format!("file checkpoints are off: set {CHECKPOINTS}=true"));
         }
         let services = self.services.get().ok_or(NOT_BEGUN)?;
         let since = self.message_time(message)?;
@@ -320,7 +320,7 @@ fn note_read(services: &Services, path: &Path) -> Result<(), String> {
 
 #[cfg(not(feature = "fs"))]
 fn note_read(_: &Services, _: &Path) -> Result<(), String> {
-    Err("this build reads no files".to_owned())
+    Err("this build cannot read files".to_owned())
 }
 
 #[cfg(feature = "fs")]

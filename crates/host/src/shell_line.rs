@@ -33,7 +33,7 @@ pub(crate) async fn run(
     let call = ToolUse {
         id: format!("typed_{}", random_id().simple()),
         name: TOOL.to_owned(),
-        input: json!({"command": command, "description": "typed by the person"}),
+        input: json!({"command": command, "description": "typed by the user"}),
     };
     let finished = agent.run_user_call(call, events).await;
     *typed = what_the_model_reads(&command, &finished.text(), finished.is_error);

@@ -165,8 +165,8 @@ impl SlashCommands {
             Some(servers) => servers.prompt(name, &given, &self.folder).await,
             None => None,
         };
-        let said = said
-            .unwrap_or_else(|| Err("no MCP server that is connected has such a prompt".to_owned()));
+        let said =
+            said.unwrap_or_else(|| Err("no connected MCP server has this prompt".to_owned()));
         said.map_err(|why| format!("/{name}: {why}"))
     }
 }
@@ -239,10 +239,10 @@ async fn skills(
         }
         let what = match &skill.fork {
             Some(kind) => format!(
-                "Hand the following to a subagent of the kind {kind}, word for word, and report what \
-                 it answers"
+                "Give the following text, unchanged, to a subagent of the kind {kind}, and report its \
+                 answer"
             ),
-            None => format!("The person calls {}", typed.trim()),
+            None => format!("The user calls {}", typed.trim()),
         };
         said.push(format!("{what}:\n\n{}", invoked.text));
         let context = known.iter().chain(&invoked.hooks.context);

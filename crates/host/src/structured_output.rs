@@ -1,8 +1,9 @@
 //! Answers that must match a JSON schema: `--json-schema`.
 //!
-//! The model gives such an answer by calling `StructuredOutput`, whose input has this schema. If
-//! the schema cannot be that of a tool (a list, a choice), the provider is asked for it instead,
-//! and the answer is the text. A text that matches the schema is accepted in both cases.
+//! The model gives its answer by calling `StructuredOutput`, whose input has this schema. A tool
+//! cannot have every schema, for example a list or a choice. In that case the request
+//! contains the schema, and the answer is the text. A text that matches the schema is accepted in
+//! both cases.
 
 use std::sync::Arc;
 
@@ -24,8 +25,8 @@ const MOST_REMINDERS: u32 = 1;
 const MOST_TRIES: u32 = 5;
 
 const TOOL: &str = "StructuredOutput";
-const DESCRIPTION: &str = "Gives your final answer, as the one who asked wants it: the input is the answer. Call it \
-    once, alone, when everything else is done; nothing is read after it. What you say in words does not count.";
+const DESCRIPTION: &str = "Gives your final answer in the format that the user requested: the input is the answer. Call \
+    it once, alone, when everything else is done. Later output is ignored, and text is not an answer.";
 
 /// The output schema.
 pub(crate) struct OutputSchema {
@@ -45,7 +46,7 @@ pub(crate) struct AnswerTool {
 impl OutputSchema {
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let schema: Value = serde_json::from_str(text).context("the JSON schema is not JSON")?;
-        let validator = SchemaValidator::new(&schema).context("the JSON schema is none")?;
+        let validator = SchemaValidator::new(&schema).context("the JSON schema is not valid")?;
         let validator = Arc::new(validator);
         Ok(Self {
             tool: AnswerTool::of(&schema, &validator),
@@ -83,7 +84,7 @@ impl OutputSchema {
         let why = match tool.answer.is_given_up() {
             true => format!("{MOST_TRIES} calls of {TOOL} failed."),
             false => format!(
-                "You have not given your answer: words do not count. Call {TOOL} now, with the answer as its input."
+                "You have not given your answer: text is not an answer. Call {TOOL} now, with the answer as its input."
             ),
         };
         self.validate_text(text).map_err(|_| why)
@@ -101,8 +102,7 @@ impl OutputSchema {
     fn validate_text(&self, text: &str) -> Result<Value, String> {
         let again = |why: String| {
             format!(
-                "Your answer does not fit the JSON schema it must fit: {why}. Answer again, with the \
-                 JSON alone."
+                "Your answer does not match the JSON schema: {why}. Answer again, with only the JSON."
             )
         };
         let value = serde_json::from_str(text.trim())
@@ -205,7 +205,8 @@ impl BoundCall for AnswerCall {
 
     fn call<'a>(&'a self, cx: &'a CallContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         self.tool.answer.set(&cx.tool_use_id, self.input.clone());
-        let output = ToolOutput::text("The answer is given.").with_structured(self.input.clone());
+        let output =
+            ToolOutput::text("The answer was accepted.").with_structured(self.input.clone());
         Box::pin(async { Ok(output) })
     }
 }

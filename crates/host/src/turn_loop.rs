@@ -1,4 +1,4 @@
-//! The turn loop: answers one message after the other, with one result each.
+//! The turn loop: answers the messages of a session one after the other, each with one result.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -17,36 +17,38 @@ use crate::{
     structured_output::{self, OutputSchema},
 };
 
-/// The loop over the turns of a session.
+/// The loop that answers the messages of a session.
 pub(crate) struct TurnLoop<'a> {
     pub(crate) agent: &'a mut Agent,
     pub(crate) shared: &'a SharedState,
     pub(crate) background: BackgroundWatcher,
     pub(crate) events: &'a EventEmitter,
     pub(crate) shape: Option<&'a OutputSchema>,
-    /// The session reports only one result.
+    /// Whether the results of background subagents belong to the result of the message that launched
+    /// them.
     pub(crate) one_result: bool,
     pub(crate) commands: SlashCommands,
-    /// Hooks are notified when no message arrives for a minute.
+    /// Whether hooks are notified when no message arrives for a minute.
     pub(crate) reports_idle: bool,
 }
 
 /// The idle time after which hooks are notified that the session waits for the user.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// The input of a turn: the reason why the model is called.
+/// The input of a turn.
 pub(crate) enum TurnInput {
-    /// A message.
+    /// A message of the user, which may be a slash command.
     Message(Prompt),
     /// A command line that the user typed.
     Shell(Prompt),
     /// A scheduled prompt that is due.
     Scheduled(Prompt),
-    /// Notices about background tasks.
+    /// No prompt, only notices about background tasks.
     BackgroundNotice,
 }
 
 impl TurnInput {
+    /// Returns the origin of the input, for the result.
     fn origin(&self) -> Option<Value> {
         match self {
             Self::Message(prompt) | Self::Shell(prompt) | Self::Scheduled(prompt) => {
@@ -58,7 +60,8 @@ impl TurnInput {
 }
 
 impl TurnLoop<'_> {
-    /// Runs turns until no more input comes or the session is stopped.
+    /// Answers `first` and then all other messages, until the input is closed or the session is
+    /// stopped. If `first` is `None`, the session starts with notices or a deferred call.
     pub(crate) async fn run(&mut self, first: Option<NextMessage>) -> anyhow::Result<SessionEnd> {
         let (shared, events) = (self.shared, self.events);
         let mut next = Some(first.map_or(TurnInput::BackgroundNotice, |first| {
@@ -118,25 +121,27 @@ impl TurnLoop<'_> {
         }
     }
 
+    /// Returns whether the front end has detached from the session.
     fn is_abandoned(&self) -> bool {
         self.shared.is_abandoned.load(Ordering::Relaxed)
     }
 
-    /// Waits for the input of the next turn; `None`: no more input comes.
+    /// Waits for the input of the next turn. Returns `None` if the input is closed and no background
+    /// task can provide any.
     async fn next(&mut self) -> anyhow::Result<Option<TurnInput>> {
         let (queue, stop) = (&self.shared.queue, &self.shared.stop);
-        let mut idle = false;
+        let mut is_idle = false;
         let mut reports_idle = self.reports_idle && self.shared.has_idle_hooks();
-        let waits_since = self.shared.clock.now();
+        let waiting_since = self.shared.clock.now();
         loop {
-            if !idle && queue.is_empty() && self.background.is_quiet() {
-                idle = true;
-                let idle = SessionEvent::Activity(SessionActivity::Idle);
-                self.events.emit(&idle);
+            if !is_idle && queue.is_empty() && self.background.is_quiet() {
+                is_idle = true;
+                let event = SessionEvent::Activity(SessionActivity::Idle);
+                self.events.emit(&event);
             }
-            let coming = tokio::select! {
+            let message = tokio::select! {
                 biased;
-                coming = queue.next(&self.shared.control) => coming?,
+                message = queue.next(&self.shared.control) => message?,
                 () = self.background.wait_for_notice(), if !queue.is_closed() => {
                     return Ok(Some(TurnInput::BackgroundNotice));
                 }
@@ -149,34 +154,34 @@ impl TurnLoop<'_> {
                         None => continue,
                     }
                 }
-                () = self.shared.clock.sleep_until(waits_since + IDLE), if idle && reports_idle && !queue.is_closed() => {
-                    if self.shared.clock.now() >= waits_since + IDLE {
+                () = self.shared.clock.sleep_until(waiting_since + IDLE), if is_idle && reports_idle && !queue.is_closed() => {
+                    if self.shared.clock.now() >= waiting_since + IDLE {
                         reports_idle = false;
                         self.shared.report_idle().await;
                     }
                     continue;
                 }
-                () = self.background.wait_for_agents(), if !idle => continue,
+                () = self.background.wait_for_agents(), if !is_idle => continue,
                 () = stop.wait() => return Ok(None),
             };
-            if let Some(message) = coming {
+            if let Some(message) = message {
                 return Ok(Some(self.to_turn_input(message)));
             }
-            let news = stop.run_until_stopped(self.background.wait_for_agent_notice());
-            return Ok((news.await == Some(true)).then_some(TurnInput::BackgroundNotice));
+            let has_notice = stop.run_until_stopped(self.background.wait_for_agent_notice());
+            return Ok((has_notice.await == Some(true)).then_some(TurnInput::BackgroundNotice));
         }
     }
 
-    /// Answers one message. If the session has an output schema, the model is asked again until its
-    /// answer matches it; the second value is the parsed answer, or the reason why it does not
-    /// match.
+    /// Answers one message. If the session has an output schema, the model is asked again if its
+    /// answer does not match, up to a limit. The second value is the parsed answer, or the reason why
+    /// it does not match the schema.
     async fn run_turn(&mut self, turn: TurnInput) -> (RunResult, Option<Result<Value, String>>) {
         let turn = match turn {
             TurnInput::Message(prompt) => {
-                let meant = self
-                    .commands
-                    .read(prompt, self.agent, self.events, &self.shared.stop);
-                match meant.await {
+                let outcome =
+                    self.commands
+                        .read(prompt, self.agent, self.events, &self.shared.stop);
+                match outcome.await {
                     PromptOutcome::Prompt(prompt) => {
                         let home = self.shared.environment.home();
                         let (nested, cwd) = (self.agent.nested_calls(), self.agent.context().cwd);
@@ -190,66 +195,67 @@ impl TurnLoop<'_> {
                         );
                         TurnInput::Message(prompt.await)
                     }
-                    PromptOutcome::Answered(ended) => return (*ended, None),
+                    PromptOutcome::Answered(result) => return (*result, None),
                 }
             }
             TurnInput::Shell(prompt) => {
-                let answers = self.shared.answers_shell;
-                match shell_line::run(prompt, answers, self.agent, self.events).await {
+                let model_answers = self.shared.answers_shell;
+                match shell_line::run(prompt, model_answers, self.agent, self.events).await {
                     PromptOutcome::Prompt(prompt) => TurnInput::Message(prompt),
-                    PromptOutcome::Answered(ended) => return (*ended, None),
+                    PromptOutcome::Answered(result) => return (*result, None),
                 }
             }
-            // These prompts were not typed by the user, so they are not parsed for commands.
-            other @ (TurnInput::Scheduled(_) | TurnInput::BackgroundNotice) => other,
+            // The user did not type this input, so it is not parsed for commands and mentions.
+            input @ (TurnInput::Scheduled(_) | TurnInput::BackgroundNotice) => input,
         };
-        if let Some(shape) = self.shape {
-            shape.begin();
+        if let Some(schema) = self.shape {
+            schema.begin();
         }
-        let mut ended = self.run_with_background(turn).await;
-        let Some(shape) = self.shape else {
-            return (ended, None);
+        let mut result = self.run_with_background(turn).await;
+        let Some(schema) = self.shape else {
+            return (result, None);
         };
         let mut retries = 0;
         loop {
-            if ended.is_error() || ended.reason != EndReason::Completed {
-                return (ended, None);
+            if result.is_error() || result.reason != EndReason::Completed {
+                return (result, None);
             }
-            let why = match shape.parse_answer(&ended.text) {
-                Ok(value) => return (ended, Some(Ok(value))),
-                Err(why) => why,
+            let mismatch = match schema.parse_answer(&result.text) {
+                Ok(value) => return (result, Some(Ok(value))),
+                Err(mismatch) => mismatch,
             };
-            if !shape.may_retry(retries) {
-                return (ended, Some(Err(why)));
+            if !schema.may_retry(retries) {
+                return (result, Some(Err(mismatch)));
             }
             retries += 1;
             self.events.emit(&SessionEvent::Continues);
             let again = self
-                .run_with_background(TurnInput::Message(why.into()))
+                .run_with_background(TurnInput::Message(mismatch.into()))
                 .await;
-            ended = structured_output::merge_results(ended, again);
+            result = structured_output::merge_results(result, again);
         }
     }
 
-    /// Runs a turn. If the session reports only one result, the results of background subagents are
-    /// included in it.
+    /// Runs the agent on an input. If `one_result` is set, also runs it on the results of background
+    /// subagents, and merges these runs into one result.
     async fn run_with_background(&mut self, turn: TurnInput) -> RunResult {
-        let mut ended = self.once(turn).await;
-        while self.one_result && !ended.is_error() {
-            let news = self
+        let mut result = self.once(turn).await;
+        while self.one_result && !result.is_error() {
+            let has_notice = self
                 .shared
                 .stop
                 .run_until_stopped(self.background.wait_for_agent_notice());
-            if news.await != Some(true) {
+            if has_notice.await != Some(true) {
                 break;
             }
             self.events.emit(&SessionEvent::Continues);
             let again = self.once(TurnInput::BackgroundNotice).await;
-            ended = structured_output::merge_results(ended, again);
+            result = structured_output::merge_results(result, again);
         }
-        ended
+        result
     }
 
+    /// Runs the agent once on an input. If the session is stopped, interrupts the run.
     async fn once(&mut self, turn: TurnInput) -> RunResult {
         let shared = self.shared;
         let (agent, events) = (&mut *self.agent, self.events);
@@ -267,7 +273,7 @@ impl TurnLoop<'_> {
         tokio::pin!(run);
         tokio::select! {
             biased;
-            ended = &mut run => ended,
+            result = &mut run => result,
             () = shared.stop.wait() => {
                 shared.control.interrupt();
                 run.await

@@ -12,21 +12,21 @@ const LISTED: usize = 20;
 pub(super) static CLEAR: BuiltInCommand = BuiltInCommand {
     name: "clear",
     hint: "[name]",
-    description: "Forget the conversation",
+    description: "Start a new conversation",
     acts: CommandAction::Between(|context, name| Box::pin(clear(context, name))),
 };
 
 pub(super) static COMPACT: BuiltInCommand = BuiltInCommand {
     name: "compact",
     hint: "[what matters]",
-    description: "Sum the conversation up; what follows says what matters",
+    description: "Summarize the conversation; the text after the command says what matters",
     acts: CommandAction::Between(|context, matters| Box::pin(compact(context, matters))),
 };
 
 pub(super) static RESUME: BuiltInCommand = BuiltInCommand {
     name: "resume",
     hint: "[id or title]",
-    description: "List earlier conversations, or go on with one",
+    description: "List earlier conversations, or resume one",
     acts: CommandAction::Between(|context, name| Box::pin(resume(context, name))),
 };
 
@@ -53,7 +53,7 @@ async fn clear(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
     context.agent.clear(next, context.events).await;
     context.commands.set_session(id);
     context.input.0.conversation_changed();
-    Ok("The conversation is forgotten.".to_owned())
+    Ok("Started a new conversation.".to_owned())
 }
 
 async fn compact(context: &mut CommandContext<'_>, instructions: &str) -> CommandAnswer {
@@ -70,7 +70,7 @@ async fn compact(context: &mut CommandContext<'_>, instructions: &str) -> Comman
     };
     match done {
         Ok(true) => Ok("The conversation was summarized.".to_owned()),
-        Ok(false) => Ok("There was nothing to sum up, or it was held up.".to_owned()),
+        Ok(false) => Ok("The conversation was not summarized: it is empty, a hook blocked it, or it was interrupted.".to_owned()),
         Err(error) => Err(format!("The conversation could not be summarized: {error}")),
     }
 }
@@ -83,7 +83,7 @@ async fn resume(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
     }
     let opens = context.commands.opens.as_ref();
     let next = opens.map(|opens| opens(name));
-    let next = next.ok_or("this session cannot go on with another conversation")?;
+    let next = next.ok_or("this session cannot resume another conversation")?;
     let next = next.map_err(|error| format!("{error:#}"))?;
     let id = next.id();
     context.events.emit(&SessionEvent::Reset(id));
@@ -95,7 +95,7 @@ async fn resume(context: &mut CommandContext<'_>, name: &str) -> CommandAnswer {
     context.input.0.conversation_changed();
     let messages = context.agent.conversation().messages().len();
     Ok(format!(
-        "The conversation {id} goes on: {messages} messages."
+        "Resumed the conversation {id}: {messages} messages."
     ))
 }
 
@@ -103,7 +103,7 @@ fn list(input: &SessionInput) -> CommandAnswer {
     let entries = input.session_entries(false);
     let entries = entries.map_err(|error| error.to_string())?;
     if entries.is_empty() {
-        return Ok("There is no earlier conversation in this directory.".to_owned());
+        return Ok("No earlier conversation was found in this directory.".to_owned());
     }
     let rows = entries.into_iter().take(LISTED).map(|entry| {
         let said = entry.title.or(entry.first_prompt).unwrap_or_default();
@@ -116,7 +116,7 @@ fn list(input: &SessionInput) -> CommandAnswer {
 fn rename(input: &SessionInput, title: &str) -> CommandAnswer {
     let title = title.trim();
     if title.is_empty() {
-        return Err("say the title: /rename TITLE".to_owned());
+        return Err("the title is missing: /rename TITLE".to_owned());
     }
     input.rename(title)?;
     Ok(format!("The conversation is called {title:?}."))

@@ -24,11 +24,15 @@ fn diff(input: &SessionInput, arguments: &str) -> CommandAnswer {
                 .nth(back.saturating_sub(1))
                 .map(|one| one.uuid),
             (_, Ok(uuid)) => Some(uuid),
-            _ => return Err(format!("{text:?} is no message: give its number or its id")),
+            _ => {
+                return Err(format!(
+                    "{text:?} is not a message: give the number of messages back, or an id"
+                ));
+            }
         },
     };
     let Some(since) = since else {
-        return Ok("Nothing was said, and nothing changed.".to_owned());
+        return Ok("No message was sent yet, and nothing changed.".to_owned());
     };
     let report = match input.undo(&UndoWhich::Since(since), true) {
         Ok(report) => report,

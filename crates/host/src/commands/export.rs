@@ -19,7 +19,9 @@ pub(super) static EXPORT: BuiltInCommand = BuiltInCommand {
 fn export(input: &SessionInput, file: &str) -> CommandAnswer {
     let transcript = input.transcript_path();
     let transcript = transcript.filter(|path| path.exists());
-    let transcript = transcript.ok_or("nothing was said yet, or the session is not kept")?;
+    let transcript = transcript.ok_or(
+        "there is nothing to export: no message was sent yet, or the session is not saved",
+    )?;
     let config = &input.0.config;
     let prices = prices(config);
     if file.is_empty() {

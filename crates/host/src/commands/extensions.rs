@@ -16,7 +16,7 @@ pub(super) static AGENTS: BuiltInCommand = BuiltInCommand {
 pub(super) static SKILLS: BuiltInCommand = BuiltInCommand {
     name: "skills",
     hint: "[name]",
-    description: "List skills and commands of yours and the project's",
+    description: "List your and the project's skills and commands",
     acts: CommandAction::Anytime(|input, name| Box::pin(async move { skills(input, name.trim()) })),
 };
 
@@ -51,7 +51,7 @@ fn skills(input: &SessionInput, name: &str) -> CommandAnswer {
     let all = input.0.reload.own_skills();
     if name.is_empty() {
         if all.is_empty() {
-            return Ok("There are no skills and no commands of yours.".to_owned());
+            return Ok("No skills or commands were found.".to_owned());
         }
         let rows = all.into_iter().map(|(name, description, file)| {
             vec![name, short(&description, 60), file.display().to_string()]
@@ -102,7 +102,7 @@ fn hooks(input: &SessionInput) -> String {
         return "Hooks are switched off by the settings (disableAllHooks).".to_owned();
     }
     match rows.is_empty() {
-        true => "There are no hooks.".to_owned(),
+        true => "No hooks are configured.".to_owned(),
         false => table(&rows),
     }
 }

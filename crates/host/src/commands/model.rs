@@ -57,8 +57,8 @@ fn effort(input: &SessionInput, level: &str) -> CommandAnswer {
     if level.is_empty() {
         let now = input.setting("effortLevel");
         let now = now.as_ref().and_then(serde_json::Value::as_str);
-        let now = now.unwrap_or("as the model does by itself");
-        return Ok(format!("Effort: {now}. There are {}.", LEVELS.join(", ")));
+        let now = now.unwrap_or("the model's default");
+        return Ok(format!("Effort: {now}. Available: {}.", LEVELS.join(", ")));
     }
     let chosen = Some(level).filter(|level| *level != "auto");
     input.set_effort(chosen)?;
@@ -79,7 +79,7 @@ impl SessionInput {
     pub fn set_effort(&self, level: Option<&str>) -> Result<(), String> {
         if let Some(level) = level.filter(|level| !LEVELS.contains(level)) {
             return Err(format!(
-                "{level:?} is no effort; there are {}",
+                "{level:?} is not an effort level; use one of {}",
                 LEVELS.join(", ")
             ));
         }

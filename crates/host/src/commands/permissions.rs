@@ -47,7 +47,7 @@ fn list(input: &SessionInput) -> CommandAnswer {
     let mode = format!("mode {}", input.mode().name());
     if rules.is_empty() {
         return Ok(format!(
-            "{mode}\nno rules: reads inside the working directories and harmless commands run, the rest asks"
+            "{mode}\nno rules: reads inside the working directories and read-only commands run; everything else asks"
         ));
     }
     let rows = rules.into_iter().map(|rule| {
@@ -73,10 +73,10 @@ fn add(input: &SessionInput, list: RuleList, rest: &str) -> CommandAnswer {
     let list = list.name();
     Ok(match kept {
         Some(file) => format!(
-            "{list} rule {rule} counts, and is kept in {}.",
+            "Added the {list} rule {rule} and saved it in {}.",
             file.display()
         ),
-        None => format!("{list} rule {rule} counts for this session."),
+        None => format!("Added the {list} rule {rule} for this session."),
     })
 }
 
@@ -100,9 +100,9 @@ fn remove(input: &SessionInput, rule: &str) -> CommandAnswer {
         }
     }
     match files.is_empty() {
-        true => Err(format!("no settings file of yours has a rule {rule}")),
+        true => Err(format!("none of your settings files has a rule {rule}")),
         false => Ok(format!(
-            "{rule} is gone from {}. In this session it still counts.",
+            "Removed {rule} from {}. It still applies in this session.",
             files.join(" and ")
         )),
     }

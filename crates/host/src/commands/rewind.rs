@@ -14,7 +14,7 @@ use crate::{
 pub(super) static REWIND: BuiltInCommand = BuiltInCommand {
     name: "rewind",
     hint: "[MESSAGE both|talk|files|summary]",
-    description: "List the messages, or go back to before one",
+    description: "List the messages, or restore the state before one",
     acts: CommandAction::Between(|context, arguments| Box::pin(rewind(context, arguments))),
 };
 
@@ -31,7 +31,7 @@ async fn rewind(context: &mut CommandContext<'_>, arguments: &str) -> CommandAns
     };
     let message: Uuid = message
         .parse()
-        .map_err(|_| format!("{message:?} is no message; /rewind lists them"))?;
+        .map_err(|_| format!("{message:?} is not a message; /rewind lists the messages"))?;
     let Some(kind) = kind else {
         let input = context.input.clone();
         return blocking(move || preview(&input, message)).await;
@@ -69,11 +69,11 @@ async fn rewind(context: &mut CommandContext<'_>, arguments: &str) -> CommandAns
     };
     if let Some(last) = last {
         told.push(format!(
-            "The conversation goes on before: {}",
+            "Rewound the conversation to before: {}",
             short(&point.text, 60)
         ));
         if let Some(last) = last {
-            told.push(format!("To take this back: /rewind {last} talk"));
+            told.push(format!("To undo this: /rewind {last} talk"));
         }
     }
     let to = message;
@@ -96,7 +96,7 @@ fn resume_from(
         return None;
     }
     Some(match context.agent.rewind_to(Some(&message.to_string())) {
-        Ok(_) => Ok("The conversation goes on where it was.".to_owned()),
+        Ok(_) => Ok("Undid the rewind of the conversation.".to_owned()),
         Err(why) => Err(why),
     })
 }
@@ -119,7 +119,7 @@ fn files(input: &SessionInput, message: Uuid) -> Result<Option<UndoReport>, Stri
 fn list(input: &SessionInput) -> CommandAnswer {
     let points = input.rewind_points()?;
     if points.is_empty() {
-        return Ok("Nothing was said yet.".to_owned());
+        return Ok("No message was sent yet.".to_owned());
     }
     let rows = points.into_iter().map(|point| {
         let time = point.time.map(utc_time::show).unwrap_or_default();
@@ -142,7 +142,7 @@ fn preview(input: &SessionInput, message: Uuid) -> CommandAnswer {
         .first()
         .ok_or_else(|| format!("the session has no message {message}"))?;
     Ok(format!(
-        "Before {:?}: {} of your messages go, and {} changed since. Say how: /rewind {message} \
+        "Before {:?}: this removes {} of your messages, and {} changed since. To rewind: /rewind {message} \
          both|talk|files|summary",
         short(&point.text, 50),
         after.len(),

@@ -35,11 +35,11 @@ async fn config(input: &SessionInput, arguments: &str) -> CommandAnswer {
     // A setting that a running session can apply takes effect immediately.
     let mut now = Map::new();
     now.insert(key.clone(), value);
-    let counts = match input.apply_settings(&now).await {
+    let suffix = match input.apply_settings(&now).await {
         Ok(unused) if unused.is_empty() => "",
-        _ => "; it counts from the next session on",
+        _ => "; it applies from the next session on",
     };
-    Ok(format!("{key} is saved in {}{counts}.", file.display()))
+    Ok(format!("{key} is saved in {}{suffix}.", file.display()))
 }
 
 fn show(input: &SessionInput, key: &str) -> CommandAnswer {

@@ -13,7 +13,7 @@ pub(super) static STATUS: BuiltInCommand = BuiltInCommand {
 pub(super) static DOCTOR: BuiltInCommand = BuiltInCommand {
     name: "doctor",
     hint: "",
-    description: "Look at everything that may be wrong with the setup",
+    description: "Check the setup for problems",
     acts: CommandAction::Anytime(|input, _| Box::pin(doctor(input))),
 };
 
@@ -30,7 +30,7 @@ fn status(input: &SessionInput) -> CommandAnswer {
     let sandbox = match settings.merged()["sandbox"]["enabled"].as_bool() {
         Some(true) => "on: commands reach only what rules allow",
         Some(false) => "off",
-        None => "as usual: commands that may change something are asked about, and confined",
+        None => "default: commands that may change anything need approval and run in the sandbox",
     };
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut rows = vec![
@@ -63,6 +63,6 @@ fn status(input: &SessionInput) -> CommandAnswer {
 async fn doctor(input: &SessionInput) -> CommandAnswer {
     match &input.0.doctor {
         Some(report) => Ok(report().await),
-        None => Err("this session cannot look at its setup; run `haft doctor`".to_owned()),
+        None => Err("this session cannot check its setup; run `haft doctor`".to_owned()),
     }
 }

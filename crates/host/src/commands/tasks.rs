@@ -25,20 +25,20 @@ async fn tasks(input: &SessionInput, arguments: &str) -> CommandAnswer {
             let (input, id) = (input.clone(), (*id).to_owned());
             blocking(move || input.task_output(&id)).await
         }
-        _ => Err("say /tasks, /tasks ID or /tasks stop ID".to_owned()),
+        _ => Err("usage: /tasks, /tasks ID or /tasks stop ID".to_owned()),
     }
 }
 
 fn list(input: &SessionInput) -> String {
     let tasks = input.tasks();
     if tasks.is_empty() {
-        return "Nothing runs.".to_owned();
+        return "No task is running.".to_owned();
     }
     let rows = tasks.into_iter().map(|task| {
         let waited = match task.in_background {
-            _ if task.kind == TaskKind::Schedule => "is said later",
+            _ if task.kind == TaskKind::Schedule => "scheduled",
             true => "in the background",
-            false => "is waited for",
+            false => "in the foreground",
         };
         vec![
             task.id,

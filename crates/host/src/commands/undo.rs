@@ -9,7 +9,7 @@ const LISTED: usize = 30;
 pub(super) static UNDO: BuiltInCommand = BuiltInCommand {
     name: "undo",
     hint: "[number | id | list]",
-    description: "Take back the last change of this session, the last few, or one",
+    description: "Undo the last change of this session, the last few, or one",
     acts: CommandAction::AnytimeIf(
         |arguments| arguments.trim() == "list",
         |input, arguments| {
@@ -47,7 +47,7 @@ pub(super) fn undo_text(report: &UndoReport) -> CommandAnswer {
     let left = report.left.iter();
     lines.extend(left.map(|(path, why)| format!("not restored: {}: {why}", path.display())));
     if let Some(redo) = &report.redo {
-        lines.push(format!("To take this back: /undo {redo}"));
+        lines.push(format!("To undo this: /undo {redo}"));
     }
     Ok(lines.join("\n"))
 }

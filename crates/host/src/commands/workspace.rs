@@ -64,18 +64,19 @@ pub(super) static EXIT: BuiltInCommand = BuiltInCommand {
 pub struct DirectoryFacts {
     /// The real path.
     pub path: PathBuf,
-    /// Settings files in it that would run or loosen something in a session started there.
+    /// Settings files in it that would run programs or loosen permissions in a session started
+    /// there.
     pub uncounted: Vec<String>,
 }
 
 impl DirectoryFacts {
     /// Describes the consequences of adding it, line by line.
     pub fn words(&self) -> Vec<String> {
-        let may = "calls may read what is in it, and edit it as the mode permits";
+        let may = "calls may read its files, and edit them if the mode permits";
         let mut words = vec![may.to_owned()];
         if !self.uncounted.is_empty() {
             let names = self.uncounted.join(", ");
-            words.push(format!("does not count in this session: {names}"));
+            words.push(format!("has no effect in this session: {names}"));
         }
         words
     }

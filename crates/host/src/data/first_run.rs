@@ -203,7 +203,8 @@ pub fn store_key(environment: &Environment, key: &str) -> Result<PathBuf, OpenEr
     let key = key.trim();
     let is_plain = !key.is_empty() && key.chars().all(|letter| letter.is_ascii_graphic());
     if !is_plain {
-        let problem = anyhow::anyhow!("a key is one word of plain characters");
+        let problem =
+            anyhow::anyhow!("not a valid key: expected printable ASCII characters without spaces");
         return Err(problem.into());
     }
     let path = key_file(environment);

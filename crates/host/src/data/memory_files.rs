@@ -67,7 +67,7 @@ impl SessionInput {
     pub fn append_memory(&self, text: &str, scope: MemoryScope) -> Result<PathBuf, String> {
         let text = text.trim();
         if text.is_empty() {
-            return Err("there is nothing to remember".to_owned());
+            return Err("the text to remember is empty".to_owned());
         }
         let mut places = self.memory_files().into_iter();
         let place = places.find(|place| place.scope == scope);

@@ -72,7 +72,7 @@ pub struct UndoReport {
     pub cards: Vec<Card>,
     /// The files that were left unchanged, with the reasons.
     pub left: Vec<(PathBuf, String)>,
-    /// The conflict, if any: nothing is changed then.
+    /// The conflict, if any. In that case no file was changed.
     pub conflict: Option<String>,
     /// The id to undo the undo by.
     pub redo: Option<String>,
@@ -243,7 +243,7 @@ impl SessionInput {
 /// The changes to undo, resolved.
 #[cfg_attr(
     not(feature = "fs"),
-    expect(dead_code, reason = "without file tools nothing is changed")
+    expect(dead_code, reason = "without file tools no files are changed")
 )]
 pub(crate) enum UndoTarget {
     Unit(String),

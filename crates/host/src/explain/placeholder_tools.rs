@@ -60,12 +60,12 @@ pub(super) fn of_server(name: &str) -> Option<Arc<dyn DynTool>> {
     Some(Arc::new(PlaceholderTool::new(name, profile)))
 }
 
-/// Returns a placeholder for a tool of which only the name is known.
+/// Returns a placeholder for a tool if only its name is known.
 pub(super) fn unknown(name: &str) -> Arc<dyn DynTool> {
     Arc::new(PlaceholderTool::new(name, Profile::default()))
 }
 
-/// A tool of which only the profile is known.
+/// A tool that has only a name and a profile.
 struct PlaceholderTool {
     spec: ToolSpec,
 }

@@ -48,9 +48,9 @@ impl ExportFormat {
 /// The handling of an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExistingFile {
-    /// It is kept, and nothing is written.
+    /// Keeps it and writes nothing.
     Keep,
-    /// It is replaced.
+    /// Replaces it.
     Replace,
 }
 

@@ -124,7 +124,7 @@ pub(super) enum ItemKind {
     Failed {
         text: String,
     },
-    /// A block of which only the type is shown.
+    /// A block whose type alone is shown.
     Other {
         text: String,
     },

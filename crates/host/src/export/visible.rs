@@ -1,8 +1,8 @@
 //! Replaces invisible characters, and those that change the display of others, with their code
 //! points.
 //!
-//! A line with right-to-left overrides or invisible text would show the user something other than
-//! what the model read.
+//! A line with right-to-left overrides or invisible text would look different to the user than to
+//! the model.
 
 use serde_json::Value;
 

@@ -148,7 +148,7 @@ async fn connect(named: NamedServers, servers: Arc<Servers>) -> AgentServerTools
     let asked = all.map(|(name, servers)| async move {
         let tools = match servers {
             Some(servers) => servers.tools_of(name).await,
-            None => Err("nothing is connected here".to_owned()),
+            None => Err("this session connects no MCP servers".to_owned()),
         };
         (name.clone(), tools)
     });
@@ -216,12 +216,12 @@ impl ServerAdmission {
                 ServerScope::Project
             }
             ExtensionOrigin::Project => {
-                let why = "the directory is not trusted, or has changed since; look at it and trust it with `haft \
+                let why = "the directory is not trusted, or has changed since; check it and trust it with `haft \
                            permissions trust`";
                 return Err(refused("untrusted", why));
             }
             ExtensionOrigin::Plugin => {
-                return Err(refused("policy", "agents of plugins bring no servers"));
+                return Err(refused("policy", "agents of plugins cannot define servers"));
             }
         };
         if let (Some(why), true) = (self.exclusive, scope != ServerScope::Managed) {

@@ -364,7 +364,7 @@ impl PinnedTools {
             self.write(&all)
         };
         if let Err(error) = keep() {
-            tracing::warn!(%error, server = entry.name, "its approval is not kept");
+            tracing::warn!(%error, server = entry.name, "its approval was not saved");
         }
     }
 }

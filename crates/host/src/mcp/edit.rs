@@ -94,7 +94,7 @@ fn file_of(config: &SessionConfig, scope: ServerScope) -> anyhow::Result<PathBuf
             let there = project_file(&config.cwd);
             Ok(there.unwrap_or_else(|| config.cwd.join(".mcp.json")))
         }
-        other => anyhow::bail!("servers of the scope {other} are not in a file of yours"),
+        other => anyhow::bail!("servers of the scope {other} are not in a file that haft can edit"),
     }
 }
 
@@ -125,15 +125,17 @@ fn servers_of<'a>(
         _ => document,
     };
     let servers = object(around, "mcpServers")?;
-    servers.as_object_mut().context("`mcpServers` is no object")
+    servers
+        .as_object_mut()
+        .context("`mcpServers` is not an object")
 }
 
 fn object<'a>(value: &'a mut Value, key: &str) -> anyhow::Result<&'a mut Value> {
     let map = value
         .as_object_mut()
-        .with_context(|| format!("what holds {key:?} is no object"))?;
+        .with_context(|| format!("the parent of {key:?} is not an object"))?;
     let inner = map.entry(key).or_insert_with(|| json!({}));
-    anyhow::ensure!(inner.is_object(), "{key:?} is no object");
+    anyhow::ensure!(inner.is_object(), "{key:?} is not an object");
     Ok(inner)
 }
 

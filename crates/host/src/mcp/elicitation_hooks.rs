@@ -119,7 +119,7 @@ impl ElicitationHooks {
             ElicitationKind::Url { url, .. } => (
                 "elicitation_url_dialog",
                 format!(
-                    "The MCP server {} wants you to visit {url}: {}",
+                    "The MCP server {} asks you to visit {url}: {}",
                     asked.server, asked.message
                 ),
             ),
@@ -135,18 +135,22 @@ impl ElicitationHooks {
             ElicitationAnswer::Cancel => HookFormAction::Cancel,
         };
         let message = format!(
-            "The MCP server {} is answered: {}",
+            "The MCP server {} received an answer: {}",
             asked.server,
             action.as_str()
         );
-        self.notify("elicitation_response", "A server is answered", &message)
-            .await;
+        self.notify(
+            "elicitation_response",
+            "A server received an answer",
+            &message,
+        )
+        .await;
     }
 
     /// Notifies the hooks that the user has completed a server's request at its URL.
     pub(crate) fn completed(&self, server: &str, id: &str) {
-        let message = format!("What the MCP server {server} asked for is done ({id})");
-        let (session, title) = (self.session.clone(), "A server has what it asked for");
+        let message = format!("The request of the MCP server {server} is complete ({id})");
+        let (session, title) = (self.session.clone(), "A server's request is complete");
         haft_contract::spawn_boxed(async move {
             let set_up = session
                 .upgrade()

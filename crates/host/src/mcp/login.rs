@@ -38,7 +38,7 @@ async fn log_in(
         .entry()
         .expanded(&|name| config.environment.raw_variable(name));
     let (ServerKind::Http(remote) | ServerKind::Sse(remote)) = kind else {
-        anyhow::bail!("{name} is no server at an address: there is nothing to log in to");
+        anyhow::bail!("{name} is not a remote server: it has no login");
     };
     let challenge = server.challenge();
     servers.close().await;

@@ -5,10 +5,10 @@
 //!   their tools, that may be used
 //! - `agent_servers`: servers that agent kinds name
 //! - `session_host`: requests of servers to the session; `elicitation_hooks`: the hooks for these
-//!   requests; `pending`: servers that are still connecting
+//!   requests; `pending_servers`: servers that are still connecting
 //! - `server_sandbox`: the confinement of server processes
 //! - `edit`: changes of server configuration files; `check`: inspection of servers without a
-//!   session; `account`: login and logout
+//!   session; `login`: login and logout
 //!
 //! Connections and calls are implemented in `haft-mcp`.
 

@@ -35,10 +35,10 @@ const RESULT_TOKENS: u32 = 25_000;
 
 /// A program that shows the unchanged forms of servers to its user.
 pub trait ElicitationHost: Send + Sync {
-    /// Returns whether it can be asked.
+    /// Returns whether the program can show forms.
     fn is_there(&self) -> bool;
 
-    /// Returns the user's answer; `None`: it cannot show such a form.
+    /// Returns the user's answer; `None` if the program cannot show the form.
     fn elicit<'a>(&'a self, asked: &'a Elicitation) -> BoxFuture<'a, Option<ElicitationAnswer>>;
 }
 
@@ -141,12 +141,12 @@ fn fields(asked: &Elicitation) -> Vec<ElicitationField> {
     let schema = match &asked.kind {
         ElicitationKind::Url { url, .. } => {
             let question = format!(
-                "{} ({} wants you to visit {url})",
+                "{} ({} asks you to visit {url})",
                 asked.message, asked.server
             );
             let options = [
                 option(VISITED, "I have opened the address, or will now"),
-                option("No", "The server is told so"),
+                option("No", "The server is notified"),
             ];
             return vec![ElicitationField {
                 name: String::new(),

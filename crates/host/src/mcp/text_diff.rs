@@ -29,7 +29,7 @@ pub(super) fn lines(before: &str, now: &str) -> String {
     lines.extend(differing(before, now, '-'));
     lines.extend(differing(now, before, '+'));
     if lines.is_empty() {
-        return "(what changed lies beyond what is kept of it, or is its order)".to_owned();
+        return "(only the order changed, or a part that haft does not store)".to_owned();
     }
     let more = lines.len().saturating_sub(SHOWN);
     lines.truncate(SHOWN);

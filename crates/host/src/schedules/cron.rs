@@ -52,7 +52,7 @@ impl CronExpression {
             let count = text.split_whitespace().count();
             return Err(format!(
                 "`cron` must have 5 fields, it has {count}: minute, hour, day of month, month and day of week, \
-                 as in \"30 9 * * 1-5\". There are no seconds and no years."
+                 as in \"30 9 * * 1-5\". Seconds and years are not supported."
             ));
         };
         let mut sets = [0; 5];
@@ -260,7 +260,7 @@ fn read_field(field: &str, least: u32, greatest: u32) -> Result<u64, String> {
 fn read_number(text: &str, least: u32, greatest: u32) -> Result<u32, String> {
     if text.is_empty() || text.len() > 4 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(format!(
-            "is none of *, n, */n, a-b and lists of these: {text:?} is no number (names, L, W and ? are not known)"
+            "must be *, n, */n, a-b or a list of these: {text:?} is not a number (names, L, W and ? are not supported)"
         ));
     }
     let number: u32 = text.parse().unwrap_or(u32::MAX);

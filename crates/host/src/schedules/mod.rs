@@ -326,7 +326,7 @@ impl SessionSchedules {
         let is_expired = now >= stored.created_at.saturating_add(EXPIRES_MS);
         if stored.recurring && is_expired {
             self.events.warn(format!(
-                "the scheduled prompt {} is over: it was made more than 7 days ago",
+                "the scheduled prompt {} has expired: it was created more than 7 days ago",
                 stored.id
             ));
             return false;
@@ -352,7 +352,7 @@ impl SessionSchedules {
             }
             Some(due) => {
                 self.events.warn(format!(
-                    "the scheduled prompt {} is over: it was due at {}, when no session ran",
+                    "the scheduled prompt {} was missed: it was due at {}, when no session was running",
                     stored.id,
                     self.written(due)
                 ));
@@ -393,7 +393,7 @@ impl SessionSchedules {
         let jobs: Vec<StoredJob> = jobs.map(|job| job.stored.clone()).collect();
         if let Err(error) = write_session_jobs(file, &jobs) {
             self.events.warn(format!(
-                "scheduled prompts are not kept for a later session: {}: {error}",
+                "scheduled prompts could not be saved for later sessions: {}: {error}",
                 file.display()
             ));
         }
@@ -421,7 +421,7 @@ impl SessionSchedules {
         let mut state = self.state();
         let known = state.jobs.iter().find(|job| job.stored.id == id);
         let durable = known
-            .ok_or_else(|| format!("there is no schedule {id:?}"))?
+            .ok_or_else(|| format!("no schedule has the id {id:?}"))?
             .durable;
         if durable {
             self.durable.remove(id)?;
@@ -463,7 +463,7 @@ impl ScheduleState {
         match self.jobs.len() < MOST {
             true => Ok(()),
             false => Err(ToolError::Refused(format!(
-                "There are {MOST} schedules already, and no more can be kept. Delete one first (CronList, \
+                "There are already {MOST} schedules, which is the maximum. Delete one first (CronList, \
                  CronDelete)."
             ))),
         }

@@ -15,7 +15,7 @@ impl ScheduleStore for SessionSchedules {
         match cron.next_after(now, &self.zone.get()) {
             Some(_) => Ok(()),
             None => Err(ToolError::Refused(format!(
-                "`cron` {:?} never comes: no month has such a day.",
+                "`cron` {:?} never fires: no month has this day.",
                 cron.text()
             ))),
         }
@@ -24,9 +24,7 @@ impl ScheduleStore for SessionSchedules {
     fn create(&self, new: NewSchedule) -> Result<ScheduleInfo, ToolError> {
         self.check(&new.cron)?;
         if new.prompt.trim().is_empty() {
-            return Err(ToolError::Refused(
-                "`prompt` is empty: there is nothing to say.".to_owned(),
-            ));
+            return Err(ToolError::Refused("`prompt` is empty.".to_owned()));
         }
         if new.prompt.len() > LONGEST_PROMPT {
             return Err(ToolError::Refused(format!(
@@ -51,11 +49,11 @@ impl ScheduleStore for SessionSchedules {
         let when = JobTime::Calendar(cron);
         let due = self
             .due_of(&stored, &when, now)
-            .ok_or_else(|| ToolError::Refused("`cron` never comes.".to_owned()))?;
+            .ok_or_else(|| ToolError::Refused("`cron` never fires.".to_owned()))?;
         if new.durable {
             self.durable.add(&stored).map_err(|why| {
                 ToolError::Failed(format!(
-                    "The schedule was not made, it cannot be kept: {why}"
+                    "The schedule was not created because it cannot be saved: {why}"
                 ))
             })?;
         }
@@ -78,8 +76,11 @@ impl ScheduleStore for SessionSchedules {
         if !known.iter().any(|job| job.id == id) {
             let ids: Vec<&str> = known.iter().map(|job| &*job.id).collect();
             return Err(ToolError::Refused(match ids.is_empty() {
-                true => format!("There is no schedule {id:?}, nor any other."),
-                false => format!("There is no schedule {id:?}. There are: {}", ids.join(", ")),
+                true => format!("No schedule has the id {id:?}: none exists."),
+                false => format!(
+                    "No schedule has the id {id:?}. Existing ids: {}",
+                    ids.join(", ")
+                ),
             }));
         }
         self.remove_schedule(id).map_err(ToolError::Failed)
@@ -103,7 +104,7 @@ impl ScheduleStore for SessionSchedules {
     fn schedule_wakeup(&self, wakeup: NewWakeup) -> Result<WakeupInfo, ToolError> {
         if wakeup.prompt.trim().is_empty() || wakeup.prompt.len() > LONGEST_PROMPT {
             return Err(ToolError::Refused(format!(
-                "`prompt` must say something, in at most {LONGEST_PROMPT} bytes."
+                "`prompt` must not be empty, and at most {LONGEST_PROMPT} bytes long."
             )));
         }
         let now = self.now();

@@ -5,7 +5,7 @@
 //! generative AI (`gen_ai.*`) where these define them. Prompts, replies, inputs and results of
 //! tools are omitted unless the variables request them.
 //!
-//! - this file: events of a session; `calls`: finished calls; `replies`: replies of models
+//! - this file: events of a session; `calls`: finished calls; `model_replies`: replies of models
 
 mod calls;
 mod model_replies;

@@ -52,10 +52,9 @@ impl Searxng {
             }
             status => return Err(format!("the SearXNG instance answered {status}")),
         }
-        let bytes = bytes.map_err(|why| format!("the answer of the SearXNG instance: {why}"))?;
-        let answer: Value = serde_json::from_slice(&bytes).map_err(|_| {
-            "the SearXNG instance answered with something that is no JSON".to_owned()
-        })?;
+        let bytes = bytes.map_err(|why| format!("the response of the SearXNG instance: {why}"))?;
+        let answer: Value = serde_json::from_slice(&bytes)
+            .map_err(|_| "the response of the SearXNG instance is not JSON".to_owned())?;
         Ok(hits(&answer, query))
     }
 }

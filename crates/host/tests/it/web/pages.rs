@@ -128,7 +128,7 @@ async fn every_bad_answer_is_a_clear_error() {
         (
             "no access",
             faked(HttpReply::new(403, "text/plain", "")),
-            "sends no keys",
+            "requires credentials",
         ),
         (
             "broken",
@@ -166,7 +166,7 @@ async fn every_bad_answer_is_a_clear_error() {
         (
             "other packing",
             faked(html("x").header("content-encoding", "br")),
-            "packed in a way that was not asked for",
+            "packed in an encoding that was not requested",
         ),
         (
             "silence in the middle",
@@ -218,7 +218,7 @@ async fn every_bad_answer_is_a_clear_error() {
             faked(HttpReply::new(302, "text/html", "").header("location", "http://u:p@127.0.0.1/")),
             "user information",
         ),
-        ("nothing", faked(html("")), "no text in them"),
+        ("nothing", faked(html("")), "contain no text"),
     ];
     let mut web = Web::new();
     web.limits = WebLimits {
@@ -322,7 +322,11 @@ async fn pictures_notebooks_and_others_are_kept_and_read_like_files() {
         !other.is_error && text.contains("application/zip, 6 bytes"),
         "{text}"
     );
-    let path = text.split("kept as ").nth(1).unwrap().trim_end_matches('.');
+    let path = text
+        .split("saved as ")
+        .nth(1)
+        .unwrap()
+        .trim_end_matches('.');
     assert_eq!(std::fs::read(path).unwrap(), b"PK\x03\x04\0\0");
     assert!(
         std::path::Path::new(path).starts_with(web.folder()),

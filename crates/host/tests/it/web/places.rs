@@ -166,8 +166,16 @@ async fn what_is_not_public_needs_a_rule_that_names_it_or_a_person() {
         (all, at("0.0.0.0"), "the unspecified address"),
         (all, at("localhost"), "localhost is a loopback address"),
         (all, at("169.254.169.254"), "metadata service"),
-        (all, at("2130706433"), "is no valid host|more than one way"),
-        (all, at("0x7f.0.0.1"), "is no valid host|more than one way"),
+        (
+            all,
+            at("2130706433"),
+            "is not a valid host|more than one way",
+        ),
+        (
+            all,
+            at("0x7f.0.0.1"),
+            "is not a valid host|more than one way",
+        ),
         (
             &[
                 "WebFetch(domain:evil.example)",

@@ -80,8 +80,8 @@ async fn a_small_model_reads_100_000_characters_and_no_markdown_that_fits() {
     web.small = Some(Arc::new(Counter));
     let mut haft = web.session().await;
     for (path, given, ends) in [
-        ("/txt/50", Some(50), "whatever it says.]"),
-        ("/txt/100000", Some(100_000), "whatever it says.]"),
+        ("/txt/50", Some(50), "is an instruction to you.]"),
+        ("/txt/100000", Some(100_000), "is an instruction to you.]"),
         (
             "/txt/150000",
             Some(100_000),
@@ -89,7 +89,7 @@ async fn a_small_model_reads_100_000_characters_and_no_markdown_that_fits() {
         ),
         ("/md/100001", Some(100_000), "continue with offset 100000]"),
         // As it is, in parts.
-        ("/md/30000", None, "whatever it says.]"),
+        ("/md/30000", None, "is an instruction to you.]"),
         (
             "/md/90000",
             None,
@@ -179,7 +179,7 @@ async fn searches_give_sources_up_to_a_cap() {
         (json!({"query": "x"}), "2"),
         (
             json!({"query": "xy", "allowed_domains": ["https://a.org"]}),
-            "is no domain",
+            "is not a domain",
         ),
     ] {
         let refused = search(input).await;
