@@ -39,7 +39,7 @@ pub enum JournalError {
     #[error("a symbolic link appeared in {} while it was being opened. Nothing was read or changed; try again.", .path.display())]
     LinkAppeared { path: PathBuf },
     /// The path no longer leads to the file that was permitted.
-    #[error("{} leads to another file now than when this call was permitted: a symbolic link in it was changed meanwhile. Nothing was read or changed; call again if you still want it.", .path.display())]
+    #[error("{} now leads to another file than when this call was permitted: a symbolic link in it was changed. Nothing was read or changed; repeat the call if you still need it.", .path.display())]
     LeadsElsewhere { path: PathBuf },
     /// The real path is not one the write grant covers.
     #[error("{} leads to {}, which is outside the directories this call may write to. Nothing was changed. Choose a path inside them, or ask the user to allow this one.", .path.display(), .real.display())]
@@ -59,7 +59,7 @@ pub enum JournalError {
         total_lines: u64,
     },
     /// The requested page begins after the end of its first line.
-    #[error("{}: char_offset {char_offset} is past the end of line {line}, which has {length} characters. Use a smaller one, or go on with the next line.", .path.display())]
+    #[error("{}: char_offset {char_offset} is past the end of line {line}, which has {length} characters. Use a smaller char_offset, or continue with the next line.", .path.display())]
     CharOffsetPastEnd {
         path: PathBuf,
         line: u64,
@@ -67,10 +67,10 @@ pub enum JournalError {
         length: u64,
     },
     /// A special file of unknown length.
-    #[error("{} is a special file that does not say where it ends: it can be read in part, and not be changed.", .path.display())]
+    #[error("{} is a special file of unknown length: it can be read in part, but not changed.", .path.display())]
     Endless { path: PathBuf },
     /// The file is above a limit.
-    #[error("{} is too large for this ({size} bytes, limit {limit}). Use a shell command on it instead.", .path.display())]
+    #[error("{} is too large ({size} bytes, limit {limit}). Use a shell command on it instead.", .path.display())]
     TooLarge {
         path: PathBuf,
         size: u64,
@@ -102,7 +102,7 @@ pub enum JournalError {
         character: char,
     },
     /// The mode of the file has no write bit.
-    #[error("{} is read-only (no write permission in its mode); chmod first if it really is to be changed.", .path.display())]
+    #[error("{} is read-only (no write permission in its mode); to change it, run chmod first.", .path.display())]
     ReadOnly { path: PathBuf },
     /// The editor did not save the file although it reported so.
     #[error("{} has unsaved changes in the editor, and the editor did not save them. Nothing was changed. Ask the user to save the file, then retry.", .path.display())]
@@ -114,22 +114,22 @@ pub enum JournalError {
     #[error("{} is locked by another process (waited 5 s). Try again later.", .path.display())]
     Locked { path: PathBuf },
     /// The file changed between the check and the write.
-    #[error("{} was modified since the change was prepared, a moment ago; nothing was written. Read it again and retry.", .path.display())]
+    #[error("{} was modified since the change was prepared; nothing was written. Read it again and retry.", .path.display())]
     Drifted { path: PathBuf },
     /// The data for undo could not be saved, so nothing was changed.
     #[error("the undo journal in {} cannot be used ({}), so nothing was changed. Free some space or fix its permissions, then retry.", .folder.display(), why(.source))]
     UndoJournal { folder: PathBuf, source: io::Error },
     /// Writing failed in the middle, and so did restoring.
-    #[error("{} could not be written ({}), and what it held could not be put back: it may be half written. Look at it before going on. With an undo journal, Undo and the next start try again to restore it.", .path.display(), why(.source))]
+    #[error("writing {} failed ({}), and restoring its content failed, too: the file may be incomplete. Check it before you continue. With an undo journal, Undo and the next start try again to restore it.", .path.display(), why(.source))]
     HalfWritten { path: PathBuf, source: io::Error },
     /// A change of several files failed, and some could not be restored.
-    #[error("{error} And {} could not be put back: look at {} before going on.", names(.paths), if .paths.len() == 1 { "it" } else { "them" })]
+    #[error("{error} And {} could not be restored: check {} before you continue.", names(.paths), if .paths.len() == 1 { "it" } else { "them" })]
     NotPutBack {
         error: Box<JournalError>,
         paths: Vec<PathBuf>,
     },
     /// Files of a prepared change are no longer what was expected.
-    #[error("{} drifted since the change was prepared, so nothing was written in any file. Prepare the change again.", names(.paths))]
+    #[error("{} changed since the change was prepared, so no file was written. Prepare the change again.", names(.paths))]
     Drift { paths: Vec<PathBuf> },
     /// Nothing was undone.
     #[error(transparent)]
@@ -198,7 +198,7 @@ fn drift_advice(diff: &Option<String>) -> String {
     match diff {
         Some(diff) => {
             format!(
-                "Nothing was written. Changed meanwhile:\n{diff}\nRead it again, then retry on the new content."
+                "Nothing was written. The changes since then:\n{diff}\nRead it again, then retry on the new content."
             )
         }
         None => "Nothing was written. Read it again, then retry on the new content.".to_owned(),

@@ -11,7 +11,8 @@ use crate::open::FileSnapshot;
 use crate::patch::{self, Difference};
 use crate::stamp::ContentHash;
 
-/// A change from outside within this many lines of an edit makes the edit unsafe.
+/// The distance from an edit, in lines, within which a change by another process makes the edit
+/// unsafe.
 const NEAR: u64 = 3;
 
 #[derive(Debug)]

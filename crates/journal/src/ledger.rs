@@ -16,7 +16,7 @@ use crate::stamp::{ContentHash, Stamp};
 pub(crate) const KEPT_EACH: usize = 1 << 20;
 const KEPT_TOTAL: usize = 32 << 20;
 
-/// The way in which the session got to know the content.
+/// The origin of what the session knows about a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadSource {
     /// A read showed it.
@@ -49,7 +49,7 @@ pub struct ReadRecord {
     pub shown: Option<ShownLines>,
     /// A read without offset and limit could not show everything.
     pub partial: bool,
-    /// The way in which the session got to know the content.
+    /// The origin of the record.
     pub by: ReadSource,
     /// The stamp alone proves that the file is unchanged (see `Stamp::is_settled`).
     pub settled: bool,
@@ -78,7 +78,7 @@ struct LedgerState {
 #[derive(Debug)]
 struct LedgerEntry {
     seen: LedgerRecord,
-    /// The parts of this content that were shown, with the form in which each was shown last.
+    /// The parts of this content that were shown, each with its last form.
     told: HashMap<String, ShownForm>,
     recorded: u64,
 }

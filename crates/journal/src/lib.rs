@@ -7,18 +7,18 @@
 //!
 //! - [`Journal`]: one per session; `read`, `write`, `edit` and their checks.
 //! - `ledger`: what this session has read of each file; `freshness` detects changes since then.
-//! - `open`, `special`, `lock`, `commit`: access to the file system that never blocks and never
-//!   leaves a file half written.
+//! - `open`, `special_files`, `lock`, `commit`: access to the file system that never blocks and
+//!   never leaves a file half written.
 //! - [`FileTarget`], [`WriteGrant`], [`UndoHistory`]: which file a call may open, where it may
 //!   write, and how that is undone.
-//! - [`SnapshotScope`], [`CommandBaseline`]: the changes of a shell command, found by a scan before and after it,
-//!   and undone like the changes of file tools.
-//! - `buffers`: unsaved text in an editor.
+//! - [`SnapshotScope`], [`CommandBaseline`]: the changes of a shell command, found by a scan before
+//!   and after it, and undone like the changes of file tools.
+//! - `editor_buffers`: unsaved text in an editor.
 //! - `text`, `encoding`, `lines`, `page`: bytes shown as numbered lines.
 //! - [`edit`]: pure functions from bytes and a change to the spliced bytes.
-//! - [`notebook`]: the same for one cell of a notebook.
-//! - `diff`, `patch`: the difference of two contents; `nearby`, `spelling`: similar file names.
-//!   `effort`: counts the cost of searches in tests.
+//! - [`notebook`]: pure functions that change one cell of a notebook.
+//! - `diff`, `patch`: the difference of two contents; `path_suggestions`,
+//!   `unicode_spelling`: similar file names. `step_counter`: the cost of searches in tests.
 //!
 //! All functions are synchronous. The crate does not depend on tools.
 

@@ -191,7 +191,7 @@ fn require_regular(path: &Path, kind: FileType) -> Result<(), JournalError> {
         kind if kind.is_char_device() => "character device",
         kind if kind.is_block_device() => "block device",
         kind if kind.is_symlink() => return Err(JournalError::LinkAppeared { path }),
-        _ => "thing of unknown kind",
+        _ => "file of unknown kind",
     };
     Err(JournalError::NotRegular { path, kind })
 }

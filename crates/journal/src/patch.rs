@@ -21,7 +21,8 @@ const NO_FINAL_BREAK: &str = "\\ No newline at end of file";
 /// Adjacent changes with three lines of context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchHunk {
-    /// The first line of the old content, 1-based; if there are no lines, where they would be.
+    /// The first line of the old content, 1-based. If the hunk has no old lines, the position where
+    /// they would be.
     pub old_start: u64,
     /// The number of lines of the old content.
     pub old_lines: u64,

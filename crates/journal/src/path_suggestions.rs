@@ -11,9 +11,9 @@ const MAX_ENTRIES: usize = 20_000;
 const MAX_DEPTH: usize = 8;
 const NEVER_SEARCHED: &[&str] = &[".git", "node_modules", "target"];
 
-/// Returns up to three existing paths similar to a missing one: in the same directory with a
-/// different case, extension or a typing error; if there are none, files with the same name below
-/// `root`.
+/// Returns up to three existing paths similar to a missing one. Searches the same directory for
+/// names with a different case, extension or a typing error, and otherwise everything below `root`
+/// for files with the same name.
 pub fn nearby(missing: &Path, root: Option<&Path>) -> Vec<PathBuf> {
     let Some(name) = missing.file_name().and_then(|name| name.to_str()) else {
         return Vec::new();

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The maximum number of bytes read from such a file.
+/// The maximum number of bytes read from a special file.
 pub(crate) const CAP: usize = 256 << 10;
 const PATIENCE: Duration = Duration::from_secs(2);
 const PIECE: usize = 64 << 10;
@@ -60,7 +60,7 @@ fn read_within(
             Ok(Err(error)) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
             Ok(Err(_)) | Err(RecvTimeoutError::Timeout) if bytes.is_empty() => {
                 let seconds = patience.as_secs_f64();
-                let text = format!("it gave nothing, and more than {seconds} s are not waited");
+                let text = format!("it returned no data within {seconds} s");
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
             Ok(Err(_)) | Err(_) => break false,

@@ -156,7 +156,7 @@ pub(crate) fn is_own_temporary(name: &OsStr) -> bool {
     name.is_some_and(|name| name.starts_with(TEMPORARY) && !name.contains('/'))
 }
 
-/// A name no one else uses or can guess.
+/// Returns an unused name for a temporary file, which other processes cannot guess.
 pub(crate) fn temporary_name() -> String {
     // A fresh random state per name is unpredictable and needs no dependency.
     let random = RandomState::new().hash_one(TEMPORARY);
@@ -223,12 +223,13 @@ impl Drop for TempFile<'_> {
     }
 }
 
-/// Directories that were created for a new file. They are removed on drop unless they are kept.
+/// The directories that were created for a new file. They are removed on drop, unless
+/// [`Self::persist`] was called.
 #[derive(Default)]
 pub(super) struct CreatedParents(Vec<(OwnedFd, OsString)>);
 
 impl CreatedParents {
-    /// Keeps the directories and makes them durable.
+    /// Makes the directories permanent and durable.
     pub(super) fn persist(mut self) {
         for (above, _) in self.0.drain(..) {
             let _ = rustix::fs::fsync(&above);

@@ -1,9 +1,9 @@
 //! Replacing the content of a file: readers see the whole old or the whole new content.
 //!
 //! Normally a temporary file in the same directory is renamed over the target, after mode, owner
-//! and extended attributes were copied. The file is written in place only where a rename would
-//! break something: hard links, an owner that cannot be set, a directory that is not writable, a
-//! mount point.
+//! and extended attributes were copied. The file is written in place only if a rename is not
+//! possible (a directory that is not writable, a mount point) or would change more than the content
+//! (hard links, an owner that cannot be set).
 
 mod attributes;
 mod directory;

@@ -36,7 +36,7 @@ pub enum EditError {
     InsideCharacter { line: u64 },
     /// The file would not change.
     #[error(
-        "the edit would leave the file as it is: what is written equals what is there (line breaks and the byte order mark follow the file)."
+        "the edit would not change the file: the new text equals the old one (line breaks and the byte order mark follow the file)."
     )]
     NoEffect,
     /// The file is not text.
@@ -44,7 +44,7 @@ pub enum EditError {
     Binary,
     /// File and old text differ in the whitespace at the end of a line that the change touches.
     #[error(
-        "line {line} of the file ends in {}, old_string and new_string in {}: it is not known whether the file's blanks are to stay. Copy the end of the line exactly into old_string, and give new_string the end it should have.", named_blanks(.file), named_blanks(.old)
+        "line {line} of the file ends in {}, old_string and new_string in {}: it is unclear whether the file's trailing whitespace should stay. Copy the end of the line exactly into old_string, and end the line in new_string as it should be.", named_blanks(.file), named_blanks(.old)
     )]
     BlanksInDoubt {
         line: u64,
@@ -53,12 +53,12 @@ pub enum EditError {
     },
     /// File and old text have different quotes, dashes or spaces in the changed part.
     #[error(
-        "line {line} of the file has {}, old_string has {} there, and new_string has it too in the part that changes: it is not known which of them is meant. Copy the line exactly into old_string, and give new_string the characters it should have.", named(*.file), named(*.old)
+        "line {line} of the file has {}, old_string has {} there, and new_string has it too in the part that changes: it is unclear which one you mean. Copy the line exactly into old_string, and give new_string the characters it should have.", named(*.file), named(*.old)
     )]
     SignInDoubt { line: u64, file: char, old: char },
     /// A line that differs from the old text is moved or copied.
     #[error(
-        "line {line} of the file is not exactly as in old_string (quotes, dashes or blanks differ), and it is moved, copied, or one of several like it: it is not known which characters it should have. Copy the lines exactly into old_string and new_string."
+        "line {line} of the file is not exactly as in old_string (quotes, dashes or whitespace differ), and it is moved, copied, or one of several like it: it is unclear which characters it should have. Copy the lines exactly into old_string and new_string."
     )]
     LineInDoubt { line: u64 },
     /// Characters outside ASCII, in a file whose code page is not certain.
@@ -84,7 +84,7 @@ fn help_below(help: &str) -> String {
 fn tolerance(tier: Tier) -> &'static str {
     match tier {
         Tier::Typography => " (none exact; ignoring the kind of quotes, dashes and spaces)",
-        Tier::TrailingBlanks => " (none exact; ignoring blanks at line ends)",
+        Tier::TrailingBlanks => " (none exact; ignoring whitespace at line ends)",
         _ => "",
     }
 }
@@ -98,7 +98,7 @@ fn named(character: char) -> String {
     }
 }
 
-/// Formats trailing whitespace for a message, for example `2 blanks (··)`.
+/// Formats trailing whitespace for a message, for example `2 whitespace characters (··)`.
 fn named_blanks(blanks: &str) -> String {
     let signs: String = blanks
         .chars()
@@ -109,8 +109,8 @@ fn named_blanks(blanks: &str) -> String {
         })
         .collect();
     match blanks.chars().count() {
-        0 => "none".to_owned(),
-        1 => format!("1 blank ({signs})"),
-        count => format!("{count} blanks ({signs})"),
+        0 => "no whitespace".to_owned(),
+        1 => format!("1 whitespace character ({signs})"),
+        count => format!("{count} whitespace characters ({signs})"),
     }
 }

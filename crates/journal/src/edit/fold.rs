@@ -58,8 +58,8 @@ impl<'a> Folded<'a> {
         fold.finish()
     }
 
-    /// Removes spaces and tabs before LF. An offset just before such an LF maps to before the
-    /// whitespace.
+    /// Removes spaces and tabs before LF. The offset of an LF maps to the start of the whitespace
+    /// before it.
     pub(super) fn trailing_blanks(bytes: &'a [u8]) -> Self {
         let mut fold = Folding::of(bytes);
         let mut line_start = 0;

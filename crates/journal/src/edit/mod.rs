@@ -1,16 +1,16 @@
 //! Replacing text in bytes: finding the place and planning the change.
 //!
 //! [`plan`] finds the place or fails; [`apply`] splices. Both are pure. The file stays bytes
-//! throughout: only matched ranges are replaced, so everything outside them stays the same,
-//! whatever its encoding.
+//! throughout: only matched ranges are replaced, so everything outside them stays the same in any
+//! encoding.
 //!
 //! - `exact`, `typography`, `trailing`, `end_of_file`, `line_numbers`, `indentation`: the tiers,
 //!   from strict to tolerant; each finds all its candidates
 //! - `file`: the text of the file, and the conversion of text changes to byte changes
 //! - `fold`: normalized texts with a mapping back to the original
-//! - `project`, `line_diff`: what tolerant tiers write; `breaks`: which line breaks are written
-//! - `explain`, `similarity`: hints for text that was not found
-//! - `found`: changes at ranges that another search found
+//! - `projection`, `line_diff`: what tolerant tiers write; `breaks`: which line breaks are written
+//! - `not_found_hints`, `similarity`: hints for text that was not found
+//! - `range_edit`: changes at ranges that another search found
 //! - `error`, `places`: errors and line numbers for reports
 
 mod breaks;

@@ -240,7 +240,7 @@ impl<'a> LineComparison<'a> {
             None => return format!("Closest place: {range}, equal but for the line breaks."),
         };
         let mut text = format!(
-            "Closest place: {range}; first difference at line {} (- old_string, + file; · blank, → tab, ␍ CR, ⍽ no-break space):",
+            "Closest place: {range}; first difference at line {} (- old_string, + file; · space, → tab, ␍ CR, ⍽ no-break space):",
             first + differing
         );
         // A few lines before the first difference, for orientation.
@@ -277,7 +277,7 @@ fn ignoring_indentation(file: &EditFile<'_>, old: &str) -> Option<String> {
         1 => ("once".to_owned(), "Copy the indentation of the file."),
         count => (
             format!("{count} times"),
-            "Copy the indentation of the one that is meant.",
+            "Copy the indentation of the place that you mean.",
         ),
     };
     Some(format!(

@@ -1,7 +1,7 @@
 //! Tier 3: like tier 2, but spaces and tabs at line ends are ignored.
 //!
 //! All whitespace of the file between the matched text and the next break is part of the match;
-//! `project` decides what happens to it. If `old_string` itself ends with whitespace, the match
+//! `projection` decides what happens to it. If `old_string` itself ends with whitespace, the match
 //! must end at the end of a line, so that `ca  ` is not found in `car`.
 //!
 //! Whitespace at the border of a match may be unintended. If that matters (the match is deleted, or

@@ -82,8 +82,8 @@ pub struct AppliedFile {
 }
 
 impl Journal {
-    /// Writes all files or none, as one unit. If any file changed since the change was prepared,
-    /// nothing is written. If writing fails in the middle, the files written so far are restored.
+    /// Writes all files or none, as one unit. Fails without writing if any file changed since the
+    /// change was prepared. If writing fails in the middle, the files written so far are restored.
     pub fn apply_all(
         &self,
         ticket: &WriteGrant,

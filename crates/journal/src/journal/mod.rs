@@ -58,8 +58,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Creates a journal. `root` is the folder in which similar names are searched when a path does
-    /// not exist.
+    /// Creates a journal. If a path does not exist, errors suggest similar names below
+    /// `root`.
     pub fn new(root: Option<PathBuf>) -> Self {
         Self {
             root,

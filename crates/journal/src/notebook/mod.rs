@@ -40,7 +40,7 @@ pub enum NotebookError {
     )]
     NoCellNamed { ids: Vec<String> },
     /// No cell has this name.
-    #[error("there is no cell {asked:?}. The cells are: {}", named(.ids))]
+    #[error("no cell is named {asked:?}. The cells are: {}", named(.ids))]
     UnknownCell { asked: String, ids: Vec<String> },
     /// Several cells have this id.
     #[error(
@@ -52,7 +52,7 @@ pub enum NotebookError {
     #[error("a new cell needs a type: give cell_type, \"code\" or \"markdown\"")]
     NoType,
     /// The notebook would not change.
-    #[error("the cell already is exactly so: there is nothing to change")]
+    #[error("the cell already has this content: there is nothing to change")]
     Unchanged,
     /// An error in our code; the check after every splice prevents that it reaches the file.
     #[error("the change would have damaged the notebook, so it was not made; please report this")]

@@ -62,7 +62,7 @@ impl<'a> Notebook<'a> {
         };
         let body = &bytes[mark..];
         let text = std::str::from_utf8(body).map_err(|error| NotebookError::Json {
-            fault: json::fault(body, error.valid_up_to(), "bytes that are no UTF-8"),
+            fault: json::fault(body, error.valid_up_to(), "bytes that are not UTF-8"),
         })?;
         let root = json::parse(text).map_err(|fault| NotebookError::Json { fault })?;
         let not = |why| Err(NotebookError::NotNotebook { why });
@@ -300,7 +300,7 @@ mod tests {
             (b"", "1:1"),
             (
                 b"{\"cells\": [\xff]}",
-                "1:12 (line:column): bytes that are no UTF-8",
+                "1:12 (line:column): bytes that are not UTF-8",
             ),
             (b"[]", "not an object"),
             (b"{}", "no list of cells"),

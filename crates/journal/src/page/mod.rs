@@ -103,7 +103,7 @@ pub struct TextPage {
     pub sight: ReadRecord,
 }
 
-/// Estimates the tokens of a text of this many bytes, roughly bytes / 3.5.
+/// Estimates the number of tokens in a text of `bytes` bytes: roughly bytes / 3.5.
 ///
 /// Source code and English have 3–4 bytes per token; a slightly high estimate keeps pages of dense
 /// text within their budget, too.

@@ -80,7 +80,7 @@ impl<'a> TreeComparison<'a> {
         let grown = self.take_grown(&mut pairs, &moved);
         if pairs.len() > self.limits.changed {
             return Err(format!(
-                "the command changed over {} files and directories",
+                "the command changed more than {} files and directories",
                 grouped(self.limits.changed)
             ));
         }
@@ -231,8 +231,8 @@ impl<'a> TreeComparison<'a> {
     fn why_unkept(&self, entry: &TreeEntry) -> String {
         let object = (entry.stamp.device, entry.stamp.inode);
         let why = self.filled.unkept.get(&object).map(|why| &**why);
-        let why = why.unwrap_or("changed by someone else just before");
-        format!("what it held was not kept ({why})")
+        let why = why.unwrap_or("changed by another process just before");
+        format!("its old content was not stored ({why})")
     }
 
     /// Returns the record for a path. `None`: no relevant difference. `Err`: the path cannot be
@@ -259,7 +259,7 @@ impl<'a> TreeComparison<'a> {
                 && let Some(why) = tree.why_unseen(path)
                 && (before.is_none() || after.is_none())
             {
-                return Err(format!("it was not looked at: {why}"));
+                return Err(format!("it was not scanned: {why}"));
             }
         }
         if let (None, Some(entry)) = (before, after)

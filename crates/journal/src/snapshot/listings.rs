@@ -1,7 +1,8 @@
 //! Directories by path, as a persistent tree: several versions share their common parts.
 //!
-//! Copying a version takes one reference count; a change copies only the directories above it. So
-//! two versions of a tree of any size are compared in time proportional to their differences.
+//! Copying a version costs a single atomic increment; a change copies only the directories above
+//! it. So two versions of a tree of any size are compared in time proportional to their
+//! differences.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -5,10 +5,11 @@
 //! tool. Paths that could not be stored are reported with the reason. The cost is limited in
 //! entries, bytes and time.
 //!
-//! - `walk`, `rank`: the scan, and the priority of its files
-//! - `kept_look`, `watch`: the cached scan, and the events since then
+//! - `walk`, `keep_priority`: the scan, and the priority of its files
+//! - `cached_tree`, `watch`: the cached scan, and the events since then
 //! - `listings`, `shared_map`: data structures whose versions share common parts
-//! - `preimages`: the stored contents of the session; `backlog`: contents that are stored later
+//! - `preimages`: the stored contents of the session; `preimage_backlog`: contents that are
+//!   stored later
 //! - `compare`: the comparison
 //!
 //! Hard links: several names of one file inside the working directories share one file again after
@@ -105,9 +106,11 @@ impl SnapshotLimits {
         match reason {
             ScanLimit::Entries => {
                 let most = grouped(self.entries);
-                format!("there are over {most} files and directories")
+                format!("there are more than {most} files and directories")
             }
-            ScanLimit::Time => format!("looking at them took over {} s", self.look.as_secs_f32()),
+            ScanLimit::Time => {
+                format!("scanning them took more than {} s", self.look.as_secs_f32())
+            }
         }
     }
 }
@@ -198,7 +201,7 @@ impl Journal {
         let Some(history) = self.history() else {
             return CommandBaseline {
                 area: ScanArea::default(),
-                seen: Err("this session keeps no undo journal".to_owned()),
+                seen: Err("this session has no undo journal".to_owned()),
                 narrowed: None,
                 _runs: runs,
             };
@@ -237,7 +240,7 @@ impl Journal {
             let filled = self
                 .shelf()
                 .store_preimages(&tree, budget, &|| history.nameless());
-            let filled = filled.map_err(|error| format!("contents cannot be kept: {error}"))?;
+            let filled = filled.map_err(|error| format!("contents cannot be stored: {error}"))?;
             let unhurried = PreimageBudget {
                 deadline: None,
                 ..budget
@@ -399,8 +402,8 @@ impl Journal {
         area.deadline = Instant::now().checked_add(limits.look.saturating_mul(2));
         let tree = self
             .scan_tree(&area)
-            .map_err(|_| "after the command there was too much to be looked at".to_owned())?;
-        let history = self.history().ok_or("this session keeps no undo journal")?;
+            .map_err(|_| "the scan after the command exceeded its limits".to_owned())?;
+        let history = self.history().ok_or("this session has no undo journal")?;
         let claimed = history
             .changed_since(&seen.recorded)
             .map_err(|error| error.to_string())?;
@@ -421,7 +424,7 @@ impl Journal {
     }
 
     /// Reverts single paths of what a command changed: removes new files and restores changed ones.
-    /// Their present contents are stored, and undoing this unit brings them back.
+    /// Their present contents are stored, so that undoing this unit restores them.
     pub fn revert_paths(
         &self,
         ticket: &WriteGrant,
@@ -480,7 +483,7 @@ fn is_directory_both(one: &PathChangeRecord) -> bool {
     )
 }
 
-/// Returns whether this is a directory of which only the time changed.
+/// Returns whether this is a directory with only its time changed.
 fn is_only_time(one: &PathChangeRecord) -> bool {
     match (&one.before, &one.after) {
         (

@@ -98,7 +98,7 @@ mod tests {
             ..SnapshotScope::default()
         };
         let before = journal.before_command(&sweep);
-        assert!(before.uncovered().unwrap().contains("took over"));
+        assert!(before.uncovered().unwrap().contains("took more than"));
         haft_testkit::until_blocking("it was looked at", || {
             journal.look.lock().unwrap().is_some() && !journal.shelf.lock().unwrap().is_looking
         });

@@ -1,8 +1,8 @@
 //! The preimages: contents of files before a command, stored as long as the session lives.
 //!
 //! All contents are in a few unnamed files, one for each copying thread, so that thousands of small
-//! files cost little, and nothing is left when the process ends in any way. When a command changes
-//! something, the contents that its record needs are copied to permanent files. Stored contents are
+//! files cost little, and no file remains however the process ends. After a command, the contents
+//! that the record of its changes needs are copied to permanent files. Stored contents are
 //! identified by their stamps, so later commands only need to compare stamps.
 
 use std::collections::HashSet;
@@ -24,8 +24,7 @@ use crate::commit::Attributes;
 use crate::open::open_real;
 use crate::stamp::{ContentHash, Stamp, now_ns};
 
-/// Larger files are copied by the kernel, if it can; on file systems that share blocks, nothing is
-/// copied.
+/// Larger files are copied by the kernel, if it can. File systems that can share blocks copy none.
 const LARGE: u64 = 64 << 10;
 /// The alignment of blocks that can be shared.
 const BLOCK: u64 = 4096;
@@ -455,7 +454,7 @@ fn copy_inside(from: &File, to: &File, start: u64, size: u64) -> bool {
 }
 
 /// The reason for files that are stored later.
-const NO_TIME: &str = "there was no time for it";
+const NO_TIME: &str = "there was not enough time";
 /// The number of files in one batch of background work.
 const BATCH: usize = 256;
 
@@ -539,7 +538,7 @@ fn copy(one: &PreimageRequest, pack: &mut Pack) -> io::Result<PreimageFile> {
 }
 
 fn changed_meanwhile() -> io::Error {
-    io::Error::other("it was changed meanwhile")
+    io::Error::other("it changed while it was read")
 }
 
 /// Shares the blocks of a file instead of copying them, if the file system can.

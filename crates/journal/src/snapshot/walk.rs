@@ -124,7 +124,7 @@ impl Tree {
 /// The paths to scan and the limits of the scan.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ScanArea {
-    /// Real paths, none of them below another.
+    /// Real paths; no path is below another one.
     pub(crate) roots: Vec<PathBuf>,
     /// Real paths; everything below them is scanned first.
     pub(crate) named: Vec<PathBuf>,
@@ -156,7 +156,7 @@ impl ScanArea {
             Err(reason) => {
                 let why = match reason {
                     ScanLimit::Entries => format!("more than {} files", grouped(self.entries)),
-                    ScanLimit::Time => "looking at it took too long".to_owned(),
+                    ScanLimit::Time => "scanning it took too long".to_owned(),
                 };
                 let unseen = paths.into_iter().map(|path| (path, why.clone()));
                 tree.unseen.extend(unseen);

@@ -1,9 +1,10 @@
 //! Kernel notifications about changes in directories (inotify).
 //!
-//! Directories are watched one by one. A file with several names may be written under a name
-//! elsewhere, which its directory does not notice, so such a file is watched itself. Callers
-//! learn which directories cannot be watched: those over the limits, on file systems of other
-//! machines, or without read permission.
+//! Directories are watched one by one. A file with hard links may be written under a name in
+//! another directory, which the watch of the first directory does not report. So the file itself is
+//! watched, too. Some directories cannot be watched: those over the limits, on file systems of
+//! other machines, or without read permission. [`TreeWatch::add_directory`] returns `false` for
+//! them.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

@@ -37,7 +37,7 @@ pub fn settle_crashed(project: &Path) -> Vec<RecoveredUnit> {
         }
     }
     if any && all {
-        // Without the mark the same journals are read again, which is harmless.
+        // Without the mark, the same journals are read again, which only takes time.
         let _ = File::create(mark).and_then(|mark| mark.set_modified(now));
     }
     recovered

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum UndoError {
     /// The session made no change that is still in effect.
-    #[error("there is nothing to undo: no change of this session stands.")]
+    #[error("there is nothing to undo: no change of this session is in effect.")]
     Nothing,
     /// All changes are older than the limits of the journal.
     #[error(
@@ -37,11 +37,11 @@ pub enum UndoError {
     NeverMade { id: String, why: String },
     /// A crash interrupted the unit, and its files were changed since.
     #[error(
-        "{id} was interrupted by a crash, and a file of it was changed by someone else since, so it cannot be undone as a whole. Change the files by hand."
+        "{id} was interrupted by a crash, and one of its files was changed outside this session since, so it cannot be undone as a whole. Change the files by hand."
     )]
     Unclear { id: String },
     /// A preimage is missing or damaged.
-    #[error("what {path} held before {id} is missing or damaged in the undo journal; nothing was undone.", path = .path.display())]
+    #[error("the content of {path} before {id} is missing or damaged in the undo journal; nothing was undone.", path = .path.display())]
     Damaged { id: String, path: PathBuf },
     /// A command made changes that undo cannot revert.
     #[error(
@@ -54,8 +54,8 @@ pub enum UndoError {
     /// Another user could have written records that change files in the name of this one.
     #[error("the undo journal in {folder} belongs to another user, so nothing was undone. Undo it as that user.", folder = .folder.display())]
     OtherUser { folder: PathBuf },
-    /// The session keeps no undo journal.
-    #[error("this session keeps no undo journal, so nothing can be undone.")]
+    /// The session has no undo journal.
+    #[error("this session has no undo journal, so nothing can be undone.")]
     NoJournal,
 }
 

@@ -189,7 +189,7 @@ fn unchanged<'u>(
                 path.display(),
                 later.id()
             ),
-            None => format!("{} was changed by someone else since", path.display()),
+            None => format!("{} was changed outside this session since", path.display()),
         }
     };
     for one in unit.swept() {

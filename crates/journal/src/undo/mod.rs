@@ -5,11 +5,11 @@
 //! are sufficient for undo (also of an undo), for recovery, and for the list of changes.
 //!
 //! - `record`, `store`, `units`: log records, files on disk, and the changes that records describe
-//! - `perform`: a change, step by step
-//! - `take_back`, `preview`: undo, and the preview of an undo
-//! - `swept`, `looked`, `restore`: undo of commands, for paths of any kind
-//! - `recover`, `crashed`: recovery after crashes; `limits`: the size of the journal; `list`,
-//!   `since`: the list of changes for users and for other parts of the program
+//! - `mutation`: a change, step by step
+//! - `revert`, `preview`: undo, and the preview of an undo
+//! - `command_units`, `observed_path`, `restore`: undo of commands, for paths of any kind
+//! - `recover`, `crash_recovery`: recovery after crashes; `limits`: the size of the journal;
+//!   `list`, `changes_since`: the list of changes for users and for other parts of the program
 
 mod changes_since;
 mod command_units;

@@ -157,7 +157,7 @@ pub(crate) fn unread(entry: &TreeEntry) -> RecordState {
 
 /// Hashes a file, which must still have the stamp `seen`.
 pub(crate) fn read_content(path: &Path, seen: &Stamp) -> io::Result<ObservedContent> {
-    let changed = || io::Error::other("it was changed meanwhile");
+    let changed = || io::Error::other("it changed while it was read");
     if EntryKind::of(seen) != EntryKind::File {
         return Err(changed());
     }

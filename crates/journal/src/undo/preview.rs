@@ -29,8 +29,8 @@ impl Conflict {
             conflict.write(&mut text);
         }
         text.push_str(
-            "Nothing was undone. Change the file by hand (Read it, then Edit), or bring it back to \
-             what the call made and undo then.",
+            "Nothing was undone. Change the file by hand (Read it, then Edit), or restore \
+             what the call wrote and then undo.",
         );
         text
     }
@@ -74,11 +74,11 @@ impl Conflict {
             let shown = patch_of(now, &merged.text).render(DIFF_CHARS);
             let title = match merged.conflicts {
                 0 => {
-                    "The two do not touch. Taking back only the call's own lines would be this edit:"
+                    "The two changes do not overlap. This edit would revert only the lines of the call:"
                 }
                 _ => {
-                    "The two touch. This is the merge; between the marks it is to decide what stays, \
-                     what is there now or what was there before the call:"
+                    "The two changes overlap. This is the merge; between the marks, choose the present \
+                     version or the one before the call:"
                 }
             };
             let _ = writeln!(text, "{title}\n{shown}");

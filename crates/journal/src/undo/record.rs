@@ -320,7 +320,7 @@ impl WrittenPath {
             Self::Text(text) => Ok(text.into()),
             Self::Bytes { hex } => match from_hex(&hex) {
                 Some(bytes) => Ok(OsString::from_vec(bytes).into()),
-                None => Err(E::custom("a path that is no hexadecimal")),
+                None => Err(E::custom("a path that is not hexadecimal")),
             },
         }
     }

@@ -56,11 +56,12 @@ pub(super) enum FileState {
 }
 
 impl UndoHistory {
-    /// Settles every unit that was interrupted, and tidies the folder. Harmless while others work on
-    /// the same folder: it waits for them, and what is still running has its outcome then.
+    /// Settles every unit that was interrupted, and removes leftover files from the folder. Other
+    /// processes may use the folder at the same time: recovery waits for their running units to
+    /// end.
     ///
-    /// Recovery writes what the records say, without a question. So it leaves a journal alone that belongs to another
-    /// user, such as that of a user whose home a root process uses.
+    /// Recovery writes what the records say, without asking. So it ignores a journal of another
+    /// user, for example if a root process uses the home directory of a user.
     pub fn recover(&self) -> Result<Vec<RecoveredUnit>, JournalError> {
         if !self.store().is_of_this_user() {
             return Ok(Vec::new());
@@ -116,7 +117,7 @@ impl UndoHistory {
                 RecoveryVerdict::TakenBack => (UnitEnding::NotMade, "interrupted and reverted"),
                 RecoveryVerdict::Unclear => (
                     UnitEnding::Unclear,
-                    "interrupted, and a file was changed by someone else since",
+                    "interrupted, and a file was changed outside this session since",
                 ),
             };
             let record = UndoRecord::Outcome {
@@ -156,7 +157,7 @@ impl UndoHistory {
         }
         let found: Vec<FileState> = states.iter().map(|(found, _)| *found).collect();
         let verdict = decide(&found);
-        // Done last, because several files may have been in one directory.
+        // Last, because several files may have been in one directory.
         let mut unneeded = Vec::new();
         for (file, (found, now)) in unit.intent.files.iter().zip(states) {
             let back = match found {
@@ -217,7 +218,7 @@ impl UndoHistory {
         let before = match file.before.hash() {
             None => None,
             Some(hash) => Some(self.store().get(hash)?.ok_or_else(|| {
-                let missing = std::io::Error::other("a kept content is missing");
+                let missing = std::io::Error::other("a stored content is missing");
                 self.store().failed(missing)
             })?),
         };
@@ -247,13 +248,13 @@ fn remove_leftover(file: &FileRecord) -> Result<(), JournalError> {
         Ok(directory) => directory.remove_leftover(file.temporary.as_ref()),
         Err(error) => Err(error),
     };
-    match removed.map_err(|error| commit::open_failed("clean up beside", &file.real, error)) {
+    match removed.map_err(|error| commit::open_failed("clean up next to", &file.real, error)) {
         Err(error) if !is_something_else(&error) => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Returns whether the path is now something other than our regular file. Other errors may be
+/// Returns whether the error means that the path is no longer our regular file. Other errors may be
 /// temporary.
 fn is_something_else(error: &JournalError) -> bool {
     matches!(

@@ -43,8 +43,9 @@ pub(super) struct Restoration<'a> {
 }
 
 impl Restoration<'_> {
-    /// Does all tasks, or stops at the first that fails. Returns directories that were to be
-    /// removed but are not empty, and those whose time could not be set.
+    /// Performs all tasks, or stops at the first failure. Returns, with the reasons, the
+    /// directories that were not removed because they are not empty, and the directories without
+    /// their time.
     pub(super) fn run(
         &self,
         tasks: &[RestoreTask],
@@ -103,7 +104,7 @@ impl Restoration<'_> {
             first.into_iter().chain(last).partition(is_plain);
         for task in files.into_iter().chain(directories) {
             if !self.remove(task)? {
-                let why = "something else is in it now, so it stays";
+                let why = "it has other entries now, so it stays";
                 left.push((task.path.clone(), why.to_owned()));
             }
         }

@@ -1,7 +1,7 @@
 //! Undo: restores the files of one unit, or of all units since a time.
 //!
 //! All or nothing, and only if every file still has the content that the journal wrote; otherwise
-//! nothing is changed, and the error shows the content before the change, after it, and now. An
+//! no file is changed, and the error shows the content before the change, after it, and now. An
 //! undo is a unit like any other, so it can be undone.
 //!
 //! Contents are restored exactly. A file that still exists keeps its present attributes: changes
@@ -53,7 +53,7 @@ pub enum UndoMode {
 /// The result of an undo or of its preview.
 #[derive(Debug)]
 pub struct UndoOutcome {
-    /// The undo's own unit, with which it can be undone; `None` for a preview.
+    /// The id of the undo's own unit, for undoing it; `None` for a preview.
     pub unit: Option<String>,
     /// The reverted units, newest first, with their tools.
     pub undid: Vec<(String, String)>,
@@ -275,7 +275,7 @@ fn compose<'u>(units: &[&'u UndoUnit]) -> Result<BTreeMap<&'u Path, FileUndo<'u>
             };
             if later.before.hash() != file.after_hash() {
                 return Err(UndoError::Conflict(format!(
-                    "{} was changed by someone else between {} and {}: what it was then cannot be \
+                    "{} was changed outside this session between {} and {}: its earlier state cannot be \
                      restored without losing that change. Nothing was undone. Undo single calls \
                      instead, newest first.",
                     real.display(),

@@ -50,7 +50,7 @@ struct UndoStoreState {
 /// The required durability of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Durability {
-    /// Survives a power failure, because something is overwritten that only the blob preserves.
+    /// Survives a power failure: the next write overwrites data that only the blob preserves.
     Durable,
     /// May be lost in a power failure: only shown to readers.
     BestEffort,
@@ -321,7 +321,7 @@ impl UndoStore {
             let mut hasher = blake3::Hasher::new();
             io::copy(&mut copy, &mut hasher)?;
             if ContentHash::finish(&hasher).to_string() != hash {
-                return Err(io::Error::other("it was changed meanwhile"));
+                return Err(io::Error::other("it changed while it was read"));
             }
             if sync {
                 copy.sync_all()?;
@@ -354,7 +354,10 @@ impl UndoStore {
 
     /// Returns the error for a missing or damaged content of this path.
     pub(super) fn damaged(&self, path: &Path) -> JournalError {
-        let text = format!("what it keeps of {} is missing or damaged", path.display());
+        let text = format!(
+            "the stored content of {} is missing or damaged",
+            path.display()
+        );
         self.failed(io::Error::other(text))
     }
 
@@ -477,7 +480,7 @@ fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Is this file the one that has that name now?
+/// Returns whether the path now refers to this file.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let current = fs::metadata(path).ok();
     let own = file.metadata()?;

@@ -66,14 +66,14 @@ fn refused_edits_change_nothing_and_say_why() {
             b"v  \nw\n",
             "v\nw",
             "V\nw",
-            &["line 1", "2 blanks (··)", "stay"],
+            &["line 1", "2 whitespace characters (··)", "stay"],
         ),
         (
             "51b NBSP",
             "v\u{a0}\nw\n".as_bytes(),
             "v \nw",
             "V \nw",
-            &["line 1", "1 blank (⍽)"],
+            &["line 1", "1 whitespace character (⍽)"],
         ),
         (
             "40 both sides",
@@ -88,7 +88,7 @@ fn refused_edits_change_nothing_and_say_why() {
             b"q  \nr\nq\t\nr\n",
             "q\nr",
             "s",
-            &["Found 2 matches", "blanks", "lines 1 and 3"],
+            &["Found 2 matches", "whitespace", "lines 1 and 3"],
         ),
         ("54 no text", b"m", "\n", "x", &["not found"]),
         (
@@ -96,7 +96,7 @@ fn refused_edits_change_nothing_and_say_why() {
             b"m",
             "m\n",
             "m",
-            &["leave the file as it is"],
+            &["would not change the file"],
         ),
         (
             "56",

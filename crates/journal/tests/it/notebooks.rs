@@ -351,7 +351,7 @@ fn a_notebook_must_be_known_and_unchanged() {
     assert_says(
         desk.journal
             .edit_notebook(&crate::ticket(), &path, &delete()),
-        &["n.ipynb: there is no cell \"0\""],
+        &["n.ipynb: no cell is named \"0\""],
     );
     assert_eq!(desk.names(), ["n.ipynb"]);
 }

@@ -140,7 +140,7 @@ fn a_file_changed_since_is_not_touched_and_all_three_states_are_shown() {
         "Nothing was undone",
         "-line 2\n+two",
         "-line 19\n+nineteen",
-        "do not touch",
+        "do not overlap",
         "-two\n+line 2",
     ];
     assert_says(desk.undo_unit(&edited.unit), &parts);
@@ -154,7 +154,7 @@ fn a_file_changed_since_is_not_touched_and_all_three_states_are_shown() {
     desk.put("file", lines.replace("line 2\n", "zwei\n"));
     let error = desk.undo_unit(&edited.unit).unwrap_err().to_string();
     assert!(
-        error.contains("+zwei") && !error.contains("do not touch"),
+        error.contains("+zwei") && !error.contains("do not overlap"),
         "{error}"
     );
     fs::remove_file(desk.path("file")).unwrap();
@@ -165,7 +165,7 @@ fn a_file_changed_since_is_not_touched_and_all_three_states_are_shown() {
             .undoable
             .as_ref()
             .unwrap_err()
-            .contains("someone else")
+            .contains("outside this session")
     );
     // Back to what the call made: now it goes.
     desk.put("file", lines.replace("line 2\n", "two\n"));
@@ -289,7 +289,7 @@ fn everything_since_a_time_is_taken_back_as_one() {
     desk.edit("file", "theirs", "ours").unwrap();
     assert_says(
         desk.undo(UndoSelection::Since(then)),
-        &["someone else", "Nothing was undone"],
+        &["outside this session", "Nothing was undone"],
     );
 }
 

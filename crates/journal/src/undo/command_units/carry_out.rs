@@ -103,7 +103,7 @@ impl UndoHistory {
         let sync = plan.tasks.len() <= SYNCED_SINGLY;
         let mut bytes = 0;
         for task in &mut plan.tasks {
-            let lost = "it was too large to be kept: undoing this undo will not bring it back";
+            let lost = "its content is too large to store: undoing this undo will not restore it";
             let (Some(hash), Some(seen)) = (task.now.hash(), &task.seen) else {
                 if matches!(
                     task.now,

@@ -62,7 +62,7 @@ impl UndoHistory {
                     }
                     Err(error) => {
                         lost.push(UnrestorablePath {
-                            why: format!("what was kept of it cannot be read: {error}"),
+                            why: format!("its stored content cannot be read: {error}"),
                             path: one.path,
                         });
                         continue;
@@ -222,7 +222,8 @@ impl UndoHistory {
     }
 }
 
-/// Returns the content of a file for display; `None` if a link or something else is there by now.
+/// Returns the content of a file for display; `None` if the path is not a regular file or is too
+/// large.
 fn small_file(path: &Path) -> Option<Vec<u8>> {
     let found = FileSnapshot::take(path, SHOWN_BYTES).ok().flatten();
     found.map(|found| found.bytes)
@@ -258,7 +259,7 @@ fn describe_conflicts(conflicts: &[Conflict]) -> String {
     let mut text = Conflict::describe(told);
     if conflicts.len() > TOLD {
         let more = conflicts.len() - TOLD;
-        text.insert_str(0, &format!("{more} more than these were changed, too.\n"));
+        text.insert_str(0, &format!("{more} more paths were changed, too.\n"));
     }
     text
 }

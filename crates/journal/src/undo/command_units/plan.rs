@@ -1,7 +1,7 @@
 //! The plan of an undo: the present state of every path decides what is done with it.
 //!
-//! A mode or time that the command did not change keeps its present value. Times are restored only
-//! if no later change is in effect: a build after such a change must see that its sources changed.
+//! A mode or time that the command did not change stays unchanged. Times are restored only if no
+//! later change is in effect: a later build must see that its sources changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ impl UndoHistory {
             };
             if gone && !is_same_object {
                 plan.left
-                    .push((path.clone(), "what it held was not kept".to_owned()));
+                    .push((path.clone(), "its old content was not stored".to_owned()));
                 continue;
             }
             let Some(to) = with_present_attributes(&now, wanted) else {
@@ -156,7 +156,7 @@ fn is_where_it_moves(wanted: &PathUndo<'_>) -> bool {
 }
 
 pub(super) fn look_at(path: &Path) -> Result<ObservedPath, JournalError> {
-    ObservedPath::at(path).map_err(|error| JournalError::io("look at", path, error))
+    ObservedPath::at(path).map_err(|error| JournalError::io("inspect", path, error))
 }
 
 /// Records which tasks are hard links to one file, so that they can be restored as such.
@@ -198,7 +198,7 @@ pub(super) fn compose<'u>(
             };
             if !is_same_content(&later.target, &one.after) {
                 return Err(UndoError::Conflict(format!(
-                    "{} was changed by someone else between {} and {}: what it was then cannot be \
+                    "{} was changed outside this session between {} and {}: its earlier state cannot be \
                      restored without losing that change. Nothing was undone. Undo single calls \
                      instead, newest first.",
                     one.path.display(),

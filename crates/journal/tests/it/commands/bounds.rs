@@ -134,7 +134,7 @@ fn too_many_files_are_said_and_what_is_named_is_covered() {
     assert_eq!((names[0], names.len()), ("many", 61), "{names:?}");
     shell(desk.dir.path(), "mv moved many");
     let undone = desk.take(UndoSelection::Last).unwrap();
-    assert!(undone.left[0].1.contains("not looked at"), "{undone:?}");
+    assert!(undone.left[0].1.contains("not scanned"), "{undone:?}");
     assert_eq!(desk.get("file"), b"new\n");
 }
 

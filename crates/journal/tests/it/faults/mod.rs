@@ -143,7 +143,7 @@ impl Script {
         let expected: &[&Tree] = match said {
             _ if scene == Scene::Recovery => &[&self.new],
             Some("done") => &[&self.new],
-            Some(error) if error.contains("half written") => &[&self.old, &self.new],
+            Some(error) if error.contains("may be incomplete") => &[&self.old, &self.new],
             Some(_) => &[&self.old],
             None => &[&self.old, &self.new],
         };
