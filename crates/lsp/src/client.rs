@@ -26,7 +26,7 @@ use crate::{
     uri,
 };
 
-/// After this long without a message, the received diagnostics are complete. Some servers first
+/// The time without messages after which the received diagnostics are complete. Some servers first
 /// push an empty list.
 pub(crate) const SILENCE: Duration = Duration::from_millis(300);
 
@@ -491,8 +491,8 @@ impl LspClient {
         self.uses_pull() && documents.pulled_at < documents.last
     }
 
-    /// Waits until the diagnostics are those of the current texts and no more arrive, or until the
-    /// deadline. Returns whether the diagnostics are complete.
+    /// Waits until the diagnostics are those of the current texts and the server sends no further
+    /// ones, or until the deadline. Returns whether the diagnostics are complete.
     pub async fn wait_for_diagnostics(&self, changed: &[PathBuf], until: Instant) -> bool {
         loop {
             // Subscribed before the check, so that no message in between is missed.

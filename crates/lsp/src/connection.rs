@@ -113,7 +113,7 @@ impl LspConnection {
         let reader = Arc::clone(&waiting);
         tokio::spawn(async move {
             if let Err(error) = read(input, &reader, &answers, &*events).await {
-                tracing::debug!(%error, "a language server cannot be read any more");
+                tracing::debug!(%error, "the output of a language server can no longer be read");
                 why.get_or_init(|| error.to_string());
             }
             // Closed first, so that no caller whose request fails still considers the server
@@ -131,8 +131,8 @@ impl LspConnection {
         }))
     }
 
-    /// Sends a request and waits for its answer. If the wait is given up, the request is cancelled
-    /// on the server.
+    /// Sends a request and waits for its answer. If the caller stops waiting, the request is
+    /// cancelled on the server.
     pub async fn request(
         &self,
         method: &str,
@@ -284,7 +284,7 @@ async fn read(
         let params = message.get("params").unwrap_or(&Value::Null);
         if method.is_some() && unasked.is_flood(length) {
             return Err(io::Error::other(
-                "it floods: no one can read all that it sends",
+                "it floods: it sends more messages than the limit allows",
             ));
         }
         match (method, id) {
@@ -301,7 +301,7 @@ async fn read(
                     return Ok(());
                 };
                 if answers.try_send(wire::frame(&answer)).is_err() {
-                    return Err(io::Error::other("it reads nothing"));
+                    return Err(io::Error::other("it does not read its input"));
                 }
             }
             (None, Some(id)) => {
@@ -323,7 +323,7 @@ fn answer(message: &Value) -> Result<Value, LspError> {
             message: error
                 .get("message")
                 .and_then(Value::as_str)
-                .unwrap_or("the server says no")
+                .unwrap_or("the server refused the request")
                 .to_owned(),
         }),
         None => Ok(message.get("result").cloned().unwrap_or(Value::Null)),

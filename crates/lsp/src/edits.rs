@@ -70,7 +70,7 @@ pub enum TextChangeError {
     #[error("two changes overlap")]
     Overlap,
     /// An edit is outside of the text.
-    #[error("a change lies outside of the text")]
+    #[error("a change is outside the text")]
     Outside,
 }
 

@@ -7,9 +7,9 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::{LspClient, TextPosition, uri};
 
-/// If a server has answered a request about a document, is not busy and sends nothing for this
-/// long, it has nothing to report. On a loaded machine, servers that do have something may need
-/// almost as long for their first message.
+/// The time after which a silent server has no diagnostics to report, if it has answered a request
+/// about the document and is not busy. On a loaded machine, a server with diagnostics may need
+/// almost as long for its first message.
 const QUIET: Duration = Duration::from_secs(5);
 
 impl LspClient {
@@ -71,7 +71,7 @@ impl LspClient {
         } else {
             return;
         };
-        // Whatever the answer is: the server has read everything that was sent before.
+        // After any answer, the server has read everything that was sent before.
         let _ = self.request(method, params, WITHIN).await;
     }
 }

@@ -5,11 +5,11 @@
 //! - [`types`]: the part of the protocol that is used. It is parsed tolerantly: unknown fields are
 //!   ignored, and one invalid item does not invalidate a list
 //! - [`uri`]: paths as `file:` addresses; [`position`]: positions in a text, as servers and as
-//!   users count them
+//!   users number them
 //! - [`connection`]: requests and answers, and the server's own requests and notifications
-//! - [`client`]: a server with its documents; `pull`: requests diagnostics; `first_look`: waits for
-//!   the first analysis; `report`: the diagnostics of a document; `capabilities`: the client
-//!   capabilities
+//! - [`client`]: a server with its documents; `pull_diagnostics`: requests diagnostics;
+//!   `first_diagnostics`: waits for the first analysis; `report`: the diagnostics of a document;
+//!   `capabilities`: the client capabilities
 //! - [`edits`]: the edits that a server requests, applied to whole texts
 //!
 //! The crate starts no process and accesses no file.

@@ -1,5 +1,5 @@
-//! Positions in a text. Servers count lines from 0 and columns in code units; users count from 1
-//! and in characters.
+//! Positions in a text. Servers number lines from 0 and columns in code units; users number both
+//! from 1, and columns in characters.
 
 use crate::types::{Position, Range};
 
@@ -15,7 +15,7 @@ pub enum PositionEncoding {
     Utf32,
 }
 
-/// A position as users count: line and character, both from 1.
+/// A position as users see it: line and character, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TextPosition {
     /// The line.

@@ -257,7 +257,7 @@ impl LspClient {
 
 /// Converts a diagnostic of tsserver to the format of the protocol.
 fn of_tsserver(problem: &Value) -> Value {
-    // tsserver counts from 1, in UTF-16 units.
+    // tsserver numbers lines and columns from 1, in UTF-16 units.
     let place = |end: &str| {
         let from_zero = |field: &str| {
             let number = problem[end][field].as_u64();
