@@ -205,7 +205,7 @@ impl RpcMessage {
             let why = format!("more than {MOST_VALUES} values in one message");
             return Err(RpcError::new(code::INVALID_REQUEST, why));
         }
-        // The usual case is a single message, of which only the known fields are parsed.
+        // The usual case is a single message. Only its known fields are parsed.
         let is_one = text.trim_ascii_start().first() == Some(&b'{');
         if is_one {
             match serde_json::from_slice(text) {

@@ -490,8 +490,8 @@ impl Drop for RpcRequestGuard<'_> {
     }
 }
 
-/// Returns the ids in the two ends of a skipped message. Wrong ids do no harm, because only pending
-/// ones are used.
+/// Returns the ids in the two ends of a skipped message. Wrong ids have no effect, because only
+/// pending ones are used.
 pub(crate) fn ids_in(ends: &[u8]) -> Vec<RpcId> {
     let text = String::from_utf8_lossy(ends);
     let mut ids = Vec::new();

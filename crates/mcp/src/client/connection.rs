@@ -529,7 +529,7 @@ impl Drop for Connection {
     }
 }
 
-/// Closes the transport unless the connection is kept: the future of a greeting may be dropped.
+/// Closes the transport on drop, unless the handshake has finished: its future may be dropped.
 struct CloseGuard(Option<Arc<dyn TransportControl>>);
 
 impl Drop for CloseGuard {

@@ -13,7 +13,7 @@ use super::schema;
 
 /// The maximum length of a name for providers.
 const LONGEST_NAME: usize = 64;
-/// The number of characters of a longer name that are kept, before a hash that makes it unique.
+/// The number of characters of a longer name that remain, before a hash that makes it unique.
 const KEPT_NAME: usize = 55;
 /// The maximum length of a description for the model, in characters.
 const LONGEST_DESCRIPTION: usize = 2_048;

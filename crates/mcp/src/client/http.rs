@@ -432,7 +432,7 @@ impl TransportControl for StreamableHttp {
     }
 }
 
-/// The position at which a stream can be resumed.
+/// The position for resuming a stream.
 #[derive(Default)]
 struct StreamPosition {
     id: Option<String>,

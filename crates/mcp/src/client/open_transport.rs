@@ -38,7 +38,7 @@ impl ServerHandle {
                     Arc::clone(handler) as _,
                 )),
                 None => Err(
-                    "a server of type sdk runs in the program that started haft, and there is none"
+                    "a server of type sdk runs in the program that started haft, but no program controls this session"
                         .to_owned(),
                 ),
             },

@@ -1,4 +1,4 @@
-//! One server: connects it, keeps it connected, and records what it offers.
+//! One server: connects it, reconnects it after failures, and records what it offers.
 
 use std::{
     sync::{
@@ -33,7 +33,7 @@ use crate::{
 const MOST_RESTARTS: u32 = 5;
 /// The first pause before a restart; each following pause is twice as long.
 const PAUSE: Duration = Duration::from_secs(1);
-/// If a server ran for this long, a later failure starts a new row.
+/// The run time after which a failure starts a new row of restarts.
 const LIVED: Duration = Duration::from_secs(60);
 /// The time to collect change notifications before a list is requested again.
 const SETTLED: Duration = Duration::from_millis(50);
@@ -146,7 +146,7 @@ impl ServerHandle {
             .shared
             .get()
             .map_or(super::options::CONNECT, |shared| shared.options.connect);
-        // A closed connection keeps this status until the supervisor notices it.
+        // A closed connection has this status until the supervisor notices it.
         let is_settled = |status: &ServerStatus| match status {
             ServerStatus::Pending => false,
             ServerStatus::Connected(connection) => !connection.is_closed(),
@@ -300,7 +300,7 @@ impl ServerHandle {
         });
     }
 
-    /// Connects the server again, whatever its current state.
+    /// Connects the server again, regardless of its current state.
     pub(super) async fn reconnect(self: &Arc<Self>) {
         self.halt(ServerStatus::Pending).await;
         if let Some(shared) = self.shared.get() {
@@ -480,7 +480,7 @@ impl ServerHandle {
         let is_old = kept.is_some_and(|kept| {
             Revision::parse(&kept.revision).is_some_and(Revision::has_initialize)
         });
-        let mut greeting = match &self.entry.kind {
+        let mut handshake = match &self.entry.kind {
             ServerKind::Sdk | ServerKind::Sse(_) => HandshakeKind::Initialize,
             _ if is_old => HandshakeKind::Initialize,
             _ => HandshakeKind::Newest,
@@ -493,9 +493,9 @@ impl ServerHandle {
             let opened = self.open(shared, &handler).await;
             let opened = opened.map_err(PeerError::Transport)?;
             self.log.follow(opened.control.stderr_tail());
-            match Connection::handshake(opened, greeting, &capabilities, handler).await {
+            match Connection::handshake(opened, handshake, &capabilities, handler).await {
                 Ok(connection) => break (Arc::new(connection), news),
-                Err(failed) if failed.is_old => greeting = HandshakeKind::Initialize,
+                Err(failed) if failed.is_old => handshake = HandshakeKind::Initialize,
                 Err(failed) => return Err(failed.error),
             }
         };

@@ -116,10 +116,10 @@ fn in_words(server: &str, error: &PeerError) -> String {
         PeerError::Answered(error) => format!("the server {server}: {}", error.message),
         PeerError::Closed(why) => format!(
             "the server {server} disconnected during the call: {why}. It is not known whether the call \
-             took effect; look before you call it again"
+             took effect; check before you call it again"
         ),
         PeerError::TimedOut(why) => format!(
-            "the server {server}: {why}, and the call was called off. Ask for less at once, or raise the limit \
+            "the server {server}: {why}, and the call was cancelled. Request less per call, or raise the limit \
              (`timeout` of the server, MCP_TOOL_TIMEOUT)"
         ),
         PeerError::Transport(why) => format!("the server {server}: {why}"),

@@ -38,7 +38,7 @@ pub(crate) trait TransportControl: Send + Sync {
         let _ = revision;
     }
 
-    /// Called when the greeting has finished.
+    /// Called when the handshake has finished.
     fn begun(self: Arc<Self>) {}
 
     /// Returns the tools that can be called over this transport, and records what their calls need.
@@ -77,7 +77,7 @@ pub struct ServerLaunch {
     /// The program that guards servers. `None` starts servers without a guard; they may survive if
     /// haft is killed.
     pub guard: Option<PathBuf>,
-    /// The directory in which servers are started.
+    /// The working directory of started servers.
     pub cwd: PathBuf,
     /// The source of sandbox profiles. If it is `None`, a server with a `sandbox` field is not
     /// started.

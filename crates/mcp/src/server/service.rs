@@ -10,7 +10,7 @@ use crate::{Revision, RpcError, RpcId};
 /// The result of a request.
 pub type ServiceAnswer = Result<Value, RpcError>;
 
-/// A session of a server: answers the requests of a client after the greeting.
+/// A session of a server: answers the requests of a client after the handshake.
 pub trait McpService: Send + Sync {
     /// Returns the server's name and capabilities.
     fn description(&self) -> ServerDescription;
@@ -202,7 +202,7 @@ impl RequestContext {
         self.channel.notify("notifications/progress", params);
     }
 
-    /// Sends a log message, if the client wants messages of this level.
+    /// Sends a log message, if the client requested messages of this level.
     pub fn log(&self, level: LogLevel, logger: &str, data: Value) {
         if self.log_level.is_some_and(|least| level >= least) {
             let params = json!({"level": level.as_str(), "logger": logger, "data": data});
@@ -249,7 +249,7 @@ impl fmt::Debug for RequestContext {
 fn number(value: f64) -> Value {
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "only where nothing is lost"
+        reason = "used only if no precision is lost"
     )]
     let whole = value as i64;
     #[expect(

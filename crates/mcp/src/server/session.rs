@@ -100,7 +100,7 @@ impl McpSession {
         self.state().client.as_ref().map(|client| client.revision)
     }
 
-    /// Returns whether the client wants log messages of this level.
+    /// Returns whether the client requested log messages of this level.
     pub(super) fn wants_log(&self, level: LogLevel) -> bool {
         self.state().log_level.is_some_and(|least| level >= least)
     }
@@ -505,7 +505,7 @@ struct ClientRequestGuard<'a> {
 impl Drop for ClientRequestGuard<'_> {
     fn drop(&mut self) {
         if let Some(id) = &self.id {
-            let params = json!({"requestId": id.to_value(), "reason": "no longer wanted"});
+            let params = json!({"requestId": id.to_value(), "reason": "no longer needed"});
             let method = "notifications/cancelled";
             self.to.try_send(RpcMessage::notification(method, params));
         }

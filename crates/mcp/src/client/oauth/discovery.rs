@@ -79,11 +79,11 @@ pub(super) async fn discover(
             reads_documents: false,
         });
     };
-    if let Some(said) = found["issuer"].as_str()
-        && !is_issuer(said, &issuer, named.is_some())
+    if let Some(other) = found["issuer"].as_str()
+        && !is_issuer(other, &issuer, named.is_some())
     {
         return Err(format!(
-            "the metadata of {issuer} names another issuer, {said}"
+            "the metadata of {issuer} names another issuer, {other}"
         ));
     }
     let methods = found["code_challenge_methods_supported"].as_array();
@@ -174,10 +174,10 @@ async fn authority(http: &dyn HttpTransport, issuer: &str) -> Result<Option<Valu
 /// Returns whether the issuer in a metadata document is the requested one. Otherwise any server
 /// could pose as another issuer (RFC 8414, 3.3). Many differ by a trailing slash. If no issuer was
 /// named (2025-03-26), it must have the same origin.
-fn is_issuer(said: &str, asked: &str, was_named: bool) -> bool {
+fn is_issuer(published: &str, requested: &str, was_named: bool) -> bool {
     match was_named {
-        true => said.trim_end_matches('/') == asked,
-        false => origin(said) == origin(asked),
+        true => published.trim_end_matches('/') == requested,
+        false => origin(published) == origin(requested),
     }
 }
 

@@ -42,7 +42,7 @@ async fn get_json(http: &dyn HttpTransport, url: &str) -> Result<Option<Value>, 
     Ok(serde_json::from_slice(&bytes).ok().filter(Value::is_object))
 }
 
-/// Sends a POST request and returns the status and the JSON of the response, whatever the status.
+/// Sends a POST request. Returns the status, which may be any, and the JSON of the response.
 async fn post(
     http: &dyn HttpTransport,
     url: &str,
@@ -87,7 +87,7 @@ fn problem(status: u16, answer: &Value) -> String {
 
 /// Checks whether secrets may be sent to an address.
 fn secure(url: &str) -> Result<(), String> {
-    // Other parsers may interpret such an address differently.
+    // Other parsers may interpret an address with these characters differently.
     if url.contains(|c: char| c == '\\' || c.is_whitespace() || c.is_control()) {
         return Err(format!("{url:?} is not a valid URL"));
     }
@@ -141,7 +141,7 @@ fn host(url: &str) -> Result<Host, String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Nearness {
     ThisMachine,
-    /// An IP address that is not public. A host name that resolves to such an address is not recognized.
+    /// An IP address that is not public. Host names that resolve to one are not recognized.
     OwnNetwork,
     Public,
 }

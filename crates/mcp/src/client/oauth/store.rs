@@ -19,7 +19,7 @@ use tokio::time::sleep;
 use super::login::{Registration, ask_for_token};
 use crate::client::ServerTokens;
 
-/// The number of seconds before its expiry at which a token is refreshed.
+/// A token is refreshed this number of seconds before its expiry.
 const EARLY: u64 = 60;
 /// The time that another process may take to refresh a token.
 const LOCKED: Duration = Duration::from_secs(30);
@@ -143,7 +143,10 @@ impl TokenStore {
     }
 
     async fn renew(&self, kept: &StoredToken) -> Result<StoredToken, String> {
-        let refresh = kept.refresh.as_deref().ok_or("there is no refresh token")?;
+        let refresh = kept
+            .refresh
+            .as_deref()
+            .ok_or("no refresh token is stored")?;
         let grant = [
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh),

@@ -2,7 +2,7 @@
 //!
 //! The stateless revision repeats parts of the body in headers, for intermediaries that route
 //! messages without reading them. Both must agree; otherwise an intermediary would decide based on
-//! something other than the actual request.
+//! values that differ from the actual request.
 
 use hyper::HeaderMap;
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub(super) fn is_stateless(headers: &HeaderMap, method: &str, params: &Value) ->
     method != "initialize" && said.is_some_and(|revision| !revision.has_initialize())
 }
 
-/// Checks that the headers of such a request agree with its body.
+/// Checks that the headers of a stateless request agree with its body.
 pub(super) fn check(headers: &HeaderMap, method: &str, params: &Value) -> Result<(), RpcError> {
     let version = params["_meta"].get(PROTOCOL_VERSION);
     let version = version

@@ -1,4 +1,4 @@
-//! Streamable HTTP: one address to which messages are posted.
+//! Streamable HTTP: clients post messages to one address.
 //!
 //! - `access`: access control; `headers`: checks of headers
 //! - `sessions`: the sessions of clients that start with `initialize`, and the shared state of a

@@ -260,7 +260,7 @@ impl Sessions {
         }
     }
 
-    /// Returns the interval at which unused sessions are searched.
+    /// Returns the interval between two searches for unused sessions.
     pub(super) fn sweep_every(&self) -> Duration {
         let shorter = self.idle.min(self.gone);
         (shorter / 4).clamp(Duration::from_millis(50), Duration::from_secs(60))

@@ -53,7 +53,7 @@ struct StreamState {
     said: u64,
     /// The number of the last event that was sent to a client.
     delivered: u64,
-    /// True if no more events will come.
+    /// True if no further events will come.
     is_over: bool,
     /// The number of the current reader; a new reader replaces it.
     reader: u64,
@@ -190,12 +190,12 @@ impl ReplyStream {
         self.changed.send_replace(());
     }
 
-    /// Returns the events with a number greater than `behind` as text, until the stream ends or
+    /// Returns the events with a number greater than `last_seen` as text, until the stream ends or
     /// another reader replaces this one. If `primes` is set, the client first receives an id to
     /// resume with. `held` is dropped with the stream.
     pub(super) fn read<T: Send + 'static>(
         self: Arc<Self>,
-        behind: u64,
+        last_seen: u64,
         primes: bool,
         held: T,
     ) -> impl Stream<Item = Result<hyper::body::Frame<Bytes>, Infallible>> + Send {
@@ -212,7 +212,7 @@ impl ReplyStream {
             changed: self.changed.subscribe(),
             stream: self,
             reader,
-            behind,
+            behind: last_seen,
             primes,
         };
         stream::unfold((reading, held), |(mut reading, held)| async move {

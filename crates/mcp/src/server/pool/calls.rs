@@ -22,7 +22,7 @@ const MOST_IN_A_TURN: usize = 512;
 pub(super) enum CallCommand {
     /// Run a call.
     Run(QueuedCall),
-    /// Set the directories in which calls work from now on.
+    /// Set the working directories of later calls.
     Directories {
         directories: Vec<PathBuf>,
         done: oneshot::Sender<()>,
