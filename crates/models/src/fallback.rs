@@ -19,7 +19,7 @@ use crate::{
     stream_block::{StreamSender, generate},
 };
 
-/// Models in the order in which they are tried.
+/// Models that are tried one after the other.
 #[derive(Debug, Clone)]
 pub struct Fallback {
     first: Arc<dyn Model>,

@@ -18,7 +18,7 @@ pub(crate) struct Fragment {
 }
 
 impl Fragment {
-    /// Appends the fragment, with the marker if one is given and the fragment has an offset for it.
+    /// Appends the fragment, and the marker if it is set and the fragment has an offset for it.
     pub(crate) fn write(&self, out: &mut Vec<u8>, mark: Option<&str>) {
         match (self.mark_at, mark) {
             (Some(at), Some(mark)) => {

@@ -199,7 +199,7 @@ impl ScriptedModel {
         let turn = turns.get(number).ok_or_else(|| {
             let of = aside.map(|aside| format!(" for {:?}", aside.when));
             ModelError::local(format!(
-                "the script{} is over: it has {number} turns",
+                "the script{} has ended: it has {number} turns",
                 of.unwrap_or_default()
             ))
         })?;
@@ -384,7 +384,7 @@ mod tests {
         };
         for expected in [
             "aside 2",
-            "the script for \"errand\" is over: it has 2 turns",
+            "the script for \"errand\" has ended: it has 2 turns",
         ] {
             one.assistant(message.clone(), Vec::new()).unwrap();
             one.user([Content::text("go on")]);

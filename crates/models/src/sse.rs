@@ -101,7 +101,7 @@ impl SseParser {
         self.event().map(Ok)
     }
 
-    /// Returns the last event id of the stream, from which a client can resume.
+    /// Returns the last event id of the stream, which a client sends to resume it.
     pub fn last_id(&self) -> Option<&str> {
         self.id.as_deref().filter(|id| !id.is_empty())
     }

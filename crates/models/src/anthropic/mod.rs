@@ -47,7 +47,7 @@ pub struct AnthropicOptions {
     pub betas: Vec<String>,
     /// More headers, one `Name: value` per line.
     pub custom_headers: String,
-    /// Whether the prompt cache keeps its entries for an hour instead of five minutes.
+    /// Whether the prompt cache stores its entries for an hour instead of five minutes.
     pub cache_for_an_hour: bool,
     /// Fetches the key if no key is set.
     pub key_helper: Option<Arc<dyn KeyHelper>>,

@@ -75,7 +75,7 @@ pub enum ConversationError {
         id: String,
     },
     /// An id occurs twice.
-    #[error("{id} stands twice in one message")]
+    #[error("{id} occurs twice in one message")]
     DuplicateId {
         /// The id.
         id: String,

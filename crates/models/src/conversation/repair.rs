@@ -24,7 +24,7 @@ pub enum HistoryRepair {
         /// The id of the missing call.
         id: String,
     },
-    /// Two calls or two results in one message had the same id: only the first is kept.
+    /// Two calls or two results in one message had the same id: only the first was kept.
     Twice {
         /// The id.
         id: String,
@@ -49,26 +49,37 @@ pub enum HistoryRepair {
 impl fmt::Display for HistoryRepair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BeginningMissing => {
-                f.write_str("the conversation began with the model; a placeholder stands before it")
-            }
+            Self::BeginningMissing => f.write_str(
+                "the conversation began with the model; a placeholder was inserted before it",
+            ),
             Self::Unanswered { id, name } => {
                 write!(
                     f,
-                    "call {id} of {name} had no result; it counts as interrupted"
+                    "call {id} of {name} had no result; it is treated as interrupted"
                 )
             }
-            Self::Unasked { id } => write!(f, "a result for {id} answered no call; left out"),
-            Self::Twice { id } => write!(f, "{id} stood twice in one message; the first is kept"),
+            Self::Unasked { id } => write!(f, "a result for {id} answered no call; it was removed"),
+            Self::Twice { id } => {
+                write!(
+                    f,
+                    "{id} occurred twice in one message; only the first was kept"
+                )
+            }
             Self::Input { id } => {
-                write!(f, "the input of call {id} was no object; it is empty now")
+                write!(
+                    f,
+                    "the input of call {id} was not an object; it is now empty"
+                )
             }
             Self::Unreadable { kind } => {
-                write!(f, "a block of type {kind} that lacks something; left out")
+                write!(
+                    f,
+                    "a block of type {kind} lacked a required field; it was removed"
+                )
             }
             Self::Misplaced { role } => write!(
                 f,
-                "a block that a message of the {} cannot hold; left out",
+                "a block is not allowed in a message of the {}; it was removed",
                 match role {
                     Role::User => "user",
                     Role::Assistant => "model",
@@ -80,9 +91,10 @@ impl fmt::Display for HistoryRepair {
 
 /// The result that the model sees for a call without one.
 const INTERRUPTED: &str = "No result: the session was interrupted before this call finished. \
-                           It may have run; look before you repeat it.";
+                           It may have run; check its effects before you repeat it.";
 
-/// Block types that this crate defines. If such a block is read as [`Block::Other`], it is broken.
+/// Block types that this crate defines. If a block of these types is read as [`Block::Other`], it
+/// is broken.
 const OURS: [&str; 7] = [
     "text",
     "image",

@@ -13,7 +13,7 @@ use crate::{
     sse::{ServerEvent, SseParser},
 };
 
-/// The number of bytes at the start of a response that are kept for error messages.
+/// The number of bytes at the start of a response that are stored for error messages.
 const HEAD: usize = 512;
 
 /// The body of a response.
@@ -64,7 +64,7 @@ where
                 let (what, limit) = if silence < self.until {
                     ("nothing", self.options.silence)
                 } else {
-                    ("nothing but keep-alives", self.options.patience)
+                    ("only keep-alives", self.options.patience)
                 };
                 let limit = limit.as_secs_f64();
                 return Err(ModelError::connection(format!("{what} came for {limit} s")));
@@ -251,7 +251,7 @@ mod tests {
     async fn pings_alone_are_not_enough_for_ever() {
         let (count, error) = read(pulsing(b"event: ping\ndata: {}\n\n", 80, 30)).await;
         assert_eq!((count, error.kind), (7, ErrorKind::Connection));
-        assert_eq!(error.message, "nothing but keep-alives came for 600 s");
+        assert_eq!(error.message, "only keep-alives came for 600 s");
     }
 
     #[tokio::test(start_paused = true)]
@@ -259,7 +259,7 @@ mod tests {
         let (count, error) = read(pulsing(b": keep-alive\n\n", 80, 30)).await;
         assert_eq!(
             (count, error.message.as_str()),
-            (0, "nothing but keep-alives came for 600 s")
+            (0, "only keep-alives came for 600 s")
         );
     }
 

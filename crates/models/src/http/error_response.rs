@@ -160,11 +160,11 @@ pub(crate) fn described(status: Option<u16>, text: &str) -> String {
         );
     }
     match (text, status) {
-        ("", Some(status)) => format!("status {status} without a word"),
+        ("", Some(status)) => format!("status {status} without a message"),
         ("", None) => "it is empty".to_owned(),
         (_, Some(_)) => quoted(text),
         (_, None) => format!(
-            "the server said {:?}, which is nothing this API says; check the base URL",
+            "the server sent {:?}, which is not a response of this API; check the base URL",
             quoted(text)
         ),
     }
@@ -422,7 +422,7 @@ mod tests {
             (r#"{"message":"from message"}"#, "from message"),
             (r#"{"detail":[{"loc":["x"]}]}"#, r#"[{"loc":["x"]}]"#),
             ("plain\n text", "plain text"),
-            ("", "status 400 without a word"),
+            ("", "status 400 without a message"),
             (
                 "<!DOCTYPE html><html><head><title>Sign in</title></head>",
                 "the server sent a web page (\"Sign in\") instead of an API's answer; check the base URL and any proxy",

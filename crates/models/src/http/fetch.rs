@@ -84,7 +84,10 @@ impl WebClient {
             Url::parse(&request.url).map_err(|error| wrong(format!("{}: {error}", request.url)))?;
         let is_web = matches!(url.scheme(), "http" | "https");
         if !is_web || !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong(format!("{} is no address of a page", request.url)));
+            return Err(wrong(format!(
+                "{} is not the address of a web page",
+                request.url
+            )));
         }
         let headers = headers(&request.headers).map_err(wrong)?;
         let client = self
@@ -121,17 +124,17 @@ fn explained(url: &Url, error: reqwest::Error) -> String {
     let why = root(&error.without_url());
     if why.contains("certificate") || why.contains("Certificate") {
         return format!(
-            "the certificate of {host} is not accepted ({why}). What it sends cannot be trusted, and is not read"
+            "the certificate of {host} is not accepted ({why}). Its content cannot be trusted and was not read"
         );
     }
     if why.contains("InvalidContentType") || why.contains("corrupt message") {
-        return format!("{host} does not speak TLS at this port ({why})");
+        return format!("{host} does not support TLS at this port ({why})");
     }
     if is_timeout {
         return format!("{host} did not accept a connection in time");
     }
     if why.contains("message head is too large") || why.contains("too many headers") {
-        return format!("the head of the answer of {host} is too large");
+        return format!("the response headers of {host} are too large");
     }
     match is_connecting {
         true => format!("{host} cannot be reached: {why}"),
@@ -207,7 +210,11 @@ impl Resolve for AddressPins {
                 Some(pinned) => pinned,
                 // The user configured the proxy, so any address is fine.
                 None if is_proxy => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
-                None => return Err(format!("{} was not looked up", name.as_str()).into()),
+                None => {
+                    return Err(
+                        format!("the addresses of {} were not checked", name.as_str()).into(),
+                    );
+                }
             };
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
@@ -226,7 +233,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_stands_for_what_was_checked_and_only_while_a_request_is_under_way() {
         let pins = Arc::new(AddressPins::default());
-        let unknown = Err("a.example was not looked up".to_owned());
+        let unknown = Err("the addresses of a.example were not checked".to_owned());
         assert_eq!(resolved(&pins, "a.example").await, unknown);
         let address: IpAddr = "192.0.2.1".parse().unwrap();
         let other: IpAddr = "192.0.2.2".parse().unwrap();

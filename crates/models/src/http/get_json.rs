@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{Http, body::ResponseBody, error_response};
 use crate::ModelError;
 
-/// The maximum length of such a response in bytes.
+/// The maximum length of a short response in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
 
 /// Parses the response. An error status becomes an error.

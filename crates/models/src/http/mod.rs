@@ -70,8 +70,9 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Reads the options from the environment: `API_TIMEOUT_MS` sets `patience`, and `HTTPS_PROXY`
-    /// and the other proxy variables set the proxies.
+    /// Reads the options from the environment: `API_TIMEOUT_MS` sets the time limit until the first
+    /// byte and between pieces of content. `HTTPS_PROXY` and the other proxy variables set the
+    /// proxies.
     pub fn from_env() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
     }
@@ -316,7 +317,7 @@ pub(crate) fn custom(headers: &mut HeaderMap, lines: &str) -> Result<(), ModelEr
         // The value may be a secret, so the line is not shown.
         let Some((name, mut value)) = pair else {
             return Err(ModelError::local(
-                "a custom header cannot be sent: write one `Name: value` a line",
+                "a custom header cannot be sent: write one `Name: value` per line",
             ));
         };
         value.set_sensitive(true);
@@ -333,7 +334,7 @@ fn unreachable(url: &Url, error: reqwest::Error) -> ModelError {
     let mut why = root(&error.without_url());
     // The error of rustls if the server answers in plain HTTP.
     if why.contains("InvalidContentType") {
-        "it does not speak TLS; use http:// in the base URL".clone_into(&mut why);
+        "it does not support TLS; use http:// in the base URL".clone_into(&mut why);
     }
     ModelError::new(
         kind,

@@ -22,7 +22,10 @@ impl Http {
     async fn send_json(&self, request: HttpPost) -> Result<HttpTextResponse, String> {
         let url = Url::parse(&request.url).map_err(|error| format!("{}: {error}", request.url))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("{}: only http and https are spoken", request.url));
+            return Err(format!(
+                "{}: only http and https are supported",
+                request.url
+            ));
         }
         let headers = headers(&request.headers)?;
         // A caller that stops waiting drops the request.
@@ -62,7 +65,7 @@ fn headers(written: &[(String, String)]) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     for (name, value) in written {
-        let unusable = || format!("the header {name:?} cannot be sent as it is written");
+        let unusable = || format!("the header {name:?} has characters that cannot be sent");
         let name = HeaderName::try_from(name.as_str()).map_err(|_| unusable())?;
         let mut value = HeaderValue::try_from(value.trim()).map_err(|_| unusable())?;
         value.set_sensitive(true);

@@ -28,7 +28,7 @@ impl Http {
             Url::parse(&request.url).map_err(|error| wrong(format!("{}: {error}", request.url)))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(wrong(format!(
-                "{}: only http and https are spoken",
+                "{}: only http and https are supported",
                 request.url
             )));
         }
@@ -75,7 +75,7 @@ pub(super) fn response_of(response: Response) -> HttpResponse {
 pub(super) fn headers(written: &[(String, String)]) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in written {
-        let unusable = || format!("the header {name:?} cannot be sent as it is written");
+        let unusable = || format!("the header {name:?} has characters that cannot be sent");
         let name = HeaderName::try_from(name.as_str()).map_err(|_| unusable())?;
         let mut value = HeaderValue::try_from(value.trim()).map_err(|_| unusable())?;
         value.set_sensitive(true);

@@ -55,7 +55,9 @@ async fn open(request: WebSocketRequest) -> Result<Box<dyn WebSocketMessages>, S
     let same = url.host_str().is_some_and(|host| host == request.host)
         && url.port_or_known_default() == Some(request.port);
     if !same {
-        return Err(format!("{written:?} is not read as it is written"));
+        return Err(format!(
+            "{written:?} does not have the host and port that were checked"
+        ));
     }
     let key = key()?;
     let mut asked = client(&request)?
@@ -185,7 +187,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Frames<S> {
             match (kind, head.kind) {
                 (None, TEXT | BINARY) => kind = Some(head.kind),
                 (Some(_), CONTINUATION) => {}
-                _ => return Err("its frames are in no order".to_owned()),
+                _ => return Err("its frames are out of order".to_owned()),
             }
             if head.length > self.longest.saturating_sub(bytes.len()) {
                 return Err(format!(
@@ -206,7 +208,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Frames<S> {
         match kind {
             Some(TEXT) => match String::from_utf8(bytes) {
                 Ok(text) => Ok(Some(WebSocketMessage::Text(text))),
-                Err(_) => Err("it sent a text that is none".to_owned()),
+                Err(_) => Err("it sent a text that is not UTF-8".to_owned()),
             },
             _ => Ok(Some(WebSocketMessage::Binary(bytes.len()))),
         }
@@ -255,7 +257,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Frames<S> {
             PING => self.send(PONG_KIND, &bytes).await.map(|()| false),
             PONG_KIND => Ok(false),
             CLOSE => {
-                // The server may already be gone.
+                // The server may have disconnected already.
                 let _ = self.send(CLOSE, bytes.get(..2).unwrap_or_default()).await;
                 Ok(true)
             }
@@ -409,9 +411,9 @@ mod tests {
             ("a long ping", b"\x89\x7e\0\x7e", "not those of a server"),
             ("a ping in parts", b"\x09\x01p", "not those of a server"),
             ("an unknown kind", b"\x8b\x00", "unknown kind"),
-            ("no beginning", b"\x80\x01x", "in no order"),
-            ("two beginnings", b"\x01\x01x\x81\x01y", "in no order"),
-            ("no text", b"\x81\x02\xff\xfe", "text that is none"),
+            ("no beginning", b"\x80\x01x", "out of order"),
+            ("two beginnings", b"\x01\x01x\x81\x01y", "out of order"),
+            ("no text", b"\x81\x02\xff\xfe", "text that is not UTF-8"),
             ("cut off", b"\x81\x05hi", "connection was lost"),
         ];
         for (what, sent, why) in cases {

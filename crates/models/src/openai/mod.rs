@@ -275,7 +275,7 @@ impl OpenAi {
                 StreamOutcome::Whole => break,
                 StreamOutcome::Empty if attempt == 1 => out.send(ModelEvent::Discard).await,
                 StreamOutcome::Empty => {
-                    let message = "the reply holds nothing but a tool call without a name";
+                    let message = "the reply contains only a tool call without a name";
                     return Err(ModelError::protocol(message));
                 }
             }

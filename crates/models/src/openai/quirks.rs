@@ -13,7 +13,7 @@ pub struct Quirks {
     pub developer_role: bool,
     /// `content: null` is rejected: an empty string is sent instead.
     pub no_null_content: bool,
-    /// The way in which the model's thinking is sent back with its messages.
+    /// The format of the model's thinking when it is sent back with its messages.
     pub echo_reasoning: EchoReasoning,
     /// Two user messages must not follow each other.
     pub strict_alternation: bool,
@@ -29,7 +29,7 @@ pub struct Quirks {
     pub printed_calls: bool,
 }
 
-/// The way in which a server expects its model's thinking back.
+/// The format of the model's thinking that a server expects back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EchoReasoning {
     /// Not at all.

@@ -1,7 +1,7 @@
 //! Tool calls that a model prints as text, because its server does not parse the model's call
 //! format.
 //!
-//! Used only if the quirk is set; otherwise text that merely quotes such a call would be run.
+//! Used only if the quirk is set; otherwise a call that the text merely quotes would be run.
 
 use serde_json::{Map, Value};
 

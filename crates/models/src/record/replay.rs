@@ -20,7 +20,7 @@ use crate::{
 /// The maximum length of the recorded and the current text that a divergence shows, in characters.
 const SHOWN: usize = 60;
 
-/// A model that replays the recorded replies and notes each request that differs from the
+/// A model that replays the recorded replies and records each request that differs from the
 /// recording.
 #[derive(Debug, Clone)]
 pub struct Replay {
@@ -174,7 +174,7 @@ impl ReplayTape {
     }
 
     fn request(&mut self, number: usize) -> Result<&mut RecordedRequest, String> {
-        let unknown = || format!("request {number} was not begun");
+        let unknown = || format!("request {number} was not started");
         self.requests.get_mut(number).ok_or_else(unknown)
     }
 
@@ -199,7 +199,7 @@ impl ReplayTape {
         });
         let Some(number) = number else {
             let count = self.requests.len();
-            let message = format!("the recording is over: it has {count} requests");
+            let message = format!("the recording has ended: it has {count} requests");
             return Err(ModelError::local(message));
         };
         if let Some((part, recorded, now)) = difference(&self.requests[number]) {

@@ -145,7 +145,7 @@ async fn a_server_that_does_not_speak_tls() {
     };
     let (heard, _open) = tokio::join!(ask(&model, request()), answering);
     let text = heard.error.unwrap().to_string().replace(&host, "HOST");
-    insta::assert_snapshot!(text, @"the connection failed: HOST cannot be reached: it does not speak TLS; use http:// in the base URL");
+    insta::assert_snapshot!(text, @"the connection failed: HOST cannot be reached: it does not support TLS; use http:// in the base URL");
 }
 
 /// The environment of a process cannot be changed safely, so this test runs itself again in a child.

@@ -66,7 +66,7 @@ async fn a_script_is_said_turn_by_turn() {
     let over = ask(&model, request()).await;
     assert_eq!(
         over.error.unwrap().to_string(),
-        "the script is over: it has 3 turns"
+        "the script has ended: it has 3 turns"
     );
 }
 
@@ -181,7 +181,7 @@ async fn a_recording_says_the_same_again() {
     let over = ask(&model, request()).await;
     assert_eq!(
         over.error.unwrap().to_string(),
-        "the recording is over: it has 3 requests"
+        "the recording has ended: it has 3 requests"
     );
 }
 
