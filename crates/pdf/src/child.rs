@@ -79,13 +79,13 @@ pub enum PdfReadError {
     )]
     Crashed(String),
     /// The output is too long.
-    #[error("gave more than {0} bytes of output, so it was stopped")]
+    #[error("produced more than {0} bytes of output, so it was stopped")]
     TooMuch(usize),
     /// The caller cancelled.
     #[error("was not read: cancelled")]
     Cancelled,
     /// The program is not a PDF reader.
-    #[error("was not read: {} is no reader of PDFs", .0.display())]
+    #[error("was not read: {} is not a PDF reader", .0.display())]
     NotAReader(PathBuf),
     /// The operating system reported an error.
     #[error("was not read: {0}")]
@@ -125,9 +125,9 @@ pub fn ask(
         PdfAnswer::Nothing if status.success() => {
             Err(PdfReadError::NotAReader(program.to_path_buf()))
         }
-        PdfAnswer::Nonsense if status.success() => Err(PdfReadError::Crashed(
-            "its answer makes no sense".to_owned(),
-        )),
+        PdfAnswer::Nonsense if status.success() => {
+            Err(PdfReadError::Crashed("its answer is invalid".to_owned()))
+        }
         PdfAnswer::Nothing | PdfAnswer::Nonsense => Err(PdfReadError::Crashed(end_of(status))),
     }
 }
@@ -266,9 +266,7 @@ fn end_of(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(signal), _) => match Signal::from_named_raw(signal) {
             Some(Signal::XCPU) => "too much computing time".to_owned(),
-            Some(Signal::ABORT) => {
-                "aborted, for lack of memory or because of too deep nesting".to_owned()
-            }
+            Some(Signal::ABORT) => "aborted: out of memory, or nested too deeply".to_owned(),
             Some(Signal::SEGV) => "memory fault".to_owned(),
             _ => format!("signal {signal}"),
         },

@@ -90,15 +90,15 @@ pub(crate) fn of_page(
     if has_text {
         return None;
     }
-    let pictures = of_kind("XObject");
+    let images = of_kind("XObject");
     let why = named(content, b"Do", 1)
-        .flat_map(|picture| parts(document, &pictures, picture))
-        .find_map(|picture| match picture.resolve(document) {
-            None | Some(Object::Null(_)) => picture.missing(),
-            Some(Object::Stream(picture)) => shortness(&picture),
+        .flat_map(|image| parts(document, &images, image))
+        .find_map(|image| match image.resolve(document) {
+            None | Some(Object::Null(_)) => image.missing(),
+            Some(Object::Stream(image)) => shortness(&image),
             Some(_) => None,
         })?;
-    Some(format!("a picture on it {why}"))
+    Some(format!("an image on it {why}"))
 }
 
 /// An object of a page, direct or by reference.
@@ -149,25 +149,25 @@ fn of_font<'a>(document: &'a Pdf, fonts: &Dict<'a>, name: &str) -> Option<String
 
 /// Returns evidence that the stream cannot be decoded to its end.
 fn of_stream(stream: &Stream<'_>) -> Option<String> {
-    let is_picture = |filter: &Filter| {
+    let is_image = |filter: &Filter| {
         use Filter::{CcittFaxDecode, DctDecode, Jbig2Decode, JpxDecode};
         matches!(filter, CcittFaxDecode | DctDecode | Jbig2Decode | JpxDecode)
     };
     let filters = stream.filters();
     match filters.as_slice() {
         [] => None,
-        filters if filters.iter().any(is_picture) => None,
+        filters if filters.iter().any(is_image) => None,
         [Filter::FlateDecode] => {
             let mut decoder = ZlibDecoder::new(io::Cursor::new(stream.raw_data()));
             match io::copy(&mut decoder, &mut io::sink()) {
                 Ok(_) => None,
-                Err(_) if decoder.total_out() == 0 => Some("cannot be unpacked".to_owned()),
-                Err(_) => Some("can be unpacked only in part".to_owned()),
+                Err(_) if decoder.total_out() == 0 => Some("cannot be decompressed".to_owned()),
+                Err(_) => Some("can be decompressed only in part".to_owned()),
             }
         }
         _ => match stream.decoded_data() {
             Ok(_) => None,
-            Err(_) => Some("cannot be unpacked".to_owned()),
+            Err(_) => Some("cannot be decompressed".to_owned()),
         },
     }
 }

@@ -31,7 +31,7 @@ pub fn read(bytes: Vec<u8>, request: &PdfRequest) -> Result<PdfReading, Unreadab
         }
         (_, Some(damage)) => UnreadableReason::Damaged(damage.clone()),
         (LoadPdfError::Decryption(_), None) => {
-            UnreadableReason::Damaged("how it is encrypted cannot be read".to_owned())
+            UnreadableReason::Damaged("its encryption cannot be read".to_owned())
         }
         (LoadPdfError::Invalid, None) => {
             UnreadableReason::Damaged("its table of objects cannot be read".to_owned())
